@@ -4,8 +4,6 @@ import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
 import type { Database } from '../state/database.ts'
 import type { LastWritten } from './rules/drift.ts'
 
-export type LastWrites = ReturnType<typeof createLastWrites>
-
 /** Creates it. `find` is asked for every machine of a list, so that it only looks into memory. */
 export function createLastWrites(database: Database) {
   let kept = new Map<string, LastWritten>()

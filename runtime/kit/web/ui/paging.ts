@@ -8,20 +8,28 @@ export interface PageOfRows<Row> {
   /** The number of the page from 1; it is never past the last. */
   readonly page: number
   readonly pages: number
+  /** The number of its first row, from 1. */
+  readonly first: number
   readonly total: number
 }
 
 /**
  * Returns the rows of one page by the parameter `page`, from 1; anything else means the first page.
+ * `most`: how many rows a page has.
  */
-export function cutPage<Row>(rows: readonly Row[], query: URLSearchParams): PageOfRows<Row> {
-  const pages = Math.max(1, Math.ceil(rows.length / PAGE_ROWS))
+export function cutPage<Row>(
+  rows: readonly Row[],
+  query: URLSearchParams,
+  most = PAGE_ROWS,
+): PageOfRows<Row> {
+  const pages = Math.max(1, Math.ceil(rows.length / most))
   const requested = /^\d{1,6}$/.test(query.get('page') ?? '') ? Number(query.get('page')) : 1
   const page = Math.min(pages, Math.max(1, requested))
   return {
-    rows: rows.slice((page - 1) * PAGE_ROWS, page * PAGE_ROWS),
+    rows: rows.slice((page - 1) * most, page * most),
     page,
     pages,
+    first: (page - 1) * most + 1,
     total: rows.length,
   }
 }

@@ -1,6 +1,6 @@
 /** Tables whose order and page are part of the address. */
 import { address, attributes, html, type Content, type Html } from './html.ts'
-import { PAGE_ROWS, type PageOfRows } from './paging.ts'
+import type { PageOfRows } from './paging.ts'
 import type { ListQuery } from './search.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
 import { fill, renderNumber } from '../../texts/text.ts'
@@ -96,13 +96,12 @@ function renderSortable(
 export function renderPager<Row>(
   path: string,
   query: ListQuery,
-  { page, pages, rows, total }: PageOfRows<Row>,
+  { page, pages, first, rows, total }: PageOfRows<Row>,
 ): Html {
   const link = (to: number, text: string, rel: string) =>
     to < 1 || to > pages || to === page
       ? html`<span class="dim">${text}</span>`
       : html`<a href="${address(path, { ...query, page: to })}" ${attributes({ rel })}>${text}</a>`
-  const first = (page - 1) * PAGE_ROWS + 1
   const range =
     rows.length === 0 ? '0' : `${renderNumber(first)}–${renderNumber(first + rows.length - 1)}`
   return html`<nav class="pager" aria-label="${t.pages}">

@@ -19,6 +19,7 @@ import { BULK_PAGES } from './machines/bulk.ts'
 import { createMatch } from './machines/fleet-query.ts'
 import { MACHINE_PAGES } from './machines/machine.ts'
 import { MACHINES_PAGES } from './machines/machines.ts'
+import { PRINT_PAGES } from './print/labels.ts'
 import { NETBOOT_PAGES } from './netboot/netboot.ts'
 import { PEOPLE_PAGES } from './people/people.ts'
 import { withMachines, type CurrentContext, type CurrentServices } from './view/page-context.ts'
@@ -67,6 +68,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...TEMPLATE_PAGES,
   TIMELINE_PAGE,
   ...FIND_PAGES,
+  ...PRINT_PAGES,
   ...RUN_PAGES,
   ...CACHE_PAGES,
   ...NETBOOT_PAGES,

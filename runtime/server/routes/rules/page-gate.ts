@@ -25,6 +25,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/dashboard': { GET: 'read' },
   '/ui/dashboard/setup': { POST: 'admin' },
   '/ui/machines': { GET: 'read', POST: 'machines' },
+  '/ui/machines/labels': { GET: 'read' },
   '/ui/machines/wall': { GET: 'read' },
   '/ui/machines/columns': { POST: 'read' },
   '/ui/machines/searches': { POST: 'read' },

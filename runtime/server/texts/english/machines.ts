@@ -47,6 +47,16 @@ export const MACHINES = {
       link: 'Show all machines',
     },
   },
+  /** Labels to print. */
+  labels: {
+    title: 'Labels to print',
+    link: 'Print labels',
+    hint: 'Print this page on A4, without margins and at 100 %: 24 labels of 70 by 37 mm on a sheet.',
+    shown: { one: 'This page has 1 label.', other: 'This page has {count} labels.' },
+    code: 'The code of the page of {name}',
+    serial: 'S/N {serial}',
+    none: { title: 'No matching machines', text: 'Remove a term or clear the search.' },
+  },
   /** One tile a machine, rack by rack. */
   wall: {
     noRack: 'No rack',

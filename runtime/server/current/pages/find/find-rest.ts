@@ -26,6 +26,7 @@ interface PageLink {
 const PAGE_LINKS: readonly PageLink[] = [
   ...SECTIONS,
   { href: '/ui/machines?view=wall', title: t.pages.wall, takes: ['GET', '/ui/machines'] },
+  { href: '/ui/machines/labels', title: PAGES.machines.labels.link },
   { href: BATCHES_PATH, title: t.pages.batches },
   { href: '/ui/first-boot', title: t.pages.firstBoot },
   { href: '/ui/people', title: t.pages.people },

@@ -149,7 +149,7 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
   })}
   ${renderQueue(context)}
   ${view.isWall ? renderWallForm(context, view) : renderFleet(context, view)}
-  ${view.found.length === 0 ? nothingFound() : null} ${renderFoldedAddForm()}`
+  ${view.found.length === 0 ? nothingFound() : null} ${renderWays(view)} ${renderFoldedAddForm()}`
 
 /** Where the number of concurrent flashes is limited: how many run, and how many wait. */
 function renderQueue(context: CurrentContext): Content {
@@ -191,6 +191,12 @@ function renderWallForm(context: CurrentContext, { query, all, found, isWhole }:
     ${renderWall(context, all, query)} ${renderBulkBar(found.length, query, hasPower(context))}
   </form>`
 }
+
+/** What else can be made of the machines that are found. */
+const renderWays = ({ query: { q, filter, sort } }: FleetView): Html =>
+  html`<p class="row small">
+    <a href="${address(`${PATH}/labels`, { q, filter, sort })}">${PAGES.machines.labels.link}</a>
+  </p>`
 
 const nothingFound = (): Html =>
   html`<div class="if-empty">

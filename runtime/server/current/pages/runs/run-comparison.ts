@@ -22,7 +22,7 @@ export const renderComparisonButton = (): Html =>
       formmethod: 'get',
       formaction: PATH,
       'hx-get': PATH,
-      'hx-include': 'closest form',
+      'hx-include': '#bulk',
     })}
   >
     ${t.button}

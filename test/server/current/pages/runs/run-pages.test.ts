@@ -60,13 +60,14 @@ test('two runs that are selected in the list are compared, and drift is said', a
   const { boxes } = site
   const images: readonly { ref: string; name: string }[] = await (await site.ask('/images')).json()
   const [image, other] = images
+  assert.ok(image && other)
   const fields = { boot_mode: 'flasher-flash-once', target_disk_serial: serialOf(1) }
   await boxes.boot(1)
   await boxes.tellDisks(1)
-  const put = (ref: string | undefined) =>
+  const put = (ref: string) =>
     site.ask(`/machines/${macOf(1)}`, asJson({ ...fields, bty_image_ref: ref }, 'PUT'))
   for (const n of [1, 2]) {
-    await put(image?.ref)
+    await put(image.ref)
     await boxes.boot(1)
     await boxes.plan(1)
     for (const phase of ['started', 'write', 'done'] as const) {
@@ -91,13 +92,13 @@ test('two runs that are selected in the list are compared, and drift is said', a
   assert.match(await site.read('/ui/runs'), 'formaction="/ui/runs/compare"')
 
   assert.not.match(await site.read('/ui/machines'), 'Drifted')
-  await put(other?.ref)
+  await put(other.ref)
   const list = await site.read('/ui/machines?q=is:drifted')
-  assert.match(list, `on disk: ${image?.name.split('.')[0]}`)
+  assert.match(list, `on disk: ${image.name.split('.')[0]}`)
   assert.match(list, /Drifted <span class="count">1</)
   const page = await site.read(`/ui/machines/${macOf(1)}`)
-  assert.match(page.replace(/<[^>]*>/g, ''), `Its disk holds ${image?.name}`)
-  await put(image?.ref)
+  assert.match(page.replace(/<[^>]*>/g, ''), `Its disk holds ${image.name}`)
+  await put(image.ref)
   assert.not.match(await site.read('/ui/machines?q=is:drifted'), 'on disk:')
 })
 

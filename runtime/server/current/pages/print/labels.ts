@@ -1,0 +1,93 @@
+/** /ui/machines/labels: labels to print and stick on machines, with a QR code that leads to the page of each. */
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { parseHardware } from '../../../../engine/inventory/rules/hardware.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
+import { emptyState } from '../../../../kit/web/ui/elements.ts'
+import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { cutPage } from '../../../../kit/web/ui/paging.ts'
+import { readListQuery } from '../../../../kit/web/ui/search.ts'
+import { renderPager } from '../../../../kit/web/ui/tables.ts'
+import { pageAt } from '../../../pages/context-routes.ts'
+import { MACHINES_PATH } from '../../../pages/machines/machines-list.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import type { Machine } from '../../rules/machine.ts'
+import { nameOf } from '../view/machine-view.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { renderQr } from './qr-svg.ts'
+
+const t = PAGES.machines.labels
+
+const LABELS_PATH = `${MACHINES_PATH}/labels`
+
+/** Two sheets of A4 with 24 labels each. */
+const ROWS = 48
+
+export const PRINT_PAGES = [pageAt(LABELS_PATH, show)]
+
+async function show(context: CurrentContext): Promise<Answer> {
+  const query = readListQuery(context.query, ['q', 'filter', 'sort'], 1000)
+  const search = new URLSearchParams(query)
+  if (!search.has('sort')) search.set('sort', 'name')
+  const found = context.site.views.match(await context.site.machines.list(), search)
+  const page = cutPage(found, context.query, ROWS)
+  const rows = await Promise.all(page.rows.map((machine) => describe(context, machine)))
+  return await context.show({
+    title: t.title,
+    section: MACHINES_PATH,
+    count: String(found.length),
+    trail: html`<a href="${address(MACHINES_PATH, query)}">${PAGES.frame.titles.machines}</a>`,
+    body:
+      rows.length === 0
+        ? emptyState(t.none.title, t.none.text)
+        : html`<p class="dim no-print">${t.hint} ${fillCount(t.shown, rows.length)}</p>
+            <ul class="sticky-labels">
+              ${rows.map(renderLabel)}
+            </ul>
+            ${page.pages > 1 ? renderPager(LABELS_PATH, query, page) : null}`,
+  })
+}
+
+interface LabelFacts {
+  readonly machine: Machine
+  /** The serial number of the machine itself; null: it has not reported one. */
+  readonly serial: string | null
+  readonly link: string
+}
+
+async function describe(context: CurrentContext, machine: Machine): Promise<LabelFacts> {
+  const posted = await context.site.machines.findHardware(machine.mac)
+  return {
+    machine,
+    serial: posted === null ? null : (parseHardware(posted.json)?.serial ?? null),
+    link: linkTo(context.contact().baseUrl, machine),
+  }
+}
+
+/** A code of capitals is smaller; a path of a proxy has a case. */
+function linkTo(baseUrl: string, { mac }: Machine): string {
+  const link = `${baseUrl}/m/${mac.replaceAll(':', '')}`
+  return new URL(baseUrl).pathname === '/' ? link.toUpperCase() : link
+}
+
+function renderLabel({ machine, serial, link }: LabelFacts): Html {
+  const { mac, labels } = machine
+  const name = nameOf(machine)
+  return html`<li>
+    ${renderQr(link, fill(t.code, { name }))}
+    <div>
+      <strong><bdi>${name}</bdi></strong>
+      ${name === mac ? null : html`<code>${mac}</code>`}
+      ${serial === null ? null : html`<span>${fill(t.serial, { serial: printable(serial) })}</span>`}
+      ${renderRack(labels)}
+    </div>
+  </li>`
+}
+
+const isOfRack = (label: string): boolean => /^(?:rack|slot)-/i.test(label)
+
+/** Rack and slot come first; of other labels, a label has no room for more than a few. */
+function renderRack(labels: readonly string[]): Content {
+  const shown = [...labels.filter(isOfRack), ...labels.filter((label) => !isOfRack(label))]
+  return shown.length === 0 ? null : html`<span>${shown.slice(0, 4).join(' · ')}</span>`
+}
