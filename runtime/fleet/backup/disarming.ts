@@ -4,9 +4,10 @@ import { parseJson } from '../../kit/foundation/json-reader.ts'
 import { printable } from '../../kit/foundation/printable.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { readText, type Sql } from '../state/sqlite.ts'
+import type { MachineWords } from './rules/differences.ts'
 
 /** What a release line says of orders; pure. */
-export interface OrderRules<Machine extends MachineBase> {
+export interface OrderRules<Machine extends MachineBase> extends MachineWords<Machine> {
   parseRecord(stored: unknown): Machine | null
   /** The very same record where there is no order. */
   disarm(machine: Machine, now: string): Machine
@@ -15,8 +16,6 @@ export interface OrderRules<Machine extends MachineBase> {
    * by what is known now; null: what is restored stays.
    */
   keepHeldBack(restored: Machine | null, present: Machine, now: string): Machine | null
-  /** What people call it; null: its address is all there is. */
-  nameOf(machine: Machine): string | null
 }
 
 /** A machine that was to be flashed or captured, or whose disk may be half written. */

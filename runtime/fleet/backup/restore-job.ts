@@ -1,9 +1,9 @@
 /** Restores a stored backup as a job: shows its progress, and records the outcome. */
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import type { BackupEvents } from './backup-events.ts'
-import { renderDisarmed, type DisarmedMachine } from './disarming.ts'
+import { renderDisarmed } from './disarming.ts'
 import type { Requester } from '../state/journal.ts'
-import type { Restored, Restorer } from './restore.ts'
+import type { Foreseen, Restored, Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import type { Changes } from '../../kit/host/changes.ts'
 import type { Jobs } from '../../kit/host/jobs.ts'
@@ -19,8 +19,8 @@ export interface BackupRestores {
   /** Puts it in force. Waits for the backups that are queued; what was there stays as `.bak`. */
   restore(id: string, by: Requester): Promise<Restored>
   restoring(): Restoring | null
-  /** The machines that a restore of it would disarm; null: there is no such backup. */
-  foresee(id: string): Promise<readonly DisarmedMachine[] | null>
+  /** What a restore of it would change; null: there is no such backup. */
+  foresee(id: string): Promise<Foreseen | null>
 }
 
 interface RestoresDependencies {

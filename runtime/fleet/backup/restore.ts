@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { BackupFile } from './rules/backup-manifest.ts'
+import { compareFleets, listChangedNames, type MachineDifference } from './rules/differences.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import { INVENTORY, type Bundles } from './bundle-files.ts'
 import {
@@ -18,7 +19,7 @@ import { dropMembership } from '../state/membership.ts'
 import type { Database } from '../state/database.ts'
 import { inspectState } from '../state/inspection.ts'
 import { closeWhole } from '../state/rotation.ts'
-import { openSqlite, readText, readTextOrNull, type Row } from '../state/sqlite.ts'
+import { openSqlite, readText, readTextOrNull, type Row, type Sql } from '../state/sqlite.ts'
 
 export interface Restored {
   readonly backup_id: string
@@ -35,8 +36,24 @@ export interface Restored {
 
 export interface Restorer {
   restore(backup: StoredBackup, onProgress: OnProgress): Promise<Restored>
-  /** The machines that a restore would disarm. Nothing is changed. */
-  foresee(backup: StoredBackup): Promise<readonly DisarmedMachine[]>
+  /** What a restore would change. Nothing is changed. */
+  foresee(backup: StoredBackup): Promise<Foreseen>
+}
+
+/** What a restore would change. */
+export interface Foreseen {
+  /** The machines that it would disarm. */
+  readonly disarmed: readonly DisarmedMachine[]
+  /** Null for a backup of hardware alone, which assigns nothing. */
+  readonly differences: Differences | null
+}
+
+export interface Differences {
+  readonly machines: readonly MachineDifference[]
+  /** How many machines stay as they are. */
+  readonly unchanged: number
+  /** The names of the stored settings that get another value, or lose theirs. */
+  readonly settings: readonly string[]
 }
 
 type OnProgress = (done: number, total: number) => void
@@ -62,7 +79,7 @@ export function createRestorer<Machine extends MachineBase>({
 }: RestorerDependencies<Machine>): Restorer {
   const folder = join(dirname(database.path), '.restore')
   const iso = () => now().toISOString()
-  const { fetchTo, disarmIn } = createCandidates({ database, store, orders, iso })
+  const { fetchTo, disarmIn, lookAt } = createCandidates({ database, store, orders, iso })
 
   async function restoreFull(
     backup: StoredBackup,
@@ -121,14 +138,10 @@ export function createRestorer<Machine extends MachineBase>({
     },
     async foresee(backup) {
       const file = findDatabase(backup, database.line)
-      if (file !== null) {
-        await using scratch = await makeScratch(folder)
-        await fetchTo(scratch.path, backup, file, () => undefined)
-        inspectState(scratch.path, database.line)
-        return disarmIn(scratch.path)
-      }
+      if (file !== null) return lookAt(folder, backup, file)
       const macs = bundles.listMacs(await readInventory(backup), `backup ${backup.backup_id}`)
-      return listArmed(database.sql, orders, iso()).filter(({ mac }) => macs.has(mac))
+      const armed = listArmed(database.sql, orders, iso())
+      return { disarmed: armed.filter(({ mac }) => macs.has(mac)), differences: null }
     },
   }
 }
@@ -170,8 +183,43 @@ function createCandidates<Machine extends MachineBase>({
     }
   }
 
-  return { fetchTo, disarmIn }
+  /** A copy beside `folder`, which is gone afterwards. */
+  async function lookAt(folder: string, backup: StoredBackup, file: BackupFile): Promise<Foreseen> {
+    await using scratch = await makeScratch(folder)
+    await fetchTo(scratch.path, backup, file, () => undefined)
+    inspectState(scratch.path, database.line)
+    const disarmed = disarmIn(scratch.path)
+    return { disarmed, differences: compareWith(scratch.path, database, orders) }
+  }
+
+  return { fetchTo, disarmIn, lookAt }
 }
+
+/** Compares what is in force with a copy that is whole and disarmed. */
+function compareWith<Machine extends MachineBase>(
+  candidate: string,
+  { sql }: Database,
+  orders: OrderRules<Machine>,
+): Differences {
+  const file = openSqlite(candidate)
+  try {
+    const [present, restored] = [sql, file].map((each) => [...readRecords(each, orders)])
+    const machines = compareFleets(present ?? [], restored ?? [], orders)
+    const gone = machines.filter(({ kind }) => kind === 'goes').length
+    const unchanged = (restored?.length ?? 0) + gone - machines.length
+    const settings = listChangedNames(readSettings(sql), readSettings(file))
+    return { machines, unchanged, settings }
+  } finally {
+    closeWhole(file)
+  }
+}
+
+const readSettings = (sql: Sql): ReadonlyMap<string, string> =>
+  new Map(
+    sql
+      .all('SELECT name, value FROM settings')
+      .map((row) => [readText(row, 'name'), readText(row, 'value')]),
+  )
 
 /** A place for a copy that is only looked at. `await using` removes it. */
 async function makeScratch(folder: string) {

@@ -71,7 +71,8 @@ test('by its id: what was armed is listed by name, in the result and in the even
   await fixture.backUp()
   const foreseen = await fixture.backups.foresee(ID)
   const { disarmed } = await fixture.backups.restore(ID, BY)
-  assert.equal(foreseen, disarmed)
+  assert.equal(foreseen?.disarmed, disarmed)
+  assert.equal(foreseen?.differences, { machines: [], unchanged: FLEET.length, settings: [] })
   assert.equal(disarmed.slice(0, 3), [
     { mac: macOf(1), name: 'rack-1' },
     { mac: macOf(2), name: 'host-2' },
@@ -93,6 +94,35 @@ test('to foresee it changes nothing, and leaves nothing behind', async () => {
   assert.equal(await fixture.machines.list(), before)
   assert.equal(readdirSync(folder.dir), files)
   assert.is(await fixture.backups.foresee('2020-01-01T00-00-00Z'), null)
+})
+
+test('what changes is foreseen machine by machine, and settings by name', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  const { machines, database } = fixture
+  await fill(fixture)
+  await fixture.backUp()
+  await machines.remove(macOf(6))
+  await machines.update(macOf(7), () => machineOf(7, { ...READY, labels: ['lab'], name: 'new' }))
+  await machines.update(macOf(8), () => machineOf(8, { name: 'later' }))
+  await database.write((sql) => {
+    sql.run(`INSERT INTO settings (name, value, updated_at) VALUES ('pxe.loop_limit', '7', ?)`, AT)
+  })
+  const foreseen = await fixture.backups.foresee(ID)
+  const changes = {
+    boot_mode: { before: 'flasher-inventory', after: 'ipxe-exit' },
+    name: { before: 'new', after: null },
+    labels: { before: ['lab'], after: [] },
+  }
+  assert.equal(foreseen?.differences, {
+    machines: [
+      { mac: macOf(8), name: 'later', kind: 'goes', changes: {} },
+      { mac: macOf(6), name: null, kind: 'returns', changes: {} },
+      { mac: macOf(7), name: null, kind: 'changes', changes },
+    ],
+    unchanged: 5,
+    settings: ['pxe.loop_limit'],
+  })
 })
 
 test('by a file, such as the .bak that an upgrade kept', async () => {
@@ -154,7 +184,7 @@ test('hardware alone: the orders that it clears are listed, and a half-written d
     disarmed.map(({ mac }) => mac),
     ARMED.map(macOf),
   )
-  assert.equal(foreseen, disarmed)
+  assert.equal(foreseen, { disarmed, differences: null })
   const held = await machines.find(macOf(5))
   assert.is(held?.boot_mode, 'flasher-inventory')
   assert.equal([held?.cycle.carried, held?.cycle.disarmed_at !== null], [true, true])

@@ -103,7 +103,7 @@ test('a backup is made, and put back after its time was typed', () =>
     await page.getByText('The previous state was kept').waitFor()
     const remove = page.getByRole('button', { name: 'Remove…' })
     await remove.first().click()
-    await page.getByRole('heading', { name: /^Remove backup .*\?$/ }).waitFor()
+    await page.getByRole('heading', { name: /^Remove the backup of .*\?$/ }).waitFor()
     await page.getByRole('link', { name: 'Cancel' }).click()
     assert.is(await remove.count(), 1)
     await remove.first().click()

@@ -7,7 +7,7 @@ interface FieldChange {
 }
 
 /** The changes by the name of the field. */
-type FieldChanges = Readonly<Record<string, FieldChange>>
+export type FieldChanges = Readonly<Record<string, FieldChange>>
 
 type FieldValues = Readonly<Record<string, unknown>>
 

@@ -7,6 +7,7 @@ import { createTemplates, type Templates } from '../../../fleet/first-boot/templ
 import { decideFolders, findPasswordOrigin, type LineConfig } from './configuration.ts'
 import type { Machine } from '../rules/machine.ts'
 import { disarm, keepHeldBack, nameMachine } from '../rules/disarming.ts'
+import { describe } from '../rules/machine-events.ts'
 import { parseRecord } from '../rules/record.ts'
 
 export interface State extends FleetState<Machine> {
@@ -20,6 +21,7 @@ export const ORDERS: OrderRules<Machine> = {
   disarm,
   keepHeldBack,
   nameOf: nameMachine,
+  describe,
 }
 
 interface StateOptions extends Pick<

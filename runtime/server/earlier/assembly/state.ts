@@ -3,11 +3,18 @@ import { openFleetState, type FleetState } from '../../app/fleet-state.ts'
 import { renderDisarmed, type OrderRules } from '../../../fleet/backup/disarming.ts'
 import { readDeployedMachines } from '../../../fleet/backup/deployed-machines.ts'
 import { SYSTEM_EVENT } from '../../../fleet/state/event-rows.ts'
+import { describe } from '../rules/machine-events.ts'
 import { parseDeployedRow, parseRecord } from '../rules/record.ts'
 import { disarm, keepHeldBack, nameMachine, type Machine } from '../rules/machine.ts'
 import type { LineConfig } from './configuration.ts'
 
-const ORDERS: OrderRules<Machine> = { parseRecord, disarm, keepHeldBack, nameOf: nameMachine }
+const ORDERS: OrderRules<Machine> = {
+  parseRecord,
+  disarm,
+  keepHeldBack,
+  nameOf: nameMachine,
+  describe,
+}
 
 export type State = FleetState<Machine>
 

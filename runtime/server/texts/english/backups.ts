@@ -14,20 +14,20 @@ export const BACKUPS = {
   },
   done: {
     restored:
-      'Backup {id} was restored. The previous state was kept beside the database as {suffix}.',
+      'The backup of {time} was restored. The previous state was kept beside the database as {suffix}.',
     disarmed: {
       one: 'This machine is not flashed or captured until you order it again on its page:',
       other:
         'These {count} machines are not flashed or captured until you order it again on their pages:',
     },
-    removed: 'Backup {id} was removed.',
+    removed: 'The backup of {time} was removed.',
   },
   jobs: {
     triggers: { manual: 'manual', scheduled: 'scheduled' },
     state: '{trigger}, {state}',
     waiting: 'waiting',
     copying: 'copying',
-    restoring: 'Restoring {id}',
+    restoring: 'Restoring the backup of {time}',
     checking: 'checking and copying',
   },
   list: {
@@ -56,7 +56,7 @@ export const BACKUPS = {
     change: 'Change schedule',
   },
   restore: {
-    title: 'Restore {id}',
+    title: 'Restore the backup of {time}',
     hardware: 'hardware only, {size}',
     content: {
       one: '1 machine, release {release}, {size}',
@@ -78,12 +78,34 @@ export const BACKUPS = {
         'A restore arms no machine. These {count} lose their orders: they keep their images and disks and what they do on network boot, and are not flashed or captured until you order it again:',
     },
     disarmsNone: 'No machine loses an order to be flashed or captured.',
-    confirm: 'Type {time}, the time of the backup:',
-    button: 'Restore {id}',
+    /** What a restore changes, machine by machine. */
+    changes: {
+      title: {
+        one: 'What changes: 1 machine',
+        other: 'What changes: {count} machines',
+      },
+      none: 'Image, disk, mode, name and labels of all machines stay as they are.',
+      unchanged: {
+        one: 'One more machine stays as it is.',
+        other: '{count} more machines stay as they are.',
+      },
+      kinds: {
+        goes: 'is not in the backup: it is forgotten until it boots from the network again',
+        returns: 'was removed since: it comes back',
+        changes: 'becomes what it was:',
+      },
+      more: 'and {count} more',
+      settings: {
+        one: 'This setting gets the value that it had, or none: {names}.',
+        other: 'These {count} settings get the values that they had, or none: {names}.',
+      },
+    },
+    confirm: 'Type {time} to replace the current state:',
+    button: 'Restore this backup',
   },
   removal: {
-    title: 'Remove backup {id}',
-    question: 'Remove backup {id}?',
+    title: 'Remove the backup of {time}',
+    question: 'Remove the backup of {time}?',
     hardware:
       'It holds hardware only, {size}. It cannot be restored after this; the server itself stays as it is.',
     content: {

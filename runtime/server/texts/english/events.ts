@@ -87,6 +87,7 @@ export const EVENTS = {
       serial_console: 'Serial console',
       grow: 'Grows to fill the disk',
       locked: 'Locked',
+      capture: 'Capture',
     },
   },
 } as const

@@ -16,17 +16,18 @@ import { refuse } from '../../../../kit/web/answers/faults.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { refreshEvery } from '../../../../kit/web/ui/refresh.ts'
 import type { Backups } from '../../../../fleet/backup/backups.ts'
+import type { Foreseen } from '../../../../fleet/backup/restore.ts'
 import type { BackupJob } from '../../../../fleet/backup/backup-job.ts'
 import type { StoredBackup } from '../../../../fleet/backup/backup-store.ts'
 import { buttonAt, formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
+import { renderDifferences } from './differences-list.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderRemoval, questionButton } from '../../../pages/question.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../../../kit/web/ui/tables.ts'
-import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
+import { renderExact, renderMoment, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import { parseDisarmed, type DisarmedMachine } from '../../../../fleet/backup/disarming.ts'
 import type { Journal } from '../../../../fleet/state/journal.ts'
 
@@ -69,9 +70,9 @@ async function show(context: CurrentContext): Promise<Answer> {
     section: PATH,
     count: stored.length,
     actions: start,
-    messages: html`${context.message()}${problem === null ? await renderDone(context) : banner('failed', problem)}`,
+    messages: html`${context.message()}${problem === null ? await renderDone(context, clock) : banner('failed', problem)}`,
     body: html`<div class="board" ${refreshEvery('backups', PATH, isBusy ? 1 : null)}>
-      ${isBusy ? card({ title: t.running, body: renderActive(active, restoring) }) : null}
+      ${isBusy ? card({ title: t.running, body: renderActive(active, restoring, clock) }) : null}
       ${
         stored.length === 0
           ? emptyState(t.empty.title, t.empty.text, start)
@@ -100,14 +101,20 @@ async function list({ services }: CurrentContext) {
 const renderFault = ({ message, hint }: Fault): string =>
   `${message[0]?.toUpperCase()}${message.slice(1)}.${hint === undefined ? '' : ` ${hint}`}`
 
-async function renderDone({ query, site }: CurrentContext): Promise<Content> {
+async function renderDone({ query, site }: CurrentContext, clock: Clock): Promise<Content> {
   const [restored, deleted] = ['restored', 'deleted'].map((name) => idIn(query, name))
   if (restored) {
     const suffix = html`<code>.bak</code>`
-    return html`${banner('done', fillHtml(t.done.restored, { id: restored, suffix }))}
+    return html`${banner('done', fillHtml(t.done.restored, { time: nameBackup(restored, clock), suffix }))}
     ${await renderDisarmed(site.journal, restored)}`
   }
-  return deleted ? banner('done', fill(t.done.removed, { id: deleted })) : null
+  return deleted ? banner('done', fill(t.done.removed, { time: nameBackup(deleted, clock) })) : null
+}
+
+/** Names a backup by the time at which it was begun, as a sentence does: `2026-11-21 06:55:53 UTC`. */
+function nameBackup(id: string, { zone }: Clock): string {
+  const at = readBackupTime(id)
+  return at === null ? id : renderExact(new Date(at), zone)
 }
 
 /** Only a valid id: anybody can make up an address. */
@@ -119,13 +126,14 @@ function idIn(query: URLSearchParams, name: string): string | null {
 const renderActive = (
   jobs: readonly BackupJob[],
   restoring: ReturnType<Backups['restoring']>,
+  clock: Clock,
 ): Html =>
   html`<ul class="rows">
     ${jobs.map(
       ({ backup_id: id, status, bytes_done: bytes, bytes_total: total, trigger }) =>
         html`<li>
           <span class="grow"
-            ><code>${id}</code>
+            >${nameBackup(id, clock)}
             <span class="dim small"
               >${fill(t.jobs.state, { trigger: t.jobs.triggers[trigger], state: PAGES.frame.jobs[status] })}</span
             ></span
@@ -137,7 +145,7 @@ const renderActive = (
         ? null
         : html`<li>
             <span class="grow"
-              >${fillHtml(t.jobs.restoring, { id: html`<code>${restoring.backup_id}</code>` })}</span
+              >${fill(t.jobs.restoring, { time: nameBackup(restoring.backup_id, clock) })}</span
             >${progress(restoring.bytes_done, restoring.bytes_total, t.jobs.checking)}
           </li>`
     }
@@ -156,20 +164,21 @@ async function ask(context: CurrentContext, error: string | null): Promise<Answe
   const stored = await find(context)
   const { backup_id: id } = stored
   const present = await context.site.machines.count()
-  let foreseen: Awaited<ReturnType<Backups['foresee']>>
+  const time = nameBackup(id, context.clock())
+  let foreseen: Foreseen | null
   try {
     foreseen = await context.services.backups.foresee(id)
   } catch (thrown) {
     return refuseFault(context, thrown)
   }
   return await context.show({
-    title: fill(t.restore.title, { id }),
+    title: fill(t.restore.title, { time }),
     section: PATH,
     trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
     body: html`<section class="card stack">
       <div class="facing">
         <div>
-          <strong>${id}</strong><br /><span class="small dim"
+          <strong>${time}</strong><br /><span class="small dim"
             >${renderContent(t.restore, stored)}</span
           >
         </div>
@@ -181,13 +190,14 @@ async function ask(context: CurrentContext, error: string | null): Promise<Answe
         </div>
       </div>
       ${stored.manifest === null ? banner('needs-you', t.restore.warning) : null}
-      ${renderForeseen(foreseen ?? [])}
+      ${renderForeseen(foreseen?.disarmed ?? [])}
+      ${renderDifferences(foreseen?.differences ?? null, context)}
       <p>${fillHtml(t.restore.consequence, { suffix: html`<code>.bak</code>` })}</p>
       <form method="post" action="${PATH}/${id}/restore">
         ${textField({ name: 'confirm', label: fillHtml(t.restore.confirm, { time: html`<code>${timeOfDay(id)}</code>` }), mono: true, required: true, maxLength: 12, error })}
         <div class="row">
           <a class="button" href="${PATH}">${PAGES.frame.cancel}</a
-          ><button class="danger">${fill(t.restore.button, { id })}</button>
+          ><button class="danger">${t.restore.button}</button>
         </div>
       </form>
     </section>`,
@@ -216,13 +226,13 @@ const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
 
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const stored = await find(context)
-  const { backup_id: id } = stored
+  const time = nameBackup(stored.backup_id, context.clock())
   return await context.show({
-    title: fill(t.removal.title, { id }),
+    title: fill(t.removal.title, { time }),
     section: PATH,
     trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
     body: renderRemoval({
-      title: fillHtml(t.removal.question, { id: html`<code>${id}</code>` }),
+      title: fillHtml(t.removal.question, { time }),
       body: html`<p>${renderContent(t.removal, stored)}</p>`,
       action: context.event.url.pathname,
       cancel: PATH,
@@ -277,7 +287,8 @@ const renderStored = (stored: readonly StoredBackup[], clock: Clock): Html =>
       ({ backup_id: id, manifest, bytes }) =>
         html`<tr>
           <th scope="row">
-            <code>${id}</code> ${manifest === null ? badge('ready', columns.hardware) : null}
+            ${renderName(id, clock)} ${manifest === null ? badge('ready', columns.hardware) : null}
+            <br /><code class="small dim">${id}</code>
           </th>
           <td class="nowrap" data-label="${columns.created}">
             ${renderTime(readBackupTime(id), clock)}
@@ -295,6 +306,11 @@ const renderStored = (stored: readonly StoredBackup[], clock: Clock): Html =>
         </tr>`,
     ),
   })
+
+function renderName(id: string, { zone }: Clock): Html {
+  const at = readBackupTime(id)
+  return at === null ? html`${id}` : renderMoment(new Date(at), zone)
+}
 
 /** Before it is restored: also says that nothing is armed. */
 const renderForeseen = (machines: readonly DisarmedMachine[]): Html =>
@@ -323,7 +339,7 @@ const renderNames = (machines: readonly DisarmedMachine[]): Html =>
     ${machines.map(
       ({ mac, name }) =>
         html`<li>
-          <a href="/ui/machines/${mac}"><bdi>${name === null ? mac : printable(name)}</bdi></a>
+          <a href="/ui/machines/${mac}"><bdi>${name ?? mac}</bdi></a>
           ${name === null ? null : html`<code>${mac}</code>`}
         </li>`,
     )}

@@ -1,7 +1,11 @@
 /** What an event says in words beside its summary: which image went to which disk, and what it changed. */
 import { printableText } from '../../../../kit/foundation/printable.ts'
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
-import { readChanges, renderValue } from '../../../../fleet/state/rules/event-changes.ts'
+import {
+  readChanges,
+  renderValue,
+  type FieldChanges,
+} from '../../../../fleet/state/rules/event-changes.ts'
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import { shorten } from '../../../../kit/web/ui/elements.ts'
@@ -70,9 +74,17 @@ const MAX_CHARACTERS = 60
  * Renders what a change has changed: the fields with what was there before and is there now. `isWhole`:
  * all of them, where no details say the rest.
  */
-export function renderChanges(event: JournalEvent, context: EventWords, isWhole = false): Content {
-  const { details, subject_id: subject } = event
-  const changes = Object.entries(readChanges(details))
+export const renderChanges = (event: JournalEvent, words: EventWords, isWhole = false): Content =>
+  renderFieldChanges(readChanges(event.details), event.subject_id, words, isWhole)
+
+/** Renders changed fields of what `subject` names (the address of a machine), in the words of a request. */
+export function renderFieldChanges(
+  changed: FieldChanges,
+  subject: string | null,
+  context: EventWords,
+  isWhole: boolean,
+): Content {
+  const changes = Object.entries(changed)
   if (changes.length === 0) return null
   const shown = isWhole ? changes : changes.slice(0, MAX_CHANGES)
   const more = changes.length - shown.length
@@ -108,6 +120,9 @@ function valueOf(
       return printableText((subject === null ? null : findDisk(subject, value)) ?? words)
     case 'boot_mode':
       return MODE_TITLES.get(value) ?? words
+    case 'name':
+      // It was checked when it was given, and joins what is written with joiners.
+      return value
     default:
       return words
   }
@@ -121,6 +136,6 @@ const renderSide = (side: 'before' | 'after', text: string): Html => {
   const shown = shorten(text, MAX_CHARACTERS)
   const title = shown === text ? null : text
   return side === 'before'
-    ? html`<span class="spoken">${t.before}</span> <del title="${title}">${shown}</del>`
-    : html`<span class="spoken">${t.after}</span> <ins title="${title}">${shown}</ins>`
+    ? html`<span class="spoken">${t.before}</span> <del title="${title}"><bdi>${shown}</bdi></del>`
+    : html`<span class="spoken">${t.after}</span> <ins title="${title}"><bdi>${shown}</bdi></ins>`
 }

@@ -1,0 +1,61 @@
+/** What a restore changes: which machines come back, go, or become what they were, and which settings. */
+import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
+import { compareFields, type FieldChanges } from '../../state/rules/event-changes.ts'
+
+/** One machine that is not the same before and after a restore. */
+export interface MachineDifference {
+  readonly mac: string
+  /** What people call it, after the restore where it is known then; null: its address is all there is. */
+  readonly name: string | null
+  /** `returns`: only the backup knows it; `goes`: the backup does not know it; `changes`: both do. */
+  readonly kind: 'returns' | 'goes' | 'changes'
+  /** What an operator assigned, now and after a restore; empty for one that comes back or goes. */
+  readonly changes: FieldChanges
+}
+
+/** How a release line tells a machine in words and fields; pure. */
+export interface MachineWords<Machine extends MachineBase> {
+  nameOf(machine: Machine): string | null
+  /** What an operator assigned to it, by field. */
+  describe(machine: Machine): Readonly<Record<string, unknown>>
+}
+
+const ORDER = { returns: 1, goes: 0, changes: 2 } as const
+
+/**
+ * Compares two states of a fleet. Machines that go are first, then those that return, then those that
+ * change, each by address. What a machine reports of itself is no difference.
+ */
+export function compareFleets<Machine extends MachineBase>(
+  present: Iterable<Machine>,
+  restored: Iterable<Machine>,
+  { nameOf, describe }: MachineWords<Machine>,
+): readonly MachineDifference[] {
+  const rest = new Map([...present].map((machine) => [String(machine.mac), machine]))
+  const found: MachineDifference[] = []
+  for (const machine of restored) {
+    const { mac } = machine
+    const name = nameOf(machine)
+    const before = rest.get(mac)
+    rest.delete(mac)
+    if (before === undefined) {
+      found.push({ mac, name, kind: 'returns', changes: {} })
+      continue
+    }
+    const changes = compareFields(describe(before), describe(machine))
+    if (Object.keys(changes).length > 0) found.push({ mac, name, kind: 'changes', changes })
+  }
+  for (const machine of rest.values()) {
+    found.push({ mac: machine.mac, name: nameOf(machine), kind: 'goes', changes: {} })
+  }
+  return found.toSorted((a, b) => ORDER[a.kind] - ORDER[b.kind] || (a.mac < b.mac ? -1 : 1))
+}
+
+/** Returns the names whose values differ or are in one of them alone, in their order. */
+export function listChangedNames(
+  present: ReadonlyMap<string, string>,
+  restored: ReadonlyMap<string, string>,
+): readonly string[] {
+  const names = new Set([...present.keys(), ...restored.keys()])
+  return [...names].filter((name) => present.get(name) !== restored.get(name)).toSorted()
+}

@@ -1,0 +1,57 @@
+/** What a restore changes, machine by machine, as its question shows it. */
+import type { MachineDifference } from '../../../../fleet/backup/rules/differences.ts'
+import type { Differences } from '../../../../fleet/backup/restore.ts'
+import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
+import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { readEventWords, renderFieldChanges, type EventWords } from '../view/event-words.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+
+const t = PAGES.backups.restore.changes
+
+/** More than these are counted. */
+const MAX_MACHINES = 200
+const MAX_SETTINGS = 20
+
+/**
+ * Renders which machines go, come back or become what they were, and which settings change; nothing
+ * where the backup does not say (null).
+ */
+export function renderDifferences(found: Differences | null, context: CurrentContext): Content {
+  if (found === null) return null
+  const { machines, unchanged, settings } = found
+  return html`${machines.length === 0 ? html`<p>${t.none}</p>` : renderMachines(machines, context)}
+  ${machines.length > 0 && unchanged > 0 ? html`<p>${fillCount(t.unchanged, unchanged)}</p>` : null}
+  ${settings.length === 0 ? null : html`<p>${renderSettings(settings, readEventWords(context))}</p>`}`
+}
+
+function renderMachines(machines: readonly MachineDifference[], context: CurrentContext): Html {
+  const words = readEventWords(context)
+  const more = machines.length - MAX_MACHINES
+  return html`<h2>${fillCount(t.title, machines.length)}</h2>
+    <ul class="rows differences">
+      ${machines.slice(0, MAX_MACHINES).map((machine) => renderMachine(machine, words))}
+      ${more > 0 ? html`<li class="dim">${fill(t.more, { count: more })}</li>` : null}
+    </ul>`
+}
+
+function renderMachine({ mac, name, kind, changes }: MachineDifference, words: EventWords): Html {
+  const label = html`<bdi>${name ?? mac}</bdi>`
+  return html`<li>
+    <div class="grow">
+      <p>
+        ${kind === 'returns' ? html`<strong>${label}</strong>` : html`<a href="/ui/machines/${mac}">${label}</a>`}
+        ${name === null ? null : html`<code class="small dim">${mac}</code>`}
+        <span class="dim">${t.kinds[kind]}</span>
+      </p>
+      ${renderFieldChanges(changes, mac, words, true)}
+    </div>
+  </li>`
+}
+
+function renderSettings(names: readonly string[], { findSetting }: EventWords): string {
+  const shown = names.slice(0, MAX_SETTINGS).map((name) => findSetting(name) ?? name)
+  const more = names.length - shown.length
+  const listed = [...shown, ...(more > 0 ? [fill(t.more, { count: more })] : [])].join(', ')
+  return fill(pluralOf(t.settings, names.length), { count: names.length, names: listed })
+}
