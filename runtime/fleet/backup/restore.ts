@@ -79,7 +79,7 @@ export function createRestorer<Machine extends MachineBase>({
 }: RestorerDependencies<Machine>): Restorer {
   const folder = join(dirname(database.path), '.restore')
   const iso = () => now().toISOString()
-  const { fetchTo, disarmIn, lookAt } = createCandidates({ database, store, orders, iso })
+  const { fetchTo, disarmIn, foreseeWhole } = createCandidates({ database, store, orders, iso })
 
   async function restoreFull(
     backup: StoredBackup,
@@ -138,7 +138,7 @@ export function createRestorer<Machine extends MachineBase>({
     },
     async foresee(backup) {
       const file = findDatabase(backup, database.line)
-      if (file !== null) return lookAt(folder, backup, file)
+      if (file !== null) return foreseeWhole(folder, backup, file)
       const macs = bundles.listMacs(await readInventory(backup), `backup ${backup.backup_id}`)
       const armed = listArmed(database.sql, orders, iso())
       return { disarmed: armed.filter(({ mac }) => macs.has(mac)), differences: null }
@@ -184,7 +184,11 @@ function createCandidates<Machine extends MachineBase>({
   }
 
   /** A copy beside `folder`, which is gone afterwards. */
-  async function lookAt(folder: string, backup: StoredBackup, file: BackupFile): Promise<Foreseen> {
+  async function foreseeWhole(
+    folder: string,
+    backup: StoredBackup,
+    file: BackupFile,
+  ): Promise<Foreseen> {
     await using scratch = await makeScratch(folder)
     await fetchTo(scratch.path, backup, file, () => undefined)
     inspectState(scratch.path, database.line)
@@ -192,7 +196,7 @@ function createCandidates<Machine extends MachineBase>({
     return { disarmed, differences: compareWith(scratch.path, database, orders) }
   }
 
-  return { fetchTo, disarmIn, lookAt }
+  return { fetchTo, disarmIn, foreseeWhole }
 }
 
 /** Compares what is in force with a copy that is whole and disarmed. */
