@@ -22,6 +22,8 @@ interface InventoryBody {
   readonly lshw?: object
   /** Absent on a BIOS. */
   readonly secure_boot?: boolean
+  /** The address of its BMC, as the machine's own device tells it; absent where there is none. */
+  readonly bmc_address?: string
 }
 
 /** How long a call is repeated while that can help. */

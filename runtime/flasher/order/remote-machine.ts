@@ -46,7 +46,9 @@ export async function openRemoteMachine(
   const log = createTranscript(options)
   let deadline = now() + times.contact
   // In the background from here on: it is posted once it is read and the server is known.
-  const tree = given.hardware.readTree().catch(() => null)
+  const { hardware } = given
+  const tree = hardware.readTree().catch(() => null)
+  const bmcAddress = hardware.readBmcAddress().catch(() => null)
   if ([...bases, ...others].some((base) => base.startsWith('https:'))) await readAuthorities(env)
   const onWait = createWaitHint(env, log.say)
   const base = await find(options, { ...log, onWait }, deadline)
@@ -67,7 +69,8 @@ export async function openRemoteMachine(
     onAnswer: () => (deadline = now() + times.contact),
   })
   const left = () => deadline - now()
-  const machine = createRemoteMachine({ given, client, log: { ...log, onWait }, left, tree })
+  const read = { given, tree, bmcAddress }
+  const machine = createRemoteMachine({ ...read, client, log: { ...log, onWait }, left })
   await sendFirst(machine)
   return accept(machine)
 }
@@ -117,9 +120,11 @@ interface MachineDependencies {
   readonly left: () => number
   /** Null where the hardware cannot be read. */
   readonly tree: Promise<object | null>
+  /** Null where the machine has no BMC, or that tells no address. */
+  readonly bmcAddress: Promise<string | null>
 }
 
-function createRemoteMachine({ given, client, log, left, tree }: MachineDependencies) {
+function createRemoteMachine({ given, client, log, left, tree, bmcAddress }: MachineDependencies) {
   const { say, lines, onWait } = log
   let found: readonly SurveyedDisk[] = []
   let disks: readonly InventoryDisk[] = []
@@ -133,8 +138,14 @@ function createRemoteMachine({ given, client, log, left, tree }: MachineDependen
   })
 
   async function sendTree() {
-    const lshw = await tree
-    if (lshw !== null && disks.length > 0) await client.sendInventory({ ...inventory(), lshw })
+    const [lshw, bmc_address] = await Promise.all([tree, bmcAddress])
+    if ((lshw === null && bmc_address === null) || disks.length === 0) return
+    const known = { ...inventory(), ...(lshw === null ? {} : { lshw }) }
+    const told = bmc_address === null ? known : { ...known, bmc_address }
+    const sent = await client.sendInventory(told)
+    // A server of an older release refuses what it does not know.
+    const isRefused = !sent.ok && sent.refusal.status === 422 && bmc_address !== null
+    if (isRefused && lshw !== null) await client.sendInventory(known)
   }
 
   return {

@@ -94,14 +94,14 @@ function takeInventory(
   now: string,
   match: MatchToken,
 ): Transition<Machine> {
-  const { disks, hardware, secureBoot } = inventory
+  const { hardware } = inventory
   const shown = match()
   // The flash is over, and so are the disks as they were before it.
   if (shown.ok && isLateHardware(machine, shown.value, now)) {
     return { machine, events: hardware === null ? [] : [events.describeLateHardware(machine)] }
   }
   return {
-    machine: contacts.rememberDisks(machine, disks, now, secureBoot),
+    machine: contacts.rememberDisks(machine, inventory, now),
     events: [events.describeInventory(machine, inventory)],
   }
 }

@@ -42,6 +42,25 @@ test('the hardware is what lshw says, or unknown', async () => {
   }
 })
 
+/** What ipmitool prints, as a script. */
+const printLan = (address: string) =>
+  `cat <<'END'\nSet in Progress         : Set Complete\nIP Address Source       : DHCP Address\nIP Address              : ${address}\nSubnet Mask             : 255.255.0.0\nEND`
+
+test('the address of the BMC is what its own device says, where there is one', async () => {
+  for (const [script, address] of [
+    [printLan('10.20.0.11'), '10.20.0.11'],
+    [printLan('0.0.0.0'), null],
+    [printLan('bmc.example'), null],
+    ['echo "Channel 1 is not a LAN channel" >&2\nexit 1', null],
+  ] as const) {
+    await using tools = await makeTools({ ipmitool: script })
+    const ipmi = tools.at('ipmi0')
+    assert.is(await createHardware({ ...tools, ipmi }).readBmcAddress(), null)
+    await writeFile(ipmi, '')
+    assert.is(await createHardware({ ...tools, ipmi }).readBmcAddress(), address)
+  }
+})
+
 test('of the kernel log the last lines', async () => {
   await using tools = await makeTools({ dmesg: 'seq 1 1000' })
   const lines = await createHardware(tools).readKernelLog()

@@ -120,7 +120,11 @@ run('inventory: posts the disks and the hardware, then reboots', async () => {
   await using server = await openServer([])
   await using loop = await createLoop({ megabytes: 16 })
   const lshw = { id: 'box', class: 'system' }
-  const hardware = { readTree: async () => lshw, readKernelLog: async () => [] }
+  const hardware = {
+    readTree: async () => lshw,
+    readBmcAddress: async () => '10.20.0.11',
+    readKernelLog: async () => [],
+  }
   // Its first contact: the server does not know it before it asks for the plan.
   const box = await driveMachine({
     server: server.url,
@@ -133,6 +137,7 @@ run('inventory: posts the disks and the hardware, then reboots', async () => {
   assert.equal([disk?.path, disk?.by_path, disk?.size_bytes], [loop.device, PLACE, 16 * 2 ** 20])
   const stored = await server.ask(`/machines/${MAC}/lshw.json`)
   assert.equal(await stored.json(), lshw)
+  assert.is((await server.machines.find(MAC))?.bmc_address, '10.20.0.11')
 })
 
 run('exit: a word, and the machine goes on', async () => {

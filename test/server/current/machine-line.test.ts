@@ -49,6 +49,7 @@ const inventory = (hardware: string | null, ...disks: InventoryDisk[]) =>
       hardware: hardware === null ? null : Buffer.from(hardware),
       isHardwareLeftOut: false,
       secureBoot: null,
+      bmcAddress: null,
     },
   }) as const
 const kindsOf = (turn: { readonly events: readonly { readonly kind: string }[] }) =>

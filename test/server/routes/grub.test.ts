@@ -192,6 +192,27 @@ test('whether Secure Boot was on is what the last list of disks said of it', asy
   assert.is((await (await ask(`/machines/${MAC}`)).json()).secure_boot, false)
 })
 
+test('the address of its BMC is what its live system said last, where that is an address', async () => {
+  await using server = await startServer()
+  const post = (bmc_address: unknown) =>
+    server.request(`/pxe/${MAC}/inventory`, asJson({ disks: [diskOf('S1')], bmc_address }))
+  const said = [
+    '10.20.0.11',
+    undefined,
+    'bmc.evil.example',
+    '10.20.0.11:80',
+    ['10.0.0.1'],
+    'fd00::1',
+  ]
+  for (const each of said) {
+    assert.is((await post(each)).status, 204)
+    assert.is((await server.machines.find(MAC))?.bmc_address, '10.20.0.11', String(each))
+  }
+  assert.is((await post('10.20.0.12')).status, 204)
+  const ask = await server.operator()
+  assert.is((await (await ask(`/machines/${MAC}`)).json()).bmc_address, '10.20.0.12')
+})
+
 test('an unknown machine is discovered by GRUB; one that names itself badly is a 400', async () => {
   await using server = await startServer()
   const got = bodyOf(await server.send('GET', '/pxe/52:54:00:00:00:77.grub?buildarch=x86_64'))

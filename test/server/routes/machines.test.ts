@@ -31,6 +31,7 @@ test('put creates and replaces, get and list answer it, delete removes it', asyn
     'name',
     'first_boot',
     'secure_boot',
+    'bmc_address',
     'capture',
   ])
   assert.is(machine.mac, MAC)

@@ -81,6 +81,8 @@ export interface MachineOptions {
   readonly variables?: string
   /** With a graphics card, for pictures: a BIOS then speaks there, not on the serial line. */
   readonly hasScreen?: boolean
+  /** More words for QEMU. */
+  readonly args?: readonly string[]
 }
 
 export const DISK_SERIAL = 'FLASHER0001'
@@ -231,34 +233,41 @@ const planScreen = (hasScreen: boolean, { processor = 'x86_64' }: WayOptions) =>
 export function startMachine(
   namespace: Namespace,
   way: Way,
-  {
-    mac = LAB_MAC,
-    disk,
-    megabytes = 1024,
-    isDiskFirst = false,
-    variables,
-    hasScreen = false,
-  }: MachineOptions = {},
+  options: MachineOptions = {},
 ): Promise<Qemu> {
-  const { card, args, processor } = WAY[way]
-  const firmware = variables === undefined ? args : planFirmware(OVMF, variables)
+  const { megabytes = 1024, isDiskFirst = false, disk, args = [] } = options
+  const { processor } = WAY[way]
   const [network, storage] = isDiskFirst ? [2, 1] : [1, 2]
   return startQemu({
     namespace: namespace.name,
     megabytes,
     ...(processor === undefined ? {} : { processor }),
     args: [
-      ...firmware,
-      ...planScreen(hasScreen, WAY[way]),
-      '-netdev',
-      namespace.netdevs[0],
-      '-device',
-      `virtio-net-pci,netdev=net,mac=${mac},bootindex=${network}${card}`,
-      '-device',
-      'virtio-rng-pci',
+      ...planBoard(namespace, way, network, options),
       ...(disk === undefined ? [] : planDisk(disk, storage)),
+      ...args,
     ],
   })
+}
+
+/** Firmware, screen and network card. */
+function planBoard(
+  { netdevs }: Namespace,
+  way: Way,
+  bootIndex: number,
+  { mac = LAB_MAC, variables, hasScreen = false }: MachineOptions,
+): readonly string[] {
+  const { card, args } = WAY[way]
+  return [
+    ...(variables === undefined ? args : planFirmware(OVMF, variables)),
+    ...planScreen(hasScreen, WAY[way]),
+    '-netdev',
+    netdevs[0],
+    '-device',
+    `virtio-net-pci,netdev=net,mac=${mac},bootindex=${bootIndex}${card}`,
+    '-device',
+    'virtio-rng-pci',
+  ]
 }
 
 /** No NVMe: this OVMF finds none by its place in QEMU's boot order. */

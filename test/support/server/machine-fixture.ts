@@ -125,7 +125,7 @@ export function createFixture(more: Partial<Surroundings> = {}): Fixture {
       return ruling
     },
     disks(...disks) {
-      fixture.machine = contacts.rememberDisks(fixture.machine, disks, fixture.now())
+      fixture.machine = contacts.rememberDisks(fixture.machine, { disks }, fixture.now())
     },
     done() {
       fixture.machine = contacts.rememberDone(fixture.machine, fixture.now())

@@ -151,7 +151,11 @@ export async function driveMachine(options: MachineOptions): Promise<Driven> {
     },
     loops: true,
     placeNames: join(folder, 'by-path'),
-    hardware: { readTree: async () => null, readKernelLog: async () => ['[1.0] kernel: hello'] },
+    hardware: {
+      readTree: async () => null,
+      readBmcAddress: async () => null,
+      readKernelLog: async () => ['[1.0] kernel: hello'],
+    },
     nvram: { bootOnce: async () => ({ ok: false, refusal: 'not in this test' }) },
     power: {
       reboot: async () => {

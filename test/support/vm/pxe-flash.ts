@@ -28,6 +28,7 @@ const MachineSchema = z.object({
   known_disks: z.array(z.object({ serial: z.string().nullable(), size: z.string() })).nullable(),
   last_flashed_at: z.string().nullable(),
   secure_boot: z.boolean().nullable().optional(),
+  bmc_address: z.string().nullable().optional(),
 })
 const ImagesSchema = z.array(z.object({ name: z.string(), ref: z.string() }))
 const RunsSchema = z.object({

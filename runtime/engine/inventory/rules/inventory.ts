@@ -67,6 +67,8 @@ export const InventorySchema = z.strictObject({
   lshw: HardwareSchema.nullish(),
   /** Not in the specification: clients of ours say whether firmware enforced Secure Boot. */
   secure_boot: z.boolean().nullish().catch(null),
+  /** Not in the specification: the address of its BMC; one that is none is as good as none. */
+  bmc_address: z.ipv4().nullish().catch(null),
 })
 
 const small = { kind: 'small' } as const
@@ -81,6 +83,7 @@ const BODY: Wanted = {
     ['disks', { kind: 'list', of: DISK, most: MAX_DISKS }],
     ['lshw', { kind: 'verbatim', maxBytes: MAX_HARDWARE_BYTES, maxValues: MAX_HARDWARE_VALUES }],
     ['secure_boot', small],
+    ['bmc_address', small],
   ]),
 }
 
@@ -101,10 +104,11 @@ export function parseInventory(
   const lshw = verbatim.get('lshw') ?? null
   const parsed = parseFields(InventorySchema, withTree(value, lshw))
   if (!parsed.ok) return parsed
-  const { disks, secure_boot: secureBoot = null } = parsed.value
+  const { disks, secure_boot: secureBoot = null, bmc_address: bmcAddress = null } = parsed.value
   const hardware = takeTree(lshw)
   const isHardwareLeftOut = lshw !== null && isTree(lshw) && hardware === null
-  return accept({ disks, disksLeftOut: leftOut, hardware, isHardwareLeftOut, secureBoot })
+  const told = { hardware, isHardwareLeftOut, secureBoot, bmcAddress }
+  return accept({ disks, disksLeftOut: leftOut, ...told })
 }
 
 const NOTHING: Sifted = { value: undefined, verbatim: new Map(), leftOut: 0 }

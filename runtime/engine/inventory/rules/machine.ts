@@ -41,6 +41,8 @@ export interface Inventory {
   readonly isHardwareLeftOut: boolean
   /** Whether firmware enforced Secure Boot; null: it did not say. */
   readonly secureBoot: boolean | null
+  /** The IPv4 address of its BMC, as it told it; null: it did not. Nobody has checked that it is its own. */
+  readonly bmcAddress: string | null
 }
 
 /**

@@ -32,6 +32,14 @@ export function refuseAddress(
   return isOwn ? lasting('address', `${plain} is this server itself`, CORRECT) : null
 }
 
+/** Where a BMC listens for IPMI. */
+const IPMI_PORT = 623
+
+/** Whether an address that was not set yet would be contacted over IPMI, as far as `networks` decides that. */
+export const mayContact = (address: string | null, networks: readonly string[]): boolean =>
+  address !== null &&
+  refuseAddress({ address, port: IPMI_PORT }, { networks, own: [], ownPorts: [] }) === null
+
 const isWithin = (address: string, networks: readonly string[]): boolean =>
   isDirectHost(`http://${address.includes(':') ? `[${address}]` : address}/`, networks.join(' '))
 

@@ -9,7 +9,7 @@ import {
 import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
 import { epochOf } from '../../../kit/foundation/instants.ts'
 import { keepPick } from '../../../engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
+import type { Inventory } from '../../../engine/inventory/rules/machine.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { BootRuling } from './boot.ts'
 import { expireOrder } from './disarming.ts'
@@ -199,17 +199,21 @@ const BEGUN = { planned: true, failure: null, queued_at: null } as const
 const touch = (machine: Machine, now: string): Machine =>
   machine.cycle.begun_at === null ? changeCycle(machine, now, { begun_at: now }) : machine
 
-/** `POST /pxe/{mac}/inventory`: the list is replaced as a whole. */
+type ToldInventory = Pick<Inventory, 'disks'> &
+  Partial<Pick<Inventory, 'secureBoot' | 'bmcAddress'>>
+
+/** `POST /pxe/{mac}/inventory`: the list is replaced as a whole, and what it does not say stays. */
 export function rememberDisks(
   machine: Machine,
-  disks: readonly InventoryDisk[],
+  { disks, secureBoot, bmcAddress }: ToldInventory,
   now: string,
-  secureBoot: boolean | null = null,
 ): Machine {
   const secure_boot = secureBoot ?? machine.secure_boot
+  const bmc_address = bmcAddress ?? machine.bmc_address
   const target = targetOf(machine)
   const target_disk_seen = target === null ? null : keepPick(target, disks).seen
-  const listed = { known_disks: disks, known_disks_at: now, secure_boot, target_disk_seen }
+  const told = { known_disks: disks, secure_boot, bmc_address }
+  const listed = { ...told, known_disks_at: now, target_disk_seen }
   const known = { ...machine, ...listed, updated_at: now }
   const isAwaited =
     MODES[machine.boot_mode].does === 'list-disks' && machine.cycle.finished_at === null

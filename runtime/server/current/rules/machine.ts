@@ -113,6 +113,8 @@ export interface Machine extends MachineBase {
   readonly hostname: string | null
   /** Whether it booted with Secure Boot on, as its live system reported last; null: it did not say. */
   readonly secure_boot: boolean | null
+  /** The address of its BMC, as its live system reported it last; null: it did not say. Only a suggestion. */
+  readonly bmc_address: string | null
 }
 
 /** The fields of "Machine" in the order in which they are answered, then those of ours. */
@@ -134,6 +136,7 @@ const WIRE_FIELDS = [
   'name',
   'first_boot',
   'secure_boot',
+  'bmc_address',
   'capture',
 ] as const satisfies readonly (keyof Machine)[]
 
@@ -183,6 +186,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     arch: null,
     hostname: null,
     secure_boot: null,
+    bmc_address: null,
   }
 }
 

@@ -88,6 +88,7 @@ const RecordSchema = z.object({
   arch: z.string().nullable().catch(null),
   hostname: z.string().nullable().catch(null),
   secure_boot: z.boolean().nullable().catch(null),
+  bmc_address: z.string().nullable().catch(null),
 })
 
 /** Parses a stored record, also one of an older release; null where it cannot be a machine. */

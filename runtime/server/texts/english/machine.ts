@@ -183,6 +183,7 @@ export const MACHINE = {
       off: 'Off at its last live boot',
     },
     address: 'Address',
+    bmc: 'Address of its BMC, as it reports',
     arch: 'Architecture',
     lastSeen: 'Last seen',
     discovered: 'Discovered',

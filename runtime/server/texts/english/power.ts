@@ -6,6 +6,11 @@ const shared = 'At the same outlet, and without power as well: {names}.'
 export const POWER = {
   title: 'Power',
   none: 'The server can turn this machine on and off once it knows its BMC, or another way to its power.',
+  /** `{address}`: what the live system of the machine read from its own BMC. Whether it is true, nobody has checked. */
+  suggested:
+    'The machine reports a BMC at {address}. Make sure that this is its BMC before you save the form: the user and the password are sent there.',
+  outside:
+    'The machine reports a BMC at {address}, which is outside [power] networks. The server does not contact it.',
   /** `{strong}` to `{end}` is emphasized. */
   seen: {
     on: '{strong}On{end}, seen {time}.',

@@ -21,6 +21,7 @@ const inventoryOf = (disks: readonly InventoryDisk[], disksLeftOut = 0) => ({
   hardware: null,
   isHardwareLeftOut: false,
   secureBoot: null,
+  bmcAddress: null,
 })
 const LONG = {
   path: 'p'.repeat(255),

@@ -128,8 +128,10 @@ test('what may be half written is not captured, whatever the mode has become', (
     unfinished('ipxe-exit'),
     unfinished('flasher-tui'),
     unfinished('ipxe-exit', 'flasher-tui'),
-    contacts.rememberDisks(unfinished('flasher-inventory'), [diskOf('S1')], LATER),
-    offer(contacts.rememberDisks(unfinished('flasher-inventory'), [diskOf('S1')], LATER)),
+    contacts.rememberDisks(unfinished('flasher-inventory'), { disks: [diskOf('S1')] }, LATER),
+    offer(
+      contacts.rememberDisks(unfinished('flasher-inventory'), { disks: [diskOf('S1')] }, LATER),
+    ),
   ]
   for (const machine of left) {
     const { boot_mode } = machine

@@ -198,6 +198,7 @@ test('a machine that was only put has no sightings, and the fields in their orde
     ['name', null],
     ['first_boot', null],
     ['secure_boot', null],
+    ['bmc_address', null],
     ['capture', null],
   ])
 })

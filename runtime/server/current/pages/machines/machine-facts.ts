@@ -47,6 +47,7 @@ function renderIdentity({ machine, clock }: MachineFacts): Html {
       [t.address, ip === null ? null : copyable(ip)],
       [t.arch, machine.arch],
       [t.secureBoot.title, renderSecureBoot(machine)],
+      [t.bmc, machine.bmc_address === null ? null : copyable(machine.bmc_address)],
       [t.lastSeen, renderTime(machine.last_seen_at, clock, t.never)],
       [t.discovered, renderTime(machine.discovered_at, clock, t.addedManually)],
       [armedTitle, armer === null ? null : renderArmed(armer, clock)],

@@ -125,9 +125,12 @@ function layBmc(values: BmcValues): object {
   }
 }
 
-function valuesOf(entry: PowerEntry | null): BmcValues {
+function valuesOf({ entry, suggested }: BmcFormContent): BmcValues {
   const empty = { ...mapNames(BMC_FIELDS, () => ''), way: 'redfish', method: 'POST' }
-  if (entry === null) return empty
+  if (entry === null) {
+    // It was told over IPMI.
+    return suggested === null ? empty : { ...empty, way: 'ipmi', address: suggested }
+  }
   const stored: Readonly<Record<string, unknown>> = { ...entry.bmc, user: entry.credential?.user }
   return mapNames(BMC_FIELDS, (field) => {
     const value = stored[field]
@@ -135,13 +138,21 @@ function valuesOf(entry: PowerEntry | null): BmcValues {
   })
 }
 
+interface BmcFormContent {
+  /** What the machine has now. */
+  readonly entry: PowerEntry | null
+  /** The address that stands in the form of a machine that has nothing yet: nothing is done with it before it is saved. */
+  readonly suggested: string | null
+}
+
 /** Renders the form; a refused one comes back as it was typed. */
 export function renderBmcForm(
   action: string,
-  entry: PowerEntry | null,
+  content: BmcFormContent,
   notice: Notice | null,
 ): Html {
-  const stored = valuesOf(entry)
+  const stored = valuesOf(content)
+  const isOpen = notice?.typed[REFUSED] !== undefined || content.suggested !== null
   const value = (field: BmcField) => notice?.typed[nameOf(field)] ?? stored[field]
   const refused = notice?.typed[REFUSED]
   const line = (field: BmcField, label: string, hint?: string, type?: 'password' | 'url') =>
@@ -155,8 +166,8 @@ export function renderBmcForm(
       ...(type === undefined ? {} : { type }),
       ...(field === 'password' ? { autocomplete: 'new-password' } : {}),
     })
-  return html`<details class="bmc" id="bmc" ${refused === undefined ? null : 'open'}>
-    <summary>${entry === null ? t.set : t.change}</summary>
+  return html`<details class="bmc" id="bmc" ${isOpen ? 'open' : null}>
+    <summary>${content.entry === null ? t.set : t.change}</summary>
     <form method="post" action="${action}">
       ${choice('way', t.way, value('way'), t.ways)}
       <div class="by-address">

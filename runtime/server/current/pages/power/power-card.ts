@@ -1,6 +1,7 @@
 /** The card of a machine's page on its power: the state as last seen, the requests, how it is reached. */
 import { BY_AUTHORITY } from '../../../../fleet/power/rules/bmc.ts'
 import type { PowerEntry } from '../../../../fleet/power/rules/power-book.ts'
+import { mayContact } from '../../../../fleet/power/rules/reach.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import { fill } from '../../../../kit/texts/text.ts'
@@ -34,27 +35,37 @@ export const hasPower = ({ services }: CurrentContext): boolean =>
 /** Renders the card; null: no power is controlled here. */
 export function renderPowerCard(
   context: CurrentContext,
-  { mac }: Machine,
+  { mac, bmc_address: told }: Machine,
   notice: Notice | null,
 ): Content {
   const { power } = context.services
   const [entry, view] = [power.book.find(mac), power.view(mac)]
   if (entry === null && !hasPower(context)) return null
   const here = machinePath(mac)
+  const { networks } = context.services.config.current().power
+  const suggested = entry === null && mayContact(told, networks) ? told : null
   return card({
     title: t.title,
     id: 'power',
     body: html`${
       entry === null || view === null
-        ? html`<p>${t.none}</p>`
+        ? html`<p>${t.none}</p>
+            ${renderSuggestion(told, suggested)}`
         : html`<div class="stack" id="power-state">
             ${renderState(context, view)} ${renderButtons(here, entry, view)}
             ${renderReached(context, here, entry, view)}
           </div>`
     }
-    ${renderBmcForm(`${here}/power`, entry, notice)}
+    ${renderBmcForm(`${here}/power`, { entry, suggested }, notice)}
     ${entry === null ? null : questionButton({ action: `${here}/power/delete`, label: t.removal.button })}`,
   })
+}
+
+/** What a machine says of its BMC is only believed by a person, who saves the form. */
+function renderSuggestion(told: string | null, suggested: string | null): Content {
+  if (told === null) return null
+  const text = suggested === null ? t.outside : t.suggested
+  return html`<p>${fillHtml(text, { address: copyable(told) })}</p>`
 }
 
 function renderState(context: CurrentContext, view: PowerView): Html {
