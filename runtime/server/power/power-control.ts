@@ -244,6 +244,7 @@ function createActOnEach({ power, recordAll, refuse, listRuns, act }: EachDepend
     const inTurn = createQueue(AT_ONCE)
     const unreached: Mac[] = []
     const tryOne = async (mac: Mac): Promise<void> => {
+      await each.awaitReady?.(mac)
       if (signal.aborted) return void unreached.push(mac)
       const why = await actNow(mac, asked, by, known)
       if (why !== null) onFailure?.(mac, why)

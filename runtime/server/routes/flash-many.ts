@@ -116,15 +116,15 @@ function bootMany(site: Site, { orders, boot }: ManyOrders): void {
   })
 }
 
-/** What runs on them is looked at before. */
+/** What runs on each is looked at before. */
 async function bootEach(
   { power, proof }: Site,
   orders: readonly OneOrder[],
   request: BootEachRequest,
 ): Promise<void> {
   const macs = orders.map(({ mac }) => mac)
-  await Promise.all(macs.map((mac) => proof?.settle(mac)))
-  await power?.bootEach(macs, request)
+  const awaitReady = async (mac: Mac) => proof?.settle(mac)
+  await power?.bootEach(macs, { ...request, awaitReady })
 }
 
 /** Resolves with all results once each order has ended. Where the wait ends before, no more machines are turned on. */

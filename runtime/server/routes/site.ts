@@ -47,6 +47,8 @@ export interface BootEachRequest {
   readonly by: By
   /** Once aborted, no more machines are turned on; those that were not reached go on record. */
   readonly signal?: AbortSignal
+  /** Resolves once the machine may be restarted; the others do not wait for it. */
+  awaitReady?(mac: Mac): Promise<void>
   /** The listener is called with each machine that was not booted, and why. */
   onFailure?(mac: Mac, why: string): void
 }

@@ -92,6 +92,10 @@ export async function openPowerLab({
     bmc,
     set: (more: object = {}, mac: string = MAC) =>
       readJson(ask(`/machines/${mac}/power`, asJson({ ...bmc, ...more }, 'PUT'))),
+    /** Boots machines from the network once, as a flash of many does. */
+    async bootEach(...asked: Parameters<ReturnType<typeof createPowerControl>['bootEach']>) {
+      await made.control?.bootEach(...asked)
+    },
     async events() {
       const { events } = await readJson(ask('/events?limit=50'))
       return (events as { kind: string; summary: string }[]).filter(({ kind }) =>

@@ -81,7 +81,7 @@ export interface MachineOptions {
   readonly variables?: string
   /** With a graphics card, for pictures: a BIOS then speaks there, not on the serial line. */
   readonly hasScreen?: boolean
-  /** More words for QEMU. */
+  /** They are added to the command line of QEMU. */
   readonly args?: readonly string[]
 }
 

@@ -4,8 +4,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openPowerLab, OTHER } from '../../../support/power/power-lab.ts'
 import { BMC_USER } from '../../../support/power/redfish-fake.ts'
-import { MAC } from '../../../support/server/machine-fixture.ts'
+import { MAC, macOf } from '../../../support/server/machine-fixture.ts'
 import { asJson, readJson } from '../../../support/server/server.ts'
+import { waitUntil } from '../../../support/waiting.ts'
 
 const test = suite('power over HTTP: ends and lines')
 const POWER = `/machines/${MAC}/power`
@@ -81,6 +82,30 @@ test('even while writing means what was being written when it was asked, and no 
   assert.is(lab.fake.state.isOn, true)
   assert.is((await lab.ask(POWER, asJson(cut))).status, 200)
   assert.is(lab.fake.state.isOn, false)
+})
+
+test('a machine that may not be restarted yet holds up no other one', async () => {
+  await using lab = await openPowerLab()
+  for (const mac of [MAC, OTHER]) await lab.set({}, mac)
+  const looked = Promise.withResolvers<undefined>()
+  const asked = {
+    isRestart: true,
+    pause: 0,
+    by: { actor: 'operator', ip: null, token: null },
+  } as const
+  const booting = lab.bootEach([MAC, OTHER].map(macOf), {
+    ...asked,
+    awaitReady: (mac) => (mac === MAC ? looked.promise : Promise.resolve()),
+  })
+  const subjects = async () => (await lab.events()).map(({ summary }) => summary.slice(0, 17))
+  await waitUntil(
+    async () => (await subjects()).length === 1,
+    () => 'the other machine was not turned on',
+  )
+  assert.equal(await subjects(), [OTHER])
+  looked.resolve(undefined)
+  await booting
+  assert.equal(await subjects(), [MAC, OTHER])
 })
 
 test.run()

@@ -128,7 +128,7 @@ function layBmc(values: BmcValues): object {
 function valuesOf({ entry, suggested }: BmcFormContent): BmcValues {
   const empty = { ...mapNames(BMC_FIELDS, () => ''), way: 'redfish', method: 'POST' }
   if (entry === null) {
-    // It was told over IPMI.
+    // The machine has read it over IPMI.
     return suggested === null ? empty : { ...empty, way: 'ipmi', address: suggested }
   }
   const stored: Readonly<Record<string, unknown>> = { ...entry.bmc, user: entry.credential?.user }
