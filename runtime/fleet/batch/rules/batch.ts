@@ -65,6 +65,8 @@ export interface OrderFacts {
   readonly isPaused: boolean
   /** The order before, where its end was reported; null: it was not. */
   readonly finishedBefore: string | null
+  /** It is given its next order by itself, as soon as one has ended. */
+  readonly repeats: boolean
 }
 
 /** Decides where a machine of a batch is; `facts` null: the machine was deleted. */
@@ -77,7 +79,10 @@ export function decideMember(
   if (facts?.isOwn === true) return decideOwn(facts)
   if (left !== null) return left
   if (facts === null) return 'replaced'
-  if (facts.order !== order) return facts.finishedBefore === order ? 'done' : 'replaced'
+  if (facts.order !== order) {
+    // An order that a person takes away is noted in `left`: here it has ended, and others have followed.
+    return facts.repeats || facts.finishedBefore === order ? 'done' : 'replaced'
+  }
   return decideOwn(facts)
 }
 

@@ -42,6 +42,23 @@ test('one action on many machines is a batch that says how far each of them is',
   )
 })
 
+test('a machine that is flashed at each boot has done its part, however often it is flashed', async () => {
+  await using lab = await openBatchLab()
+  const { batch: id } = await lab.bulk('flash', { boot_mode: 'flasher-flash-always' })
+  const cycle = async () => {
+    while ((await lab.boot(FIRST)) !== 'flash');
+    await lab.plan(FIRST)
+    await lab.done(FIRST)
+    const { counts } = await lab.batch(id)
+    return [counts.done, counts.replaced, counts.waiting]
+  }
+  for (let flashes = 0; flashes < 3; flashes += 1) assert.equal(await cycle(), [1, 0, 3])
+  // A person who gives another order before the first one has begun takes it away.
+  await lab.bulk('image', { bty_image_ref: OTHER_REF }, [SECOND])
+  const { counts } = await lab.batch(id)
+  assert.equal([counts.done, counts.replaced, counts.waiting], [1, 1, 2])
+})
+
 test('a dry run makes none, and what is refused is in it with its reason', async () => {
   await using lab = await openBatchLab()
   const dry = await readJson(

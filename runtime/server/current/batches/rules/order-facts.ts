@@ -6,7 +6,7 @@ import {
   type MemberState,
   type OrderFacts,
 } from '../../../../fleet/batch/rules/batch.ts'
-import { isFlashMode, MODES } from '../../rules/boot-mode.ts'
+import { flashesAlways, isFlashMode, MODES } from '../../rules/boot-mode.ts'
 import { beginsOrder, hasOrder } from '../../rules/disarming.ts'
 import type { Machine } from '../../rules/machine.ts'
 
@@ -30,7 +30,7 @@ export const isOrderOf = ({ boot_mode, cycle, ...machine }: Machine, id: string)
       machine.bty_image_ref !== null &&
       machine.target_disk_serial !== null))
 
-function describeCycle({ cycle }: Machine): OrderFacts {
+function describeCycle({ boot_mode, cycle }: Machine): OrderFacts {
   const { before } = cycle
   return {
     order: cycle.started_at,
@@ -41,6 +41,7 @@ function describeCycle({ cycle }: Machine): OrderFacts {
     hasBegun: cycle.planned || cycle.offered_at !== null || cycle.offers > 0,
     isPaused: cycle.paused_at !== null,
     finishedBefore: before === null || before.finished_at === null ? null : before.started_at,
+    repeats: flashesAlways(boot_mode),
   }
 }
 
@@ -61,6 +62,7 @@ function describeCapture({ capture }: Machine): OrderFacts | null {
     hasBegun: capture.planned_at !== null || capture.offers > 0,
     isPaused: false,
     finishedBefore: null,
+    repeats: false,
   }
 }
 
