@@ -281,18 +281,35 @@ const ROUTINE: ReadonlySet<string> = new Set([
   'netboot.flasher.armed',
 ])
 
-/** Records events in the journal; what was asked for matters more than that it is on record. */
-export const createEventRecorder =
-  ({ journal, log }: Pick<ServerServices, 'journal' | 'log'>): RecordEvents =>
-  (events, { subject_id, actor, ip: source_ip }) => {
+/**
+ * Records events in the journal; what was asked for matters more than that it is on record. The log
+ * names each event that could not be recorded, but of those that come with each contact the first one
+ * of a reason alone.
+ */
+export function createEventRecorder({
+  journal,
+  log,
+}: Pick<ServerServices, 'log'> & {
+  readonly journal: Pick<ServerServices['journal'], 'recordOrCount'>
+}): RecordEvents {
+  let told = ''
+  return (events, { subject_id, actor, ip: source_ip }) => {
     const storing = journal.recordOrCount(
       events.map((event) => ({ subject_kind: 'machine', ...event, subject_id, actor, source_ip })),
     )
-    const recorded = storing?.catch((error: unknown) =>
-      log.error(`event ${events.map(({ kind }) => kind).join(', ')}: ${renderError(error)}`),
+    const isRoutine = events.every(({ kind }) => ROUTINE.has(kind))
+    const recorded = storing?.then(
+      () => void (told = ''),
+      (error: unknown) => {
+        const why = renderError(error)
+        if (isRoutine && why === told) return
+        told = why
+        log.error(`event ${events.map(({ kind }) => kind).join(', ')}: ${why}`)
+      },
     )
-    return events.every(({ kind }) => ROUTINE.has(kind)) ? undefined : recorded
+    return isRoutine ? undefined : recorded
   }
+}
 
 /** Says what an operator's edit changed. */
 function describeUpsert<M extends MachineBase>(
