@@ -1,8 +1,13 @@
 /** pnpm bench:boot: what the images weigh, and how long and with how much memory they boot beside dracut's initrd. */
 import { execFileSync } from 'node:child_process'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { makeStoryImages } from '../support/vm/snapshot/story-images.ts'
 import { openIso, unpackBoard } from '../support/vm/built-images.ts'
 import { makeArtifacts, weigh, weighKernel, type Artifacts } from './boot/boot-artifacts.ts'
+import { judgeParts, listExceeded, type BootParts } from './boot/boot-budgets.ts'
 import { measureBuilds } from './boot/boot-builds.ts'
 import {
   bootBoard,
@@ -12,11 +17,12 @@ import {
   bootStick,
   type Booted,
 } from './boot/boot-cases.ts'
+import { bootInParts } from './boot/boot-parts.ts'
 import * as table from './boot/boot-table.ts'
 import { publishText } from './publish.ts'
 
 const DOCUMENT = 'docs/images.md'
-const PARTS = ['boots', 'board', 'builds'] as const
+const PARTS = ['boots', 'budgets', 'board', 'builds'] as const
 /** MiB: room for both, and the least that is promised. */
 const ROOMY = 2048
 const LEAST = { network: 384, stick: 320 } as const
@@ -36,6 +42,8 @@ if (values.help) {
   console.log(`pnpm bench:boot [--runs 3] [--parts ${PARTS.join(',')}] [--level release] [--write]
 
 boots    sizes, and boots in software emulation beside dracut's initrd (some 10 minutes)
+budgets  each part of a boot that is ours, up to the first byte on the disk, beside its budget, at level dev (some
+         minutes); exit code 1: one of them took longer
 board    the board image beside the ISO, both by UEFI, at level dev (some 10 minutes)
 builds   build:images from nothing, then after a change of a program (some 10 minutes)
 
@@ -54,6 +62,7 @@ if (wanted('boots')) {
   await using artifacts = await makeArtifacts(level, note)
   report('boot', await measureBoots(artifacts))
 }
+if (wanted('budgets')) report('budget', await measureBudgets())
 if (wanted('board')) report('board', await measureBoard())
 if (wanted('builds')) {
   const { cold, warm } = await measureBuilds(level, note)
@@ -102,6 +111,24 @@ async function measureBoots(artifacts: Artifacts): Promise<readonly string[]> {
     table.renderRatios(pairs),
     table.renderPoor(poor),
   ]
+}
+
+/** Says which parts are over their budget; the bench ends with 1 then. */
+async function measureBudgets(): Promise<readonly string[]> {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-bench-boot-'))
+  const { small } = await makeStoryImages(folder.path)
+  const boots: BootParts[] = []
+  for (let run = 0; run < Number(values.runs); run += 1) {
+    const boot = await bootInParts(small.packed)
+    note(`parts: ${JSON.stringify(boot)}`)
+    boots.push(boot)
+  }
+  const judged = judgeParts(boots)
+  for (const sentence of listExceeded(judged)) {
+    note(sentence)
+    process.exitCode = 1
+  }
+  return [table.renderBudgets(judged)]
 }
 
 /** The firmware's own time is not counted. */

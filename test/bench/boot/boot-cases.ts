@@ -12,7 +12,7 @@ export interface Booted extends Watched {
   readonly fetchedBytes: number
 }
 
-const HANDED_OVER = /flasher: handing over to the live system/
+export const HANDED_OVER: RegExp = /flasher: handing over to the live system/
 /** The last that systemd says of it in dracut's initrd before it goes there. */
 const SYSROOT = /Mounted .*\/sysroot/
 /** Two cores, as the least of machines has; tests make do with one (see `startQemu`). */

@@ -1,5 +1,6 @@
 /** The figures of images and boots as Markdown tables, each bar beside what was measured. */
 import { median } from '../measure.ts'
+import type { BootPart, JudgedPart } from './boot-budgets.ts'
 import type { Booted } from './boot-cases.ts'
 
 const MB = 1e6
@@ -124,5 +125,26 @@ export const renderBuilds = (rows: readonly BuildRow[]): string =>
       name,
       held(one(seconds / 60), seconds < mostMinutes * 60),
       String(mostMinutes),
+    ]),
+  )
+
+const PARTS: Readonly<Record<BootPart, string>> = {
+  script: 'boot script: the server answers',
+  kernel: 'kernel: its transfer',
+  initrd: "initrd: its transfer, and the kernel's start",
+  root: 'root: its transfer, its digest, its mount',
+  live: 'live system: up to the request for its plan',
+  plan: 'plan: up to the first report',
+  'first-byte': 'first byte: up to the report that it is written',
+}
+
+export const renderBudgets = (judged: readonly JudgedPart[]): string =>
+  table(
+    ['Part of a boot', 'Seconds', 'Budget'],
+    '|---|---:|---:|',
+    judged.map(({ part, seconds, budget }) => [
+      PARTS[part],
+      held(two(seconds), seconds <= budget),
+      two(budget),
     ]),
   )

@@ -24,7 +24,8 @@ export const BALLOON = [
 export const PATIENCE = 400
 /** What the wizard's first screen shows: the catalogs, or the images. */
 const PROMPT = /Where do the images come from|> Image: /
-const KERNEL_LINE = /\[ *(\d+\.\d+)\] Run \/init as init process/
+/** The kernel's age in seconds is in it. */
+export const KERNEL_LINE: RegExp = /\[ *(\d+\.\d+)\] Run \/init as init process/
 const StatsSchema = z.object({
   'last-update': z.number(),
   stats: z.object({ 'stat-available-memory': z.number() }),

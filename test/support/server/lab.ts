@@ -67,6 +67,9 @@ export interface Lab extends AsyncDisposable {
   /** Ends the machine server at once, and starts it again. */
   stopServer(): Promise<void>
   startServer(): Promise<void>
+  /** The same of the cache. */
+  stopCache(): Promise<void>
+  startCache(): Promise<void>
 }
 
 export interface MachineOptions {
@@ -125,10 +128,11 @@ export async function startLab(options: LabOptions): Promise<Lab> {
     loader: chooseLoader(options),
     own: ['enable-tftp', `tftp-root=${join(folder, 'tftp')}`],
   })
-  const cache = startProgram('flasher-cache.ts')
+  let cache = startProgram('flasher-cache.ts')
   const url = await namespace.openDoor(8080)
   const cacheUrl = await namespace.openDoor(8081)
-  await waitUntil(() => isUp(cacheUrl), cache.said)
+  const waitForCache = () => waitUntil(() => isUp(cacheUrl), cache.said)
+  await waitForCache()
 
   let server = startProgram('flasher-web.ts', prefix)
   const waitForServer = () => waitUntil(() => isUp(url), server.said)
@@ -151,6 +155,14 @@ export async function startLab(options: LabOptions): Promise<Lab> {
     async startServer() {
       server = startProgram('flasher-web.ts', prefix)
       await waitForServer()
+    },
+    async stopCache() {
+      cache.child.kill('SIGKILL')
+      await waitUntil(async () => !(await isUp(cacheUrl)), cache.said)
+    },
+    async startCache() {
+      cache = startProgram('flasher-cache.ts')
+      await waitForCache()
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }

@@ -1,4 +1,5 @@
 /** The host's end of the line to a guest's agent: scripts go in, what they said comes out. */
+import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { connectSocket } from '../http/socket.ts'
 
@@ -30,11 +31,11 @@ export async function openGuestSession(path: string, ended: Promise<void>): Prom
     })
     waiting.delete(id)
   })
-  let count = 0
   return {
     tell: (text) => void socket.write(text),
     async run(script, seconds) {
-      const id = String(++count)
+      // A guest that was kept and is continued still tidies up after the last script of another session.
+      const id = randomUUID()
       const { promise, resolve, reject } = Promise.withResolvers<Ran>()
       waiting.set(id, resolve)
       const timer = setTimeout(() => {

@@ -1,16 +1,31 @@
 /** What goes wrong on the way, and in which words the run and in which state the disk ends. */
+import { open, readFile, stat, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
 import * as assert from 'uvu/assert'
+import { z } from 'zod'
 import {
   createStories,
+  NVME,
   SLOW,
+  slowDown,
+  USB,
   VIRTIO,
   waitForBytes,
   type StoryRow,
 } from '../../support/vm/snapshot/told-stories.ts'
-import { readContent } from '../../support/vm/snapshot/story-images.ts'
+import {
+  changeMiddle,
+  readContent,
+  type StoryImages,
+} from '../../support/vm/snapshot/story-images.ts'
 import { openStory, type Story } from '../../support/vm/snapshot/story.ts'
+import { waitUntil } from '../../support/waiting.ts'
 
 const stories = createStories('stories of faults')
+
+/** Until a slow disk is full, ten times what a free machine needs. */
+const PATIENCE_MS = 300_000
+const ORDER = { boot_mode: 'flasher-flash-once', target_disk_serial: VIRTIO.serial }
 
 async function cutCable({ machine }: Story, seconds: number) {
   await machine.setCable(false)
@@ -18,25 +33,84 @@ async function cutCable({ machine }: Story, seconds: number) {
   await machine.setCable(true)
 }
 
-const ROWS: readonly StoryRow[] = [
-  {
-    title: 'writes that fail from the middle on leave nothing that boots',
-    disks: [{ ...VIRTIO, failsAt: 30_000 }],
+/** Its digest in the catalog stays: neither size nor time tells that the file is another one by now. */
+async function rotInCache({ lab }: Story, image: string) {
+  const path = join(lab.folder, 'state/cache', image)
+  await waitUntil(
+    async () => ImagesSchema.parse(await lab.ask('/images')).some(isKnown(image)),
+    () => `the cache does not know the digest of ${image}`,
+  )
+  const { atime, mtime } = await stat(path)
+  await using file = await open(path, 'r+')
+  await file.write(changeMiddle(await readFile(path)), 0, undefined, 0)
+  await utimes(path, atime, mtime)
+}
+
+const ImagesSchema = z.array(z.object({ name: z.string(), sha256: z.string().nullable() }))
+const isKnown = (image: string) => (row: z.infer<typeof ImagesSchema>[number]) =>
+  row.name === image && row.sha256 !== null
+
+/** The server is away until the whole image is on the disk. */
+async function missTheEnd({ lab, fileOf }: Story, images: StoryImages) {
+  await lab.stopServer()
+  await waitUntil(
+    async () => (await readContent(fileOf(VIRTIO.name), images.small)) === 'image',
+    () => 'the machine does not go on without its server',
+    PATIENCE_MS,
+  )
+  await lab.startServer()
+}
+
+const FAILING: readonly StoryRow[] = [
+  ...[VIRTIO, NVME, USB].map((disk): StoryRow => ({
+    title: `${disk.bus}: writes that fail from the middle on leave nothing that boots`,
+    disks: [{ ...disk, failsAt: 30_000 }],
     result: 'failed',
     reason: /write error at byte/,
     content: ['blank'],
+  })),
+  {
+    title: 'a disk of which no write succeeds is as it was',
+    disks: [{ ...VIRTIO, failsAt: 'everywhere' }],
+    result: 'failed',
+    reason: /write error|did not take what was written/,
+    content: ['used'],
   },
   {
-    title: 'a disk that is pulled out ends the run',
-    disks: [SLOW],
+    title: 'a disk that cannot be read back is not called flashed',
+    disks: [{ ...NVME, readsFailAt: 30_000 }],
+    result: 'failed',
+    reason: /read error at byte/,
+    content: ['blank'],
+  },
+  {
+    title: 'a counterfeit disk that keeps nothing is found out',
+    disks: [{ ...USB, is: 'counterfeit' }],
+    result: 'failed',
+    reason: /does not hold what was written/,
+    content: ['used'],
+  },
+  {
+    title: 'a disk that is write-protected is as it was, and the reason says so',
+    disks: [{ ...VIRTIO, is: 'write-protected' }],
+    result: 'failed',
+    reason: /read-only|write-protected/,
+    content: ['used'],
+  },
+  ...[SLOW, slowDown(NVME), slowDown(USB)].map((disk): StoryRow => ({
+    title: `${disk.bus}: a disk that is pulled out ends the run`,
+    disks: [disk],
     async during(story) {
       await waitForBytes(story)
-      await story.machine.pull(SLOW.name)
+      await story.machine.pull(disk.name)
     },
     result: 'failed',
     reason: /(the disk is gone|write error) at byte|the disk did not take what was written/,
     content: ['blank'],
-  },
+  })),
+]
+
+const IMAGES: readonly StoryRow[] = [
   {
     title: 'an image with a wrong byte ends the run, and nothing boots',
     disks: [VIRTIO],
@@ -45,13 +119,41 @@ const ROWS: readonly StoryRow[] = [
     content: ['blank'],
   },
   {
-    title: 'the server is away in mid-flash, and hears of the end after all',
+    title: 'an image that is cut off ends the run, and nothing boots',
+    disks: [VIRTIO],
+    image: 'cut',
+    result: 'failed',
+    content: ['blank'],
+  },
+  {
+    title: 'an image that rots in the cache has the wrong digest, and nothing boots',
+    disks: [NVME],
+    image: 'raw',
+    before: (story) => rotInCache(story, 'raw.img'),
+    result: 'failed',
+    reason: /is not the image asked for: its sha256 is [0-9a-f]{64}, not [0-9a-f]{64}/,
+    content: ['blank'],
+  },
+  {
+    title:
+      'an image that turns out to be larger than the disk: the disk is full, and nothing boots',
+    disks: [{ ...VIRTIO, megabytes: 16 }],
+    image: 'unsized',
+    result: 'failed',
+    reason: /larger than the disk|does not fit|holds/,
+    content: ['blank'],
+  },
+]
+
+const NETWORK: readonly StoryRow[] = [
+  {
+    title: 'the cache is away in mid-flash: the flash goes on where it was',
     disks: [SLOW],
     async during(story) {
       await waitForBytes(story)
-      await story.lab.stopServer()
-      await story.machine.require('sleep 5')
-      await story.lab.startServer()
+      await story.lab.stopCache()
+      await story.machine.require('sleep 2')
+      await story.lab.startCache()
     },
     result: 'done',
     content: ['image'],
@@ -66,26 +168,40 @@ const ROWS: readonly StoryRow[] = [
     result: 'done',
     content: ['image'],
   },
+  {
+    title: 'a cable that is cut before the plan and mended: the machine waits for its server',
+    disks: [NVME],
+    during: (story) => cutCable(story, 5),
+    result: 'done',
+    content: ['image'],
+  },
 ]
 
-for (const row of ROWS) stories.tellRow(row)
+for (const row of [...FAILING, ...IMAGES, ...NETWORK]) stories.tellRow(row)
 
-stories.tell('bios: a power cut in mid-flash, and the next boot flashes it', async (context) => {
+stories.tell('uefi: the server is away to the end, and hears of it after all', async (context) => {
   const { lab, images } = context
-  const machine = {
-    boot_mode: 'flasher-flash-once',
-    target_disk_serial: VIRTIO.serial,
-    image: images.small.packed,
-  }
+  const machine = { ...ORDER, image: images.small.packed }
+  await using story = await openStory(lab, { firmware: 'uefi', disks: [SLOW], machine })
+  await story.begin()
+  await waitForBytes(story)
+  await missTheEnd(story, images)
+  const { result, verified } = await story.waitForEnd()
+  assert.equal([result, verified], ['done', true])
+})
+
+stories.tell('uefi: a power cut in mid-flash, and the next boot flashes it', async (context) => {
+  const { lab, images } = context
+  const machine = { ...ORDER, image: images.small.packed }
   let disk: string
   {
-    await using story = await openStory(lab, { disks: [SLOW], machine })
+    await using story = await openStory(lab, { firmware: 'uefi', disks: [SLOW], machine })
     disk = story.fileOf(VIRTIO.name)
     await story.begin()
     await waitForBytes(story)
   }
   assert.is(await readContent(disk, images.small), 'blank')
-  await using story = await openStory(lab, { disks: [VIRTIO], machine: null })
+  await using story = await openStory(lab, { firmware: 'uefi', disks: [VIRTIO], machine: null })
   await story.begin()
   await story.waitForRun(({ result }) => result === 'done')
   const [last, first] = await story.readRuns()

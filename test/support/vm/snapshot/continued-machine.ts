@@ -1,13 +1,13 @@
-/** A machine that goes on where its kept live system stopped: in another network, at another time, with other disks. */
+/** A machine that goes on where its kept live system stopped, in another network and at another time; or begins at its firmware. */
 import { join } from 'node:path'
 import type { Namespace } from '../../http/namespace.ts'
 import { LAB_MAC } from '../../server/lab.ts'
 import { openGuestSession } from '../guest-session.ts'
-import { startQemu, type Qemu } from '../qemu.ts'
+import { startQemu } from '../qemu.ts'
 import { loadState } from './migration.ts'
-import { planPlug, type PluggedDisk } from './plugged-disk.ts'
 import { MEGABYTES, planMachine, type SnapshotFirmware } from './snapshot-machine.ts'
 import { openSnapshot } from './snapshots.ts'
+import { createStoryMachine, type StoryMachine } from './story-machine.ts'
 
 /** Seconds for a script in the guest. */
 const PATIENCE = 240
@@ -21,27 +21,14 @@ export interface ContinuedOptions {
   readonly sata?: string
 }
 
-export interface ContinuedMachine extends Qemu {
-  /** Runs a bash script as root in the live system; an exit code other than 0 is an Error. */
-  require(script: string): Promise<string>
-  /** Puts a disk into the running machine, and waits until the guest has it. `path`: its raw file. */
-  plug(disk: PluggedDisk, path: string): Promise<void>
-  /** Takes it away from under the guest. */
-  pull(disk: string): Promise<void>
-  /** Has the guest look at its AHCI controller, which it has not done so far. */
-  findSata(): Promise<void>
-  /** Cuts the network cable, or mends it. */
-  setCable(isWhole: boolean): Promise<void>
-}
+let started = 0
 
-let continued = 0
-
-export async function continueMachine(options: ContinuedOptions): Promise<ContinuedMachine> {
+export async function continueMachine(options: ContinuedOptions): Promise<StoryMachine> {
   const { firmware, namespace, folder, sata } = options
   const snapshot = await openSnapshot(firmware)
   await using undo = new AsyncDisposableStack()
-  continued += 1
-  const agent = join(folder, `agent-${continued}`)
+  started += 1
+  const agent = join(folder, `agent-${started}`)
   const netdev = namespace.netdevs[0]
   const files = { netdev, memory: snapshot.memory, isKept: false, agent, sata }
   const args = [...planMachine(firmware, LAB_MAC, files), '-incoming', 'defer']
@@ -61,39 +48,20 @@ export async function continueMachine(options: ContinuedOptions): Promise<Contin
     )
   }
   await require(renderArrival())
-  let ports = 0
-  const held = undo.move()
-  return {
-    ...machine,
-    require,
-    async plug(disk, path) {
-      const before = await require(COUNT_DISKS)
-      if (disk.bus !== 'usb') ports += 1
-      for (const { command, parameters } of planPlug(disk, path, ports)) {
-        await monitor.execute(command, parameters)
-      }
-      await require(
-        `until [ "$(${COUNT_DISKS})" -gt ${before.trim()} ]; do sleep 0.1; done; udevadm settle`,
-      )
-    },
-    async pull(disk) {
-      await monitor.execute('device_del', { id: disk })
-    },
-    findSata: async () => void (await require(FIND_SATA)),
-    async setCable(isWhole) {
-      await monitor.execute('set_link', { name: 'net', up: isWhole })
-    },
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
-  }
+  undo.move()
+  return createStoryMachine(machine, require)
 }
 
-const COUNT_DISKS = 'lsblk --nodeps --noheadings --include 8,252,253,254,259 | wc -l'
-
-const FIND_SATA = `
-for host in /sys/class/scsi_host/host*; do echo '- - -' >$host/scan; done
-until [ -b /dev/sda ]; do sleep 0.1; done
-udevadm settle
-`
+/** The same machine from its firmware on. It is stopped before its first instruction, until `cont`. */
+export async function powerOnMachine(options: ContinuedOptions): Promise<StoryMachine> {
+  const { firmware, namespace, folder, sata } = options
+  started += 1
+  const memory = join(folder, `memory-${started}`)
+  const files = { netdev: namespace.netdevs[0], memory, isKept: false, sata }
+  const args = [...planMachine(firmware, LAB_MAC, files), '-S']
+  const machine = await startQemu({ namespace: namespace.name, megabytes: MEGABYTES, args })
+  return createStoryMachine(machine, null)
+}
 
 /** Since the machine stopped, time went by, and the addresses of the network's cards are others. */
 const renderArrival = () => `

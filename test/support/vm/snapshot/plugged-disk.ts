@@ -1,5 +1,9 @@
 /** Disks that are plugged into a running machine, healthy or not, as commands for QEMU's monitor. */
+import { statSync } from 'node:fs'
 import { PORTS } from './snapshot-machine.ts'
+
+/** QEMU counts by the numbers of Linux. */
+const EIO = 5
 
 export interface PluggedDisk {
   /** Names the disk towards the host: its file, and the device that a test may pull out. */
@@ -13,6 +17,10 @@ export interface PluggedDisk {
   readonly bytesPerSecond?: number
   /** Writes fail with an I/O error: all of them, or those that touch this 512-byte sector. */
   readonly failsAt?: 'everywhere' | number
+  /** Reads that touch this 512-byte sector fail. */
+  readonly readsFailAt?: number
+  /** `write-protected`: it can be read alone; `counterfeit`: it takes everything, and keeps nothing. */
+  readonly is?: 'write-protected' | 'counterfeit'
 }
 
 export interface MonitorCommand {
@@ -42,17 +50,25 @@ function planThrottle(disk: PluggedDisk): readonly MonitorCommand[] {
 function planNode(disk: PluggedDisk, path: string) {
   const raw = { driver: 'raw', file: planFile(disk, path) }
   const name = { 'node-name': `node-${disk.name}` }
+  if (disk.is === 'write-protected') return { ...raw, ...name, 'read-only': true }
   if (disk.bytesPerSecond === undefined) return { ...raw, ...name }
   return { driver: 'throttle', 'throttle-group': groupOf(disk), file: raw, ...name }
 }
 
-/** The errors are those of the host's own write: the guest's controller reports them. */
-function planFile({ failsAt }: PluggedDisk, path: string) {
+/** The errors are those of the host's own reads and writes: the guest's controller reports them. */
+function planFile({ failsAt, readsFailAt, is }: PluggedDisk, path: string) {
+  if (is === 'counterfeit') {
+    return { driver: 'null-co', size: statSync(path).size, 'read-zeroes': true }
+  }
   const file = { driver: 'file', filename: path }
-  if (failsAt === undefined) return file
-  const where = failsAt === 'everywhere' ? {} : { sector: failsAt }
-  const error = { event: 'none', iotype: 'write', errno: 5, ...where }
-  return { driver: 'blkdebug', image: file, 'inject-error': [error] }
+  const errors = [...planErrors('write', failsAt), ...planErrors('read', readsFailAt)]
+  return errors.length === 0 ? file : { driver: 'blkdebug', image: file, 'inject-error': errors }
+}
+
+function planErrors(iotype: 'read' | 'write', at: PluggedDisk['failsAt']) {
+  if (at === undefined) return []
+  const where = at === 'everywhere' ? {} : { sector: at }
+  return [{ event: 'none', iotype, errno: EIO, ...where }]
 }
 
 const DRIVERS: Readonly<Record<PluggedDisk['bus'], string>> = {

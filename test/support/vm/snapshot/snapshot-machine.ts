@@ -19,8 +19,8 @@ export interface MachineFiles {
   readonly memory: string
   /** Whether what the machine writes to its memory reaches that file. */
   readonly isKept: boolean
-  /** The socket of the line to the agent. */
-  readonly agent: string
+  /** The socket of the line to the agent; absent: the machine has no second serial line. */
+  readonly agent?: string
   /** The raw file of the SATA disk; absent: one that is empty. */
   readonly sata?: string | undefined
 }
@@ -71,10 +71,14 @@ export function planMachine(
       '-object',
       `memory-backend-file,id=memory,size=${MEGABYTES}M,mem-path=${memory},share=${share}`,
     ],
-    ['-chardev', `socket,id=agent,path=${agent},server=on,wait=off`],
-    ['-serial', 'chardev:agent'],
+    ...(agent === undefined ? [] : planAgent(agent)),
     ['-netdev', netdev],
     ['-drive', `if=none,id=drive-${SATA.name},${disk}`],
     ...devices.map((device) => ['-device', device]),
   ].flat()
 }
+
+const planAgent = (path: string) => [
+  ['-chardev', `socket,id=agent,path=${path},server=on,wait=off`],
+  ['-serial', 'chardev:agent'],
+]

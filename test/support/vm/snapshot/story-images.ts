@@ -2,8 +2,12 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { open, readFile, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
+import { fromFile, unsized } from '../../disk/compressed.ts'
+import { CLOUD_PARTS, createImageFile } from '../../disk/first-boot-image.ts'
+import { makeGrowingImage } from '../../disk/growing-images.ts'
 import { createLoop } from '../../disk/loop.ts'
+import { packBuffer } from '../../disk/packed-image.ts'
 import { makeTalkingDisk } from '../ipxe.ts'
 import { USED } from './story.ts'
 
@@ -14,50 +18,68 @@ export interface StoryImage {
   readonly bytes: Buffer
 }
 
-const pack = (raw: string) => {
-  execFileSync('zstd', ['-q', '-1', '-f', raw])
-  return `${raw}.zst`
-}
+export type StoryImages = Awaited<ReturnType<typeof makeStoryImages>>
+export type ImageName = keyof StoryImages
 
-/** A BIOS starts it, and it says so (`DISK_SAYS`). */
-export async function makeStoryImage(
-  folder: string,
-  name: string,
-  megabytes: number,
-): Promise<StoryImage> {
+const MEGABYTES = 24
+
+/** Makes all of them into a folder, within a second or two. */
+export async function makeStoryImages(folder: string) {
   const talking = await readFile(await makeTalkingDisk(folder))
-  const bytes = Buffer.concat([talking, randomBytes(megabytes * 2 ** 20 - talking.length)])
-  const raw = join(folder, name)
-  await writeFile(raw, bytes)
-  return { packed: pack(raw), bytes }
+  const bytes = Buffer.concat([talking, randomBytes(MEGABYTES * 2 ** 20 - talking.length)])
+  const packed = fromFile(['zstd', '-q', '-1', '-c', '{}'], bytes)
+  const keep = async (name: string, content: Buffer, of: Buffer = bytes): Promise<StoryImage> => {
+    const path = join(folder, name)
+    await writeFile(path, content)
+    return { packed: path, bytes: of }
+  }
+  const keepRaw = (name: string, content: Buffer) => keep(name, content, content)
+  return {
+    /** A BIOS starts it, and it says so (`DISK_SAYS`). */
+    small: await keep('small.img.zst', packed),
+    raw: await keep('raw.img', bytes),
+    /** It does not say how large it is. */
+    unsized: await keep('unsized.img.zst', unsized(bytes)),
+    /** As a disk leaves it that rots: it cannot be unpacked to its end. */
+    damaged: await keep('damaged.img.zst', changeMiddle(packed)),
+    cut: await keep('cut.img.zst', packed.subarray(0, packed.length / 2)),
+    /** With an index of its frames. */
+    framed: await keep('framed.img.zst', (await packBuffer(bytes)).file),
+    /** For sectors of 4096 bytes. */
+    native: await keepRaw('native.img', await makeNativeDisk(join(folder, 'native'))),
+    /** With a file system that can grow. */
+    growing: await keepRaw('growing.img', await readGrowing()),
+    /** With a root that cloud-init looks into. */
+    cloud: await keepRaw('cloud.img', await readCloud()),
+  }
 }
 
-/** Makes one with a partition table for sectors of 4096 bytes. */
-export async function makeNativeImage(
-  folder: string,
-  name: string,
-  megabytes: number,
-): Promise<StoryImage> {
-  const raw = join(folder, name)
-  await writeFile(
-    raw,
-    Buffer.concat([Buffer.alloc(2 ** 20), randomBytes((megabytes - 1) * 2 ** 20)]),
-  )
+/** One byte in the middle is another. */
+export function changeMiddle(content: Buffer): Buffer {
+  const changed = Buffer.from(content)
+  const at = Math.floor(content.length / 2)
+  changed.writeUInt8(content.readUInt8(at) ^ 0xff, at)
+  return changed
+}
+
+async function makeNativeDisk(path: string): Promise<Buffer> {
+  const content = [Buffer.alloc(2 ** 20), randomBytes((MEGABYTES - 1) * 2 ** 20)]
+  await writeFile(path, Buffer.concat(content))
   {
-    await using loop = await createLoop({ backing: raw, sectorBytes: 4096 })
+    await using loop = await createLoop({ backing: path, sectorBytes: 4096 })
     execFileSync('sgdisk', ['--new=1:256:2048', loop.device], { stdio: 'ignore' })
   }
-  return { packed: pack(raw), bytes: await readFile(raw) }
+  return await readFile(path)
 }
 
-/** Makes what a disk leaves that rots: one byte in the middle of what is packed is another. */
-export async function makeDamagedImage(image: StoryImage, name: string): Promise<StoryImage> {
-  const packed = await readFile(image.packed)
-  const at = Math.floor(packed.length / 2)
-  packed.writeUInt8(packed.readUInt8(at) ^ 0xff, at)
-  const path = join(dirname(image.packed), name)
-  await writeFile(path, packed)
-  return { ...image, packed: path }
+async function readGrowing(): Promise<Buffer> {
+  await using image = await makeGrowingImage('ext4')
+  return await readFile(image.path)
+}
+
+async function readCloud(): Promise<Buffer> {
+  await using image = await createImageFile(CLOUD_PARTS)
+  return await readFile(image.path)
 }
 
 /** `image`: all of its bytes; `blank`: nothing that a firmware would start; `used`: as it was before. */

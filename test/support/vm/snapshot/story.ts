@@ -2,12 +2,14 @@
 import { open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
-import { LAB_MAC, LAB_SERVER, type Lab } from '../../server/lab.ts'
+import { LAB_MAC, LAB_SERVER, type Lab, type LabOptions } from '../../server/lab.ts'
+import { openIpxe } from '../built-images.ts'
 import { startBootLab } from '../pxe-flash.ts'
 import { waitUntil } from '../../waiting.ts'
-import { continueMachine, type ContinuedMachine } from './continued-machine.ts'
+import { continueMachine, powerOnMachine } from './continued-machine.ts'
 import type { PluggedDisk } from './plugged-disk.ts'
 import { SATA, type SnapshotFirmware } from './snapshot-machine.ts'
+import type { StoryMachine } from './story-machine.ts'
 
 /** Seconds, ten times what a free machine needs. */
 const PATIENCE = 300
@@ -24,7 +26,12 @@ const RunSchema = z.object({
   reason: z.string().nullable(),
   bytes_written: z.int(),
   verified: z.boolean().nullable(),
+  bytes_kept: z.int().nullable().optional(),
   delta: z.string().nullable().optional(),
+  sources: z
+    .array(z.object({ name: z.string(), bytes: z.int() }))
+    .nullable()
+    .optional(),
   image: z.object({ name: z.string() }).nullable(),
   disk: z.object({ serial: z.string().nullable(), tran: z.string().nullable() }).nullable(),
 })
@@ -44,14 +51,19 @@ export interface StoryOptions {
    * server knows it from the story before.
    */
   readonly machine: (Readonly<Record<string, unknown>> & { readonly image?: string }) | null
+  /** Where it begins; the kept live system when absent. */
+  readonly from?: StoryBeginning
 }
+
+/** `firmware`: the machine is turned on and boots over the network; BIOS and UEFI alone. */
+export type StoryBeginning = 'snapshot' | 'firmware'
 
 export interface Story extends AsyncDisposable {
   readonly lab: Lab
-  readonly machine: ContinuedMachine
+  readonly machine: StoryMachine
   /** The raw file of a disk. */
   fileOf(disk: string): string
-  /** The machine has asked for its script, and its consoles start. */
+  /** The machine has asked for its script, and its consoles start; or it is turned on. */
   begin(): Promise<void>
   /** Those since the machine was set up, the newest first. */
   readRuns(): Promise<readonly StoryRun[]>
@@ -62,13 +74,14 @@ export interface Story extends AsyncDisposable {
 }
 
 /** A lab for the stories of a file, whose cache offers the images. */
-export const startStoryLab = (
+export const startStoryLab = async (
   images: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<Lab> => startBootLab({ images, env })
+  { env = {}, from }: Pick<LabOptions, 'env'> & Pick<StoryOptions, 'from'> = {},
+): Promise<Lab> =>
+  startBootLab({ images, env, ...(from === 'firmware' ? { ipxe: await openIpxe() } : {}) })
 
 export async function openStory(lab: Lab, options: StoryOptions): Promise<Story> {
-  const { firmware = 'bios', disks } = options
+  const { disks, from } = options
   const earlier = new Set<string>()
   if (options.machine !== null) {
     await setUpMachine(lab, options.machine)
@@ -76,33 +89,60 @@ export async function openStory(lab: Lab, options: StoryOptions): Promise<Story>
   }
   const count = (stories += 1)
   const fileOf = (name: string) => join(lab.folder, `${count}-${name}`)
-  for (const disk of disks) {
-    await makeUsedDisk(
-      fileOf(disk.name),
-      disk.bus === 'sata' ? SATA.megabytes : (disk.megabytes ?? 128),
-    )
-  }
-  const sata = disks.find(({ bus }) => bus === 'sata')
-  const { namespace, folder } = lab
+  for (const disk of disks) await makeUsedDisk(fileOf(disk.name), disk)
   await using undo = new AsyncDisposableStack()
-  const machine = undo.use(
-    await continueMachine({
-      firmware,
-      namespace,
-      folder,
-      ...(sata === undefined ? {} : { sata: fileOf(sata.name) }),
-    }),
-  )
+  const machine = undo.use(await startMachine(lab, options, fileOf))
+  undo.defer(() => {
+    processorSeconds += machine.readProcessorSeconds()
+  })
   for (const disk of disks) {
     if (disk.bus === 'sata') await machine.findSata()
     else await machine.plug(disk, fileOf(disk.name))
   }
+  const begin = async () => {
+    if (from === 'firmware') await machine.monitor.execute('cont')
+    else await machine.require(BEGIN)
+  }
+  const runs = followRuns(lab, machine, earlier)
+  const held = undo.move()
+  return {
+    lab,
+    machine,
+    fileOf,
+    begin,
+    ...runs,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+function startMachine(
+  { namespace, folder }: Lab,
+  { firmware = 'bios', disks, from }: StoryOptions,
+  fileOf: Story['fileOf'],
+): Promise<StoryMachine> {
+  const sata = disks.find(({ bus }) => bus === 'sata')
+  const start = from === 'firmware' ? powerOnMachine : continueMachine
+  return start({
+    firmware,
+    namespace,
+    folder,
+    ...(sata === undefined ? {} : { sata: fileOf(sata.name) }),
+  })
+}
+
+/** `earlier`: the ids of runs that are another story's. */
+function followRuns(
+  lab: Lab,
+  machine: StoryMachine,
+  earlier: ReadonlySet<string>,
+): Pick<Story, 'readRuns' | 'waitForRun' | 'waitForEnd'> {
   const readRuns = async () => (await readAllRuns(lab)).filter(({ id }) => !earlier.has(id))
   const waitForRun = async (isSo: (run: StoryRun) => boolean) => {
     let last: StoryRun | undefined
     await waitUntil(
       async () => {
         last = (await readRuns())[0]
+        machine.readProcessorSeconds()
         return last !== undefined && isSo(last)
       },
       () => `${JSON.stringify(last)}; the serial log is ${machine.keepLog()}; ${lab.said()}`,
@@ -111,20 +151,18 @@ export async function openStory(lab: Lab, options: StoryOptions): Promise<Story>
     if (last === undefined) throw new Error('there is no run')
     return last
   }
-  const held = undo.move()
-  return {
-    lab,
-    machine,
-    fileOf,
-    begin: async () => void (await machine.require(BEGIN)),
-    readRuns,
-    waitForRun,
-    waitForEnd: () => waitForRun(({ result }) => result !== null),
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
-  }
+  return { readRuns, waitForRun, waitForEnd: () => waitForRun(({ result }) => result !== null) }
 }
 
 let stories = 0
+let processorSeconds = 0
+
+/** What QEMU took in the stories since the last call. */
+export function takeProcessorSeconds(): number {
+  const taken = processorSeconds
+  processorSeconds = 0
+  return taken
+}
 
 const readAllRuns = async (lab: Lab) => RunsSchema.parse(await lab.ask(`${MACHINE}/runs`)).runs
 
@@ -148,7 +186,8 @@ async function findImage(lab: Lab, path: string): Promise<string> {
   return ref ?? ''
 }
 
-async function makeUsedDisk(path: string, megabytes: number) {
+async function makeUsedDisk(path: string, disk: StoryDisk) {
+  const megabytes = disk.bus === 'sata' ? SATA.megabytes : (disk.megabytes ?? 128)
   await using file = await open(path, 'w')
   await file.truncate(megabytes * 2 ** 20)
   await file.write(USED, 0, USED.length, 0)
@@ -156,7 +195,7 @@ async function makeUsedDisk(path: string, megabytes: number) {
 
 /**
  * What firmware and boot loader do in a boot that is not kept: the machine asks for its script, and starts
- * its live system with the words that are in it.
+ * its live system with the words that are in it. One console is enough, and half the work of two.
  */
 const BEGIN = `
 set -e
@@ -164,5 +203,5 @@ curl -fsS --retry 5 --retry-all-errors ${LAB_SERVER}/pxe/${LAB_MAC} >/run/boot-s
 sed -n 's/^kernel .* \\(console=.*\\) || goto again$/\\1/p' /run/boot-script | head -n 1 >/run/command-line
 [ -s /run/command-line ] || { cat /run/boot-script >&2; exit 1; }
 mount --bind /run/command-line /proc/cmdline
-systemctl start --no-block flasher-console@tty1 flasher-console@ttyS0
+systemctl start --no-block flasher-console@ttyS0
 `

@@ -1,5 +1,5 @@
 /** Tells stories from tables: each row is a machine, an order and perhaps a fault, and what it leads to. */
-import { mkdtempDisposable } from 'node:fs/promises'
+import { appendFile, mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -9,17 +9,21 @@ import { findBuildObstacle } from '../built-images.ts'
 import type { PluggedDisk } from './plugged-disk.ts'
 import { SATA as SATA_DISK, type SnapshotFirmware } from './snapshot-machine.ts'
 import {
-  makeDamagedImage,
-  makeNativeImage,
-  makeStoryImage,
+  makeStoryImages,
   readContent,
   type DiskContent,
+  type ImageName,
   type StoryImage,
+  type StoryImages,
 } from './story-images.ts'
-import { openStory, startStoryLab, type Story, type StoryDisk, type StoryRun } from './story.ts'
-
-/** `native`: made for sectors of 4096 bytes; `damaged`: it cannot be unpacked to its end. */
-type ImageName = 'small' | 'native' | 'damaged'
+import {
+  openStory,
+  startStoryLab,
+  takeProcessorSeconds,
+  type Story,
+  type StoryDisk,
+  type StoryRun,
+} from './story.ts'
 
 export interface StoryRow {
   readonly title: string
@@ -32,6 +36,8 @@ export interface StoryRow {
   readonly image?: ImageName
   /** Fields of the machine in place of those of a machine that is flashed once. */
   readonly machine?: Readonly<Record<string, unknown>>
+  /** What happens before the machine begins. */
+  readonly before?: (story: Story, image: StoryImage) => Promise<void>
   /** What happens once the machine is on its way. */
   readonly during?: (story: Story) => Promise<void>
   /** How the run ends; `wizard`: there is none, for the server leaves it to a person. */
@@ -41,7 +47,7 @@ export interface StoryRow {
   /** What the disks hold in the end, in their order. */
   readonly content: readonly DiskContent[]
   /** What else is so in the end. */
-  readonly after?: (story: Story, run: Pick<StoryRun, 'disk'>) => Promise<void>
+  readonly after?: (story: Story, run: Pick<StoryRun, 'disk'>, image: StoryImage) => Promise<void>
 }
 
 export const NVME = { name: 'nvme', bus: 'nvme', serial: 'NVME0001' } as const
@@ -51,8 +57,9 @@ export const SATA = { name: SATA_DISK.name, bus: 'sata' } as const
 export const serialOf = (disk: StoryDisk): string =>
   disk.bus === 'sata' ? SATA_DISK.serial : (disk.serial ?? '')
 
-/** Slow enough that something can happen before the end of a flash. */
-export const SLOW: PluggedDisk = { ...VIRTIO, bytesPerSecond: 3_000_000 }
+/** A disk so slow that something can happen before the end of a flash. */
+export const slowDown = (disk: PluggedDisk): PluggedDisk => ({ ...disk, bytesPerSecond: 3_000_000 })
+export const SLOW: PluggedDisk = slowDown(VIRTIO)
 
 /** The machine has written some bytes, and not all. */
 export const waitForBytes = async (story: Story): Promise<void> =>
@@ -60,17 +67,25 @@ export const waitForBytes = async (story: Story): Promise<void> =>
 
 interface StoryContext {
   lab: Lab
-  images: Readonly<Record<ImageName, StoryImage>>
+  images: StoryImages
 }
 
 /** Seconds, ten times what a free machine needs. */
 const PATIENCE = 300
-const MEGABYTES = 24
+const {
+  FLASHER_STORIES: wanted = '',
+  FLASHER_STORIES_FROM: from,
+  FLASHER_STORIES_LOG: log,
+} = process.env
 /** FLASHER_STORIES: of those whose names match alone, as `bios: NVMe`. */
-const WANTED = new RegExp(process.env['FLASHER_STORIES'] ?? '')
+const WANTED = new RegExp(wanted)
+/** FLASHER_STORIES_FROM=firmware: rows begin there, to be compared. */
+const FROM = from === 'firmware' ? 'firmware' : 'snapshot'
 
-/** A suite of stories, which share a lab. */
-export function createStories(title: string) {
+type SharedAct = (story: Story, images: StoryImages) => Promise<void>
+
+/** A suite of stories, which share a lab. `env`: of its server and cache. */
+export function createStories(title: string, env: Readonly<Record<string, string>> = {}) {
   const test = suite<StoryContext>(title)
   const obstacle = findBuildObstacle()
   if (obstacle !== null) console.log(`skipped: ${obstacle}`)
@@ -79,30 +94,46 @@ export function createStories(title: string) {
   if (obstacle === null) {
     test.before(async (context) => {
       const folder = undo.use(await mkdtempDisposable(join(tmpdir(), 'flasher-stories-'))).path
-      context.images = await makeImages(folder)
+      context.images = await makeStoryImages(folder)
       const packed = Object.values(context.images).map((image) => image.packed)
-      context.lab = undo.use(await startStoryLab(packed))
+      context.lab = undo.use(await startStoryLab(packed, { env, from: FROM }))
     })
     test.after(() => undo.disposeAsync())
   }
   const tell = (name: string, act: (context: StoryContext) => Promise<void>) =>
-    WANTED.test(name) && run(name, act)
+    WANTED.test(name) && run(name, (context) => noteSeconds(name, () => act(context)))
   return {
     /** Tells a story that no row describes. */
     tell,
     tellRow: (row: StoryRow) =>
       tell(`${row.firmware ?? 'bios'}: ${row.title}`, (context) => tellRow(row, context)),
+    /** Tells stories one after another in one machine, which nobody orders to do anything. */
+    tellTogether(
+      firmware: SnapshotFirmware,
+      disks: readonly StoryDisk[],
+      acts: readonly (readonly [name: string, act: SharedAct])[],
+    ) {
+      let story: Promise<Story> | undefined
+      for (const [name, act] of acts) {
+        tell(`${firmware}: ${name}`, async ({ lab, images }) => {
+          const machine = { boot_mode: 'flasher-tui' }
+          story ??= openStory(lab, { firmware, disks, machine }).then((opened) => undo.use(opened))
+          await act(await story, images)
+        })
+      }
+    },
     start: () => test.run(),
   }
 }
 
-async function makeImages(folder: string): Promise<StoryContext['images']> {
-  const small = await makeStoryImage(folder, 'small.img', MEGABYTES)
-  return {
-    small,
-    native: await makeNativeImage(folder, 'native.img', MEGABYTES),
-    damaged: await makeDamagedImage(small, 'damaged.img.zst'),
-  }
+/** FLASHER_STORIES_LOG: a file that gets a line for each story: its name, its seconds, and QEMU's processor time. */
+async function noteSeconds(name: string, act: () => Promise<void>): Promise<void> {
+  const before = performance.now()
+  takeProcessorSeconds()
+  await act()
+  if (log === undefined) return
+  const seconds = [(performance.now() - before) / 1000, takeProcessorSeconds()]
+  await appendFile(log, `${[name, ...seconds.map((each) => each.toFixed(1))].join('\t')}\n`)
 }
 
 async function tellRow(row: StoryRow, { lab, images }: StoryContext): Promise<void> {
@@ -110,14 +141,15 @@ async function tellRow(row: StoryRow, { lab, images }: StoryContext): Promise<vo
   const image = images[row.image ?? 'small']
   const order = { boot_mode: 'flasher-flash-once', target_disk_serial: target, ...row.machine }
   const machine = { image: image.packed, ...order }
-  await using story = await openStory(lab, { firmware, disks, machine })
+  await using story = await openStory(lab, { firmware, disks, machine, from: FROM })
+  await row.before?.(story, image)
   await story.begin()
   await row.during?.(story)
   const ended = row.result === 'wizard' ? await waitForWizard(story) : await story.waitForEnd()
   judge(row, ended)
   const content = disks.map(({ name }) => readContent(story.fileOf(name), image))
   assert.equal(await Promise.all(content), row.content)
-  await row.after?.(story, ended)
+  await row.after?.(story, ended, image)
 }
 
 async function waitForWizard({ machine, readRuns }: Story) {

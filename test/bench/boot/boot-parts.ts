@@ -1,0 +1,71 @@
+/** One flash in a lab, from the network boot to its first byte, divided by the server's stamps and the machine's own words. */
+import { basename } from 'node:path'
+import { z } from 'zod'
+import { LAB_MAC } from '../../support/server/lab.ts'
+import { openMachine, startBootLab, waitForEnd, type PxeLab } from '../../support/vm/pxe-flash.ts'
+import type { Qemu } from '../../support/vm/qemu.ts'
+import type { BootParts } from './boot-budgets.ts'
+import { HANDED_OVER } from './boot-cases.ts'
+import { KERNEL_LINE, PATIENCE } from './boot-watch.ts'
+
+const ANSWERS = 20
+const FIRST_WORDS = /flasher: boot system/
+/** What of the waterfall begins and ends a part. */
+const RunSchema = z.object({
+  waterfall: z.object({
+    bars: z.array(z.object({ part: z.string(), from: z.string(), to: z.string() })),
+  }),
+})
+type Bars = z.infer<typeof RunSchema>['waterfall']['bars']
+
+/** `image`: the path of one that the machine is flashed with. */
+export async function bootInParts(image: string): Promise<BootParts> {
+  await using lab = await startBootLab({ images: [image] })
+  const pxe = await openMachine(lab, basename(image))
+  await pxe.bind()
+  const script = await timeScript(pxe)
+  await using machine = await pxe.start('bios-rom')
+  const { yardstick, firstWords, handedOver } = await listen(machine)
+  await waitForEnd(machine)
+  const [{ id } = { id: '' }] = await pxe.readRuns()
+  const { bars } = RunSchema.parse(await lab.ask(`/machines/${LAB_MAC}/runs/${id}`)).waterfall
+  const at = (part: string, end: 'from' | 'to') => Date.parse(findBar(bars, part)[end])
+  return {
+    yardstick,
+    script,
+    kernel: (at('kernel', 'to') - at('kernel', 'from')) / 1000,
+    initrd: (firstWords - at('live', 'from')) / 1000,
+    root: (handedOver - firstWords) / 1000,
+    live: (at('live', 'to') - handedOver) / 1000,
+    plan: (at('plan', 'to') - at('plan', 'from')) / 1000,
+    'first-byte': (at('started', 'to') - at('started', 'from')) / 1000,
+  }
+}
+
+function findBar(bars: Bars, part: string) {
+  const bar = bars.find((each) => each.part === part)
+  if (bar !== undefined) return bar
+  throw new Error(`the run has no part ${part}: ${bars.map((each) => each.part).join(', ')}`)
+}
+
+/** When it said what, in milliseconds since the epoch as the server counts them; the yardstick in seconds. */
+async function listen(machine: Qemu) {
+  const said = await machine.waitFor(KERNEL_LINE, PATIENCE)
+  const yardstick = Number(KERNEL_LINE.exec(said)?.[1])
+  await machine.waitFor(FIRST_WORDS, PATIENCE)
+  const firstWords = Date.now()
+  await machine.waitFor(HANDED_OVER, PATIENCE)
+  return { yardstick, firstWords, handedOver: Date.now() }
+}
+
+/** The least of some answers for another machine, in seconds: the first loads what the others find. */
+async function timeScript({ lab }: PxeLab): Promise<number> {
+  const other = `${lab.url}/pxe/52:54:00:12:34:99`
+  const seconds: number[] = []
+  for (let answer = 0; answer < ANSWERS; answer += 1) {
+    const before = performance.now()
+    await (await fetch(other)).text()
+    seconds.push((performance.now() - before) / 1000)
+  }
+  return Math.min(...seconds)
+}
