@@ -7,9 +7,9 @@
 export const YARDSTICK_SECONDS = 2
 
 /**
- * In seconds. `script`: the server answers the boot script; `kernel` and `initrd`: from the request to the next one, or to
- * the initrd's first words; `root`: up to the live system, proven; `live`: from there to the request for the plan; `plan`:
- * to the first report; `first-byte`: from there to the first byte on the disk.
+ * Budgets are seconds. `script` is the server's answer; `kernel` and `initrd` go from the request to the next one, or to
+ * the initrd's first words; `root` goes on to the live system, proven; `live` to the request for the plan; `plan` to the
+ * first report; `first-byte` to the report that the disk is written.
  */
 export const BUDGETS = {
   script: 0.05,

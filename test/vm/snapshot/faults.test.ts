@@ -1,5 +1,6 @@
 /** What goes wrong on the way, and in which words the run and in which state the disk ends. */
-import { open, readFile, stat, utimes } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { open, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
@@ -40,15 +41,20 @@ async function rotInCache({ lab }: Story, image: string) {
     async () => ImagesSchema.parse(await lab.ask('/images')).some(isKnown(image)),
     () => `the cache does not know the digest of ${image}`,
   )
-  const { atime, mtime } = await stat(path)
-  await using file = await open(path, 'r+')
-  await file.write(changeMiddle(await readFile(path)), 0, undefined, 0)
-  await utimes(path, atime, mtime)
+  const { mtimeNs } = await stat(path, { bigint: true })
+  {
+    await using file = await open(path, 'r+')
+    await file.write(changeMiddle(await readFile(path)), 0, undefined, 0)
+  }
+  const at = [mtimeNs / SECOND, String(mtimeNs % SECOND).padStart(9, '0')].join('.')
+  execFileSync('touch', [`--date=@${at}`, path])
 }
 
-const ImagesSchema = z.array(z.object({ name: z.string(), sha256: z.string().nullable() }))
+/** In nanoseconds, which `utimes` of Node does not keep. */
+const SECOND = 1_000_000_000n
+const ImagesSchema = z.array(z.object({ name: z.string(), sha_short: z.string().nullable() }))
 const isKnown = (image: string) => (row: z.infer<typeof ImagesSchema>[number]) =>
-  row.name === image && row.sha256 !== null
+  row.name === image && row.sha_short !== null
 
 /** The server is away until the whole image is on the disk. */
 async function missTheEnd({ lab, fileOf }: Story, images: StoryImages) {
@@ -91,10 +97,10 @@ const FAILING: readonly StoryRow[] = [
     content: ['used'],
   },
   {
-    title: 'a disk that is write-protected is as it was, and the reason says so',
+    title: 'a disk that is write-protected is left to a person, who is told so',
     disks: [{ ...VIRTIO, is: 'write-protected' }],
-    result: 'failed',
-    reason: /read-only|write-protected/,
+    result: 'wizard',
+    reason: /The disk VIRTIO0001 is read-only/,
     content: ['used'],
   },
   ...[SLOW, slowDown(NVME), slowDown(USB)].map((disk): StoryRow => ({
@@ -105,7 +111,8 @@ const FAILING: readonly StoryRow[] = [
       await story.machine.pull(disk.name)
     },
     result: 'failed',
-    reason: /(the disk is gone|write error) at byte|the disk did not take what was written/,
+    // Which one it is depends on how far the kernel is with taking the disk away.
+    reason: /(the disk is gone|write error|read error) at byte|did not take what was written/,
     content: ['blank'],
   })),
 ]
@@ -115,13 +122,6 @@ const IMAGES: readonly StoryRow[] = [
     title: 'an image with a wrong byte ends the run, and nothing boots',
     disks: [VIRTIO],
     image: 'damaged',
-    result: 'failed',
-    content: ['blank'],
-  },
-  {
-    title: 'an image that is cut off ends the run, and nothing boots',
-    disks: [VIRTIO],
-    image: 'cut',
     result: 'failed',
     content: ['blank'],
   },
@@ -140,7 +140,7 @@ const IMAGES: readonly StoryRow[] = [
     disks: [{ ...VIRTIO, megabytes: 16 }],
     image: 'unsized',
     result: 'failed',
-    reason: /larger than the disk|does not fit|holds/,
+    reason: /is larger than .*: the disk ends at byte 16777216/,
     content: ['blank'],
   },
 ]
@@ -179,29 +179,32 @@ const NETWORK: readonly StoryRow[] = [
 
 for (const row of [...FAILING, ...IMAGES, ...NETWORK]) stories.tellRow(row)
 
-stories.tell('uefi: the server is away to the end, and hears of it after all', async (context) => {
-  const { lab, images } = context
-  const machine = { ...ORDER, image: images.small.packed }
-  await using story = await openStory(lab, { firmware: 'uefi', disks: [SLOW], machine })
-  await story.begin()
-  await waitForBytes(story)
-  await missTheEnd(story, images)
-  const { result, verified } = await story.waitForEnd()
-  assert.equal([result, verified], ['done', true])
-})
+stories.tell(
+  'secure: the server is away to the end, and hears of it after all',
+  async (context) => {
+    const { lab, images } = context
+    const machine = { ...ORDER, image: images.small.packed }
+    await using story = await openStory(lab, { firmware: 'secure', disks: [SLOW], machine })
+    await story.begin()
+    await waitForBytes(story)
+    await missTheEnd(story, images)
+    const { result, verified } = await story.waitForEnd()
+    assert.equal([result, verified], ['done', true])
+  },
+)
 
-stories.tell('uefi: a power cut in mid-flash, and the next boot flashes it', async (context) => {
+stories.tell('secure: a power cut in mid-flash, and the next boot flashes it', async (context) => {
   const { lab, images } = context
   const machine = { ...ORDER, image: images.small.packed }
   let disk: string
   {
-    await using story = await openStory(lab, { firmware: 'uefi', disks: [SLOW], machine })
+    await using story = await openStory(lab, { firmware: 'secure', disks: [SLOW], machine })
     disk = story.fileOf(VIRTIO.name)
     await story.begin()
     await waitForBytes(story)
   }
   assert.is(await readContent(disk, images.small), 'blank')
-  await using story = await openStory(lab, { firmware: 'uefi', disks: [VIRTIO], machine: null })
+  await using story = await openStory(lab, { firmware: 'secure', disks: [VIRTIO], machine: null })
   await story.begin()
   await story.waitForRun(({ result }) => result === 'done')
   const [last, first] = await story.readRuns()

@@ -1,6 +1,7 @@
 /** What a machine is to do: each mode, what comes with an image, a place in line, a capture, and a person at the console. */
 import { execFileSync } from 'node:child_process'
-import { open, readFile } from 'node:fs/promises'
+import { mkdtempDisposable, open, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
@@ -10,7 +11,7 @@ import { LAB_ADDRESS } from '../../support/http/namespace.ts'
 import { LAB_MAC } from '../../support/server/lab.ts'
 import { waitForEnd } from '../../support/vm/pxe-flash.ts'
 import { changeMiddle, readContent } from '../../support/vm/snapshot/story-images.ts'
-import { openStory, type Story } from '../../support/vm/snapshot/story.ts'
+import { openStory, startStoryLab, type Story } from '../../support/vm/snapshot/story.ts'
 import {
   createStories,
   NVME,
@@ -77,7 +78,7 @@ const ROWS: readonly StoryRow[] = [
   },
   {
     title: 'flashed once: the next boot is that of its disk',
-    firmware: 'uefi',
+    firmware: 'secure',
     disks: [SATA],
     result: 'done',
     content: ['image'],
@@ -146,7 +147,7 @@ const ROWS: readonly StoryRow[] = [
   },
   {
     title: 'a first-boot template is written with the image',
-    firmware: 'uefi',
+    firmware: 'secure',
     disks: [VIRTIO],
     image: 'cloud',
     before: (story) => setTemplate(story, ['rack-7']),
@@ -183,7 +184,7 @@ const KnownSchema = z.object({
   known_disks: z.array(z.object({ serial: z.string().nullable() })).nullable(),
 })
 
-for (const firmware of ['uefi', 'secure'] as const) {
+for (const firmware of ['bios', 'secure'] as const) {
   stories.tell(`${firmware}: an inventory of four kinds of disks`, async ({ lab }) => {
     const disks = [NVME, VIRTIO, SATA, USB]
     const machine = { boot_mode: 'flasher-inventory' }
@@ -222,6 +223,33 @@ stories.tell('bios: a disk is captured as it is', async ({ lab }) => {
   assert.ok((await readFile(story.fileOf(disk.name))).equals(before))
 })
 
+stories.tell(
+  'bios: a capture for which the cache has no room waits until it has',
+  async ({ images }) => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-full-'))
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', folder.path])
+    using undo = new DisposableStack()
+    undo.defer(() => void execFileSync('umount', ['--lazy', folder.path]))
+    await using lab = await startStoryLab([], { env: { FLASHER_CACHE_DIR: folder.path } })
+    const disk = { ...VIRTIO, megabytes: 32 }
+    await using story = await openStory(lab, { disks: [disk], machine: { boot_mode: 'ipxe-exit' } })
+    {
+      await using file = await open(story.fileOf(disk.name), 'r+')
+      await file.write(images.small.bytes)
+    }
+    await lab.ask(`${MACHINE}/capture`, { name: 'full.img.zst', disk_serial: VIRTIO.serial })
+    await story.begin()
+    await story.waitForRun(() => true)
+    await story.machine.require('sleep 5')
+    assert.is((await story.readRuns())[0]?.result, null)
+    execFileSync('mount', ['-o', 'remount,size=256m', folder.path])
+    const { mode, result, reason } = await story.waitForEnd()
+    assert.equal([mode, result], ['capture', 'done'], reason ?? '')
+    assert.is(await readContent(story.fileOf(disk.name), images.small), 'image')
+    assert.is(CapturesSchema.parse(await lab.askCache('/captures')).captures.length, 1)
+  },
+)
+
 /** Chooses the row of a list whose text this is, by its number. */
 async function choose({ machine }: Story, text: string) {
   const row = `${RegExp.escape('  ')}${RegExp.escape(text)}`
@@ -257,10 +285,10 @@ stories.tell(
 )
 
 stories.tell(
-  'uefi: a person goes back from the last screen to another disk, and quits: nothing is written',
+  'secure: a person goes back from the last screen to another disk, and quits: nothing is written',
   async (context) => {
     const { lab, images } = context
-    await using story = await openStory(lab, { ...INTERACTIVE, firmware: 'uefi' })
+    await using story = await openStory(lab, { ...INTERACTIVE, firmware: 'secure' })
     await walkToConfirm(story)
     story.machine.send('b')
     await choose(story, '/dev/vda')

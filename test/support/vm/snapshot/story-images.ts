@@ -27,6 +27,7 @@ const MEGABYTES = 24
 export async function makeStoryImages(folder: string) {
   const talking = await readFile(await makeTalkingDisk(folder))
   const bytes = Buffer.concat([talking, randomBytes(MEGABYTES * 2 ** 20 - talking.length)])
+  const repetitive = Buffer.concat([talking, Buffer.alloc(bytes.length - talking.length, 'again ')])
   const packed = fromFile(['zstd', '-q', '-1', '-c', '{}'], bytes)
   const keep = async (name: string, content: Buffer, of: Buffer = bytes): Promise<StoryImage> => {
     const path = join(folder, name)
@@ -38,18 +39,17 @@ export async function makeStoryImages(folder: string) {
     /** A BIOS starts it, and it says so (`DISK_SAYS`). */
     small: await keep('small.img.zst', packed),
     raw: await keep('raw.img', bytes),
-    /** It does not say how large it is. */
-    unsized: await keep('unsized.img.zst', unsized(bytes)),
+    /** It does not say how large it is, and its file is small. */
+    unsized: await keep('unsized.img.zst', unsized(repetitive), repetitive),
     /** As a disk leaves it that rots: it cannot be unpacked to its end. */
     damaged: await keep('damaged.img.zst', changeMiddle(packed)),
-    cut: await keep('cut.img.zst', packed.subarray(0, packed.length / 2)),
-    /** With an index of its frames. */
+    /** It has an index of its frames. */
     framed: await keep('framed.img.zst', (await packBuffer(bytes)).file),
-    /** For sectors of 4096 bytes. */
+    /** It is made for sectors of 4096 bytes. */
     native: await keepRaw('native.img', await makeNativeDisk(join(folder, 'native'))),
-    /** With a file system that can grow. */
+    /** Its file system can grow. */
     growing: await keepRaw('growing.img', await readGrowing()),
-    /** With a root that cloud-init looks into. */
+    /** Cloud-init looks into its root. */
     cloud: await keepRaw('cloud.img', await readCloud()),
   }
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { LIVE_PATHS } from '../../../../appliance/contract.ts'
 import type { Lab } from '../../server/lab.ts'
 import { findBuildObstacle } from '../built-images.ts'
 import type { PluggedDisk } from './plugged-disk.ts'
@@ -70,8 +71,6 @@ interface StoryContext {
   images: StoryImages
 }
 
-/** Seconds, ten times what a free machine needs. */
-const PATIENCE = 300
 const {
   FLASHER_STORIES: wanted = '',
   FLASHER_STORIES_FROM: from,
@@ -153,7 +152,9 @@ async function tellRow(row: StoryRow, { lab, images }: StoryContext): Promise<vo
 }
 
 async function waitForWizard({ machine, readRuns }: Story) {
-  const reason = await machine.waitFor(/flasher: wizard: [^\n]*\n/, PATIENCE)
+  const reason = await machine.require(
+    `until grep 'wizard: ' ${LIVE_PATHS.status}; do sleep 0.2; done`,
+  )
   assert.equal(await readRuns(), [])
   return { result: 'wizard', reason, verified: null, disk: null }
 }
@@ -162,6 +163,6 @@ type Ended = Pick<StoryRun, 'result' | 'reason' | 'verified'>
 
 function judge({ result, reason }: StoryRow, ended: Ended): void {
   assert.is(ended.result, result, ended.reason ?? '')
-  if (reason !== undefined) assert.match(ended.reason ?? '', reason)
+  if (reason !== undefined) assert.match(ended.reason ?? '', reason, ended.reason ?? 'no reason')
   if (result === 'done') assert.is(ended.verified, true)
 }
