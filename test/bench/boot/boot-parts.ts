@@ -7,6 +7,7 @@ import type { Qemu } from '../../support/vm/qemu.ts'
 import type { BootParts } from './boot-budgets.ts'
 import { HANDED_OVER } from './boot-cases.ts'
 import { KERNEL_LINE, PATIENCE } from './boot-watch.ts'
+import { startUndisturbedClock } from './undisturbed-clock.ts'
 
 const ANSWERS = 20
 const FIRST_WORDS = /flasher: boot system/
@@ -25,20 +26,22 @@ export async function bootInParts(image: string): Promise<BootParts> {
   await pxe.bind()
   const script = await timeScript(pxe)
   await using machine = await pxe.start('bios-rom')
-  const { yardstick, firstWords, handedOver } = await listen(machine)
+  using clock = startUndisturbedClock(machine.pid)
+  const { kernel, init, firstWords, handedOver } = await listen(machine)
   await waitForEnd(machine)
   const [{ id } = { id: '' }] = await pxe.readRuns()
   const { bars } = RunSchema.parse(await lab.ask(`/machines/${LAB_MAC}/runs/${id}`)).waterfall
   const at = (part: string, end: 'from' | 'to') => Date.parse(findBar(bars, part)[end])
+  const bar = (part: string) => clock.between(at(part, 'from'), at(part, 'to'))
   return {
-    yardstick,
+    yardstick: clock.between(kernel, init),
     script,
-    kernel: (at('kernel', 'to') - at('kernel', 'from')) / 1000,
-    initrd: (firstWords - at('live', 'from')) / 1000,
-    root: (handedOver - firstWords) / 1000,
-    live: (at('live', 'to') - handedOver) / 1000,
-    plan: (at('plan', 'to') - at('plan', 'from')) / 1000,
-    'first-byte': (at('started', 'to') - at('started', 'from')) / 1000,
+    kernel: bar('kernel'),
+    initrd: clock.between(at('live', 'from'), firstWords),
+    root: clock.between(firstWords, handedOver),
+    live: clock.between(handedOver, at('live', 'to')),
+    plan: bar('plan'),
+    'first-byte': bar('started'),
   }
 }
 
@@ -48,14 +51,15 @@ function findBar(bars: Bars, part: string) {
   throw new Error(`the run has no part ${part}: ${bars.map((each) => each.part).join(', ')}`)
 }
 
-/** When it said what, in milliseconds since the epoch as the server counts them; the yardstick in seconds. */
+/** When it said what, in milliseconds since the epoch as the server counts them. */
 async function listen(machine: Qemu) {
   const said = await machine.waitFor(KERNEL_LINE, PATIENCE)
-  const yardstick = Number(KERNEL_LINE.exec(said)?.[1])
+  const init = Date.now()
+  const kernel = init - Number(KERNEL_LINE.exec(said)?.[1]) * 1000
   await machine.waitFor(FIRST_WORDS, PATIENCE)
   const firstWords = Date.now()
   await machine.waitFor(HANDED_OVER, PATIENCE)
-  return { yardstick, firstWords, handedOver: Date.now() }
+  return { kernel, init, firstWords, handedOver: Date.now() }
 }
 
 /** The least of some answers for another machine, in seconds: the first loads what the others find. */
