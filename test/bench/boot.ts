@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { makeStoryImages } from '../support/vm/snapshot/story-images.ts'
 import { openIso, unpackBoard } from '../support/vm/built-images.ts'
 import { makeArtifacts, weigh, weighKernel, type Artifacts } from './boot/boot-artifacts.ts'
-import { judgeParts, listExceeded, type BootParts } from './boot/boot-budgets.ts'
+import { judgeParts, listExceeded, type MeasuredBoot } from './boot/boot-budgets.ts'
 import { measureBuilds } from './boot/boot-builds.ts'
 import {
   bootBoard,
@@ -117,7 +117,7 @@ async function measureBoots(artifacts: Artifacts): Promise<readonly string[]> {
 async function measureBudgets(): Promise<readonly string[]> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-bench-boot-'))
   const { small } = await makeStoryImages(folder.path)
-  const boots: BootParts[] = []
+  const boots: MeasuredBoot[] = []
   for (let run = 0; run < Number(values.runs); run += 1) {
     const boot = await bootInParts(small.packed)
     note(`parts: ${JSON.stringify(boot)}`)

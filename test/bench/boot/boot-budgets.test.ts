@@ -7,12 +7,12 @@ import {
   judgeParts,
   listExceeded,
   YARDSTICK_SECONDS,
-  type BootParts,
+  type MeasuredBoot,
 } from './boot-budgets.ts'
 
 const test = suite('budgets of a boot')
 
-const HELD: BootParts = { ...BUDGETS, yardstick: YARDSTICK_SECONDS }
+const HELD: MeasuredBoot = { ...BUDGETS, yardstick: YARDSTICK_SECONDS }
 
 test('what takes exactly its budget is not over it', () => {
   assert.equal(listExceeded(judgeParts([HELD])), [])

@@ -33,7 +33,7 @@ export const BOOT_PARTS = [
 ] as const satisfies readonly BootPart[]
 
 /** One boot: the seconds of each part, and those of the yardstick. */
-export type BootParts = Readonly<Record<BootPart | 'yardstick', number>>
+export type MeasuredBoot = Readonly<Record<BootPart | 'yardstick', number>>
 
 export interface JudgedPart {
   readonly part: BootPart
@@ -43,7 +43,7 @@ export interface JudgedPart {
 }
 
 /** Several boots: the least of each part counts, for what else a machine does makes it longer alone. */
-export function judgeParts(boots: readonly BootParts[]): readonly JudgedPart[] {
+export function judgeParts(boots: readonly MeasuredBoot[]): readonly JudgedPart[] {
   const least = (of: BootPart | 'yardstick') => Math.min(...boots.map((boot) => boot[of]))
   const slowness = Math.max(1, least('yardstick') / YARDSTICK_SECONDS)
   return BOOT_PARTS.map((part) => ({

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { LAB_MAC } from '../../support/server/lab.ts'
 import { openMachine, startBootLab, waitForEnd, type PxeLab } from '../../support/vm/pxe-flash.ts'
 import type { Qemu } from '../../support/vm/qemu.ts'
-import type { BootParts } from './boot-budgets.ts'
+import type { MeasuredBoot } from './boot-budgets.ts'
 import { HANDED_OVER } from './boot-cases.ts'
 import { KERNEL_LINE, PATIENCE } from './boot-watch.ts'
 import { startUndisturbedClock } from './undisturbed-clock.ts'
@@ -20,7 +20,7 @@ const RunSchema = z.object({
 type Bars = z.infer<typeof RunSchema>['waterfall']['bars']
 
 /** `image`: the path of one that the machine is flashed with. */
-export async function bootInParts(image: string): Promise<BootParts> {
+export async function bootInParts(image: string): Promise<MeasuredBoot> {
   await using lab = await startBootLab({ images: [image] })
   const pxe = await openMachine(lab, basename(image))
   await pxe.bind()

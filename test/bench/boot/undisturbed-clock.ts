@@ -29,7 +29,7 @@ export function startUndisturbedClock(pid: number): UndisturbedClock {
   }
 }
 
-/** Between two samples it grows evenly. */
+/** The wait grows evenly between two samples. */
 function waitedAt(samples: readonly Sample[], at: number): number {
   const next = samples.findIndex((sample) => sample.at >= at)
   const [before, after] = [samples[next - 1], samples[next]]

@@ -97,7 +97,7 @@ const FAILING: readonly StoryRow[] = [
     content: ['used'],
   },
   {
-    title: 'a disk that is write-protected is left to a person, who is told so',
+    title: 'a disk that is write-protected is left to a person, with the reason',
     disks: [{ ...VIRTIO, is: 'write-protected' }],
     result: 'wizard',
     reason: /The disk VIRTIO0001 is read-only/,
