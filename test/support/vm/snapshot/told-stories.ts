@@ -81,8 +81,6 @@ const WANTED = new RegExp(wanted)
 /** FLASHER_STORIES_FROM=firmware: rows begin there, to be compared. */
 const FROM = from === 'firmware' ? 'firmware' : 'snapshot'
 
-type SharedAct = (story: Story, images: StoryImages) => Promise<void>
-
 /** A suite of stories, which share a lab. `env`: of its server and cache. */
 export function createStories(title: string, env: Readonly<Record<string, string>> = {}) {
   const test = suite<StoryContext>(title)
@@ -106,21 +104,6 @@ export function createStories(title: string, env: Readonly<Record<string, string
     tell,
     tellRow: (row: StoryRow) =>
       tell(`${row.firmware ?? 'bios'}: ${row.title}`, (context) => tellRow(row, context)),
-    /** Tells stories one after another in one machine, which nobody orders to do anything. */
-    tellTogether(
-      firmware: SnapshotFirmware,
-      disks: readonly StoryDisk[],
-      acts: readonly (readonly [name: string, act: SharedAct])[],
-    ) {
-      let story: Promise<Story> | undefined
-      for (const [name, act] of acts) {
-        tell(`${firmware}: ${name}`, async ({ lab, images }) => {
-          const machine = { boot_mode: 'flasher-tui' }
-          story ??= openStory(lab, { firmware, disks, machine }).then((opened) => undo.use(opened))
-          await act(await story, images)
-        })
-      }
-    },
     start: () => test.run(),
   }
 }
