@@ -19,6 +19,10 @@ export type PersonRefusal =
   | ScopeRefusal
   | 'name-taken'
   | 'too-many'
+  /** Their provider says which role they have, and knows their password. */
+  | 'of-provider'
+  /** They have a password here, and nobody else says who they are. */
+  | 'has-password'
   /** There is nobody with that id, or not any more. */
   | 'unknown'
 
@@ -86,6 +90,7 @@ export function createAccounts({ people, tokens, endSessions, record }: Accounts
       const scope = labels === undefined ? undefined : parseLabels(labels)
       if (scope?.ok === false) return scope
       const before = people.find(id)
+      if (isOfProvider(before)) return refuse('of-provider')
       const rights = { ...(role && { role }), ...(scope && { labels: scope.value }) }
       const changed = await change(id, () => people.setRights(id, rights))
       if (before === null || changed === null) return refuse('unknown')
@@ -101,10 +106,28 @@ export function createAccounts({ people, tokens, endSessions, record }: Accounts
     ): Promise<Result<Person, PersonRefusal>> {
       const fine = checkNewPassword(password, null)
       if (!fine.ok) return fine
+      if (isOfProvider(people.find(id))) return refuse('of-provider')
       const hash = await hashPassword(password)
       const changed = await change(id, () => people.setPassword(id, hash))
       if (changed === null) return refuse('unknown')
       await note('password', by, changed, ['got another password', null])
+      return accept(changed)
+    },
+    /**
+     * Keeps somebody out whom a provider lets in, or lets them in again. Who is blocked has no role, and
+     * neither have their tokens; both come back with their next login.
+     */
+    async setBlocked(
+      id: string,
+      isBlocked: boolean,
+      by: Requester,
+    ): Promise<Result<Person, PersonRefusal>> {
+      const before = people.find(id)
+      if (before !== null && !isOfProvider(before)) return refuse('has-password')
+      const changed = await change(id, () => people.setBlocked(id, isBlocked))
+      if (changed === null) return refuse('unknown')
+      const done = isBlocked ? 'was blocked' : 'may log in again'
+      await note(isBlocked ? 'blocked' : 'unblocked', by, changed, [done, null])
       return accept(changed)
     },
     /** Ends their sessions and revokes their tokens. */
@@ -120,8 +143,8 @@ export function createAccounts({ people, tokens, endSessions, record }: Accounts
   }
 }
 
-/** Records what became of a person. */
-const createNote =
+/** Makes what records what became of a person. */
+export const createNote =
   (record: AccountsDependencies['record']) =>
   (
     kind: string,
@@ -144,7 +167,8 @@ const parseLabels = (
 ): Result<readonly string[] | null, ScopeRefusal> =>
   labels === null ? accept(null) : parseScope(labels)
 
-function describeChange(before: Person, after: Person) {
+/** Says what became of somebody's rights, as a clause and as the fields that changed. */
+export function describeChange(before: Person, after: Person) {
   const isSameScope = isSameReach(before.labels, after.labels)
   const scope = { labels: { before: before.labels, after: after.labels } }
   const changes = {
@@ -153,3 +177,6 @@ function describeChange(before: Person, after: Person) {
   }
   return { done: isSameScope ? 'got another role' : 'got another scope', changes }
 }
+
+/** Whether a provider says who somebody is. */
+const isOfProvider = (person: Person | null): boolean => (person?.provider ?? null) !== null

@@ -60,16 +60,23 @@ export function createPeople(
     find: (id: string): Person | null => current().get(id)?.person ?? null,
     findByName: (name: string): Person | null =>
       [...current().values()].find(({ person }) => person.name === name)?.person ?? null,
+    /** Finds whom a provider calls by a subject; null: nobody who is known here. */
+    findByProvider: (issuer: string, subject: string): Person | null =>
+      [...current().values()].find(
+        ({ person: { provider } }) => provider?.issuer === issuer && provider.subject === subject,
+      )?.person ?? null,
     /** The hash of somebody's password; null: they have none, or nobody has that id. */
     passwordOf: (id: string): string | null => current().get(id)?.password ?? null,
     /** Refused where the name is in use, or there are too many: decided as it is stored. */
     async add(
-      { name, role, labels }: NewPerson,
+      { name, role, labels, provider = null }: NewPerson,
       password: string | null,
     ): Promise<Result<Person, 'name-taken' | 'too-many'>> {
       const created_at = now().toISOString()
       const id = randomBytes(6).toString('hex')
-      const person: Person = { id, name, role, labels, created_at }
+      const seen_at = provider === null ? null : created_at
+      const record = { name, role, labels, created_at, provider, seen_at, blocked_at: null }
+      const person: Person = { id, ...record }
       const obstacle = await database.write((sql) => {
         const known = sql.all(ALL).flatMap(readRow)
         if (known.some(([, each]) => each.person.name === name)) return 'name-taken'
@@ -83,6 +90,19 @@ export function createPeople(
     /** What is left out stays. Null: there is nobody with that id. */
     setRights: (id: string, rights: Partial<PersonRights>): Promise<Person | null> =>
       update(id, (before) => ({ ...before, person: { ...before.person, ...rights } })),
+    /** The rights that their provider gives them as they log in; nothing changes for somebody who is blocked. */
+    noteLogin: (id: string, rights: PersonRights): Promise<Person | null> =>
+      update(id, (before) => {
+        const isBlocked = before.person.blocked_at !== null
+        const seen = { ...rights, seen_at: now().toISOString() }
+        return isBlocked ? before : { ...before, person: { ...before.person, ...seen } }
+      }),
+    /** Who is blocked has no role; a role comes back with the next login. */
+    setBlocked: (id: string, isBlocked: boolean): Promise<Person | null> =>
+      update(id, (before) => {
+        const change = { role: null, blocked_at: isBlocked ? now().toISOString() : null }
+        return { ...before, person: { ...before.person, ...change } }
+      }),
     setPassword: (id: string, password: string): Promise<Person | null> =>
       update(id, (before) => ({ ...before, password })),
     /** Resolves to who it was; null: there was nobody with that id. */
@@ -96,8 +116,15 @@ export function createPeople(
   }
 }
 
-const renderRecord = ({ name, role, labels, created_at }: Person): string =>
-  JSON.stringify({ name, role, labels: labels ?? undefined, created_at })
+/** What somebody with a password has nothing of is left out. */
+const renderRecord = ({ id: _, provider, seen_at, blocked_at, labels, ...record }: Person): string =>
+  JSON.stringify({
+    ...record,
+    labels: labels ?? undefined,
+    provider: provider ?? undefined,
+    seen_at: seen_at ?? undefined,
+    blocked_at: blocked_at ?? undefined,
+  })
 
 /** Rows of people who were removed stay, so that an older state brings nobody back. */
 const SELECT = 'SELECT id, record, password FROM people'

@@ -22,6 +22,7 @@ import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot, type OpenedBootFiles } from './assembly/netboot.ts'
 import { openOrigins } from './assembly/origins.ts'
 import { openPower } from './assembly/power.ts'
+import { openProviders } from './assembly/providers.ts'
 import { openProofs } from './assembly/proof.ts'
 import { startPinner } from './assembly/pins.ts'
 import { saveSettings } from './assembly/saved-settings.ts'
@@ -43,6 +44,7 @@ import { powerSettingRoutes } from './routes/power-settings.ts'
 import { releaseRoutes } from './routes/releases.ts'
 import { shortLinkRoutes } from './routes/short-links.ts'
 import { runRemovalRoutes } from './routes/runs.ts'
+import type { SetProvider } from '../openid/provider-login.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import { SETTING_TEXTS } from './rules/settings.ts'
@@ -130,7 +132,8 @@ export async function createMachineServer(given: MachineServerDependencies) {
       bootFiles,
       checkPassword: passwords.check,
       setPassword: passwords.set,
-      people: listPeopleServices(given),
+      people: listPeopleServices(given, services.providers.current),
+      provider: services.providers.current,
       onFlashSlot: gate.assign,
       otherServers,
       power: control,
@@ -150,10 +153,14 @@ const openGate = ({ config, state: { machines } }: MachineServerDependencies): F
     now,
   })
 
-const listPeopleServices = ({ config, state, passwords }: MachineServerDependencies) => ({
+const listPeopleServices = (
+  { config, state, passwords }: MachineServerDependencies,
+  findProvider: () => SetProvider | null,
+) => ({
   store: state.peopleStore,
   checkHash: passwords.checkHash,
   nameless: () => config.current().people.nameless_login,
+  hasProvider: () => findProvider()?.failure() === null,
 })
 
 const endCacheSessions =
@@ -232,7 +239,8 @@ async function openServices(
   const stamps = createBootStamps(now)
   const { control } = opened.use(await openPower({ config, state, log, env, now, stamps }))
   const watch = { proof: openProofs({ config, state, env, now }), stamps }
-  return { catalog, origins, netboot, backups, control, watch }
+  const providers = opened.use(openProviders({ config, env, log }))
+  return { providers, catalog, origins, netboot, backups, control, watch }
 }
 
 const now = () => new Date()

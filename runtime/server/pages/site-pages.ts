@@ -8,6 +8,7 @@ import { createLayout, type NavLink } from '../../kit/web/ui/layout.ts'
 import { renderLoginPage } from '../../kit/web/ui/login-page.ts'
 import type { Content } from '../../kit/web/ui/html.ts'
 import { themeRoute } from '../../kit/web/ui/theme.ts'
+import { renderOnward, renderRefused } from '../openid/provider-pages.ts'
 import type { ServerPlugin, ServerViews } from '../routes/site.ts'
 import type { ChannelViews } from '../updates/channel.ts'
 import type { ContextRoute } from './context-routes.ts'
@@ -58,6 +59,8 @@ export function createPages<
     views: {
       ...table,
       renderLogin: (view) => renderLoginPage(layout, { ...view, ...login, heading: 'flasher' }),
+      renderOnward: (view) => renderOnward(layout, view),
+      renderRefused: (view) => renderRefused(layout, view),
       renderError: (view) => renderErrorPage(layout, view),
       // Readers of the API document may not be logged in, so they see no count of failures.
       renderDocument: (view) => layout.page({ ...view, section: view.here, alarms: 0, keys: true }),

@@ -7,11 +7,21 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import type { PeopleServices } from './site.ts'
 
 /** Whether the administrator's password alone opens a session, and those that it opened count. */
-export function allowsNameless({ store, nameless }: Omit<PeopleServices, 'checkHash'>): boolean {
+export function allowsNameless({
+  store,
+  nameless,
+  hasProvider,
+}: Omit<PeopleServices, 'checkHash'>): boolean {
+  const wanted = nameless()
+  // Asked at each request of such a session.
+  if (wanted === 'always') return true
   const administrators = store
     .list()
-    .filter(({ id, role }) => role === 'administrate' && store.passwordOf(id) !== null).length
-  return allowsNamelessLogin(nameless(), { administrators })
+    .filter(({ role }) => role === 'administrate')
+    .filter(({ id, provider }) =>
+      provider === null ? store.passwordOf(id) !== null : hasProvider(),
+    )
+  return allowsNamelessLogin(wanted, { administrators: administrators.length })
 }
 
 export function createNamedLogins(
@@ -20,7 +30,7 @@ export function createNamedLogins(
 ): NamedLogins & PeoplePasswords {
   const { store, checkHash } = people
   return {
-    isUsed: () => store.list().length > 0,
+    isUsed: () => store.list().some(({ id }) => store.passwordOf(id) !== null),
     allowsNameless: () => allowsNameless(people),
     find: store.findByName,
     findById: store.find,

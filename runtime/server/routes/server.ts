@@ -12,6 +12,7 @@ import { eventRoutes } from './events.ts'
 import { createFleet, createEventRecorder } from './fleet.ts'
 import { createAccounts } from '../../fleet/access/accounts.ts'
 import { createOwnedTokens } from '../../fleet/access/owned-tokens.ts'
+import { createProviderLogins } from '../openid/provider-logins.ts'
 import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts'
 import { allowsNameless, createNamedLogins } from './named-logins.ts'
 import { findPageScope } from './rules/page-gate.ts'
@@ -63,6 +64,17 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const accounts = people === undefined ? null : createAccountsOf(options, people, sessions)
   const named =
     people === undefined || accounts === null ? undefined : createNamedLogins(people, accounts)
+  const login =
+    people === undefined || named === undefined || options.provider === undefined
+      ? null
+      : createProviderLogins({
+          ...options,
+          provider: options.provider,
+          store: people.store,
+          named,
+          sessions,
+          recordAll,
+        })
   const changePassword = createPasswordChange({
     ...options,
     sessions,
@@ -96,7 +108,15 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...updateRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
-    ...loginRoutes({ ...site, sessions, check, named, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout
+    ...loginRoutes({
+      ...site,
+      sessions,
+      check,
+      named,
+      providers: login?.providers,
+      onEnd: channel.sweep,
+    }), // / /ui /ui/login /ui/logout
+    ...(login?.routes ?? []), // /ui/login/openid /callback /finish
     // What this release line alone serves: images, releases, backups, and the pages.
     ...added.flatMap((part) => part.routes ?? []),
   ]

@@ -19,6 +19,7 @@ import type { Runs } from '../../fleet/run/runs.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
 import type { SignedOut } from '../../kit/web/access/signed-out.ts'
 import type { Tokens } from '../../fleet/access/tokens.ts'
+import type { ProviderViews, SetProvider } from '../openid/provider-login.ts'
 import type { BatchMaker } from './batch-maker.ts'
 import type { FindConflict, ServerLine } from './line.ts'
 import type { ChannelViews } from '../updates/channel.ts'
@@ -37,7 +38,7 @@ import type { Notices } from '../../kit/web/ui/form-notices.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 
 /** What a release line renders for the shared server. */
-export interface ServerViews<M> extends ChannelViews<M>, SiteViews {}
+export interface ServerViews<M> extends ChannelViews<M>, SiteViews, ProviderViews {}
 
 /** How several machines are booted from the network. */
 export interface BootEachRequest {
@@ -95,6 +96,8 @@ export interface PeopleServices {
   readonly checkHash: Passwords['checkHash']
   /** Whether the administrator still logs in without a name. */
   nameless(): NamelessLogin
+  /** Whether people can log in with a provider at the moment. */
+  hasProvider(): boolean
 }
 
 /** What the program assembles: real services in production, the same ones in tests. */
@@ -116,6 +119,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly setPassword: ((password: string) => Promise<void>) | null
   /** Absent: this line knows the administrator alone. */
   readonly people?: PeopleServices | undefined
+  /** Returns the provider with which people log in as well, null where none is set; absent: there is none. */
+  provider?(): SetProvider | null
   /**
    * Lists the other servers of the site than the one at `base`, the address by which a machine reached
    * this one; absent: there are none. Everything that names them asks here.

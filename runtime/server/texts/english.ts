@@ -14,6 +14,7 @@ import { MACHINES } from './english/machines.ts'
 import { NETBOOT } from './english/netboot.ts'
 import { PEOPLE } from './english/people.ts'
 import { POWER } from './english/power.ts'
+import { PROVIDER } from './english/provider.ts'
 import { RUNS } from './english/runs.ts'
 import { SETTINGS } from './english/settings.ts'
 import { VIEW } from './english/view.ts'
@@ -36,5 +37,6 @@ export const ENGLISH = {
   settings: SETTINGS,
   account: ACCOUNT,
   people: PEOPLE,
+  provider: PROVIDER,
   events: EVENTS,
 } as const

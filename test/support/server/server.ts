@@ -104,6 +104,8 @@ const VIEWS: ServerViews<Machine> = {
   renderRow: ({ mac, boot_mode, last_seen_ip }) =>
     `<tr id="m-${mac}"><td>${mac}</td><td>${boot_mode}</td><td>${last_seen_ip ?? ''}</td></tr>`,
   renderBar: ({ mac, phase, step_bytes }) => `<span id="b-${mac}">${phase} ${step_bytes}</span>`,
+  renderOnward: ({ to }) => `<a href="${to}"></a>`,
+  renderRefused: ({ text }) => text,
   renderLogin: ({ error }) => `<form>${error ?? 'welcome'}</form>`,
   renderDocument: ({ title, body }) => `<h1>${title}</h1>${String(body)}`,
   renderError: ({ status, detail }) => `<h1>${status}</h1><p>${detail}</p>`,

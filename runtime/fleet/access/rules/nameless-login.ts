@@ -4,7 +4,7 @@
 export type NamelessLogin = 'always' | 'off'
 
 interface OtherWays {
-  /** People with a password of their own who administrate. */
+  /** People who administrate and can log in now: with a password of their own, or with a provider that answers. */
   readonly administrators: number
 }
 

@@ -26,6 +26,16 @@ export const PersonRecordSchema = z.object({
   labels: z.array(z.string()).readonly().nullable().default(null).catch([]),
   /** ISO time. */
   created_at: z.string(),
+  /** Who says who they are and which role they have; null: they have a password here. */
+  provider: z
+    .object({ issuer: z.string(), subject: z.string() })
+    .readonly()
+    .nullable()
+    .default(null),
+  /** When they last logged in with the provider, an ISO time; null: never. */
+  seen_at: z.string().nullable().default(null),
+  /** Since when they may not log in, an ISO time; null: they may. */
+  blocked_at: z.string().nullable().default(null),
 })
 
 export interface Person extends Readonly<z.infer<typeof PersonRecordSchema>> {
@@ -37,4 +47,4 @@ export interface Person extends Readonly<z.infer<typeof PersonRecordSchema>> {
 export type PersonRights = Pick<Person, 'role' | 'labels'>
 
 /** A person as they are added. */
-export type NewPerson = Pick<Person, 'name' | 'role' | 'labels'>
+export type NewPerson = Pick<Person, 'name' | 'role' | 'labels'> & Partial<Pick<Person, 'provider'>>

@@ -4,6 +4,7 @@
 export const SECTIONS = {
   admin: 'Who may use the pages. With neither key a password is made at the first start.',
   people: 'People who log in with a name ([people.md](people.md)).',
+  oidc: 'Logging in with an OpenID provider ([people.md](people.md#logging-in-with-a-provider)).',
   server: 'Where the server listens, and whom it believes.',
   paths: 'Where things lie.',
   withcache: 'The cache service, which holds the images.',

@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import { page, seeOther, type Answer } from '../answers/answers.ts'
 import type { RecordEvents } from '../answers/plain-event.ts'
 import { callerOf, peerOf, personOf, type By, type CallerPerson } from '../answers/caller.ts'
-import type { LoginView } from '../ui/site-views.ts'
+import type { LoginView, ProviderView } from '../ui/site-views.ts'
 import { localPath } from '../answers/local-path.ts'
 import type { CheckPassword } from './password-check.ts'
 import type { Route } from '../answers/route.ts'
@@ -16,7 +16,7 @@ const HOME = '/ui/dashboard'
 
 /** People who log in with a name. */
 export interface NamedLogins {
-  /** Whether there is anybody; a name that comes along means nothing until then. */
+  /** Whether anybody has a password of their own; a name that comes along means nothing until then. */
   isUsed(): boolean
   /** Whether the login without a name is there beside them. */
   allowsNameless(): boolean
@@ -26,6 +26,14 @@ export interface NamedLogins {
   checkPassword(person: CallerPerson | null, given: string): Promise<boolean>
 }
 
+/** The provider with which people log in beside that. */
+export interface ProviderLogins {
+  /** What the login page shows of it; null: none is set. */
+  describe(next: string): ProviderView | null
+  /** Where somebody goes who has logged out, if they came from there; null: to the login page. */
+  leave(event: H3Event, person: CallerPerson): Answer | null
+}
+
 interface LoginDependencies {
   readonly sessions: Sessions
   readonly views: { renderLogin(view: LoginView): string }
@@ -33,6 +41,8 @@ interface LoginDependencies {
   readonly recordAll: RecordEvents
   /** Absent: there is the administrator alone. */
   readonly named?: NamedLogins | undefined
+  /** Absent: nobody else says who somebody is. */
+  readonly providers?: ProviderLogins | undefined
   /** A session has ended in memory. */
   onEnd?(): void
   /** Once a session was ended, with its cookie (`name=value`). */
@@ -68,9 +78,25 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
 }
 
 const createShow =
-  ({ views, named }: LoginDependencies) =>
-  (view: Omit<LoginView, 'names'>, status: number, headers = {}) =>
-    page(views.renderLogin({ ...view, names: describeNames(named) }), status, headers)
+  ({ views, named, providers }: LoginDependencies) =>
+  (view: Omit<LoginView, 'names' | 'provider'>, status: number, headers = {}) => {
+    const provider = providers?.describe(view.next) ?? null
+    const names = describeNames(named, provider !== null)
+    return page(views.renderLogin({ ...view, names, provider }), status, headers)
+  }
+
+/** Shows the login page because of what a provider did; `site` is that of `loginRoutes`. */
+export const showProviderError =
+  ({ views, named, providers }: Pick<LoginDependencies, 'views' | 'named' | 'providers'>) =>
+  (event: H3Event, next: string, error: string, status: number): Answer => {
+    const provider = providers?.describe(next) ?? null
+    const view = { error: null, next, name: '', names: describeNames(named, provider !== null) }
+    event.res.headers.append('set-cookie', renderCheck(peerOf(event).isSecure))
+    const shown = provider === null ? null : { ...provider, error }
+    return page(views.renderLogin({ ...view, provider: shown }), status, {
+      'cache-control': 'no-store',
+    })
+  }
 
 function createLogIn(site: LoginDependencies) {
   const { sessions, named } = site
@@ -83,8 +109,8 @@ function createLogIn(site: LoginDependencies) {
       const headers = { 'set-cookie': renderCheck(peerOf(event).isSecure) }
       return { error: t.noCookies, status: 400, headers }
     }
-    const isMissing = name === '' && named?.allowsNameless() === false
-    return isMissing ? { error: t.nameMissing, status: 401 } : null
+    if (name !== '' || named?.allowsNameless() !== false) return null
+    return { error: named.isUsed() ? t.nameMissing : t.noPassword, status: 401 }
   }
 
   async function check(event: H3Event, given: string, name: string) {
@@ -138,7 +164,9 @@ function createLogOut(site: LoginDependencies) {
       await site.onLogout?.(sessions.renderCookie(caller.id, person))
     }
     await record(site, event, { ...renderPerson(person), kind: 'auth.logout', what: 'logged out' })
-    return seeOther('/ui/login', { 'set-cookie': sessions.clear(event, peerOf(event).isSecure) })
+    event.res.headers.append('set-cookie', sessions.clear(event, peerOf(event).isSecure))
+    const elsewhere = person === null ? null : (site.providers?.leave(event, person) ?? null)
+    return elsewhere ?? seeOther('/ui/login')
   }
 }
 
@@ -181,9 +209,10 @@ async function recordFailure(
 
 const AUTH = { subject_kind: 'auth', details: null } as const
 
-/** What the login page asks for: a name, or the administrator's password alone. */
-function describeNames(named: NamedLogins | undefined): LoginView['names'] {
-  if (named === undefined || !named.isUsed()) return 'none'
+/** What the login page asks for: a name, the administrator's password alone, or no password. */
+function describeNames(named: NamedLogins | undefined, hasProvider: boolean): LoginView['names'] {
+  if (named === undefined) return 'none'
+  if (!named.isUsed()) return hasProvider && !named.allowsNameless() ? 'nobody' : 'none'
   return named.allowsNameless() ? 'optional' : 'required'
 }
 

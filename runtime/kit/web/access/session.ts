@@ -12,6 +12,10 @@ import type { Secret } from './secret.ts'
 
 /** A session in use is issued anew when it is this old. */
 const RENEW_SECONDS = 3600
+/** How long a session of a provider's person lasts after the provider's last word, in seconds. */
+const PROVIDER_SECONDS = 12 * 3600
+/** How far ahead of ours the clock of the server may have been that issued a session, in seconds. */
+const AHEAD_SECONDS = 300
 
 interface LoginSession {
   /** The value as it stands in the cookie. */
@@ -31,6 +35,8 @@ interface SessionPerson extends CallerPerson {
   readonly from: number
   /** How often all sessions of theirs had been ended by then. */
   readonly gen: number
+  /** When it ends however it is used, in seconds of the epoch; absent: it does not. */
+  readonly until?: number | undefined
 }
 
 type Renewed = Pick<LoginSession, 'id' | 'generation' | 'person'>
@@ -72,6 +78,16 @@ export function createSessions(parts: SessionsDependencies) {
   return {
     /** Begins one, of a person or of the administrator. A `Set-Cookie` value. */
     issue,
+    /** Begins one of a person whom a provider has just named: it ends 12 hours later. A `Set-Cookie` value. */
+    issueForProvider: (event: H3Event, isSecure: boolean, person: CallerPerson) =>
+      add(
+        event,
+        render(
+          makeId(),
+          admit(person, Math.floor(parts.now().getTime() / 1000) + PROVIDER_SECONDS),
+        ),
+        isSecure,
+      ),
     /** One that was read goes on. A `Set-Cookie` value. */
     renew: (event: H3Event, isSecure: boolean, { id, generation, person }: Renewed) =>
       add(event, render(id, person, generation), isSecure),
@@ -115,12 +131,14 @@ function createReader(parts: SessionsDependencies) {
     const claims = body === null ? null : parseClaims(body)
     if (claims === null || isVoid(claims)) return null
     // What we signed is good however far ahead it lies: the clock was wrong then, or is now.
-    const age = Math.floor(now().getTime() / 1000) - claims.iat
-    if (age >= SESSION_SECONDS) return null
+    const present = Math.floor(now().getTime() / 1000)
+    const age = present - claims.iat
+    const end = Math.min(claims.iat + SESSION_SECONDS, claims.who?.until ?? Infinity)
+    if (age >= SESSION_SECONDS || isPast(claims.who?.until, present)) return null
     return {
       value,
       id: claims.sid,
-      expiresAt: (claims.iat + SESSION_SECONDS) * 1000,
+      expiresAt: end * 1000,
       isStale: age >= RENEW_SECONDS && (renewsPeople || claims.who === undefined),
       generation: claims.gen ?? null,
       person: claims.who ?? null,
@@ -134,12 +152,12 @@ function createRenderer({ secret, signedOut, now }: SessionsDependencies) {
 
   return {
     beginning,
-    admit: (person: CallerPerson | null): SessionPerson | null => {
+    admit: (person: CallerPerson | null, until?: number): SessionPerson | null => {
       if (person === null) return null
       const { id, name, role } = person
       const { second, count } = signedOut.endOf(id)
       const labels = reachOf(person)
-      return { id, name, role, labels, from: Math.max(beginning(), second + 1), gen: count }
+      return { id, name, role, labels, from: Math.max(beginning(), second + 1), gen: count, until }
     },
     render(
       id: string,
@@ -191,6 +209,10 @@ const hasEndedFor = (
   { from, gen }: Pick<SessionPerson, 'from' | 'gen'>,
 ): boolean => from <= second || gen < count
 
+/** An end that is farther away than any was when it was given tells of a clock that was wrong: nobody knows it. */
+const isPast = (until: number | undefined, present: number): boolean =>
+  until !== undefined && (present >= until || until > present + PROVIDER_SECONDS + AHEAD_SECONDS)
+
 const renderClaims = (claims: Omit<z.infer<typeof Claims>, 'bty_authed'>): string =>
   Buffer.from(JSON.stringify({ bty_authed: true, ...claims })).toString('base64url')
 
@@ -220,6 +242,7 @@ const Claims = z.object({
       labels: z.array(z.string()).readonly().nullable().default(null).catch([]),
       from: z.number(),
       gen: z.int().min(0),
+      until: z.number().optional(),
     })
     .optional(),
 })

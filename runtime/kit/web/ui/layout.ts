@@ -70,8 +70,8 @@ export interface PageLayout {
   /** The links of the navigation. */
   readonly nav: readonly NavLink[]
   page(view: PageView): string
-  /** Renders a page without navigation: the login page and errors. */
-  bare(view: Pick<PageView, 'title' | 'body'>): string
+  /** Renders a page without navigation: the login page and errors. `refresh`: where it leads at once. */
+  bare(view: Pick<PageView, 'title' | 'body'> & { readonly refresh?: string }): string
 }
 
 /** Matches the Content-Security-Policy: no inline scripts or styles, no other origins. */
@@ -117,11 +117,11 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
             </body>
           </html> `,
       ),
-    bare: ({ title, body }) =>
+    bare: ({ title, body, refresh }) =>
       String(
         html`<!doctype html>
           <html lang="${t.language}">
-            ${renderHead(parts, title, false)}
+            ${renderHead(parts, title, false, refresh)}
             <body class="bare">
               ${SPRITE}
               <main id="content">${body}</main>
@@ -131,9 +131,15 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
   }
 }
 
-const renderHead = ({ assetUrl }: LayoutDependencies, title: string, isScripted: boolean): Html =>
+const renderHead = (
+  { assetUrl }: LayoutDependencies,
+  title: string,
+  isScripted: boolean,
+  refresh?: string,
+): Html =>
   html`<head>
     <meta charset="utf-8" />
+    ${refresh === undefined ? null : html`<meta http-equiv="refresh" content="0; url=${refresh}" />`}
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <meta name="color-scheme" content="light dark" />
     ${isScripted ? html`<meta name="htmx-config" content="${HTMX_CONFIG}" />` : null}

@@ -1,8 +1,10 @@
 /** The login page: a field or two, one button, and what to do when the password is forgotten. */
 import { hidden, textField } from './fields.ts'
 import type { PageLayout } from './layout.ts'
-import { html, type Content } from './html.ts'
-import type { LoginView } from './site-views.ts'
+import { banner } from './elements.ts'
+import { html, type Content, type Html } from './html.ts'
+import type { LoginView, ProviderView } from './site-views.ts'
+import { fill } from '../../texts/text.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
 
 const t = PAGES.frame.login
@@ -15,41 +17,53 @@ interface Login extends LoginView {
 }
 
 /** Renders the page; `error` stands below the field. */
-export const renderLoginPage = (
-  layout: PageLayout,
-  { heading, label, help, error, next, name, names }: Login,
-): string =>
+export const renderLoginPage = (layout: PageLayout, view: Login): string =>
   layout.bare({
     title: t.title,
-    body: html`<h1>${heading}</h1>
-      <form method="post" action="/ui/login">
-        ${hidden({ next, check: 'cookies' })}
-        ${
-          names === 'none'
-            ? html`<input name="username" value="administrator" autocomplete="username" hidden />`
-            : textField({
-                name: 'username',
-                label: t.name,
-                value: name,
-                autocomplete: 'username',
-                required: names === 'required',
-                autofocus: name === '',
-                hint: names === 'required' ? null : t.nameHint,
-              })
-        }
-        ${textField({
-          name: 'password',
-          label: names === 'none' ? label : t.password,
-          type: 'password',
-          autocomplete: 'current-password',
-          required: true,
-          autofocus: names === 'none' || name !== '',
-          error,
-        })}
-        <button class="primary">${t.button}</button>
-      </form>
-      <details>
-        <summary>${t.forgotten}</summary>
-        <p class="prose">${help}</p>
-      </details>`,
+    body: html`<h1>${view.heading}</h1>
+      ${view.provider === null ? null : renderProvider(view.provider, view)}
+      ${view.names === 'nobody' ? null : renderPasswordForm(view)}`,
   })
+
+function renderProvider({ name, href, error }: ProviderView, login: Login): Html {
+  const hasPasswords = login.names !== 'nobody'
+  // The form shows its own.
+  const shown = error ?? (hasPasswords ? null : login.error)
+  return html`<section class="stack provider">
+    ${shown === null ? null : banner('failed', shown)}
+    <a class="button primary" href="${href}">${fill(PAGES.provider.button, { name })}</a>
+    ${hasPasswords ? html`<p class="small dim">${PAGES.provider.or}</p>` : null}
+  </section>`
+}
+
+const renderPasswordForm = ({ label, help, error, next, name, names, provider }: Login): Html =>
+  html`<form method="post" action="/ui/login">
+      ${hidden({ next, check: 'cookies' })}
+      ${
+        names === 'none'
+          ? html`<input name="username" value="administrator" autocomplete="username" hidden />`
+          : textField({
+              name: 'username',
+              label: t.name,
+              value: name,
+              autocomplete: 'username',
+              required: names === 'required',
+              autofocus: name === '' && provider === null,
+              hint: names === 'required' ? null : t.nameHint,
+            })
+      }
+      ${textField({
+        name: 'password',
+        label: names === 'none' ? label : t.password,
+        type: 'password',
+        autocomplete: 'current-password',
+        required: true,
+        autofocus: (names === 'none' && provider === null) || name !== '',
+        error,
+      })}
+      <button class="${provider === null ? 'primary' : ''}">${t.button}</button>
+    </form>
+    <details>
+      <summary>${t.forgotten}</summary>
+      <p class="prose">${help}</p>
+    </details>`

@@ -3,6 +3,16 @@ import type { ErrorView } from '../answers/caller.ts'
 import type { Content } from './html.ts'
 import type { Theme } from './theme.ts'
 
+/** Who else says who somebody is. */
+export interface ProviderView {
+  /** What people call it. */
+  readonly name: string
+  /** Where the login with it begins. */
+  readonly href: string
+  /** What went wrong with it, as a sentence; null: nothing that is known. */
+  readonly error: string | null
+}
+
 /** What a page shows when somebody must log in, or when it failed. */
 export interface LoginView {
   readonly error: string | null
@@ -10,8 +20,13 @@ export interface LoginView {
   readonly next: string
   /** The name that was typed; empty: none. */
   readonly name: string
-  /** Whether people log in with a name; `optional`: without one it is the administrator. */
-  readonly names: 'none' | 'optional' | 'required'
+  /**
+   * Whether people log in with a name; `optional`: without one it is the administrator. `nobody`: no
+   * password opens a session.
+   */
+  readonly names: 'none' | 'optional' | 'required' | 'nobody'
+  /** The provider with which people log in beside that; null: none. */
+  readonly provider: ProviderView | null
 }
 
 interface DocumentView {

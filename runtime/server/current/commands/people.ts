@@ -130,6 +130,8 @@ const REFUSALS: Readonly<Record<PersonRefusal, string>> = {
   'control-characters': 'needs a password without control characters',
   differs: 'was given two different passwords',
   unknown: 'was removed meanwhile',
+  'of-provider': 'logs in with the provider, which knows the password and says the role',
+  'has-password': 'has a password here: remove them to keep them out',
 }
 
 function settle(changed: Result<Person, PersonRefusal>, name: string): Person {

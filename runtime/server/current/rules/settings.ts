@@ -27,6 +27,7 @@ import {
   type KnownElsewhere,
   type SettingsSources,
 } from '../../../kit/config/rules/settings-parser.ts'
+import { PROVIDER_SETTINGS } from '../../../kit/config/rules/provider-settings.ts'
 import { QUEUE_SETTINGS } from './queue.ts'
 
 const { wholeNumber, toggle, choice, path, port, duration, baseUrl } = kinds
@@ -51,6 +52,7 @@ export const SETTINGS = {
       fallback: 'always',
     }),
   },
+  oidc: PROVIDER_SETTINGS,
   server: {
     host: setting({
       title: 'Listen address',

@@ -115,6 +115,7 @@ export const FRAME = {
     name: 'Name',
     nameHint: 'Leave empty to log in as the administrator.',
     nameMissing: 'Enter your name.',
+    noPassword: 'No password opens this server: log in with the provider.',
     password: 'Password',
     noCookies:
       'The browser sent no cookie back, and a login needs one. Allow cookies for this address, then log in again.',

@@ -62,6 +62,8 @@ export const PEOPLE = {
     'control-characters': 'The password may not contain control characters.',
     differs: 'The two passwords are different.',
     unknown: 'That person was removed already.',
+    'of-provider': 'The provider knows their password and says which role they have.',
+    'has-password': 'They have a password here: remove them to keep them out.',
     role: 'Select one of the roles.',
   },
 } as const

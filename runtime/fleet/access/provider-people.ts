@@ -1,0 +1,91 @@
+/** Lets people in whom an OpenID provider names: their row, their role as of now, and the record of each change. */
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { isSameReach } from '../../kit/web/answers/rules/reach.ts'
+import type { JournalEntry, Requester } from '../state/journal.ts'
+import { createNote, describeChange } from './accounts.ts'
+import type { People } from './people.ts'
+import type { Person } from './rules/person.ts'
+import type { ProviderIdentity } from './rules/provider-identity.ts'
+
+export type AdmissionRefusal =
+  /** Nothing that the provider says gives a role. */
+  'no-role' | 'blocked' | 'too-many'
+
+interface ProviderPeopleDependencies {
+  readonly people: People
+  /** Ends every session of a person, wherever they are logged in. */
+  endSessions(id: string): Promise<void>
+  record(entry: JournalEntry): Promise<void>
+}
+
+/** Creates what admits them. Nobody is taken for somebody else because of a name. */
+export function createProviderPeople(parts: ProviderPeopleDependencies) {
+  const { people, endSessions, record } = parts
+  const note = createNote(record)
+
+  /** Whoever never had a role gets no row: a provider may know more people than there is room for. */
+  async function add(
+    identity: ProviderIdentity,
+    called: string,
+    ip: string | null,
+  ): Promise<Result<Person, AdmissionRefusal>> {
+    const { role, labels, issuer, subject } = identity
+    if (role === null) return refuse('no-role')
+    const provider = { issuer, subject }
+    for (const name of identity.names) {
+      const added = await people.add({ name, role, labels, provider }, null)
+      if (added.ok) {
+        const done = `was added by ${called} (${role})`
+        await note('added', by(added.value, ip), added.value, [done, { role, labels, issuer }])
+        return added
+      }
+      if (added.refusal === 'too-many') return refuse('too-many')
+      // Another login of theirs may have been faster.
+      const found = people.findByProvider(issuer, subject)
+      if (found !== null) return await update(found, identity, called, ip)
+    }
+    return refuse('too-many')
+  }
+
+  async function update(
+    before: Person,
+    identity: ProviderIdentity,
+    called: string,
+    ip: string | null,
+  ): Promise<Result<Person, AdmissionRefusal>> {
+    const { role, labels } = identity
+    const { id } = before
+    if (before.blocked_at !== null) return refuse('blocked')
+    const isNews = before.role !== role || !isSameReach(before.labels, labels)
+    // Sessions end before the row is changed, since a crash behind it would keep them; and once more behind it.
+    if (isNews) await endSessions(id)
+    const changed = await people.noteLogin(id, { role, labels })
+    if (isNews) await endSessions(id)
+    if (changed === null) return await add(identity, called, ip)
+    if (changed.blocked_at !== null) return refuse('blocked')
+    if (isNews) {
+      const { done, changes } = describeChange(before, changed)
+      await note('changed', by(changed, ip), changed, [`${done}, says ${called}`, { changes }])
+    }
+    return role === null ? refuse('no-role') : accept(changed)
+  }
+
+  return {
+    /**
+     * Resolves to whom the provider means, with the role that it gives them now. What it took away ends
+     * at their next request. `provider`: its name in words.
+     */
+    async admit(
+      identity: ProviderIdentity,
+      provider: string,
+      ip: string | null,
+    ): Promise<Result<Person, AdmissionRefusal>> {
+      const found = people.findByProvider(identity.issuer, identity.subject)
+      return found === null
+        ? await add(identity, provider, ip)
+        : await update(found, identity, provider, ip)
+    },
+  }
+}
+
+const by = ({ name }: Person, ip: string | null): Requester => ({ actor: `person:${name}`, ip })

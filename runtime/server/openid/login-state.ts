@@ -1,0 +1,85 @@
+/** The cookie of a login that is under way at a provider: where it goes on afterwards, signed by the key of sessions. */
+import { randomBytes } from 'node:crypto'
+import type { H3Event } from 'h3'
+import { z } from 'zod'
+import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
+
+const NAME = 'flasher-openid'
+/** How long somebody may take at the provider, in seconds. */
+const MAX_SECONDS = 600
+/** How far ahead the clock of another server may be, in seconds. */
+const AHEAD_SECONDS = 60
+const MAX_CHARACTERS = 3072
+/** A browser may hold several of the name, of different paths. */
+const MAX_COOKIES = 3
+/** Only pages of the login get it, and only from this server. */
+const PATH = '/ui/login'
+
+const Claims = z.object({ state: z.string(), next: z.string(), iat: z.number() })
+
+export interface LoginState {
+  readonly state: string
+  /** Where to go after the login: a local path. */
+  readonly next: string
+  readonly nonce: string
+  /** PKCE's secret. */
+  readonly verifier: string
+}
+
+export type LoginStates = ReturnType<typeof createLoginStates>
+
+/**
+ * Creates what begins and reads them. Whatever is secret is made of the key, so that each server with
+ * that key can go on with a login which another one began.
+ */
+export function createLoginStates({ secret: master, now }: { secret: Secret; now(): Date }) {
+  const secret = deriveSecret(master, 'logins with a provider')
+  const present = () => Math.floor(now().getTime() / 1000)
+  const complete = (state: string, next: string): LoginState => ({
+    state,
+    next,
+    nonce: secret.sign(`nonce:${state}`),
+    verifier: secret.sign(`verifier:${state}`),
+  })
+
+  function parse(value: string): LoginState | null {
+    const [body = '', signature = '', ...rest] = value.split('.')
+    if (rest.length > 0 || !secret.verify(`login:${body}`, signature)) return null
+    const text = Buffer.from(body, 'base64url').toString('utf8')
+    const claims = Claims.safeParse(parseJson(text)).data
+    const age = claims === undefined ? Number.NaN : present() - claims.iat
+    const isInTime = age >= -AHEAD_SECONDS && age < MAX_SECONDS
+    return claims === undefined || !isInTime ? null : complete(claims.state, claims.next)
+  }
+
+  return {
+    /** Begins one; `cookie` is a `Set-Cookie` value. */
+    begin(next: string, isSecure: boolean): LoginState & { readonly cookie: string } {
+      const state = randomBytes(18).toString('base64url')
+      const text = JSON.stringify({ state, next, iat: present() })
+      const body = Buffer.from(text).toString('base64url')
+      const value = `${body}.${secret.sign(`login:${body}`)}`
+      return { ...complete(state, next), cookie: renderCookie(value, MAX_SECONDS, isSecure) }
+    },
+    /** Null: this browser began no login with that state, or too long ago. */
+    read(event: H3Event, state: string | null): LoginState | null {
+      const found = listValues(event.req.headers.get('cookie')).map(parse)
+      return found.find((each) => each?.state === state) ?? null
+    },
+    /** The `Set-Cookie` value that ends it: it counts once. */
+    clear: (isSecure: boolean): string => renderCookie('', 0, isSecure),
+  }
+}
+
+const listValues = (header: string | null): readonly string[] =>
+  (header ?? '')
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${NAME}=`) && pair.length <= MAX_CHARACTERS)
+    .slice(0, MAX_COOKIES)
+    .map((pair) => pair.slice(NAME.length + 1))
+
+/** A Strict cookie would not come back with the browser, which the provider sends. */
+const renderCookie = (value: string, seconds: number, isSecure: boolean): string =>
+  `${NAME}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`

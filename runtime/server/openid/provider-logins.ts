@@ -1,0 +1,74 @@
+/** What the server makes of a provider: its routes, its part of the login page, and the way out. */
+import { createProviderPeople } from '../../fleet/access/provider-people.ts'
+import { page } from '../../kit/web/answers/answers.ts'
+import {
+  showProviderError,
+  type NamedLogins,
+  type ProviderLogins,
+} from '../../kit/web/access/login.ts'
+import type { Sessions } from '../../kit/web/access/session.ts'
+import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
+import type { Route } from '../../kit/web/answers/route.ts'
+import { fill } from '../../kit/texts/text.ts'
+import type { PeopleServices, ServerServices } from '../routes/site.ts'
+import { PAGES } from '../texts/texts.ts'
+import { createLoginStates } from './login-state.ts'
+import {
+  originOf,
+  PROVIDER_PATH,
+  providerLoginRoutes,
+  type ProviderViews,
+  type SetProvider,
+} from './provider-login.ts'
+
+const t = PAGES.provider
+
+interface ProviderLoginsOptions extends Pick<ServerServices, 'journal' | 'secret' | 'now'> {
+  /** Null: none is set. */
+  provider(): SetProvider | null
+  readonly store: PeopleServices['store']
+  readonly named: NamedLogins
+  readonly sessions: Sessions
+  readonly views: ProviderViews & ServerServices['views']
+  readonly recordAll: RecordEvents
+}
+
+/** Makes them for a line that knows people. */
+export function createProviderLogins(options: ProviderLoginsOptions): {
+  readonly providers: ProviderLogins
+  readonly routes: readonly Route[]
+} {
+  const { provider: find, store, sessions, views, journal } = options
+  const admission = createProviderPeople({
+    people: store,
+    endSessions: sessions.endPerson,
+    record: journal.record,
+  })
+
+  const providers: ProviderLogins = {
+    describe(next) {
+      const provider = find()
+      if (provider === null) return null
+      const { name } = provider
+      const failure = provider.failure()
+      const error = failure === null ? null : fill(t.away, { name, detail: failure.detail })
+      return { name, href: `${PROVIDER_PATH}?next=${encodeURIComponent(next)}`, error }
+    },
+    leave(event, { id }) {
+      const provider = store.find(id)?.provider === null ? null : find()
+      const to = provider?.findLogout(`${originOf(event)}/ui/login`) ?? null
+      if (provider === null || to === null) return null
+      return page(views.renderOnward({ title: fill(t.leaving, provider), to }), 200)
+    },
+  }
+  return {
+    providers,
+    routes: providerLoginRoutes({
+      ...options,
+      ...admission,
+      states: createLoginStates(options),
+      findPerson: store.find,
+      showLogin: showProviderError({ ...options, providers }),
+    }),
+  }
+}

@@ -1,0 +1,49 @@
+/** The pages around a login with a provider: on the way back, and where it gives no role. */
+import { banner, factList, tag } from '../../kit/web/ui/elements.ts'
+import { html, type Content } from '../../kit/web/ui/html.ts'
+import type { PageLayout } from '../../kit/web/ui/layout.ts'
+import { PAGES } from '../texts/texts.ts'
+import type { OnwardView, RefusedView } from './provider-login.ts'
+
+const t = PAGES.provider
+
+/** How many values are shown of what a provider said. */
+const MAX_SHOWN = 20
+
+/** Renders the page that sends the browser on by itself. */
+export const renderOnward = (layout: PageLayout, { title, to }: OnwardView): string =>
+  layout.bare({
+    title,
+    refresh: to,
+    body: html`<h1>${title}</h1>
+      <p><a href="${to}">${t.continue}</a></p>`,
+  })
+
+/** Renders why somebody sees nothing here, and whom they can ask. */
+export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
+  layout.bare({
+    title: view.title,
+    body: html`<section class="stack">
+      <h1>${view.title}</h1>
+      ${banner('failed', view.text)}
+      <p>${view.ask}</p>
+      ${view.said === null ? null : factList(describeSaid(view.said))}
+      <nav class="row" aria-label="${t.ways}">
+        <a href="${view.again}">${t.again}</a>
+        <a href="/ui/login">${t.back}</a>
+      </nav>
+    </section>`,
+  })
+
+/** What the one who is asked has to know. */
+function describeSaid({
+  values,
+  missing,
+}: NonNullable<RefusedView['said']>): readonly (readonly [string, Content])[] {
+  const more = values.length - MAX_SHOWN
+  const listed = values.slice(0, MAX_SHOWN).map((value) => html`${tag(value)} `)
+  return [
+    [t.said, values.length === 0 ? t.nothing : html`${listed}${more > 0 ? `+${more}` : null}`],
+    ...missing.map((claim) => [t.missing, html`<code>${claim}</code>`] as const),
+  ]
+}
