@@ -113,23 +113,7 @@ export function createAccounts({ people, tokens, endSessions, record }: Accounts
       await note('password', by, changed, ['got another password', null])
       return accept(changed)
     },
-    /**
-     * Keeps somebody out whom a provider lets in, or lets them in again. Who is blocked has no role, and
-     * neither have their tokens; both come back with their next login.
-     */
-    async setBlocked(
-      id: string,
-      isBlocked: boolean,
-      by: Requester,
-    ): Promise<Result<Person, PersonRefusal>> {
-      const before = people.find(id)
-      if (before !== null && !isOfProvider(before)) return refuse('has-password')
-      const changed = await change(id, () => people.setBlocked(id, isBlocked))
-      if (changed === null) return refuse('unknown')
-      const done = isBlocked ? 'was blocked' : 'may log in again'
-      await note(isBlocked ? 'blocked' : 'unblocked', by, changed, [done, null])
-      return accept(changed)
-    },
+    setBlocked: createBlocking(people, change, note),
     /** Ends their sessions and revokes their tokens. */
     async remove(id: string, by: Requester): Promise<Result<Person, PersonRefusal>> {
       const removed = await change(id, () => people.remove(id))
@@ -142,6 +126,26 @@ export function createAccounts({ people, tokens, endSessions, record }: Accounts
     },
   }
 }
+
+/**
+ * Makes what keeps somebody out whom a provider lets in, or lets them in again. Who is blocked has no
+ * role, and neither have their tokens; both come back with their next login.
+ */
+const createBlocking =
+  (
+    people: People,
+    change: (id: string, store: () => Promise<Person | null>) => Promise<Person | null>,
+    note: ReturnType<typeof createNote>,
+  ) =>
+  async (id: string, isBlocked: boolean, by: Requester): Promise<Result<Person, PersonRefusal>> => {
+    const before = people.find(id)
+    if (before !== null && !isOfProvider(before)) return refuse('has-password')
+    const changed = await change(id, () => people.setBlocked(id, isBlocked))
+    if (changed === null) return refuse('unknown')
+    const done = isBlocked ? 'was blocked' : 'may log in again'
+    await note(isBlocked ? 'blocked' : 'unblocked', by, changed, [done, null])
+    return accept(changed)
+  }
 
 /** Makes what records what became of a person. */
 export const createNote =

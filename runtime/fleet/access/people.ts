@@ -20,6 +20,8 @@ interface KeptPerson {
   readonly password: string | null
 }
 
+type ChangePerson = (before: KeptPerson) => KeptPerson
+
 /** Creates the store of people. Lookups come from memory. */
 export function createPeople(
   database: Database,
@@ -37,11 +39,10 @@ export function createPeople(
     return kept
   }
 
+  const list = (): readonly Person[] => [...current().values()].map(({ person }) => person)
+
   /** What `change` makes of the row; null where there is none. */
-  async function update(
-    id: string,
-    change: (before: KeptPerson) => KeptPerson,
-  ): Promise<Person | null> {
+  async function update(id: string, change: ChangePerson): Promise<Person | null> {
     const at = now().toISOString()
     const changed = await database.write((sql) => {
       const [found] = sql.all(`${SELECT} WHERE id = ? AND removed_at IS NULL`, id).flatMap(readRow)
@@ -56,32 +57,26 @@ export function createPeople(
 
   return {
     /** Lists everybody, by name. */
-    list: (): readonly Person[] => [...current().values()].map(({ person }) => person),
+    list,
     find: (id: string): Person | null => current().get(id)?.person ?? null,
     findByName: (name: string): Person | null =>
-      [...current().values()].find(({ person }) => person.name === name)?.person ?? null,
+      list().find((person) => person.name === name) ?? null,
     /** Finds whom a provider calls by a subject; null: nobody who is known here. */
     findByProvider: (issuer: string, subject: string): Person | null =>
-      [...current().values()].find(
-        ({ person: { provider } }) => provider?.issuer === issuer && provider.subject === subject,
-      )?.person ?? null,
+      list().find(({ provider: by }) => by?.issuer === issuer && by.subject === subject) ?? null,
     /** The hash of somebody's password; null: they have none, or nobody has that id. */
     passwordOf: (id: string): string | null => current().get(id)?.password ?? null,
     /** Refused where the name is in use, or there are too many: decided as it is stored. */
     async add(
-      { name, role, labels, provider = null }: NewPerson,
+      given: NewPerson,
       password: string | null,
     ): Promise<Result<Person, 'name-taken' | 'too-many'>> {
-      const created_at = now().toISOString()
-      const id = randomBytes(6).toString('hex')
-      const seen_at = provider === null ? null : created_at
-      const record = { name, role, labels, created_at, provider, seen_at, blocked_at: null }
-      const person: Person = { id, ...record }
+      const person = createPerson(given, now().toISOString())
       const obstacle = await database.write((sql) => {
         const known = sql.all(ALL).flatMap(readRow)
-        if (known.some(([, each]) => each.person.name === name)) return 'name-taken'
+        if (known.some(([, each]) => each.person.name === person.name)) return 'name-taken'
         if (known.length >= MAX_PEOPLE) return 'too-many'
-        sql.run(ADD, person.id, renderRecord(person), password, created_at)
+        sql.run(ADD, person.id, renderRecord(person), password, person.created_at)
         return null
       })
       epoch = null
@@ -91,18 +86,11 @@ export function createPeople(
     setRights: (id: string, rights: Partial<PersonRights>): Promise<Person | null> =>
       update(id, (before) => ({ ...before, person: { ...before.person, ...rights } })),
     /** The rights that their provider gives them as they log in; nothing changes for somebody who is blocked. */
-    noteLogin: (id: string, rights: PersonRights): Promise<Person | null> =>
-      update(id, (before) => {
-        const isBlocked = before.person.blocked_at !== null
-        const seen = { ...rights, seen_at: now().toISOString() }
-        return isBlocked ? before : { ...before, person: { ...before.person, ...seen } }
-      }),
+    storeLogin: (id: string, rights: PersonRights): Promise<Person | null> =>
+      update(id, (before) => admit(before, rights, now().toISOString())),
     /** Who is blocked has no role; a role comes back with the next login. */
     setBlocked: (id: string, isBlocked: boolean): Promise<Person | null> =>
-      update(id, (before) => {
-        const change = { role: null, blocked_at: isBlocked ? now().toISOString() : null }
-        return { ...before, person: { ...before.person, ...change } }
-      }),
+      update(id, (before) => block(before, isBlocked ? now().toISOString() : null)),
     setPassword: (id: string, password: string): Promise<Person | null> =>
       update(id, (before) => ({ ...before, password })),
     /** Resolves to who it was; null: there was nobody with that id. */
@@ -116,14 +104,35 @@ export function createPeople(
   }
 }
 
-/** What somebody with a password has nothing of is left out. */
-const renderRecord = ({ id: _, provider, seen_at, blocked_at, labels, ...record }: Person): string =>
+function createPerson(
+  { name, role, labels, provider = null }: NewPerson,
+  created_at: string,
+): Person {
+  const id = randomBytes(6).toString('hex')
+  const seen_at = provider === null ? null : created_at
+  return { id, name, role, labels, created_at, provider, seen_at, blocked_at: null }
+}
+
+const admit = (before: KeptPerson, rights: PersonRights, seen_at: string): KeptPerson =>
+  before.person.blocked_at === null
+    ? { ...before, person: { ...before.person, ...rights, seen_at } }
+    : before
+
+const block = (before: KeptPerson, blocked_at: string | null): KeptPerson => ({
+  ...before,
+  person: { ...before.person, role: null, blocked_at },
+})
+
+/** Leaves out the id, and what somebody with a password does not have. */
+const renderRecord = (person: Person): string =>
   JSON.stringify({
-    ...record,
-    labels: labels ?? undefined,
-    provider: provider ?? undefined,
-    seen_at: seen_at ?? undefined,
-    blocked_at: blocked_at ?? undefined,
+    name: person.name,
+    role: person.role,
+    labels: person.labels ?? undefined,
+    created_at: person.created_at,
+    provider: person.provider ?? undefined,
+    seen_at: person.seen_at ?? undefined,
+    blocked_at: person.blocked_at ?? undefined,
   })
 
 /** Rows of people who were removed stay, so that an older state brings nobody back. */

@@ -59,7 +59,7 @@ export function createProviderPeople(parts: ProviderPeopleDependencies) {
     const isNews = before.role !== role || !isSameReach(before.labels, labels)
     // Sessions end before the row is changed, since a crash behind it would keep them; and once more behind it.
     if (isNews) await endSessions(id)
-    const changed = await people.noteLogin(id, { role, labels })
+    const changed = await people.storeLogin(id, { role, labels })
     if (isNews) await endSessions(id)
     if (changed === null) return await add(identity, called, ip)
     if (changed.blocked_at !== null) return refuse('blocked')

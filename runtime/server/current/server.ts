@@ -133,7 +133,6 @@ export async function createMachineServer(given: MachineServerDependencies) {
       checkPassword: passwords.check,
       setPassword: passwords.set,
       people: listPeopleServices(given, services.providers.current),
-      provider: services.providers.current,
       onFlashSlot: gate.assign,
       otherServers,
       power: control,
@@ -155,12 +154,12 @@ const openGate = ({ config, state: { machines } }: MachineServerDependencies): F
 
 const listPeopleServices = (
   { config, state, passwords }: MachineServerDependencies,
-  findProvider: () => SetProvider | null,
+  provider: () => SetProvider | null,
 ) => ({
   store: state.peopleStore,
   checkHash: passwords.checkHash,
   nameless: () => config.current().people.nameless_login,
-  hasProvider: () => findProvider()?.failure() === null,
+  provider,
 })
 
 const endCacheSessions =

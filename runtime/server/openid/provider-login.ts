@@ -10,6 +10,7 @@ import { peerOf } from '../../kit/web/answers/caller.ts'
 import { refuse as refuseRequest } from '../../kit/web/answers/faults.ts'
 import { localPath } from '../../kit/web/answers/local-path.ts'
 import type { PlainEvent, RecordEvents } from '../../kit/web/answers/plain-event.ts'
+import { addCookie } from '../../kit/web/answers/set-cookie.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import type { Sessions } from '../../kit/web/access/session.ts'
 import { fill } from '../../kit/texts/text.ts'
@@ -148,7 +149,7 @@ function createFinish(parts: ProviderLoginDependencies) {
       const login = `${originOf(event)}/ui/login`
       return showLogin(event, HOME, fill(t.errors.unknown, { address: login }), 400)
     }
-    event.res.headers.append('set-cookie', states.clear(peerOf(event).isSecure))
+    addCookie(event, states.clear(peerOf(event).isSecure))
     const flow = { ...state, redirectUri: redirectUriOf(event) }
     const found = await provider.finish(flow, event.url.search)
     if (found.ok) return await admit(parts, event, provider, { state, identity: found.value })
@@ -158,7 +159,7 @@ function createFinish(parts: ProviderLoginDependencies) {
   }
 }
 
-interface Named {
+interface ReturnedLogin {
   readonly state: LoginState
   readonly identity: ProviderIdentity
 }
@@ -167,14 +168,14 @@ async function admit(
   { sessions, findPerson, views, recordAll, ...parts }: ProviderLoginDependencies,
   event: H3Event,
   provider: SetProvider,
-  { state, identity }: Named,
+  { state, identity }: ReturnedLogin,
 ): Promise<Answer> {
   const { ip, isSecure } = peerOf(event)
   const admitted = await parts.admit(identity, provider.name, ip)
   // What was changed meanwhile counts: nothing happens between this look and the new session.
   const person = admitted.ok ? findPerson(admitted.value.id) : null
   if (person !== null && person.role !== null) {
-    event.res.headers.append('set-cookie', sessions.issueForProvider(event, isSecure, person))
+    addCookie(event, sessions.issueForProvider(event, isSecure, person))
     const summary = `${person.name} logged in with ${provider.name}`
     const on = { subject_id: null, actor: `person:${person.name}`, ip } as const
     await recordAll([{ ...AUTH, kind: 'auth.login.succeeded', summary }], on)

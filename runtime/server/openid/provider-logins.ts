@@ -1,4 +1,5 @@
-/** What the server makes of a provider: its routes, its part of the login page, and the way out. */
+/** What the server makes of a provider: its routes, its part of the login page, and the logout. */
+import type { People } from '../../fleet/access/people.ts'
 import { createProviderPeople } from '../../fleet/access/provider-people.ts'
 import { page } from '../../kit/web/answers/answers.ts'
 import {
@@ -6,11 +7,13 @@ import {
   type NamedLogins,
   type ProviderLogins,
 } from '../../kit/web/access/login.ts'
+import type { Secret } from '../../kit/web/access/secret.ts'
 import type { Sessions } from '../../kit/web/access/session.ts'
 import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
+import type { SiteViews } from '../../kit/web/ui/site-views.ts'
+import type { Journal } from '../../fleet/state/journal.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { fill } from '../../kit/texts/text.ts'
-import type { PeopleServices, ServerServices } from '../routes/site.ts'
 import { PAGES } from '../texts/texts.ts'
 import { createLoginStates } from './login-state.ts'
 import {
@@ -23,13 +26,17 @@ import {
 
 const t = PAGES.provider
 
-interface ProviderLoginsOptions extends Pick<ServerServices, 'journal' | 'secret' | 'now'> {
+interface ProviderLoginsOptions {
+  readonly journal: Pick<Journal, 'record'>
+  /** The key of sessions. */
+  readonly secret: Secret
+  now(): Date
   /** Null: none is set. */
   provider(): SetProvider | null
-  readonly store: PeopleServices['store']
+  readonly store: People
   readonly named: NamedLogins
   readonly sessions: Sessions
-  readonly views: ProviderViews & ServerServices['views']
+  readonly views: ProviderViews & Pick<SiteViews, 'renderLogin'>
   readonly recordAll: RecordEvents
 }
 

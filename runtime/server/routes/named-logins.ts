@@ -10,17 +10,16 @@ import type { PeopleServices } from './site.ts'
 export function allowsNameless({
   store,
   nameless,
-  hasProvider,
+  provider: findProvider,
 }: Omit<PeopleServices, 'checkHash'>): boolean {
   const wanted = nameless()
-  // Asked at each request of such a session.
+  // This is asked at each request of such a session.
   if (wanted === 'always') return true
+  const hasProvider = findProvider()?.failure() === null
   const administrators = store
     .list()
     .filter(({ role }) => role === 'administrate')
-    .filter(({ id, provider }) =>
-      provider === null ? store.passwordOf(id) !== null : hasProvider(),
-    )
+    .filter(({ id, provider }) => (provider === null ? store.passwordOf(id) !== null : hasProvider))
   return allowsNamelessLogin(wanted, { administrators: administrators.length })
 }
 

@@ -17,7 +17,7 @@ import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts
 import { allowsNameless, createNamedLogins } from './named-logins.ts'
 import { findPageScope } from './rules/page-gate.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
-import type { PeopleServices, ServerBase, ServerPlugin, ServerServices, Site } from './site.ts'
+import type { ServerBase, ServerPlugin, ServerServices, Site } from './site.ts'
 import { updateRoutes } from '../updates/update-routes.ts'
 import { loginRoutes } from '../../kit/web/access/login.ts'
 import { machineRoutes } from './machines.ts'
@@ -29,6 +29,7 @@ import { createPasswordChange } from '../../kit/web/access/password-change.ts'
 import { createClientSeal, createPassedReader } from '../../kit/web/http/client-seal.ts'
 import { createPeers } from '../../kit/web/http/peer.ts'
 import { callerOf, peerOf } from '../../kit/web/answers/caller.ts'
+import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { countRun, renderLost } from './run-events.ts'
 import { runPostRoutes } from './run-posts.ts'
@@ -61,27 +62,9 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const tokens = createTokenCheck({ tokens: owned, attempts: guesses, recordAll })
   const guard = createGuard({ sessions, tokens })
   const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
-  const accounts = people === undefined ? null : createAccountsOf(options, people, sessions)
-  const named =
-    people === undefined || accounts === null ? undefined : createNamedLogins(people, accounts)
-  const login =
-    people === undefined || named === undefined || options.provider === undefined
-      ? null
-      : createProviderLogins({
-          ...options,
-          provider: options.provider,
-          store: people.store,
-          named,
-          sessions,
-          recordAll,
-        })
-  const changePassword = createPasswordChange({
-    ...options,
-    sessions,
-    check,
-    recordAll,
-    ofPeople: named,
-  })
+  const { accounts, ...logins } = createPeopleLogins(options, sessions, recordAll)
+  const ofPeople = logins.named
+  const changePassword = createPasswordChange({ ...options, sessions, check, recordAll, ofPeople })
   const metrics = createMetrics()
   const site = createSite({ ...options, metrics, recordAll, changePassword, accounts }, guard)
   const channel = createChannel({ ...site, views })
@@ -108,15 +91,8 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...updateRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
-    ...loginRoutes({
-      ...site,
-      sessions,
-      check,
-      named,
-      providers: login?.providers,
-      onEnd: channel.sweep,
-    }), // / /ui /ui/login /ui/logout
-    ...(login?.routes ?? []), // /ui/login/openid /callback /finish
+    ...loginRoutes({ ...site, ...logins, sessions, check, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout
+    ...logins.providerRoutes, //                 /ui/login/openid /callback /finish
     // What this release line alone serves: images, releases, backups, and the pages.
     ...added.flatMap((part) => part.routes ?? []),
   ]
@@ -142,17 +118,28 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   }
 }
 
-const createAccountsOf = <M extends MachineBase>(
-  { tokens, journal }: Pick<ServerOptions<M>, 'tokens' | 'journal'>,
-  { store }: PeopleServices,
+/** How people log in, by name or with a provider; nothing where the line knows the administrator alone. */
+function createPeopleLogins<M extends MachineBase>(
+  options: ServerOptions<M>,
   sessions: Sessions,
-) =>
-  createAccounts({
+  recordAll: RecordEvents,
+) {
+  const { people, tokens, journal } = options
+  if (people === undefined)
+    return { accounts: null, named: undefined, providers: undefined, providerRoutes: [] }
+  const { store, provider } = people
+  const { record } = journal
+  const accounts = createAccounts({
     people: store,
     tokens,
     endSessions: sessions.endPerson,
-    record: journal.record,
+    record,
   })
+  const named = createNamedLogins(people, accounts)
+  const parts = { ...options, store, provider, named, sessions, recordAll }
+  const { providers, routes: providerRoutes } = createProviderLogins(parts)
+  return { accounts, named, providers, providerRoutes }
+}
 
 /** The other servers of the fleet pass requests on to this one. */
 function openPassedReader({

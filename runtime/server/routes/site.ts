@@ -96,8 +96,8 @@ export interface PeopleServices {
   readonly checkHash: Passwords['checkHash']
   /** Whether the administrator still logs in without a name. */
   nameless(): NamelessLogin
-  /** Whether people can log in with a provider at the moment. */
-  hasProvider(): boolean
+  /** Returns the provider with which people log in as well; null: none is set. */
+  provider(): SetProvider | null
 }
 
 /** What the program assembles: real services in production, the same ones in tests. */
@@ -119,8 +119,6 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly setPassword: ((password: string) => Promise<void>) | null
   /** Absent: this line knows the administrator alone. */
   readonly people?: PeopleServices | undefined
-  /** Returns the provider with which people log in as well, null where none is set; absent: there is none. */
-  provider?(): SetProvider | null
   /**
    * Lists the other servers of the site than the one at `base`, the address by which a machine reached
    * this one; absent: there are none. Everything that names them asks here.

@@ -22,10 +22,11 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
   const accounts = new Map<string, Claims>()
   const faults = new Map<string, ProviderFault>()
   const asked: string[] = []
-  let listener: (request: IncomingMessage, response: ServerResponse) => void = () => {}
+  let listener = refuseAll
   let change: ((claims: Claims) => Claims) | null = null
   let changeDocument: ((document: Claims) => Claims) | null = null
   let key = makeKey()
+  let signing: Jwk | null = null
 
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://localhost').pathname
@@ -35,7 +36,8 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
     if (fault === 'away') return void request.destroy()
     if (fault === 'huge') return sendHuge(response)
     if (fault === 'redirects') return void response.writeHead(302, { location: '/elsewhere' }).end()
-    if (path.endsWith('/token')) capture(response, (text) => alterToken(text, change, key))
+    if (path.endsWith('/token'))
+      capture(response, (text) => alterToken(text, change, signing ?? key))
     if (path.endsWith('/openid-configuration'))
       capture(response, (text) => alterDocument(text, changeDocument))
     listener(request, response)
@@ -88,6 +90,11 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
       key = makeKey()
       build()
     },
+    /** Signs with a key that nobody can look up. */
+    signWithOther() {
+      change = (claims) => claims
+      signing = makeKey()
+    },
     /** Changes what ID tokens say, signed by the provider's key. */
     alterClaims(by: ((claims: Claims) => Claims) | null) {
       change = by
@@ -115,6 +122,8 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
 }
 
 export type OpenIdProvider = Awaited<ReturnType<typeof startOpenIdProvider>>
+
+const refuseAll = (_: IncomingMessage, response: ServerResponse): void => void response.end()
 
 /** The page where people say who they are; nobody has a password. */
 async function interact(provider: Provider, request: IncomingMessage, response: ServerResponse) {
@@ -181,7 +190,8 @@ function alterDocument(text: string, by: ((document: Claims) => Claims) | null):
 function alterToken(text: string, by: ((claims: Claims) => Claims) | null, key: Jwk): string {
   const answer = JSON.parse(text)
   if (by === null || typeof answer.id_token !== 'string') return text
-  const [head = '', body = ''] = answer.id_token.split('.')
+  const [, body = ''] = answer.id_token.split('.')
+  const head = Buffer.from(JSON.stringify({ alg: 'RS256', kid: key['kid'] })).toString('base64url')
   const claims = by(JSON.parse(Buffer.from(body, 'base64url').toString('utf8')))
   const changed = `${head}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
   const privateKey = createPrivateKey({ key, format: 'jwk' })

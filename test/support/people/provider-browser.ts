@@ -15,20 +15,6 @@ export function createProviderBrowser(
   const theirs = new Map<string, string>()
   let turn = 0
 
-  function keep(jar: Map<string, string>, answer: Response): void {
-    for (const line of answer.headers.getSetCookie()) {
-      const [pair = '', ...attributes] = line.split('; ')
-      const at = pair.indexOf('=')
-      const [name, value] = [pair.slice(0, at), pair.slice(at + 1)]
-      const isGone = attributes.some((each) => /^max-age=0$|^expires=thu, 01 jan 1970/i.test(each))
-      if (isGone || value === '') jar.delete(name)
-      else jar.set(name, value)
-    }
-  }
-
-  const render = (jar: ReadonlyMap<string, string>) =>
-    [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
-
   /** Asks a server of ours. `isFromElsewhere`: Strict cookies stay away. */
   async function ask(path: string, init: RequestInit = {}, isFromElsewhere = false) {
     const server = servers[turn % servers.length]
@@ -48,7 +34,7 @@ export function createProviderBrowser(
     return answer
   }
 
-  /** From the login page to the provider; resolves to its address with the request. */
+  /** Goes from the login page to the provider; resolves to its address with the request. */
   async function begin(next = '/ui/machines', more = ''): Promise<string> {
     const answer = await ask(`/ui/login/openid?next=${encodeURIComponent(next)}${more}`)
     assert.is(answer.status, 303, await answer.text())
@@ -95,3 +81,17 @@ export function createProviderBrowser(
 }
 
 export type ProviderBrowser = ReturnType<typeof createProviderBrowser>
+
+function keep(jar: Map<string, string>, answer: Response): void {
+  for (const line of answer.headers.getSetCookie()) {
+    const [pair = '', ...attributes] = line.split('; ')
+    const at = pair.indexOf('=')
+    const [name, value] = [pair.slice(0, at), pair.slice(at + 1)]
+    const isGone = attributes.some((each) => /^max-age=0$|^expires=thu, 01 jan 1970/i.test(each))
+    if (isGone || value === '') jar.delete(name)
+    else jar.set(name, value)
+  }
+}
+
+const render = (jar: ReadonlyMap<string, string>) =>
+  [...jar].map(([name, value]) => `${name}=${value}`).join('; ')

@@ -3,7 +3,7 @@ import { ROLES, type Role } from '../../../kit/web/answers/rules/rights.ts'
 import { parsePersonName } from './person.ts'
 
 /** What a provider says; the texts in it are of any length. */
-export type Claims = Readonly<Record<string, unknown>> & {
+type Claims = Readonly<Record<string, unknown>> & {
   readonly iss: string
   readonly sub: string
 }

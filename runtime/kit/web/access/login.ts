@@ -6,6 +6,7 @@ import { callerOf, peerOf, personOf, type By, type CallerPerson } from '../answe
 import type { LoginView, ProviderView } from '../ui/site-views.ts'
 import { localPath } from '../answers/local-path.ts'
 import type { CheckPassword } from './password-check.ts'
+import { addCookie } from '../answers/set-cookie.ts'
 import type { Route } from '../answers/route.ts'
 import type { Sessions } from './session.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
@@ -91,7 +92,7 @@ export const showProviderError =
   (event: H3Event, next: string, error: string, status: number): Answer => {
     const provider = providers?.describe(next) ?? null
     const view = { error: null, next, name: '', names: describeNames(named, provider !== null) }
-    event.res.headers.append('set-cookie', renderCheck(peerOf(event).isSecure))
+    addCookie(event, renderCheck(peerOf(event).isSecure))
     const shown = provider === null ? null : { ...provider, error }
     return page(views.renderLogin({ ...view, provider: shown }), status, {
       'cache-control': 'no-store',
@@ -164,7 +165,7 @@ function createLogOut(site: LoginDependencies) {
       await site.onLogout?.(sessions.renderCookie(caller.id, person))
     }
     await record(site, event, { ...renderPerson(person), kind: 'auth.logout', what: 'logged out' })
-    event.res.headers.append('set-cookie', sessions.clear(event, peerOf(event).isSecure))
+    addCookie(event, sessions.clear(event, peerOf(event).isSecure))
     const elsewhere = person === null ? null : (site.providers?.leave(event, person) ?? null)
     return elsewhere ?? seeOther('/ui/login')
   }

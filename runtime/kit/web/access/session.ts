@@ -133,15 +133,15 @@ function createReader(parts: SessionsDependencies) {
     // What we signed is good however far ahead it lies: the clock was wrong then, or is now.
     const present = Math.floor(now().getTime() / 1000)
     const age = present - claims.iat
-    const end = Math.min(claims.iat + SESSION_SECONDS, claims.who?.until ?? Infinity)
-    if (age >= SESSION_SECONDS || isPast(claims.who?.until, present)) return null
+    const person = claims.who ?? null
+    if (age >= SESSION_SECONDS || isPast(person, present)) return null
     return {
       value,
       id: claims.sid,
-      expiresAt: end * 1000,
-      isStale: age >= RENEW_SECONDS && (renewsPeople || claims.who === undefined),
+      expiresAt: endOfClaims(claims) * 1000,
+      isStale: age >= RENEW_SECONDS && (renewsPeople || person === null),
       generation: claims.gen ?? null,
-      person: claims.who ?? null,
+      person,
     }
   }
 }
@@ -209,9 +209,16 @@ const hasEndedFor = (
   { from, gen }: Pick<SessionPerson, 'from' | 'gen'>,
 ): boolean => from <= second || gen < count
 
+/** When a session ends, in seconds of the epoch. */
+const endOfClaims = ({ iat, who }: z.infer<typeof Claims>): number =>
+  Math.min(iat + SESSION_SECONDS, who?.until ?? Infinity)
+
 /** An end that is farther away than any was when it was given tells of a clock that was wrong: nobody knows it. */
-const isPast = (until: number | undefined, present: number): boolean =>
-  until !== undefined && (present >= until || until > present + PROVIDER_SECONDS + AHEAD_SECONDS)
+function isPast(person: Pick<SessionPerson, 'until'> | null, present: number): boolean {
+  if (person?.until === undefined) return false
+  const left = person.until - present
+  return left <= 0 || left > PROVIDER_SECONDS + AHEAD_SECONDS
+}
 
 const renderClaims = (claims: Omit<z.infer<typeof Claims>, 'bty_authed'>): string =>
   Buffer.from(JSON.stringify({ bty_authed: true, ...claims })).toString('base64url')

@@ -15,7 +15,7 @@ interface ProvidersDependencies {
 
 type OidcSettings = ReturnType<LineConfig['current']>['oidc']
 
-interface Opened {
+interface OpenedProvider {
   readonly settings: OidcSettings
   readonly provider: Provider | null
   readonly set: SetProvider | null
@@ -25,7 +25,7 @@ interface Opened {
 export function openProviders({ config, env, log }: ProvidersDependencies) {
   let opened = open(config.current().oidc)
 
-  function open(settings: OidcSettings): Opened {
+  function open(settings: OidcSettings): OpenedProvider {
     if (settings.issuer === '') return { settings, provider: null, set: null }
     const name = nameOf(settings)
     let wasLost = false

@@ -25,10 +25,16 @@ const BY: Requester = { actor: 'operator', ip: null }
 
 export const listPeople: RunCommand<ProcessEnvironment> = async (environment, given) => {
   await using visit = await visitState(environment, given)
-  const people = visit.state.peopleStore.list().map(({ name, role, created_at }) => ({
+  const people = visit.state.peopleStore.list().map(({ name, role, created_at, ...more }) => ({
     name,
     role,
     created_at,
+    // What a provider's people have besides.
+    ...(more.provider !== null && {
+      provider: more.provider.issuer,
+      seen_at: more.seen_at,
+      blocked_at: more.blocked_at,
+    }),
   }))
   const { stdout } = environment
   if (given.switches.has('json')) stdout.write(`${JSON.stringify(people, null, 2)}\n`)

@@ -20,6 +20,8 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/people': { GET: 'admin', POST: 'admin' },
   '/ui/people/:id/role': { POST: 'admin' },
   '/ui/people/:id/password': { POST: 'admin' },
+  '/ui/people/:id/block': { POST: 'admin' },
+  '/ui/people/:id/unblock': { POST: 'admin' },
   '/ui/people/:id/remove': { POST: 'admin' },
 
   '/ui/dashboard': { GET: 'read' },

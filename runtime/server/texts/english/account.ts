@@ -18,6 +18,7 @@ export const ACCOUNT = {
   password: {
     title: 'Password',
     current: 'Current password',
+    ofProvider: 'You log in with a provider, which alone knows your password: change it there.',
     next: 'New password',
     hint: 'At least {count} characters.',
     repeated: 'Repeat new password',

@@ -2,7 +2,7 @@
 export const PEOPLE = {
   title: 'People',
   card: {
-    text: 'Who logs in with a name and a password of their own, and what they may do.',
+    text: 'Who logs in with a name, and what they may do.',
     link: { one: '1 person', other: '{count} people' },
   },
   list: 'People who log in with a name',
@@ -26,7 +26,20 @@ export const PEOPLE = {
     button: 'Set password',
   },
   added: 'Added {time}',
-  noPassword: 'Logs in without a password of this server.',
+  /** This is said of people whom a provider lets in. */
+  provider: {
+    role: '{role}, says {provider}.',
+    noRole: 'No role from {provider}.',
+    times: 'Last login {seen}, added {added}',
+    never: 'never',
+    tokens: 'Tokens with that role, also while nobody is logged in: {names}',
+    voidTokens: 'Tokens that are refused at the moment: {names}',
+    blocked: 'Blocked',
+    block: 'Block',
+    unblock: 'Unblock',
+    comesBack:
+      'The provider can let them in again with their next login. Block them instead to keep them out.',
+  },
   add: {
     title: 'Add a person',
     name: 'Name',
@@ -47,6 +60,8 @@ export const PEOPLE = {
     role: 'The role of {name} was changed; all of their sessions have ended.',
     password: 'The password of {name} was changed; all of their sessions have ended.',
     removed: '{name} was removed.',
+    blocked: '{name} is blocked: their sessions have ended, and their tokens are refused.',
+    unblocked: '{name} may log in again, and has no role until then.',
   },
   errors: {
     'name-shape':

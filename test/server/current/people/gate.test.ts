@@ -22,7 +22,7 @@ const OPEN = [
   /^\/(images|pxe|grub|boot|static|m|M)([/.-]|$)/,
   /^\/pxe-bootstrap\.ipxe$/,
   /^\/(ui)?$/,
-  /^\/ui\/login$/,
+  /^\/ui\/login(\/openid(\/(callback|finish))?)?$/,
 ]
 
 const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>) => `${method} ${path}`

@@ -21,6 +21,8 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^an address like http/, 'http://cache.example:99'],
   [/^a list of host names/, 'a.example, b.example'],
   [/^a list of keys/, `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'B'.repeat(43)} two words`],
+  [/^an address on https/, 'https://login.example.org/realms/lab/'],
+  [/^a list of (?:values|names of claims)/, 'one, another value'],
   [/^a list of addresses and ranges/, '10.0.0.0/8, ::1'],
   [/^a list of up to 4 addresses/, 'http://10.1.0.5:8080, https://b.example'],
   [/^a list of networks and labels/, '10.1.0.0/24; rack a'],
@@ -139,7 +141,7 @@ test('settings of the wizard are refused in files, with a hint', () => {
 test('whatever takes a password, key or token is a secret', () => {
   const open = rows.filter(
     ({ key, row }) =>
-      /password(?!_file)|secret(?!_key_file)|token(?!s)|options/.test(key) && !row.isSecret,
+      /password(?!_file)|secret(?!(?:_key)?_file)|token(?!s)|options/.test(key) && !row.isSecret,
   )
   assert.equal(
     open.map(({ section, key }) => `${section}.${key}`),

@@ -18,52 +18,74 @@ export interface ProviderFailure {
 const MAX_WORDS = 200
 /** Causes of causes; nothing of ours has as many. */
 const MAX_CAUSES = 5
+/** The code of openid-client for an ID token of another time. */
+const LATE = 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED'
+/** Clocks are said to differ from this many seconds on. */
+const NOTED_SKEW = 30
 
-const ANSWERS: Readonly<Record<string, Omit<ProviderFailure, 'detail'> & { says: string }>> = {
-  OAUTH_TIMEOUT: { why: 'away', says: 'it does not answer in time' },
-  OAUTH_ABORT: { why: 'away', says: 'it does not answer in time' },
-  OAUTH_RESPONSE_IS_NOT_JSON: { why: 'away', says: 'its answer is no JSON' },
-  OAUTH_PARSE_ERROR: { why: 'away', says: 'its answer cannot be read' },
-  OAUTH_INVALID_RESPONSE: { why: 'doubtful', says: 'its answer lacks a part' },
-  OAUTH_HTTP_REQUEST_FORBIDDEN: { why: 'settings', says: 'it names an address without TLS' },
-  OAUTH_REQUEST_PROTOCOL_FORBIDDEN: { why: 'settings', says: 'it names an unusable address' },
+/** What the codes of openid-client mean. */
+const CODES: Readonly<Record<string, ProviderFailure>> = {
+  OAUTH_TIMEOUT: { why: 'away', detail: 'it does not answer in time' },
+  OAUTH_ABORT: { why: 'away', detail: 'it does not answer in time' },
+  OAUTH_RESPONSE_IS_NOT_JSON: { why: 'away', detail: 'its answer is no JSON' },
+  OAUTH_PARSE_ERROR: { why: 'away', detail: 'its answer cannot be read' },
+  OAUTH_INVALID_RESPONSE: { why: 'doubtful', detail: 'its answer lacks a part' },
+  OAUTH_HTTP_REQUEST_FORBIDDEN: { why: 'settings', detail: 'it names an address without TLS' },
+  OAUTH_REQUEST_PROTOCOL_FORBIDDEN: { why: 'settings', detail: 'it names an unusable address' },
   OAUTH_MISSING_SERVER_METADATA: {
     why: 'settings',
-    says: 'its discovery document lacks an address',
+    detail: 'its discovery document lacks an address',
   },
   OAUTH_INVALID_SERVER_METADATA: {
     why: 'settings',
-    says: 'its discovery document has a bad address',
+    detail: 'its discovery document has a bad address',
   },
   OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED: {
     why: 'settings',
-    says: 'it calls itself another issuer',
+    detail: 'it calls itself another issuer',
   },
   OAUTH_KEY_SELECTION_FAILED: {
     why: 'doubtful',
-    says: 'it signed with a key that it does not publish',
+    detail: 'it signed with a key that it does not publish',
   },
   OAUTH_JWT_CLAIM_COMPARISON_FAILED: {
     why: 'doubtful',
-    says: 'its ID token is of another login, client or issuer',
+    detail: 'its ID token is of another login, client or issuer',
   },
-  OAUTH_JWT_TIMESTAMP_CHECK_FAILED: {
-    why: 'doubtful',
-    says: 'its ID token is not valid at this time',
+  [LATE]: { why: 'doubtful', detail: 'its ID token is not valid at this time' },
+  OAUTH_UNSUPPORTED_OPERATION: {
+    why: 'settings',
+    detail: 'it signs in a way that is not supported',
   },
-  OAUTH_UNSUPPORTED_OPERATION: { why: 'settings', says: 'it signs in a way that is not supported' },
 }
 
-/** Errors of the token endpoint and of the callback that name a setting rather than the person. */
-const SETTINGS: ReadonlySet<string> = new Set([
-  'invalid_client',
-  'unauthorized_client',
-  'unsupported_grant_type',
-  'unsupported_response_type',
-  'invalid_scope',
-  'invalid_request',
-  'invalid_target',
-])
+const UNKNOWN: ProviderFailure = {
+  why: 'doubtful',
+  detail: 'its answer is none of OpenID Connect',
+}
+
+/** What the errors mean that a provider itself answers with; any other: it let nobody in. */
+const ERRORS: Readonly<Record<string, ProviderFailure['why']>> = {
+  invalid_grant: 'spent',
+  server_error: 'away',
+  temporarily_unavailable: 'away',
+  invalid_client: 'settings',
+  unauthorized_client: 'settings',
+  unsupported_grant_type: 'settings',
+  unsupported_response_type: 'settings',
+  invalid_scope: 'settings',
+  invalid_request: 'settings',
+  invalid_target: 'settings',
+}
+
+/** Each reads one error of a chain of causes; null: it says nothing of that kind. The first that says something is right. */
+const READERS: readonly ((thrown: unknown) => ProviderFailure | null)[] = [
+  readError,
+  (thrown) => (thrown instanceof Fault ? { why: 'settings', detail: thrown.message } : null),
+  readNetwork,
+  (thrown) => (thrown instanceof Response ? readStatus(thrown.status) : null),
+  (thrown) => CODES[codeOf(thrown)] ?? null,
+]
 
 /**
  * Describes what openid-client or a request of its threw. `skew`: how many seconds the provider's clock is
@@ -71,38 +93,15 @@ const SETTINGS: ReadonlySet<string> = new Set([
  */
 export function describeProviderFailure(thrown: unknown, skew: number | null): ProviderFailure {
   const chain = listCauses(thrown)
-  const said = chain.map(readAnswer).find((each) => each !== null)
-  if (said !== undefined && said !== null) return said
-  const network = chain.map(describeFailure).find((each) => each !== null && isNetwork(each.code))
-  if (network !== undefined && network !== null) {
-    return { why: network.code === MISDIRECTED ? 'settings' : 'away', detail: network.reason }
-  }
-  const fault = chain.find((each) => each instanceof Fault)
-  if (fault !== undefined) return { why: 'settings', detail: fault.message }
-  const status = chain.find((each) => each instanceof Response)?.status ?? null
-  if (status !== null && (status < 200 || status > 299)) return describeStatus(status)
-  const known = chain.map(codeOf).find((code) => Object.hasOwn(ANSWERS, code)) ?? ''
-  const answered = ANSWERS[known]
-  if (answered === undefined)
-    return { why: 'doubtful', detail: 'its answer is none of OpenID Connect' }
-  const { why, says } = answered
-  const isLate =
-    known === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED' && skew !== null && Math.abs(skew) > 30
-  return { why, detail: isLate ? `${says}: ${describeSkew(skew)}` : says }
+  const [found = UNKNOWN] = READERS.flatMap((read) =>
+    chain.map(read).filter((failure) => failure !== null),
+  )
+  const isLate = found === CODES[LATE] && skew !== null && Math.abs(skew) > NOTED_SKEW
+  return isLate ? { ...found, detail: `${found.detail}: ${describeSkew(skew)}` } : found
 }
-
-/** What a status says at an address that the settings lead to. */
-const describeStatus = (status: number): ProviderFailure => ({
-  why: status >= 500 || status === 429 ? 'away' : 'settings',
-  detail: `it answers with status ${status}`,
-})
 
 const describeSkew = (seconds: number): string =>
   `its clock is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} the one of this server`
-
-/** Codes of openid-client are no codes of the network. */
-const isNetwork = (code: string): boolean =>
-  !code.startsWith('OAUTH_') && !code.startsWith('ERR_INVALID')
 
 function listCauses(thrown: unknown): readonly unknown[] {
   const chain: unknown[] = []
@@ -114,19 +113,35 @@ function listCauses(thrown: unknown): readonly unknown[] {
   return chain
 }
 
-const codeOf = (thrown: unknown): string =>
-  thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : ''
+const codeOf = (thrown: unknown): string => readText(thrown, 'code')
 
-/** An error that the provider itself answered with (RFC 6749, 4.1.2.1 and 5.2); null: it is none. */
-function readAnswer(thrown: unknown): ProviderFailure | null {
-  if (!(thrown instanceof Error) || !('error' in thrown)) return null
-  const { error } = thrown
-  if (typeof error !== 'string') return null
-  const more = 'error_description' in thrown ? thrown.error_description : null
-  const words = typeof more === 'string' && more !== '' ? `${error} (${more})` : error
-  const detail = `it says ${printable(words).slice(0, MAX_WORDS)}`
-  if (error === 'invalid_grant') return { why: 'spent', detail }
-  if (error === 'server_error' || error === 'temporarily_unavailable')
-    return { why: 'away', detail }
-  return { why: SETTINGS.has(error) ? 'settings' : 'denied', detail }
+/** A text field of an error; empty: it has none. */
+function readText(thrown: unknown, field: 'code' | 'error' | 'error_description'): string {
+  const value: unknown = thrown instanceof Error ? Reflect.get(thrown, field) : null
+  return typeof value === 'string' ? value : ''
 }
+
+/** An error that the provider itself answered with (RFC 6749, 4.1.2.1 and 5.2). */
+function readError(thrown: unknown): ProviderFailure | null {
+  const error = readText(thrown, 'error')
+  if (error === '') return null
+  const more = readText(thrown, 'error_description')
+  const words = printable(more === '' ? error : `${error} (${more})`).slice(0, MAX_WORDS)
+  return { why: ERRORS[error] ?? 'denied', detail: `it says ${words}` }
+}
+
+/** Codes of openid-client are no codes of the network. */
+function readNetwork(thrown: unknown): ProviderFailure | null {
+  const failure = /^(?:OAUTH_|ERR_INVALID)/.test(codeOf(thrown)) ? null : describeFailure(thrown)
+  if (failure === null) return null
+  return { why: failure.code === MISDIRECTED ? 'settings' : 'away', detail: failure.reason }
+}
+
+/** What a status says at an address that the settings lead to. */
+const readStatus = (status: number): ProviderFailure | null =>
+  status >= 200 && status <= 299
+    ? null
+    : {
+        why: status >= 500 || status === 429 ? 'away' : 'settings',
+        detail: `it answers with status ${status}`,
+      }

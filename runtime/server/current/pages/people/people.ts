@@ -20,6 +20,7 @@ import { formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
 import { questionButton, renderRemoval } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { renderProviderPerson } from './provider-person.ts'
 
 const t = PAGES.people
 const { roles } = PAGES.account
@@ -32,11 +33,14 @@ export const PEOPLE_PAGES = [
   formAt(PEOPLE_PATH, add),
   formAt(`${PEOPLE_PATH}/:id/role`, setRole),
   formAt(`${PEOPLE_PATH}/:id/password`, setPassword),
+  formAt(`${PEOPLE_PATH}/:id/block`, (context: CurrentContext) => setBlocked(context, true)),
+  formAt(`${PEOPLE_PATH}/:id/unblock`, (context: CurrentContext) => setBlocked(context, false)),
   removalAt(`${PEOPLE_PATH}/:id/remove`, askRemoval, remove),
 ]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const people = context.site.people?.store.list() ?? []
+  const tokens = Map.groupBy(await context.site.tokens.list(), ({ owner }) => owner)
   return await context.show({
     title: t.title,
     section: SETTINGS,
@@ -50,7 +54,7 @@ async function show(context: CurrentContext): Promise<Answer> {
             ? emptyState(t.empty.title, t.empty.text)
             : card({
                 body: html`<ul class="rows" aria-label="${t.list}">
-                  ${people.map((person) => renderPerson(context, person))}
+                  ${people.map((person) => renderRow(context, person, tokens.get(person.id) ?? []))}
                 </ul>`,
               })
         }
@@ -72,6 +76,19 @@ function renderNameless({ services }: CurrentContext): Html {
   const text = wanted === 'always' ? t.administrator.always : t.administrator.off
   const setting = html`<code>[people] nameless_login</code>`
   return html`<p class="small dim">${text} ${fillHtml(t.administrator.setting, { setting })}</p>`
+}
+
+function renderRow(
+  context: CurrentContext,
+  person: Person,
+  tokens: readonly { readonly name: string }[],
+): Html {
+  if (person.provider === null) return renderPerson(context, person)
+  const names = tokens.map(({ name }) => name)
+  return renderProviderPerson(context, person, {
+    path: `${PEOPLE_PATH}/${person.id}`,
+    tokens: names,
+  })
 }
 
 function renderPerson(context: CurrentContext, { id, name, role, created_at }: Person): Html {
@@ -154,19 +171,25 @@ async function setPassword(context: CurrentContext, form: URLSearchParams): Prom
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const person = findPerson(context)
   if (!person.ok) return answerChange(context, 'removed', person)
-  const { name } = person.value
+  const { name, provider } = person.value
   return await context.show({
     title: fill(t.remove.title, { name }),
     section: SETTINGS,
     trail: html`<a href="${PEOPLE_PATH}">${t.title}</a>`,
     body: renderRemoval({
       title: fillHtml(t.remove.question, { name: html`<bdi>${name}</bdi>` }),
-      body: html`<p>${t.remove.consequence}</p>`,
+      body: html`<p>${t.remove.consequence}</p>
+        ${provider === null ? null : html`<p>${t.provider.comesBack}</p>`}`,
       action: context.event.url.pathname,
       cancel: PEOPLE_PATH,
       button: t.remove.confirm,
     }),
   })
+}
+
+async function setBlocked(context: CurrentContext, isBlocked: boolean): Promise<Answer> {
+  const changed = await accountsOf(context).setBlocked(idOf(context), isBlocked, context.by())
+  return answerChange(context, isBlocked ? 'blocked' : 'unblocked', changed)
 }
 
 async function remove(context: CurrentContext): Promise<Answer> {

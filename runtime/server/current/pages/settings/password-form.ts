@@ -28,12 +28,20 @@ type PasswordField = (typeof FIELDS)[number]
 export const PASSWORD_POSTS = [formAt(`${PATH}/password`, changePassword)]
 
 export function renderPassword(context: CurrentContext): Html {
+  if (isOfProvider(context)) return card({ title: t.title, body: html`<p>${t.ofProvider}</p>` })
   const origin = findOrigin(context)
   return card({
     title: t.title,
     id: 'change-password',
     body: origin === null ? renderForm(context) : renderOrigin(origin),
   })
+}
+
+/** Whether the provider alone knows the password of whoever is logged in. */
+function isOfProvider({ site, event }: CurrentContext): boolean {
+  const id = personOf(site.caller(event))?.id
+  const person = id === undefined ? null : (site.people?.store.find(id) ?? null)
+  return person !== null && person.provider !== null
 }
 
 /** Where the configuration sets the password of whoever is logged in; null: it does not. */
@@ -92,6 +100,7 @@ async function changePassword(context: CurrentContext, form: URLSearchParams): P
   if (findOrigin(context) !== null) {
     throw refuse(409, 'the configuration sets the password: change it there')
   }
+  if (isOfProvider(context)) throw refuse(409, 'the provider knows the password: change it there')
   const [current = '', password = '', repeated = ''] = FIELDS.map((name) => form.get(name) ?? '')
   const changed = await context.site.changePassword(context.event, { current, password, repeated })
   if (changed.ok) return context.goTo(`${PATH}?changed=password`)

@@ -1,0 +1,105 @@
+/** Who somebody is by what a provider says, and which role that gives. */
+import * as fc from 'fast-check'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  hasAllClaims,
+  identify,
+  type ClaimMapping,
+} from '../../../../runtime/fleet/access/rules/provider-identity.ts'
+import { parsePersonName } from '../../../../runtime/fleet/access/rules/person.ts'
+
+const test = suite('who a provider names')
+
+const MAPPING: ClaimMapping = {
+  nameClaim: 'preferred_username',
+  roleClaims: ['groups'],
+  values: { look: ['guests'], operate: ['lab', 'ops'], administrate: ['admins'] },
+}
+const WHO = { iss: 'https://login.example.org', sub: 'f3a1' }
+const roleOf = (claims: object, mapping: Partial<ClaimMapping> = {}) =>
+  identify({ ...WHO, ...claims }, { ...MAPPING, ...mapping }).role
+
+const nameOf = (claims: object) => identify({ ...WHO, ...claims }, MAPPING).names[0]
+
+test('the highest role wins that a value gives, and nothing else gives one', () => {
+  assert.is(roleOf({ groups: ['guests', 'admins', 'lab'] }), 'administrate')
+  assert.is(roleOf({ groups: ['guests', 'ops'] }), 'operate')
+  assert.is(roleOf({ groups: 'guests' }), 'look')
+  for (const groups of [
+    [],
+    ['Admins'],
+    ['admins '],
+    [['admins']],
+    { admins: true },
+    null,
+    1,
+    true,
+  ]) {
+    assert.is(roleOf({ groups }), null, JSON.stringify(groups))
+  }
+  assert.is(roleOf({}), null)
+  assert.is(
+    roleOf({ groups: ['admins'] }, { values: { look: [], operate: [], administrate: [] } }),
+    null,
+  )
+})
+
+test('a dot leads into an object, unless a claim has the whole name', () => {
+  const roleClaims = ['realm_access.roles']
+  assert.is(roleOf({ realm_access: { roles: ['lab'] } }, { roleClaims }), 'operate')
+  assert.is(
+    roleOf({ 'realm_access.roles': 'admins', realm_access: {} }, { roleClaims }),
+    'administrate',
+  )
+  for (const claim of ['constructor', '__proto__', 'groups.length', 'groups.0', 'toString.name']) {
+    assert.is(roleOf({ groups: ['admins'] }, { roleClaims: [claim] }), null, claim)
+  }
+})
+
+test('an address counts where the provider has verified it', () => {
+  const mapping = {
+    roleClaims: ['hd', 'email'],
+    values: { ...MAPPING.values, administrate: ['anna@example.org'], look: ['example.org'] },
+  }
+  const email = { email: 'anna@example.org', hd: 'example.org' }
+  assert.is(roleOf({ ...email, email_verified: true }, mapping), 'administrate')
+  for (const email_verified of [false, undefined, 'no', 1]) {
+    assert.is(roleOf({ ...email, email_verified }, mapping), 'look')
+  }
+})
+
+test('what was not sent is named, and asked for', () => {
+  const { missing, values } = identify(
+    { ...WHO, groups: ['a', 'a', 7] },
+    { ...MAPPING, roleClaims: ['groups', 'roles'] },
+  )
+  assert.equal([missing, values], [['roles'], ['a']])
+  assert.not(hasAllClaims(WHO, MAPPING))
+  assert.ok(hasAllClaims({ ...WHO, groups: [], preferred_username: 'anna' }, MAPPING))
+})
+
+test('names are made to fit, from the best claim on', () => {
+  assert.is(nameOf({ preferred_username: 'Anna.Möller@Example.org' }), 'anna.moller@example.org')
+  assert.is(nameOf({ preferred_username: 'EXAMPLE\\anna' }), 'example-anna')
+  assert.is(
+    nameOf({ preferred_username: '李', email: 'li@example.org', email_verified: true }),
+    'li@example.org',
+  )
+  assert.is(nameOf({ email: 'li@example.org' }), 'f3a1')
+  assert.is(nameOf({ preferred_username: 'operator' }), 'operator-2')
+})
+
+test('whatever a provider says, names are names and a role needs one of its values', () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), (claims, groups) => {
+      const found = identify({ ...claims, groups, ...WHO }, MAPPING)
+      assert.ok(found.names.length > 0)
+      assert.ok(found.names.every((name) => parsePersonName(name).ok))
+      const text = JSON.stringify(groups)
+      if (found.role !== null) assert.match(text, /guests|lab|ops|admins/)
+    }),
+  )
+})
+
+test.run()
