@@ -31,6 +31,7 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://localhost').pathname
     asked.push(path)
+    if (path === '/favicon.ico') return void response.writeHead(204).end()
     const fault = [...faults].find(([end]) => path.endsWith(end))?.[1]
     if (fault === 'hangs') return
     if (fault === 'away') return void request.destroy()
@@ -63,7 +64,10 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
       ],
       claims: { openid: ['sub', 'groups', 'preferred_username', 'email', 'email_verified'] },
       conformIdTokenClaims: false,
-      features: { devInteractions: { enabled: false } },
+      features: {
+        devInteractions: { enabled: false },
+        rpInitiatedLogout: { enabled: true, logoutSource: renderLogout },
+      },
       ttl: { Session: 3600, Grant: 3600, Interaction: 600, AccessToken: 60, IdToken: 60 },
       findAccount: (_: unknown, id: string) => ({
         accountId: id,
@@ -151,6 +155,12 @@ async function interact(provider: Provider, request: IncomingMessage, response: 
 }
 
 type Jwk = Readonly<Record<string, unknown>>
+
+/** The page where somebody confirms that the session there ends; its own loads a font from elsewhere. */
+function renderLogout(context: { body: string }, form: string): void {
+  context.body = `<!doctype html><html lang="en"><title>Example</title>${form}
+    <button form="op.logoutForm" name="logout" value="yes">Yes, log out</button></html>`
+}
 
 function makeKey(): Jwk {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })

@@ -1,0 +1,74 @@
+/** A login with a provider in a real browser: the provider is another site, so what a Strict cookie does is seen. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { openBrowser, openContext, PASSWORD } from '../../support/browser/browser.ts'
+import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import { startOpenIdProvider } from '../../support/people/openid-provider.ts'
+import { createServerHome, findPort } from '../../support/server/flasher-web.ts'
+
+const test = suite('the browser: logging in with a provider')
+
+test('there and back, a page from elsewhere, no role, and the logout at the provider', async () => {
+  await using stack = new AsyncDisposableStack()
+  const port = String(await findPort())
+  const url = `http://127.0.0.1:${port}`
+  const provider = stack.use(await startOpenIdProvider({ origins: [url], host: 'localhost' }))
+  provider.accounts.set('anna', { preferred_username: 'anna', groups: ['lab'] })
+  provider.accounts.set('carl', { preferred_username: 'carl', groups: ['kitchen'] })
+  const home = stack.use(await createServerHome())
+  stack.use(
+    await home.start([], {
+      ...provider.settings,
+      FLASHER_SERVER_PORT: port,
+      FLASHER_ADMIN_PASSWORD: PASSWORD,
+    }),
+  )
+  const browser = await openBrowser()
+  stack.defer(() => browser.close())
+  const { context, complaints } = stack.use(await openContext(browser, { url }))
+  await addAxe(context)
+  const page = await context.newPage()
+
+  await page.goto('/ui/machines?q=state%3Aarmed')
+  await page.getByRole('link', { name: 'Log in with Example' }).click()
+  await page.getByLabel('Account').fill('anna')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL('**/ui/machines?q=state%3Aarmed')
+  const cookies = await context.cookies(url)
+  const [session] = cookies.filter(({ name }) => name === 'flasher-token')
+  assert.equal([session?.sameSite, session?.httpOnly], ['Strict', true])
+  assert.not(cookies.some(({ name }) => name === 'flasher-openid'))
+
+  await page.goto('/ui/account')
+  await page.getByText('which alone knows your password').waitFor()
+  await page.getByRole('button', { name: 'Log out' }).click()
+  await page.waitForURL(`${provider.issuer}/session/end?**`)
+  await page.getByRole('button', { name: /yes/i }).click()
+  await page.waitForURL('**/ui/login')
+
+  // The session at the provider is over, too: it asks who that is.
+  await page.getByRole('link', { name: 'Log in with Example' }).click()
+  await page.getByLabel('Account').fill('carl')
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'No access' }).waitFor()
+  await page.getByText('Ask it@example.org').waitFor()
+  assert.equal(await listViolations(page), [])
+  await page.goto('/ui/machines')
+  await page.waitForURL('**/ui/login?**')
+  assert.equal(await listViolations(page), [])
+
+  await page.getByLabel('Administrator password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Log in', exact: true }).click()
+  await page.goto('/ui/people')
+  await page.getByText('Operate, says localhost').waitFor()
+  assert.equal(await listViolations(page), [])
+  await page.getByRole('button', { name: 'Block' }).click()
+  await page.getByText('anna is blocked').waitFor()
+  // The provider is elsewhere, and refusing somebody is a status that the console shows.
+  const ours = complaints.filter(
+    (each) => !/asks elsewhere: http:..localhost|status of 403/.test(each),
+  )
+  assert.equal(ours, [])
+})
+
+test.run()
