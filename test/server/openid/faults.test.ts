@@ -190,6 +190,10 @@ test('the server starts without its provider, says so, and takes it as soon as i
       ...provider.settings,
       FLASHER_PEOPLE_NAMELESS_LOGIN: 'off',
     })
+    // Somebody who administrates, once the provider is there.
+    const person = { name: 'anna', role: 'administrate', labels: null } as const
+    const known = { issuer: provider.issuer, subject: 'anna' }
+    await server.state.peopleStore.add({ ...person, provider: known }, null)
     const answer = await createProviderBrowser(provider, server).ask('/ui/login/openid')
     await isRefused(answer, 503, 'Example does not answer as it should')
     assert.ok(server.log.some((line) => line.startsWith('people cannot log in with Example:')))
@@ -197,6 +201,18 @@ test('the server starts without its provider, says so, and takes it as soon as i
     assert.match(page, 'Example cannot be used at the moment')
     await hasPassword(server)
   }
+})
+
+test('without a name nobody logs in while the provider lets an administrator in', async () => {
+  await using both = await startBoth({ FLASHER_PEOPLE_NAMELESS_LOGIN: 'off' })
+  const { provider, server } = both
+  const operator = await server.operator()
+  assert.is((await createProviderBrowser(provider, server).logIn('anna')).status, 303)
+  assert.is((await operator('/machines')).status, 401)
+  assert.is((await server.logIn({ password: PASSWORD })).status, 401)
+  const page = await (await server.request('/ui/login')).text()
+  assert.match(page, 'Log in with Example')
+  assert.not.match(page, 'type="password"')
 })
 
 test('nothing listens where the provider was', async () => {

@@ -69,6 +69,30 @@ test('two new passwords in one second: the second ends what began after the firs
   }
 })
 
+test('a session of a provider slides like any other, and ends 12 hours after the login', async () => {
+  await using fixture = await createFixture()
+  const { clock } = fixture
+  const person = { id: 'a1', name: 'anna', role: 'operate', labels: null } as const
+  const sessions = await fixture.open()
+  let line = sessions.issueForProvider(NOBODY, false, person)
+  const end = clock.time + 12 * 3_600_000
+  for (let hour = 1; hour < 12; hour++) {
+    clock.time += 3_600_000
+    const session = sessions.read(asking(pairOf(line)))
+    assert.is(session?.expiresAt, end)
+    assert.ok(session?.isStale)
+    line = sessions.renew(NOBODY, false, session ?? NO_SESSION)
+    assert.match(line, /; Max-Age=604800; HttpOnly; SameSite=Strict$/)
+  }
+  clock.time = end - 1000
+  assert.equal(whichHold(sessions, [line]), [true])
+  clock.time = end
+  assert.equal(whichHold(sessions, [line]), [false])
+  // The clock was a day ahead at the login: the end that it gave is none that anybody can rely on.
+  clock.time = end - 36 * 3_600_000
+  assert.equal(whichHold(sessions, [line]), [false])
+})
+
 const YEARS = 365 * 24 * 3_600_000
 
 test('one of a clock that ran ahead is good, and ends with a logout and with a new password', async () => {
