@@ -76,8 +76,8 @@ test('a session of a provider slides like any other, and ends 12 hours after the
   const sessions = await fixture.open()
   let line = sessions.issueForProvider(NOBODY, false, person)
   const end = clock.time + 12 * 3_600_000
-  for (let hour = 1; hour < 12; hour++) {
-    clock.time += 3_600_000
+  for (let hours = 1; hours < 12; hours++) {
+    clock.time += 3_602_000
     const session = sessions.read(asking(pairOf(line)))
     assert.is(session?.expiresAt, end)
     assert.ok(session?.isStale)
