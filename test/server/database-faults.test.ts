@@ -1,7 +1,7 @@
 /**
  * Faults of the database and between servers that only whole servers show; each ends in a sentence and loses nothing.
  * The others: refused databases in test/fleet/cluster/refusals.test.ts, full, read-only, older and slow ones beside it,
- * a state without its database and a restore in contract.test.ts, faults of registries in test/kit/net/registry.
+ * a state without its database and a restore in contract.test.ts, faults of registries in test/cache/registry-faults.test.ts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
