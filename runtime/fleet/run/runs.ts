@@ -5,6 +5,7 @@ import type { Run } from '../../engine/inventory/rules/run.ts'
 import type { Database } from '../state/database.ts'
 import type { Changes } from '../../kit/host/changes.ts'
 import { HOUR_MS, pruneRows, type Retention } from '../state/pruning.ts'
+import { createEndedFlashes } from './ended-flashes.ts'
 import { createLastWrites } from './last-written.ts'
 import { createRunLogs } from './run-logs.ts'
 import { createRunPosts } from './run-posts.ts'
@@ -96,6 +97,8 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       return true
     },
     findLog: logs.find,
+    /** Lists the flashes that began at this ISO time or later and have ended; at most a minute old. */
+    listEndedFlashes: createEndedFlashes(database, elapsed),
     /** What the last flash of this machine wrote; null: nothing, as far as runs tell. */
     findWritten: written.find,
     /** Grows when that changed without a change of a machine's record. */

@@ -14,6 +14,19 @@ export const DASHBOARD = {
     moreThanBefore: '{count} more than the day before',
     fewerThanBefore: '{count} fewer than the day before',
   },
+  trends: {
+    title: 'Trends of the last 14 days',
+    success: 'Flashes that succeeded',
+    duration: 'How long they took',
+    byImage: 'By image',
+    byModel: 'By model of disk',
+    /** `{time}`: the median of those that succeeded. */
+    day: '{date}: {done} of {all} succeeded, median {time}',
+    dayWithout: '{date}: {done} of {all} succeeded',
+    successSummary: '{done} of {all} succeeded',
+    durationSummary: 'medians of each day, at most {time}',
+    rate: '{done} of {all}',
+  },
   median: {
     title: 'Where the time goes',
     text: { one: 'The last flash.', other: 'Medians of the last {count} flashes.' },

@@ -12,6 +12,7 @@ import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { countDays, renderDays } from './flash-chart.ts'
 import { renderMedian } from './median-card.ts'
+import { renderTrends } from './trend-card.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderBar } from '../../../pages/machines/run-bar.ts'
@@ -82,6 +83,7 @@ async function show(context: CurrentContext): Promise<Answer> {
           })}
           ${renderBatches(services.keeper.listOpen())}
           ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
+          ${renderTrends(context)}
         </div>
         <div>
           ${card({ title: t.chart.title, body: renderDays(countDays(flashed, clock)) })}

@@ -32,6 +32,8 @@ test('a failed machine stands in one card only', async () => {
   )
   assert.equal(titles, ['Needs attention'], page)
   assert.match(page, 'write error at byte 7')
+  assert.match(page, 'Trends of the last 14 days')
+  assert.match(page, 'aria-label="0 of 1 succeeded"')
 })
 
 test('a row of the setup and the whole card can be dismissed, and come back', async () => {
