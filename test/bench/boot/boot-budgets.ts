@@ -12,13 +12,13 @@ export const YARDSTICK_SECONDS = 2
  * first report; `first-byte` to the report that the disk is written.
  */
 export const BUDGETS = {
-  script: 0.05,
-  kernel: 3,
-  initrd: 8,
-  root: 8,
-  live: 14,
-  plan: 3,
-  'first-byte': 3,
+  script: 0.02,
+  kernel: 1,
+  initrd: 5,
+  root: 5,
+  live: 30,
+  plan: 6,
+  'first-byte': 1.5,
 } as const
 
 export type BootPart = keyof typeof BUDGETS

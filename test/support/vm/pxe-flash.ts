@@ -156,15 +156,8 @@ export async function waitForEnd(machine: Qemu, seconds: number = PATIENCE): Pro
   throw new Error(`the machine did not restart; the serial log is ${machine.keepLog()}`)
 }
 
-/** What a firmware would boot is not there: a flash writes it last. */
-export async function isBlank({ disk }: PxeLab<MachineLab>): Promise<boolean> {
-  await using file = await open(disk)
-  const { buffer } = await file.read(Buffer.alloc(4096), 0, 4096, 0)
-  return buffer.every((byte) => byte === 0)
-}
-
 /** Boots it until the server has seen bytes being written. */
-export async function startFlash(
+async function startFlash(
   pxe: PxeLab<MachineLab>,
   way: Way,
   options?: MachineOptions,

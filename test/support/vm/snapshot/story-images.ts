@@ -4,7 +4,10 @@ import { randomBytes } from 'node:crypto'
 import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fromFile, unsized } from '../../disk/compressed.ts'
+import { CLOUD_PARTS, createImageFile } from '../../disk/first-boot-image.ts'
+import { makeGrowingImage } from '../../disk/growing-images.ts'
 import { createLoop } from '../../disk/loop.ts'
+import { packBuffer } from '../../disk/packed-image.ts'
 import { makeTalkingDisk } from '../ipxe.ts'
 import { USED } from './story.ts'
 
@@ -40,8 +43,14 @@ export async function makeStoryImages(folder: string) {
     unsized: await keep('unsized.img.zst', unsized(repetitive), repetitive),
     /** As a disk leaves it that rots: it cannot be unpacked to its end. */
     damaged: await keep('damaged.img.zst', changeMiddle(packed)),
+    /** It has an index of its frames. */
+    framed: await keep('framed.img.zst', (await packBuffer(bytes)).file),
     /** It is made for sectors of 4096 bytes. */
     native: await keepRaw('native.img', await makeNativeDisk(join(folder, 'native'))),
+    /** Its file system can grow. */
+    growing: await keepRaw('growing.img', await readGrowing()),
+    /** Cloud-init looks into its root. */
+    cloud: await keepRaw('cloud.img', await readCloud()),
   }
 }
 
@@ -61,6 +70,16 @@ async function makeNativeDisk(path: string): Promise<Buffer> {
     execFileSync('sgdisk', ['--new=1:256:2048', loop.device], { stdio: 'ignore' })
   }
   return await readFile(path)
+}
+
+async function readGrowing(): Promise<Buffer> {
+  await using image = await makeGrowingImage('ext4')
+  return await readFile(image.path)
+}
+
+async function readCloud(): Promise<Buffer> {
+  await using image = await createImageFile(CLOUD_PARTS)
+  return await readFile(image.path)
 }
 
 /** `image`: all of its bytes; `blank`: nothing that a firmware would start; `used`: as it was before. */
