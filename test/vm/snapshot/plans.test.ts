@@ -1,4 +1,4 @@
-/** What a machine is to do: each mode, what comes with an image, a place in line, and a capture. */
+/** What a machine is to do: each mode, what comes with an image, a place in line, a capture, and a person at the console. */
 import { execFileSync } from 'node:child_process'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { checkFileSystem, readLastPartition, readSize } from '../../support/disk
 import { LAB_ADDRESS } from '../../support/http/namespace.ts'
 import { LAB_MAC } from '../../support/server/lab.ts'
 import { waitForEnd } from '../../support/vm/pxe-flash.ts'
-import { changeMiddle } from '../../support/vm/snapshot/story-images.ts'
+import { changeMiddle, readContent } from '../../support/vm/snapshot/story-images.ts'
 import { openStory, type Story } from '../../support/vm/snapshot/story.ts'
 import {
   createStories,
@@ -25,6 +25,8 @@ const stories = createStories('stories of plans', {
   FLASHER_PXE_MAX_FLASHES: '1',
 })
 
+/** Seconds, ten times what a free machine needs. */
+const PATIENCE = 300
 const MACHINE = `/machines/${LAB_MAC}`
 const OTHER_MAC = '52:54:00:12:34:57'
 
@@ -170,5 +172,39 @@ stories.tell('bios: a disk is captured as it is', async ({ lab }) => {
   assert.ok(bytes.equals(before))
   assert.ok((await readFile(story.fileOf(disk.name))).equals(before))
 })
+
+/** Chooses the row of a list whose text this is, by its number. */
+async function choose({ machine }: Story, text: string) {
+  const row = `${RegExp.escape('  ')}${RegExp.escape(text)}`
+  const listed = await machine.waitFor(new RegExp(`\\d${row}`), PATIENCE)
+  machine.send(`${new RegExp(`\\d(?=${row}$)`).exec(listed)?.[0]}\r`)
+}
+
+/** A person at the serial line is about to write the image to the NVMe disk. */
+async function walkToConfirm(story: Story) {
+  const { machine } = story
+  await story.begin()
+  await choose(story, 'small.img.zst')
+  await choose(story, '/dev/nvme0n1')
+  await machine.waitFor(/Everything on \/dev\/nvme0n1 will be lost/, PATIENCE)
+  await machine.waitFor(/ERASE AND FLASH/, PATIENCE)
+}
+
+const INTERACTIVE = { disks: [NVME, VIRTIO], machine: { boot_mode: 'flasher-tui' } }
+
+stories.tell(
+  'bios: a person at the serial line flashes an image of the server',
+  async (context) => {
+    const { lab, images } = context
+    await using story = await openStory(lab, INTERACTIVE)
+    await walkToConfirm(story)
+    story.machine.send('y')
+    await story.machine.waitFor(/Done\./, PATIENCE)
+    const run = await story.waitForEnd()
+    assert.equal([run.mode, run.result, run.disk?.serial], ['interactive', 'done', NVME.serial])
+    const content = [NVME, VIRTIO].map(({ name }) => readContent(story.fileOf(name), images.small))
+    assert.equal(await Promise.all(content), ['image', 'used'])
+  },
+)
 
 stories.start()
