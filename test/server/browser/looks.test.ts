@@ -54,6 +54,10 @@ const PAGES = [
   '/ui/events?kind=machine.discovered&from=2026-01-02&to=2026-01-01',
   '/ui/settings?q=flash',
   '/ui/settings?q=nothing',
+  '/ui/find?q=a',
+  '/ui/keys',
+  `/ui/machines/${macOf(2)}/timeline`,
+  '/ui/machines/labels',
   '/ui/account',
   '/docs/api',
   '/ui/no-such-page',
@@ -112,7 +116,7 @@ test('whatever a box says stays text', () =>
     }
     await page.goto(`/ui/machines?q=${encodeURIComponent(evil)}&error=${encodeURIComponent(evil)}`)
     assert.is(await page.locator('main img').count(), 0)
-    assert.is(await page.getByRole('searchbox').inputValue(), evil)
+    assert.is(await page.getByRole('searchbox', { name: 'Search machines' }).inputValue(), evil)
     assert.is(dialogs, 0)
   }))
 

@@ -1,10 +1,11 @@
 /** /ui/account: the session, what the line says of its password, and API tokens. */
 import type { Answer } from '../../../kit/web/answers/answers.ts'
 import { getRouterParam } from 'h3'
-import { banner, card, copyable, factList, tag } from '../../../kit/web/ui/elements.ts'
+import { banner, card, copyable, copyBlock, factList, tag } from '../../../kit/web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '../../../kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
+import { renderCurl } from '../../routes/rules/curl-command.ts'
 import { createToken, listScopes, revokeToken, type TokenRefusal } from '../../routes/tokens.ts'
 import type { TokenRecord } from '../../../fleet/access/tokens.ts'
 import { permits, SCOPES } from '../../../kit/web/answers/rules/rights.ts'
@@ -55,7 +56,7 @@ async function showAccount(
     title: PAGES.frame.titles.account,
     section: PATH,
     actions: postButton({ action: '/ui/logout', label: t.logOut }),
-    messages: html`${context.message()}${renderChanged(context)}${fresh === null ? null : renderFresh(fresh)}`,
+    messages: html`${context.message()}${renderChanged(context)}${fresh === null ? null : renderFresh(context, fresh)}`,
     body: html`<div class="columns even">
       <div>
         ${card({
@@ -111,8 +112,16 @@ function renderOwner({ site }: PageContext, owner: string | null): Content {
 const renderChanged = ({ query }: PageContext): Content =>
   query.get('changed') === 'password' ? banner('done', t.password.changed) : null
 
-const renderFresh = (token: string): Html =>
-  banner('done', fillHtml(t.tokens.created, { token: copyable(token) }))
+/** The token is on the page once; the command has its variable. */
+const renderFresh = (context: PageContext, token: string): Html =>
+  html`${banner('done', fillHtml(t.tokens.created, { token: copyable(token) }))}
+  ${card({
+    body: html`<p>${fillHtml(t.tokens.use, { variable: html`<code>FLASHER_TOKEN</code>` })}</p>
+      ${copyBlock(
+        renderCurl({ method: 'GET', url: `${context.contact().baseUrl}/machines` }),
+        PAGES.frame.curl.label,
+      )}`,
+  })}`
 
 function renderTokens(context: PageContext, tokens: readonly TokenRecord[], clock: Clock): Content {
   if (tokens.length === 0) {

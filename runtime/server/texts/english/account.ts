@@ -48,6 +48,8 @@ export const ACCOUNT = {
     title: 'API tokens',
     api: 'API documentation',
     created: 'Token created. Copy it now, it will not be shown again: {token}',
+    /** `{variable}` is that of a shell. */
+    use: 'Programs send it with each request. In a shell, keep it in {variable}:',
     empty: 'No tokens yet. A token gives a program limited access without your password.',
     owner: 'belongs to {name}',
     dates: 'created {created}, used {used}, expires {expires}',

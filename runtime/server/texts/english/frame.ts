@@ -100,6 +100,13 @@ export const FRAME = {
     failed: 'failed',
     cancelled: 'cancelled',
   },
+  curl: {
+    summary: 'Copy as curl',
+    label: 'The same as a command',
+    /** `{variable}` is that of a shell; `{tokens}` leads to the API tokens. */
+    token: '{variable} holds a token with the scope {scope}; {tokens} makes one.',
+    tokens: 'your account',
+  },
   copy: { title: 'Copy', text: 'Copy {text}', long: 'Copy this' },
   /** What scripts say. */
   spoken: { copied: 'Copied', selected: 'Selected' },

@@ -86,8 +86,10 @@ export function renderPreview(preview: {
   readonly form: URLSearchParams
   readonly wanted: string | null
   readonly error: string | null
+  /** The same as a command; null: it would be too long. */
+  readonly command: Html | null
 }): Html {
-  const { action, verdicts, form, wanted, error } = preview
+  const { action, verdicts, form, wanted, error, command } = preview
   const going = verdicts.filter(({ refusal }) => refusal === null).length
   const arms = verdicts.filter((verdict) => verdict.arms).length
   const typed = {
@@ -107,7 +109,7 @@ export function renderPreview(preview: {
         ? banner('needs-you', fillHtml(pluralOf(t.erased, arms), { count: arms, ...STRONG }))
         : null
     }
-    ${renderRows(verdicts.map((verdict) => toRow(action, verdict)))}`,
+    ${renderRows(verdicts.map((verdict) => toRow(action, verdict)))} ${command}`,
     form: {
       action: BULK_PATH,
       fields: html`${keptOf(form)} ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,

@@ -24,10 +24,18 @@ import { actOnMany } from '../../../routes/many.ts'
 import { formAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { showPowerBulk } from './power-bulk.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machines.bulk
+
+/** What is asked for, of which machines. */
+interface BulkRequest {
+  readonly action: BulkAction
+  readonly parameters: object
+  readonly verdicts: readonly BulkPreview[]
+}
 
 interface Executed {
   readonly batch: string | null
@@ -55,7 +63,8 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
   }
   const judged = machines.map((machine) => judge(context, machine, action, parameters))
   const verdicts = judgeConflicts(context, action, judged)
-  const question = askAboutOne(action, verdicts) ?? askAboutMany(action, verdicts, form)
+  const question =
+    askAboutOne(action, verdicts) ?? askAboutMany(context, { action, parameters, verdicts }, form)
   if (question !== null) return await show(question)
   const { batch, rows } = await execute(context, action, parameters, verdicts, form)
   return await show(renderResult(action, rows, form, batch))
@@ -73,15 +82,34 @@ function askAboutOne(action: BulkAction, verdicts: readonly BulkPreview[]): Html
 
 /** Asks for a confirmation; null: there is one, or none is needed. */
 function askAboutMany(
-  action: BulkAction,
-  verdicts: readonly BulkPreview[],
+  context: CurrentContext,
+  { action, parameters, verdicts }: BulkRequest,
   form: URLSearchParams,
 ): Html | null {
   const wanted = askedOf(verdicts, action)
   const typed = form.get('sure')
   if (typed !== null && (wanted === null || typed.trim() === wanted)) return null
   const error = typed === null ? null : fill(t.typeToContinue, { number: wanted ?? '' })
-  return renderPreview({ action, verdicts, form, wanted, error })
+  const command = renderCommand(context, { action, parameters, verdicts }, form)
+  return renderPreview({ action, verdicts, form, wanted, error, command })
+}
+
+/** Machines that a command names one by one. */
+const MAX_NAMED = 50
+
+/** `POST /machines/bulk` with the search, or with the machines; null: there are too many of them. */
+function renderCommand(
+  context: CurrentContext,
+  { action, parameters, verdicts }: BulkRequest,
+  form: URLSearchParams,
+): Html | null {
+  const q = form.get('all') === '1' && !form.get('filter') ? (form.get('q') ?? '').trim() : ''
+  const macs = verdicts.map(({ machine }) => machine.mac)
+  if (q === '' && macs.length > MAX_NAMED) return null
+  const which = q === '' ? { macs } : { q }
+  const url = `${context.contact().baseUrl}/machines/bulk`
+  const scope = context.site.line.actions[action]?.scope ?? 'machines'
+  return renderCurlBlock({ method: 'POST', url, body: { action, ...which, parameters } }, scope)
 }
 
 function readAction(form: URLSearchParams): BulkAction {

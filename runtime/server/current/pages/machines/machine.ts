@@ -26,6 +26,8 @@ import { readEventWords } from '../view/event-words.ts'
 import { labelLink } from '../view/machine-row.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { renderUndo } from '../view/undo-button.ts'
+import { isFlashMode } from '../../rules/boot-mode.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machine.page
@@ -72,10 +74,32 @@ async function show(context: CurrentContext): Promise<Answer> {
     messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
     ${renderPowerCard(context, machine, notice)}
-    ${card({ title: PAGES.machine.form.title, id: 'intent', body: form })}
+    ${card({ title: PAGES.machine.form.title, id: 'intent', body: html`${form}${renderCommand(context, machine)}` })}
     ${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}
     ${renderFacts({ machine, posted, runs, events, clock: context.clock(), words: readEventWords(context) })}`,
   })
+}
+
+/** What is saved, as `PUT` takes it, which replaces all that it knows. */
+function renderCommand(context: CurrentContext, machine: Machine): Html {
+  const { mac, name, first_boot, labels, boot_mode, bty_image_ref } = machine
+  const { sanboot_drive, target_disk_serial } = machine
+  return renderCurlBlock(
+    {
+      method: 'PUT',
+      url: `${context.contact().baseUrl}/machines/${mac}`,
+      body: {
+        bty_image_ref,
+        boot_mode,
+        target_disk_serial,
+        sanboot_drive,
+        name,
+        labels,
+        first_boot,
+      },
+    },
+    isFlashMode(boot_mode) ? 'flash' : 'machines',
+  )
 }
 
 const isFlash = ({ mode }: Run) => mode !== 'capture'

@@ -54,7 +54,12 @@ test('a lifetime is one of those that are offered; nothing else is a token witho
   ] as const) {
     const { status, page } = await site.make(wish(`for ${days}`, days))
     assert.is(status, 200)
-    assert.match(page, /flasher_[0-9a-f]{12}_/)
+    // The token is in the banner and its copy button alone; the command below has a variable.
+    const [token = ''] = /flasher_[0-9a-f]{12}_\w+/.exec(page) ?? []
+    const [, command = ''] = /<pre[^>]*><code>(curl[^<]*)/.exec(page) ?? []
+    assert.match(command, '/machines')
+    assert.match(command, 'Bearer $FLASHER_TOKEN')
+    assert.ok(token !== '' && !command.includes(token))
     const made = (await site.list()).at(-1)
     const lasts = made.expires_at && Date.parse(made.expires_at) - Date.parse(made.created_at)
     assert.is(lasts === null ? null : Math.round(lasts / 86_400_000), span)
