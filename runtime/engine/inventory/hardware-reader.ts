@@ -1,8 +1,11 @@
 /** Reads the hardware tree of this machine, and the last lines of its kernel's log. */
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { parseExact } from '../../kit/foundation/json/json-exact.ts'
 import type { Shell } from '../../kit/host/shell.ts'
 import { parseBmcAddress } from './rules/bmc-address.ts'
+import { renderBootTimes } from './rules/boot-query.ts'
 
 export type HardwareReader = ReturnType<typeof createHardware>
 
@@ -11,6 +14,12 @@ const BMC_TIMEOUT = 10_000
 const LOG_TIMEOUT = 5000
 const MAX_LOG_LINES = 200
 
+/** When the kernel took over from the firmware, in nanoseconds since the reset (ACPI's FPDT). */
+const FIRMWARE_END = 'sys/firmware/acpi/fpdt/boot/exitbootservice_end_ns'
+const SYSTEM_BEGAN = ['systemctl', 'show', '--property=UserspaceTimestampMonotonic', '--value']
+
+const readText = (path: string) => readFile(path, 'utf8').catch(() => '')
+
 /** The kernel's device of the machine's own BMC. */
 const IPMI = '/dev/ipmi0'
 
@@ -18,16 +27,20 @@ interface HardwareDependencies {
   readonly shell: Shell
   /** Where the device of the BMC is; the kernel's own when absent. */
   readonly ipmi?: string
+  /** Where the kernel's files are; `/` when absent. */
+  readonly root?: string
 }
 
 /**
  * Creates the reader of this machine's hardware. It never rejects: a tool that is missing, fails or
  * takes too long yields null or an empty list.
  */
-export function createHardware({ shell, ipmi = IPMI }: HardwareDependencies) {
+export function createHardware({ shell, ipmi = IPMI, root = '/' }: HardwareDependencies) {
   /** What a tool prints; null when it fails: best effort, for people to read. */
   const ask = (argv: readonly string[], timeout: number) =>
     shell.require(argv, { timeout }).catch(() => null)
+  /** It does not change within a boot. */
+  let began: Promise<string | null> | null = null
   return {
     /** What `lshw -json` prints; null where it is not installed, fails, or takes too long. */
     async readTree(): Promise<object | null> {
@@ -41,6 +54,18 @@ export function createHardware({ shell, ipmi = IPMI }: HardwareDependencies) {
       // Most machines have none, and need no program to say so.
       if (!existsSync(ipmi)) return null
       return parseBmcAddress((await ask(['ipmitool', 'lan', 'print'], BMC_TIMEOUT)) ?? '')
+    },
+    /**
+     * How long this boot has taken so far, as the query of a request for a plan; empty where kernel and
+     * systemd do not tell. The times are those of the moment of the call.
+     */
+    async readBootTimes(): Promise<string> {
+      const [up, firmware, micros] = await Promise.all([
+        readText(join(root, 'proc/uptime')),
+        readText(join(root, FIRMWARE_END)),
+        (began ??= ask(SYSTEM_BEGAN, LOG_TIMEOUT)),
+      ])
+      return renderBootTimes({ up, firmware, micros: micros ?? '' })
     },
     /** The last lines of the kernel's log; empty where it may not be read. */
     async readKernelLog(): Promise<readonly string[]> {

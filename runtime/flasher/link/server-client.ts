@@ -37,18 +37,22 @@ export interface ServerClientOptions extends SiteOptions {
   readonly mac: Mac
   /** Proves that the server itself started this boot; null: it gave none. */
   readonly token: string | null
+  /** What a request for a plan says of this boot, as the rest of its query; absent: nothing. */
+  readonly bootTimes?: () => Promise<string>
   /** Milliseconds before the first repeat. */
   readonly retryMs?: number
 }
 
 const MAX_REASON = 500
+const KNOWN = Object.values(FEATURES).join(',')
+const NO_TIMES = () => Promise.resolve('')
 
 /**
  * Creates a client of one machine. Each call is one try, or with a time as many as fit; none
  * throws. `retryMs` is the first pause, in milliseconds.
  */
 export function createServerClient(options: ServerClientOptions) {
-  const { mac, token, signal, retryMs = 1000 } = options
+  const { mac, token, signal, retryMs = 1000, bootTimes = NO_TIMES } = options
   const site = createServerSite(options)
   const authorization = token === null ? null : `Bearer ${token}`
   const ask = (path: string, sent: Pick<DocumentRequest, 'method' | 'body'> = {}) =>
@@ -105,7 +109,7 @@ export function createServerClient(options: ServerClientOptions) {
     sendInventory,
     /** The plan as it came; anything at all. */
     fetchPlan: (time = once) =>
-      insist(() => ask(`/plan?features=${Object.values(FEATURES).join(',')}`), time),
+      insist(async () => ask(`/plan?features=${KNOWN}${await bootTimes()}`), time),
     /** Which first-boot template the machine has, and a token for it; 404: none. Anything at all. */
     offerFirstBoot: () => ask('/first-boot'),
     /** The first-boot configuration that the plan names, which is handed out once; anything at all. */

@@ -63,6 +63,8 @@ export async function openRemoteMachine(
     token: env['FLASHER_PXE_TOKEN'] || null,
     env,
     signal,
+    // Another boot is no part of a flash.
+    ...(env['FLASHER_LIVE'] === '1' ? { bootTimes: () => hardware.readBootTimes() } : {}),
     retryMs: times.retry,
     onMove: (from, to) => log.say(fill(TEXTS.otherServer, { from, to })),
     // The time is that of silence: what is asked later has all of it again.

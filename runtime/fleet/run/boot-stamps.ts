@@ -1,5 +1,6 @@
 /** Notes when machines were turned on and when they asked for the files of their live system, until a run takes it. */
 import { epochOf } from '../../kit/foundation/instants.ts'
+import { decideToldStamps, type BootTimes, type ToldStamps } from './rules/boot-times.ts'
 
 /** What is noted by the server's own clock, in the order in which it happens. */
 const NOTED = ['power_on_at', 'kernel_at', 'initrd_at'] as const
@@ -13,7 +14,7 @@ const SAME_BOOT_MS = 5000
 /** Firmware that trains much memory takes minutes; after this long it is another boot, whose beginning nobody saw. */
 const LONGEST_FIRMWARE_MS = 30 * 60_000
 
-type Noted = Partial<Record<NotedStamp, string>>
+type Noted = Partial<Record<NotedStamp, string>> & ToldStamps
 
 interface Boot {
   readonly noted: Noted
@@ -28,25 +29,36 @@ export type BootStamps = ReturnType<typeof createBootStamps>
 export function createBootStamps(now: () => Date) {
   const boots = new Map<string, Boot>()
 
+  function keep(mac: string, boot: Boot): void {
+    boots.delete(mac)
+    if (boots.size >= MAX_MACHINES) {
+      for (const oldest of boots.keys()) {
+        boots.delete(oldest)
+        break
+      }
+    }
+    boots.set(mac, boot)
+  }
+
   return {
     /** A later boot takes the place of an earlier one: what comes after this stamp is forgotten. */
     note(mac: string, stamp: NotedStamp): void {
       const kept = NOTED.slice(0, NOTED.indexOf(stamp))
       const { noted, askedAt } = boots.get(mac) ?? NO_BOOT
-      boots.delete(mac)
-      if (boots.size >= MAX_MACHINES) {
-        for (const oldest of boots.keys()) {
-          boots.delete(oldest)
-          break
-        }
-      }
       const earlier = kept.flatMap((name) =>
         noted[name] === undefined ? [] : [[name, noted[name]] as const],
       )
-      boots.set(mac, {
+      keep(mac, {
         noted: { ...Object.fromEntries(earlier), [stamp]: now().toISOString() },
         askedAt: stamp === 'power_on_at' ? null : askedAt,
       })
+    },
+    /** Its live system says how long its boot has taken so far. */
+    tell(mac: string, times: BootTimes): void {
+      const boot = boots.get(mac) ?? NO_BOOT
+      const { initrd_at, kernel_at } = boot.noted
+      const told = decideToldStamps(times, now().getTime(), initrd_at ?? kernel_at ?? null)
+      if (told.start_at !== undefined) keep(mac, { ...boot, noted: { ...boot.noted, ...told } })
     },
     /** It asked for its boot script: what was noted of the boot before is forgotten. */
     ask(mac: string): void {

@@ -1,4 +1,5 @@
 /** A machine's contact, `GET /pxe/{mac}` and its plan: found, decided on, committed and answered, and never an error that strands iPXE. */
+import { parseBootTimes } from '../../fleet/run/rules/boot-times.ts'
 import type { H3Event } from 'h3'
 import { after, recover, type Eventual } from '../../kit/foundation/eventual.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
@@ -183,7 +184,11 @@ function createHandlers(site: Site) {
     const contact = site.contact(event)
     // What the cache has now is what the machine will get.
     const renewed = after(site.admitMachine(mac, 'plan', contact), () => site.catalog.renew?.())
-    return after(renewed, () => offerPlan(mac, contact))
+    return after(renewed, () => {
+      const times = parseBootTimes(contact.query)
+      if (times !== null) site.stamps?.tell(mac, times)
+      return offerPlan(mac, contact)
+    })
   }
 
   return { answerScript, answerPlan }

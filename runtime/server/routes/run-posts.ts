@@ -107,6 +107,9 @@ const fillStamps = (known: Partial<NonNullable<Run['stamps']>>): Run['stamps'] =
   script_at: null,
   kernel_at: null,
   initrd_at: null,
+  reset_at: null,
+  start_at: null,
+  system_at: null,
   plan_at: null,
   ...known,
 })

@@ -1,5 +1,6 @@
 /** Small services of a live machine: its restart, its hardware, the lines of another console. */
-import { appendFile, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createHardware } from '../../../runtime/engine/inventory/hardware-reader.ts'
@@ -59,6 +60,24 @@ test('the address of the BMC is what its own device says, where there is one', a
     await writeFile(ipmi, '')
     assert.is(await createHardware({ ...tools, ipmi }).readBmcAddress(), address)
   }
+})
+
+test('of a boot: how long it lasts, when systemd began, and what the firmware took', async () => {
+  await using tools = await makeTools({ systemctl: 'echo "$*" >>$HERE/said; echo 41803000' })
+  const hardware = createHardware({ ...tools, root: tools.at('root') })
+  const lay = async (path: string, text: string) => {
+    await mkdir(dirname(tools.at(path)), { recursive: true })
+    await writeFile(tools.at(path), text)
+  }
+  assert.is(await hardware.readBootTimes(), '')
+  await lay('root/proc/uptime', '73.25 102.11\n')
+  assert.is(await hardware.readBootTimes(), '&up=73.25&system=41.803')
+  await lay('root/sys/firmware/acpi/fpdt/boot/exitbootservice_end_ns', '9123456789\n')
+  await lay('root/proc/uptime', '80.00 102.11\n')
+  assert.is(await hardware.readBootTimes(), '&up=80.00&system=41.803&firmware=9.123')
+  assert.is(await tools.text('said'), 'show --property=UserspaceTimestampMonotonic --value\n')
+  await using none = await makeTools({ systemctl: 'echo 0' })
+  assert.is(await createHardware(none).readBootTimes(), '')
 })
 
 test('of the kernel log the last lines', async () => {

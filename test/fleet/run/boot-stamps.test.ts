@@ -1,5 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { parseBootTimes } from '../../../runtime/fleet/run/rules/boot-times.ts'
 import { createBootStamps } from '../../../runtime/fleet/run/boot-stamps.ts'
 
 const test = suite('stamps of a boot')
@@ -59,6 +60,59 @@ test('machines that never flash are forgotten', () => {
   const stamps = createBootStamps(() => new Date(0))
   for (let at = 0; at < 10_001; at++) stamps.note(`m${at}`, 'power_on_at')
   assert.equal([stamps.take('m0'), Object.keys(stamps.take('m10000'))], [{}, ['power_on_at']])
+})
+
+test('what a live system says of its boot counts by the clock of the server, and within this boot', () => {
+  const clock = { seconds: 0 }
+  const stamps = createBootStamps(() => new Date(clock.seconds * 1000))
+  const tell = (seconds: number, query: Readonly<Record<string, string>>) => {
+    clock.seconds = seconds
+    const times = parseBootTimes(query)
+    if (times !== null) stamps.tell('a', times)
+  }
+  const take = () =>
+    Object.entries(stamps.take('a'))
+      .filter(([name]) => name !== 'initrd_at')
+      .map(([name, at]) => `${name} ${Date.parse(at ?? '') / 1000}`)
+  const asks = () => {
+    clock.seconds = 100
+    stamps.note('a', 'initrd_at')
+  }
+  asks()
+  tell(140, { up: '38.5', system: '30.25', firmware: '12' })
+  assert.equal(take(), ['start_at 101.5', 'system_at 131.75', 'reset_at 89.5'])
+  // It is asked again while it waits: the boot began when it did.
+  asks()
+  tell(140, { up: '38.5', system: '30.25' })
+  tell(170, { up: '68.5', system: '30.25' })
+  assert.equal(take(), ['start_at 101.5', 'system_at 131.75'])
+  // Clocks that differ a little, and a machine that did not boot what it was given.
+  asks()
+  tell(140, { up: '41', system: '30' })
+  assert.equal(take(), ['start_at 100', 'system_at 129'])
+  asks()
+  tell(140, { up: '4000', system: '30' })
+  assert.equal(take(), [])
+})
+
+test('times that cannot be are none', () => {
+  for (const query of [
+    {},
+    { up: '10' },
+    { up: '10', system: '11' },
+    { up: '-1', system: '-2' },
+    { up: '1e5', system: '1' },
+    { up: '99999', system: '1' },
+    { up: '10.1234', system: '1' },
+    { up: 'NaN', system: '1' },
+  ]) {
+    assert.is(parseBootTimes(query), null, JSON.stringify(query))
+  }
+  assert.equal(parseBootTimes({ up: '10', system: '1', firmware: 'x' }), {
+    up: 10,
+    system: 1,
+    firmware: null,
+  })
 })
 
 test.run()

@@ -123,6 +123,7 @@ run('inventory: posts the disks and the hardware, then reboots', async () => {
   const hardware = {
     readTree: async () => lshw,
     readBmcAddress: async () => '10.20.0.11',
+    readBootTimes: async () => '',
     readKernelLog: async () => [],
   }
   // Its first contact: the server does not know it before it asks for the plan.

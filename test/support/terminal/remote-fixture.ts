@@ -154,6 +154,7 @@ export async function driveMachine(options: MachineOptions): Promise<Driven> {
     hardware: {
       readTree: async () => null,
       readBmcAddress: async () => null,
+      readBootTimes: async () => '',
       readKernelLog: async () => ['[1.0] kernel: hello'],
     },
     nvram: { bootOnce: async () => ({ ok: false, refusal: 'not in this test' }) },

@@ -223,6 +223,10 @@ export const RunSchema = z.object({
       script_at: time.nullable().default(null),
       kernel_at: time.nullable().default(null),
       initrd_at: time.nullable().default(null),
+      /** What the live system told of its start: when the hardware was reset, its kernel ran, its system began. */
+      reset_at: time.nullable().default(null),
+      start_at: time.nullable().default(null),
+      system_at: time.nullable().default(null),
       plan_at: time.nullable().default(null),
     })
     .nullable()

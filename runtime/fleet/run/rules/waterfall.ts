@@ -8,6 +8,9 @@ export const WATERFALL_PARTS = [
   'loader',
   'kernel',
   'live',
+  'initrd',
+  'boot',
+  'system',
   'plan',
   'started',
   'write',
@@ -71,19 +74,35 @@ function divide(from: Stamp, to: Stamp): readonly WaterfallBar[] {
   return [{ part, from: from.at, to: to.at, seconds: ms / 1000 }]
 }
 
-const BOOT = [
-  ['power_on_at', 'firmware', 'script_at'],
+const TO_INITRD = [
   ['script_at', 'loader', 'kernel_at'],
   ['kernel_at', 'kernel', 'initrd_at'],
-  ['initrd_at', 'live', 'plan_at'],
-  ['plan_at', 'plan', 'started'],
 ] as const
+const TO_START = ['plan_at', 'plan', 'started'] as const
+
+/** The stamps that the server takes of a boot by itself. */
+const SEEN = [...TO_INITRD, ['initrd_at', 'live', 'plan_at'], TO_START] as const
+/** Where the live system told when it began. */
+const TOLD = [
+  ...TO_INITRD,
+  ['initrd_at', 'initrd', 'start_at'],
+  ['start_at', 'boot', 'system_at'],
+  ['system_at', 'system', 'plan_at'],
+  TO_START,
+] as const
+
+/** A reset that the firmware told stands for the act of a BMC, where a person turned it on. */
+function listRows(stamps: Run['stamps']) {
+  const rows = stamps?.start_at && stamps.system_at ? TOLD : SEEN
+  const first = stamps?.power_on_at ? 'power_on_at' : 'reset_at'
+  return [[first, 'firmware', 'script_at'] as const, ...rows]
+}
 
 /** Only what lies in order before the start: a stamp of another boot owns nothing. */
 function listBootStamps({ stamps, started_at: started }: Run): readonly Stamp[] {
   const listed: Stamp[] = []
   let limit = started
-  for (const [name, part, next] of BOOT.toReversed()) {
+  for (const [name, part, next] of listRows(stamps).toReversed()) {
     const at = stamps?.[name] ?? null
     if (at === null || limit === null || epochOf(at) > epochOf(limit)) continue
     listed.unshift({ at, part, name, next })

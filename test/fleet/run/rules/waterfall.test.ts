@@ -16,6 +16,9 @@ const STAMPS = {
   script_at: at(40),
   kernel_at: at(41),
   initrd_at: at(43),
+  reset_at: null,
+  start_at: null,
+  system_at: null,
   plan_at: at(60),
 }
 const ENDED = {
@@ -101,6 +104,26 @@ test('the median of each part leaves out what most runs lack', () => {
   )
   assert.equal(medians[0], { part: 'firmware', seconds: 30 })
   assert.not(medians.some(({ part }) => part === 'first-boot'))
+})
+
+test('what the live system told of its start divides it, and a reset stands for who turned it on', () => {
+  const told = { ...STAMPS, start_at: at(46), system_at: at(55) }
+  assert.equal(partsOf(runOf({ stamps: told }))?.slice(0, 7), [
+    'firmware 40',
+    'loader 1',
+    'kernel 2',
+    'initrd 3',
+    'boot 9',
+    'system 5',
+    'plan 1',
+  ])
+  const byHand = { ...told, power_on_at: null, reset_at: at(10) }
+  assert.equal(partsOf(runOf({ stamps: byHand }))?.[0], 'firmware 30')
+  // The act of the BMC comes first, where both are known.
+  assert.equal(partsOf(runOf({ stamps: { ...told, reset_at: at(10) } }))?.[0], 'firmware 40')
+  // Without the files that it asked for, only the time up to its kernel belongs to no part.
+  const lost = divideRun(runOf({ stamps: { ...told, kernel_at: null, initrd_at: null } }))
+  assert.is(lost?.unattributed_seconds, 6)
 })
 
 test.run()

@@ -20,6 +20,9 @@ const stamps = {
   script_at: at(38),
   kernel_at: at(39.2),
   initrd_at: at(40.6),
+  reset_at: null,
+  start_at: at(42.1),
+  system_at: at(51.3),
   plan_at: at(58),
 }
 const run: Run = {
@@ -54,7 +57,7 @@ test('each part is a bar with its seconds, and the picture of the documentation 
   const whole = divideRun(run)
   assert.ok(whole)
   const [svg = ''] = /<svg[^]*<\/svg>/.exec(String(renderWaterfall(whole))) ?? []
-  assert.is(svg.match(/<rect/g)?.length, 10)
+  assert.is(svg.match(/<rect/g)?.length, 12)
   assert.match(svg, 'Firmware: 38.0 s')
   const picture = `${svg.replaceAll('currentColor', '#444').replaceAll(/\s*\n\s*/g, '\n')}\n`
   if (process.env['UPDATE'] === '1') await writeFile(PICTURE, picture)
