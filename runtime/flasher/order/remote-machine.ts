@@ -49,6 +49,11 @@ export async function openRemoteMachine(
   const { hardware } = given
   const tree = hardware.readTree().catch(() => null)
   const bmcAddress = hardware.readBmcAddress().catch(() => null)
+  // The boot of another system is no part of a flash.
+  const isLive = env['FLASHER_LIVE'] === '1'
+  const bootTimes = async () => (isLive ? hardware.readBootTimes() : '')
+  // What does not change is read by now, and the request for the plan does not wait for it.
+  void bootTimes()
   if ([...bases, ...others].some((base) => base.startsWith('https:'))) await readAuthorities(env)
   const onWait = createWaitHint(env, log.say)
   const base = await find(options, { ...log, onWait }, deadline)
@@ -63,8 +68,7 @@ export async function openRemoteMachine(
     token: env['FLASHER_PXE_TOKEN'] || null,
     env,
     signal,
-    // Another boot is no part of a flash.
-    ...(env['FLASHER_LIVE'] === '1' ? { bootTimes: () => hardware.readBootTimes() } : {}),
+    bootTimes,
     retryMs: times.retry,
     onMove: (from, to) => log.say(fill(TEXTS.otherServer, { from, to })),
     // The time is that of silence: what is asked later has all of it again.
