@@ -50,8 +50,8 @@ export async function openRemoteMachine(
   const tree = hardware.readTree().catch(() => null)
   const bmcAddress = hardware.readBmcAddress().catch(() => null)
   // The boot of another system is no part of a flash.
-  const isLive = env['FLASHER_LIVE'] === '1'
-  const bootTimes = async () => (isLive ? hardware.readBootTimes() : '')
+  const tellsTimes = env['FLASHER_LIVE'] === '1'
+  const bootTimes = async () => (tellsTimes ? hardware.readBootTimes() : '')
   // What does not change is read by now, and the request for the plan does not wait for it.
   void bootTimes()
   if ([...bases, ...others].some((base) => base.startsWith('https:'))) await readAuthorities(env)
