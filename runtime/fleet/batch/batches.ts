@@ -4,7 +4,8 @@ import { parseJson } from '../../kit/foundation/json-reader.ts'
 import type { Changes } from '../../kit/host/changes.ts'
 import { parseMac } from '../../kit/net/rules/mac.ts'
 import type { Database } from '../state/database.ts'
-import { readText, type Row, type Sql } from '../state/sqlite.ts'
+import { readNumber, readText, type Row, type Sql } from '../state/sqlite.ts'
+import { AMONG, renderList } from '../state/where.ts'
 import {
   BatchSchema,
   MemberSchema,
@@ -94,6 +95,11 @@ const createMembers = (database: Database, announce: Announce) => ({
       announce(id)
     }
   },
+  /** Counts, by batch, how many of these machines are in it; those without any are left out. */
+  countAmong(macs: readonly string[]): ReadonlyMap<string, number> {
+    const rows = database.sql.all(COUNT_AMONG, renderList(macs) ?? '[]')
+    return new Map(rows.map((row) => [readText(row, 'batch'), readNumber(row, 'n')]))
+  },
   /** Lists the machines of a batch, by MAC. */
   listMembers(id: string): readonly BatchMember[] {
     return database.sql.all(MEMBERS, id).flatMap((row) => {
@@ -127,6 +133,7 @@ const parseMember = (row: Row): StoredMember | null =>
   MemberSchema.safeParse(parseJson(readText(row, 'record'))).data ?? null
 
 const OLD = 'SELECT id FROM batches ORDER BY made_at DESC, id LIMIT -1 OFFSET ?'
+const COUNT_AMONG = `SELECT batch, count(*) AS n FROM batch_machines WHERE mac ${AMONG} GROUP BY batch`
 const MEMBERS = 'SELECT mac, record FROM batch_machines WHERE batch = ? ORDER BY mac'
 const MEMBER = 'SELECT record FROM batch_machines WHERE batch = ? AND mac = ?'
 const KEEP = `INSERT INTO batch_machines (batch, mac, record) VALUES (?, ?, ?)

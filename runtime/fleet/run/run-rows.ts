@@ -10,7 +10,7 @@ import {
   type RunResult,
 } from '../../engine/inventory/rules/run.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from '../state/sqlite.ts'
-import { condition, flag, renderWhere, search } from '../state/where.ts'
+import { AMONG, condition, flag, renderList, renderWhere, search } from '../state/where.ts'
 
 /** A run and its number: later ones have higher ones. */
 export interface NumberedRun {
@@ -35,6 +35,8 @@ export interface RunCondition {
   readonly boot?: ProofState | undefined
   /** Those that go on. */
   readonly open?: boolean | undefined
+  /** Those of these machines, whatever else is asked for. */
+  readonly among?: readonly string[] | undefined
 }
 
 const SEARCHED = ['mac', 'image', 'model', 'serial', 'actor'] as const
@@ -144,6 +146,7 @@ const renderRunWhere = (filter: RunCondition) =>
     ...flag('result IS NULL', filter.open),
     ...condition(`record ->> '$.proof.state' = ?`, filter.boot),
     ...condition('n < ?', filter.before),
+    ...condition(`mac ${AMONG}`, renderList(filter.among)),
     ...search(SEARCHED, filter.text),
   ])
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { parseJson } from '../../kit/foundation/json-reader.ts'
 import type { RecordedEvent } from './rules/event-table.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
-import { condition, flag, renderWhere, search } from './where.ts'
+import { AMONG, condition, flag, renderList, renderWhere, search } from './where.ts'
 
 /** An event before it has a number. */
 export type NewEvent = Omit<RecordedEvent, 'id' | 'acknowledged'>
@@ -29,6 +29,11 @@ export interface EventCondition {
   readonly kinds?: readonly string[] | undefined
   /** What people and their tokens did. */
   readonly byPeople?: boolean | undefined
+  /**
+   * Those about these machines, about batches that have no others, and about nothing that has a machine:
+   * images and netboot files.
+   */
+  readonly among?: readonly string[] | undefined
   /** Words, each looked for in kind, subject, actor, address and summary. */
   readonly text?: string | undefined
   readonly before_id?: number | undefined
@@ -51,6 +56,16 @@ const COLUMNS = `id, ${TEXTS.join(', ')}, details, acknowledged`
 const EQUAL = ['kind', 'subject_kind', 'subject_id', 'actor', 'source_ip'] as const
 const SEARCHED = ['kind', 'subject_id', 'actor', 'source_ip', 'summary'] as const
 export const UNACKNOWLEDGED = 'alarm = 1 AND acknowledged = 0'
+
+/** What somebody may read who sees some of the machines; each `?` is the list of them. */
+const ABOUT_SEEN = `subject_kind IN ('catalog', 'netboot')
+  OR (subject_kind = 'machine' AND subject_id ${AMONG})
+  OR (subject_kind = 'batch' AND subject_id IN
+    (SELECT batch FROM batch_machines GROUP BY batch HAVING min(mac ${AMONG}) = 1))`
+
+/** Makes the condition of that; none where everything may be read. */
+export const aboutSeen = (among: readonly string[] | undefined) =>
+  condition(ABOUT_SEEN, renderList(among))
 
 /** Who had a machine do what it reports. */
 const ARMED_BY = `json_extract(details, '$.armed_by')`
@@ -122,6 +137,7 @@ export function listEvents(
       `(details IS NULL OR substr(details, 1, ${PART_OF.length}) <> '${PART_OF}')`,
       filter.folded,
     ),
+    ...aboutSeen(filter.among),
     ...search(SEARCHED, filter.text),
   ])
   const query = `SELECT ${COLUMNS} FROM events ${text} ORDER BY id DESC LIMIT ?`

@@ -5,6 +5,7 @@ import { printable } from '../../kit/foundation/printable.ts'
 import type { Database } from './database.ts'
 import type { Changes } from '../../kit/host/changes.ts'
 import {
+  aboutSeen,
   insertEvent,
   listEvents,
   UNACKNOWLEDGED,
@@ -14,6 +15,7 @@ import {
 import { createFloods, type CountedEvent } from './floods.ts'
 import { HOUR_MS, pruneRows, type Retention } from './pruning.ts'
 import { readNumber } from './sqlite.ts'
+import { condition, flag, renderWhere } from './where.ts'
 
 /** `token:<name>@<person>`: a token that belongs to a person. */
 type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}` | `person:${string}`
@@ -126,23 +128,34 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
       listEvents(database.sql, filter, Math.min(Math.max(1, Math.trunc(filter.limit)), 500)).map(
         readNames,
       ),
-    /** Failures, suspicions and losses that nobody has acknowledged. */
-    countAlarms: async (): Promise<number> =>
-      readNumber(database.sql.get(`SELECT count(*) AS n FROM events WHERE ${UNACKNOWLEDGED}`), 'n'),
-    /** How many of them there are; those that are so already count too. */
-    async acknowledge(ids: readonly number[], acknowledged: boolean): Promise<number> {
-      const value = acknowledged ? 1 : 0
-      const changed = await database.write((sql) =>
-        ids.reduce((sum, id) => sum + sql.run(ACKNOWLEDGE, value, id), 0),
-      )
-      if (changed > 0) options.changes?.announce({ topic: 'event' })
-      return changed
-    },
+    ...createAlarms(database, options.changes),
     prune,
   }
 }
 
-const ACKNOWLEDGE = 'UPDATE events SET acknowledged = ? WHERE id = ?'
+const createAlarms = (database: Database, changes: Changes | undefined) => ({
+  /** Failures, suspicions and losses that nobody has acknowledged; `among`: as in the filter. */
+  async countAlarms(among?: readonly string[]): Promise<number> {
+    const { text, values } = renderWhere([...flag(UNACKNOWLEDGED, true), ...aboutSeen(among)])
+    return readNumber(database.sql.get(`SELECT count(*) AS n FROM events ${text}`, ...values), 'n')
+  },
+  /** How many of them there are; those that are so already count too. `among`: as in the filter. */
+  async acknowledge(
+    ids: readonly number[],
+    acknowledged: boolean,
+    among?: readonly string[],
+  ): Promise<number> {
+    const value = acknowledged ? 1 : 0
+    const changed = await database.write((sql) =>
+      ids.reduce((sum, id) => {
+        const { text, values } = renderWhere([...condition('id = ?', id), ...aboutSeen(among)])
+        return sum + sql.run(`UPDATE events SET acknowledged = ? ${text}`, value, ...values)
+      }, 0),
+    )
+    if (changed > 0) changes?.announce({ topic: 'event' })
+    return changed
+  },
+})
 
 const MAX_SUMMARY = 500
 

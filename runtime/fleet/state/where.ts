@@ -15,6 +15,12 @@ export const condition = (text: string, value: SqlValue | undefined): readonly W
 export const flag = (text: string, isWanted: boolean | undefined): readonly Where[] =>
   isWanted === true ? [{ text, values: [] }] : []
 
+/** Stands behind a column that has one of the values of a list, which `renderList` renders. */
+export const AMONG = 'IN (SELECT value FROM json_each(?))'
+
+export const renderList = (values: readonly string[] | undefined): string | undefined =>
+  values === undefined ? undefined : JSON.stringify(values)
+
 const MAX_WORDS = 8
 
 /**

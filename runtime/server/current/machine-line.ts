@@ -182,7 +182,12 @@ const sign = (
 ): Machine => limitOrder(before, rememberArmer(before, after, by), armed_hours, by.at)
 
 /** What follows from a record or a body alone. */
-const OF_RECORDS = { parseInventory, decideOutcome, undo: undoEdit } as const
+const OF_RECORDS = {
+  labelsOf: ({ labels }: Machine) => labels,
+  parseInventory,
+  decideOutcome,
+  undo: undoEdit,
+} as const
 
 const LET_IN = accept([])
 

@@ -3,7 +3,7 @@ import { UPLOAD_KEY } from '../../engine/capture/rules/upload-token.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../engine/catalog/rules/catalog.ts'
 import { IMAGER_LIST } from '../../../appliance/assets.ts'
 import { listReleaseBases } from '../../fleet/boot/rules/release.ts'
-import { createAssets } from '../../kit/web/answers/assets.ts'
+import { createAssets, type Assets } from '../../kit/web/answers/assets.ts'
 import { startBackupSchedule } from '../../fleet/backup/backup-schedule.ts'
 import { endCacheSession } from '../../fleet/access/cache-logout.ts'
 import type { ListedFolder } from '../../../appliance/imager-list.ts'
@@ -26,11 +26,13 @@ import { openProviders } from './assembly/providers.ts'
 import { openProofs } from './assembly/proof.ts'
 import { startPinner } from './assembly/pins.ts'
 import { saveSettings } from './assembly/saved-settings.ts'
+import { createSeenServices, type SeenServices } from './assembly/seen-services.ts'
+import { scopePower } from '../power/scoped-power.ts'
 import { createOrderClock, startOrderExpiry } from './order-expiry.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
 import { createLinePages } from './pages/line-pages.ts'
-import { createBatchKeeper } from './batches/batch-keeper.ts'
+import { createBatchKeeper, type SeenMachines } from './batches/batch-keeper.ts'
 import { batchRoutes } from './routes/batches.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
@@ -45,6 +47,7 @@ import { releaseRoutes } from './routes/releases.ts'
 import { shortLinkRoutes } from './routes/short-links.ts'
 import { runRemovalRoutes } from './routes/runs.ts'
 import type { SetProvider } from '../openid/provider-login.ts'
+import type { Site } from '../routes/site.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import { SETTING_TEXTS } from './rules/settings.ts'
@@ -72,12 +75,20 @@ export async function createMachineServer(given: MachineServerDependencies) {
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
     const services = await openServices(given, secret, opened)
     const { catalog, netboot, backups, control, watch } = services
-    const { bootFiles, releases } = netboot
+    const { bootFiles } = netboot
     const gate = openGate(given)
     const { find: findOrigin } = services.origins
     const near = { ...gate, otherServers, findOrigin, sets: bootFiles.active }
     const rules = createRules(given, secret, catalog, near)
-    const keeper = createBatchKeeper({ ...state, findImage: rules.findImage, now })
+    const openKeeper = (machines: SeenMachines) =>
+      createBatchKeeper({ ...state, machines, findImage: rules.findImage, now })
+    const keeper = openKeeper(state.machines)
+    const seen = createSeenServices({
+      keeper,
+      power: control,
+      batches: state.batches,
+      open: openKeeper,
+    })
     const assets = await createAssets()
     const { views, plugin: pages } = createLinePages({
       runs: state.runs,
@@ -98,32 +109,20 @@ export async function createMachineServer(given: MachineServerDependencies) {
         cacheUrl: rules.cacheUrl,
         queue: () => countQueue(gate, settings().pxe.max_flashes),
       },
+      seen,
       now,
     })
     return {
       line: createMachineLine(rules),
       views,
       plugins: [
-        (site) => {
-          measureQueue(site.metrics, gate)
-          opened.use(startOrderExpiry(site, rules))
+        (whole) => {
+          measureQueue(whole.metrics, gate)
+          opened.use(startOrderExpiry(whole, rules))
           return {
             schemas: SCHEMAS,
-            routes: [
-              ...imageRoutes(site, { assets, media: () => findMedia(settings()) }),
-              ...firstBootRoutes(site, { ...state, ...rules, proof: () => settings().proof }),
-              ...proofRoutes(site, { proofs: watch.proof, ...rules }),
-              ...peerRoutes(site, rules),
-              ...cacheRoutes(site),
-              ...captureRoutes(site),
-              ...powerRoutes(site, { control, stagger: () => settings().power.stagger }),
-              ...powerSettingRoutes(site, control),
-              ...shortLinkRoutes(),
-              ...runRemovalRoutes(site),
-              ...batchRoutes(site, keeper),
-              ...releaseRoutes(site, { releases, ...releaseSettings(given) }),
-              ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
-            ],
+            routes: (site) =>
+              listRoutes(site, given, { ...services, assets, rules, seen: seen(site) }),
           }
         },
         pages,
@@ -135,12 +134,48 @@ export async function createMachineServer(given: MachineServerDependencies) {
       people: listPeopleServices(given, services.providers.current),
       onFlashSlot: gate.assign,
       otherServers,
-      power: control,
+      power: { ...control, within: (sees) => scopePower(control, sees) },
       batches: keeper.maker,
       ...watch,
       onLogout: endCacheSessions(given),
     }
   })
+}
+
+interface RoutesDependencies extends OpenedServices {
+  readonly assets: Assets
+  readonly rules: LineDependencies
+  readonly seen: SeenServices
+}
+
+/** The routes that this line alone has, for what one of the callers sees. */
+function listRoutes(
+  site: Site<Machine>,
+  given: MachineServerDependencies,
+  parts: RoutesDependencies,
+) {
+  const { assets, rules, seen, watch, control, backups, netboot } = parts
+  const { state, config } = given
+  const settings = () => config.current()
+  const { releases } = netboot
+  return [
+    ...imageRoutes(site, { assets, media: () => findMedia(settings()) }),
+    ...firstBootRoutes(site, { ...state, ...rules, proof: () => settings().proof }),
+    ...proofRoutes(site, { proofs: watch.proof, ...rules }),
+    ...peerRoutes(site, rules),
+    ...cacheRoutes(site),
+    ...captureRoutes(site),
+    ...powerRoutes(site, {
+      control: seen.power,
+      stagger: () => settings().power.stagger,
+    }),
+    ...powerSettingRoutes(site, control),
+    ...shortLinkRoutes(),
+    ...runRemovalRoutes(site),
+    ...batchRoutes(site, seen.keeper),
+    ...releaseRoutes(site, { releases, ...releaseSettings(given) }),
+    ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
+  ]
 }
 
 const openGate = ({ config, state: { machines } }: MachineServerDependencies): FlashGate =>
@@ -207,6 +242,8 @@ function createRules(
     cacheUrl: () => settings().withcache.url || cacheBeside,
   }
 }
+
+type OpenedServices = Awaited<ReturnType<typeof openServices>>
 
 /** Services that only a running server needs; `opened` ends them, the last one first. */
 async function openServices(

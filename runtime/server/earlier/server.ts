@@ -69,20 +69,21 @@ export async function createMachineServer(given: MachineServerDependencies) {
       views,
       plugins: [
         () => ({ schemas: SCHEMAS }),
-        (site) => ({ routes: imageRoutes(site, { shelf, icon: assets.url('icon.svg') }) }),
-        (site) => ({
-          routes: provisionRoutes(site, {
-            files,
-            proves: (machine, contact) =>
-              provesBoot(
-                { bootKey },
-                machine,
-                contact,
-                state.runs.findRunning(machine.mac) !== null,
-              ),
-          }),
+        () => ({ routes: (site) => imageRoutes(site, { shelf, icon: assets.url('icon.svg') }) }),
+        () => ({
+          routes: (site) =>
+            provisionRoutes(site, {
+              files,
+              proves: (machine, contact) =>
+                provesBoot(
+                  { bootKey },
+                  machine,
+                  contact,
+                  state.runs.findRunning(machine.mac) !== null,
+                ),
+            }),
         }),
-        (site) => ({ routes: workflowRoutes(site, workflows) }),
+        () => ({ routes: (site) => workflowRoutes(site, workflows) }),
         pages,
       ],
       catalog: NO_CATALOG,

@@ -9,7 +9,7 @@ import { renderLoginPage } from '../../kit/web/ui/login-page.ts'
 import type { Content } from '../../kit/web/ui/html.ts'
 import { themeRoute } from '../../kit/web/ui/theme.ts'
 import { renderOnward, renderRefused } from '../openid/provider-pages.ts'
-import type { ServerPlugin, ServerViews } from '../routes/site.ts'
+import type { ServerPlugin, ServerViews, Site } from '../routes/site.ts'
 import type { ChannelViews } from '../updates/channel.ts'
 import type { ContextRoute } from './context-routes.ts'
 import { createPageContext, type PageContext, type PageServices } from './page-context.ts'
@@ -30,6 +30,8 @@ interface PagesOptions<
   /** How the machines table looks, on its page and in what it is sent. */
   readonly table: ChannelViews<M>
   readonly services: Services
+  /** The services for what one of the callers sees of the site; absent: they are the same for everybody. */
+  servicesOf?(site: Site<M>): Services
   /** Adds what only this line's pages need of a request. */
   contextOf(base: PageContext<M, Services>): Context
   /** Every page of the line and every form on it. */
@@ -65,10 +67,12 @@ export function createPages<
       // Readers of the API document may not be logged in, so they see no count of failures.
       renderDocument: (view) => layout.page({ ...view, section: view.here, alarms: 0, keys: true }),
     },
-    plugin(site) {
-      const shared = { site, services, layout, nav }
-      const open = (event: H3Event) => contextOf(createPageContext(shared, event))
-      return { routes: [assetRoute(assets), themeRoute, ...routes.map((route) => route(open))] }
-    },
+    plugin: () => ({
+      routes(site) {
+        const shared = { site, services: options.servicesOf?.(site) ?? services, layout, nav }
+        const open = (event: H3Event) => contextOf(createPageContext(shared, event))
+        return [assetRoute(assets), themeRoute, ...routes.map((route) => route(open))]
+      },
+    }),
   }
 }

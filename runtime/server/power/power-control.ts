@@ -60,10 +60,15 @@ const MAX_NAMED = 20
 /** How many machines of one request are acted on at the same time. */
 const AT_ONCE = 8
 
+const UNBOUNDED = {
+  /** Says why somebody who sees some of the machines does not change the power of one; null: they may. */
+  refuseOutside: (_mac: Mac): string | null => null,
+}
+
 export function createPowerControl(given: PowerControlDependencies) {
   const { power, book, labelsOf, recordAll } = given
 
-  const runs = createWritingList(given)
+  const runs = { ...createWritingList(given), ...UNBOUNDED }
 
   /** Says why a request is refused before anything is sent; null: it is not. */
   function refuse(mac: Mac, asked: PowerBody): string | null {

@@ -14,6 +14,7 @@ import type {
   ServerServices,
   UpsertRefusal,
 } from './site.ts'
+import type { EditBounds } from './rules/edit-bounds.ts'
 import type { Transition } from './transition.ts'
 import {
   createUndoableEdits,
@@ -25,66 +26,122 @@ import type { By } from '../../kit/web/answers/caller.ts'
 import { countRun, renderLost } from './run-events.ts'
 
 export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M> {
-  const { line, machines } = site
   const commit = createCommit(site)
-  const update: Fleet<M>['update'] = async (mac, by, decide) => {
-    const before = machines.newest(mac)
-    const decided = decide(before)
-    if (decided === null || (await commit(mac, by, before, decided))) return decided
-    return await update(mac, by, decide)
-  }
   const edits = createUndoableEdits<M>(site.elapsed ?? (() => performance.now()))
-  const { edit, removeNoted } = createEdits(site, edits, update)
-  const remove: Fleet<M>['remove'] = (mac, by) => removeNoted(mac, by, null)
-  return {
-    commit,
-    update,
-    remove,
-    async upsert(mac, body, by, isExpected = () => true) {
-      let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
-      await edit(mac, by, {}, (before) => {
-        answer = refuse({ why: 'stale' })
-        if (!isExpected(before)) return null
-        const parsed = line.parseUpsert(body, before, { mac, by: signed(site, by) })
-        answer = parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
-        return parsed.ok
-          ? { machine: parsed.value, events: [describeUpsert(line, before, parsed.value)] }
-          : null
-      })
-      return answer
-    },
-    ...createUndo(site, edits, update),
-    async act(mac, request, by) {
-      const { action, parameters, isDryRun = false, findConflict, batch = null } = request
-      if (action === 'delete') {
-        const isThere = isDryRun ? machines.peek(mac) !== null : await removeNoted(mac, by, batch)
-        return isThere ? { result: 'done', machine: null } : { result: 'missing' }
-      }
-      const rule = line.actions[action]
-      if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
-      let reason: string | null = null
-      const made = await edit(mac, by, request, (machine) => {
-        if (machine === null) return null
-        const decided = rule.apply(machine, parameters, signed(site, by), batch)
-        reason = decided.ok ? (findConflict?.(decided.value.machine) ?? null) : decided.refusal
-        const isDone = decided.ok && reason === null && !isDryRun
-        return isDone ? decided.value : { machine, events: [] }
-      })
-      if (made === null) return { result: 'missing' }
-      return reason === null
-        ? { result: 'done', machine: made.machine }
-        : { result: 'refused', reason }
-    },
-    awaitOutcome: (mac, order, signal) => awaitOutcome(site, mac, order, signal),
+  const make = (bounds: EditBounds<M>): Fleet<M> => {
+    const update = createUpdate(site, commit, bounds)
+    const parts = { site, edits, update, bounds }
+    const { edit, removeNoted } = createEdits(parts)
+    return {
+      commit,
+      update,
+      remove: (mac, by) => removeNoted(mac, by, null),
+      upsert: createUpsert(parts, edit),
+      ...createUndo(parts),
+      act: createAct(parts, edit, removeNoted),
+      async awaitOutcome(mac, order, signal) {
+        const outcome = await awaitOutcome(site, mac, order, signal)
+        const machine = site.machines.peek(mac)
+        // What left the bounds meanwhile is gone.
+        return machine === null || bounds.sees(machine) ? outcome : 'deleted'
+      },
+      within: make,
+    }
   }
+  return make({ sees: () => true, adds: true, refuse: () => null })
 }
 
+interface BoundFleetDependencies<M extends MachineBase> {
+  readonly site: ServerBase<M>
+  readonly edits: UndoableEdits<M>
+  readonly update: Fleet<M>['update']
+  readonly bounds: EditBounds<M>
+}
+
+/** What is decided of a machine that is not seen is decided of none, and what may not become of it is not stored. */
+function createUpdate<M extends MachineBase>(
+  { machines }: ServerBase<M>,
+  commit: Fleet<M>['commit'],
+  { sees, refuse: forbids }: EditBounds<M>,
+): Fleet<M>['update'] {
+  const update: Fleet<M>['update'] = async (mac, by, decide) => {
+    const before = machines.newest(mac)
+    const decided = decide(before !== null && sees(before) ? before : null)
+    if (decided === null || (before !== null && !sees(before))) return null
+    if (before !== null && forbids(before, decided.machine) !== null) return null
+    if (await commit(mac, by, before, decided)) return decided
+    return await update(mac, by, decide)
+  }
+  return update
+}
+
+type Edit<M extends MachineBase> = ReturnType<typeof createEdits<M>>['edit']
+
+const createUpsert =
+  <M extends MachineBase>(
+    { site, bounds }: BoundFleetDependencies<M>,
+    edit: Edit<M>,
+  ): Fleet<M>['upsert'] =>
+  async (mac, body, by, isExpected = () => true) => {
+    const { line } = site
+    let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
+    await edit(mac, by, {}, (before) => {
+      answer = refuse({ why: before === null && !bounds.adds ? 'missing' : 'stale' })
+      if ((before === null && !bounds.adds) || !isExpected(before)) return null
+      const parsed = line.parseUpsert(body, before, { mac, by: signed(site, by) })
+      answer = parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
+      if (!parsed.ok) return null
+      const reason = bounds.refuse(before, parsed.value)
+      if (reason !== null) answer = refuse({ why: 'forbidden', reason })
+      return reason === null
+        ? { machine: parsed.value, events: [describeUpsert(line, before, parsed.value)] }
+        : null
+    })
+    return answer
+  }
+
+const createAct =
+  <M extends MachineBase>(
+    { site, bounds }: BoundFleetDependencies<M>,
+    edit: Edit<M>,
+    removeNoted: ReturnType<typeof createEdits<M>>['removeNoted'],
+  ): Fleet<M>['act'] =>
+  async (mac, request, by) => {
+    const { action, parameters, isDryRun = false, findConflict, batch = null } = request
+    if (action === 'delete') {
+      const known = site.machines.peek(mac)
+      const isThere = isDryRun
+        ? known !== null && bounds.sees(known)
+        : await removeNoted(mac, by, batch)
+      return isThere ? { result: 'done', machine: null } : { result: 'missing' }
+    }
+    const rule = site.line.actions[action]
+    if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
+    let reason: string | null = null
+    const made = await edit(mac, by, request, (machine) => {
+      if (machine === null) return null
+      const decided = rule.apply(machine, parameters, signed(site, by), batch)
+      reason = decided.ok
+        ? (bounds.refuse(machine, decided.value.machine) ??
+          findConflict?.(decided.value.machine) ??
+          null)
+        : decided.refusal
+      const isDone = decided.ok && reason === null && !isDryRun
+      return isDone ? decided.value : { machine, events: [] }
+    })
+    if (made === null) return { result: 'missing' }
+    return reason === null
+      ? { result: 'done', machine: made.machine }
+      : { result: 'refused', reason }
+  }
+
 /** Makes the edits of operators, which may take an order away, and may be undone. */
-function createEdits<M extends MachineBase>(
-  site: ServerBase<M>,
-  edits: UndoableEdits<M>,
-  update: Fleet<M>['update'],
-) {
+function createEdits<M extends MachineBase>({
+  site,
+  edits,
+  update,
+  bounds,
+}: BoundFleetDependencies<M>) {
   const { line, machines } = site
   const edit = async <T extends Transition<M>>(
     mac: Mac,
@@ -109,6 +166,7 @@ function createEdits<M extends MachineBase>(
     const hardware = line.undo === undefined ? null : await machines.findHardware(mac)
     // A plan that is on its way to the disk is still given out.
     const before = machines.newest(mac)
+    if (before !== null && !bounds.sees(before)) return false
     const isGone = await removeMachine(site, mac, by)
     if (isGone && before !== null) {
       edits.note({ before, after: null, hardware, batch, actor: by.actor }, false)
@@ -119,13 +177,20 @@ function createEdits<M extends MachineBase>(
 }
 
 /** Undoes edits: by the rules of the line, and only where the record is as the edit left it. */
-function createUndo<M extends MachineBase>(
-  site: ServerBase<M>,
-  edits: UndoableEdits<M>,
-  update: Fleet<M>['update'],
-): Pick<Fleet<M>, 'findUndoable' | 'listUndoable' | 'undo'> {
+function createUndo<M extends MachineBase>({
+  site,
+  edits,
+  update,
+  bounds,
+}: BoundFleetDependencies<M>): Pick<Fleet<M>, 'findUndoable' | 'listUndoable' | 'undo'> {
   const { line, machines, now } = site
-  const findEdit = (mac: Mac) => (line.undo === undefined ? null : edits.find(mac))
+  /** What would come back, or be taken back, is seen. */
+  const findEdit = (mac: Mac) => {
+    const edit = line.undo === undefined ? null : edits.find(mac)
+    const isSeen =
+      edit !== null && bounds.sees(edit.before) && (edit.after === null || bounds.sees(edit.after))
+    return isSeen ? edit : null
+  }
   const findUndoable = (mac: Mac) => {
     const edit = findEdit(mac)
     return edit !== null && isUnchanged(edit.after, machines.newest(mac)) ? edit.id : null
@@ -137,6 +202,8 @@ function createUndo<M extends MachineBase>(
       const edit = findEdit(mac)
       if (edit === null) return { result: 'refused', reason: TOO_LATE }
       if (!isMeant(edit, by, meant)) return { result: 'refused', reason: CHANGED_SINCE }
+      const forbidden = bounds.refuse(edit.after ?? edit.before, edit.before)
+      if (forbidden !== null) return { result: 'refused', reason: forbidden }
       const made = await update(mac, by, (present) => {
         const restored = line.undo?.(edit.before, present, now().toISOString())
         if (restored === undefined || !isUnchanged(edit.after, present)) return null

@@ -66,6 +66,8 @@ export interface ServerLine<M extends MachineBase> {
   discover(mac: Mac, now: string): M
   describe(machine: M): MachineDescription
   toWire(machine: M): Readonly<Record<string, unknown>>
+  /** Returns the labels that scopes of people name; absent: machines of this line have none. */
+  labelsOf?(machine: M): readonly string[]
   /**
    * Parses the body of `PUT /machines/{mac}` (or a form's fields in the same shape); `before` null: the
    * machine is new. The refusal names each field that is wrong.

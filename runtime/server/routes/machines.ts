@@ -5,7 +5,7 @@ import { renderHyphens, type Mac } from '../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { json, nothing, answer, type Answer } from '../../kit/web/answers/answers.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
-import type { Site } from './site.ts'
+import type { Site, UpsertRefusal } from './site.ts'
 import { readMac } from '../../kit/web/answers/checked.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 
@@ -114,7 +114,7 @@ function createRecordHandlers({ line, findMachine, fleet, by }: Site) {
       const mac = readMac(event)
       const made = await fleet.upsert(mac, body, by(event), expects(event))
       if (made.ok) return show(made.value)
-      throw made.refusal.why === 'fields' ? refuseFields(made.refusal.fields) : stale(mac)
+      throw asError(mac, made.refusal)
     },
     async remove(event: H3Event): Promise<Answer> {
       const mac = readMac(event)
@@ -122,6 +122,19 @@ function createRecordHandlers({ line, findMachine, fleet, by }: Site) {
       if (!(await fleet.remove(mac, by(event)))) throw refuse(404, `no machine record for ${mac}`)
       return nothing()
     },
+  }
+}
+
+function asError(mac: Mac, refusal: UpsertRefusal) {
+  switch (refusal.why) {
+    case 'fields':
+      return refuseFields(refusal.fields)
+    case 'stale':
+      return stale(mac)
+    case 'missing':
+      return refuse(404, `no machine record for ${mac}`)
+    case 'forbidden':
+      return refuse(403, refusal.reason)
   }
 }
 

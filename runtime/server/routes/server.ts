@@ -15,7 +15,14 @@ import { createOwnedTokens } from '../../fleet/access/owned-tokens.ts'
 import { createProviderLogins } from '../openid/provider-logins.ts'
 import { createGuard, renderBy, type Guard } from '../../kit/web/access/guard.ts'
 import { allowsNameless, createNamedLogins } from './named-logins.ts'
-import { findPageScope } from './rules/page-gate.ts'
+import { findApiReach } from './rules/api-reach.ts'
+import { findPageReach, findPageScope, isPagePath } from './rules/page-gate.ts'
+import { createNarrowing } from '../../kit/web/http/narrowing.ts'
+import { createSeenJournal } from '../../fleet/state/seen-journal.ts'
+import { createSeenMachines } from '../../fleet/state/seen-machines.ts'
+import { createSeenRuns } from '../../fleet/run/seen-runs.ts'
+import { createEditBounds } from './rules/edit-bounds.ts'
+import type { Bounds } from '../../kit/web/answers/rules/reach.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
 import type { ServerBase, ServerPlugin, ServerServices, Site } from './site.ts'
 import { updateRoutes } from '../updates/update-routes.ts'
@@ -38,7 +45,7 @@ import { createSessions, type Sessions } from '../../kit/web/access/session.ts'
 import { signalRoutes } from './signals.ts'
 import { createTokenCheck } from '../../kit/web/access/token-check.ts'
 import { tokenRoutes } from './tokens.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
+import { parseMac, type Mac } from '../../kit/net/rules/mac.ts'
 import type { Contact, MachineRequest } from './transition.ts'
 
 /** What a program hands to `createServer`. */
@@ -75,6 +82,16 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   })
 
   const schemas = Object.assign({}, ...added.map((part) => part.schemas))
+  const makeSeenRoutes = (seen: Site<M>): readonly Route[] => [
+    // These are for operators and their programs.
+    ...machineRoutes(seen), //            /machines /machines/:mac /lshw.json /disks.json
+    ...bulkRoutes(seen), //               /machines/:mac/flash /machines/bulk
+    ...runRoutes(seen), //                /runs /runs.csv /runs.json /machines/:mac/runs /:id /:id/log
+    ...eventRoutes(seen), //              /events /events/:id/ack /events/ack
+    ...updateRoutes(seen, channel), //      /events/machines
+    // What this release line alone serves: images, releases, backups, and the pages.
+    ...added.flatMap((part) => part.routes?.(seen) ?? []),
+  ]
   const routes: readonly Route[] = [
     // Open: machines hold no cookie, and monitoring should need none.
     ...healthRoutes(options.version, () => findObstacle(options)), // /healthz /version
@@ -83,18 +100,11 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
     ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
     ...documentRoutes(site, schemas, () => routes), // /openapi.json /docs/api
-    // These are for operators and their programs.
-    ...machineRoutes(site), //            /machines /machines/:mac /lshw.json /disks.json
-    ...bulkRoutes(site), //               /machines/:mac/flash /machines/bulk
-    ...runRoutes(site), //                /runs /runs.csv /runs.json /machines/:mac/runs /:id /:id/log
-    ...eventRoutes(site), //              /events /events/:id/ack /events/ack
-    ...updateRoutes(site, channel), //      /events/machines
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
     ...loginRoutes({ ...site, ...logins, sessions, check, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout
     ...logins.providerRoutes, //                 /ui/login/openid /callback /finish
-    // What this release line alone serves: images, releases, backups, and the pages.
-    ...added.flatMap((part) => part.routes ?? []),
+    ...makeSeenRoutes(site),
   ]
 
   const app = createApp({
@@ -102,6 +112,8 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     guard,
     findPeer: createPeers(options.settings, openPassedReader(options)),
     pageScope: findPageScope,
+    routeReach: findRouteReach,
+    narrow: createNarrowing((bounds) => makeSeenRoutes(scopeSite(site, bounds))),
     confirmRead: options.confirmRead,
     failures: { log, renderError: views.renderError },
     timeRoute: (method, path) => timeRoute(site.metrics, method, path),
@@ -117,6 +129,9 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     close: channel.close,
   }
 }
+
+const findRouteReach = (path: string) =>
+  isPagePath(path) ? findPageReach(path) : findApiReach(path)
 
 /** How people log in, by name or with a provider; nothing where the line knows the administrator alone. */
 function createPeopleLogins<M extends MachineBase>(
@@ -164,6 +179,8 @@ function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): S
     ...base,
     notices: createNotices(base.now),
     fleet: createFleet(base),
+    bounds: null,
+    sees: () => true,
     findMachine(mac) {
       const machine = base.machines.peek(mac)
       if (machine === null) throw refuse(404, `no machine record for ${mac}`)
@@ -174,10 +191,44 @@ function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): S
     isStillValid: guard.isStillValid,
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
     mayOpen: (event, path, method = 'GET') =>
-      guard.permits(callerOf(event), findPageScope(method, path)),
+      guard.permits(callerOf(event), findPageScope(method, path), findPageReach(path)),
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
     admitMachine: createAdmission(base),
     contact: (event) => readContact(event, peerOf(event), clock()),
+  }
+}
+
+/** The site as somebody with bounds sees it: what is outside of their scope is found, listed and counted nowhere. */
+function scopeSite<M extends MachineBase>(site: Site<M>, bounds: Bounds): Site<M> {
+  const { line, people } = site
+  const labelsOf = (machine: M) => line.labelsOf?.(machine) ?? []
+  const edits = createEditBounds<M>(bounds, {
+    labelsOf,
+    listScopeLabels: () =>
+      new Set(people?.store.list().flatMap(({ labels }) => labels ?? []) ?? []),
+  })
+  const fleet = site.fleet.within(edits)
+  if (bounds.reach === null) return { ...site, bounds, fleet }
+  const machines = createSeenMachines(site.machines, edits.sees)
+  const sees = (mac: string): boolean => {
+    const parsed = parseMac(mac)
+    return parsed.ok && machines.peek(parsed.value) !== null
+  }
+  const listSeen = () => machines.peekAll().map(({ mac }) => mac)
+  return {
+    ...site,
+    bounds,
+    fleet,
+    machines,
+    runs: createSeenRuns(site.runs, { sees, list: listSeen }),
+    journal: createSeenJournal(site.journal, listSeen),
+    power: site.power?.within?.(sees),
+    sees,
+    findMachine(mac) {
+      const machine = machines.peek(mac)
+      if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+      return machine
+    },
   }
 }
 

@@ -1,5 +1,7 @@
 /** The server's services: what a program assembles, and what the server adds for its routes and pages. */
 import type { By, Caller, LogSink, Peer, WebSettings } from '../../kit/web/answers/caller.ts'
+import type { Bounds } from '../../kit/web/answers/rules/reach.ts'
+import type { EditBounds } from './rules/edit-bounds.ts'
 import type { Accounts } from '../../fleet/access/accounts.ts'
 import type { Passwords } from '../../fleet/access/passwords.ts'
 import type { People } from '../../fleet/access/people.ts'
@@ -69,6 +71,11 @@ export interface MachinePower {
   bootEach(macs: readonly Mac[], request: BootEachRequest): Promise<void>
   /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
   forgetMachine(mac: Mac): Promise<void>
+  /**
+   * Makes the same for who sees these machines alone: no other's power is shown or changed, by a shared
+   * outlet either. Absent: they control no power.
+   */
+  within?(sees: (mac: string) => boolean): MachinePower
 }
 
 /** Waits for the first boot of systems that were flashed. */
@@ -156,7 +163,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
 
 /** What only some release lines have: each part is given the site once, and says what it adds. */
 export type ServerPlugin<M extends MachineBase> = (site: Site<M>) => {
-  readonly routes?: readonly Route[]
+  /** Makes its routes for what one of the callers sees of the site; nothing else may happen by that. */
+  routes?(seen: Site<M>): readonly Route[]
   /** JSON schemas for the API document, by name: `Machine`, `MachineUpsert`, `Inventory`, `Plan`. */
   readonly schemas?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }
@@ -169,6 +177,10 @@ type Acted<M> =
 export type UpsertRefusal =
   | { readonly why: 'fields'; readonly fields: readonly FieldError[] }
   | { readonly why: 'stale' }
+  /** Who edits does not see it, or it is not there and they may add none. */
+  | { readonly why: 'missing' }
+  /** Their rights do not include it; in words. */
+  | { readonly why: 'forbidden'; readonly reason: string }
 
 export interface Fleet<M extends MachineBase> {
   /**
@@ -217,6 +229,8 @@ export interface Fleet<M extends MachineBase> {
    * aborted before.
    */
   awaitOutcome(mac: Mac, order: string, signal: AbortSignal): Promise<RecordedOutcome | null>
+  /** The same machines for somebody with bounds, which count in the step in which an edit is decided. */
+  within(bounds: EditBounds<M>): Fleet<M>
 }
 
 /** Which edit is to be undone. */
@@ -250,6 +264,13 @@ export interface ServerBase<M extends MachineBase = MachineBase> extends ServerS
 /** What routes and pages get: the services, and what the server made of them. */
 export interface Site<M extends MachineBase = MachineBase> extends ServerBase<M> {
   readonly fleet: Fleet<M>
+  /**
+   * Whose view of the server this is: all that it finds, counts and lists is within these bounds; null:
+   * everything.
+   */
+  readonly bounds: Bounds | null
+  /** Whether there is a machine within them, by its MAC; true of any MAC where there are none. */
+  sees(mac: string): boolean
   readonly notices: Notices
   /** Finds a machine in memory. Throws a 404 where nobody knows it. */
   findMachine(mac: Mac): M

@@ -75,6 +75,7 @@ const OPEN_GUARD: Guard = {
   identify: () => NOBODY,
   checkOrigin: () => undefined,
   checkScope: () => undefined,
+  checkReach: () => undefined,
   permits: () => true,
   isStillValid: () => false,
 }

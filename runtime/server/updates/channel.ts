@@ -8,6 +8,7 @@ import type { Change, Changes } from '../../kit/host/changes.ts'
 import type { Machines } from '../../fleet/state/machines.ts'
 import type { Runs } from '../../fleet/run/runs.ts'
 import type { Caller, LogSink } from '../../kit/web/answers/caller.ts'
+import type { Bounds } from '../../kit/web/answers/rules/reach.ts'
 import { createListener, type Listener } from './listener.ts'
 import { cutPage } from '../../kit/web/ui/paging.ts'
 import { createRowCaches } from './row-cache.ts'
@@ -31,8 +32,17 @@ interface Subscriber {
   sent: number
 }
 
+/** The machines and runs that somebody sees. */
+export interface SeenFleet {
+  readonly machines: Pick<Machines<MachineBase>, 'list'>
+  readonly runs: Pick<Runs, 'listRunning'>
+  /** Null: they see all. */
+  readonly bounds: Bounds | null
+}
+
 /** All who look at the same thing; the message is made once for them. */
 interface SharedView {
+  readonly seen: SeenFleet
   readonly query: URLSearchParams | null
   readonly subscribers: Set<Subscriber>
   /** Whose bars it gets: the machines of its newest message; null: all. */
@@ -50,7 +60,7 @@ interface ViewRequest {
 interface SenderDependencies {
   readonly views: ChannelViews<MachineBase>
   readonly machines: Pick<Machines<MachineBase>, 'list'>
-  readonly runs: Pick<Runs, 'findRunning' | 'listRunning'>
+  readonly runs: Pick<Runs, 'findRunning'>
   readonly log: Pick<LogSink, 'error'>
   now(): Date
 }
@@ -117,10 +127,11 @@ export function createChannel(parts: ChannelDependencies) {
     /** Ends the streams of sessions and tokens that have just ended; others follow within a second. */
     sweep,
     /**
-     * Resolves to the stream of a client. A query of null: the whole table; else what that page shows.
-     * Tags end the names of events where there are several. Rejects with a 503 where the server ends.
+     * Resolves to the stream of a client, with what it sees. A query of null: the whole table; else what
+     * that page shows. Tags end the names of events where there are several. Rejects with a 503 where the
+     * server ends.
      */
-    async join(queries: readonly ViewRequest[], caller: Caller) {
+    async join(queries: readonly ViewRequest[], caller: Caller, seen: SeenFleet) {
       // A browser asks again at once, on a connection that is still open.
       if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
       const listener = createListener(() => {
@@ -128,8 +139,8 @@ export function createChannel(parts: ChannelDependencies) {
       })
       sweeper ??= setInterval(sweep, SWEEP_MS).unref()
       const seats = queries.map(({ query, tag }) => {
-        const key = query === null ? '' : `?${query.toString()}`
-        const view = views.get(key) ?? { query, subscribers: new Set(), shown: null, bars: '' }
+        const key = nameView(query, seen)
+        const view = views.get(key) ?? createView(query, seen)
         views.set(key, view)
         const subscriber: Subscriber = { caller, listener, tag, sent: 0 }
         // Seated before the snapshot is made: a change from now on reaches it as a later one.
@@ -157,6 +168,18 @@ export function createChannel(parts: ChannelDependencies) {
   }
 }
 
+const createView = (query: URLSearchParams | null, seen: SeenFleet): SharedView => ({
+  seen,
+  query,
+  subscribers: new Set(),
+  shown: null,
+  bars: '',
+})
+
+/** The name of what is looked at: who sees the same with the same query shares it. */
+const nameView = (query: URLSearchParams | null, { bounds }: SeenFleet): string =>
+  `${bounds === null ? '' : JSON.stringify(bounds.reach)}${query === null ? '' : `?${query.toString()}`}`
+
 /** Makes the messages of all views, each once a round, and hands them to who looks at them. */
 function createSender(
   { views: looks, machines, runs, log, now }: SenderDependencies,
@@ -169,9 +192,9 @@ function createSender(
   let begun = 0
 
   async function makeRows(view: SharedView): Promise<string> {
-    const { query } = view
-    const all = await machines.list()
-    rows.trim(all.length)
+    const { query, seen } = view
+    rows.trim((await machines.list()).length)
+    const all = await seen.machines.list()
     const shown = query === null ? all : cutPage(looks.match(all, query), query).rows
     const wantsAll = query === null || query.get('bars') === 'all'
     view.shown = wantsAll ? null : new Set(shown.map(({ mac }) => mac))
@@ -202,8 +225,8 @@ function createSender(
   function sendBars(): number {
     let sent = 0
     for (const view of views.values()) {
-      const { shown, subscribers } = view
-      const running = runs.listRunning().filter(({ mac }) => shown === null || shown.has(mac))
+      const { seen, shown, subscribers } = view
+      const running = seen.runs.listRunning().filter(({ mac }) => shown === null || shown.has(mac))
       const lines = running.map(renderBar).join('\n')
       if (lines === view.bars) continue
       view.bars = lines

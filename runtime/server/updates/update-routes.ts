@@ -1,6 +1,6 @@
 /** GET /events/machines: the machines table as server-sent events. */
 import { answer } from '../../kit/web/answers/answers.ts'
-import type { Channel } from './channel.ts'
+import type { Channel, SeenFleet } from './channel.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
 import type { H3Event } from 'h3'
@@ -16,7 +16,7 @@ const HEADERS = {
 
 /** Lists the route of the channel. It responds with a 503 where too many pages are open. */
 export function updateRoutes(
-  site: { caller(event: H3Event): Caller },
+  site: SeenFleet & { caller(event: H3Event): Caller },
   channel: Channel,
 ): readonly Route[] {
   return [
@@ -40,7 +40,8 @@ export function updateRoutes(
         if (channel.count() >= LIMITS.listeners) {
           throw refuse(503, 'too many pages are open', { headers: { 'retry-after': '30' } })
         }
-        const body = await channel.join(readViews(event.url.searchParams), site.caller(event))
+        const views = readViews(event.url.searchParams)
+        const body = await channel.join(views, site.caller(event), site)
         return answer(200, HEADERS, body)
       },
     },

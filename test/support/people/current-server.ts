@@ -113,10 +113,15 @@ export const asForm = (fields: Readonly<Record<string, string>>): RequestInit =>
   body: new URLSearchParams(fields),
 })
 
-/** Adds a person as the administrator does; resolves to what they ask with. */
-export async function addPerson(server: CurrentServer, name: string, role: Role) {
+/** Adds a person as the administrator does, with the labels of their scope; resolves to what they ask with. */
+export async function addPerson(
+  server: CurrentServer,
+  name: string,
+  role: Role,
+  labels: readonly string[] = [],
+) {
   const operator = await server.operator()
-  const fields = { name, role, password: PERSON_PASSWORD }
+  const fields = { name, role, labels: labels.join(', '), password: PERSON_PASSWORD }
   const added = await operator('/ui/people', asForm(fields))
   assert.match(added.headers.get('location') ?? '', 'done=added')
   const { status, cookie } = await server.logIn({ username: name, password: PERSON_PASSWORD })

@@ -197,8 +197,9 @@ export async function createTestServer(options: TestServerOptions = {}) {
     views: { ...VIEWS, ...options.views },
     plugins: [
       () => ({ schemas: SCHEMAS }),
-      (site) => ({
-        routes: routes(site, { templates, bootKey, settings: pxe, proofs, keeper, proof }),
+      () => ({
+        routes: (site) =>
+          routes(site, { templates, bootKey, settings: pxe, proofs, keeper, proof }),
       }),
     ],
     checkPassword: options.checkPassword ?? (async (given) => given === password.current),

@@ -53,9 +53,9 @@ export function createSelector<Row extends object, Context extends object>({
   describe,
 }: SelectorOptions<Row, Context>): Select<Row, Context> {
   let descriptions = new WeakMap<Row, Description>()
-  let [of, under]: [readonly Row[] | null, Context | null] = [null, null]
-  let described: readonly Described<Row>[] | null = null
-  const kept = new Map<string, readonly Row[]>()
+  let under: Context | null = null
+  /** The work on each list that is still in use: the whole one, and those of people with a scope. */
+  let lists = new WeakMap<readonly Row[], KeptWork<Row>>()
 
   const describeOnce = (row: Row, context: Context): Description =>
     descriptions.getOrInsertComputed(row, () => foldRow(describe(row, context)))
@@ -63,12 +63,16 @@ export function createSelector<Row extends object, Context extends object>({
   /** Nothing is described for those who want all rows in the list's own order. */
   function answer(
     rows: readonly Row[],
+    work: KeptWork<Row>,
     query: Query,
     sort: string | null,
     on: { readonly context: Context; readonly now: number },
   ): readonly Row[] {
     if (query.length === 0 && sort === null) return rows
-    described ??= rows.map((row) => ({ row, is: describeOnce(row, on.context) }))
+    const described = (work.described ??= rows.map((row) => ({
+      row,
+      is: describeOnce(row, on.context),
+    })))
     const found =
       query.length === 0 ? described : described.filter(({ is }) => matchesQuery(query, is, on.now))
     const sorted =
@@ -77,23 +81,28 @@ export function createSelector<Row extends object, Context extends object>({
   }
 
   return (rows, { text, sort }, { context, now }) => {
-    if (context !== under) descriptions = new WeakMap()
-    if (rows !== of || context !== under) {
-      kept.clear()
-      described = null
+    if (context !== under) {
+      descriptions = new WeakMap()
+      lists = new WeakMap()
     }
-    of = rows
     under = context
+    const work = lists.getOrInsertComputed(rows, () => ({ described: null, kept: new Map() }))
+    const { kept } = work
     const query = parseQuery(text, vocabulary)
     const age = asksForAge(query) ? Math.floor(now / AGE_STEP_MS) : 0
     const key = JSON.stringify([text, sort, age])
     const before = kept.get(key)
     if (before !== undefined) return before
-    const found = answer(rows, query, sort, { context, now })
+    const found = answer(rows, work, query, sort, { context, now })
     if (kept.size >= MAX_KEPT) kept.clear()
     kept.set(key, found)
     return found
   }
+}
+
+interface KeptWork<Row> {
+  described: readonly Described<Row>[] | null
+  readonly kept: Map<string, readonly Row[]>
 }
 
 interface Described<Row> {

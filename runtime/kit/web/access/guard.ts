@@ -1,10 +1,11 @@
 /** Checks who may pass: session or token, the right scope, and no form from another site. */
 import type { H3Event } from 'h3'
 import { refuse } from '../answers/faults.ts'
-import type { By, Caller, Peer } from '../answers/caller.ts'
+import { boundsOf, type By, type Caller, type Peer } from '../answers/caller.ts'
+import { isSameReach, passesReach, type RouteReach } from '../answers/rules/reach.ts'
 import { decideGate, type PageScope, type Rights } from '../answers/rules/rights.ts'
 import type { Sessions } from './session.ts'
-import type { TokenCheck } from './token-check.ts'
+import type { KnownToken, TokenCheck } from './token-check.ts'
 
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -62,17 +63,34 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
       if (refusal.why === 'login') throw refuse(401, 'login required')
       throw refuse(403, refusal.detail, refusal.hint === null ? {} : { hint: refusal.hint })
     },
-    /** Whether a caller has the scope. */
-    permits: (caller: Caller, scope: PageScope): boolean =>
-      decideGate(readRights(caller), scope) === null,
+    /** Throws a 403 for a caller with a scope of labels where a route is about all machines. */
+    checkReach(caller: Caller, reach: RouteReach): void {
+      if (passesReach(boundsOf(caller)?.reach ?? null, reach)) return
+      throw refuse(403, WHOLE, { hint: ASK_WITHOUT_SCOPE })
+    },
+    /** Whether a caller has the scope, and passes with their labels. */
+    permits: (caller: Caller, scope: PageScope, reach: RouteReach): boolean =>
+      decideGate(readRights(caller), scope) === null &&
+      passesReach(boundsOf(caller)?.reach ?? null, reach),
     /** False once a session or token is void: long answers ask now and then. */
     isStillValid(caller: Caller): boolean {
       const value = shown.get(caller) ?? ''
       // Read anew, since its key can have been replaced as well.
-      return caller.kind === 'session' ? sessions.holds({ value }) : tokens.find(value) !== null
+      return caller.kind === 'session'
+        ? sessions.holds({ value })
+        : caller.kind === 'token' && isSameToken(caller, tokens.find(value))
     },
   }
 }
+
+const WHOLE = 'this is about all machines, and your scope has some of them'
+const ASK_WITHOUT_SCOPE = 'It takes somebody without a scope: ask an administrator of this server.'
+
+/** An answer that goes on shows what its owner may see now. */
+const isSameToken = (
+  { person }: Extract<Caller, { readonly kind: 'token' }>,
+  found: KnownToken | null,
+): boolean => found !== null && isSameReach(person?.labels ?? null, found.person?.labels ?? null)
 
 function readRights(caller: Caller): Rights {
   if (caller.kind === 'anonymous') return { kind: 'nobody' }

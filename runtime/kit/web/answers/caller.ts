@@ -1,8 +1,8 @@
 /** The caller of a request and its rights, and the context that the HTTP layer needs to respond. */
 import type { Requester } from '../../../fleet/state/journal.ts'
 import type { H3Event } from 'h3'
-import type { Reach } from './rules/reach.ts'
-import type { Role, Scope } from './rules/rights.ts'
+import { reachOf, type Bounds, type Reach } from './rules/reach.ts'
+import { permits, type Role, type Scope } from './rules/rights.ts'
 
 export interface ErrorView {
   readonly status: number
@@ -84,6 +84,18 @@ export type Caller =
 /** Returns the person who is logged in; null: the administrator, a program or nobody. */
 export const personOf = (caller: Caller): CallerPerson | null =>
   caller.kind === 'session' ? caller.person : null
+
+/** Returns the bounds of a caller; null: none, as for the machines themselves, who are anonymous. */
+export function boundsOf(caller: Caller): Bounds | null {
+  if (caller.kind === 'anonymous') return null
+  const { person } = caller
+  const reach = person === null ? null : reachOf(person)
+  const administrates =
+    caller.kind === 'token'
+      ? permits(caller.scopes, 'admin')
+      : person === null || person.role === 'administrate'
+  return reach === null && administrates ? null : { reach, administrates }
+}
 
 /** Who did it, for the record. */
 export type By = Requester

@@ -13,9 +13,10 @@ import { answerFailure, isPage, refuse, wantsPage, type FailureContext } from '.
 import type { Guard } from '../access/guard.ts'
 import { compressAnswer, compresses } from './compression.ts'
 import { LIMITS } from '../answers/limits.ts'
-import type { Peer, RecordTime } from '../answers/caller.ts'
+import { boundsOf, callerOf, type Peer, type RecordTime } from '../answers/caller.ts'
 import { renderResponse } from '../answers/response.ts'
 import type { Method, Route } from '../answers/route.ts'
+import type { Bounds, RouteReach } from '../answers/rules/reach.ts'
 import type { PageScope } from '../answers/rules/rights.ts'
 
 interface AppDependencies {
@@ -25,6 +26,10 @@ interface AppDependencies {
   readonly failures: FailureContext
   /** What a page or a form of the table requires; unless given, reading for pages and all rights for forms. */
   pageScope?(method: Method, path: string): PageScope
+  /** How each route that is not open keeps to the scope of who asks; absent: none is about machines. */
+  routeReach?(path: string): RouteReach
+  /** The same route for a caller with bounds; absent: bounds mean nothing here. */
+  narrow?(route: Route, bounds: Bounds): Route
   /** For each route and method, where somebody wants to know how long answers take to begin. */
   timeRoute?(method: Method | 'HEAD', path: string): RecordTime
   /** Waited for before any route but the open ones is handled; absent: none waits. */
@@ -75,14 +80,16 @@ function identifyCaller(event: H3Event, { findPeer, guard }: AppDependencies): v
 function guarded(
   route: Route,
   method: Method | 'HEAD',
-  { guard, findPeer, timeRoute, pageScope = usualPageScope, confirmRead }: AppDependencies,
+  { guard, findPeer, timeRoute, confirmRead, narrow, ...gate }: AppDependencies,
   bodies: BodyReader,
 ) {
   const isHeld = route.access !== 'open' && route.isOfServer !== true
   const confirm = isHeld ? confirmRead : undefined
   const time = timeRoute?.(method, route.path)
   const finish = compresses(route) ? respondCompressed : respond
+  const { pageScope = usualPageScope, routeReach = () => 'shared' as const } = gate
   const scopeOfPage = pageScope(route.method, route.path)
+  const reach = routeReach(route.path)
   /** Throws, or returns the answer for who must log in first. */
   function admit(event: H3Event, { access: asked }: Route): Answer | null {
     const { context } = event
@@ -96,6 +103,7 @@ function guarded(
     if (isForPage && caller.kind !== 'session') return sendToLogin(event)
     context.caller = caller
     guard.checkScope(caller, isForPage ? scopeOfPage : access)
+    guard.checkReach(caller, reach)
     return null
   }
   return (event: H3Event): Eventual<Response> => {
@@ -106,10 +114,12 @@ function guarded(
     }
     const turned = route.isForAnyHost ? null : admit(event, route)
     if (turned !== null) return respond(turned, event)
+    const bounds = narrow === undefined ? null : boundsOf(callerOf(event))
+    const taken = narrow === undefined || bounds === null ? route : narrow(route, bounds)
     const received =
       confirm === undefined
-        ? receive(route, event, bodies)
-        : after(confirm(), () => receive(route, event, bodies))
+        ? receive(taken, event, bodies)
+        : after(confirm(), () => receive(taken, event, bodies))
     return after(received, (answered) => finish(answered, event))
   }
 }

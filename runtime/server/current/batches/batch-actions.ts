@@ -44,6 +44,8 @@ export async function actOnBatch(
   by: By,
 ): Promise<Result<BatchActed, string>> {
   if (action === 'retry' && batch.paused_at !== null) return refuse(PAUSED)
+  const isOfAll = action === 'pause' || action === 'resume'
+  if (isOfAll && !on.keeper.isWhole(batch)) return refuse(PARTLY)
   const done = await ACTS[action](on, batch, by)
   const summary = `${nameBatch(batch)} ${BATCH_ACTIONS[action].past}: ${done} ${done === 1 ? 'machine' : 'machines'}`
   const event = {
@@ -56,6 +58,8 @@ export async function actOnBatch(
   return accept({ done })
 }
 
+const PARTLY =
+  'The batch has machines outside of your scope: somebody who sees all of it may pause it.'
 const PAUSED = 'The batch is paused: let it go on first.'
 
 /** Each resolves to the number of machines that it changed. */

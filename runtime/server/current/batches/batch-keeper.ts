@@ -48,6 +48,9 @@ export interface MemberView extends BatchMember {
 
 export type BatchKeeper = ReturnType<typeof createBatchKeeper>
 
+/** The machines that somebody with a scope sees. */
+export type SeenMachines = KeeperDependencies['machines']
+
 /** Actions whose orders write an image. */
 const WRITES: ReadonlySet<string> = new Set(['flash', 'image', 'mode'])
 
@@ -88,18 +91,13 @@ export function createBatchKeeper(site: KeeperDependencies) {
   return {
     find: batches.find,
     list: batches.list,
+    /** Whether who looks sees all of its machines. */
+    isWhole: (_batch: Batch): boolean => true,
     listMembers,
     view,
     change: batches.change,
     /** Views several of them, each in a turn of its own: one may have the whole fleet. */
-    async viewAll(several: readonly Batch[]): Promise<readonly BatchView[]> {
-      const views: BatchView[] = []
-      for (const [at, batch] of several.entries()) {
-        views.push(view(batch))
-        await letOthersIn(at, 1)
-      }
-      return views
-    },
+    viewAll: (several: readonly Batch[]) => viewEach(several, view),
     /** Lists the batches of which something is still to come, newest first. */
     listOpen(): readonly BatchView[] {
       const fleet = machines.peekAll()
@@ -117,6 +115,19 @@ export function createBatchKeeper(site: KeeperDependencies) {
     renew: (id: string, members: readonly BatchMember[]) => batches.keepMembers(id, members),
     maker: createMaker(site, now),
   }
+}
+
+/** Views several batches, each in a turn of its own. */
+export async function viewEach(
+  several: readonly Batch[],
+  view: (batch: Batch) => BatchView,
+): Promise<readonly BatchView[]> {
+  const views: BatchView[] = []
+  for (const [at, batch] of several.entries()) {
+    views.push(view(batch))
+    await letOthersIn(at, 1)
+  }
+  return views
 }
 
 function createMaker(

@@ -7,6 +7,8 @@ import type { ContextRoute } from '../../pages/context-routes.ts'
 import { createPages } from '../../pages/site-pages.ts'
 import { PAGES } from '../../texts/texts.ts'
 import type { ChannelViews } from '../../updates/channel.ts'
+import type { Site } from '../../routes/site.ts'
+import type { SeenServices } from '../assembly/seen-services.ts'
 import type { Machine } from '../rules/machine.ts'
 import { BACKUP_PAGES } from './backups/backups.ts'
 import { BATCH_PAGES } from './batches/batches.ts'
@@ -85,6 +87,8 @@ interface LinePagesOptions {
   readonly version: string
   readonly assets: Assets
   readonly services: CurrentServices
+  /** The services that are about machines, for what one of the callers sees. */
+  seen(site: Site<Machine>): SeenServices
   readonly runs: Runs
   now(): Date
 }
@@ -100,6 +104,12 @@ export const createLinePages = (options: LinePagesOptions) =>
     },
     table: createTable(options),
     contextOf: withMachines,
+    servicesOf(site) {
+      const { services } = options
+      const isCut = site.bounds !== null && site.bounds.reach !== null
+      // How many machines there are in the queue says something of others.
+      return isCut ? { ...services, ...options.seen(site), queue: () => null } : services
+    },
     routes: ROUTES,
   })
 

@@ -24,3 +24,26 @@ export const isSameReach = (one: Reach, other: Reach): boolean =>
   one === null || other === null
     ? one === other
     : one.length === other.length && one.every((label) => other.includes(label))
+
+/** Which machines a caller sees and changes. */
+export interface Bounds {
+  /** Null: all machines. */
+  readonly reach: Reach
+  /** Whether they may change the labels that are scopes of people. */
+  readonly administrates: boolean
+}
+
+/** How a route keeps to the scope of who asks. */
+export type RouteReach =
+  /** It is about one machine, which is not there for who does not see it. */
+  | 'machine'
+  /** It answers with several machines, or acts on several: on those that are seen. */
+  | 'list'
+  /** It says nothing of machines. */
+  | 'shared'
+  /** It is about all machines at once, so that nobody with a scope passes. */
+  | 'whole'
+
+/** Says whether somebody passes a route at all, whatever their role; what they see there is another matter. */
+export const passesReach = (reach: Reach, wanted: RouteReach): boolean =>
+  reach === null || wanted !== 'whole'

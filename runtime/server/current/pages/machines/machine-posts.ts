@@ -12,6 +12,7 @@ import { allowDisk, applyUpsert, flashAgain } from '../../rules/operator-edits.t
 import type { Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
 import { buttonAt, formAt, removalAt } from '../../../pages/context-routes.ts'
+import type { UpsertRefusal } from '../../../routes/site.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { isAsked, renderRemoval } from '../../../pages/question.ts'
 import { readCapture, renderCaptureQuestion, typedCapture } from '../../captures/capture-card.ts'
@@ -122,7 +123,8 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const expected = isExpected(form.get('was'))
   const saved = await site.fleet.upsert(mac, parsed.value, context.by(), expected)
   if (!saved.ok) {
-    return fail(saved.refusal.why === 'stale' ? STALE : describeRefusal(saved.refusal.fields, []))
+    if (saved.refusal.why === 'missing') throw refuse(404, fill(t.page.missing, { mac }))
+    return fail(describeUpsertRefusal(saved.refusal))
   }
   await saveOptions(context, saved.value, values)
   if (confirm === null) return context.goTo(localPath(form.get('back'), '/ui/machines'))
@@ -131,6 +133,14 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
 }
 
 const STALE: FormRefusal = { error: t.form.stale, text: t.form.stale, field: null }
+
+function describeUpsertRefusal(
+  refusal: Exclude<UpsertRefusal, { readonly why: 'missing' }>,
+): FormRefusal {
+  if (refusal.why === 'stale') return STALE
+  if (refusal.why === 'fields') return describeRefusal(refusal.fields, [])
+  return { error: refusal.reason, text: refusal.reason, field: 'labels' }
+}
 
 /**
  * Returns the machine as it would be, where that flashes a disk which would not be flashed now; else

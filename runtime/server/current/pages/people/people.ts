@@ -19,6 +19,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 import { formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
 import { questionButton, renderRemoval } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
+import { splitLabels } from '../../rules/label.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderProviderPerson } from './provider-person.ts'
 
@@ -150,7 +151,10 @@ async function add(context: CurrentContext, form: URLSearchParams): Promise<Answ
   const typed = { name, role: role ?? '' }
   if (role === null) return context.goBack(PEOPLE_PATH, { error: t.errors.role, typed })
   const password = form.get('password') ?? ''
-  const added = await accountsOf(context).add({ name, role, password }, context.by())
+  const added = await accountsOf(context).add(
+    { name, role, password, labels: readLabels(form) },
+    context.by(),
+  )
   if (added.ok) return done(context, 'added', added.value)
   return context.goBack(PEOPLE_PATH, { error: describe(added.refusal), typed, anchor: 'add' })
 }
@@ -221,6 +225,12 @@ function findPerson(context: CurrentContext): Result<Person, PersonRefusal> {
 function accountsOf({ site }: CurrentContext): Accounts {
   if (site.accounts === null) throw refuseRequest(404, t.errors.unknown)
   return site.accounts
+}
+
+/** Empty: they have no scope. */
+function readLabels(form: URLSearchParams): readonly string[] | null {
+  const labels = splitLabels(form.get('labels') ?? '')
+  return labels.length === 0 ? null : labels
 }
 
 const readRole = (form: URLSearchParams): Role | null =>

@@ -1,0 +1,24 @@
+/** The runs of the machines that somebody sees who sees some. */
+import type { Runs } from './runs.ts'
+
+/** Which machines those are. */
+interface SeenMacs {
+  sees(mac: string): boolean
+  list(): readonly string[]
+}
+
+/** Makes the store of their runs; what machines report stays as it is. */
+export function createSeenRuns(runs: Runs, { sees, list }: SeenMacs): Runs {
+  const within = <Filter>(filter: Filter) => ({ ...filter, among: list() })
+  return {
+    ...runs,
+    find: (mac, id) => (sees(mac) ? runs.find(mac, id) : null),
+    findRunning: (mac) => (sees(mac) ? runs.findRunning(mac) : null),
+    listRunning: () => runs.listRunning().filter(({ mac }) => sees(mac)),
+    findLog: async (mac, id) => (sees(mac) ? await runs.findLog(mac, id) : null),
+    list: (filter) => runs.list(within(filter)),
+    count: (filter) => runs.count(within(filter)),
+    listSortRows: (filter, column) => runs.listSortRows(within(filter), column),
+    read: (numbers) => runs.read(numbers).filter(({ run }) => sees(run.mac)),
+  }
+}

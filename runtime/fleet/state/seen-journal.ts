@@ -1,0 +1,14 @@
+/** The journal as somebody reads it who sees some of the machines. */
+import type { Journal } from './journal.ts'
+
+/** Makes the journal of what concerns these machines and of what has no machine. */
+export const createSeenJournal = (
+  journal: Journal,
+  listSeen: () => readonly string[],
+): Journal => ({
+  ...journal,
+  // A batch has its line only where all of its machines are seen, so no line stands for others here.
+  list: (filter) => journal.list({ ...filter, folded: undefined, among: listSeen() }),
+  countAlarms: () => journal.countAlarms(listSeen()),
+  acknowledge: (ids, acknowledged) => journal.acknowledge(ids, acknowledged, listSeen()),
+})

@@ -1,0 +1,58 @@
+/** Batches as somebody with a scope sees them: with the machines of theirs, and none that has no such machine. */
+import type { Batches } from '../../../fleet/batch/batches.ts'
+import type { Batch } from '../../../fleet/batch/rules/batch.ts'
+import { viewEach, type BatchKeeper, type SeenMachines } from './batch-keeper.ts'
+
+export interface ScopedKeeperDependencies {
+  /** The batches of the whole fleet. */
+  readonly keeper: BatchKeeper
+  readonly batches: Pick<Batches, 'countAmong'>
+  readonly machines: SeenMachines
+  /** Makes a keeper of these machines alone, whose batches are those of the whole fleet. */
+  open(machines: SeenMachines): BatchKeeper
+}
+
+/**
+ * Makes the keeper of what is seen. What a batch has in common is not said where others are in it: it may
+ * be a search for their names.
+ */
+export function scopeKeeper(parts: ScopedKeeperDependencies): BatchKeeper {
+  const { keeper, batches, machines } = parts
+  const seen = parts.open(machines)
+  const listMembers: BatchKeeper['listMembers'] = (batch) =>
+    seen.listMembers(batch).filter(({ machine }) => machine !== null)
+  const view: BatchKeeper['view'] = (batch, members = listMembers(batch)) =>
+    seen.view(batch, members)
+
+  function list(): readonly Batch[] {
+    const counts = batches.countAmong(machines.peekAll().map(({ mac }) => mac))
+    return keeper.list().flatMap((batch) => {
+      const among = counts.get(batch.id) ?? 0
+      return among === 0 ? [] : [cut(batch, among)]
+    })
+  }
+  /** Finds one as `list` has it; what is not stored yet counts as well. */
+  function find(id: string): Batch | null {
+    const batch = keeper.find(id)
+    const among = batch === null ? 0 : listMembers(batch).length
+    return batch === null || among === 0 ? null : cut(batch, among)
+  }
+
+  return {
+    ...seen,
+    find,
+    list,
+    listMembers,
+    view,
+    isWhole: ({ id, machines: count }) => keeper.find(id)?.machines === count,
+    viewAll: (several) => viewEach(several, view),
+    listOpen: () =>
+      seen.listOpen().flatMap(({ batch: { id } }) => {
+        const batch = find(id)
+        return batch === null ? [] : [view(batch)]
+      }),
+  }
+}
+
+const cut = (batch: Batch, among: number): Batch =>
+  among === batch.machines ? batch : { ...batch, machines: among, target: null }

@@ -1,0 +1,56 @@
+/** Controls the power of the machines that somebody with a scope sees, and of no other. */
+import { refuse } from '../../kit/foundation/result.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import { lasting } from '../../fleet/power/rules/power.ts'
+import type { PowerControl } from './power-control.ts'
+import type { PowerBody } from './rules/power-request.ts'
+
+const SHARED =
+  'Its outlet also feeds machines outside of your scope: somebody without a scope may change its power.'
+
+/**
+ * Makes the same control for who sees these machines alone. A machine whose outlet feeds others keeps its
+ * power; what only reads is as it is.
+ */
+export function scopePower(control: PowerControl, sees: (mac: string) => boolean): PowerControl {
+  const { book } = control
+  const refuseOutside = (mac: Mac): string | null => {
+    if (!sees(mac)) return `no way to the power of ${mac} is set`
+    return book.listSharing(mac).every(sees) ? null : SHARED
+  }
+  const refuseHere = (mac: Mac, { action }: Pick<PowerBody, 'action'>): string | null =>
+    action === 'read' && sees(mac) ? null : refuseOutside(mac)
+  const listOwn = (macs: readonly Mac[]) => macs.filter((mac) => refuseOutside(mac) === null)
+  return {
+    ...control,
+    book: {
+      ...book,
+      find: (mac) => (sees(mac) ? book.find(mac) : null),
+      listSharing: (mac) => book.listSharing(mac).filter(sees),
+    },
+    refuseOutside,
+    refuse: (mac, asked) => refuseHere(mac, asked) ?? control.refuse(mac, asked),
+    refuseBoot: async (mac, isRestart, by) =>
+      refuseOutside(mac) ?? (await control.refuseBoot(mac, isRestart, by)),
+    boot: async (mac, isRestart, by) =>
+      refuseOutside(mac) ?? (await control.boot(mac, isRestart, by)),
+    foresee: (mac, isRestart) => refuseOutside(mac) ?? control.foresee(mac, isRestart),
+    async act(mac, asked, by) {
+      const refusal = refuseHere(mac, asked)
+      return refusal === null
+        ? await control.act(mac, asked, by)
+        : refuse({
+            asked: asked.action,
+            state: 'unknown',
+            ...lasting('not-now', 'it is not done', refusal),
+          })
+    },
+    actOnEach: (macs, asked, each) => control.actOnEach(listOwn(macs), asked, each),
+    bootEach: (macs, request) => control.bootEach(listOwn(macs), request),
+    listWriting: (mac) => control.listWriting(mac).filter(sees),
+    view(mac) {
+      const view = sees(mac) ? control.view(mac) : null
+      return view && { ...view, shares_outlet_with: view.shares_outlet_with.filter(sees) }
+    },
+  }
+}

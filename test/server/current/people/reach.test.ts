@@ -1,0 +1,268 @@
+/** Whoever has a scope gets nothing of a machine outside of it, by any route there is, and changes nothing there. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { PAGE_GATE } from '../../../../runtime/server/routes/rules/page-gate.ts'
+import { API_REACH } from '../../../../runtime/server/routes/rules/api-reach.ts'
+import {
+  addPerson,
+  createCurrentServer,
+  type CurrentServer,
+} from '../../../support/people/current-server.ts'
+import {
+  asMac,
+  CANARY,
+  hideCanaries,
+  INSIDE,
+  NOWHERE,
+  OUTSIDE,
+  UNLABELLED,
+} from '../../../support/people/canaries.ts'
+import { runIdOf } from '../../../support/server/runs.ts'
+import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { asJson } from '../../../support/server/server.ts'
+
+const test = suite('reach')
+
+const isGated = ({ access }: CurrentServer['routes'][number]) => access !== 'open'
+
+test('each route that is not open says how it keeps to a scope', async () => {
+  await using server = await createCurrentServer()
+  await using earlier = await createEarlierServer()
+  const routes = [...server.routes, ...earlier.routes].filter(isGated)
+  const missing = routes.filter(
+    ({ path }) => !Object.hasOwn(PAGE_GATE, path) && !Object.hasOwn(API_REACH, path),
+  )
+  assert.equal(
+    missing.map(({ path }) => path),
+    [],
+  )
+  const known = new Set(routes.map(({ path }) => path))
+  assert.equal(
+    Object.keys(API_REACH).filter((path) => !known.has(path)),
+    [],
+  )
+})
+
+/** A server with canaries, and what a person with the scope `lab` asks with: a session, and a token of theirs. */
+async function createScene() {
+  const server = await createCurrentServer({ FLASHER_WITHCACHE_URL: 'http://127.0.0.1:9' })
+  const hidden = await hideCanaries(server)
+  const anna = await addPerson(server, 'anna', 'operate', ['lab'])
+  const { peopleStore, tokens } = server.state
+  const owner = peopleStore.findByName('anna')?.id ?? null
+  const scopes = ['read', 'machines', 'flash', 'power'] as const
+  const made = await tokens.create({ name: 'hers', scopes, expires_at: null, owner }, 10)
+  assert.ok(made.ok)
+  const { token } = made.value
+  const program = (path: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('authorization', `Bearer ${token}`)
+    return server.request(path, { ...init, headers })
+  }
+  return { server, ...hidden, anna, program, [Symbol.asyncDispose]: server[Symbol.asyncDispose] }
+}
+
+type Scene = Awaited<ReturnType<typeof createScene>>
+
+/** What stands for the parameters of a path, for a machine. */
+function fill(path: string, mac: string, { batches, events }: Scene): readonly string[] {
+  const ids = path.includes('/batches/')
+    ? [batches.mixed, batches.outside, batches.inside]
+    : path.includes('/runs/')
+      ? [runIdOf(1), runIdOf(2)]
+      : [String(events[0])]
+  const names = ['canary', 'x']
+  return ids.flatMap((id) =>
+    names.map((name) => path.replace(':mac', mac).replace(':id', id).replace(/:\w+/g, name)),
+  )
+}
+
+/** Queries that lists take; others make nothing of them. */
+const QUERIES = [
+  '',
+  '?q=canary',
+  '?text=canary',
+  `?mac=${OUTSIDE}`,
+  `?subject_id=${OUTSIDE}`,
+  '?sort=name',
+  '?state=stalled',
+  '?folded=1',
+  '?bars=all',
+]
+
+async function readSome(answer: Response): Promise<string> {
+  if (!(answer.headers.get('content-type') ?? '').startsWith('text/event-stream')) {
+    return await answer.text()
+  }
+  const reader = answer.body?.getReader()
+  const chunk = await reader?.read()
+  await reader?.cancel()
+  return new TextDecoder().decode(chunk?.value ?? new Uint8Array())
+}
+
+const isForMachine = (path: string) => path.includes(':mac')
+
+test('nothing of a machine outside is in any answer, by no query', async () => {
+  await using scene = await createScene()
+  const { server, operator, anna, program } = scene
+  const gets = server.routes.filter((route) => isGated(route) && route.method === 'GET')
+  const told: string[] = []
+  let shown = 0
+  for (const { path, access } of gets) {
+    const paths = [...new Set(fill(path, INSIDE, scene))]
+    for (const asked of paths.flatMap((each) => QUERIES.map((query) => `${each}${query}`))) {
+      if (CANARY.test(await readSome(await operator(asked)))) shown += 1
+      const askers = access === 'page' ? [anna] : [anna, program]
+      for (const ask of askers) {
+        const answer = await ask(asked)
+        const headers = JSON.stringify([...answer.headers])
+        const found = CANARY.exec(withoutQuery(await readSome(answer), asked) + headers)
+        if (found !== null)
+          told.push(`${asked}: ${found.input.slice(found.index - 80, found.index + 80)}`)
+      }
+    }
+  }
+  assert.equal(told, [])
+  assert.ok(shown > 30, `without a scope they are in ${shown} answers`)
+})
+
+/** What was asked for stands in forms and links of its answer. */
+const withoutQuery = (text: string, asked: string): string => {
+  const query = new URL(asked, 'http://x').searchParams
+  const words = [...query.values(), ...asked.split(/[/?]/)].filter((word) => CANARY.test(word))
+  return words.reduce(
+    (rest, word) => rest.replaceAll(word, '').replaceAll(encodeURIComponent(word), ''),
+    text,
+  )
+}
+
+/** Bodies that some route takes: each is sent to all. */
+const BODIES: readonly RequestInit[] = [
+  {},
+  asJson({}),
+  asJson({ labels: ['lab'], name: 'mine' }),
+  asJson({ boot_mode: 'ipxe-exit' }),
+  asJson({ action: 'on' }),
+  asJson({ name: 'image' }),
+  asForm({ labels: 'lab', boot_mode: 'ipxe-exit', confirm: 'yes', was: '' }),
+  asForm({ confirm: 'ask' }),
+]
+
+function asForm(fields: Readonly<Record<string, string>>): RequestInit {
+  return { method: 'POST', body: new URLSearchParams(fields) }
+}
+
+test('a machine outside answers as one that is not there, and nothing changes it', async () => {
+  await using scene = await createScene()
+  const { server, anna, program } = scene
+  const routes = server.routes.filter((route) => isGated(route) && isForMachine(route.path))
+  const before = snapshot(server)
+  const differing: string[] = []
+  let asked = 0
+  for (const { method, path, access } of routes) {
+    const askers = access === 'page' ? [anna] : [anna, program]
+    for (const outside of [OUTSIDE, UNLABELLED]) {
+      const [paths, others] = [fill(path, outside, scene), fill(path, NOWHERE, scene)]
+      for (const [at, there] of paths.entries()) {
+        for (const body of method === 'GET' ? [{}] : BODIES) {
+          for (const ask of askers) {
+            const init = { ...body, method }
+            const [one, two] = [await ask(there, init), await ask(others[at] ?? '', init)]
+            const texts = [await describe(one, outside), await describe(two, NOWHERE)]
+            asked += 1
+            if (texts[0] !== texts[1]) differing.push(`${method} ${there}: ${texts.join(' | ')}`)
+          }
+        }
+      }
+    }
+  }
+  assert.equal(differing, [])
+  assert.ok(asked > 500, `${asked}`)
+  assert.equal(snapshot(server), before)
+})
+
+/** An answer without the address that was asked for. */
+async function describe(answer: Response, mac: string): Promise<string> {
+  const text = `${answer.status} ${answer.headers.get('location') ?? ''} ${await answer.text()}`
+  return text
+    .replaceAll(mac, 'MAC')
+    .replaceAll(encodeURIComponent(mac), 'MAC')
+    .replaceAll(mac.replaceAll(':', '-'), 'MAC')
+    .replace(/#\w+$/, '')
+}
+
+/** All that is kept of the machines outside. */
+const snapshot = ({ state }: CurrentServer) =>
+  JSON.stringify(
+    [OUTSIDE, UNLABELLED].map((mac) => [
+      { ...state.machines.peek(asMac(mac)), last_seen_at: null },
+      state.runs.list({ mac, limit: 100 }),
+    ]),
+  )
+
+const DONE = { done: 0, refused: 2 }
+
+test('whatever acts on many leaves machines outside as they are', async () => {
+  await using scene = await createScene()
+  const { server, anna, program, batches, events } = scene
+  const before = snapshot(server)
+  const macs = [OUTSIDE, UNLABELLED]
+  for (const ask of [anna, program]) {
+    for (const request of [
+      { action: 'flash' },
+      { action: 'delete' },
+      { action: 'disarm' },
+      { action: 'label', parameters: { add: ['lab'], remove: ['canary-label'] } },
+    ]) {
+      const acted = await (await ask('/machines/bulk', asJson({ ...request, macs }))).json()
+      assert.is(acted.done, DONE.done)
+      assert.equal(
+        acted.results.map(({ result }: { result: string }) => result),
+        ['missing', 'missing'],
+      )
+      const found = await (
+        await ask('/machines/bulk', asJson({ ...request, q: 'canary', dry_run: true }))
+      ).json()
+      assert.equal(found.results, [])
+    }
+    const power = await (await ask('/power/bulk', asJson({ action: 'off', macs }))).json()
+    assert.equal(
+      power.results.map(({ result }: { result: string }) => result),
+      ['missing', 'missing'],
+    )
+    assert.is((await (await ask('/events/ack', asJson({ ids: events }))).json()).updated, 0)
+    for (const action of ['pause', 'resume']) {
+      assert.is((await ask(`/batches/${batches.mixed}/${action}`, { method: 'POST' })).status, 409)
+    }
+    for (const action of ['pause', 'resume', 'disarm', 'undo', 'retry']) {
+      assert.is(
+        (await ask(`/batches/${batches.outside}/${action}`, { method: 'POST' })).status,
+        404,
+      )
+    }
+    for (const action of ['disarm', 'undo', 'retry']) {
+      assert.is((await ask(`/batches/${batches.mixed}/${action}`, { method: 'POST' })).status, 200)
+    }
+  }
+  for (const action of ['flash', 'delete', 'lock', 'power']) {
+    for (const confirm of ['ask', 'yes']) {
+      const form = new URLSearchParams({
+        action,
+        confirm,
+        q: 'canary',
+        all: '1',
+        power_action: 'off',
+      })
+      for (const mac of macs) form.append('mac', mac)
+      const answer = await anna('/ui/machines/bulk', { method: 'POST', body: form })
+      assert.not.match(
+        withoutQuery(await answer.text(), `?q=${OUTSIDE}&a=${UNLABELLED}`),
+        /canary-/,
+      )
+    }
+  }
+  assert.equal(snapshot(server), before)
+  assert.ok(server.state.journal !== undefined)
+})
+
+test.run()
