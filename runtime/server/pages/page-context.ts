@@ -8,6 +8,10 @@ import { personOf, type By, type Caller } from '../../kit/web/answers/caller.ts'
 import { messageOf, type Notice } from '../../kit/web/ui/form-notices.ts'
 import { readPlace, type NavLink, type PageLayout, type PageView } from '../../kit/web/ui/layout.ts'
 import type { Content } from '../../kit/web/ui/html.ts'
+import { reachOf } from '../../kit/web/answers/rules/reach.ts'
+import { fill } from '../../kit/texts/text.ts'
+import { PAGES } from '../texts/texts.ts'
+import { describeReach } from './seen-labels.ts'
 import type { Clock } from '../../kit/web/ui/times.ts'
 import type { Site } from '../routes/site.ts'
 import type { Contact } from '../routes/transition.ts'
@@ -60,7 +64,11 @@ interface PageDependencies<M extends MachineBase, Services extends PageServices>
 /** Null: the administrator, who has no name and all rights. */
 function describeWho(caller: Caller): NonNullable<PageView['who']> | null {
   const person = personOf(caller)
-  return person === null ? null : { name: person.name, looks: person.role === 'look' }
+  if (person === null) return null
+  const reach = reachOf(person)
+  const sees =
+    reach === null ? null : fill(PAGES.account.session.sees, { what: describeReach(reach) })
+  return { name: person.name, looks: person.role === 'look', sees }
 }
 
 /** Makes the context of one request; each of its functions looks at the site when it is called. */

@@ -221,16 +221,12 @@ function createUndo<M extends MachineBase>({
 }
 
 const isMeant = (
-  {
-    id,
-    actor,
-    batch,
-  }: { readonly id: string; readonly actor: string; readonly batch: string | null },
+  edit: { readonly id: string; readonly actor: string; readonly batch: string | null },
   by: By,
   meant: MeantEdit,
 ): boolean => {
-  if (meant.batch) return meant.batch === batch
-  return meant.edit ? meant.edit === id : actor === by.actor
+  if (meant.batch) return meant.batch === edit.batch
+  return meant.edit ? meant.edit === edit.id : edit.actor === by.actor
 }
 
 const TOO_LATE = 'There is no edit of the last minute to undo.'

@@ -56,7 +56,11 @@ export interface PageView {
   /** Other links than the usual ones, where the page is not the server's own. */
   readonly nav?: readonly NavLink[]
   /** The person who is logged in, and whether they may only look; null or absent: the administrator, or nobody. */
-  readonly who?: { readonly name: string; readonly looks: boolean } | null
+  readonly who?: {
+    readonly name: string
+    readonly looks: boolean
+    readonly sees: string | null
+  } | null
 }
 
 /** Reads what a page takes from its request. */
@@ -170,6 +174,7 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
     <div class="foot">
       ${themeSwitch(view.theme, view.here)}
       ${renderLink({ ...ACCOUNT, title: view.who?.name ?? ACCOUNT.title }, view)}
+      ${view.who?.sees ? html`<span class="small dim">${view.who.sees}</span>` : null}
       <span class="version"
         ><span title="${t.version}">${version}</span
         >${parts.hasKeys === true ? html` <a ${opensKeys(view.here)}>${t.keys.link}</a>` : null}</span

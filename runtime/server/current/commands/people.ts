@@ -25,20 +25,26 @@ const BY: Requester = { actor: 'operator', ip: null }
 
 export const listPeople: RunCommand<ProcessEnvironment> = async (environment, given) => {
   await using visit = await visitState(environment, given)
-  const people = visit.state.peopleStore.list().map(({ name, role, created_at, ...more }) => ({
-    name,
-    role,
-    created_at,
-    // What a provider's people have besides.
-    ...(more.provider !== null && {
-      provider: more.provider.issuer,
-      seen_at: more.seen_at,
-      blocked_at: more.blocked_at,
-    }),
-  }))
+  const people = visit.state.peopleStore
+    .list()
+    .map(({ name, role, labels, created_at, ...more }) => ({
+      name,
+      role,
+      labels,
+      created_at,
+      // What a provider's people have besides.
+      ...(more.provider !== null && {
+        provider: more.provider.issuer,
+        seen_at: more.seen_at,
+        blocked_at: more.blocked_at,
+      }),
+    }))
   const { stdout } = environment
   if (given.switches.has('json')) stdout.write(`${JSON.stringify(people, null, 2)}\n`)
-  else for (const { name, role } of people) stdout.write(`${name}\t${role ?? 'no role'}\n`)
+  else
+    for (const { name, role, labels } of people) {
+      stdout.write(`${name}\t${role ?? 'no role'}\t${labels?.join(', ') ?? 'all machines'}\n`)
+    }
   return SUCCESS
 }
 
@@ -49,7 +55,10 @@ export const addPerson: RunCommand<ProcessEnvironment> = async (environment, giv
   const password = await choosePassword(environment, given)
   await using visit = await visitState(environment, given)
   const accounts = await openAccounts(visit)
-  const person = settle(await accounts.add({ name, role, password }, BY), name)
+  const person = settle(
+    await accounts.add({ name, role, password, labels: readLabels(given) }, BY),
+    name,
+  )
   print(environment, given, password)
   visit.success(`${person.name} can log in (${role})`)
   return SUCCESS
@@ -60,7 +69,10 @@ export const setRole: RunCommand<ProcessEnvironment> = async (environment, given
   const role = readRole(given)
   await using visit = await visitState(environment, given)
   const { id, name } = findPerson(visit, given)
-  settle(await (await openAccounts(visit)).setRights(id, { role }, BY), name)
+  settle(
+    await (await openAccounts(visit)).setRights(id, { role, labels: readLabels(given) }, BY),
+    name,
+  )
   visit.success(`${name} has the role ${role}; all sessions of ${name} have ended`)
   return SUCCESS
 }
@@ -105,6 +117,11 @@ function readRole({ positionals: [, text = ''] }: Arguments): Role {
   const role = ROLES.find((each) => each === text)
   if (role !== undefined) return role
   throw new Fault('misuse', `${text} is no role`, { hint: `There are ${ROLES.join(', ')}.` })
+}
+
+function readLabels({ lists }: Arguments): readonly string[] | null {
+  const labels = lists['label'] ?? []
+  return labels.length === 0 ? null : labels
 }
 
 function findPerson({ state }: Visit, { positionals: [name = ''] }: Arguments): Person {

@@ -8,6 +8,8 @@ import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
 import { renderCurl } from '../../routes/rules/curl-command.ts'
 import { createToken, listScopes, revokeToken, type TokenRefusal } from '../../routes/tokens.ts'
 import type { TokenRecord } from '../../../fleet/access/tokens.ts'
+import { reachOf } from '../../../kit/web/answers/rules/reach.ts'
+import { describeReach } from '../seen-labels.ts'
 import { permits, SCOPES } from '../../../kit/web/answers/rules/rights.ts'
 import { formAt, pageAt, removalAt, type ContextRoute } from '../context-routes.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
@@ -91,7 +93,10 @@ const renderWho = ({ site, event }: PageContext): string =>
 function describePerson({ site, event }: PageContext): readonly (readonly [string, Content])[] {
   const person = personOf(site.caller(event))
   if (person === null) return []
-  return [[t.session.role, person.role === null ? t.session.noRole : t.roles[person.role].title]]
+  return [
+    [t.session.role, person.role === null ? t.session.noRole : t.roles[person.role].title],
+    [t.session.scope, describeReach(reachOf(person))],
+  ]
 }
 
 /** Those who administrate see all tokens, everybody else their own. */

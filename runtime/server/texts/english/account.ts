@@ -8,6 +8,14 @@ export const ACCOUNT = {
     extended: '{time}; extended by use',
     role: 'Role',
     noRole: 'None',
+    scope: 'You see',
+    scopeLabels: {
+      one: 'machines with the label {labels}',
+      other: 'machines with one of the labels {labels}',
+    },
+    nothing: 'no machine: your scope has no label',
+    everything: 'all machines',
+    sees: 'You see {what}',
   },
   /** What each role is called, and what it permits. */
   roles: {

@@ -36,6 +36,10 @@ export const MACHINES = {
     queue: '{flashing} of at most {most} machines flashing, none waiting.',
     /** `{link}` to `{end}` leads to the waiting machines. */
     queueWaiting: '{flashing} of at most {most} machines flashing, {link}{waiting} waiting{end}.',
+    outside: {
+      title: 'No machine is in your scope',
+      text: 'You see {what}. An administrator of this server gives machines their labels.',
+    },
     none: {
       title: 'No machines yet',
       text: 'Boot one from the network and it appears here. Your DHCP server must point machines to {address}.',

@@ -18,6 +18,11 @@ export const PEOPLE = {
   events: 'Events',
   role: 'Role',
   roleOf: 'Role of {name}',
+  scope: 'Scope',
+  scopeOf: 'Scope of {name}',
+  scopeHint:
+    'Labels with commas between them: only machines with one of them are seen and changed. Empty: all machines. Whoever administrates sees all.',
+  everything: 'all machines',
   save: 'Save role',
   password: {
     summary: 'New password',
@@ -57,7 +62,7 @@ export const PEOPLE = {
   },
   done: {
     added: '{name} was added.',
-    role: 'The role of {name} was changed; all of their sessions have ended.',
+    role: 'The role and scope of {name} were saved; all of their sessions have ended.',
     password: 'The password of {name} was changed; all of their sessions have ended.',
     removed: '{name} was removed.',
     blocked: '{name} is blocked: their sessions have ended, and their tokens are refused.',

@@ -19,6 +19,13 @@ export const GENERATE = {
   help: 'generate one and print it',
 } as const
 
+const LABEL = {
+  name: 'label',
+  value: { name: 'LABEL', completes: 'nothing' },
+  repeatable: true,
+  help: 'a label of the scope: only machines with one of them are seen; none: all machines',
+} as const
+
 const ASKS = 'Asks for it twice on a terminal, otherwise reads one line from standard input.'
 const RUNNING = 'Works while the server is running.'
 
@@ -36,17 +43,23 @@ export const PEOPLE_COMMANDS = {
     summary: 'add a person who logs in with a name, and set the password',
     about: [`${ASKS} ${RUNNING}`],
     positionals: [PERSON, ROLE],
-    flags: [GENERATE, CONFIG],
+    flags: [LABEL, GENERATE, CONFIG],
     examples: [
       { line: 'flasher-web people add anna operate', does: 'let anna change and flash machines' },
+      {
+        line: 'flasher-web people add otto operate --label lab',
+        does: 'let otto see and change the machines with the label lab alone',
+      },
     ],
   },
   'people-role': {
     words: ['people', 'role'],
-    summary: 'give a person another role and end their sessions',
-    about: [`It counts at their next request. ${RUNNING}`],
+    summary: 'give a person another role and scope and end their sessions',
+    about: [
+      `It counts at their next request. Without a label they have no scope and see all machines. ${RUNNING}`,
+    ],
     positionals: [PERSON, ROLE],
-    flags: [CONFIG],
+    flags: [LABEL, CONFIG],
     examples: [{ line: 'flasher-web people role anna look', does: 'let anna only look' }],
   },
   'people-password': {

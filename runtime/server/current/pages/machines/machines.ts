@@ -3,6 +3,9 @@ import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { TEMPLATES_PATH } from '../first-boot/template-path.ts'
 import { PAGES } from '../../../texts/texts.ts'
+import type { Reach } from '../../../../kit/web/answers/rules/reach.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { describeReach } from '../../../pages/seen-labels.ts'
 import { emptyState } from '../../../../kit/web/ui/elements.ts'
 import {
   address,
@@ -94,6 +97,9 @@ async function readView(context: CurrentContext) {
 const hasFailed = ({ site }: CurrentContext, all: readonly Machine[]): boolean =>
   site.views.match(all, new URLSearchParams({ q: 'state:failed' })).length > 0
 
+/** The labels of whoever asks; null: they see all machines. */
+const reachOfView = ({ site }: CurrentContext): Reach => site.bounds?.reach ?? null
+
 async function show(context: CurrentContext): Promise<Answer> {
   const view = await readView(context)
   const { query, sort, columns, all, found, isWall } = view
@@ -133,9 +139,16 @@ const arrivedTexts = attributes({ 'data-one': t.arrived.one, 'data-other': t.arr
 /**
  * Renders the page before there is a machine; the table is there for the first one to appear in.
  */
-const renderFirst = (context: CurrentContext, view: FleetView): Html =>
-  html`${renderFleet(context, view)} ${renderNoMachines(context.contact().baseUrl, setUpDhcp)}
-  ${renderAddForm()}`
+const renderFirst = (context: CurrentContext, view: FleetView): Html => {
+  const reach = reachOfView(context)
+  const text = fill(t.outside.text, { what: describeReach(reach) })
+  return html`${renderFleet(context, view)}
+  ${
+    reach === null
+      ? html`${renderNoMachines(context.contact().baseUrl, setUpDhcp)} ${renderAddForm()}`
+      : emptyState(t.outside.title, text)
+  }`
+}
 
 const setUpDhcp = html`<a class="button primary" href="/ui/settings#dhcp-pxe">${t.none.link}</a>`
 
@@ -149,7 +162,8 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
   })}
   ${renderQueue(context)}
   ${view.isWall ? renderWallForm(context, view) : renderFleet(context, view)}
-  ${view.found.length === 0 ? nothingFound() : null} ${renderWays(view)} ${renderFoldedAddForm()}`
+  ${view.found.length === 0 ? nothingFound() : null} ${renderWays(view)}
+  ${reachOfView(context) === null ? renderFoldedAddForm() : null}`
 
 /** Where the number of concurrent flashes is limited: how many run, and how many wait. */
 function renderQueue(context: CurrentContext): Content {

@@ -62,9 +62,23 @@ async function show(context: CurrentContext): Promise<Answer> {
         ${people.length === 0 ? null : renderNameless(context)}
       </div>
       <div>${card({ title: t.add.title, id: 'add', body: renderForm(context) })}</div>
+      ${renderLabels(context)}
     </div>`,
   })
 }
+
+/** The id of the labels that machines have, as suggestions for a scope. */
+const LABELS = 'labels-in-use'
+/** Suggestions that a page carries. */
+const MAX_SUGGESTED = 200
+
+const renderLabels = ({ site }: CurrentContext): Html =>
+  html`<datalist id="${LABELS}">
+    ${[...new Set(site.machines.peekAll().flatMap(({ labels }) => labels))]
+      .toSorted()
+      .slice(0, MAX_SUGGESTED)
+      .map((label) => html`<option value="${label}"></option>`)}
+  </datalist>`
 
 function renderDone({ query }: CurrentContext): Content {
   const [done, name] = [query.get('done'), query.get('name')]
@@ -92,7 +106,8 @@ function renderRow(
   })
 }
 
-function renderPerson(context: CurrentContext, { id, name, role, created_at }: Person): Html {
+function renderPerson(context: CurrentContext, person: Person): Html {
+  const { id, name, role, labels, created_at } = person
   const path = `${PEOPLE_PATH}/${id}`
   const events = address('/ui/events', { person: name })
   return html`<li>
@@ -104,6 +119,7 @@ function renderPerson(context: CurrentContext, { id, name, role, created_at }: P
       >
       <form method="post" action="${path}/role" class="row">
         ${selectField({ name: 'role', label: fill(t.roleOf, { name }), value: role ?? '', options: ROLE_TITLES })}
+        ${textField({ name: 'labels', label: fill(t.scopeOf, { name }), value: labels?.join(', ') ?? '', placeholder: t.everything, list: LABELS, autocomplete: 'off' })}
         <button>${t.save}</button>
       </form>
       <details>
@@ -140,6 +156,7 @@ function renderForm(context: CurrentContext): Html {
   return html`<form method="post" action="${PEOPLE_PATH}" class="narrow">
     ${textField({ name: 'name', label: t.add.name, hint: t.add.nameHint, required: true, maxLength: 64, value: typed['name'] ?? '', autocomplete: 'off' })}
     ${selectField({ name: 'role', label: t.role, value: typed['role'] ?? 'look', options: ROLE_TITLES, hint: ROLE_HINT })}
+    ${textField({ name: 'labels', label: t.scope, hint: t.scopeHint, value: typed['labels'] ?? '', placeholder: t.everything, list: LABELS, autocomplete: 'off' })}
     ${renderPasswordField(t.add.password)}
     <button class="primary">${t.add.button}</button>
   </form>`
@@ -148,7 +165,7 @@ function renderForm(context: CurrentContext): Html {
 async function add(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const name = form.get('name') ?? ''
   const role = readRole(form)
-  const typed = { name, role: role ?? '' }
+  const typed = { name, role: role ?? '', labels: form.get('labels') ?? '' }
   if (role === null) return context.goBack(PEOPLE_PATH, { error: t.errors.role, typed })
   const password = form.get('password') ?? ''
   const added = await accountsOf(context).add(
@@ -162,7 +179,9 @@ async function add(context: CurrentContext, form: URLSearchParams): Promise<Answ
 async function setRole(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const role = readRole(form)
   if (role === null) return context.goBack(PEOPLE_PATH, { error: t.errors.role })
-  const changed = await accountsOf(context).setRights(idOf(context), { role }, context.by())
+  // A form of before has no field for the scope, which stays then.
+  const rights = { role, ...(form.has('labels') && { labels: readLabels(form) }) }
+  const changed = await accountsOf(context).setRights(idOf(context), rights, context.by())
   return answerChange(context, 'role', changed)
 }
 
