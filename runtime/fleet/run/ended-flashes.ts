@@ -29,7 +29,7 @@ export function createEndedFlashes(database: Database, now: () => number) {
   }
 }
 
-const ENDED = `SELECT began, result, image, model,
+const ENDED = `SELECT mac, began, result, image, model,
   record ->> '$.started_at' AS started, record ->> '$.ended_at' AS ended
   FROM runs WHERE began >= ? AND result IS NOT NULL AND record ->> '$.mode' <> 'capture'
   ORDER BY began DESC LIMIT ?`
@@ -39,6 +39,7 @@ function readRow(row: Row): EndedFlash {
   const seconds =
     started === null || ended === null ? null : (Date.parse(ended) - Date.parse(started)) / 1000
   return {
+    mac: readText(row, 'mac'),
     began: readText(row, 'began'),
     isDone: readTextOrNull(row, 'result') === 'done',
     image: readTextOrNull(row, 'image'),

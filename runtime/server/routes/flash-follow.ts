@@ -6,7 +6,9 @@ import { toWireRun } from '../../fleet/run/rules/run-record.ts'
 import { KEEP_ALIVE, renderData, renderEvent } from '../../kit/net/rules/event-stream.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import { answer, type Answer } from '../../kit/web/answers/answers.ts'
-import type { Site } from './site.ts'
+import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
+import type { ServerBase, Site } from './site.ts'
 
 export interface AwaitedOrder {
   readonly mac: Mac
@@ -21,6 +23,35 @@ interface EndedOrder {
   /** The run whose first boot was waited for. */
   readonly run?: string
   readonly proof?: Proof | null
+}
+
+/**
+ * Waits for the outcome that the record says after one of its changes; a restore or a deletion ends the
+ * wait, too.
+ */
+export function awaitOutcome<M extends MachineBase>(
+  { line, machines, changes }: ServerBase<M>,
+  mac: Mac,
+  order: string,
+  signal: AbortSignal,
+): Promise<RecordedOutcome | null> {
+  const { promise, resolve } = Promise.withResolvers<RecordedOutcome | null>()
+  const check = () => {
+    const machine = machines.peek(mac)
+    const outcome = machine === null ? 'deleted' : line.decideOutcome(machine, order)
+    if (outcome !== null) resolve(outcome)
+  }
+  const stop = changes.listen((change) => {
+    if (change.topic === 'settings' || (change.topic === 'machine' && change.mac === mac)) check()
+  })
+  const leave = () => resolve(null)
+  signal.addEventListener('abort', leave, { once: true })
+  check()
+  if (signal.aborted) leave()
+  return promise.finally(() => {
+    stop()
+    signal.removeEventListener('abort', leave)
+  })
 }
 
 /** Waits until it is known what became of an order; `signal` ends the wait, and nothing else. */

@@ -2,7 +2,6 @@
 import { after, type Eventual } from '../../kit/foundation/eventual.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { refuse, type Result } from '../../kit/foundation/result.ts'
 import { compareFields } from '../../fleet/state/rules/event-changes.ts'
@@ -23,6 +22,7 @@ import {
 } from '../../fleet/machine/undoable-edits.ts'
 import type { PlainEvent, RecordEvents } from '../../kit/web/answers/plain-event.ts'
 import type { By } from '../../kit/web/answers/caller.ts'
+import { awaitOutcome } from './flash-follow.ts'
 import { countRun, renderLost } from './run-events.ts'
 
 export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M> {
@@ -256,35 +256,6 @@ async function leaveBatch<M extends MachineBase>(
   if (before === edited) return
   await batches?.leave(before, edited, how).catch((thrown: unknown) => {
     log.error(`the batch of ${before.mac}: ${renderError(thrown)}`)
-  })
-}
-
-/**
- * Waits for the outcome that the record says after one of its changes; a restore or a deletion ends the
- * wait, too.
- */
-function awaitOutcome<M extends MachineBase>(
-  { line, machines, changes }: ServerBase<M>,
-  mac: Mac,
-  order: string,
-  signal: AbortSignal,
-): Promise<RecordedOutcome | null> {
-  const { promise, resolve } = Promise.withResolvers<RecordedOutcome | null>()
-  const check = () => {
-    const machine = machines.peek(mac)
-    const outcome = machine === null ? 'deleted' : line.decideOutcome(machine, order)
-    if (outcome !== null) resolve(outcome)
-  }
-  const stop = changes.listen((change) => {
-    if (change.topic === 'settings' || (change.topic === 'machine' && change.mac === mac)) check()
-  })
-  const leave = () => resolve(null)
-  signal.addEventListener('abort', leave, { once: true })
-  check()
-  if (signal.aborted) leave()
-  return promise.finally(() => {
-    stop()
-    signal.removeEventListener('abort', leave)
   })
 }
 

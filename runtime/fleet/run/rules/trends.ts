@@ -2,6 +2,7 @@
 
 /** A flash that has ended, as far as trends need it. */
 export interface EndedFlash {
+  readonly mac: string
   /** ISO time of its beginning. */
   readonly began: string
   readonly isDone: boolean

@@ -7,6 +7,7 @@ const test = suite('trends')
 
 const flash = (more: Partial<EndedFlash> = {}): EndedFlash => ({
   began: '2026-11-26T12:00:00.000Z',
+  mac: '52:54:00:00:00:01',
   isDone: true,
   image: 'debian.img.zst',
   model: 'Samsung SSD 980',
