@@ -35,8 +35,9 @@ function remember(option) {
   }
 }
 
-function forget(event) {
-  if (event.target.action?.endsWith('/ui/logout')) localStorage.removeItem(STORE)
+/** A field named `action` hides the form's own. */
+function forget({ target }) {
+  if (target.getAttribute('action')?.endsWith('/ui/logout')) localStorage.removeItem(STORE)
 }
 
 /** Those whose titles have all that was typed. */
