@@ -4,12 +4,17 @@ import { isSameReach } from '../../kit/web/answers/rules/reach.ts'
 import type { JournalEntry, Requester } from '../state/journal.ts'
 import { createNote, describeChange } from './accounts.ts'
 import type { People } from './people.ts'
+import { parseScope } from './rules/label-scope.ts'
 import type { Person } from './rules/person.ts'
 import type { ProviderIdentity } from './rules/provider-identity.ts'
 
 export type AdmissionRefusal =
   /** Nothing that the provider says gives a role. */
-  'no-role' | 'blocked' | 'too-many'
+  | 'no-role'
+  | 'blocked'
+  | 'too-many'
+  /** Their groups give more labels than a session can have. */
+  | 'scope-long'
 
 interface ProviderPeopleDependencies {
   readonly people: People
@@ -80,6 +85,7 @@ export function createProviderPeople(parts: ProviderPeopleDependencies) {
       provider: string,
       ip: string | null,
     ): Promise<Result<Person, AdmissionRefusal>> {
+      if (identity.labels !== null && !parseScope(identity.labels).ok) return refuse('scope-long')
       const found = people.findByProvider(identity.issuer, identity.subject)
       return found === null
         ? await add(identity, provider, ip)

@@ -199,6 +199,26 @@ test('who logs out is sent to the logout of the provider', async () => {
   assert.is((await (await server.operator())('/ui/logout', { method: 'POST' })).status, 303)
 })
 
+test('groups give the labels of a scope, which are another one with the next login', async () => {
+  await using scoped = await createCurrentServer({
+    ...provider.settings,
+    FLASHER_OIDC_SCOPES: 'lab; rack a; rack b, leads; *',
+  })
+  const labelsOf = async (groups: readonly string[]) => {
+    provider.accounts.set('u13', { preferred_username: 'lena', groups })
+    const back = await createProviderBrowser(provider, scoped).logIn('u13')
+    assert.is(back.status, 303)
+    return scoped.state.peopleStore.findByName('lena')?.labels
+  }
+  assert.equal(await labelsOf(['guests', 'lab']), ['rack a', 'rack b'])
+  assert.match(
+    await (await (await scoped.operator())('/ui/people')).text(),
+    'Machines: rack a, rack b',
+  )
+  assert.equal(await labelsOf(['guests']), [])
+  assert.is(await labelsOf(['guests', 'leads']), null)
+})
+
 test('a login leads to pages of this server alone', async () => {
   provider.accounts.set('u12', { preferred_username: 'karl', groups: ['guests'] })
   for (const next of [

@@ -16,6 +16,8 @@ export interface ClaimMapping {
   readonly roleClaims: readonly string[]
   /** The values that give each role. */
   readonly values: Readonly<Record<Role, readonly string[]>>
+  /** The values that give labels of a scope, each with these: `value; label; label`, or `value; *` for all machines. */
+  readonly scopes: readonly string[]
 }
 
 export interface ProviderIdentity {
@@ -25,7 +27,7 @@ export interface ProviderIdentity {
   readonly names: readonly string[]
   /** Null: nothing that was said gives one. */
   readonly role: Role | null
-  /** The labels of their scope; null: they have none. */
+  /** The labels of their scope; null: they have none. Those of many groups may be too long for a session. */
   readonly labels: readonly string[] | null
   /** What was said that can give a role. */
   readonly values: readonly string[]
@@ -46,16 +48,31 @@ export function identify(claims: Claims, mapping: ClaimMapping): ProviderIdentit
   const found = mapping.roleClaims.map((claim) => ({ claim, values: readClaim(claims, claim) }))
   const values = [...new Set(found.flatMap((each) => each.values ?? []))]
   const gives = (role: Role) => mapping.values[role].some((value) => values.includes(value))
+  const role = ROLES.toReversed().find(gives) ?? null
   return {
     issuer: claims.iss,
     subject: claims.sub,
     names: listNames(claims, mapping.nameClaim),
-    role: ROLES.toReversed().find(gives) ?? null,
-    labels: null,
+    role,
+    labels: role === 'administrate' ? null : decideLabels(values, mapping.scopes),
     values,
     missing: found.filter((each) => each.values === null).map(({ claim }) => claim),
   }
 }
+
+/** Whoever matches no line sees no machine once there is one: a group that was forgotten opens nothing. */
+function decideLabels(
+  values: readonly string[],
+  scopes: readonly string[],
+): readonly string[] | null {
+  if (scopes.length === 0) return null
+  const lines = scopes.map((line) => line.split(';').map((part) => part.trim()))
+  const labels = lines.flatMap(([value = '', ...of]) => (values.includes(value) ? of : []))
+  return labels.includes(ALL) ? null : [...new Set(labels)].toSorted()
+}
+
+/** Stands for all machines in the place of a label. */
+const ALL = '*'
 
 /** Whether an ID token has all claims that the mapping asks for. */
 export const hasAllClaims = (

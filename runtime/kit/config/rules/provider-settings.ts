@@ -22,6 +22,16 @@ const words = (wants: string, example: string) =>
 
 const values = (example: string) => words('a list of values', example)
 
+const scopes = listOf(
+  line.max(600).regex(/^[^;,]+(?:;\s*(?:\*|[\w.-]+(?: [\w.-]+)*)\s*)+$/),
+  {
+    most: 200,
+    wants: 'a list of groups and their labels, separated by ;',
+    example: 'team-berlin; site-berlin',
+  },
+  /[\n,]+/,
+)
+
 export const PROVIDER_SETTINGS = {
   issuer: setting({
     title: 'Issuer',
@@ -98,6 +108,13 @@ export const PROVIDER_SETTINGS = {
     topic: 'login',
     help: 'The values of those claims that give the role `administrate`.',
     kind: values('lab-admins'),
+    fallback: [],
+  }),
+  scopes: setting({
+    title: 'Scopes by group',
+    topic: 'login',
+    help: 'Which machines people see and change: a value of those claims and labels, separated by `;`, or `*` for all machines. Empty: all people see all machines; else whoever has none of the values sees none. Those who administrate have no scope.',
+    kind: scopes,
     fallback: [],
   }),
   contact: setting({

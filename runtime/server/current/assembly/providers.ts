@@ -68,6 +68,7 @@ function toSetProvider(provider: Provider, settings: OidcSettings): SetProvider 
     nameClaim: settings.name_claim,
     roleClaims: settings.role_claims,
     values: { look, operate, administrate },
+    scopes: settings.scopes,
   }
   return {
     name: nameOf(settings),

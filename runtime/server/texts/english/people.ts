@@ -34,6 +34,8 @@ export const PEOPLE = {
   /** This is said of people whom a provider lets in. */
   provider: {
     role: '{role}, says {provider}.',
+    scope: 'Machines: {labels}.',
+    noMachine: 'none',
     noRole: 'No role from {provider}.',
     times: 'Last login {seen}, added {added}',
     never: 'never',

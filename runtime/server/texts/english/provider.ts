@@ -30,6 +30,11 @@ export const PROVIDER = {
       text: '{name} knows you as {as}, and you may log in, but this server knows too many people already.',
       event: 'too many people',
     },
+    'scope-long': {
+      title: 'Too many labels',
+      text: '{name} knows you as {as}, and your groups give more labels than a session can have.',
+      event: 'too many labels',
+    },
     ask: 'Ask an administrator of this server, then log in again.',
     askSomebody: 'Ask {contact}, then log in again.',
   },

@@ -15,6 +15,7 @@ const MAPPING: ClaimMapping = {
   nameClaim: 'preferred_username',
   roleClaims: ['groups'],
   values: { look: ['guests'], operate: ['lab', 'ops'], administrate: ['admins'] },
+  scopes: [],
 }
 const WHO = { iss: 'https://login.example.org', sub: 'f3a1' }
 const roleOf = (claims: object, mapping: Partial<ClaimMapping> = {}) =>
@@ -43,6 +44,17 @@ test('the highest role wins that a value gives, and nothing else gives one', () 
     roleOf({ groups: ['admins'] }, { values: { look: [], operate: [], administrate: [] } }),
     null,
   )
+})
+
+test('groups give the labels of a scope, and whoever has none of them sees nothing', () => {
+  const scopes = ['lab; rack b; rack a', 'ops;rack a', 'leads; *']
+  const labelsOf = (groups: readonly string[]) =>
+    identify({ ...WHO, groups }, { ...MAPPING, scopes }).labels
+  assert.equal(labelsOf(['lab']), ['rack a', 'rack b'])
+  assert.equal(labelsOf(['ops', 'lab']), ['rack a', 'rack b'])
+  assert.equal(labelsOf(['guests', '*', 'rack a']), [])
+  assert.is(labelsOf(['leads', 'ops']), null)
+  assert.is(identify({ ...WHO, groups: ['lab'] }, MAPPING).labels, null)
 })
 
 test('a dot leads into an object, unless a claim has the whole name', () => {

@@ -21,6 +21,7 @@ const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
   [/^an address like http/, 'http://cache.example:99'],
   [/^a list of host names/, 'a.example, b.example'],
   [/^a list of keys/, `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'B'.repeat(43)} two words`],
+  [/^a list of groups and their labels/, 'team; rack a; b, all; *'],
   [/^an address on https/, 'https://login.example.org/realms/lab/'],
   [/^a list of (?:values|names of claims)/, 'one, another value'],
   [/^a list of addresses and ranges/, '10.0.0.0/8, ::1'],

@@ -28,7 +28,7 @@ export function renderProviderPerson(
   return html`<li>
     <span class="grow"
       ><strong><bdi>${name}</bdi></strong> ${isBlocked ? tag(t.provider.blocked) : null}<br />
-      <span>${describeRole(person)}</span>
+      <span>${describeRole(person)}${describeScope(person)}</span>
       <span class="small dim"
         >${fillHtml(t.provider.times, times)},
         <a href="${address('/ui/events', { person: name })}">${t.events}</a></span
@@ -45,6 +45,13 @@ function describeRole({ role, provider }: Person): string {
   return role === null
     ? fill(t.provider.noRole, { provider: host })
     : fill(t.provider.role, { role: roles[role].title, provider: host })
+}
+
+/** Whoever administrates has no scope, whatever their groups say. */
+function describeScope({ role, labels }: Person): string {
+  if (labels === null || role === null || role === 'administrate') return ''
+  const named = labels.length === 0 ? t.provider.noMachine : labels.join(', ')
+  return ` ${fill(t.provider.scope, { labels: named })}`
 }
 
 /** Tokens go on while nobody is logged in, so they are named. */
