@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { parseJson } from '../../kit/foundation/json-reader.ts'
 import { printable } from '../../kit/foundation/printable.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { silence } from '../notify/messages.ts'
 import { readText, type Sql } from '../state/sqlite.ts'
 import type { MachineWords } from './rules/differences.ts'
 
@@ -56,7 +57,7 @@ export const listArmed = <Machine extends MachineBase>(
     .map((machine) => ({ mac: machine.mac, name: rules.nameOf(machine) }))
 
 /**
- * Takes the orders out of all machines, as a part of the caller's transaction at `now` (ISO 8601).
+ * Takes the orders out of all machines, and what waits to be sent, as a part of the caller's transaction at `now` (ISO 8601).
  * `present` holds the machines as they were before this database took its place. Returns those that
  * were changed, by address.
  */
@@ -78,6 +79,7 @@ export function disarmAll<Machine extends MachineBase>(
     if (held !== null) changed.set(machine.mac, held)
   }
   for (const machine of changed.values()) store(sql, machine)
+  silence(sql)
   return [...changed.values()]
     .map((machine) => ({ mac: machine.mac, name: rules.nameOf(machine) }))
     .toSorted((a, b) => (a.mac < b.mac ? -1 : 1))

@@ -56,7 +56,7 @@ export function createSharedFiles({ paths, key, notes, log }: SharedFilesOptions
       const wrapping = createWrapping(key, cluster)
       for (const { name, path } of list) {
         // Only who leads works with it, and its file may be years old elsewhere.
-        if (name === 'power' && standing.role === 'stands-by') continue
+        if (HELD.has(name) && standing.role === 'stands-by') continue
         const file = { name, path, cluster, session, wrapping, notes, log, ...standing }
         await insist(file, versions.get(name) ?? null)
       }
@@ -74,6 +74,9 @@ export function createSharedFiles({ paths, key, notes, log }: SharedFilesOptions
       key === '' && (await readVersions(session)).size > 0,
   }
 }
+
+/** Files that are read once, by the server that leads. */
+const HELD: ReadonlySet<SharedFileName> = new Set(['power', 'notify'])
 
 const MAX_TRIES = 4
 
@@ -129,7 +132,7 @@ async function exchangeOne(file: SharedFile, stored: string | null): Promise<boo
 }
 
 /** Who leads works with this one from memory, and acknowledges its changes. */
-const isInMemory = ({ name, role }: SharedFile) => name === 'power' && role === 'leads'
+const isInMemory = ({ name, role }: SharedFile) => HELD.has(name) && role === 'leads'
 
 const keepOwn = async (file: SharedFile, stored: string | null, content: Uint8Array | null) =>
   content === null || (await bring(file, stored, content))

@@ -144,6 +144,12 @@ export function listEvents(
   return sql.all(query, ...values, limit).map(readEvent)
 }
 
+/** Oldest first: those after the one with this number. */
+export const listEventsAfter = (sql: Sql, id: number, limit: number): readonly RecordedEvent[] =>
+  sql.all(AFTER, id, limit).map(readEvent)
+
+const AFTER = `SELECT ${COLUMNS} FROM events WHERE id > ? ORDER BY id LIMIT ?`
+
 /** How the details of an event begin that is part of a batch, and the length of a batch's id. */
 const PART_OF = '{"batch":"'
 const BATCH_ID = 12

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 
 /** Grows when a table changes its shape; a release that changes none keeps it. */
-export const SCHEMA = 5
+export const SCHEMA = 6
 
 /** Who wrote a file: the program's release, the release line, the shape of its tables. */
 export interface Marker {
@@ -25,6 +25,8 @@ export const CARRIED = [
   'run_logs',
   'batches',
   'batch_machines',
+  'notify_receivers',
+  'notify_messages',
   'change_count',
 ] as const
 
@@ -123,6 +125,19 @@ CREATE TABLE batch_machines (
   record TEXT NOT NULL,
   PRIMARY KEY (batch, mac)
 );
+CREATE TABLE notify_receivers (
+  id TEXT PRIMARY KEY,
+  record TEXT NOT NULL,
+  place INTEGER NOT NULL
+);
+CREATE TABLE notify_messages (
+  id TEXT PRIMARY KEY,
+  receiver TEXT NOT NULL,
+  state TEXT NOT NULL,
+  queued_at TEXT NOT NULL,
+  record TEXT NOT NULL
+);
+CREATE INDEX notify_messages_by_receiver ON notify_messages (receiver, queued_at);
 CREATE INDEX events_by_kind ON events (kind, id);
 CREATE INDEX events_by_subject ON events (subject_id, id);
 CREATE INDEX events_by_time ON events (ts);

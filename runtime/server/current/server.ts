@@ -21,6 +21,7 @@ import { openBackups } from './assembly/archives.ts'
 import { decideFolders, type LineConfig } from './assembly/configuration.ts'
 import { openNetboot, type OpenedBootFiles } from './assembly/netboot.ts'
 import { openOrigins } from './assembly/origins.ts'
+import { openNotify } from './assembly/notify.ts'
 import { openPower } from './assembly/power.ts'
 import { openProviders } from './assembly/providers.ts'
 import { openProofs } from './assembly/proof.ts'
@@ -74,7 +75,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
   const parts = { config, state, log, release, folders: decideFolders(config), now }
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
     const services = await openServices(given, secret, opened)
-    const { catalog, netboot, backups, control, watch } = services
+    const { catalog, netboot, backups, control, watch, notify } = services
     const { bootFiles } = netboot
     const gate = openGate(given)
     const { find: findOrigin } = services.origins
@@ -103,6 +104,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         templates: state.templates,
         keeper,
         power: control,
+        notify,
         presence: state.presence,
         images: () => catalog.snapshot().entries,
         gather: (on) => gatherSurroundings(rules, on),
@@ -112,6 +114,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       seen,
       now,
     })
+    notify.start(views.match)
     return {
       line: createMachineLine(rules),
       views,
@@ -276,7 +279,8 @@ async function openServices(
   const { control } = opened.use(await openPower({ config, state, log, env, now, stamps }))
   const watch = { proof: openProofs({ config, state, env, now }), stamps }
   const providers = opened.use(openProviders({ config, env, log }))
-  return { providers, catalog, origins, netboot, backups, control, watch }
+  const notify = opened.use(await openNotify({ config, state, log, env, now }))
+  return { providers, catalog, origins, netboot, backups, control, watch, notify }
 }
 
 const now = () => new Date()

@@ -12,6 +12,7 @@ import { IMAGES } from './english/images.ts'
 import { MACHINE } from './english/machine.ts'
 import { MACHINES } from './english/machines.ts'
 import { NETBOOT } from './english/netboot.ts'
+import { NOTIFICATIONS } from './english/notifications.ts'
 import { PEOPLE } from './english/people.ts'
 import { POWER } from './english/power.ts'
 import { PROVIDER } from './english/provider.ts'
@@ -38,5 +39,6 @@ export const ENGLISH = {
   account: ACCOUNT,
   people: PEOPLE,
   provider: PROVIDER,
+  notifications: NOTIFICATIONS,
   events: EVENTS,
 } as const

@@ -8,6 +8,7 @@ export const SharedFileNameSchema = z.enum([
   'admin-password',
   'signed-out',
   'power',
+  'notify',
 ])
 export type SharedFileName = z.infer<typeof SharedFileNameSchema>
 

@@ -15,6 +15,8 @@ export const SHARED = [
   'run_logs',
   'batches',
   'batch_machines',
+  'notify_receivers',
+  'notify_messages',
 ] as const
 type SharedName = (typeof SHARED)[number]
 

@@ -15,6 +15,7 @@ export const SETTING_GROUPS = {
       buckets: 'Images in buckets',
       flashing: 'Flashing',
       power: 'Power of machines',
+      notifications: 'Notifications',
       boot: 'Network boot and discovery',
       workflows: 'Workflows',
     },

@@ -20,6 +20,7 @@ export const SECTIONS = {
   power: 'How the server turns machines on and off ([power.md](power.md)).',
   proof:
     'Whether the server waits for the first boot of what was flashed ([first-boot.md](first-boot.md#has-it-booted)).',
+  notify: 'Notifications ([notifications.md](notifications.md)).',
   netboot: 'What else network boot needs.',
   database: 'What several servers share ([several-servers.md](several-servers.md)).',
   backup: 'Backups; the settings page saves the first three.',

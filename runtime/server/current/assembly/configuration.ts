@@ -41,6 +41,7 @@ export function decideFolders(config: LineConfig) {
     password: `${stateDir}/admin-password`,
     signedOut: `${stateDir}/signed-out.json`,
     power: `${stateDir}/power.json`,
+    notify: `${stateDir}/notify.json`,
     cluster: `${stateDir}/cluster.json`,
     catalog: `${stateDir}/catalog.toml`,
     fetches: `${stateDir}/fetches`,

@@ -3,6 +3,8 @@ import { openFleetState, type FleetState } from '../../app/fleet-state.ts'
 import type { SharedDatabase } from '../../app/shared-state.ts'
 import { createBatches, type Batches } from '../../../fleet/batch/batches.ts'
 import type { OrderRules } from '../../../fleet/backup/disarming.ts'
+import { createMessages, type Messages } from '../../../fleet/notify/messages.ts'
+import { createReceivers, type Receivers } from '../../../fleet/notify/receivers.ts'
 import { createTemplates, type Templates } from '../../../fleet/first-boot/templates.ts'
 import { decideFolders, findPasswordOrigin, type LineConfig } from './configuration.ts'
 import type { Machine } from '../rules/machine.ts'
@@ -13,6 +15,8 @@ import { parseRecord } from '../rules/record.ts'
 export interface State extends FleetState<Machine> {
   readonly templates: Templates
   readonly batches: Batches
+  readonly receivers: Receivers
+  readonly messages: Messages
 }
 
 /** What a database may not do that is put in the place of a newer one. */
@@ -47,6 +51,8 @@ export async function openState({ leads, start, ...options }: StateOptions): Pro
     ...state,
     templates: createTemplates(database),
     batches: createBatches(database, { changes }),
+    receivers: createReceivers(database),
+    messages: createMessages(database),
   }
 }
 
@@ -75,12 +81,13 @@ export function describeShared(
 
 /** What a configuration sets itself is not shared as a file. */
 function listSharedFiles(config: LineConfig): SharedDatabase['files'] {
-  const { secret, password, signedOut, power } = decideFolders(config)
+  const { secret, password, signedOut, power, notify } = decideFolders(config)
   return {
     ...(config.current().server.session_secret === '' ? { 'session-secret': secret } : {}),
     ...(findPasswordOrigin(config) === null ? { 'admin-password': password } : {}),
     'signed-out': signedOut,
     power,
+    notify,
   }
 }
 

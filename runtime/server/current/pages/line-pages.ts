@@ -23,6 +23,8 @@ import { MACHINE_PAGES } from './machines/machine.ts'
 import { MACHINES_PAGES } from './machines/machines.ts'
 import { PRINT_PAGES } from './print/labels.ts'
 import { NETBOOT_PAGES } from './netboot/netboot.ts'
+import { NOTIFICATION_PAGES } from './notifications/notifications.ts'
+import { RULE_PAGES } from './notifications/rule-form.ts'
 import { PEOPLE_PAGES } from './people/people.ts'
 import { withMachines, type CurrentContext, type CurrentServices } from './view/page-context.ts'
 import { RUN_PAGES } from './runs/runs.ts'
@@ -78,6 +80,8 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...EVENT_PAGES,
   ...SETTINGS_PAGES,
   ...PEOPLE_PAGES,
+  ...NOTIFICATION_PAGES,
+  ...RULE_PAGES,
   ...accountPages(renderPassword),
   ...PASSWORD_POSTS,
   ...keysPages({ hasFind: true, sections: KEY_SECTIONS, examples: EXAMPLES }),

@@ -248,6 +248,15 @@ export const SETTINGS = {
       fallback: 0,
     }),
   },
+  notify: {
+    networks: setting({
+      title: 'Networks of receivers on this host',
+      topic: 'notifications',
+      help: 'Addresses and CIDR ranges to which notifications may go although they are loopback or link-local addresses, or of this host; every other address is allowed.',
+      kind: kinds.ranges,
+      fallback: [],
+    }),
+  },
   netboot: {
     tftp_probe_host: setting({
       title: 'TFTP server to check',

@@ -35,6 +35,7 @@ async function show(context: CurrentContext): Promise<Answer> {
         [t.release.title, '#netboot-release'],
         [t.backup.title, '#backup-schedule'],
         [PAGES.people.title, '#people'],
+        [PAGES.notifications.title, '#notifications'],
       ],
       content: renderCards(context, view),
     },
@@ -55,6 +56,7 @@ const renderCards = (context: CurrentContext, { rows, refusals, search }: Settin
       <div>
         ${search.wrap(t.keywords.backup, renderBackup(rows, refusals))}
         ${search.wrap(t.keywords.people, renderPeople(context))}
+        ${search.wrap(t.keywords.notifications, renderNotifications(context))}
       </div>
     </div>`
 
@@ -100,6 +102,16 @@ const renderPeople = ({ site }: CurrentContext): Html =>
     body: html`<p class="dim">${PAGES.people.card.text}</p>
       <a class="button" href="/ui/people"
         >${fillCount(PAGES.people.card.link, site.people?.store.list().length ?? 0)}</a
+      >`,
+  })
+
+const renderNotifications = ({ services }: CurrentContext): Html =>
+  card({
+    title: PAGES.notifications.title,
+    id: 'notifications',
+    body: html`<p class="dim">${PAGES.notifications.card.text}</p>
+      <a class="button" href="/ui/notifications"
+        >${fillCount(PAGES.notifications.card.link, services.notify.receivers.list().length)}</a
       >`,
   })
 

@@ -9,6 +9,7 @@ import type { PageContext, PageServices } from '../../../pages/page-context.ts'
 import type { PowerControl } from '../../../power/power-control.ts'
 import type { BatchKeeper } from '../../batches/batch-keeper.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
+import type { Notify } from '../../assembly/notify.ts'
 import type { Netboot } from '../../assembly/netboot.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { Surroundings } from '../../rules/surroundings.ts'
@@ -29,6 +30,7 @@ export interface CurrentServices extends PageServices {
   readonly templates: Templates
   readonly keeper: BatchKeeper
   readonly power: PowerControl
+  readonly notify: Notify
   /** The catalog's entries; a new array when they changed. */
   images(): readonly CatalogEntry[]
   /** What the rules know about a request to this base address. */

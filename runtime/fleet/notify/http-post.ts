@@ -1,0 +1,110 @@
+/** Sends one request over HTTP to a receiver: to the checked address alone, within limits, without redirects and proxies. */
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { isIP } from 'node:net'
+import { describeFailure } from '../../kit/net/rules/network-failure.ts'
+import type { FindOutgoing } from './outgoing.ts'
+import { failed, judgeAnswer, type SendOutcome } from './rules/outcome.ts'
+
+export interface HttpPost {
+  readonly method: 'POST' | 'PUT'
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export interface HttpPostDependencies {
+  readonly find: FindOutgoing
+  /** PEM texts of authorities; undefined: Node's own. */
+  readonly authorities: readonly string[] | undefined
+  /** Milliseconds for all of it. */
+  readonly limitMs: number
+  readonly signal: AbortSignal
+}
+
+export const STOPPED = 'the server was stopped meanwhile'
+/** Bytes of an answer that are read. */
+const MAX_ANSWER = 2048
+
+/** Sends it once. It never rejects but for mistakes of ours: what keeps it from arriving is the outcome. */
+export async function sendHttp(post: HttpPost, given: HttpPostDependencies): Promise<SendOutcome> {
+  const url = new URL(post.url)
+  const host = url.hostname.replaceAll(/[[\]]/g, '')
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+  const found = await given.find({ host, port })
+  if (!found.ok) return failed(found.refusal)
+  const late = AbortSignal.timeout(given.limitMs)
+  const { request } = url.protocol === 'https:' ? https : http
+  const started = request({
+    method: post.method,
+    host: found.value,
+    port,
+    path: `${url.pathname}${url.search}`,
+    // A connection for each message: there are few, and none is found closed.
+    agent: false,
+    headers: {
+      host: url.host,
+      'user-agent': 'flasher',
+      'content-length': Buffer.byteLength(post.body),
+      ...post.headers,
+    },
+    signal: AbortSignal.any([late, given.signal]),
+    ...describeTls(host, given.authorities),
+  })
+  return await exchange(started, post.body).catch((thrown: unknown) =>
+    describeError(thrown, given, late),
+  )
+}
+
+/** The certificate must be for the name; the address was decided before. */
+export const describeTls = (
+  host: string,
+  authorities: HttpPostDependencies['authorities'],
+): { readonly servername?: string; readonly ca?: string[] } => ({
+  ...(isIP(host) === 0 ? { servername: host } : {}),
+  ...(authorities === undefined ? {} : { ca: [...authorities] }),
+})
+
+function describeError(
+  thrown: unknown,
+  { signal, limitMs }: Pick<HttpPostDependencies, 'signal' | 'limitMs'>,
+  late: AbortSignal,
+): SendOutcome {
+  if (signal.aborted) return failed(STOPPED)
+  if (late.aborted) return failed(`no answer within ${limitMs / 1000} s`)
+  const failure = describeFailure(thrown)
+  if (failure === null) throw thrown
+  const { reason, hint } = failure
+  return failed(hint === undefined ? reason : `${reason}. ${hint}`)
+}
+
+function exchange(request: http.ClientRequest, body: string): Promise<SendOutcome> {
+  const { promise, resolve, reject } = Promise.withResolvers<SendOutcome>()
+  request.on('error', reject)
+  request.on('response', (response) => {
+    // What is behind the beginning is not read: the status has said it all.
+    readStart(response).then((start) => {
+      const { statusCode: status = 0, headers } = response
+      resolve(judgeAnswer(status, start, readWait(headers['retry-after'])))
+      request.destroy()
+    }, reject)
+  })
+  request.end(body)
+  return promise
+}
+
+async function readStart(response: http.IncomingMessage): Promise<string> {
+  const parts: Buffer[] = []
+  let size = 0
+  for await (const chunk of response) {
+    if (!(chunk instanceof Buffer)) continue
+    parts.push(chunk)
+    size += chunk.length
+    if (size >= MAX_ANSWER) break
+  }
+  return Buffer.concat(parts).toString('utf8').slice(0, MAX_ANSWER)
+}
+
+/** Milliseconds; null: it names no seconds. */
+const readWait = (text: string | undefined): number | null =>
+  text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) * 1000 : null

@@ -1,0 +1,138 @@
+/** A message to a receiver: what it says of one event or of many, before it is put into a form of its own. */
+import { z } from 'zod'
+import { plainWords } from '../../../kit/foundation/printable.ts'
+import type { RecordedEvent } from '../../state/rules/event-table.ts'
+import { nameKind } from './event-group.ts'
+
+/** So many events are in a message; the others are counted. */
+export const MAX_LISTED = 50
+
+const maybeText = z.string().nullable()
+
+const ListedEventSchema = z.object({
+  id: z.int(),
+  time: z.string(),
+  kind: z.string(),
+  /** One sentence for people, the machine by its name. */
+  summary: z.string(),
+  subject_kind: z.string(),
+  subject: maybeText,
+  /** The machine that it is about, as it was called at that moment. */
+  machine: z.object({ mac: z.string(), name: maybeText, labels: z.array(z.string()) }).nullable(),
+  actor: z.string(),
+  /** Below the address of the server. */
+  path: z.string(),
+})
+export type ListedEvent = z.infer<typeof ListedEventSchema>
+
+export const MessageContentSchema = z.object({
+  title: z.string(),
+  /** All events, those that are not listed included. */
+  count: z.int(),
+  events: z.array(ListedEventSchema),
+  path: z.string(),
+  /** Whether a person sent it to see whether it arrives. */
+  is_test: z.boolean(),
+})
+export type MessageContent = z.infer<typeof MessageContentSchema>
+
+/** Events that wait for those that follow; bounded, however many there are. */
+export interface Collected {
+  readonly events: readonly RecordedEvent[]
+  /** How many there are of each kind. */
+  readonly counts: ReadonlyMap<string, number>
+}
+
+export const NOTHING_COLLECTED: Collected = { events: [], counts: new Map() }
+
+/** Adds an event to those that wait. */
+export function collect({ events, counts }: Collected, event: RecordedEvent): Collected {
+  const listed = events.length < MAX_LISTED ? [...events, event] : events
+  return {
+    events: listed,
+    counts: new Map(counts).set(event.kind, (counts.get(event.kind) ?? 0) + 1),
+  }
+}
+
+export interface NamedMachine {
+  readonly name: string | null
+  readonly labels: readonly string[]
+}
+
+/** Returns what is known of a machine; null: it was deleted. */
+export type FindNamed = (mac: string) => NamedMachine | null
+
+/** Makes the message of what was collected; there is at least one event. */
+export function composeMessage({ events, counts }: Collected, find: FindNamed): MessageContent {
+  const listed = events.map((event) => listEvent(event, find))
+  const count = [...counts.values()].reduce((sum, each) => sum + each, 0)
+  const [only] = listed
+  const isAlone = count === 1 && only !== undefined
+  return {
+    title: isAlone ? cut(only.summary) : nameCounts(counts),
+    count,
+    events: listed,
+    path: isAlone ? only.path : '/ui/events',
+    is_test: false,
+  }
+}
+
+/** Makes what a person sends to see whether it arrives. */
+export const composeTest = (receiver: string): MessageContent => ({
+  title: `Test of ${cut(plainWords(receiver))}: notifications arrive`,
+  count: 0,
+  events: [],
+  path: '/ui/notifications',
+  is_test: true,
+})
+
+/** `97 × Flash failed, 2 × Booted` */
+const nameCounts = (counts: ReadonlyMap<string, number>): string => {
+  const named = new Map<string, number>()
+  for (const [kind, count] of counts) {
+    const name = nameKind(kind)
+    named.set(name, (named.get(name) ?? 0) + count)
+  }
+  const parts = [...named].toSorted(([, a], [, b]) => b - a)
+  return cut(parts.map(([name, count]) => `${count} × ${name}`).join(', '))
+}
+
+const MAX_TITLE = 200
+const cut = (text: string): string =>
+  text.length <= MAX_TITLE ? text : `${text.slice(0, MAX_TITLE - 1)}…`
+
+function listEvent(event: RecordedEvent, find: FindNamed): ListedEvent {
+  const { id, ts, kind, subject_kind, subject_id: subject, actor } = event
+  const known = subject_kind === 'machine' && subject !== null ? find(subject) : null
+  const summary = plainWords(event.summary)
+  return {
+    id,
+    time: ts,
+    kind,
+    summary: known === null ? summary : nameInSummary(summary, subject ?? '', known.name),
+    subject_kind,
+    subject,
+    machine:
+      known === null || subject === null
+        ? null
+        : { mac: subject, name: known.name, labels: [...known.labels] },
+    actor,
+    path: pathOf(event),
+  }
+}
+
+/** `52:54:00:12:34:56 was flashed` becomes `node-7 (52:54:00:12:34:56) was flashed`. */
+function nameInSummary(summary: string, mac: string, name: string | null): string {
+  if (name === null || name === '' || !summary.startsWith(mac)) return summary
+  return `${plainWords(name)} (${mac})${summary.slice(mac.length)}`
+}
+
+function pathOf({ subject_kind: kind, subject_id: id, details }: RecordedEvent): string {
+  if (id === null) return '/ui/events'
+  const part = encodeURIComponent(id)
+  if (kind === 'batch') return `/ui/batches/${part}`
+  if (kind !== 'machine') return '/ui/events'
+  const run = details?.['run']
+  const isRun = typeof run === 'string' && /^[\w-]{1,64}$/.test(run)
+  return isRun ? `/ui/machines/${part}/runs/${run}` : `/ui/machines/${part}`
+}

@@ -1,0 +1,176 @@
+/** Sends messages: one after the other to each receiver, from its own place behind the events. */
+import { renderError } from '../../kit/foundation/fault.ts'
+import { epochOf } from '../../kit/foundation/instants.ts'
+import type { Database } from '../state/database.ts'
+import type { JournalEntry } from '../state/journal.ts'
+import { SYSTEM_EVENT } from '../state/event-rows.ts'
+import { createFollower, type FollowerDependencies } from './follower.ts'
+import type { Message, Messages } from './messages.ts'
+import type { Receivers } from './receivers.ts'
+import type { ReceiverSecrets } from './receiver-secrets.ts'
+import { composeTest } from './rules/message.ts'
+import type { SendOutcome } from './rules/outcome.ts'
+import type { Receiver } from './rules/receiver.ts'
+import { isDue, planRetry } from './rules/retry-plan.ts'
+import type { transmit } from './transmission.ts'
+
+export interface SenderDependencies extends Pick<FollowerDependencies, 'matches' | 'findNamed'> {
+  readonly database: Database
+  readonly receivers: Receivers
+  readonly messages: Messages
+  readonly secrets: Pick<ReceiverSecrets, 'find'>
+  send(given: Parameters<typeof transmit>[0]): Promise<SendOutcome>
+  /** The address of the pages without a slash at its end; null: nobody has said it. */
+  base(): string | null
+  record(entry: JournalEntry): Promise<void>
+  now(): Date
+  readonly log: { warn(message: string): void }
+}
+
+export type Sender = ReturnType<typeof createSender>
+
+/** Creates what sends; `tick` is called every second. */
+export function createSender(given: SenderDependencies) {
+  const { receivers, messages, now, log } = given
+  const follower = createFollower(given)
+  const busy = new Map<string, Promise<void>>()
+
+  const { attempt, transmitTo } = createAttempts(given)
+
+  /** At most one attempt, and then what waits behind it is looked at again. */
+  async function serve(receiver: Receiver): Promise<void> {
+    const present = await follower.follow(receiver)
+    const waiting = messages.findWaiting(receiver.id) ?? (await present.compose())
+    if (waiting === null || !isDue(epochOf(waiting.next_at), now().getTime())) return
+    await attempt(receiver, waiting)
+  }
+
+  function begin(receiver: Receiver): void {
+    const serving = serve(receiver)
+      .catch((thrown: unknown) => log.warn(`notifications: ${renderError(thrown)}`))
+      .finally(() => busy.delete(receiver.id))
+    busy.set(receiver.id, serving)
+  }
+
+  return {
+    /** Looks at every receiver; one that is being sent to is left alone. */
+    tick(): void {
+      const present = receivers.list()
+      follower.keepOnly(present)
+      for (const receiver of present) {
+        if (!receiver.paused && !busy.has(receiver.id)) begin(receiver)
+      }
+    },
+    ...createManual(given, transmitTo),
+    /**
+     * Puts what has happened so far into a message, by the rules that are there now: they are changed
+     * after it, and are no rules for what was before.
+     */
+    async catchUp(receiver: Receiver): Promise<void> {
+      await busy.get(receiver.id)
+      const work = follower.follow(receiver).then(async ({ finish }) => void (await finish()))
+      busy.set(
+        receiver.id,
+        work.finally(() => busy.delete(receiver.id)),
+      )
+      await work
+    },
+    /** Resolves once nothing is being sent. */
+    async settle(): Promise<void> {
+      await Promise.all(busy.values())
+    },
+  }
+}
+
+type TransmitTo = ReturnType<typeof createAttempts>['transmitTo']
+
+function createAttempts(given: SenderDependencies) {
+  const { messages, now } = given
+
+  const transmitTo = (receiver: Receiver, { id, made_at, content }: Message) =>
+    given.send({
+      target: receiver.target,
+      secret: given.secrets.find(receiver.id),
+      message: { id, made_at, receiver: receiver.name, content, base: given.base() },
+    })
+
+  /** The attempt is on record before it is made, and its outcome before the next one. */
+  async function attempt(receiver: Receiver, message: Message): Promise<void> {
+    const started = now()
+    const attempts = message.attempts + 1
+    const queuedAt = epochOf(message.queued_at)
+    const planned = (wanted: number | null, at: Date) =>
+      planRetry({ attempts, queuedAt, now: at.getTime(), wanted })
+    const iso = (time: number | null) => new Date(time ?? started.getTime()).toISOString()
+    const noted = await messages.change(message.id, (before) => ({
+      ...before,
+      attempts,
+      tried_at: started.toISOString(),
+      next_at: iso(planned(null, started)),
+    }))
+    if (noted === null) return
+    const { failure, wanted } = await transmitTo(receiver, message)
+    const next = failure === null ? null : planned(wanted, now())
+    const state = failure === null ? 'delivered' : next === null ? 'given-up' : 'waiting'
+    const next_at = iso(next)
+    await messages.change(message.id, (before) => ({ ...before, state, failure, next_at }))
+    if (state === 'given-up') await given.record(describeGivenUp(receiver, message, failure ?? ''))
+  }
+
+  return { attempt, transmitTo }
+}
+
+const createManual = ({ database, messages, now }: SenderDependencies, transmitTo: TransmitTo) => ({
+  /** Sends a message that says it is a test, once, and keeps what became of it. */
+  async sendTest(receiver: Receiver): Promise<Message> {
+    const at = now().toISOString()
+    const message = await database.write((sql) =>
+      messages.insert(sql, {
+        receiver: receiver.id,
+        // Nothing repeats it: who sent it sees what became of it.
+        state: 'given-up',
+        made_at: at,
+        queued_at: at,
+        attempts: 1,
+        tried_at: at,
+        next_at: at,
+        failure: 'it was cut off',
+        content: composeTest(receiver.name),
+      }),
+    )
+    const { failure } = await transmitTo(receiver, message)
+    const state = failure === null ? 'delivered' : 'given-up'
+    const kept = await messages.change(message.id, (before) => ({ ...before, state, failure }))
+    return kept ?? { ...message, state, failure }
+  },
+  /**
+   * Queues a message again. One that was given up keeps its id, so that a receiver that has it knows
+   * it again; of one that was delivered a second one is made. Null: it is not kept any more.
+   */
+  async sendAgain(id: string): Promise<Message | null> {
+    const at = now().toISOString()
+    const fresh = { state: 'waiting', queued_at: at, next_at: at, attempts: 0 } as const
+    const found = messages.find(id)
+    if (found === null || found.state === 'waiting') return found
+    if (found.state === 'given-up') {
+      return await messages.change(id, (before) => ({ ...before, ...fresh }))
+    }
+    const { id: _, ...record } = found
+    return await database.write((sql) =>
+      messages.insert(sql, { ...record, ...fresh, tried_at: null, failure: null }),
+    )
+  },
+})
+
+const describeGivenUp = (
+  { id, name }: Receiver,
+  { content: { title } }: Message,
+  failure: string,
+): JournalEntry => ({
+  ...SYSTEM_EVENT,
+  kind: 'notification.failed',
+  subject_kind: 'settings',
+  subject_id: name,
+  summary: `Notifications to ${name} have failed for a day, and one was given up (${title}): ${failure}`,
+  details: { receiver: id },
+})

@@ -1,0 +1,341 @@
+/** /ui/notifications: who is told of what happens, whether it arrives, and what was sent. */
+import { getRouterParam } from 'h3'
+import type { EditRefusal } from '../../../../fleet/notify/receiver-edits.ts'
+import type { Message } from '../../../../fleet/notify/messages.ts'
+import {
+  nameTarget,
+  TARGET_KINDS,
+  type Receiver,
+  type Target,
+} from '../../../../fleet/notify/rules/receiver.ts'
+import type { Result } from '../../../../kit/foundation/result.ts'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { refuse as refuseRequest } from '../../../../kit/web/answers/faults.ts'
+import {
+  badge,
+  card,
+  emptyState,
+  factList,
+  tag,
+  type Tone,
+} from '../../../../kit/web/ui/elements.ts'
+import { postButton } from '../../../../kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderTime } from '../../../../kit/web/ui/times.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
+import { buttonAt, formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
+import { questionButton, renderRemoval } from '../../../pages/question.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import {
+  describeEditRefusal,
+  readKind,
+  readReceiver,
+  renderFields,
+  typedOf,
+} from './receiver-form.ts'
+import {
+  describeRefusal,
+  findReceiver,
+  goDone,
+  NOTIFICATIONS_PATH as PATH,
+  pathOfReceiver,
+  renderDone,
+  trailTo,
+} from './receiver-path.ts'
+import { renderRules } from './rule-form.ts'
+
+const t = PAGES.notifications
+const SETTINGS = '/ui/settings'
+const ONE = `${PATH}/:id`
+/** Deliveries on the page of a receiver. */
+const MAX_SHOWN = 50
+
+export const NOTIFICATION_PAGES = [
+  pageAt(PATH, show),
+  pageAt(`${PATH}/add/:kind`, showForm),
+  formAt(`${PATH}/add/:kind`, add),
+  pageAt(ONE, showReceiver),
+  formAt(ONE, edit),
+  buttonAt(`${ONE}/test`, sendTest),
+  buttonAt(`${ONE}/pause`, pause),
+  buttonAt(`${ONE}/resume`, resume),
+  formAt(`${ONE}/again`, sendAgain),
+  removalAt(`${ONE}/remove`, askRemoval, remove),
+]
+
+async function show(context: CurrentContext): Promise<Answer> {
+  const receivers = context.services.notify.receivers.list()
+  return await context.show({
+    title: t.title,
+    section: SETTINGS,
+    count: receivers.length,
+    trail: html`<a href="${SETTINGS}">${PAGES.frame.titles.settings}</a>`,
+    messages: html`${context.message()}${renderDone(context, null)}`,
+    body: html`<div class="columns even">
+      <div>
+        ${
+          receivers.length === 0
+            ? emptyState(t.empty.title, t.empty.text)
+            : card({
+                body: html`<ul class="rows" aria-label="${t.list}">
+                  ${receivers.map((receiver) => renderRow(context, receiver))}
+                </ul>`,
+              })
+        }
+      </div>
+      <div>${card({ title: t.add.title, id: 'add', body: renderKinds() })}</div>
+    </div>`,
+  })
+}
+
+const renderKinds = (): Html =>
+  html`<ul class="rows">
+    ${TARGET_KINDS.map(
+      (kind) =>
+        html`<li>
+          <span class="grow"
+            ><strong>${t.kinds[kind].title}</strong><br /><span class="small dim"
+              >${t.kinds[kind].text}</span
+            ></span
+          >
+          <a
+            class="button"
+            href="${PATH}/add/${kind}"
+            aria-label="${fill(t.add.heading, { kind: t.kinds[kind].title })}"
+            >${t.add.link}</a
+          >
+        </li>`,
+    )}
+  </ul>`
+
+const renderRow = (context: CurrentContext, receiver: Receiver): Html =>
+  html`<li>
+    <span class="grow"
+      ><a href="${pathOfReceiver(receiver.id)}"><strong>${receiver.name}</strong></a>
+      ${tag(t.kinds[receiver.target.kind].title)}<br /><span class="small"
+        >${renderState(context, receiver)}</span
+      ></span
+    >
+  </li>`
+
+/** One line, however often it failed. */
+function renderState(context: CurrentContext, { id, paused }: Receiver): Content {
+  const { messages } = context.services.notify
+  const time = (iso: string) => renderTime(iso, context.clock())
+  if (paused) return html`${badge('ready', '')} ${t.states.paused}`
+  const waiting = messages.findWaiting(id)
+  if (waiting !== null && waiting.failure !== null) {
+    const { queued_at: since, failure, next_at: next } = waiting
+    return html`${badge('failed', '')}
+    ${fillHtml(t.states.failing, { time: time(since), failure, next: time(next) })}`
+  }
+  const [last] = messages.list(id, 2).filter(({ state }) => state !== 'waiting')
+  if (last === undefined) return waiting === null ? t.states.none : t.states.waiting
+  const at = time(last.tried_at ?? last.queued_at)
+  return last.state === 'delivered'
+    ? html`${badge('done', '')} ${fillHtml(t.states.delivered, { time: at })}`
+    : html`${badge('failed', '')}
+      ${fillHtml(t.states['given-up'], { time: at, failure: last.failure ?? '' })}`
+}
+
+async function showForm(context: CurrentContext): Promise<Answer> {
+  const kind = kindOf(context)
+  const { title, text } = t.kinds[kind]
+  const fields = renderFields({
+    kind,
+    receiver: null,
+    isSecretKept: false,
+    notice: context.notice(),
+  })
+  return await context.show({
+    title: fill(t.add.heading, { kind: title }),
+    section: SETTINGS,
+    trail: trailTo(null),
+    body: card({
+      body: html`<p class="dim">${text}</p>
+        <form method="post" action="${PATH}/add/${kind}" class="narrow">
+          ${fields}<button class="primary">${t.add.button}</button>
+        </form>`,
+    }),
+  })
+}
+
+async function add(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const kind = kindOf(context)
+  const { edits } = context.services.notify
+  return await answerForm(
+    context,
+    { kind, form, path: `${PATH}/add/${kind}`, done: 'added' },
+    (given) => edits.add(given, context.by()),
+  )
+}
+
+async function edit(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const { id, target } = findReceiver(context)
+  const { edits } = context.services.notify
+  const given = { kind: target.kind, form, path: pathOfReceiver(id), done: 'saved' } as const
+  return await answerForm(context, given, (receiver) => edits.edit(id, receiver, context.by()))
+}
+
+interface SentForm {
+  readonly kind: Target['kind']
+  readonly form: URLSearchParams
+  readonly path: string
+  readonly done: 'added' | 'saved'
+}
+
+async function answerForm(
+  context: CurrentContext,
+  { kind, form, path, done }: SentForm,
+  save: (
+    given: Parameters<CurrentContext['services']['notify']['edits']['add']>[0],
+  ) => Promise<Result<Receiver, EditRefusal>>,
+): Promise<Answer> {
+  const typed = typedOf(form)
+  const read = readReceiver(kind, form)
+  if (!read.ok) return context.goBack(path, { error: t.errors.fields, errors: read.refusal, typed })
+  const saved = await save(read.value)
+  if (saved.ok) return goDone(context, saved.value, done)
+  const errors = describeEditRefusal(kind, saved.refusal)
+  const [first = describeRefusal(saved.refusal)] = Object.values(errors)
+  return context.goBack(path, { error: first, errors, typed })
+}
+
+async function showReceiver(context: CurrentContext): Promise<Answer> {
+  const receiver = findReceiver(context)
+  const { id, name, paused } = receiver
+  const path = pathOfReceiver(id)
+  return await context.show({
+    title: name,
+    section: SETTINGS,
+    trail: trailTo(null),
+    actions: postButton({ action: `${path}/test`, label: t.buttons.test, tone: 'primary' }),
+    messages: html`${context.message()}${renderDone(context, name)}`,
+    body: html`<div class="columns even">
+      <div>
+        ${card({
+          body: html`${factList([
+              [
+                t.kinds[receiver.target.kind].title,
+                html`<code>${nameTarget(receiver.target)}</code>`,
+              ],
+              [t.state, renderState(context, receiver)],
+            ])}
+            <div class="row">
+              ${postButton({ action: `${path}/${paused ? 'resume' : 'pause'}`, label: paused ? t.buttons.resume : t.buttons.pause })}
+              ${questionButton({ action: `${path}/remove`, label: t.remove.button, tone: 'danger' })}
+            </div>`,
+        })}
+        ${card({ title: t.rules.title, id: 'rules', body: renderRules(receiver) })}
+        ${card({ title: t.edit.title, id: 'edit', body: renderEdit(context, receiver) })}
+      </div>
+      <div>${card({ title: t.log.title, id: 'log', body: renderLog(context, receiver) })}</div>
+    </div>`,
+  })
+}
+
+function renderEdit(context: CurrentContext, receiver: Receiver): Html {
+  const { kind } = receiver.target
+  const isSecretKept = context.services.notify.secrets.find(receiver.id) !== null
+  return html`<form method="post" action="${pathOfReceiver(receiver.id)}" class="narrow">
+    ${renderFields({ kind, receiver, isSecretKept, notice: context.notice() })}
+    <button>${t.edit.button}</button>
+  </form>`
+}
+
+function renderLog(context: CurrentContext, { id }: Receiver): Html {
+  const messages = context.services.notify.messages.list(id, MAX_SHOWN)
+  return messages.length === 0
+    ? html`<p class="dim">${t.log.none}</p>`
+    : html`<ul class="rows">
+        ${messages.map((message) => renderMessage(context, message))}
+      </ul>`
+}
+
+const TONES: Readonly<Record<Message['state'], Tone>> = {
+  waiting: 'running',
+  delivered: 'done',
+  'given-up': 'failed',
+}
+
+function renderMessage(context: CurrentContext, message: Message): Html {
+  const { id, receiver, state, attempts, failure, queued_at: at, content } = message
+  return html`<li>
+    <span class="grow"
+      >${badge(TONES[state], t.log.states[state])} ${content.title}
+      ${content.is_test ? tag(t.log.test) : null}<br /><span class="small dim"
+        >${renderTime(at, context.clock())},
+        ${fillCount(t.log.attempts, attempts)}${failure === null ? null : html`: ${failure}`}
+        <code>${id}</code></span
+      ></span
+    >
+    ${state === 'waiting' || content.is_test ? null : postButton({ action: `${pathOfReceiver(receiver)}/again`, label: t.log.again, values: { message: id } })}
+  </li>`
+}
+
+async function sendTest(context: CurrentContext): Promise<Answer> {
+  const receiver = findReceiver(context)
+  const { failure } = await context.services.notify.sender.sendTest(receiver)
+  if (failure === null) return goDone(context, receiver, 'tested')
+  const error = fill(t.errors.test, { name: receiver.name, failure })
+  return context.goBack(pathOfReceiver(receiver.id), { error })
+}
+
+async function pause(context: CurrentContext): Promise<Answer> {
+  return await setPaused(context, true)
+}
+
+async function resume(context: CurrentContext): Promise<Answer> {
+  return await setPaused(context, false)
+}
+
+async function setPaused(context: CurrentContext, paused: boolean): Promise<Answer> {
+  const { id } = findReceiver(context)
+  const changed = await context.services.notify.edits.setPaused(id, paused, context.by())
+  return changed.ok
+    ? goDone(context, changed.value, paused ? 'paused' : 'resumed')
+    : context.goBack(PATH, { error: describeRefusal(changed.refusal) })
+}
+
+async function sendAgain(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const receiver = findReceiver(context)
+  const { messages, sender } = context.services.notify
+  const message = messages.find(form.get('message') ?? '')
+  const isOwn = message?.receiver === receiver.id && !message.content.is_test
+  const queued = isOwn ? await sender.sendAgain(message.id) : null
+  if (queued !== null) return goDone(context, receiver, 'again')
+  return context.goBack(pathOfReceiver(receiver.id), { error: t.errors.gone })
+}
+
+async function askRemoval(context: CurrentContext): Promise<Answer> {
+  const receiver = findReceiver(context)
+  const { id, name } = receiver
+  return await context.show({
+    title: fill(t.remove.title, { name }),
+    section: SETTINGS,
+    trail: trailTo(receiver),
+    body: renderRemoval({
+      title: fill(t.remove.question, { name }),
+      body: html`<p>${t.remove.consequence}</p>`,
+      action: context.event.url.pathname,
+      cancel: pathOfReceiver(id),
+      button: t.remove.confirm,
+    }),
+  })
+}
+
+async function remove(context: CurrentContext): Promise<Answer> {
+  const receiver = findReceiver(context)
+  const removed = await context.services.notify.edits.remove(receiver.id, context.by())
+  return removed.ok
+    ? goDone(context, removed.value, 'removed')
+    : context.goBack(PATH, { error: describeRefusal(removed.refusal) })
+}
+
+/** Throws a 404 where there is no such kind. */
+function kindOf({ event }: CurrentContext): Target['kind'] {
+  const kind = readKind(getRouterParam(event, 'kind') ?? '')
+  if (kind === null) throw refuseRequest(404, t.errors.unknown)
+  return kind
+}

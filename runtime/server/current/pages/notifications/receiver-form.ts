@@ -1,0 +1,187 @@
+/** The form of a receiver: its fields by kind, and what they make. */
+import type { z } from 'zod'
+import {
+  MAIL_SECURITIES,
+  NameSchema,
+  NEEDS_SECRET,
+  TARGET_KINDS,
+  TargetSchema,
+  type Receiver,
+  type Target,
+} from '../../../../fleet/notify/rules/receiver.ts'
+import type { EditRefusal, GivenReceiver } from '../../../../fleet/notify/receiver-edits.ts'
+import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import { selectField, textField } from '../../../../kit/web/ui/fields.ts'
+import { html, type Html } from '../../../../kit/web/ui/html.ts'
+import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
+import { PAGES } from '../../../texts/texts.ts'
+
+const t = PAGES.notifications
+
+type Kind = Target['kind']
+type FieldName = 'name' | 'url' | 'room' | 'host' | 'port' | 'security' | 'user' | 'from' | 'to'
+
+/** The fields of each kind, in the order of the form. */
+const FIELDS: Readonly<Record<Kind, readonly FieldName[]>> = {
+  webhook: ['name', 'url'],
+  mail: ['name', 'host', 'port', 'security', 'user', 'from', 'to'],
+  ntfy: ['name', 'url'],
+  slack: ['name'],
+  matrix: ['name', 'url', 'room'],
+}
+
+interface FormTexts {
+  readonly label: string
+  readonly hint?: string
+}
+
+const urlTexts: Readonly<Partial<Record<Kind, FormTexts>>> = {
+  webhook: { label: t.fields.webhookUrl, hint: t.fields.webhookUrlHint },
+  ntfy: { label: t.fields.ntfyUrl, hint: t.fields.ntfyUrlHint },
+  matrix: { label: t.fields.matrixUrl, hint: t.fields.matrixUrlHint },
+}
+
+const TEXTS: Readonly<Record<Exclude<FieldName, 'url'>, FormTexts>> = {
+  name: { label: t.fields.name, hint: t.fields.nameHint },
+  room: { label: t.fields.room, hint: t.fields.roomHint },
+  host: { label: t.fields.host },
+  port: { label: t.fields.port },
+  security: { label: t.fields.security },
+  user: { label: t.fields.user, hint: t.fields.userHint },
+  from: { label: t.fields.from },
+  to: { label: t.fields.to, hint: t.fields.toHint },
+}
+
+export const readKind = (text: string): Kind | null =>
+  TARGET_KINDS.find((kind) => kind === text) ?? null
+
+interface ReceiverForm {
+  readonly kind: Kind
+  /** Null: it is added. */
+  readonly receiver: Receiver | null
+  /** Whether a secret is kept, which stays where none is entered. */
+  readonly isSecretKept: boolean
+  readonly notice: Notice | null
+}
+
+/** Renders the fields; what was typed comes back where it was refused, but for the secret. */
+export function renderFields({ kind, receiver, isSecretKept, notice }: ReceiverForm): Html {
+  const stored = receiver === null ? DEFAULTS : valuesOf(receiver)
+  const valueOf = (name: FieldName) => notice?.typed[name] ?? stored[name] ?? ''
+  const errorOf = (name: string) => notice?.errors[name] ?? null
+  const { label, hint } = t.secrets[kind]
+  return html`${FIELDS[kind].map((name) => renderField(kind, name, valueOf(name), errorOf(name)))}
+  ${textField({
+    name: 'secret',
+    label,
+    hint: isSecretKept ? t.secretKept : hint,
+    type: 'password',
+    autocomplete: 'new-password',
+    required: NEEDS_SECRET[kind] && !isSecretKept,
+    maxLength: 2000,
+    error: errorOf('secret'),
+  })}`
+}
+
+const DEFAULTS: Readonly<Partial<Record<FieldName, string>>> = { port: '587', security: 'starttls' }
+
+function renderField(kind: Kind, name: FieldName, value: string, error: string | null): Html {
+  const texts = name === 'url' ? (urlTexts[kind] ?? { label: name }) : TEXTS[name]
+  if (name === 'security') {
+    const options = MAIL_SECURITIES.map((one) => ({ value: one, text: t.securities[one] }))
+    return selectField({ name, ...texts, value, options, error })
+  }
+  return textField({
+    name,
+    ...texts,
+    value,
+    error,
+    required: name !== 'user',
+    maxLength: 2000,
+    short: name === 'port',
+    type: name === 'url' ? 'url' : 'text',
+  })
+}
+
+function valuesOf({ name, target }: Receiver): Readonly<Partial<Record<FieldName, string>>> {
+  if (target.kind !== 'mail') return { name, ...target }
+  const { host, port, security, user, from, to } = target
+  return { name, host, port: String(port), security, user, from, to: to.join(', ') }
+}
+
+/** Which fields were refused, by name. */
+export type FieldErrors = Readonly<Record<string, string>>
+
+/** Reads the form. A user without encryption is refused: the password could be read on its way. */
+export function readReceiver(
+  kind: Kind,
+  form: URLSearchParams,
+): Result<GivenReceiver, FieldErrors> {
+  const text = (name: string) => form.get(name)?.trim() ?? ''
+  const name = NameSchema.safeParse(text('name'))
+  const target = TargetSchema.safeParse({ kind, ...readTarget(text) })
+  const isOpen = kind === 'mail' && text('security') === 'none' && text('user') !== ''
+  const errors = {
+    ...(name.success ? {} : { name: t.errors.name }),
+    ...(target.success ? {} : describeIssues(kind, target.error)),
+    ...(isOpen ? { security: t.errors.user } : {}),
+  }
+  if (!name.success || !target.success || isOpen) return refuse(errors)
+  return accept({ name: name.data, target: target.data, secret: text('secret') })
+}
+
+/** Each kind takes what it knows of. */
+const readTarget = (text: (name: string) => string) => ({
+  url: text('url'),
+  room: text('room'),
+  host: text('host'),
+  port: /^\d+$/.test(text('port')) ? Number(text('port')) : null,
+  security: text('security'),
+  user: text('user'),
+  from: text('from'),
+  to: text('to')
+    .split(/[\s,;]+/)
+    .filter((address) => address !== ''),
+})
+
+function describeIssues(kind: Kind, { issues }: z.ZodError): FieldErrors {
+  const fields = new Set(issues.map(({ path }) => String(path[0])))
+  return Object.fromEntries([...fields].map((name) => [name, describeField(kind, name)]))
+}
+
+function describeField(kind: Kind, name: string): string {
+  switch (name) {
+    case 'url':
+      return kind === 'ntfy' ? t.errors.ntfyUrl : t.errors.url
+    case 'room':
+    case 'host':
+    case 'port':
+    case 'from':
+    case 'to':
+      return t.errors[name]
+    default:
+      return t.errors.fields
+  }
+}
+
+/** Why a change was refused, at its field where it has one. */
+export function describeEditRefusal(kind: Kind, refusal: EditRefusal): FieldErrors {
+  switch (refusal) {
+    case 'name-taken':
+      return { name: t.errors[refusal] }
+    case 'secret-missing':
+      return { secret: t.errors[refusal] }
+    case 'secret-shape': {
+      const texts = t.errors[refusal]
+      return { secret: kind === 'webhook' || kind === 'slack' ? texts[kind] : texts.other }
+    }
+    case 'too-many':
+    case 'too-many-rules':
+    case 'unknown':
+      return {}
+  }
+}
+
+/** What comes back into a refused form: everything but the secret. */
+export const typedOf = (form: URLSearchParams): Readonly<Record<string, string>> =>
+  Object.fromEntries([...form].filter(([name]) => name !== 'secret'))

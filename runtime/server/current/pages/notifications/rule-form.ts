@@ -1,0 +1,173 @@
+/** /ui/notifications/{id}/rules/{rule}: which events a receiver hears of. */
+import { getRouterParam } from 'h3'
+import {
+  EVENT_GROUP_NAMES,
+  EVENT_GROUPS,
+  type EventGroupName,
+} from '../../../../fleet/notify/rules/event-group.ts'
+import {
+  DEFAULT_WINDOW,
+  describeRule,
+  MAX_WINDOW,
+  RuleSchema,
+  type Receiver,
+  type Rule,
+} from '../../../../fleet/notify/rules/receiver.ts'
+import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { card, tag } from '../../../../kit/web/ui/elements.ts'
+import { postButton, textField } from '../../../../kit/web/ui/fields.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { buttonAt, formAt, pageAt } from '../../../pages/context-routes.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { listSearchMistakes } from '../machines/fleet-query.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import type { FieldErrors } from './receiver-form.ts'
+import {
+  describeRefusal,
+  findReceiver,
+  goDone,
+  pathOfReceiver,
+  trailTo,
+  NOTIFICATIONS_PATH,
+} from './receiver-path.ts'
+
+const t = PAGES.notifications
+const PATH = `${NOTIFICATIONS_PATH}/:id/rules/:rule`
+
+/** In the place of the id of a rule that is added. */
+const NEW = 'new'
+
+export const RULE_PAGES = [
+  pageAt(PATH, show),
+  formAt(PATH, save),
+  buttonAt(`${PATH}/remove`, remove),
+]
+
+/** Renders the rules of a receiver in words. */
+export const renderRules = (receiver: Receiver): Html =>
+  html`${
+      receiver.rules.length === 0
+        ? html`<p class="dim">${t.rules.none}</p>`
+        : html`<ul class="rows" aria-label="${t.rules.title}">
+            ${receiver.rules.map((rule) => renderRule(receiver, rule))}
+          </ul>`
+    } <a class="button" href="${rulePath(receiver, NEW)}">${t.rules.add}</a>`
+
+const rulePath = ({ id }: Receiver, rule: string): string => `${pathOfReceiver(id)}/rules/${rule}`
+
+function renderRule(receiver: Receiver, rule: Rule): Html {
+  const path = rulePath(receiver, rule.id)
+  const words = describeRule({ ...rule, events: [] }).replace(/^[,:] ?/, '')
+  return html`<li>
+    <span class="grow"
+      >${rule.events.map((name) => html`${tag(EVENT_GROUPS[name].title)} `)}
+      <span class="small dim">${words}</span></span
+    >
+    <a class="button" href="${path}">${t.rules.change}</a>
+    ${postButton({ action: `${path}/remove`, label: t.rules.remove })}
+  </li>`
+}
+
+async function show(context: CurrentContext): Promise<Answer> {
+  const receiver = findReceiver(context)
+  const id = ruleIdOf(context)
+  const rule = receiver.rules.find((one) => one.id === id) ?? null
+  if (rule === null && id !== NEW) return context.goTo(pathOfReceiver(receiver.id))
+  const { name } = receiver
+  const title = fill(rule === null ? t.rules.newTitle : t.rules.editTitle, { name })
+  return await context.show({
+    title,
+    section: '/ui/settings',
+    trail: trailTo(receiver),
+    body: card({ body: renderForm(context, rulePath(receiver, id), rule) }),
+  })
+}
+
+function renderForm(context: CurrentContext, action: string, rule: Rule | null): Html {
+  const { typed = valuesOf(rule), errors = {} } = context.notice() ?? {}
+  const field = (name: 'search' | 'person' | 'window') => ({
+    name,
+    label: t.rules[name],
+    hint: t.rules[`${name}Hint`],
+    value: typed[name] ?? '',
+    error: errors[name] ?? null,
+  })
+  const selected = new Set((typed['events'] ?? '').split(' '))
+  const { events: error = null } = errors
+  return html`<form method="post" action="${action}" class="narrow">
+    <fieldset class="stack">
+      <legend>${t.rules.events}</legend>
+      ${EVENT_GROUP_NAMES.map((name) => renderChoice(name, selected.has(name)))}
+      ${error === null ? null : html`<p class="error">${error}</p>`}
+    </fieldset>
+    ${textField({ ...field('search'), maxLength: 500 })}
+    ${textField({ ...field('person'), maxLength: 64 })}
+    ${textField({ ...field('window'), type: 'number', min: 0, max: MAX_WINDOW, short: true, required: true })}
+    <button class="primary">${t.rules.save}</button>
+  </form>`
+}
+
+const valuesOf = (rule: Rule | null): Readonly<Record<string, string>> =>
+  rule === null
+    ? { window: String(DEFAULT_WINDOW) }
+    : {
+        events: rule.events.join(' '),
+        search: rule.search,
+        person: rule.person,
+        window: String(rule.window),
+      }
+
+const renderChoice = (name: EventGroupName, checked: boolean): Html =>
+  html`<label class="check"
+    ><input${attributes({ type: 'checkbox', name: 'events', value: name, checked })} />
+    <span>${EVENT_GROUPS[name].title}</span></label
+  >`
+
+async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const receiver = findReceiver(context)
+  const id = ruleIdOf(context)
+  const path = rulePath(receiver, id)
+  const read = readRule(form)
+  if (!read.ok) {
+    const typed = { ...Object.fromEntries(form), events: form.getAll('events').join(' ') }
+    return context.goBack(path, { error: t.errors.fields, errors: read.refusal, typed })
+  }
+  const { edits } = context.services.notify
+  const isNew = id === NEW
+  const saved = await edits.saveRule(receiver.id, isNew ? null : id, read.value, context.by())
+  if (!saved.ok) return context.goBack(path, { error: describeRefusal(saved.refusal) })
+  return goDone(context, receiver, 'saved')
+}
+
+function readRule(form: URLSearchParams): Result<Omit<Rule, 'id'>, FieldErrors> {
+  const text = (name: string) => form.get(name)?.trim() ?? ''
+  const [mistake] = listSearchMistakes(text('search'))
+  const read = RuleSchema.omit({ id: true }).safeParse({
+    events: form.getAll('events'),
+    search: text('search'),
+    person: text('person'),
+    window: /^\d+$/.test(text('window')) ? Number(text('window')) : null,
+  })
+  if (read.success && mistake === undefined) return accept(read.data)
+  const wrong = new Set(read.error?.issues.map(({ path }) => path[0]))
+  if (mistake !== undefined) wrong.add('search')
+  const texts = {
+    events: t.errors.events,
+    search: fill(t.errors.search, { term: mistake?.term ?? '' }),
+    person: t.errors.person,
+    window: fill(t.errors.window, { count: MAX_WINDOW }),
+  }
+  return refuse(Object.fromEntries(Object.entries(texts).filter(([name]) => wrong.has(name))))
+}
+
+async function remove(context: CurrentContext): Promise<Answer> {
+  const receiver = findReceiver(context)
+  const { edits } = context.services.notify
+  const removed = await edits.removeRule(receiver.id, ruleIdOf(context), context.by())
+  if (removed.ok) return goDone(context, receiver, 'saved')
+  return context.goBack(pathOfReceiver(receiver.id), { error: describeRefusal(removed.refusal) })
+}
+
+const ruleIdOf = ({ event }: CurrentContext): string => getRouterParam(event, 'rule') ?? ''
