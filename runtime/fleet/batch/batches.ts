@@ -36,8 +36,14 @@ export function createBatches(
     /** Says whether a batch is there and paused; from memory. */
     isPaused: (id: string): boolean => (find(id)?.paused_at ?? null) !== null,
     /** Stores a batch that begins, before its first machine is acted on, and removes the oldest ones. */
-    async begin(batch: Omit<Batch, 'id' | 'acted_at' | 'paused_at'>): Promise<Batch> {
-      const made: Batch = { id: makeId(), ...batch, acted_at: null, paused_at: null }
+    async begin(batch: Omit<Batch, 'id' | 'acted_at' | 'paused_at' | 'ended_at'>): Promise<Batch> {
+      const made: Batch = {
+        id: makeId(),
+        ...batch,
+        acted_at: null,
+        paused_at: null,
+        ended_at: null,
+      }
       await write(made.id, (sql) => {
         save(sql, made)
         for (const old of sql.all(OLD, MAX_BATCHES)) remove(sql, readText(old, 'id'))

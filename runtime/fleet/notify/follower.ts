@@ -16,7 +16,7 @@ import {
 } from './rules/message.ts'
 import type { Receiver } from './rules/receiver.ts'
 
-export interface FollowerDependencies {
+export interface ReadingDependencies {
   readonly database: Database
   readonly receivers: Receivers
   readonly messages: Messages
@@ -26,7 +26,7 @@ export interface FollowerDependencies {
 }
 
 /** What was read for one receiver since its stored place; a restart reads it again. */
-interface Progress {
+interface FollowedEvents {
   /** The rules by which it was read, and the state of the database. */
   readonly of: string
   readonly place: number
@@ -45,11 +45,11 @@ const MAX_UNSTORED = 2000
 const MAX_WAIT_MS = 3_600_000
 
 /** Creates it. What was read and is not in a message yet is in memory alone, and in the journal. */
-export function createFollower(given: FollowerDependencies) {
+export function createFollower(given: ReadingDependencies) {
   const { database, receivers, now } = given
-  const progress = new Map<string, Progress>()
+  const progress = new Map<string, FollowedEvents>()
 
-  function resume(receiver: Receiver): Progress {
+  function resume(receiver: Receiver): FollowedEvents {
     const of = JSON.stringify([database.epoch(), receiver.rules])
     const known = progress.get(receiver.id)
     if (known?.of === of) return known
@@ -57,7 +57,10 @@ export function createFollower(given: FollowerDependencies) {
     return { of, place, collected: NOTHING_COLLECTED, dueAt: Infinity, read: 0 }
   }
 
-  function read(receiver: Receiver, before: Progress): { after: Progress; isMore: boolean } {
+  function read(
+    receiver: Receiver,
+    before: FollowedEvents,
+  ): { after: FollowedEvents; isMore: boolean } {
     const found = listEventsAfter(database.sql, before.place, STEP)
     let { collected, dueAt, place } = before
     for (const event of found) {
@@ -118,12 +121,12 @@ export function createFollower(given: FollowerDependencies) {
 
 /** What moves the place of a receiver; `forget` is called with it when that is stored. */
 function createSteps(
-  { database, receivers, messages, findNamed, now }: FollowerDependencies,
+  { database, receivers, messages, findNamed, now }: ReadingDependencies,
   forget: (id: string) => void,
 ) {
   return {
     async skip({ id }: Receiver, place: number): Promise<null> {
-      await database.write((sql) => receivers.setPlace(sql, id, place))
+      await database.write((sql) => receivers.moveTo(sql, id, place))
       forget(id)
       return null
     },
@@ -132,7 +135,7 @@ function createSteps(
       const content = composeMessage(collected, findNamed)
       const time = now().toISOString()
       const message = await database.write((sql) => {
-        if (!receivers.setPlace(sql, id, place)) return null
+        if (!receivers.moveTo(sql, id, place)) return null
         return messages.insert(sql, {
           receiver: id,
           state: 'waiting',

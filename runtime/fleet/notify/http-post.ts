@@ -4,7 +4,7 @@ import * as https from 'node:https'
 import { isIP } from 'node:net'
 import { describeFailure } from '../../kit/net/rules/network-failure.ts'
 import type { FindOutgoing } from './outgoing.ts'
-import { failed, judgeAnswer, type SendOutcome } from './rules/outcome.ts'
+import { failed, judgeAnswer, type DeliveryOutcome } from './rules/outcome.ts'
 
 export interface HttpPost {
   readonly method: 'POST' | 'PUT'
@@ -27,7 +27,10 @@ export const STOPPED = 'the server was stopped meanwhile'
 const MAX_ANSWER = 2048
 
 /** Sends it once. It never rejects but for mistakes of ours: what keeps it from arriving is the outcome. */
-export async function sendHttp(post: HttpPost, given: HttpPostDependencies): Promise<SendOutcome> {
+export async function sendHttp(
+  post: HttpPost,
+  given: HttpPostDependencies,
+): Promise<DeliveryOutcome> {
   const url = new URL(post.url)
   const host = url.hostname.replaceAll(/[[\]]/g, '')
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
@@ -69,7 +72,7 @@ function describeError(
   thrown: unknown,
   { signal, limitMs }: Pick<HttpPostDependencies, 'signal' | 'limitMs'>,
   late: AbortSignal,
-): SendOutcome {
+): DeliveryOutcome {
   if (signal.aborted) return failed(STOPPED)
   if (late.aborted) return failed(`no answer within ${limitMs / 1000} s`)
   const failure = describeFailure(thrown)
@@ -78,8 +81,8 @@ function describeError(
   return failed(hint === undefined ? reason : `${reason}. ${hint}`)
 }
 
-function exchange(request: http.ClientRequest, body: string): Promise<SendOutcome> {
-  const { promise, resolve, reject } = Promise.withResolvers<SendOutcome>()
+function exchange(request: http.ClientRequest, body: string): Promise<DeliveryOutcome> {
+  const { promise, resolve, reject } = Promise.withResolvers<DeliveryOutcome>()
   request.on('error', reject)
   request.on('response', (response) => {
     // What is behind the beginning is not read: the status has said it all.

@@ -3,11 +3,11 @@ import { hostname } from 'node:os'
 import { createTransport } from 'nodemailer'
 import { describeFailure } from '../../kit/net/rules/network-failure.ts'
 import { describeTls, STOPPED, type HttpPostDependencies } from './http-post.ts'
-import type { MailParts } from './rules/forms.ts'
-import { failed, quoteWords, TAKEN, type SendOutcome } from './rules/outcome.ts'
+import type { MailContent } from './rules/forms.ts'
+import { failed, quoteWords, TAKEN, type DeliveryOutcome } from './rules/outcome.ts'
 import type { TargetOf } from './rules/receiver.ts'
 
-interface Mail extends MailParts {
+interface Mail extends MailContent {
   /** The same at each attempt: mail programs show it once. */
   readonly id: string
 }
@@ -18,7 +18,7 @@ export async function sendMail(
   password: string,
   { id, subject, text, html }: Mail,
   { find, authorities, limitMs, signal }: HttpPostDependencies,
-): Promise<SendOutcome> {
+): Promise<DeliveryOutcome> {
   const { host, port, security, user, from, to } = target
   const found = await find({ host, port })
   if (!found.ok) return failed(found.refusal)

@@ -58,7 +58,7 @@ export function createMessages(database: Database) {
     /** Newest first. */
     list: (receiver: string, limit: number): readonly Message[] =>
       database.sql.all(LIST, receiver, limit).flatMap(readRow),
-    /** In the work of a `write`. Returns the message with its id. */
+    /** Stores it as a part of the caller's `write`, and returns it with its id. */
     insert(sql: Sql, record: MessageRecord): Message {
       const id = `msg_${randomBytes(12).toString('hex')}`
       save(sql, id, record)

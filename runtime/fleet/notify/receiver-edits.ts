@@ -12,8 +12,8 @@ import {
   SECRET_SHAPES,
   type Receiver,
   type ReceiverRecord,
-  type Rule,
-  type Target,
+  type NotifyRule,
+  type ReceiverTarget,
 } from './rules/receiver.ts'
 import type { Sender } from './sender.ts'
 
@@ -29,20 +29,18 @@ interface EditsDependencies {
 
 export interface GivenReceiver {
   readonly name: string
-  readonly target: Target
+  readonly target: ReceiverTarget
   /** Empty: the one that is kept stays. */
   readonly secret: string
 }
 
 /** What somebody wants to hear of who has not said it yet. */
-const FIRST_RULE: Omit<Rule, 'id'> = {
+const FIRST_RULE: Omit<NotifyRule, 'id'> = {
   events: ['needs-attention', 'batch-ended'],
   search: '',
   person: '',
   window: 30,
 }
-
-export type ReceiverEdits = ReturnType<typeof createReceiverEdits>
 
 /** Creates it. Events name the receiver and where it is, and never what opens it. */
 export function createReceiverEdits({
@@ -66,7 +64,7 @@ export function createReceiverEdits({
 
   async function setRules(
     id: string,
-    edit: (rules: readonly Rule[]) => readonly Rule[],
+    edit: (rules: readonly NotifyRule[]) => readonly NotifyRule[],
     by: Requester,
   ): Promise<Result<Receiver, EditRefusal>> {
     const before = receivers.find(id)?.rules ?? []
@@ -100,7 +98,7 @@ export function createReceiverEdits({
       return changed
     },
     /** `rule` replaces the one with its id; null as an id adds it. */
-    saveRule: (id: string, ruleId: string | null, rule: Omit<Rule, 'id'>, by: Requester) =>
+    saveRule: (id: string, ruleId: string | null, rule: Omit<NotifyRule, 'id'>, by: Requester) =>
       setRules(
         id,
         (rules) =>
@@ -181,7 +179,7 @@ function checkSecret({ target, secret }: GivenReceiver, isKept: boolean): EditRe
 }
 
 /** Whom a secret is shown to: nobody else gets it. A signature shows none. */
-function placeOf(target: Target): string {
+function placeOf(target: ReceiverTarget): string {
   switch (target.kind) {
     case 'mail':
       return `mail ${target.host}:${target.port} ${target.security} ${target.user}`

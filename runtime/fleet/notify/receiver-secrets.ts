@@ -31,7 +31,7 @@ export async function openReceiverSecrets(path: string, share?: () => Promise<vo
     })
 
   return {
-    /** By the id of the receiver; null: it has none. */
+    /** Returns the secret of a receiver, by its id; null: it has none. */
     find: (id: string): string | null =>
       Object.hasOwn(secrets, id) ? (secrets[id] ?? null) : null,
     save: (id: string, secret: string): Promise<void> =>

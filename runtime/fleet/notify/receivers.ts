@@ -37,7 +37,7 @@ export function createReceivers(database: Database) {
   }
 
   return {
-    /** By name. */
+    /** Lists them by name. */
     list,
     find: (id: string): Receiver | null => list().find((one) => one.id === id) ?? null,
     /** It hears of what happens from here on. */
@@ -82,8 +82,8 @@ export function createReceivers(database: Database) {
       const row = database.sql.get('SELECT place FROM notify_receivers WHERE id = ?', id)
       return row === null ? null : readNumber(row, 'place')
     },
-    /** In the work of a `write`. False: the receiver is gone. */
-    setPlace: (sql: Sql, id: string, place: number): boolean =>
+    /** Moves it as a part of the caller's `write`. False: the receiver is gone. */
+    moveTo: (sql: Sql, id: string, place: number): boolean =>
       sql.run('UPDATE notify_receivers SET place = ? WHERE id = ?', place, id) > 0,
   }
 }

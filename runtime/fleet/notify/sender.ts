@@ -4,22 +4,22 @@ import { epochOf } from '../../kit/foundation/instants.ts'
 import type { Database } from '../state/database.ts'
 import type { JournalEntry } from '../state/journal.ts'
 import { SYSTEM_EVENT } from '../state/event-rows.ts'
-import { createFollower, type FollowerDependencies } from './follower.ts'
+import { createFollower, type ReadingDependencies } from './follower.ts'
 import type { Message, Messages } from './messages.ts'
 import type { Receivers } from './receivers.ts'
 import type { ReceiverSecrets } from './receiver-secrets.ts'
 import { composeTest } from './rules/message.ts'
-import type { SendOutcome } from './rules/outcome.ts'
+import type { DeliveryOutcome } from './rules/outcome.ts'
 import type { Receiver } from './rules/receiver.ts'
 import { isDue, planRetry } from './rules/retry-plan.ts'
 import type { transmit } from './transmission.ts'
 
-export interface SenderDependencies extends Pick<FollowerDependencies, 'matches' | 'findNamed'> {
+interface SendingDependencies extends Pick<ReadingDependencies, 'matches' | 'findNamed'> {
   readonly database: Database
   readonly receivers: Receivers
   readonly messages: Messages
   readonly secrets: Pick<ReceiverSecrets, 'find'>
-  send(given: Parameters<typeof transmit>[0]): Promise<SendOutcome>
+  send(given: Parameters<typeof transmit>[0]): Promise<DeliveryOutcome>
   /** The address of the pages without a slash at its end; null: nobody has said it. */
   base(): string | null
   record(entry: JournalEntry): Promise<void>
@@ -30,7 +30,7 @@ export interface SenderDependencies extends Pick<FollowerDependencies, 'matches'
 export type Sender = ReturnType<typeof createSender>
 
 /** Creates what sends; `tick` is called every second. */
-export function createSender(given: SenderDependencies) {
+export function createSender(given: SendingDependencies) {
   const { receivers, messages, now, log } = given
   const follower = createFollower(given)
   const busy = new Map<string, Promise<void>>()
@@ -84,7 +84,7 @@ export function createSender(given: SenderDependencies) {
 
 type TransmitTo = ReturnType<typeof createAttempts>['transmitTo']
 
-function createAttempts(given: SenderDependencies) {
+function createAttempts(given: SendingDependencies) {
   const { messages, now } = given
 
   const transmitTo = (receiver: Receiver, { id, made_at, content }: Message) =>
@@ -120,7 +120,10 @@ function createAttempts(given: SenderDependencies) {
   return { attempt, transmitTo }
 }
 
-const createManual = ({ database, messages, now }: SenderDependencies, transmitTo: TransmitTo) => ({
+const createManual = (
+  { database, messages, now }: SendingDependencies,
+  transmitTo: TransmitTo,
+) => ({
   /** Sends a message that says it is a test, once, and keeps what became of it. */
   async sendTest(receiver: Receiver): Promise<Message> {
     const at = now().toISOString()

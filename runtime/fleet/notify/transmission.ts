@@ -8,11 +8,11 @@ import {
   renderWebhook,
   type OutgoingMessage,
 } from './rules/forms.ts'
-import { failed, type SendOutcome } from './rules/outcome.ts'
-import { NEEDS_SECRET, type Target } from './rules/receiver.ts'
+import { failed, type DeliveryOutcome } from './rules/outcome.ts'
+import { NEEDS_SECRET, type ReceiverTarget } from './rules/receiver.ts'
 
 interface Transmission {
-  readonly target: Target
+  readonly target: ReceiverTarget
   /** What opens it; null: none is kept here. */
   readonly secret: string | null
   readonly message: OutgoingMessage
@@ -25,7 +25,7 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 export async function transmit(
   { target, secret, message }: Transmission,
   given: HttpPostDependencies,
-): Promise<SendOutcome> {
+): Promise<DeliveryOutcome> {
   if (secret === null && NEEDS_SECRET[target.kind]) {
     return failed('its secret is not kept on this server: edit the receiver and enter it again')
   }
@@ -37,7 +37,7 @@ export async function transmit(
 }
 
 async function makePost(
-  target: Exclude<Target, { kind: 'mail' }>,
+  target: Exclude<ReceiverTarget, { kind: 'mail' }>,
   secret: string,
   message: OutgoingMessage,
 ): Promise<HttpPost> {

@@ -1,7 +1,7 @@
 /** Stores recorded events as rows within a caller's transaction, and reads them back checked. */
 import { z } from 'zod'
 import { parseJson } from '../../kit/foundation/json-reader.ts'
-import type { RecordedEvent } from './rules/event-table.ts'
+import { isAlarm, type RecordedEvent } from './rules/event-table.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 import { AMONG, condition, flag, renderList, renderWhere, search } from './where.ts'
 
@@ -82,19 +82,6 @@ const ERASED = `kind = 'machine.flash_started'
 
 const OF_KINDS = 'EXISTS (SELECT 1 FROM json_each(?) AS pattern WHERE kind GLOB pattern.value)'
 const BY_PEOPLE = `actor NOT IN ('system', 'pxe-client')`
-
-/** What the state directory lost, or is about to. */
-const LOSSES: ReadonlySet<string> = new Set([
-  'system.schema.reset',
-  'system.disk.low',
-  'system.state.empty',
-  'system.state.disarmed',
-  'auth.logouts.lost',
-])
-
-/** Tells whether somebody should look at events of this kind: failures, suspicions, losses. */
-export const isAlarm = (kind: string): boolean =>
-  kind.endsWith('failed') || kind.endsWith('.suspected') || LOSSES.has(kind)
 
 /** Stores an event under the next number. */
 export function insertEvent(sql: Sql, event: NewEvent): void {

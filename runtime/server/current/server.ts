@@ -14,6 +14,7 @@ import { listOthers } from '../../fleet/boot/rules/other-servers.ts'
 import type { Passwords } from '../../fleet/access/passwords.ts'
 import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
 import { openMachineServer } from '../app/machine-server.ts'
+import type { Site } from '../routes/site.ts'
 import type { Metrics } from '../../kit/web/http/metrics.ts'
 import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
@@ -33,7 +34,8 @@ import { createOrderClock, startOrderExpiry } from './order-expiry.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
 import { createLinePages } from './pages/line-pages.ts'
-import { createBatchKeeper, type SeenMachines } from './batches/batch-keeper.ts'
+import { startBatchEnds } from './batches/batch-ends.ts'
+import { createBatchKeeper, type BatchKeeper, type SeenMachines } from './batches/batch-keeper.ts'
 import { batchRoutes } from './routes/batches.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
@@ -48,7 +50,6 @@ import { releaseRoutes } from './routes/releases.ts'
 import { shortLinkRoutes } from './routes/short-links.ts'
 import { runRemovalRoutes } from './routes/runs.ts'
 import type { SetProvider } from '../openid/provider-login.ts'
-import type { Site } from '../routes/site.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import { SETTING_TEXTS } from './rules/settings.ts'
@@ -121,7 +122,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       plugins: [
         (whole) => {
           measureQueue(whole.metrics, gate)
-          opened.use(startOrderExpiry(whole, rules))
+          startWatches(whole, opened, { rules, keeper })
           return {
             schemas: SCHEMAS,
             routes: (site) =>
@@ -179,6 +180,15 @@ function listRoutes(
     ...releaseRoutes(site, { releases, ...releaseSettings(given) }),
     ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
   ]
+}
+
+function startWatches(
+  site: Site<Machine>,
+  opened: AsyncDisposableStack,
+  { rules, keeper }: { readonly rules: LineDependencies; readonly keeper: BatchKeeper },
+): void {
+  opened.use(startOrderExpiry(site, rules))
+  opened.use(startBatchEnds({ ...site, keeper }))
 }
 
 const openGate = ({ config, state: { machines } }: MachineServerDependencies): FlashGate =>

@@ -1,5 +1,6 @@
 /** The pages that pictures are taken of, and what is done on each before. */
 import type { Page } from 'playwright-core'
+import { startReceiver } from '../notify/receivers.ts'
 import { macOf } from '../server/web-machines.ts'
 
 export interface Picture {
@@ -99,8 +100,25 @@ export const FLEET: readonly Picture[] = [
     },
   },
   { name: 'account', path: '/ui/account' },
+  { name: 'notification', path: '/ui/notifications/add/ntfy', prepare: addReceiver },
   { name: 'error', path: '/ui/machines/52:54:00:00:00:99' },
 ]
+
+/** A receiver that takes what it gets, with two rules and a test that arrived. */
+async function addReceiver(page: Page): Promise<void> {
+  await using receiver = await startReceiver()
+  await page.getByLabel('Name').fill('on-call')
+  await page.getByLabel('Address of the topic').fill(`${receiver.url}/lab-alerts`)
+  await page.getByRole('button', { name: 'Add receiver' }).click()
+  await page.getByRole('button', { name: 'Send a test' }).click()
+  await page.getByText('was delivered.').waitFor()
+  await page.getByRole('link', { name: 'Add a rule' }).click()
+  for (const name of ['Flash failed', 'Failed to boot']) await page.getByLabel(name).check()
+  await page.getByLabel('Only of machines that match').fill('label:rack-3')
+  await page.getByLabel('Only what this person').fill('anna')
+  await page.getByRole('button', { name: 'Save rule' }).click()
+  await page.getByText('was saved').waitFor()
+}
 
 /** Pictures of a server and a cache where nobody has done anything yet. */
 export const FIRST_RUN: readonly Picture[] = [
@@ -162,6 +180,7 @@ export const SIZES: readonly Size[] = [
       'settings',
       'settings-dhcp',
       'account',
+      'notification',
       'first-run',
       'images',
     ],

@@ -46,7 +46,10 @@ try {
 }
 
 async function takeFleet(shown: Browser): Promise<void> {
-  await using site = await startSite({ FLASHER_PXE_RUN_PATIENCE: '1h' }, NAMED_IMAGES)
+  await using site = await startSite(
+    { FLASHER_PXE_RUN_PATIENCE: '1h', FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8' },
+    NAMED_IMAGES,
+  )
   await using opened = await openContext(shown, site)
   const page = await opened.context.newPage()
   await page.goto('/ui/login')

@@ -22,6 +22,8 @@ export const BatchSchema = z.object({
   acted_at: time.nullable(),
   /** The time since when its waiting machines boot their disks; null: it is not paused. */
   paused_at: time.nullable(),
+  /** When nothing more of it was to come; null: something is, or nobody has looked yet. */
+  ended_at: time.nullable().default(null),
 })
 export type Batch = Readonly<z.output<typeof BatchSchema>>
 

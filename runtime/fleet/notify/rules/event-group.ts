@@ -1,5 +1,5 @@
 /** Groups of events that a rule selects by one name, and what people call them. */
-import { isAlarm } from '../../state/event-rows.ts'
+import { isAlarm } from '../../state/rules/event-table.ts'
 
 interface EventGroup {
   /** What has happened, for one event of the group. */

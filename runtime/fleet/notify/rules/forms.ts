@@ -142,14 +142,14 @@ export const renderMatrix = (message: OutgoingMessage): string =>
     formatted_body: renderHtml(message),
   })
 
-export interface MailParts {
+export interface MailContent {
   readonly subject: string
   readonly text: string
   readonly html: string
 }
 
 /** The parts of a mail. Its subject is one line, whatever a machine has reported. */
-export const renderMail = (message: OutgoingMessage): MailParts => ({
+export const renderMail = (message: OutgoingMessage): MailContent => ({
   subject: message.content.title.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' '),
   text: `${[message.content.title, '', ...renderLines(message)].join('\n')}\n`,
   html: `<!doctype html><html><body>${renderHtml(message)}</body></html>`,

@@ -1,7 +1,7 @@
 /** Decides which events are for a receiver. */
 import type { RecordedEvent } from '../../state/rules/event-table.ts'
 import { EVENT_GROUPS } from './event-group.ts'
-import type { Receiver, Rule } from './receiver.ts'
+import type { Receiver, NotifyRule } from './receiver.ts'
 
 /** Says whether a search finds the machine of this address as it is now. */
 export type MatchesSearch = (search: string, mac: string) => boolean
@@ -24,7 +24,7 @@ export function findWindow(
   return windows.length === 0 ? null : Math.min(...windows)
 }
 
-function isSelected(rule: Rule, event: RecordedEvent, matches: MatchesSearch): boolean {
+function isSelected(rule: NotifyRule, event: RecordedEvent, matches: MatchesSearch): boolean {
   if (!rule.events.some((name) => EVENT_GROUPS[name].has(event.kind))) return false
   if (rule.person !== '' && !listPeople(event).includes(rule.person)) return false
   if (rule.search === '') return true

@@ -4,8 +4,8 @@ import { plainWords } from '../../../kit/foundation/printable.ts'
 import type { RecordedEvent } from '../../state/rules/event-table.ts'
 import { nameKind } from './event-group.ts'
 
-/** So many events are in a message; the others are counted. */
-export const MAX_LISTED = 50
+/** A message lists so many events; the others are counted. */
+const MAX_LISTED = 50
 
 const maybeText = z.string().nullable()
 
@@ -20,7 +20,7 @@ const ListedEventSchema = z.object({
   /** The machine that it is about, as it was called at that moment. */
   machine: z.object({ mac: z.string(), name: maybeText, labels: z.array(z.string()) }).nullable(),
   actor: z.string(),
-  /** Below the address of the server. */
+  /** The path of its page at the server. */
   path: z.string(),
 })
 export type ListedEvent = z.infer<typeof ListedEventSchema>
@@ -54,13 +54,13 @@ export function collect({ events, counts }: Collected, event: RecordedEvent): Co
   }
 }
 
-export interface NamedMachine {
+interface MachineName {
   readonly name: string | null
   readonly labels: readonly string[]
 }
 
 /** Returns what is known of a machine; null: it was deleted. */
-export type FindNamed = (mac: string) => NamedMachine | null
+export type FindNamed = (mac: string) => MachineName | null
 
 /** Makes the message of what was collected; there is at least one event. */
 export function composeMessage({ events, counts }: Collected, find: FindNamed): MessageContent {

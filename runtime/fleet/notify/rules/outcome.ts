@@ -2,15 +2,15 @@
 import { plainWords } from '../../../kit/foundation/printable.ts'
 
 /** Null words: it was taken. */
-export interface SendOutcome {
+export interface DeliveryOutcome {
   readonly failure: string | null
   /** How long the receiver asked to be left alone, milliseconds; null: it did not. */
   readonly wanted: number | null
 }
 
-export const TAKEN: SendOutcome = { failure: null, wanted: null }
+export const TAKEN: DeliveryOutcome = { failure: null, wanted: null }
 
-export const failed = (failure: string, wanted: number | null = null): SendOutcome => ({
+export const failed = (failure: string, wanted: number | null = null): DeliveryOutcome => ({
   failure,
   wanted,
 })
@@ -22,7 +22,7 @@ export const quoteWords = (text: string): string =>
   plainWords(text).replaceAll(/\s+/g, ' ').trim().slice(0, MAX_WORDS)
 
 /** What an HTTP answer means; `body` is its beginning. */
-export function judgeAnswer(status: number, body: string, wanted: number | null): SendOutcome {
+export function judgeAnswer(status: number, body: string, wanted: number | null): DeliveryOutcome {
   if (status >= 200 && status < 300) return TAKEN
   if (status >= 300 && status < 400) {
     return failed(

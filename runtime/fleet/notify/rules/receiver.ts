@@ -51,8 +51,9 @@ export const TargetSchema = z.discriminatedUnion('kind', [
     room: filled(255).regex(/^![^\s]+$/),
   }),
 ])
-export type Target = z.infer<typeof TargetSchema>
-export type TargetOf<Kind extends Target['kind']> = Extract<Target, { kind: Kind }>
+export type ReceiverTarget = z.infer<typeof TargetSchema>
+export type TargetKind = ReceiverTarget['kind']
+export type TargetOf<Kind extends TargetKind> = Extract<ReceiverTarget, { kind: Kind }>
 
 export const TARGET_KINDS = [
   'webhook',
@@ -60,10 +61,10 @@ export const TARGET_KINDS = [
   'ntfy',
   'slack',
   'matrix',
-] as const satisfies readonly Target['kind'][]
+] as const satisfies readonly ReceiverTarget['kind'][]
 
 export const RuleSchema = z.object({
-  /** Within its receiver. */
+  /** It differs from those of the receiver's other rules. */
   id: z.string().regex(/^[0-9a-f]{8}$/),
   events: z.array(z.enum(EVENT_GROUP_NAMES)).min(1).max(EVENT_GROUP_NAMES.length),
   /** A search of machines; empty: events of anything. */
@@ -73,7 +74,7 @@ export const RuleSchema = z.object({
   /** Seconds; what follows an event within them goes with it. */
   window: z.int().min(0).max(MAX_WINDOW),
 })
-export type Rule = z.infer<typeof RuleSchema>
+export type NotifyRule = z.infer<typeof RuleSchema>
 
 export const NameSchema = filled(64)
 
@@ -92,7 +93,7 @@ export interface Receiver extends ReceiverRecord {
 }
 
 /** Says where it is, without what opens it. */
-export function nameTarget(target: Target): string {
+export function nameTarget(target: ReceiverTarget): string {
   switch (target.kind) {
     case 'webhook':
     case 'ntfy':
@@ -109,7 +110,7 @@ export function nameTarget(target: Target): string {
 const withoutQuery = (text: string): string => text.replace(/[?#].*$/s, '?…')
 
 /** What a secret must be; null: any text of one line will do. */
-export const SECRET_SHAPES: Readonly<Record<Target['kind'], RegExp | null>> = {
+export const SECRET_SHAPES: Readonly<Record<ReceiverTarget['kind'], RegExp | null>> = {
   webhook: /^(?:whsec_)?[A-Za-z0-9+/]{32,512}={0,2}$/,
   mail: null,
   ntfy: null,
@@ -117,8 +118,8 @@ export const SECRET_SHAPES: Readonly<Record<Target['kind'], RegExp | null>> = {
   matrix: null,
 }
 
-/** Without one nothing can be sent. */
-export const NEEDS_SECRET: Readonly<Record<Target['kind'], boolean>> = {
+/** Kinds to which nothing can be sent without a secret. */
+export const NEEDS_SECRET: Readonly<Record<ReceiverTarget['kind'], boolean>> = {
   webhook: true,
   mail: false,
   ntfy: false,
@@ -127,7 +128,7 @@ export const NEEDS_SECRET: Readonly<Record<Target['kind'], boolean>> = {
 }
 
 /** Says in words which events a rule selects. */
-export function describeRule({ events, search, person, window }: Omit<Rule, 'id'>): string {
+export function describeRule({ events, search, person, window }: Omit<NotifyRule, 'id'>): string {
   const what = events.map((name) => EVENT_GROUPS[name].title).join(', ')
   const whose = search === '' ? '' : `, of machines that match ${search}`
   const who = person === '' ? '' : `, by ${person}`

@@ -1,4 +1,4 @@
-/** A recorded event, and the columns of events as CSV. */
+/** A recorded event, whether somebody should look at it, and the columns of events as CSV. */
 import { renderCsvRow, type Cell } from '../../../kit/foundation/csv.ts'
 import { readChanges, renderValue } from './event-changes.ts'
 
@@ -19,6 +19,19 @@ export interface RecordedEvent {
   readonly details: Readonly<Record<string, unknown>> | null
   readonly acknowledged: boolean
 }
+
+/** What the state directory lost, or is about to. */
+const LOSSES: ReadonlySet<string> = new Set([
+  'system.schema.reset',
+  'system.disk.low',
+  'system.state.empty',
+  'system.state.disarmed',
+  'auth.logouts.lost',
+])
+
+/** Tells whether somebody should look at events of this kind: failures, suspicions, losses. */
+export const isAlarm = (kind: string): boolean =>
+  kind.endsWith('failed') || kind.endsWith('.suspected') || LOSSES.has(kind)
 
 const COLUMNS = {
   id: ({ id }) => id,

@@ -10,7 +10,7 @@ import { parseMac } from '../../../kit/net/rules/mac.ts'
 import type { Environment } from '../../../kit/host/shell.ts'
 import type { ServerLog } from '../../../kit/terminal/text/server-log.ts'
 import { findOwnUrl } from '../../app/own-address.ts'
-import { nameOf } from '../pages/view/machine-view.ts'
+import { nameMachine } from '../rules/disarming.ts'
 import type { Machine } from '../rules/machine.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import { listenSettingsOf } from './listen-settings.ts'
@@ -25,10 +25,7 @@ interface NotifyDependencies {
 }
 
 /** The search of the machines page, which the pages of this line bring. */
-export type MatchMachines = (
-  machines: readonly Machine[],
-  query: URLSearchParams,
-) => readonly Machine[]
+type MatchMachines = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
 
 export type Notify = Awaited<ReturnType<typeof openNotify>>
 
@@ -69,8 +66,7 @@ export async function openNotify({ config, state, log, env, now }: NotifyDepende
     findNamed(mac) {
       const machine = peek(mac)
       if (machine === null) return null
-      const name = nameOf(machine)
-      return { name: name === mac ? null : name, labels: machine.labels }
+      return { name: nameMachine(machine), labels: machine.labels }
     },
     send: (given) =>
       transmit(given, { find, authorities, limitMs: LIMIT_MS, signal: ending.signal }),

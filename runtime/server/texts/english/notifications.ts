@@ -2,7 +2,7 @@
 export const NOTIFICATIONS = {
   title: 'Notifications',
   card: {
-    text: 'Who is told of what happens, by webhook, mail, ntfy, Slack or Matrix.',
+    text: 'Who is notified of what happens, by webhook, mail, ntfy, Slack or Matrix.',
     link: { one: '1 receiver', other: '{count} receivers' },
   },
   list: 'Receivers of notifications',

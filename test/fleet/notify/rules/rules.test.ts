@@ -21,7 +21,7 @@ import { refuseOutgoing } from '../../../../runtime/fleet/notify/rules/outgoing-
 import {
   describeRule,
   TargetSchema,
-  type Rule,
+  type NotifyRule,
 } from '../../../../runtime/fleet/notify/rules/receiver.ts'
 import { GIVE_UP_MS, isDue, planRetry } from '../../../../runtime/fleet/notify/rules/retry-plan.ts'
 import type { RecordedEvent } from '../../../../runtime/fleet/state/rules/event-table.ts'
@@ -42,7 +42,7 @@ const eventOf = (given: Partial<RecordedEvent> = {}): RecordedEvent => ({
   acknowledged: false,
   ...given,
 })
-const ruleOf = (given: Partial<Rule>): Rule => ({
+const ruleOf = (given: Partial<NotifyRule>): NotifyRule => ({
   id: '00000000',
   events: ['flash-failed'],
   search: '',
@@ -52,8 +52,7 @@ const ruleOf = (given: Partial<Rule>): Rule => ({
 })
 
 test('an event is selected by its group, its machine and whoever stands behind it', () => {
-  const isFound = (search: string, mac: string) => search === 'label:a' && mac === MAC
-  const windowOf = (rules: readonly Partial<Rule>[], event = eventOf()) =>
+  const windowOf = (rules: readonly Partial<NotifyRule>[], event = eventOf()) =>
     findWindow({ id: 'one', rules: rules.map(ruleOf) }, event, isFound)
   assert.is(windowOf([{}]), 30)
   assert.is(windowOf([]), null)
@@ -93,6 +92,8 @@ test('a rule is said in words', () => {
   assert.is(nameKind('machine.boot_not_seen'), 'Failed to boot')
   assert.is(nameKind('machine.upserted'), 'machine.upserted')
 })
+
+const isFound = (search: string, mac: string) => search === 'label:a' && mac === MAC
 
 const compose = (count: number, event = eventOf()) => {
   let collected = NOTHING_COLLECTED
@@ -164,9 +165,10 @@ test('the body of a webhook has its documented fields', () => {
   assert.equal(data.events[0].machine, { mac: MAC, name: 'node-7', labels: ['lab'] })
 })
 
+const refuse = (address: string, networks: readonly string[] = [], port = 443) =>
+  refuseOutgoing({ address, port }, { networks, own: ['192.0.2.7'], ownPorts: [8080] })
+
 test('nothing goes to this host, to links or to metadata, unless a setting names it', () => {
-  const refuse = (address: string, networks: readonly string[] = [], port = 443) =>
-    refuseOutgoing({ address, port }, { networks, own: ['192.0.2.7'], ownPorts: [8080] })
   const refused = [
     '127.0.0.1',
     '::1',
@@ -209,15 +211,16 @@ test('a message is tried for a day, later and later, and a receiver may ask for 
   assert.ok(isDue(now, now - GIVE_UP_MS), 'the clock was set back')
 })
 
-test('an answer is told in words, without what could be an order to a terminal', () => {
+test('an answer is reported in words, without what could be an order to a terminal', () => {
   assert.is(judgeAnswer(204, '', null).failure, null)
   assert.match(judgeAnswer(302, '', null).failure ?? '', 'redirects (HTTP 302)')
   const { failure } = judgeAnswer(400, 'invalid_\u001b[2J\r\npayload', null)
   assert.match(failure ?? '', /^the receiver answered HTTP 400: invalid_\S+ payload$/)
 })
 
+const isTaken = (target: object) => TargetSchema.safeParse(target).success
+
 test('addresses that carry a password, and fields that could be several, are refused', () => {
-  const isTaken = (target: object) => TargetSchema.safeParse(target).success
   assert.ok(isTaken({ kind: 'webhook', url: 'https://example.org/hook' }))
   for (const url of ['https://a:b@example.org/', 'ftp://example.org/', 'file:///etc/passwd', 'x']) {
     assert.is(isTaken({ kind: 'webhook', url }), false, url)

@@ -84,21 +84,36 @@ test('Slack, ntfy and Matrix get the request that they document', async () => {
     const tested = await lab.ask(`${page}/test`, { method: 'POST' })
     assert.match(tested.headers.get('location') ?? '', 'done=tested')
   }
-  const [slack, ntfy, matrix] = receiver.received
-  assert.equal([slack?.method, slack?.path], ['POST', '/services/T0/B0/x'])
-  assert.match(JSON.parse(slack?.body ?? '').text, 'Test of slack: notifications arrive')
-  assert.equal([ntfy?.method, ntfy?.path], ['POST', '/base'])
-  assert.is(ntfy?.headers['authorization'], 'Bearer tk_1')
-  const { topic, title } = JSON.parse(ntfy?.body ?? '')
-  assert.equal([topic, title], ['lab', 'Test of ntfy: notifications arrive'])
-  assert.is(matrix?.method, 'PUT')
-  const room = '/_matrix/client/v3/rooms/!r%3Atest/send/m.room.message/msg_'
-  assert.ok(matrix?.path.startsWith(room), matrix?.path)
-  assert.is(matrix?.headers['authorization'], 'Bearer syt_1')
-  assert.is(JSON.parse(matrix?.body ?? '').format, 'org.matrix.custom.html')
+  const { received } = receiver
+  const bodies = received.map(({ body }) => JSON.parse(body))
+  const room = '/_matrix/client/v3/rooms/!r%3Atest/send/m.room.message/msg_X'
+  assert.equal(
+    received.map(({ method, path }) => `${method} ${path.replace(/msg_[0-9a-f]{24}$/, 'msg_X')}`),
+    ['POST /services/T0/B0/x', 'POST /base', `PUT ${room}`],
+  )
+  assert.equal(
+    received.map(({ headers }) => headers['authorization'] ?? null),
+    [null, 'Bearer tk_1', 'Bearer syt_1'],
+  )
+  const titles = ['slack', 'ntfy', 'matrix'].map((name) => `Test of ${name}: notifications arrive`)
+  assert.match(bodies[0].text, titles[0] ?? '')
+  assert.equal([bodies[1].topic, bodies[1].title], ['lab', titles[1]])
+  assert.is(bodies[2].format, 'org.matrix.custom.html')
+  assert.match(bodies[2].body, titles[2] ?? '')
   const [page = ''] = pages
   assert.not.match(await lab.textOf(page), 'services/T0')
 })
+
+type Mail = Awaited<ReturnType<typeof startMailServer>>['mails'][number]
+
+function checkMail(mail: Mail | undefined) {
+  const { isSecure, user, to, text } = mail ?? { isSecure: false, user: null, to: [], text: '' }
+  assert.equal([isSecure, user], [true, 'flasher'])
+  assert.equal(to, ['a@example.org', 'b@example.org'])
+  assert.match(text, /^Message-ID: <msg_[0-9a-f]{24}@example\.org>/m)
+  assert.match(text, /^Subject: Test of one: notifications arrive\r$/m)
+  assert.match(text, 'text/html')
+}
 
 test('mail goes by STARTTLS or TLS, with a password only there, and a certificate is checked', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-mail-'))
@@ -129,12 +144,7 @@ test('mail goes by STARTTLS or TLS, with a password only there, and a certificat
     const unknown = { port: String(open.port), security: 'starttls', ...user }
     assert.match(await tried(distrusting, unknown), /the connection failed: .*certificate/)
     assert.is(open.mails.length, 1)
-    const [first] = open.mails
-    assert.equal([first?.isSecure, first?.user], [true, 'flasher'])
-    assert.equal(first?.to, ['a@example.org', 'b@example.org'])
-    assert.match(first?.text ?? '', /^Message-ID: <msg_[0-9a-f]{24}@example\.org>/m)
-    assert.match(first?.text ?? '', /^Subject: Test of one: notifications arrive\r$/m)
-    assert.match(first?.text ?? '', 'text/html')
+    checkMail(open.mails[0])
     assert.is(sealed.mails[0]?.isSecure, true)
     const refused = await lab.ask(
       '/ui/notifications/add/mail',
@@ -146,7 +156,7 @@ test('mail goes by STARTTLS or TLS, with a password only there, and a certificat
   }
 })
 
-test('redirects, this host, endless answers and silence are told in words', async () => {
+test('redirects, this host, endless answers and silence are reported in words', async () => {
   await using target = await startReceiver()
   await using receiver = await startReceiver((response, { path }) => {
     if (path === '/redirect') response.writeHead(302, { location: target.url }).end()

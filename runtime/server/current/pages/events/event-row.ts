@@ -1,6 +1,6 @@
 /** One event in words: what happened, what it changed, who did it and when; the rest is folded away. */
 import { printableText } from '../../../../kit/foundation/printable.ts'
-import { isAlarm } from '../../../../fleet/state/event-rows.ts'
+import { isAlarm } from '../../../../fleet/state/rules/event-table.ts'
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
 import { badge } from '../../../../kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'

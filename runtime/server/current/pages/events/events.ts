@@ -1,7 +1,7 @@
 /** /ui/events: what happened, newest first, with filters, exports, and failures to acknowledge. */
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
-import { isAlarm } from '../../../../fleet/state/event-rows.ts'
+import { isAlarm } from '../../../../fleet/state/rules/event-table.ts'
 import { json } from '../../../../kit/web/answers/answers.ts'
 import { localPath } from '../../../../kit/web/answers/local-path.ts'
 import { banner, card, emptyState } from '../../../../kit/web/ui/elements.ts'

@@ -1,4 +1,4 @@
-/** /ui/notifications: who is told of what happens, whether it arrives, and what was sent. */
+/** /ui/notifications: who is notified of what happens, whether it arrives, and what was sent. */
 import { getRouterParam } from 'h3'
 import type { EditRefusal } from '../../../../fleet/notify/receiver-edits.ts'
 import type { Message } from '../../../../fleet/notify/messages.ts'
@@ -6,7 +6,7 @@ import {
   nameTarget,
   TARGET_KINDS,
   type Receiver,
-  type Target,
+  type TargetKind,
 } from '../../../../fleet/notify/rules/receiver.ts'
 import type { Result } from '../../../../kit/foundation/result.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
@@ -179,7 +179,7 @@ async function edit(context: CurrentContext, form: URLSearchParams): Promise<Ans
 }
 
 interface SentForm {
-  readonly kind: Target['kind']
+  readonly kind: TargetKind
   readonly form: URLSearchParams
   readonly path: string
   readonly done: 'added' | 'saved'
@@ -334,7 +334,7 @@ async function remove(context: CurrentContext): Promise<Answer> {
 }
 
 /** Throws a 404 where there is no such kind. */
-function kindOf({ event }: CurrentContext): Target['kind'] {
+function kindOf({ event }: CurrentContext): TargetKind {
   const kind = readKind(getRouterParam(event, 'kind') ?? '')
   if (kind === null) throw refuseRequest(404, t.errors.unknown)
   return kind

@@ -7,7 +7,7 @@ import {
   TARGET_KINDS,
   TargetSchema,
   type Receiver,
-  type Target,
+  type TargetKind,
 } from '../../../../fleet/notify/rules/receiver.ts'
 import type { EditRefusal, GivenReceiver } from '../../../../fleet/notify/receiver-edits.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
@@ -18,11 +18,10 @@ import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.notifications
 
-type Kind = Target['kind']
 type FieldName = 'name' | 'url' | 'room' | 'host' | 'port' | 'security' | 'user' | 'from' | 'to'
 
 /** The fields of each kind, in the order of the form. */
-const FIELDS: Readonly<Record<Kind, readonly FieldName[]>> = {
+const FIELDS: Readonly<Record<TargetKind, readonly FieldName[]>> = {
   webhook: ['name', 'url'],
   mail: ['name', 'host', 'port', 'security', 'user', 'from', 'to'],
   ntfy: ['name', 'url'],
@@ -35,7 +34,7 @@ interface FormTexts {
   readonly hint?: string
 }
 
-const urlTexts: Readonly<Partial<Record<Kind, FormTexts>>> = {
+const urlTexts: Readonly<Partial<Record<TargetKind, FormTexts>>> = {
   webhook: { label: t.fields.webhookUrl, hint: t.fields.webhookUrlHint },
   ntfy: { label: t.fields.ntfyUrl, hint: t.fields.ntfyUrlHint },
   matrix: { label: t.fields.matrixUrl, hint: t.fields.matrixUrlHint },
@@ -52,11 +51,11 @@ const TEXTS: Readonly<Record<Exclude<FieldName, 'url'>, FormTexts>> = {
   to: { label: t.fields.to, hint: t.fields.toHint },
 }
 
-export const readKind = (text: string): Kind | null =>
+export const readKind = (text: string): TargetKind | null =>
   TARGET_KINDS.find((kind) => kind === text) ?? null
 
 interface ReceiverForm {
-  readonly kind: Kind
+  readonly kind: TargetKind
   /** Null: it is added. */
   readonly receiver: Receiver | null
   /** Whether a secret is kept, which stays where none is entered. */
@@ -85,7 +84,7 @@ export function renderFields({ kind, receiver, isSecretKept, notice }: ReceiverF
 
 const DEFAULTS: Readonly<Partial<Record<FieldName, string>>> = { port: '587', security: 'starttls' }
 
-function renderField(kind: Kind, name: FieldName, value: string, error: string | null): Html {
+function renderField(kind: TargetKind, name: FieldName, value: string, error: string | null): Html {
   const texts = name === 'url' ? (urlTexts[kind] ?? { label: name }) : TEXTS[name]
   if (name === 'security') {
     const options = MAIL_SECURITIES.map((one) => ({ value: one, text: t.securities[one] }))
@@ -114,7 +113,7 @@ export type FieldErrors = Readonly<Record<string, string>>
 
 /** Reads the form. A user without encryption is refused: the password could be read on its way. */
 export function readReceiver(
-  kind: Kind,
+  kind: TargetKind,
   form: URLSearchParams,
 ): Result<GivenReceiver, FieldErrors> {
   const text = (name: string) => form.get(name)?.trim() ?? ''
@@ -144,12 +143,12 @@ const readTarget = (text: (name: string) => string) => ({
     .filter((address) => address !== ''),
 })
 
-function describeIssues(kind: Kind, { issues }: z.ZodError): FieldErrors {
+function describeIssues(kind: TargetKind, { issues }: z.ZodError): FieldErrors {
   const fields = new Set(issues.map(({ path }) => String(path[0])))
   return Object.fromEntries([...fields].map((name) => [name, describeField(kind, name)]))
 }
 
-function describeField(kind: Kind, name: string): string {
+function describeField(kind: TargetKind, name: string): string {
   switch (name) {
     case 'url':
       return kind === 'ntfy' ? t.errors.ntfyUrl : t.errors.url
@@ -165,7 +164,7 @@ function describeField(kind: Kind, name: string): string {
 }
 
 /** Why a change was refused, at its field where it has one. */
-export function describeEditRefusal(kind: Kind, refusal: EditRefusal): FieldErrors {
+export function describeEditRefusal(kind: TargetKind, refusal: EditRefusal): FieldErrors {
   switch (refusal) {
     case 'name-taken':
       return { name: t.errors[refusal] }

@@ -31,9 +31,11 @@ export const trailTo = (receiver: Receiver | null): Html =>
         : html` / <a href="${pathOfReceiver(receiver.id)}">${receiver.name}</a>`
     }`
 
-type Done = keyof typeof t.done
-
-export const goDone = (context: CurrentContext, { id, name }: Receiver, done: Done): Answer =>
+export const goDone = (
+  context: CurrentContext,
+  { id, name }: Receiver,
+  done: keyof typeof t.done,
+): Answer =>
   context.goTo(
     done === 'removed'
       ? address(NOTIFICATIONS_PATH, { done, name })

@@ -11,7 +11,7 @@ import {
   MAX_WINDOW,
   RuleSchema,
   type Receiver,
-  type Rule,
+  type NotifyRule,
 } from '../../../../fleet/notify/rules/receiver.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
@@ -36,7 +36,7 @@ import {
 const t = PAGES.notifications
 const PATH = `${NOTIFICATIONS_PATH}/:id/rules/:rule`
 
-/** In the place of the id of a rule that is added. */
+/** A rule that is added has this in the place of an id. */
 const NEW = 'new'
 
 export const RULE_PAGES = [
@@ -57,7 +57,7 @@ export const renderRules = (receiver: Receiver): Html =>
 
 const rulePath = ({ id }: Receiver, rule: string): string => `${pathOfReceiver(id)}/rules/${rule}`
 
-function renderRule(receiver: Receiver, rule: Rule): Html {
+function renderRule(receiver: Receiver, rule: NotifyRule): Html {
   const path = rulePath(receiver, rule.id)
   const words = describeRule({ ...rule, events: [] }).replace(/^[,:] ?/, '')
   return html`<li>
@@ -85,7 +85,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
-function renderForm(context: CurrentContext, action: string, rule: Rule | null): Html {
+function renderForm(context: CurrentContext, action: string, rule: NotifyRule | null): Html {
   const { typed = valuesOf(rule), errors = {} } = context.notice() ?? {}
   const field = (name: 'search' | 'person' | 'window') => ({
     name,
@@ -109,7 +109,7 @@ function renderForm(context: CurrentContext, action: string, rule: Rule | null):
   </form>`
 }
 
-const valuesOf = (rule: Rule | null): Readonly<Record<string, string>> =>
+const valuesOf = (rule: NotifyRule | null): Readonly<Record<string, string>> =>
   rule === null
     ? { window: String(DEFAULT_WINDOW) }
     : {
@@ -141,7 +141,7 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   return goDone(context, receiver, 'saved')
 }
 
-function readRule(form: URLSearchParams): Result<Omit<Rule, 'id'>, FieldErrors> {
+function readRule(form: URLSearchParams): Result<Omit<NotifyRule, 'id'>, FieldErrors> {
   const text = (name: string) => form.get(name)?.trim() ?? ''
   const [mistake] = listSearchMistakes(text('search'))
   const read = RuleSchema.omit({ id: true }).safeParse({

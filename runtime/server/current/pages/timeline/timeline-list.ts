@@ -1,6 +1,6 @@
 /** The timeline of a machine as a list: contacts, runs, edits, batches, power and proof, in words. */
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
-import { isAlarm } from '../../../../fleet/state/event-rows.ts'
+import { isAlarm } from '../../../../fleet/state/rules/event-table.ts'
 import type { Mac } from '../../../../kit/net/rules/mac.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { badge } from '../../../../kit/web/ui/elements.ts'

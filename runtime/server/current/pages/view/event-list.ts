@@ -1,6 +1,6 @@
 /** Events as a short list: what happened, who did it, when. */
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
-import { isAlarm } from '../../../../fleet/state/event-rows.ts'
+import { isAlarm } from '../../../../fleet/state/rules/event-table.ts'
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import { batchPath } from './batch-view.ts'
 import { PAGES } from '../../../texts/texts.ts'

@@ -1,0 +1,85 @@
+/** Notifications of a real server that is killed in mid-delivery, and before it has made a message: nothing is lost, and a message keeps its id. */
+import type { ServerResponse } from 'node:http'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { SIGNING_KEY } from '../../../support/notify/notify-lab.ts'
+import { startReceiver } from '../../../support/notify/receivers.ts'
+import { createServerHome, login } from '../../../support/server/flasher-web.ts'
+import { waitUntil } from '../../../support/waiting.ts'
+
+const test = suite('notifications of a server that is killed')
+const PASSWORD = 'a password for tests'
+const ENV = {
+  FLASHER_ADMIN_PASSWORD: PASSWORD,
+  FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8',
+  FLASHER_SERVER_PUBLIC_URL: 'http://flasher.test:8080',
+}
+
+const failLogin = async (url: string) => {
+  const body = new URLSearchParams({ password: 'wrong' })
+  assert.is((await fetch(`${url}/ui/login`, { method: 'POST', body })).status, 401)
+}
+
+test('what was on its way comes again with its id, what waited comes, and nothing comes twice', async () => {
+  const held: ServerResponse[] = []
+  await using receiver = await startReceiver((response, _request, count) => {
+    if (count === 1) held.push(response)
+    else response.end('ok')
+  })
+  const { received } = receiver
+  const until = (count: number) =>
+    waitUntil(
+      async () => received.length === count,
+      () => `${count} requests, not ${received.length}`,
+      40_000,
+    )
+  await using home = await createServerHome()
+  const kill = async ({ child, ended }: Pick<typeof first, 'child' | 'ended'>) => {
+    child.kill('SIGKILL')
+    await ended
+  }
+
+  const first = await home.start([], ENV)
+  const { cookie } = await login(first.url, PASSWORD)
+  const post = async (url: string, path: string, fields: Readonly<Record<string, string>>) => {
+    const body = new URLSearchParams(fields)
+    const options = { method: 'POST', headers: { cookie }, body, redirect: 'manual' } as const
+    return (await fetch(`${url}${path}`, options)).headers.get('location') ?? ''
+  }
+  const target = { name: 'hook', url: receiver.url, secret: SIGNING_KEY }
+  const added = await post(first.url, '/ui/notifications/add/webhook', target)
+  const page = added.replace(/\?.*$/, '')
+  const rule = { events: 'login-failed', window: '0', search: '', person: '' }
+  assert.match(await post(first.url, `${page}/rules/new`, rule), 'done=saved')
+  await failLogin(first.url)
+  await until(1)
+  await kill(first)
+
+  const second = await home.start([], ENV)
+  await until(2)
+  const [cut, again] = received.map(({ headers, body }) => ({ id: headers['webhook-id'], body }))
+  assert.equal(again, cut)
+  const { data } = JSON.parse(cut?.body ?? '')
+  assert.equal([data.count, data.events[0].kind], [1, 'auth.login.failed'])
+  // The note of the delivery is on disk before the next message.
+  await waitUntil(
+    async () =>
+      (await (await fetch(`${second.url}${page}`, { headers: { cookie } })).text()).includes(
+        'Delivered',
+      ),
+    () => 'it is noted',
+    20_000,
+  )
+  await failLogin(second.url)
+  await kill(second)
+
+  await using third = await home.start([], ENV)
+  await until(3)
+  assert.is.not(received[2]?.headers['webhook-id'], cut?.id)
+  await failLogin(third.url)
+  await until(4)
+  const counts = received.map(({ body }) => JSON.parse(body).data.count)
+  assert.equal(counts, [1, 1, 1, 1])
+})
+
+test.run()
