@@ -2,10 +2,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { logIn, openBrowser, openContext, startSite } from '../../support/browser/browser.ts'
-import { SIGNING_KEY } from '../../support/notify/notify-lab.ts'
-import { startReceiver } from '../../support/notify/receivers.ts'
+import { addAxe, listViolations } from '../../../support/browser/axe.ts'
+import { logIn, openBrowser, openContext, startSite } from '../../../support/browser/browser.ts'
+import { SIGNING_KEY } from '../../../support/notify/notify-lab.ts'
+import { startReceiver } from '../../../support/notify/receivers.ts'
 
 const test = suite('the browser: notifications')
 let browser: Browser
