@@ -3,8 +3,8 @@ import { textOf, type PgSession } from './postgres.ts'
 import type { NetbootRow } from './rules/shared-netboot.ts'
 import { SCHEMA_NAME } from './rules/shared-tables.ts'
 
-const NETBOOT = `${SCHEMA_NAME}.netboot`
-export const NETBOOT_TABLE = `CREATE TABLE ${NETBOOT} (one boolean PRIMARY KEY DEFAULT true CHECK (one),
+export const NETBOOT = `${SCHEMA_NAME}.netboot`
+export const NETBOOT_TABLE = `CREATE TABLE IF NOT EXISTS ${NETBOOT} (one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version text NOT NULL, content text NOT NULL)`
 
 /** Null: there is none yet. */

@@ -7,7 +7,7 @@ import type { LogEnds } from './rules/catch-up.ts'
 import { PEOPLE_VIEWS } from './rules/people-views.ts'
 import { renderTable, SCHEMA_NAME, type SharedTable } from './rules/shared-tables.ts'
 import { MEMBER_TABLE, type Member } from './members.ts'
-import { NETBOOT_TABLE } from './netboot-row.ts'
+import { NETBOOT, NETBOOT_TABLE } from './netboot-row.ts'
 import { numberIn, textOf, type PgRow, type PgSession } from './postgres.ts'
 import { SECRET_TABLE } from './secret-rows.ts'
 
@@ -86,6 +86,17 @@ export async function ensureTables(
     })
   }
   checkShape(await readLease(session), line)
+  await addNetboot(session)
+}
+
+/** Tables of the same shape may be older than this one of them. */
+async function addNetboot(session: PgSession): Promise<void> {
+  const [found] = await session.query(`SELECT to_regclass('${NETBOOT}')::text AS name`)
+  if (found?.['name'] !== null) return
+  await session.transact('', async () => {
+    await session.query(ONE_MAKES)
+    await session.query(NETBOOT_TABLE)
+  })
 }
 
 /** Throws a Fault `input-invalid` where the tables are of another line, or of a newer release. */

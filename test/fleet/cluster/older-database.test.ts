@@ -38,6 +38,18 @@ test('a server that stands by follows, and does not lead once the database went 
   assert.match((await refused).message, 'older than this state')
 })
 
+test('tables from before the row of the live systems get it from the server that joins', async () => {
+  const name = await postgres.create()
+  const url = postgres.urlOf(name)
+  {
+    await using _ = await openFreshMember(url)
+  }
+  await postgres.query(name, 'DROP TABLE flasher.netboot')
+  await using _ = await openFreshMember(url)
+  const rows = await postgres.query(name, 'SELECT count(*) AS rows FROM flasher.netboot')
+  assert.match(JSON.stringify(rows), '0')
+})
+
 test('a server that stands by ends once a newer release has upgraded the tables', async () => {
   const name = await postgres.create()
   const url = postgres.urlOf(name)
