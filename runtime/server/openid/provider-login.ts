@@ -29,6 +29,8 @@ const MAX_NEXT = 1024
 
 /** The provider that is set, as a login sees it. */
 export interface SetProvider {
+  /** Its address, by which the people are known that it names. */
+  readonly issuer: string
   /** What people call it. */
   readonly name: string
   /** Whom to ask for a role. */

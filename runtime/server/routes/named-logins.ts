@@ -4,6 +4,7 @@ import type { Accounts } from '../../fleet/access/accounts.ts'
 import type { NamedLogins } from '../../kit/web/access/login.ts'
 import type { PeoplePasswords } from '../../kit/web/access/password-change.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
+import { isSameIssuer } from '../../kit/net/openid/rules/provider-address.ts'
 import type { PeopleServices } from './site.ts'
 
 /** Whether the administrator's password alone opens a session, and those that it opened count. */
@@ -15,11 +16,17 @@ export function allowsNameless({
   const wanted = nameless()
   // This is asked at each request of such a session.
   if (wanted === 'always') return true
-  const hasProvider = findProvider()?.failure() === null
+  const set = findProvider()
+  const open = set === null || set.failure() !== null ? null : set.issuer
   const administrators = store
     .list()
     .filter(({ role }) => role === 'administrate')
-    .filter(({ id, provider }) => (provider === null ? store.passwordOf(id) !== null : hasProvider))
+    .filter(({ id, provider }) =>
+      provider === null
+        ? store.passwordOf(id) !== null
+        : // Whom another provider named before this one was set cannot come back.
+          open !== null && isSameIssuer(provider.issuer, open),
+    )
   return allowsNamelessLogin(wanted, { administrators: administrators.length })
 }
 

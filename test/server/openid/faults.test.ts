@@ -4,6 +4,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createCurrentServer, type CurrentServer } from '../../support/people/current-server.ts'
 import {
+  CLIENT,
   startOpenIdProvider,
   type OpenIdProvider,
   type ProviderFault,
@@ -213,6 +214,39 @@ test('without a name nobody logs in while the provider lets an administrator in'
   const page = await (await server.request('/ui/login')).text()
   assert.match(page, 'Log in with Example')
   assert.not.match(page, 'type="password"')
+})
+
+test('a provider that takes the secret no more shuts no administrator out', async () => {
+  await using both = await startBoth({ FLASHER_PEOPLE_NAMELESS_LOGIN: 'off' })
+  const { provider, server } = both
+  const logIn = async () => (await createProviderBrowser(provider, server).logIn('anna')).status
+  const withPassword = async () => (await server.logIn({ password: PASSWORD })).status
+  assert.equal([await logIn(), await withPassword()], [303, 401])
+  // A browser brings along whatever it likes.
+  const browser = createProviderBrowser(provider, server)
+  const state = new URL(await browser.begin()).searchParams.get('state') ?? ''
+  const query = new URLSearchParams({ error: 'invalid_client', state, iss: provider.issuer })
+  const made = `${ORIGIN}/ui/login/openid/callback?${query}`
+  await isRefused(await browser.comeBack(made), 502, 'it says invalid_client')
+  assert.is(await withPassword(), 401)
+  provider.replaceSecret('the secret of before has run out, this is the next one')
+  assert.equal([await logIn(), await withPassword()], [502, 303])
+  const page = await (await server.request('/ui/login')).text()
+  assert.match(page, 'Example cannot be used at the moment')
+  assert.match(page, 'href="/ui/login/openid?')
+  provider.replaceSecret(CLIENT.secret)
+  assert.equal([await logIn(), await withPassword()], [303, 401])
+})
+
+test('who administrated by another provider before shuts nobody out', async () => {
+  await using both = await startBoth({ FLASHER_PEOPLE_NAMELESS_LOGIN: 'off' })
+  const { provider, server } = both
+  const person = { name: 'anna', role: 'administrate', labels: null } as const
+  const before = { issuer: 'https://login.example.org', subject: 'anna' }
+  await server.state.peopleStore.add({ ...person, provider: before }, null)
+  await hasPassword(server)
+  assert.is((await createProviderBrowser(provider, server).logIn('bert')).status, 303)
+  assert.is((await server.logIn({ password: PASSWORD })).status, 401)
 })
 
 test('nothing listens where the provider was', async () => {

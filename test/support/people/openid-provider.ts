@@ -27,6 +27,7 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
   let changeDocument: ((document: Claims) => Claims) | null = null
   let key = makeKey()
   let signing: Jwk | null = null
+  let secret = CLIENT.secret
 
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://localhost').pathname
@@ -57,7 +58,7 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
       clients: [
         {
           client_id: CLIENT.id,
-          client_secret: CLIENT.secret,
+          client_secret: secret,
           redirect_uris: origins.map((origin) => `${origin}/ui/login/openid/callback`),
           post_logout_redirect_uris: origins.map((origin) => `${origin}/ui/login`),
         },
@@ -92,6 +93,11 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
     /** Signs with another key from now on, and publishes no other. */
     rotateKeys() {
       key = makeKey()
+      build()
+    },
+    /** The client has another secret from now on. */
+    replaceSecret(next: string) {
+      secret = next
       build()
     },
     /** Signs with a key that nobody can look up. */

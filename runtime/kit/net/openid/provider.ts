@@ -2,7 +2,7 @@
 import { Fault } from '../../foundation/fault.ts'
 import { accept, refuse, type Result } from '../../foundation/result.ts'
 import { createDiscovery, type ProviderOptions } from './provider-discovery.ts'
-import type { ProviderFailure } from './rules/provider-failure.ts'
+import { isClientUnknown, type ProviderFailure } from './rules/provider-failure.ts'
 
 /** A login on its way to the provider and back; what is secret is made of one key by each server alike. */
 export interface LoginFlow {
@@ -32,12 +32,14 @@ const MAX_FINISHING = 32
 export function createProvider(options: ProviderOptions) {
   const discovery = createDiscovery(options)
   let finishing = 0
+  /** Why the provider takes no login from this server; null: it took the last one. */
+  let unknown: ProviderFailure | null = null
 
   return {
     /** Resolves once it is known whether the provider is of use. */
     check: discovery.check,
     /** Why nobody can log in with it; null: it is of use, or was not asked yet. */
-    failure: discovery.failure,
+    failure: (): ProviderFailure | null => discovery.failure() ?? unknown,
     /** Nothing is asked any more by itself, and nobody hears of it. */
     close: discovery.close,
     /** Resolves to the address at the provider where the login begins. `isAgain`: it asks who that is, also whom it knows. */
@@ -71,9 +73,13 @@ export function createProvider(options: ProviderOptions) {
         return refuse({ why: 'away', detail: 'too many log in at once' })
       finishing += 1
       try {
-        return accept(await readClaims(await discovery.open(), flow, search, isEnough))
+        const claims = await readClaims(await discovery.open(), flow, search, isEnough)
+        unknown = null
+        return accept(claims)
       } catch (thrown) {
-        return refuse(discovery.describe(thrown))
+        const failure = discovery.describe(thrown)
+        if (isClientUnknown(thrown)) unknown = failure
+        return refuse(failure)
       } finally {
         finishing -= 1
       }

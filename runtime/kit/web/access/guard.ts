@@ -1,8 +1,14 @@
 /** Checks who may pass: session or token, the right scope, and no form from another site. */
 import type { H3Event } from 'h3'
 import { refuse } from '../answers/faults.ts'
-import { boundsOf, type By, type Caller, type Peer } from '../answers/caller.ts'
-import { isSameReach, passesReach, type RouteReach } from '../answers/rules/reach.ts'
+import { boundsOf, type By, type Caller, type CallerPerson, type Peer } from '../answers/caller.ts'
+import {
+  isSameReach,
+  passesReach,
+  reachOf,
+  type Reach,
+  type RouteReach,
+} from '../answers/rules/reach.ts'
 import { decideGate, type PageScope, type Rights } from '../answers/rules/rights.ts'
 import type { Sessions } from './session.ts'
 import type { KnownToken, TokenCheck } from './token-check.ts'
@@ -72,7 +78,7 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
     permits: (caller: Caller, scope: PageScope, reach: RouteReach): boolean =>
       decideGate(readRights(caller), scope) === null &&
       passesReach(boundsOf(caller)?.reach ?? null, reach),
-    /** False once a session or token is void: long answers ask now and then. */
+    /** False once a session or token is void, or permits less or other machines: long answers ask now and then. */
     isStillValid(caller: Caller): boolean {
       const value = shown.get(caller) ?? ''
       // Read anew, since its key can have been replaced as well.
@@ -86,11 +92,17 @@ export function createGuard(parts: { readonly sessions: Sessions; readonly token
 const WHOLE = 'this is about all machines, and your scope has some of them'
 const ASK_WITHOUT_SCOPE = 'It takes somebody without a scope: ask an administrator of this server.'
 
-/** An answer that goes on shows what its owner may see now. */
+/** An answer that goes on shows what its owner may see now: the role decides that as well as the labels. */
 const isSameToken = (
-  { person }: Extract<Caller, { readonly kind: 'token' }>,
+  { person, scopes }: Extract<Caller, { readonly kind: 'token' }>,
   found: KnownToken | null,
-): boolean => found !== null && isSameReach(person?.labels ?? null, found.person?.labels ?? null)
+): boolean =>
+  found !== null &&
+  scopes.every((scope) => found.scopes.includes(scope)) &&
+  isSameReach(reachOfOwner(person), reachOfOwner(found.person ?? null))
+
+const reachOfOwner = (person: CallerPerson | null): Reach =>
+  person === null ? null : reachOf(person)
 
 function readRights(caller: Caller): Rights {
   if (caller.kind === 'anonymous') return { kind: 'nobody' }

@@ -71,6 +71,7 @@ function toSetProvider(provider: Provider, settings: OidcSettings): SetProvider 
     scopes: settings.scopes,
   }
   return {
+    issuer: settings.issuer,
     name: nameOf(settings),
     contact: settings.contact,
     begin: provider.begin,

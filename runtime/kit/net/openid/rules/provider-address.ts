@@ -8,6 +8,10 @@ export function isIssuer(address: string): boolean {
   return url !== null && url.search === '' && isSafe(url)
 }
 
+/** Whether two addresses name the same provider; that of a host alone may end in a slash or not. */
+export const isSameIssuer = (one: string, other: string): boolean =>
+  one === other || (URL.canParse(one) && new URL(one).href === URL.parse(other)?.href)
+
 /**
  * Whether an address that a provider names is asked: it is on https, or on this host where the provider
  * itself is.

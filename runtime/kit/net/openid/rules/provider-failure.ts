@@ -130,6 +130,19 @@ function readError(thrown: unknown): ProviderFailure | null {
   return { why: ERRORS[error] ?? 'denied', detail: `it says ${words}` }
 }
 
+/**
+ * Whether the provider itself, asked with our name and secret, did not take them: so nobody can log in
+ * with it. What a browser brings along, and may have made up, does not count.
+ */
+export const isClientUnknown = (thrown: unknown): boolean =>
+  listCauses(thrown).some(
+    (each) =>
+      codeOf(each) === 'OAUTH_WWW_AUTHENTICATE_CHALLENGE' ||
+      (codeOf(each) === 'OAUTH_RESPONSE_BODY_ERROR' && NOT_KNOWN.has(readText(each, 'error'))),
+  )
+
+const NOT_KNOWN: ReadonlySet<string> = new Set(['invalid_client', 'unauthorized_client'])
+
 /** Codes of openid-client are no codes of the network. */
 function readNetwork(thrown: unknown): ProviderFailure | null {
   const failure = /^(?:OAUTH_|ERR_INVALID)/.test(codeOf(thrown)) ? null : describeFailure(thrown)

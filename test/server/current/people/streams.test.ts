@@ -1,0 +1,112 @@
+/** A stream that is open shows its owner what they may see at each moment: later updates are filtered, and less ends it. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Role } from '../../../../runtime/kit/web/answers/rules/rights.ts'
+import {
+  addPerson,
+  asForm,
+  createCurrentServer,
+  type CurrentServer,
+} from '../../../support/people/current-server.ts'
+import { readEvents } from '../../../support/server/event-reader.ts'
+import { bodyOf } from '../../../support/server/runs.ts'
+import { asJson } from '../../../support/server/server.ts'
+
+const test = suite('streams of people')
+
+const PATH = '/events/machines'
+const INSIDE = '52:54:00:00:00:01'
+const OUTSIDE = '52:54:00:00:00:02'
+const ANY_OUTSIDE = /52[:-]54[:-]00[:-]00[:-]00[:-]02/
+
+async function createScene(role: Role = 'operate') {
+  const server = await createCurrentServer()
+  const operator = await server.operator()
+  const label = async (mac: string, ...labels: readonly string[]) => {
+    const answer = await operator(`/machines/${mac}`, asJson({ labels }, 'PUT'))
+    assert.is(answer.status, 200)
+  }
+  await label(INSIDE, 'lab')
+  await label(OUTSIDE, 'office')
+  const anna = await addPerson(server, 'anna', role, ['lab'])
+  const id = server.state.peopleStore.findByName('anna')?.id ?? ''
+  return { server, operator, label, anna, id, [Symbol.asyncDispose]: server[Symbol.asyncDispose] }
+}
+
+/** Asks with a token that a person owns. */
+async function makeProgram({ state: { tokens }, request }: CurrentServer, owner: string) {
+  const made = await tokens.create({ name: 'hers', scopes: ['read'], expires_at: null, owner }, 10)
+  assert.ok(made.ok)
+  const headers = { authorization: `Bearer ${made.value.token}` }
+  return (path: string) => request(path, { headers })
+}
+
+const macsIn = (data = '') =>
+  [...data.matchAll(/<tr id="m-([\da-f-]+)"/g)].map(([, mac = '']) => mac.replaceAll('-', ':'))
+
+test('later updates show the machines of the scope at that moment alone, with their bars', async () => {
+  await using scene = await createScene()
+  const { server, label, anna, operator } = scene
+  const hers = readEvents(await anna(`${PATH}?view=&view=q%3Doffice`))
+  const all = readEvents(await operator(PATH))
+  assert.equal(macsIn((await hers.next())?.data), [INSIDE])
+  const seen: string[] = []
+  const until = async (isLast: (macs: readonly unknown[]) => boolean) => {
+    for (;;) {
+      const sent = await hers.next()
+      assert.ok(sent !== null)
+      seen.push(sent.data)
+      if (sent.name === 'machines-update.0' && isLast(macsIn(sent.data))) return
+    }
+  }
+  await server.request(`/pxe/${OUTSIDE}/progress`, asJson(bodyOf({ phase: 'write' })))
+  await label(OUTSIDE, 'office', 'more')
+  assert.ok(await all.until(({ data }) => data.includes('more')))
+  await label(OUTSIDE, 'lab')
+  await until((macs) => macs.length === 2)
+  const before = seen.splice(0).slice(0, -1).join('')
+  assert.not.match(before, ANY_OUTSIDE)
+  await label(OUTSIDE, 'office')
+  await until((macs) => macs.length === 1)
+  seen.length = 0
+  await operator(`/machines/${OUTSIDE}`, { method: 'DELETE' })
+  await operator(`/machines/${INSIDE}`, { method: 'DELETE' })
+  await until((macs) => macs.length === 0)
+  assert.not.match(seen.join(''), ANY_OUTSIDE)
+  await hers.close()
+  await all.close()
+})
+
+test('the stream of a token ends as its owner sees less by their role, with the same labels', async () => {
+  await using scene = await createScene('administrate')
+  const { server, operator, id } = scene
+  const program = await makeProgram(server, id)
+  const stream = readEvents(await program(PATH))
+  assert.equal(macsIn((await stream.next())?.data), [INSIDE, OUTSIDE])
+  const changed = await operator(`/ui/people/${id}/role`, asForm({ role: 'operate' }))
+  assert.match(changed.headers.get('location') ?? '', 'done=role')
+  assert.equal(server.state.peopleStore.find(id)?.labels, ['lab'])
+  assert.is(await stream.until(() => false), null, 'it has ended')
+  const again = readEvents(await program(PATH))
+  assert.equal(macsIn((await again.next())?.data), [INSIDE])
+  await again.close()
+})
+
+test('the stream of a token ends as its owner is blocked', async () => {
+  await using scene = await createScene()
+  const { server, operator } = scene
+  const provider = { issuer: 'https://login.example', subject: 'otto' }
+  const added = await server.state.peopleStore.add(
+    { name: 'otto', role: 'operate', labels: null, provider },
+    null,
+  )
+  assert.ok(added.ok)
+  const program = await makeProgram(server, added.value.id)
+  const stream = readEvents(await program(PATH))
+  await stream.next()
+  await operator(`/ui/people/${added.value.id}/block`, { method: 'POST' })
+  assert.is((await program('/machines')).status, 403)
+  assert.is(await stream.until(() => false), null, 'it has ended')
+})
+
+test.run()
