@@ -62,7 +62,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         user: password.user,
       },
       now,
-      findRun: state.runs.findRunning,
+      runs: state.runs,
     })
     return {
       line: createMachineLine({ bootKey, workflows: folders.workflows }),

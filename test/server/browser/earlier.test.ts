@@ -78,6 +78,15 @@ test('log in, upload an image, set the policy flash, see the script', async () =
   assert.equal(opened.complaints, [])
 })
 
+/** A machine whose person at the screen could not flash it. */
+async function addFailed(url: string): Promise<void> {
+  const mac = '52:54:00:00:00:0f'
+  await fetch(`${url}/pxe/${mac}`)
+  const headers = { 'content-type': 'application/json' }
+  const body = JSON.stringify({ status: 'failed', reason: 'The disk is smaller than the image.' })
+  await fetch(`${url}/pxe/${mac}/status`, { method: 'POST', headers, body })
+}
+
 const PAGES = ['dashboard', 'machines', `machines/${MAC}`, 'images', 'boot', 'settings', 'account']
 const SHOTS = process.env['FLASHER_SHOTS']
 
@@ -87,6 +96,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     const long = `${'a-very-long-name-'.repeat(9)}ÄÖ日本.img.zst`
     await writeFile(site.home.at(`images/${long}`), 'x')
     await fetch(`${site.url}/pxe/${MAC}`)
+    await addFailed(site.url)
     await using opened = await openContext(browser, site, { colorScheme })
     await addAxe(opened.context)
     const page = await opened.context.newPage()

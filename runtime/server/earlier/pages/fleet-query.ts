@@ -1,16 +1,36 @@
 /** The search of the machines page: terms, fields, times, and the order of columns. */
 import { createSelector, type Description } from '../../../fleet/machine/rules/selection.ts'
 import { listSpellings } from '../../../kit/net/rules/mac.ts'
-import { isUnassigned, type Machine } from '../rules/machine.ts'
+import { naturalKey } from '../../../kit/net/rules/natural-order.ts'
+import { listStateNames, URGENCY } from '../../pages/machines/state-search.ts'
+import { BOOT_POLICIES, isArmed, isUnassigned, type Machine } from '../rules/machine.ts'
+import type { StatedMachine } from './machine-view.ts'
+
+interface SearchedFleet {
+  /** Returns a new object whenever anything changed that states depend on besides the machine. */
+  context(): object
+  view(machine: Machine): StatedMachine
+  now(): Date
+}
 
 /** `q` and `sort` of an address; `filter=discovered` is the deployed spelling. */
-export function createMatch(now: () => Date) {
+export function createMatch({ context, view, now }: SearchedFleet) {
   const select = createSelector<Machine, object>({
     vocabulary: {
-      fields: ['mac', 'hostname', 'policy', 'image', 'provisioning', 'workflow', 'ip', 'is'],
+      fields: [
+        'mac',
+        'hostname',
+        'state',
+        'policy',
+        'image',
+        'provisioning',
+        'workflow',
+        'ip',
+        'is',
+      ],
       times: ['seen', 'flashed', 'discovered'],
     },
-    describe,
+    describe: (machine) => describe(view(machine)),
   })
   return (machines: readonly Machine[], query: URLSearchParams): readonly Machine[] => {
     const filter = query.get('filter') === 'discovered' ? 'is:discovered' : ''
@@ -18,35 +38,39 @@ export function createMatch(now: () => Date) {
     return select(
       machines,
       { text, sort: query.get('sort') },
-      { context: ONE, now: now().getTime() },
+      { context: context(), now: now().getTime() },
     )
   }
 }
 
-/** A row depends on nothing beside its machine. */
-const ONE = {}
-
-function describe(machine: Machine): Description {
+function describe({ machine, view }: StatedMachine): Description {
   const { mac, image, last_seen_ip: ip } = machine
   const hostname = machine.hostname ?? ''
   const times = timesOf(machine)
   return {
-    text: [...listSpellings(mac), hostname, image, ip].filter(Boolean).join(' '),
+    text: [...listSpellings(mac), hostname, image, ip, view.is].filter(Boolean).join(' '),
     fields: {
       mac: listSpellings(mac),
       hostname: [hostname],
+      state: listStateNames(view.state),
       policy: [machine.boot_policy],
       image: [image ?? ''],
       provisioning: [machine.provisioning_mode],
       workflow: [machine.last_workflow_status ?? ''],
       ip: [ip ?? ''],
-      is: [isUnassigned(machine) ? 'discovered' : 'assigned'],
+      is: [
+        isUnassigned(machine) ? 'discovered' : 'assigned',
+        ...(isArmed(machine) ? ['armed'] : []),
+      ],
     },
     times,
     order: {
       ...times,
-      name: hostname.toLowerCase() || `~${mac}`,
-      image: image?.toLowerCase() ?? null,
+      state: URGENCY[view.state],
+      // Machines without a name come after all others.
+      name: hostname === '' ? `\uffff${mac}` : naturalKey(hostname),
+      next: BOOT_POLICIES.indexOf(machine.boot_policy),
+      image: image === null ? null : naturalKey(image),
     },
   }
 }

@@ -1,7 +1,7 @@
 /** /ui/dashboard and /ui/machines: counts, and the fleet in one live table. */
 import type { Answer } from '../../../kit/web/answers/answers.ts'
 import { card, factList } from '../../../kit/web/ui/elements.ts'
-import { address, html, type Html } from '../../../kit/web/ui/html.ts'
+import { address, attributes, html, type Html } from '../../../kit/web/ui/html.ts'
 import { cutPage } from '../../../kit/web/ui/paging.ts'
 import { refreshOnNews } from '../../../kit/web/ui/refresh.ts'
 import { readListQuery, renderSearch, type ListQuery } from '../../../kit/web/ui/search.ts'
@@ -15,13 +15,16 @@ import {
   renderFoldedAddForm,
   renderGone,
   renderNoMachines,
+  renderNoneFound,
 } from '../../pages/machines/machines-list.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { isUnassigned } from '../rules/machine.ts'
 import { COLUMNS, renderMachineRow } from './machine-row.ts'
+import { viewOf } from './machine-view.ts'
 import type { EarlierContext } from './page-context.ts'
 
 const t = PAGES.earlier
+const { filters } = PAGES.machines.search
 
 const HOME = '/ui/dashboard'
 const PATH = MACHINES_PATH
@@ -60,40 +63,66 @@ async function showMachines(context: EarlierContext): Promise<Answer> {
   const { site } = context
   const query = readListQuery(context.query, ['q', 'filter', 'sort', 'page'], 1000)
   const all = await site.machines.list()
-  const found = site.views.match(all, context.query)
+  const count = (q: string) => site.views.match(all, new URLSearchParams({ q })).length
+  // Those that need somebody come first where something failed, unless somebody chose another order.
+  const sort = query['sort'] ?? (count('state:failed') > 0 ? 'state' : null)
+  const sorted = sort === null ? query : { ...query, sort }
+  const found = site.views.match(all, new URLSearchParams(sorted))
   const page = cutPage(found, context.query)
   const clock = context.clock()
   return await context.show({
     title: PAGES.frame.titles.machines,
     section: PATH,
-    count: renderFound(found.length, all.length),
-    updates: address('/events/machines', { q: '', page: 1, ...query }),
+    count: html`<span
+      ${attributes({ 'hx-select-oob': all.length === 0 ? null : '#views:morph' })}
+      ${refreshOnNews('count', address(PATH, query), 2000)}
+      >${renderFound(found.length, all.length)}</span
+    >`,
+    updates: address('/events/machines', { q: '', page: 1, ...sorted }),
     messages: html`${context.message()}${renderGone(context.query)}`,
-    body: html`${all.length === 0 ? null : renderTools(query)}
+    body: html`${all.length === 0 ? null : renderTools(query, count)}
       <form>
         ${renderFleetTable({
-          query,
+          query: sorted,
           columns: COLUMNS,
-          rows: page.rows.map((machine) =>
-            renderMachineRow(machine, site.runs.findRunning(machine.mac), clock),
-          ),
+          rows: page.rows.map((machine) => renderMachineRow(viewOf(context, machine), clock)),
         })}
       </form>
-      ${all.length === 0 ? renderNoMachines(context.contact().baseUrl) : renderPager(PATH, query, page)}
+      ${
+        all.length === 0
+          ? renderNoMachines(context.contact().baseUrl)
+          : found.length === 0
+            ? renderNoneFound()
+            : renderPager(PATH, query, page)
+      }
       ${renderFoldedAddForm()}`,
   })
 }
 
-const renderTools = (query: ListQuery): Html =>
+const VIEWS = [
+  [filters.all, ''],
+  [filters.needsAttention, 'state:needs-attention,failed'],
+  [filters.failed, 'state:failed'],
+  [filters.discovered, 'is:discovered'],
+  [filters.armed, 'state:armed'],
+  [filters.running, 'state:running'],
+  [filters.done, 'state:done'],
+  [t.machines.views.flash, 'policy:flash'],
+] as const
+
+const renderTools = (
+  { page: _page, filter: _filter, ...kept }: ListQuery,
+  count: (q: string) => number,
+): Html =>
   renderSearch({
     path: PATH,
-    query,
+    query: kept,
     name: 'q',
     label: PAGES.machines.search.label,
     placeholder: t.machines.example,
-    views: [
-      [PAGES.machines.search.filters.all, {}],
-      [PAGES.machines.search.filters.discovered, { q: 'is:discovered' }],
-      [t.machines.views.flash, { q: 'policy:flash' }],
-    ],
+    views: VIEWS.map(([title, q]): [string, ListQuery, number] => [
+      title,
+      { ...kept, q },
+      count(q),
+    ]),
   })

@@ -1,13 +1,16 @@
 /** Earlier line: its pages, its navigation and its machines table. */
-import type { Run } from '../../../engine/inventory/rules/run.ts'
+import type { Runs } from '../../../fleet/run/runs.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { fill } from '../../../kit/texts/text.ts'
 import type { Assets } from '../../../kit/web/answers/assets.ts'
 import { fillHtml, html } from '../../../kit/web/ui/html.ts'
 import type { NavLink } from '../../../kit/web/ui/layout.ts'
+import type { Clock } from '../../../kit/web/ui/times.ts'
 import type { ContextRoute } from '../../pages/context-routes.ts'
 import { createPages } from '../../pages/site-pages.ts'
 import { PAGES } from '../../texts/texts.ts'
+import type { ChannelViews } from '../../updates/channel.ts'
+import type { Machine } from '../rules/machine.ts'
 import { BOOT_PAGES } from './boot.ts'
 import { createMatch } from './fleet-query.ts'
 import { FLEET_PAGES } from './fleet.ts'
@@ -15,6 +18,7 @@ import { IMAGE_PAGES } from './images.ts'
 import { keysPages } from '../../pages/keys-page.ts'
 import { renderBar } from '../../pages/machines/run-bar.ts'
 import { renderMachineRow } from './machine-row.ts'
+import { viewMachine } from './machine-view.ts'
 import { MACHINE_PAGES } from './machine.ts'
 import type { EarlierContext, EarlierServices } from './page-context.ts'
 import { PROVISION_PAGES } from './provision.ts'
@@ -57,14 +61,14 @@ interface LinePagesOptions {
   readonly version: string
   readonly assets: Assets
   readonly services: EarlierServices
-  /** The flash of a machine that is under way; null: none is. */
-  findRun(mac: string): Run | null
+  /** The flashes that are under way. */
+  readonly runs: Pick<Runs, 'findRunning' | 'listRunning'>
   now(): Date
 }
 
 /** Makes what this line renders for the server (`views`) and the plugin that adds the routes of its pages. */
 export function createLinePages(options: LinePagesOptions) {
-  const { services, findRun, now } = options
+  const { services, now } = options
   const { user, config } = services
   const clock = () => ({ now: now(), zone: config.current().display.timezone })
   const login = PAGES.earlier.login
@@ -78,14 +82,34 @@ export function createLinePages(options: LinePagesOptions) {
         command: html`<code>passwd ${printable(user)}</code>`,
       }),
     },
-    table: {
-      match: createMatch(now),
-      // The table has the same columns for everybody.
-      columnsOf: () => '',
-      renderRow: (machine) => String(renderMachineRow(machine, findRun(machine.mac), clock())),
-      renderBar: (run) => String(renderBar(run)),
-    },
+    table: createTable(options, clock),
     contextOf: (base) => base,
     routes: ROUTES,
   })
+}
+
+function createTable(
+  { services, runs, now }: LinePagesOptions,
+  clock: () => Clock,
+): ChannelViews<Machine> {
+  const sources = { findRun: runs.findRunning, workflows: services.workflows.runs }
+  const view = (machine: Machine) => viewMachine(machine, sources)
+  return {
+    match: createMatch({ context: createContext(runs), view, now }),
+    // The table has the same columns for everybody.
+    columnsOf: () => '',
+    renderRow: (machine) => String(renderMachineRow(view(machine), clock())),
+    renderBar: (run) => String(renderBar(run)),
+  }
+}
+
+/** A new object whenever a flash began, ended, or stopped responding: the record of its machine may stay as it is. */
+function createContext(runs: LinePagesOptions['runs']): () => object {
+  let [known, text] = [{}, '']
+  return () => {
+    const next = JSON.stringify(runs.listRunning().map(({ mac, stalled }) => [mac, stalled]))
+    if (text !== next) known = {}
+    text = next
+    return known
+  }
 }

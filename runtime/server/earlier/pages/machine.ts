@@ -6,7 +6,7 @@ import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
-import { banner, card, copyable, copyBlock, factList } from '../../../kit/web/ui/elements.ts'
+import { badge, banner, card, copyable, copyBlock, factList } from '../../../kit/web/ui/elements.ts'
 import {
   hidden,
   postButton,
@@ -15,6 +15,7 @@ import {
   textField,
 } from '../../../kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { refreshOnNews } from '../../../kit/web/ui/refresh.ts'
 import { renderTime } from '../../../kit/web/ui/times.ts'
 import { BOOT_POLICIES, decideArming, type Machine } from '../rules/machine.ts'
 import {
@@ -24,7 +25,9 @@ import {
   type ProvisionFile,
 } from '../../../fleet/workflow/rules/provisioning.ts'
 import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '../../pages/machines/machines-list.ts'
+import { renderBar } from '../../pages/machines/run-bar.ts'
 import { renderQuestion } from '../../pages/question.ts'
+import { viewOf } from './machine-view.ts'
 import type { EarlierContext } from './page-context.ts'
 import { buttonAt, formAt, pageAt } from '../../pages/context-routes.ts'
 import { provisioningCard } from './provision.ts'
@@ -60,6 +63,7 @@ async function show(context: EarlierContext): Promise<Answer> {
     }${renderWarnings(machine, images, kept)}`,
     body: html`<div class="columns">
       <div>
+        ${renderNow(context, machine)}
         ${card({ title: t.configuration, id: 'intent', body: renderForm(machine, images) })}
         ${await provisioningCard(context, machine, kept)}
       </div>
@@ -69,6 +73,19 @@ async function show(context: EarlierContext): Promise<Answer> {
       </div>
     </div>`,
   })
+}
+
+/** What is true now, and what comes next. */
+function renderNow(context: EarlierContext, machine: Machine): Html {
+  const { view, run } = viewOf(context, machine)
+  return html`<div ${refreshOnNews('state', machinePath(machine.mac), 1000)}>
+    ${card({
+      title: badge(view.state, view.word),
+      body: html`<p class="sentence">${view.is}</p>
+        <p class="dim">${view.next}</p>
+        ${run === null ? null : html`<div class="wide-bar">${renderBar(run)}</div>`}`,
+    })}
+  </div>`
 }
 
 async function listKept(
@@ -81,7 +98,7 @@ async function listKept(
 
 /** What keeps the next flash from being completed. */
 function renderWarnings(
-  { boot_policy, image, provisioning_mode, failure, disarmed_at }: Machine,
+  { boot_policy, image, provisioning_mode, disarmed_at }: Machine,
   images: readonly string[],
   kept: ReadonlySet<ProvisionFile>,
 ): Content {
@@ -94,9 +111,6 @@ function renderWarnings(
       : null,
     missing === null ? null : fill(t.warnings.files, { mode: provisioning_mode, files: missing }),
     disarmed_at === null ? null : t.warnings.disarmed,
-    failure === null
-      ? null
-      : fill(t.warnings.failed, { reason: failure.reason ?? t.warnings.noReason }),
   ]
   return warnings.map((text) => (text === null ? null : banner('needs-you', text)))
 }

@@ -52,6 +52,12 @@ export const renderNoMachines = (baseUrl: string, action: Content = null): Html 
     )}
   </div>`
 
+/** Renders what a page says where a search finds no machine; hidden as soon as the first row comes. */
+export const renderNoneFound = (): Html =>
+  html`<div class="if-empty">
+    ${emptyState(t.noneFound.title, t.noneFound.text, html`<a class="button" href="${MACHINES_PATH}">${t.noneFound.link}</a>`)}
+  </div>`
+
 /** Renders what became of the machine that the address names as `deleted` or `missing`. */
 export function renderGone(query: URLSearchParams): Content {
   const [deleted, missing] = ['deleted', 'missing'].map((name) => {

@@ -13,20 +13,55 @@ export const EARLIER = {
     images: 'Images',
   },
   machines: {
-    example: 'box-1  policy:flash  image:debian*  seen:<1h',
-    views: { flash: 'Flash' },
-    columns: {
-      boot: 'Boot',
-      machine: 'Machine',
-      provisioning: 'Provisioning',
-      image: 'Image',
-      flashed: 'Last flashed',
-      seen: 'Seen',
+    example: 'box-1  state:failed  image:debian*  seen:<1h',
+    views: { flash: 'Flash at every boot' },
+    /** What a machine does at its next network boot. */
+    policies: {
+      local: 'boots its own disk',
+      flash: 'flash, at every network boot',
+      tui: 'asks at the machine',
     },
-    policies: { local: 'own disk', flash: 'flash', tui: 'ask' },
-    flashing: 'flashing',
-    discovered: 'discovered',
-    never: 'never',
+  },
+  /** What is true of a machine, and what happens next or what to do. */
+  machineState: {
+    words: { local: 'boots its disk', tui: 'asks' },
+    next: {
+      local: 'Its next network boot starts its own disk.',
+      flash: 'Its next network boot erases its disk and flashes it.',
+      tui: 'Its next network boot asks the person in front of it.',
+    },
+    armed: 'Ready to be flashed.',
+    flashed: 'Flashed.',
+    triesAgain: 'Its next network boot tries again.',
+    discovered: {
+      local: 'Discovered, no image assigned; it boots its own disk.',
+      tui: 'Discovered, no image assigned; it asks the person in front of it.',
+    },
+    assign: 'Assign an image and save the policy Flash at every network boot to flash it.',
+    noImage: {
+      is: 'Set to be flashed, but no image is assigned.',
+      next: 'Assign one. Until then it boots its own disk.',
+    },
+    disarmed: {
+      is: 'Not armed: an older state of the server was restored.',
+      next: 'Save the policy Flash at every network boot to flash it. Until then it boots its own disk.',
+    },
+    heldBack: {
+      is: 'A flash of it never reported its end, and an older state of the server was restored since; the disk may be half written.',
+      next: 'Its next network boot asks the person in front of it. Save its policy again once you know what is on the disk.',
+    },
+    workflow: {
+      running: {
+        is: 'Flashed; its workflow is running.',
+        next: 'Nothing to do: the server notes how it ends.',
+      },
+      failed: {
+        is: 'Flashed, but its workflow failed.',
+        isWithReason: 'Flashed, but its workflow failed: {error}.',
+        next: 'The log of the run says more.',
+      },
+      succeeded: 'Flashed, and its workflow succeeded.',
+    },
   },
   machine: {
     saved: 'Saved.',
@@ -35,8 +70,6 @@ export const EARLIER = {
       image: 'No image is assigned, so the machine boots its own disk.',
       absent: '{image} is not in the image folder, so the flash cannot start.',
       files: 'The mode {mode} needs {files}: add it below.',
-      failed: 'The last flash failed: {reason}.',
-      noReason: 'no reason was given',
       disarmed:
         'An older state of the server was restored, so this machine is not flashed. Save the policy Flash at every network boot to flash it again.',
     },

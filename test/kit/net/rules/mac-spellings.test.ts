@@ -3,10 +3,13 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findMac, listSpellings, parseMac } from '../../../../runtime/kit/net/rules/mac.ts'
 import { createMatch } from '../../../../runtime/server/earlier/pages/fleet-query.ts'
+import { viewMachine } from '../../../../runtime/server/earlier/pages/machine-view.ts'
 import { createMachine } from '../../../../runtime/server/earlier/rules/machine.ts'
 import { createStateFolder, macOf, noteOf } from '../../../support/server/state.ts'
 
 const test = suite('spellings of a MAC address')
+/** Nothing is flashed, and no workflow has run. */
+const NOTHING = { findRun: () => null, workflows: { list: () => [] } }
 const SPELLED = [
   'aa:bb:cc:dd:ee:01',
   'AA-BB-CC-DD-EE-01',
@@ -31,7 +34,12 @@ test('each whole spelling is found, and nothing else', () => {
 })
 
 test('the list of machines finds it, whole and in parts', () => {
-  const match = createMatch(() => new Date())
+  const context = {}
+  const match = createMatch({
+    context: () => context,
+    view: (machine) => viewMachine(machine, NOTHING),
+    now: () => new Date(),
+  })
   const fleet = [macOf(1), macOf(0xabcdef)].map((mac) => createMachine(mac, 'local', ''))
   for (const q of ['0200.00ab.cdef', '020000ABCDEF', '02-00-00-AB', 'mac:020000abcdef', 'ab:cd']) {
     const found = match(fleet, new URLSearchParams({ q }))

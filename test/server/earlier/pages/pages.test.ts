@@ -17,6 +17,10 @@ const form = (fields: Readonly<Record<string, string>>) => ({
   body: new URLSearchParams(fields),
 })
 
+/** The machines of a list, in its order. */
+const listRows = (text: string) =>
+  [...text.matchAll(/<tr id="row-([\w-]+)"/g)].map(([, row = '']) => row.replaceAll('-', ':'))
+
 test('every page needs a session, and is there with one', async () => {
   await using server = await createEarlierServer()
   const ask = await server.operator()
@@ -60,9 +64,42 @@ test('GET /ui/machines: a badge for machines without an image, and the policy of
   assert.match(text, '>discovered<')
   // A machine that asks the person in front of it says so, not that it boots its disk.
   const row = /<tr id="row-.*?<\/tr>/s.exec(text)?.[0] ?? ''
-  assert.match(row, />ask</)
+  assert.match(row, 'Discovered, no image assigned; it asks the person in front of it.<')
   const found = await (await ask('/ui/machines?q=policy:flash')).text()
   assert.not.match(found, 'id="row-')
+})
+
+test('the list names the state of each machine, finds by it, and shows what failed first, with the reason', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const [failed, armed, sent] = ['52:54:00:00:00:03', '52:54:00:00:00:01', '52:54:00:00:00:02']
+  for (const mac of [armed, sent, failed]) {
+    await ask(`/machines/${mac}`, asJson({ image: 'a.img', boot_policy: 'flash' }, 'PUT'))
+  }
+  await server.request(`/pxe/${sent}`)
+  const before = await (await ask('/ui/machines')).text()
+  assert.equal(listRows(before), [armed, sent, failed])
+
+  const report = asJson({ status: 'failed', reason: 'the disk <sda> is too small' }, 'POST')
+  await server.request(`/pxe/${failed}/status`, report)
+  const text = await (await ask('/ui/machines')).text()
+  assert.equal(listRows(text), [failed, sent, armed])
+  assert.match(text, 'The flash failed: the disk &lt;sda&gt; is too small')
+  assert.match(text, /state%3Afailed"[^>]*>Failed <span class="count">1</)
+  for (const [state, mac] of [
+    ['failed', failed],
+    ['needs-attention,failed', failed],
+    ['running', sent],
+    ['armed', armed],
+  ] as const) {
+    const found = await (await ask(`/ui/machines?q=state:${state}`)).text()
+    assert.equal(listRows(found), [mac], state)
+  }
+  assert.match(await (await ask('/ui/machines?q=state:done')).text(), 'No matching machines')
+  await server.request(`/pxe/${sent}/done`, { method: 'POST' })
+  assert.equal(listRows(await (await ask('/ui/machines?q=state:done')).text()), [sent])
+  const page = await (await ask(`/ui/machines/${failed}`)).text()
+  assert.match(page, /id="state"[^]*too small[^]*Its next network boot tries again/)
 })
 
 test('POST /ui/machines/{mac} saves, creates, and says what is wrong', async () => {

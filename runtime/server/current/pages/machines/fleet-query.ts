@@ -6,22 +6,8 @@ import { listSpellings } from '../../../../kit/net/rules/mac.ts'
 import { naturalKey } from '../../../../kit/net/rules/natural-order.ts'
 import { listMistakes, type QueryMistake } from '../../../../fleet/machine/rules/query-mistakes.ts'
 import { isUnassigned, type Machine } from '../../rules/machine.ts'
-import type { MachineState } from '../../rules/state.ts'
+import { listStateNames, STATE_VALUES, URGENCY } from '../../../pages/machines/state-search.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
-
-/** What pages call `needs-you`. */
-const NEEDS_ATTENTION = 'needs-attention'
-
-/** What failed comes first, then what needs attention. */
-const URGENCY = {
-  failed: 0,
-  'needs-you': 1,
-  running: 2,
-  capture: 3,
-  armed: 4,
-  done: 5,
-  ready: 6,
-} as const satisfies Record<MachineState, number>
 
 const withoutPrefix = (mode: string) => mode.replace('flasher-', '')
 
@@ -30,7 +16,7 @@ const VOCABULARY: Vocabulary = {
   times: ['seen', 'flashed', 'discovered'],
   values: {
     mode: [...BOOT_MODES, ...BOOT_MODES.map(withoutPrefix)],
-    state: [...Object.keys(URGENCY), NEEDS_ATTENTION],
+    state: STATE_VALUES,
     is: ['discovered', 'assigned', 'locked', 'unlocked', 'waiting', 'drifted'],
   },
   // Disks without a serial number are identified so.
@@ -136,7 +122,7 @@ function fieldsOf(view: MachineView): Description['fields'] {
     name: [name ?? '', hostname ?? ''],
     label: labels,
     mode: [mode, withoutPrefix(mode)],
-    state: statesOf(view),
+    state: listStateNames(view.view.state),
     image: [imageName(view) ?? '', machine.bty_image_ref ?? ''],
     disk: [machine.target_disk_serial ?? '', disk?.model ?? ''],
     ip: [machine.last_seen_ip ?? ''],
@@ -144,9 +130,6 @@ function fieldsOf(view: MachineView): Description['fields'] {
     is: listQualities(view),
   }
 }
-
-const statesOf = ({ view: { state } }: MachineView): readonly string[] =>
-  state === 'needs-you' ? [state, NEEDS_ATTENTION] : [state]
 
 const listQualities = ({ machine, drift }: MachineView): readonly string[] => [
   isUnassigned(machine) ? 'discovered' : 'assigned',

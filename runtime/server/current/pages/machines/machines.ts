@@ -39,6 +39,7 @@ import {
   renderFoldedAddForm,
   renderGone,
   renderNoMachines,
+  renderNoneFound,
 } from '../../../pages/machines/machines-list.ts'
 import { renderMachineRow } from '../view/machine-row.ts'
 import type { Machine } from '../../rules/machine.ts'
@@ -162,7 +163,7 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
   })}
   ${renderQueue(context)}
   ${view.isWall ? renderWallForm(context, view) : renderFleet(context, view)}
-  ${view.found.length === 0 ? nothingFound() : null} ${renderWays(view)}
+  ${view.found.length === 0 ? renderNoneFound() : null} ${renderWays(view)}
   ${reachOfView(context) === null ? renderFoldedAddForm() : null}`
 
 /** Where the number of concurrent flashes is limited: how many run, and how many wait. */
@@ -211,11 +212,6 @@ const renderWays = ({ query: { q, filter, sort } }: FleetView): Html =>
   html`<p class="row small">
     <a href="${address(`${PATH}/labels`, { q, filter, sort })}">${PAGES.machines.labels.link}</a>
   </p>`
-
-const nothingFound = (): Html =>
-  html`<div class="if-empty">
-    ${emptyState(t.noneFound.title, t.noneFound.text, html`<a class="button" href="${PATH}">${t.noneFound.link}</a>`)}
-  </div>`
 
 /** The machine that was just deleted can be brought back. */
 function renderUndoDeletion(context: CurrentContext): Content {

@@ -1,0 +1,33 @@
+/** A machine as pages show it: its record, its state, and its flash that is under way. */
+import type { Run } from '../../../engine/inventory/rules/run.ts'
+import type { Workflows } from '../assembly/workflows.ts'
+import type { Machine } from '../rules/machine.ts'
+import { decideState, type StateView } from '../rules/state.ts'
+import type { EarlierContext } from './page-context.ts'
+
+export interface StatedMachine {
+  readonly machine: Machine
+  readonly view: StateView
+  /** The running flash, as reported by the machine; null: none is under way. */
+  readonly run: Run | null
+}
+
+interface StateSources {
+  findRun(mac: string): Run | null
+  readonly workflows: Pick<Workflows['runs'], 'list'>
+}
+
+/** Decides what pages show of a machine. */
+export function viewMachine(machine: Machine, { findRun, workflows }: StateSources): StatedMachine {
+  const run = findRun(machine.mac)
+  const hasFailed = machine.last_workflow_status === 'failed'
+  const workflowError = hasFailed ? (workflows.list(machine.mac)[0]?.error ?? null) : null
+  return { machine, run, view: decideState(machine, { run, workflowError }) }
+}
+
+/** Decides the same for the page of a request. */
+export const viewOf = ({ site, services }: EarlierContext, machine: Machine): StatedMachine =>
+  viewMachine(machine, { findRun: site.runs.findRunning, workflows: services.workflows.runs })
+
+/** Returns what a list calls the machine: its host name, else its MAC address. */
+export const nameOf = ({ hostname, mac }: Machine): string => hostname ?? mac

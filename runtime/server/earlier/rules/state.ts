@@ -1,0 +1,98 @@
+/** Earlier line: derives the state of a machine in one word, what is true of it, and what happens next. */
+import { fill } from '../../../kit/texts/text.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { isArmed, isHeldBack, isUnassigned, type BootPolicy, type Machine } from './machine.ts'
+
+const t = PAGES.earlier.machineState
+/** The sentences of both lines. */
+const shared = PAGES.view.machineState
+
+export interface StateView {
+  readonly state: 'ready' | 'armed' | 'running' | 'done' | 'failed' | 'needs-you'
+  /** What people call it, where `ready` alone says too little; absent: the word of the state. */
+  readonly word?: string
+  /** What is true, in a sentence. Can hold what the machine sent. */
+  readonly is: string
+  /** What happens next, or what to do. */
+  readonly next: string
+}
+
+/** What is known of a machine beside its record. */
+interface Circumstances {
+  /** Its flash that reports its progress; null: none is under way. */
+  readonly run: { readonly stalled: boolean } | null
+  /** Why its last workflow failed; null: it did not, or nobody knows why. */
+  readonly workflowError: string | null
+}
+
+/** Decides the state from the fields that the boot script is decided by, so that no page says what the server would not do. */
+export function decideState(machine: Machine, { run, workflowError }: Circumstances): StateView {
+  if (run !== null) {
+    return run.stalled
+      ? { state: 'needs-you', ...shared.stalled }
+      : { state: 'running', ...shared.flashing }
+  }
+  return (
+    decideTrouble(machine) ??
+    decideWorkflow(machine, workflowError) ??
+    (isArmed(machine) ? decideArmed(machine) : decideIdle(machine))
+  )
+}
+
+/** What a person must look at first. */
+function decideTrouble(machine: Machine): StateView | null {
+  const { boot_policy: policy, failure, offered_at, disarmed_at } = machine
+  if (isHeldBack(machine)) return { state: 'needs-you', ...t.heldBack }
+  // Once it was sent to flash again, that counts.
+  if (failure !== null && !(offered_at !== null && offered_at > failure.at)) {
+    const { reason } = failure
+    const is = reason === null ? shared.failed.is : fill(shared.failed.isWithReason, { reason })
+    return { state: 'failed', is, next: isArmed(machine) ? t.triesAgain : t.next[IDLE[policy]] }
+  }
+  if (policy !== 'flash') return null
+  if (isUnassigned(machine)) return { state: 'needs-you', ...t.noImage }
+  return disarmed_at === null ? null : { state: 'needs-you', ...t.disarmed }
+}
+
+/** The end of a flash begins the next cycle. */
+const wasJustFlashed = ({ last_flashed_at: flashed, armed_at }: Machine): boolean =>
+  flashed === armed_at
+
+/** An order that came after the workflow counts more than how that ended. */
+function decideWorkflow(machine: Machine, error: string | null): StateView | null {
+  const { last_workflow_status: status, offered_at } = machine
+  if (isArmed(machine) && (!wasJustFlashed(machine) || offered_at !== null)) return null
+  if (status === 'running') return { state: 'running', ...t.workflow.running }
+  if (status !== 'failed') return null
+  const is = error === null ? t.workflow.failed.is : fill(t.workflow.failed.isWithReason, { error })
+  return { state: 'failed', is, next: t.workflow.failed.next }
+}
+
+function decideArmed(machine: Machine): StateView {
+  if (machine.sent !== null && machine.offered_at !== null) {
+    return { state: 'running', ...shared.running['flash-retry'] }
+  }
+  return wasJustFlashed(machine)
+    ? { state: 'done', is: nameEnd(machine), next: t.next.flash }
+    : { state: 'armed', is: t.armed, next: t.next.flash }
+}
+
+const nameEnd = ({ last_workflow_status: status }: Machine): string =>
+  status === 'success' ? t.workflow.succeeded : t.flashed
+
+function decideIdle(machine: Machine): StateView {
+  const { boot_policy: policy, armed_by, last_flashed_at } = machine
+  if (last_flashed_at !== null)
+    return { state: 'done', is: nameEnd(machine), next: t.next[IDLE[policy]] }
+  // Nobody has decided anything about it.
+  if (isUnassigned(machine) && armed_by === null) {
+    return { state: 'needs-you', is: t.discovered[IDLE[policy]], next: t.assign }
+  }
+  return { state: 'ready', word: t.words[IDLE[policy]], is: t.next[IDLE[policy]], next: t.assign }
+}
+
+/** A machine that is not armed boots its disk where its policy is to be flashed. */
+const IDLE = { local: 'local', flash: 'local', tui: 'tui' } as const satisfies Record<
+  BootPolicy,
+  BootPolicy
+>
