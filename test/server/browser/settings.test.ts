@@ -124,6 +124,56 @@ test('bad input is refused beside its field without a script too, and the rest i
   )
 })
 
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? 'with a script' : 'without one'
+  test(`saved and refused are said at the row, and the search stays, ${how}`, async () => {
+    await using site = await startSite()
+    const options = { javaScriptEnabled, viewport: { width: 1280, height: 500 } }
+    const work = async (page: Page) => {
+      await logIn(page)
+      await page.goto('/ui/settings')
+      const search = page.getByRole('searchbox', { name: 'Search settings' })
+      const find = async (text: string) => {
+        await search.fill(text)
+        if (!javaScriptEnabled) await search.press('Enter')
+        await page.waitForLoadState()
+      }
+      const save = page.getByRole('button', { name: 'Save changes' })
+      const row = page.locator('[id="pxe.flash_silence"]')
+      const field = row.getByRole('textbox')
+      const saved = page.getByText('Saved', { exact: true })
+      await find('place silent')
+      await field.fill('ten minutes')
+      await save.click()
+      await row.getByText(/^Must be seconds, a span like 90s.*not "ten minutes"\.$/).waitFor()
+      assert.is(await field.inputValue(), 'ten minutes')
+      assert.is(await search.inputValue(), 'place silent')
+      await field.fill('10 min')
+      await save.click()
+      await row.getByText('Saved', { exact: true }).waitFor()
+      assert.is(await search.inputValue(), 'place silent')
+      assert.is(await page.locator('.setting:visible').count(), 1)
+      // Far down in the whole list, the row is what the browser shows.
+      await find('')
+      await page.getByLabel('Time zone', { exact: true }).waitFor()
+      await field.fill('12 min')
+      await field.press('Enter')
+      await row.getByText('Saved', { exact: true }).waitFor()
+      await page.waitForLoadState()
+      const box = await saved.boundingBox()
+      assert.ok(box !== null && box.y > 0 && box.y < 500, JSON.stringify(box))
+      // A card says it beside its button, and its settings have no second field below.
+      await find('backup')
+      await page.getByLabel('Backups to keep').fill('4')
+      await page.getByRole('button', { name: 'Save schedule' }).click()
+      await page.locator('#backup-schedule').getByText('Saved', { exact: true }).waitFor()
+      assert.is(await search.inputValue(), 'backup')
+      assert.is(await page.locator('[id="backup.retention"] input').count(), 0)
+    }
+    await withPage(site, work, options)
+  })
+}
+
 test('a page with unsaved changes is not left without a question', async () => {
   await using site = await startSite()
   await withPage(site, async (page) => {

@@ -47,6 +47,10 @@ function filter(input) {
     const isSelected = option.matches('.option') && option.querySelector(':checked') !== null
     option.hidden = !isSelected && !words.every((word) => text.includes(word))
   }
+  // The forms below send the search along, and the page after them has it again.
+  for (const kept of document.querySelectorAll(`${input.dataset.filter} [data-search]`)) {
+    kept.value = input.value
+  }
 }
 
 /** A list that was refreshed is filtered again. */

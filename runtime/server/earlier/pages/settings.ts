@@ -8,11 +8,8 @@ import { fillHtml, html, type Html } from '../../../kit/web/ui/html.ts'
 import { accountPages } from '../../pages/account/account.ts'
 import { pageAt } from '../../pages/context-routes.ts'
 import { FILE_POSTS } from '../../pages/settings/file-posts.ts'
-import {
-  SETTINGS_PATH,
-  showSettings,
-  type SettingsView,
-} from '../../pages/settings/settings-list.ts'
+import { SETTINGS_PATH } from '../../pages/settings/after-post.ts'
+import { showSettings, type SettingsView } from '../../pages/settings/settings-list.ts'
 import { PAGES } from '../../texts/texts.ts'
 import type { EarlierContext } from './page-context.ts'
 import { renderPxeCard } from './pxe.ts'

@@ -16,8 +16,9 @@ import { fill } from '../../../kit/texts/text.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { formAt } from '../context-routes.ts'
 import type { PageContext } from '../page-context.ts'
+import { savedAddress, SEARCH_FIELD, searchOf, SETTINGS_PATH } from './after-post.ts'
 import { inputOf } from './setting-fields.ts'
-import { findRow, SETTINGS_PATH } from './settings-list.ts'
+import { findRow } from './settings-list.ts'
 
 const t = PAGES.settings.errors
 
@@ -32,11 +33,12 @@ export const FILE_POSTS = [
   formAt(`${SETTINGS_PATH}/config/edit`, editConfig),
 ]
 
-/** A misspelt field would be ignored silently, so it is refused. */
+/** A misspelt field would be ignored silently, so it is refused; the search of the page is none. */
 export function checkFields(form: URLSearchParams, known: readonly string[]): void {
-  const stray = [...form.keys()].find((field) => !known.includes(field))
+  const stray = [...form.keys()].find((field) => field !== SEARCH_FIELD && !known.includes(field))
   if (stray !== undefined) throw refuse(422, `the form has no field ${stray.slice(0, 40)}`)
-  if (form.size === 0) throw refuse(422, 'the form holds nothing to save')
+  if ([...form.keys()].every((field) => field === SEARCH_FIELD))
+    throw refuse(422, 'the form holds nothing to save')
 }
 
 /** `Must be a whole number from 1 to 65535, not "x".` */
@@ -59,7 +61,7 @@ async function editConfig(context: PageContext, form: URLSearchParams): Promise<
   if (section === null || key === null || text === null) {
     throw refuse(422, `one of the fields ${EDITED.join(', ')} is missing`)
   }
-  return await applyEdits(context, [{ section, key, text }])
+  return await applyEdits(context, form, [{ section, key, text }])
 }
 
 /**
@@ -74,8 +76,10 @@ async function saveConfig(context: PageContext, form: URLSearchParams): Promise<
   const edits = rows
     .map((row) => ({ row, text: readChanged(form, row) }))
     .flatMap(({ row, text }) => (text === null ? [] : [{ ...row, text }]))
-  if (edits.length === 0) return context.goTo(`${SETTINGS_PATH}?saved=unchanged`)
-  return await applyEdits(context, edits, (present) => findStale(form, edits, present))
+  if (edits.length === 0) {
+    return context.goTo(savedAddress(form, { saved: 'unchanged', names: [], anchor: null }))
+  }
+  return await applyEdits(context, form, edits, (present) => findStale(form, edits, present))
 }
 
 /** What somebody else has changed since the page was made, unless it is what is wanted now. */
@@ -122,23 +126,27 @@ function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): stri
 
 async function applyEdits(
   context: PageContext,
+  form: URLSearchParams,
   edits: readonly ConfigEdit[],
   check?: (present: readonly ShownSetting[]) => RefusedEdits,
 ): Promise<Answer> {
   const names = edits.map(nameOf)
+  const refused = { form, edits }
   const lockOut = findLockOut(context, edits)
   if (lockOut !== null)
-    return answerRefusals(context, edits, new Map([[lockOut.at, lockOut.error]]))
+    return answerRefusals(context, refused, new Map([[lockOut.at, lockOut.error]]))
   const before = readShown(context, names)
   const made = await tryEdits(context, edits, check)
   if (!made.ok) {
     for (const [name, error] of made.errors) {
+      // A typo is said where it was made, and is nothing that happened to the server.
+      if (made.typos.has(name)) continue
       const [section, key] = name.split('.')
       const summary = `${name} was not changed: ${error}`
       await recordSettingsEvent(context, 'settings.config.failed', summary, { section, key })
     }
     const errors = [...made.errors].map(([name, error]) => [name, describeError(error)] as const)
-    return answerRefusals(context, edits, new Map(errors), [...made.errors.values()][0])
+    return answerRefusals(context, refused, new Map(errors), [...made.errors.values()][0])
   }
   for (const { name, path, line } of made.edited) {
     const [section, key] = name.split('.')
@@ -154,8 +162,8 @@ async function applyEdits(
     })
   }
   context.site.changes.announce({ topic: 'settings' })
-  const isPending = names.some((name) => made.pending.includes(name))
-  return context.goTo(`${SETTINGS_PATH}?saved=${isPending ? 'restart' : 'config'}#${names[0]}`)
+  const saved = names.some((name) => made.pending.includes(name)) ? 'restart' : 'config'
+  return context.goTo(savedAddress(form, { saved, names, anchor: names[0] ?? null }))
 }
 
 const ALLOWED_HOSTS = 'server.allowed_hosts'
@@ -205,6 +213,7 @@ async function tryEdits(
           ? fill(t.stale, { value: why.present || t.nothing })
           : renderEditRefusal(why),
       ]),
+      [...made.refusal].flatMap(([name, { why }]) => (why === 'invalid' ? [name] : [])),
     )
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown
@@ -214,13 +223,15 @@ async function tryEdits(
   }
 }
 
-const failedFor = (errors: readonly (readonly [name: string, error: string])[]) =>
-  ({ ok: false, errors: new Map(errors) }) as const
+const failedFor = (
+  errors: readonly (readonly [name: string, error: string])[],
+  typos: readonly string[] = [],
+) => ({ ok: false, errors: new Map(errors), typos: new Set(typos) }) as const
 
 /** Back to the form, with everything that was typed but secrets: browsers keep pages. */
 function answerRefusals(
   context: PageContext,
-  edits: readonly ConfigEdit[],
+  { form, edits }: { readonly form: URLSearchParams; readonly edits: readonly ConfigEdit[] },
   errors: ReadonlyMap<string, string>,
   error = [...errors.values()][0] ?? '',
 ): Answer {
@@ -233,6 +244,7 @@ function answerRefusals(
     error,
     typed: Object.fromEntries(typed),
     errors: Object.fromEntries(errors),
+    query: searchOf(form),
     ...(first === undefined ? {} : { anchor: first }),
   })
 }

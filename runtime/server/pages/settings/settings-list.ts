@@ -14,12 +14,11 @@ import {
 import { searchField } from '../../../kit/web/ui/search.ts'
 import { PAGES } from '../../texts/texts.ts'
 import type { PageContext } from '../page-context.ts'
+import { MAX_SEARCH, readSavedNames, SEARCH_FIELD, SETTINGS_PATH } from './after-post.ts'
 import { GROUP_TEXTS, translateRows } from './setting-texts.ts'
 import { keywordsOf, renderSetting, type Refusals } from './settings-rows.ts'
 
 const t = PAGES.settings
-
-export const SETTINGS_PATH = '/ui/settings'
 
 interface Group {
   readonly title: string
@@ -45,6 +44,8 @@ export interface SettingsView {
   readonly rows: readonly ShownSetting[]
   readonly refusals: Refusals
   readonly search: Search
+  /** The dotted names of those that the form which led here has saved. */
+  readonly saved: ReadonlySet<string>
 }
 
 /** Shows the page; `renderCards` renders what only this line has. */
@@ -56,7 +57,8 @@ export async function showSettings(
   const rows = translateRows(config.list(), settingTexts)
   const refusals = readRefusals(context)
   const search = createSearch(context.query.get('q') ?? '')
-  const view = { rows, search, refusals, paths: await config.listEditPaths() }
+  const saved = findSaved(context) === null ? NO_NAMES : readSavedNames(context.query)
+  const view = { rows, search, refusals, saved, paths: await config.listEditPaths() }
   const { first, last } = await renderCards(view)
   const groups = GROUPS.filter(([, { topics }]) => listTopics(topics, rows).length > 0)
   const tabs = groups.map(([id, { title }]): Tab => [title, `#${id}`])
@@ -74,8 +76,6 @@ export async function showSettings(
 
 type Search = ReturnType<typeof createSearch>
 
-const MAX_SEARCH = 200
-
 /** As `flasher.js` filters while somebody types: each word must be somewhere in the keywords. */
 function createSearch(given: string) {
   const text = given.slice(0, MAX_SEARCH)
@@ -87,6 +87,8 @@ function createSearch(given: string) {
   return {
     text,
     finds,
+    /** What each form of the page sends along; `flasher.js` keeps it as the search is typed. */
+    field: html`<input${attributes({ type: 'hidden', name: SEARCH_FIELD, value: text, 'data-search': '' })} />`,
     wrap: (keywords: string, content: Html): Html =>
       html`<div${attributes({ 'data-keywords': keywords, hidden: !finds(keywords) })}>${content}</div>`,
   }
@@ -117,8 +119,8 @@ const renderConfig = (view: ConfigView, groups: typeof GROUPS): Html =>
     autocomplete="off"
     ${attributes({ 'data-dirty': isEdited(view) })}
   >
-    ${FIRST_BUTTON} ${groups.map(([id, group]) => renderGroup(id, group, view))}
-    ${renderSave(view.paths)}
+    ${FIRST_BUTTON} ${view.search.field}
+    ${groups.map(([id, group]) => renderGroup(id, group, view))} ${renderSave(view.paths)}
   </form>`
 
 /** What was typed is in the fields again, and not saved yet. */
@@ -139,7 +141,7 @@ function renderSave({ paths, writable }: EditPaths): Html {
 const renderGroup = (
   id: string,
   { title, topics }: Group,
-  { rows, search, refusals, paths }: ConfigView,
+  { rows, search, refusals, saved, paths }: ConfigView,
 ): Html =>
   card({
     title,
@@ -152,7 +154,8 @@ const renderGroup = (
             ${those.map((row) => {
               const keywords = keywordsOf(row, `${title} ${heading}`)
               const isHidden = !search.finds(keywords)
-              return renderSetting(row, { paths, refusals, keywords, isHidden })
+              const isSaved = saved.has(row.name)
+              return renderSetting(row, { paths, refusals, keywords, isHidden, isSaved })
             })}
           </ul>
         </section>`,
@@ -180,22 +183,29 @@ function readRefusals(context: PageContext): Refusals {
 }
 
 const SAVED: Readonly<Record<string, string>> = t.saved
+const NO_NAMES: ReadonlySet<string> = new Set()
+
+/** What the address says was saved, in words; null: nothing. */
+function findSaved({ query }: PageContext): string | null {
+  const saved = query.get('saved') ?? ''
+  return Object.hasOwn(SAVED, saved) ? (SAVED[saved] ?? null) : null
+}
 
 function renderOutcome(context: PageContext, { rows, refusals }: SettingsView): Content {
-  const saved = context.query.get('saved') ?? ''
-  if (Object.hasOwn(SAVED, saved)) return banner('done', SAVED[saved])
+  const saved = findSaved(context)
+  if (saved !== null) return banner('done', saved)
   const refused = [...refusals].filter(([, { error }]) => error !== null)
   if (refused.length === 0) return context.message()
   return banner(
     'failed',
     html`${t.refused}
       <ul>
-        ${refused.map(
-          ([name, { error }]) =>
-            html`<li>
-              <a href="#${name}">${findRow(rows, name)?.setting.title ?? name}</a>: ${error}
-            </li>`,
-        )}
+        ${refused.map(([name, { error }]) => {
+          const setting = findRow(rows, name)?.setting
+          return html`<li>
+            <a href="#${setting?.card ?? name}">${setting?.title ?? name}</a>: ${error}
+          </li>`
+        })}
       </ul>`,
   )
 }

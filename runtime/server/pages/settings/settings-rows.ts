@@ -6,7 +6,7 @@ import {
   type ShownSetting,
 } from '../../../kit/config/rules/shown-setting.ts'
 import { pathOfUrl } from '../../../kit/net/rules/host-header.ts'
-import { icon } from '../../../kit/web/ui/elements.ts'
+import { badge, icon } from '../../../kit/web/ui/elements.ts'
 import { hidden } from '../../../kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { fill } from '../../../kit/texts/text.ts'
@@ -49,14 +49,17 @@ interface SettingView {
   readonly refusals: Refusals
   readonly keywords: string
   readonly isHidden: boolean
+  /** Whether the form that led here has just changed it. */
+  readonly isSaved: boolean
 }
 
 export function renderSetting(row: ShownSetting, view: SettingView): Html {
   const { name } = row
-  const typed = view.refusals.get(name)
-  const found = { 'data-keywords': view.keywords, hidden: view.isHidden && typed === undefined }
+  const typed = isOfCard(row) ? undefined : view.refusals.get(name)
+  const isHidden = view.isHidden && typed === undefined && !view.isSaved
+  const found = { 'data-keywords': view.keywords, hidden: isHidden }
   const lock = decideLock(row, view.paths)
-  const isEdited = lock === null && (typed !== undefined || !isOfCard(row))
+  const isEdited = lock === null && !isOfCard(row)
   return html`<li class="setting" id="${name}" ${attributes(found)}>
     <div>
       ${renderTitle(row, isEdited)} <code class="key">${name}</code>
@@ -64,6 +67,7 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
     </div>
     <div>
       ${isEdited ? renderEdit(row, typed) : renderFixed(row, lock)}
+      ${view.isSaved ? html`<p class="saved">${badge('done', t.saved)}</p>` : null}
       ${typed?.error ? html`<p class="error" id="${idOf(name)}-error">${typed.error}</p>` : null}
       ${renderWarnings(row)}
       <p class="small dim">${lock === null ? sourceOf(row) : fillLock(row, lock)}</p>
@@ -74,9 +78,8 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
 /** The id of the control; that of the row is the name itself. */
 const idOf = (name: string): string => `set-${name}`
 
-/** A card of the page changes it; a line of a file is changed here. */
-const isOfCard = ({ setting, origin }: ShownSetting): boolean =>
-  setting.card !== null && origin.by !== 'file'
+/** A card of the page changes it, whatever set it; there are no two fields for one setting. */
+const isOfCard = ({ setting }: ShownSetting): boolean => setting.card !== null
 
 const renderTitle = ({ name, setting: { title } }: ShownSetting, isEdited: boolean): Html =>
   isEdited ? html`<label for="${idOf(name)}">${title}</label>` : html`<strong>${title}</strong>`

@@ -129,6 +129,7 @@ export const SETTINGS = {
     files: 'Changes are written to the file that holds the setting, else to {path}.',
   },
   row: {
+    saved: 'Saved',
     pending: 'Changed. Takes effect after a restart.',
     effect: {
       restart: 'Takes effect after a restart.',

@@ -10,7 +10,12 @@ import {
   recordSettingsEvent,
   readShown,
 } from '../../../pages/settings/file-posts.ts'
-import { SETTINGS_PATH } from '../../../pages/settings/settings-list.ts'
+import {
+  savedAddress,
+  SEARCH_FIELD,
+  searchOf,
+  SETTINGS_PATH,
+} from '../../../pages/settings/after-post.ts'
 import { saveSettings } from '../../assembly/saved-settings.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
@@ -39,9 +44,14 @@ async function saveUpstream(context: CurrentContext, form: URLSearchParams): Pro
     return text === null ? [] : [[name, text]]
   })
   const refusal = await saveAll(context, 'upstream', Object.fromEntries(given))
-  return refusal === null
-    ? context.goTo(`${SETTINGS_PATH}?saved=upstream`)
-    : context.goBack(SETTINGS_PATH, asRefused(refusal, refusal.at))
+  const anchor = form.has('catalog_url') ? 'ramboot' : 'netboot-release'
+  if (refusal !== null) {
+    const at = form.has(SEARCH_FIELD) ? anchor : refusal.at
+    return context.goBack(SETTINGS_PATH, asRefused(form, refusal, at))
+  }
+  const names = given.flatMap(([name]) => name ?? [])
+  const post = { saved: 'upstream', names, anchor, plainAnchor: null } as const
+  return context.goTo(savedAddress(form, post))
 }
 
 /** An invalid schedule is a 422 for programs, and the form again for people. */
@@ -52,18 +62,26 @@ async function saveBackup(context: CurrentContext, form: URLSearchParams): Promi
     'backup.cadence': form.get('backup_cadence') ?? 'manual',
     'backup.retention': form.get('backup_retention_count') ?? '',
   })
-  if (refusal === null) return context.goTo(`${SETTINGS_PATH}?saved=backup#backup-schedule`)
+  if (refusal === null) {
+    const names = ['backup.cadence']
+    return context.goTo(savedAddress(form, { saved: 'backup', names, anchor: 'backup-schedule' }))
+  }
   const isPerson = context.event.req.headers.get('accept')?.includes('text/html') === true
   if (!isPerson) throw refuse(422, `${refusal.at} ${refusal.error}`)
-  return context.goBack(SETTINGS_PATH, asRefused(refusal, 'backup-schedule'))
+  return context.goBack(SETTINGS_PATH, asRefused(form, refusal, 'backup-schedule'))
 }
 
 /** The page shows what was typed in its field again, and beside it why it was refused. */
-const asRefused = ({ at, value, error }: Refusal, anchor: string): Refused => ({
+const asRefused = (
+  form: URLSearchParams,
+  { at, value, error }: Refusal,
+  anchor: string,
+): Refused => ({
   error,
   typed: { [at]: value },
   errors: { [at]: describeError(error) },
   anchor,
+  query: searchOf(form),
 })
 
 const SUMMARIES = {

@@ -8,12 +8,8 @@ import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/
 import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import { FILE_POSTS } from '../../../pages/settings/file-posts.ts'
-import {
-  findRow,
-  SETTINGS_PATH,
-  showSettings,
-  type SettingsView,
-} from '../../../pages/settings/settings-list.ts'
+import { SETTINGS_PATH } from '../../../pages/settings/after-post.ts'
+import { findRow, showSettings, type SettingsView } from '../../../pages/settings/settings-list.ts'
 import type { Refusals } from '../../../pages/settings/settings-rows.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderDhcp } from './dhcp-cheatsheet.ts'
@@ -46,30 +42,33 @@ async function show(context: CurrentContext): Promise<Answer> {
   }))
 }
 
-const renderCards = (context: CurrentContext, { rows, refusals, search }: SettingsView): Html =>
-  html`${renderCluster(context, search)}
+function renderCards(context: CurrentContext, view: SettingsView): Html {
+  const { search } = view
+  return html`${renderCluster(context, search)}
     <div class="columns">
       <div>
-        ${search.wrap(t.keywords.cache, renderCache(context, rows, refusals))}
-        ${search.wrap(t.keywords.release, renderRelease(rows, refusals))}
+        ${search.wrap(t.keywords.cache, renderCache(context, view))}
+        ${search.wrap(t.keywords.release, renderRelease(view))}
       </div>
       <div>
-        ${search.wrap(t.keywords.backup, renderBackup(rows, refusals))}
+        ${search.wrap(t.keywords.backup, renderBackup(view))}
         ${search.wrap(t.keywords.people, renderPeople(context))}
         ${search.wrap(t.keywords.notifications, renderNotifications(context))}
       </div>
     </div>`
+}
+
+/** Beside the button of a card: that what it saves was just saved. */
+const renderSaved = ({ saved }: SettingsView, names: readonly string[]): Content =>
+  names.some((name) => saved.has(name)) ? badge('done', t.row.saved) : null
 
 const renderCluster = ({ services, clock }: CurrentContext, search: SettingsView['search']) =>
   services.presence === null
     ? null
     : search.wrap(t.keywords.servers, renderServers(services.presence.view(), clock()))
 
-function renderCache(
-  context: CurrentContext,
-  rows: readonly ShownSetting[],
-  refusals: Refusals,
-): Html {
+function renderCache(context: CurrentContext, view: SettingsView): Html {
+  const { rows, refusals } = view
   const { entries, skipped, fetchedAt, error } = context.site.catalog.snapshot()
   const row = findRow(rows, 'withcache.url')
   return card({
@@ -82,8 +81,10 @@ function renderCache(
     body: html`
       <p class="dim">${t.cache.text}</p>
       <form method="post" action="/ui/settings/upstream">
+        ${view.search.field}
         ${upstreamField(row, { name: 'catalog_url', label: t.cache.address }, refusals)}
         ${row?.origin.by === 'environment' ? null : html`<button>${t.cache.button}</button>`}
+        ${renderSaved(view, ['withcache.url'])}
       </form>
       ${factList([
         [t.cache.read, renderTime(fetchedAt, context.clock(), t.cache.never)],
@@ -124,13 +125,15 @@ const renderSkipped = (skipped: readonly SkippedEntry[]): Html =>
     .map(({ name, reason }) => html`<div>${fill(t.cache.skippedEntry, { name, reason })}</div>`)}
   ${skipped.length > MAX_SKIPPED ? html`<div>${fill(t.cache.more, { count: skipped.length - MAX_SKIPPED })}</div>` : null}`
 
-const renderRelease = (rows: readonly ShownSetting[], refusals: Refusals): Html =>
-  card({
+function renderRelease(view: SettingsView): Html {
+  const { rows, refusals } = view
+  return card({
     title: t.release.title,
     id: 'netboot-release',
     aside: html`<a class="small" href="/ui/netboot#install">${t.release.link}</a>`,
     body: html`<p class="dim">${t.release.text}</p>
       <form method="post" action="/ui/settings/upstream">
+        ${view.search.field}
         ${upstreamField(
           findRow(rows, 'boot.release_repo'),
           { name: 'netboot_repo', label: t.release.repository, placeholder: 'owner/name' },
@@ -142,11 +145,14 @@ const renderRelease = (rows: readonly ShownSetting[], refusals: Refusals): Html 
           refusals,
         )}
         <button>${t.release.button}</button>
+        ${renderSaved(view, ['boot.release_repo', 'boot.release_tag'])}
       </form>`,
   })
+}
 
 /** No backups at all and a schedule without an interval are the same to a person: one choice. */
-function renderBackup(rows: readonly ShownSetting[], refusals: Refusals): Html {
+function renderBackup(view: SettingsView): Html {
+  const { rows, refusals } = view
   const isOn = findRow(rows, 'backup.enabled')?.value === true
   const kept = isOn ? findRow(rows, 'backup.cadence')?.value : 'manual'
   const cadence = findRow(rows, 'backup.cadence')
@@ -155,7 +161,7 @@ function renderBackup(rows: readonly ShownSetting[], refusals: Refusals): Html {
     id: 'backup-schedule',
     aside: html`<a class="small" href="/ui/backups">${t.backup.link}</a>`,
     body: html`<form method="post" action="/ui/settings/backup">
-      ${hidden({ backup_enabled: 'on' })}
+      ${hidden({ backup_enabled: 'on' })} ${view.search.field}
       ${selectField({
         name: 'backup_cadence',
         label: t.backup.cadence,
@@ -168,6 +174,7 @@ function renderBackup(rows: readonly ShownSetting[], refusals: Refusals): Html {
       })}
       ${renderRetention(findRow(rows, 'backup.retention'), refusals)}
       <button>${t.backup.button}</button>
+      ${renderSaved(view, ['backup.cadence'])}
     </form>`,
   })
 }

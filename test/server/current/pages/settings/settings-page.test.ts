@@ -5,42 +5,18 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { listSettings } from '../../../../../runtime/kit/config/rules/setting.ts'
 import { SETTINGS } from '../../../../../runtime/server/current/rules/settings.ts'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
+import { login } from '../../../../support/server/flasher-web.ts'
+import {
+  fieldOf,
+  openSettingsSite as open,
+  PASSWORD,
+  shownIn,
+} from '../../../../support/settings/settings-site.ts'
 import { startHostileServer } from '../../../../support/http/hostile-server.ts'
 import { until } from '../../../../support/server/image-cache.ts'
 
 const run = promisify(execFile)
 const test = suite('settings page')
-
-const PASSWORD = 'secret words'
-
-async function open(env: Readonly<Record<string, string>> = {}) {
-  const stack = new AsyncDisposableStack()
-  const home = stack.use(await createServerHome())
-  const start = async (argv: readonly string[] = []) => {
-    const server = await home.start(argv, { FLASHER_ADMIN_PASSWORD: PASSWORD, ...env })
-    const { cookie } = await login(server.url, PASSWORD)
-    const ask = (path: string, init: RequestInit = {}) =>
-      fetch(`${server.url}${path}`, { redirect: 'manual', ...init, headers: { cookie } })
-    return {
-      page: async (query = '') => await (await ask(`/ui/settings${query}`)).text(),
-      post: (path: string, fields: Readonly<Record<string, string>>) =>
-        ask(path, { method: 'POST', body: new URLSearchParams(fields) }),
-      /** The query of the page that a browser is sent to. */
-      async refused(path: string, fields: Readonly<Record<string, string>>) {
-        const answer = await fetch(`${server.url}${path}`, {
-          method: 'POST',
-          redirect: 'manual',
-          headers: { cookie, accept: 'text/html' },
-          body: new URLSearchParams(fields),
-        })
-        return (answer.headers.get('location') ?? '').replace(/^[^?]*|#.*$/g, '')
-      },
-      [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
-    }
-  }
-  return { home, start, [Symbol.asyncDispose]: () => stack.disposeAsync() }
-}
 
 const good = { name: 'good.img', src: 'https://h/good.img' }
 const bad = (n: number) => ({ name: `bad-${n}.img`, src: 'nowhere' })
@@ -123,12 +99,6 @@ test('what a form shows and nobody changes stays what the file says', async () =
   assert.match(page, 'value="c/d"')
   assert.match(page, 'value="v2.0.0"')
 })
-
-const fieldOf = (page: string, name: string) => {
-  const [, id = ''] = new RegExp(`<li class="setting" id="(${name})"`).exec(page) ?? []
-  const [row = ''] = page.slice(page.indexOf(`id="${id}"`)).split('</li>', 1)
-  return row
-}
 
 test('a field follows from the kind of its setting', async () => {
   await using site = await open()
@@ -323,16 +293,6 @@ test('a backup schedule that is refused comes back with its error', async () => 
   assert.match(page, /id="backup_retention_count-error">Must be a whole number from 1 to 10000/)
   assert.match(page, /name="backup_retention_count"[^>]*value="0"/)
 })
-
-/** The settings and forms that are shown, by their keywords. */
-const shownIn = (page: string) =>
-  [
-    ...page.matchAll(
-      /<(?:li|div)(?: class="setting" id="([^"]*)")?[^>]*data-keywords="[^"]*"([^>]*)>/g,
-    ),
-  ]
-    .filter(([, , rest = '']) => !rest.includes('hidden'))
-    .flatMap(([, name]) => name ?? [])
 
 test('a search without a script shows what it finds, by name, key, variable or help', async () => {
   await using site = await open()
