@@ -42,6 +42,10 @@ export function findUnknownPlaceholder(text: string): string | null {
 export const listSecrets = (text: string): readonly string[] =>
   listPlaceholders(text).flatMap((inner) => SECRET.exec(inner)?.[1] ?? [])
 
+/** The labels that a text uses, without their values. */
+export const listLabels = (text: string): readonly string[] =>
+  listPlaceholders(text).flatMap((inner) => LABEL.exec(inner)?.[1] ?? [])
+
 /** Refused with the first placeholder that cannot be filled, and why. */
 export function fillPlaceholders(text: string, values: PlaceholderValues): Result<string, string> {
   let refusal: string | null = null

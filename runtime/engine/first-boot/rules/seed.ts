@@ -4,7 +4,14 @@ import { printable } from '../../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { renderIgnition } from './ignition.ts'
 import { fillPlaceholders, type PlaceholderValues } from './placeholder.ts'
-import { hideSecrets, isIgnition, type FilledTemplate, type Template } from './template.ts'
+import {
+  hideSecrets,
+  isIgnition,
+  listFiles,
+  type FilledTemplate,
+  type Template,
+  type TemplateFile,
+} from './template.ts'
 
 /** The names of the files, as cloud-init reads them. */
 export interface CloudInitSeed {
@@ -71,31 +78,52 @@ function fillTemplate(
   template: Template,
   values: Omit<PlaceholderValues, 'mac'> & { readonly mac: Mac },
 ): Result<FilledTemplate, string> {
-  const { users, packages } = template
+  const { packages } = template
   // A colon is no part of a host name.
   const hostname = fillMaybe(template.hostname, { ...values, mac: renderHyphens(values.mac) })
   if (!hostname.ok) return refuse(`hostname: ${hostname.refusal}`)
   if (hostname.value !== null && !isHostname(hostname.value)) {
     return refuse(`hostname: "${printable(hostname.value)}" is not a valid host name`)
   }
-  const commands: string[] = []
-  for (const text of template.commands) {
-    const filled = fillPlaceholders(text, values)
-    if (!filled.ok) return refuse(`commands: ${filled.refusal}`)
-    commands.push(filled.value)
-  }
+  const commands = fillAll(template.commands, values)
+  if (!commands.ok) return refuse(`commands: ${commands.refusal}`)
+  const hashes = fillAll(
+    template.users.map(({ password_hash = '' }) => password_hash),
+    values,
+  )
+  if (!hashes.ok) return refuse(`users: ${hashes.refusal}`)
+  const files = listFiles(template)
+  const texts = fillAll(
+    files.map(({ text }) => text),
+    values,
+  )
+  if (!texts.ok) return refuse(`files: ${texts.refusal}`)
   const network = fillMaybe(template.network, values)
   if (!network.ok) return refuse(`network: ${network.refusal}`)
   const user_data = fillMaybe(template.user_data, values)
   if (!user_data.ok) return refuse(`user_data: ${user_data.refusal}`)
   return accept({
-    users,
+    users: template.users.map((user, at) => ({
+      ...user,
+      password_hash: hashes.value[at] || undefined,
+    })),
     packages,
-    commands,
+    files: files.map((file, at) => ({ ...file, text: texts.value[at] ?? '' })),
+    commands: commands.value,
     hostname: hostname.value,
     network: network.value,
     user_data: user_data.value,
   })
+}
+
+function fillAll(texts: readonly string[], values: PlaceholderValues): Result<string[], string> {
+  const all: string[] = []
+  for (const text of texts) {
+    const filled = fillPlaceholders(text, values)
+    if (!filled.ok) return filled
+    all.push(filled.value)
+  }
+  return accept(all)
 }
 
 function fillMaybe(text: string | null, values: PlaceholderValues): Result<string | null, string> {
@@ -119,20 +147,30 @@ const renderCloudInit = (
   'network-config': network === null || network.endsWith('\n') ? network : `${network}\n`,
 })
 
-function renderCloudConfig({ hostname, users, packages, commands }: FilledTemplate): string {
+function renderCloudConfig(filled: FilledTemplate): string {
+  const { hostname, users, packages, commands } = filled
+  const files = listFiles(filled)
   const config = {
     // So that the machine finds itself by its name, without a name server.
     ...(hostname === null ? {} : { hostname, manage_etc_hosts: 'localhost' }),
     ...(users.length === 0 ? {} : { users: users.map(renderUser) }),
     ...(packages.length === 0 ? {} : { package_update: true, packages }),
+    ...(files.length === 0 ? {} : { write_files: files.map(renderFile) }),
     ...(commands.length === 0 ? {} : { runcmd: commands }),
   }
   return `#cloud-config\n${JSON.stringify(config, null, 2)}\n`
 }
 
-const renderUser = ({ name, ssh_keys, sudo }: Template['users'][number]) => ({
+const renderFile = ({ path, mode, text }: TemplateFile) => ({
+  path,
+  permissions: mode,
+  content: text,
+})
+
+const renderUser = ({ name, ssh_keys, sudo, password_hash }: Template['users'][number]) => ({
   name,
-  lock_passwd: true,
+  lock_passwd: password_hash === undefined,
+  ...(password_hash === undefined ? {} : { passwd: password_hash }),
   shell: '/bin/bash',
   ...(ssh_keys.length === 0 ? {} : { ssh_authorized_keys: ssh_keys }),
   ...(sudo ? { sudo: 'ALL=(ALL) NOPASSWD:ALL' } : {}),

@@ -33,6 +33,32 @@ const UserSchema = z.strictObject({
     .default([]),
   /** Whether the user may become root without a password. */
   sudo: z.boolean().default(false),
+  /** A hash as `mkpasswd` makes it, by the name of a secret; absent: the password is locked. */
+  password_hash: z
+    .string()
+    .max(80)
+    .regex(/^\{\{secret\.[A-Za-z0-9_][A-Za-z0-9_-]{0,63}\}\}$/, 'a secret such as {{secret.ada}}')
+    .optional(),
+})
+
+/** What `mkpasswd` and `openssl passwd -6` print; a password itself never is one. */
+const isPasswordHash = (text: string): boolean =>
+  text.length <= 512 && /^\$[a-z0-9]{1,10}\$[./A-Za-z0-9$=,_+-]{8,}$/.test(text)
+
+/** Bytes of all files of a template together: each machine is sent them as JSON, and for Ignition escaped. */
+const MAX_FILES_BYTES = 32 * 1024
+
+const FileSchema = z.strictObject({
+  path: z
+    .string()
+    .max(1024)
+    .regex(/^(\/[^/\p{C}]+)+$/u, 'a path that begins with /, such as /etc/motd')
+    .refine((path) => !/\/\.{1,2}(\/|$)/.test(path), 'a path without . and ..'),
+  mode: z
+    .string()
+    .regex(/^[0-7]{4}$/, 'four octal digits such as 0644')
+    .default('0644'),
+  text: z.string().max(MAX_FILES_BYTES),
 })
 
 const SecretNameSchema = z
@@ -46,6 +72,8 @@ const FieldsSchema = z.strictObject({
     .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9+.:~=_-]{0,127}$/, 'the name of a package'))
     .max(256)
     .default([]),
+  /** Absent where there are none, so that an older server can read every template without files. */
+  files: z.array(FileSchema).min(1).max(32).optional(),
   commands: z.array(z.string().min(1).max(4096)).max(64).default([]),
   network: z
     .string()
@@ -71,6 +99,7 @@ export const TemplateSchema = FieldsSchema.superRefine((fields, context) => {
 })
 
 export type Template = Readonly<TemplateFields>
+export type TemplateFile = Readonly<z.infer<typeof FileSchema>>
 
 /** A template with its placeholders filled: nothing is secret any more. */
 export type FilledTemplate = Omit<Template, 'secrets'>
@@ -92,10 +121,15 @@ interface TemplateMistake {
 }
 
 /** The texts in which placeholders are filled, with where they stand. */
-const listTexts = (
+export const listTexts = (
   template: Template,
 ): readonly { readonly path: TemplateMistake['path']; readonly text: string }[] => [
   { path: ['hostname'], text: template.hostname ?? '' },
+  ...template.users.map(({ password_hash = '' }, at) => ({
+    path: ['users', at, 'password_hash'],
+    text: password_hash,
+  })),
+  ...listFiles(template).map(({ text }, at) => ({ path: ['files', at, 'text'], text })),
   ...template.commands.map((text, at) => ({ path: ['commands', at], text })),
   { path: ['network'], text: template.network ?? '' },
   { path: ['user_data'], text: template.user_data ?? '' },
@@ -103,7 +137,9 @@ const listTexts = (
 
 function findMistakes(template: Template): readonly TemplateMistake[] {
   const { user_data, users, packages, commands, secrets } = template
-  const isMixed = user_data !== null && users.length + packages.length + commands.length > 0
+  const files = listFiles(template)
+  const count = users.length + packages.length + commands.length + files.length
+  const isMixed = user_data !== null && count > 0
   const mixed = { path: ['user_data'], message: MIXED }
   const placeholders = listTexts(template).flatMap(({ path, text }) => {
     const unknown = findUnknownPlaceholder(text)
@@ -117,10 +153,37 @@ function findMistakes(template: Template): readonly TemplateMistake[] {
     ...(isMixed ? [mixed] : []),
     ...(begins ? [{ path: ['user_data'], message: NO_USER_DATA }] : []),
     ...placeholders,
+    ...findWrongHashes(template),
+    ...findWrongFiles(files),
   ]
 }
 
-const MIXED = 'replaces users, packages and commands: give either the text or those'
+/** The files of a template. */
+export const listFiles = ({ files = [] }: Pick<Template, 'files'>): readonly TemplateFile[] => files
+
+/** A password in place of its hash would be readable on the disk, and nobody could log in with it. */
+const findWrongHashes = ({ users, secrets }: Template): readonly TemplateMistake[] =>
+  users.flatMap(({ password_hash = '' }, at) => {
+    const [name = ''] = listSecrets(password_hash)
+    const value = Object.hasOwn(secrets, name) ? secrets[name] : null
+    if (value === null || value === undefined || value === DOTS || isPasswordHash(value)) return []
+    return [{ path: ['users', at, 'password_hash'], message: NO_HASH }]
+  })
+
+function findWrongFiles(files: readonly TemplateFile[]): readonly TemplateMistake[] {
+  const bytes = files.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
+  const twice = files.flatMap(({ path }, at) =>
+    files.findIndex((other) => other.path === path) < at
+      ? [{ path: ['files', at, 'path'], message: 'there already is a file of this path' }]
+      : [],
+  )
+  return bytes > MAX_FILES_BYTES
+    ? [{ path: ['files'], message: `at most ${MAX_FILES_BYTES / 1024} KiB together` }, ...twice]
+    : twice
+}
+
+const NO_HASH = 'not the hash of a password; mkpasswd or openssl passwd -6 makes one'
+const MIXED = 'replaces users, packages, files and commands: give either the text or those'
 const NO_USER_DATA =
   'cloud-init takes a text that begins with #cloud-config, #! or a MIME header; Ignition takes JSON with ignition.version 3'
 

@@ -70,6 +70,7 @@ const SECTIONS = {
   r: ['/ui/runs'],
   i: ['/ui/cache', '/ui/images'],
   n: ['/ui/netboot', '/ui/boot'],
+  f: ['/ui/first-boot'],
   b: ['/ui/backups'],
   e: ['/ui/events'],
   s: ['/ui/settings'],

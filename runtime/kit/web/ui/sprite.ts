@@ -23,6 +23,8 @@ const SHAPES = {
   runs: '<path d="M8 1.5v7m0 0L5.2 5.7M8 8.5l2.8-2.8"/><path d="M2 10v3.5h12V10"/>',
   netboot:
     '<circle cx="8" cy="3.5" r="1.8"/><circle cx="3.5" cy="12.5" r="1.8"/><circle cx="12.5" cy="12.5" r="1.8"/><path d="M8 5.5V8M3.5 10.5V8h9v2.5"/>',
+  firstBoot:
+    '<rect x="3" y="1.8" width="10" height="12.4" rx="1.2"/><path d="m5.3 5.6 1.1 1.2 2-2.3M10 6h1m-5.4 4.4 1.1 1.2 2-2.3m1.3 1.5h1"/>',
   backups: '<path d="M2 3h12v3.5H2zM3 6.5v7h10v-7M6.5 9h3"/>',
   events: '<path d="M5.5 3.5H14M5.5 8H14m-8.5 4.5H14M2 3.5h.8M2 8h.8M2 12.5h.8"/>',
   settings:

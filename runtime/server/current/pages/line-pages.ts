@@ -47,6 +47,7 @@ const KEY_SECTIONS = [
   ['r', titles.runs],
   ['i', titles.images],
   ['n', titles.netboot],
+  ['f', titles.firstBoot],
   ['b', titles.backups],
   ['e', titles.events],
   ['s', titles.settings],

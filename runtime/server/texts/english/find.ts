@@ -43,7 +43,6 @@ export const FIND = {
   pages: {
     wall: 'Wall',
     batches: 'Batches',
-    firstBoot: 'First-boot templates',
     people: 'People',
     account: 'Account',
     keys: 'Keyboard shortcuts',

@@ -63,7 +63,7 @@ refusals('names an unknown placeholder, and where it stands', () => {
 refusals('is a text or parts, and the text one that is read', () => {
   assert.match(
     refusalOf({ user_data: '#cloud-config\n', packages: ['curl'] }),
-    /replaces users, packages and commands/,
+    /replaces users, packages, files and commands/,
   )
   assert.match(refusalOf({ user_data: 'hostname: x' }), /begins with #cloud-config/)
   assert.match(refusalOf({ user_data: '{"ignition":{"version":"2.2.0"}}' }), /ignition\.version 3/)

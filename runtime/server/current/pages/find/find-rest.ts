@@ -28,7 +28,6 @@ const PAGE_LINKS: readonly PageLink[] = [
   { href: '/ui/machines?view=wall', title: t.pages.wall, takes: ['GET', '/ui/machines'] },
   { href: '/ui/machines/labels', title: PAGES.machines.labels.link },
   { href: BATCHES_PATH, title: t.pages.batches },
-  { href: '/ui/first-boot', title: t.pages.firstBoot },
   { href: '/ui/people', title: t.pages.people },
   { href: '/ui/account', title: t.pages.account },
   { href: '/ui/settings#dhcp-pxe', title: t.pages.dhcp, takes: ['GET', '/ui/settings'] },
@@ -41,7 +40,7 @@ const ACTIONS: readonly PageLink[] = [
   { href: IMAGES, title: t.actions.image, takes: ['POST', IMAGES] },
   { href: '/ui/netboot', title: t.actions.release, takes: ['POST', '/ui/netboot/fetch-release'] },
   { href: '/ui/backups', title: t.actions.backup, takes: ['POST', '/ui/backups'] },
-  { href: '/ui/first-boot', title: t.actions.template, takes: ['POST', '/ui/first-boot'] },
+  { href: '/ui/first-boot?new=1', title: t.actions.template, takes: ['POST', '/ui/first-boot'] },
   { href: '/ui/account#tokens', title: t.actions.token, takes: ['POST', '/ui/account/tokens'] },
   { href: '/ui/people#add', title: t.actions.addPerson, takes: ['POST', '/ui/people'] },
   {

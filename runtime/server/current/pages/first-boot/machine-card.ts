@@ -4,7 +4,7 @@ import { hasSecrets } from '../../../../engine/first-boot/rules/template.ts'
 import type { FirstBoot } from '../../../../engine/first-boot/rules/seed.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
-import { banner, card, copyBlock } from '../../../../kit/web/ui/elements.ts'
+import { banner, card } from '../../../../kit/web/ui/elements.ts'
 import { selectField } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { previewFirstBoot } from '../../routes/first-boot.ts'
@@ -12,6 +12,7 @@ import type { Machine } from '../../rules/machine.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { TEMPLATES_PATH, templatePath } from './template-path.ts'
+import { renderFirstBootTexts } from './template-preview.ts'
 
 const t = PAGES.firstBoot.card
 
@@ -74,19 +75,8 @@ function renderNoCall(firstBoot: FirstBoot): Content {
   return reason === null ? null : html`<p class="hint">${fill(t.noCall, { reason })}</p>`
 }
 
-const renderTexts = ({ cloudInit, ignition, reason }: FirstBoot): Html =>
+const renderTexts = (firstBoot: FirstBoot): Html =>
   html`<details>
     <summary>${t.preview}</summary>
-    ${
-      cloudInit === null
-        ? null
-        : Object.entries(cloudInit).map(([name, text]) =>
-            text === null ? null : renderText(name, text),
-          )
-    }
-    ${ignition === null ? html`<p class="hint">${fill(t.noIgnition, { reason: reason ?? '' })}</p>` : renderText('config.ign', ignition)}
+    ${renderFirstBootTexts(firstBoot)}
   </details>`
-
-const renderText = (name: string, text: string): Html =>
-  html`<p class="mono small">${name}</p>
-    ${copyBlock(text, name)}`

@@ -1,78 +1,134 @@
-/** The form of a first-boot template: its fields as text, and back. */
+/** The form of a first-boot template: its fields by name, and back to the template. */
+import {
+  NETWORK_KINDS,
+  readNetwork,
+  renderNetwork,
+  type NetworkChoice,
+} from '../../../../engine/first-boot/rules/network-choice.ts'
 import {
   DOTS,
   hideSecrets,
-  parseTemplate,
+  listFiles,
   type Template,
 } from '../../../../engine/first-boot/rules/template.ts'
-import type { FieldError } from '../../../../kit/foundation/field-error.ts'
-import type { Result } from '../../../../kit/foundation/result.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { areaField, mapNames, textField } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { mapNames } from '../../../../kit/web/ui/fields.ts'
 
-const t = PAGES.firstBoot.form
-
-const FIELDS = [
+export const SECTIONS = [
   'hostname',
   'users',
   'packages',
-  'commands',
+  'files',
   'network',
+  'commands',
   'user_data',
   'secrets',
 ] as const
-export type TemplateTexts = Readonly<Record<(typeof FIELDS)[number], string>>
+export type Section = (typeof SECTIONS)[number]
 
-/** Together they are no longer than what a form may be. */
-const MAX_LENGTH = 60_000
+/** What stands in the fields of a form, by their names. */
+export type FieldTexts = Readonly<Record<string, string>>
 
-export const EMPTY_TEXTS = mapNames(FIELDS, () => '')
+/** More rows than a template may have; others that somebody sends are not read. */
+const MAX_ROWS = 48
+/** Characters of a part that a form shows. */
+const MAX_LENGTH = 24_000
 
-/** Secrets are dots. */
-export function textsOf(template: Template): TemplateTexts {
-  const { hostname, users, packages, commands, network, user_data } = template
-  return {
-    hostname: hostname ?? '',
-    users: users
-      .flatMap(({ name, ssh_keys, sudo }) => [sudo ? `${name} sudo` : name, ...ssh_keys])
-      .join('\n'),
-    packages: packages.join(' '),
-    commands: commands.join('\n'),
-    network: network ?? '',
-    user_data: user_data ?? '',
-    secrets: Object.entries(hideSecrets(template).secrets)
-      .map(([name, value]) => `${name}=${value ?? ''}`)
-      .join('\n'),
-  }
+/** The names of the fields of a row, such as `user-0-name`. */
+export const fieldName = (kind: 'user' | 'file', row: number, part: string): string =>
+  `${kind}-${row}-${part}`
+
+/** What a form says of a part of a template, before it is checked. */
+type Draft = Readonly<Record<string, unknown>>
+
+interface Mapping {
+  write(template: Template): FieldTexts
+  read(fields: FieldTexts): unknown
 }
 
-/** What was typed, else what is kept. */
-export function readTexts(given: URLSearchParams, kept: TemplateTexts): TemplateTexts {
-  return mapNames(
-    FIELDS,
-    (name) => given.get(name)?.slice(0, MAX_LENGTH).replaceAll('\r\n', '\n') ?? kept[name],
-  )
+const MAPPINGS: Readonly<Record<Section, Mapping>> = {
+  hostname: {
+    write: ({ hostname }) => ({ hostname: hostname ?? '' }),
+    read: ({ hostname = '' }) => hostname.trim() || null,
+  },
+  users: {
+    write: ({ users }) =>
+      Object.assign(
+        {},
+        ...users.map(({ name, ssh_keys, sudo, password_hash = '' }, row) => ({
+          [fieldName('user', row, 'name')]: name,
+          [fieldName('user', row, 'keys')]: ssh_keys.join('\n'),
+          ...(sudo ? { [fieldName('user', row, 'sudo')]: '1' } : {}),
+          [fieldName('user', row, 'password')]: password_hash,
+        })),
+      ),
+    read: (fields) =>
+      listUserRows(fields).map((row) => {
+        const get = (part: string) => (fields[fieldName('user', row, part)] ?? '').trim()
+        const [name, password] = [get('name'), get('password')]
+        return {
+          name,
+          ssh_keys: linesOf(get('keys')),
+          sudo: get('sudo') !== '',
+          ...(password === ''
+            ? {}
+            : { password_hash: isReference(password) ? password : refer(name) }),
+        }
+      }),
+  },
+  packages: {
+    write: ({ packages }) => ({ packages: packages.join(' ') }),
+    read: ({ packages = '' }) => packages.split(/[\s,]+/).filter(Boolean),
+  },
+  files: {
+    write: (template) =>
+      Object.assign(
+        {},
+        ...listFiles(template).map(({ path, mode, text }, row) => ({
+          [fieldName('file', row, 'path')]: path,
+          [fieldName('file', row, 'mode')]: mode,
+          [fieldName('file', row, 'text')]: text,
+        })),
+      ),
+    read(fields) {
+      const files = listFileRows(fields).map((row) => ({
+        path: (fields[fieldName('file', row, 'path')] ?? '').trim(),
+        mode: (fields[fieldName('file', row, 'mode')] ?? '').trim() || '0644',
+        text: fields[fieldName('file', row, 'text')] ?? '',
+      }))
+      return files.length === 0 ? undefined : files
+    },
+  },
+  network: {
+    write({ network }) {
+      const choice = readNetwork(network)
+      const { kind } = choice
+      return {
+        network: kind,
+        address: kind === 'static' ? choice.address : '',
+        gateway: kind === 'static' ? choice.gateway : '',
+        nameservers: kind === 'static' ? choice.nameservers.join(' ') : '',
+        network_text: kind === 'text' ? choice.text : '',
+      }
+    },
+    read: (fields) => renderNetwork(readChoice(fields)),
+  },
+  commands: {
+    write: ({ commands }) => ({ commands: commands.join('\n') }),
+    read: ({ commands = '' }) => linesOf(commands),
+  },
+  user_data: {
+    write: ({ user_data }) => ({ user_data: user_data ?? '' }),
+    read: ({ user_data = '' }) => (user_data.trim() === '' ? null : user_data),
+  },
+  secrets: {
+    write: ({ secrets }) => ({
+      secrets: Object.entries(secrets)
+        .map(([name, value]) => `${name}=${value ?? ''}`)
+        .join('\n'),
+    }),
+    read: ({ secrets = '' }) => parseSecrets(secrets),
+  },
 }
-
-/** What may be kept for the form to come back with: a secret that was typed is not. */
-export const hideTyped = (texts: TemplateTexts): TemplateTexts => ({
-  ...texts,
-  secrets: Object.entries(parseSecrets(texts.secrets))
-    .map(([name, value]) => `${name}=${value === DOTS ? DOTS : ''}`)
-    .join('\n'),
-})
-
-export const parseTexts = (texts: TemplateTexts): Result<Template, readonly FieldError[]> =>
-  parseTemplate({
-    hostname: texts.hostname.trim() || null,
-    users: parseUsers(texts.users),
-    packages: texts.packages.split(/[\s,]+/).filter(Boolean),
-    commands: linesOf(texts.commands),
-    network: texts.network.trim() === '' ? null : texts.network,
-    user_data: texts.user_data.trim() === '' ? null : texts.user_data,
-    secrets: parseSecrets(texts.secrets),
-  })
 
 const linesOf = (text: string): readonly string[] =>
   text
@@ -80,18 +136,38 @@ const linesOf = (text: string): readonly string[] =>
     .map((line) => line.trim())
     .filter(Boolean)
 
-/** A line is a user, `ada` or `ada sudo`, or a key of the user above. */
-function parseUsers(text: string) {
-  const users: { name: string; ssh_keys: string[]; sudo: boolean }[] = []
-  for (const line of linesOf(text)) {
-    const last = users.at(-1)
-    if (/^(ssh|ecdsa|sk)-\S+ /.test(line) && last !== undefined) last.ssh_keys.push(line)
-    else {
-      const name = line.replace(/\s+sudo$/, '')
-      users.push({ name, ssh_keys: [], sudo: name !== line })
-    }
+const isReference = (text: string): boolean => /^\{\{.*\}\}$/.test(text)
+
+/** The secret that keeps the hash that was typed for a user. */
+const secretOf = (user: string): string => `password-${user}`
+const refer = (user: string): string => `{{secret.${secretOf(user)}}}`
+
+const rows = Array.from({ length: MAX_ROWS }, (_, row) => row)
+
+const listRows = (kind: 'user' | 'file', parts: readonly string[]) => (fields: FieldTexts) =>
+  rows.filter((row) => parts.some((part) => fields[fieldName(kind, row, part)]?.trim()))
+
+/** The rows in which something stands: the first of them is the first user of the template, and so on. */
+export const listUserRows = listRows('user', ['name', 'keys', 'password'])
+export const listFileRows = listRows('file', ['path', 'text'])
+
+/** Reads which network was chosen; anything that is no choice leaves it to the image. */
+export function readChoice(fields: FieldTexts): NetworkChoice {
+  const kind = NETWORK_KINDS.find((one) => one === fields['network']) ?? 'image'
+  const { address = '', gateway = '', nameservers = '', network_text: text = '' } = fields
+  switch (kind) {
+    case 'static':
+      return {
+        kind,
+        address: address.trim(),
+        gateway: gateway.trim(),
+        nameservers: nameservers.split(/[\s,]+/).filter(Boolean),
+      }
+    case 'text':
+      return text.trim() === '' ? { kind: 'image' } : { kind, text }
+    default:
+      return { kind }
   }
-  return users
 }
 
 function parseSecrets(text: string): Readonly<Record<string, string | null>> {
@@ -103,11 +179,87 @@ function parseSecrets(text: string): Readonly<Record<string, string | null>> {
   )
 }
 
-export const renderFields = (texts: TemplateTexts): Html =>
-  html`${textField({ name: 'hostname', label: t.hostname, value: texts.hostname, mono: true, placeholder: '{{name}}', maxLength: 253, hint: t.hostnameHint })}
-  ${areaField({ name: 'users', label: t.users, value: texts.users, rows: 4, hint: t.usersHint })}
-  ${areaField({ name: 'packages', label: t.packages, value: texts.packages, rows: 2, hint: t.packagesHint })}
-  ${areaField({ name: 'commands', label: t.commands, value: texts.commands, rows: 3, hint: t.commandsHint })}
-  ${areaField({ name: 'network', label: t.network, value: texts.network, rows: 4, hint: t.networkHint })}
-  ${areaField({ name: 'user_data', label: t.userData, value: texts.user_data, rows: 6, hint: fillHtml(t.userDataHint, { braces: html`<code>\\{{</code>` }) })}
-  ${areaField({ name: 'secrets', label: t.secrets, value: texts.secrets, rows: 2, hint: fillHtml(t.secretsHint, { placeholder: html`<code>{{secret.name}}</code>`, setting: html`<code>[pxe] tokens = require</code>` }) })}`
+/** Says what stands in the form of a template. Secrets are dots; parts that the form cannot show are left out. */
+export function fieldsOf(template: Template): FieldTexts {
+  const hidden = hideSecrets(template)
+  const kept = listKept(template)
+  return Object.assign(
+    {},
+    ...SECTIONS.filter((section) => !kept.includes(section)).map((section) =>
+      MAPPINGS[section].write(hidden),
+    ),
+  )
+}
+
+/**
+ * Lists the parts of a template that a form would change although nobody typed in it, such as a command of
+ * several lines: they are not shown, and stay as they are.
+ */
+export function listKept(template: Template): readonly Section[] {
+  const hidden = hideSecrets(template)
+  return SECTIONS.filter((section) => {
+    const { write, read } = MAPPINGS[section]
+    const fields = write(hidden)
+    const texts = Object.entries(fields)
+    const isSame = JSON.stringify(read(fields)) === JSON.stringify(hidden[section])
+    return !isSame || !texts.every(([name, text]) => survives(name, text)) || isLong(texts)
+  })
+}
+
+const isLong = (texts: readonly (readonly [string, string])[]): boolean =>
+  texts.reduce((sum, [, text]) => sum + text.length, 0) > MAX_LENGTH
+
+const AREAS = /^(?:packages|commands|network_text|user_data|secrets|.*-(?:keys|text))$/
+
+/** Whether a browser sends the text of a field back as it got it. */
+const survives = (name: string, text: string): boolean =>
+  text.isWellFormed() && !(AREAS.test(name) ? LOST_IN_AREA : LOST_IN_LINE).test(text)
+
+// oxlint-disable-next-line no-control-regex -- these are the characters that browsers change
+const LOST_IN_AREA = /[\0-\x08\x0b-\x1f]/
+// oxlint-disable-next-line no-control-regex -- these are the characters that browsers change
+const LOST_IN_LINE = /[\0-\x1f]/
+
+/** Reads the fields that a browser sent. */
+export const readFields = (form: URLSearchParams): FieldTexts =>
+  Object.fromEntries([...form].map(([name, text]) => [name, text.replaceAll('\r\n', '\n')]))
+
+/**
+ * Drafts the template that the fields say. What the form did not show (`shown` names what it did) is
+ * what it was `before`, with dots for secrets.
+ */
+export function draftTemplate(fields: FieldTexts, before: Template | null): Draft {
+  const shown = (fields['shown'] ?? '').split(' ')
+  const kept: Draft = before === null ? {} : hideSecrets(before)
+  const parts = mapNames(SECTIONS, (section) =>
+    shown.includes(section) ? MAPPINGS[section].read(fields) : kept[section],
+  )
+  if (!shown.includes('users')) return parts
+  const secrets = { ...Object(parts.secrets), ...readHashes(fields) }
+  return { ...parts, secrets }
+}
+
+/** The hashes that were typed in the fields of users, as the secrets that keep them. */
+const readHashes = (fields: FieldTexts): FieldTexts =>
+  Object.fromEntries(
+    listUserRows(fields).flatMap((row) => {
+      const password = (fields[fieldName('user', row, 'password')] ?? '').trim()
+      const name = (fields[fieldName('user', row, 'name')] ?? '').trim()
+      return password === '' || isReference(password) ? [] : [[secretOf(name), password]]
+    }),
+  )
+
+/** What may be kept for the form to come back with: a secret that was typed is not. */
+export const hideTyped = (fields: FieldTexts): FieldTexts =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, text]) => {
+      if (name === 'secrets') return [name, hideValues(text)]
+      const isHash = /^user-\d+-password$/.test(name) && !isReference(text.trim())
+      return [name, isHash ? '' : text]
+    }),
+  )
+
+const hideValues = (text: string): string =>
+  Object.entries(parseSecrets(text))
+    .map(([name, value]) => `${name}=${value === DOTS ? DOTS : ''}`)
+    .join('\n')

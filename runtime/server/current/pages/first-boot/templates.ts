@@ -7,70 +7,61 @@ import {
   type NamedTemplate,
   type Template,
 } from '../../../../engine/first-boot/rules/template.ts'
-import { renderFieldErrors } from '../../../../kit/foundation/field-error.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill, fillCount } from '../../../../kit/texts/text.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
 import { banner, card, emptyState } from '../../../../kit/web/ui/elements.ts'
-import { textField } from '../../../../kit/web/ui/fields.ts'
-import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { countMachines, removeTemplate, saveTemplate } from '../../routes/first-boot.ts'
 import { formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
-import { MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { questionButton, renderRemoval } from '../../../pages/question.ts'
+import { parseFields } from './template-check.ts'
+import { hideTyped, readFields, type FieldTexts } from './template-form.ts'
+import { renderEditor } from './template-editor.ts'
 import { TEMPLATES_PATH, templatePath } from './template-path.ts'
-import {
-  EMPTY_TEXTS,
-  hideTyped,
-  parseTexts,
-  readTexts,
-  renderFields,
-  textsOf,
-  type TemplateTexts,
-} from './template-form.ts'
+import { renderPreviewTexts } from './template-preview.ts'
 
 const t = PAGES.firstBoot
 
+/** Bytes of a form, whose files and texts are longer once they are escaped. */
+const MAX_FORM_BYTES = 512 * 1024
+
 export const TEMPLATE_PAGES = [
   pageAt(TEMPLATES_PATH, showAll),
-  formAt(TEMPLATES_PATH, create),
+  formAt(TEMPLATES_PATH, create, MAX_FORM_BYTES),
   pageAt(`${TEMPLATES_PATH}/:name`, show),
-  formAt(`${TEMPLATES_PATH}/:name`, save),
+  formAt(`${TEMPLATES_PATH}/:name`, save, MAX_FORM_BYTES),
   removalAt(`${TEMPLATES_PATH}/:name/delete`, askRemoval, remove),
 ]
 
 async function showAll(context: CurrentContext): Promise<Answer> {
-  const { templates } = context.services
-  const listed = templates.list()
-  const typed = typedIn(context)
+  const listed = context.services.templates.list()
+  const isNew = context.query.has('new')
+  const isForm = isNew || listed.length === 0
   return await context.show({
-    title: t.title,
-    section: '/ui/machines',
-    trail: MACHINES_TRAIL,
+    title: isNew ? t.create : t.title,
+    section: TEMPLATES_PATH,
+    ...(isNew ? { trail: TRAIL } : {}),
+    actions: isForm
+      ? null
+      : html`<a class="button primary" href="${TEMPLATES_PATH}?new=1">${t.create}</a>`,
     messages: context.message(),
-    body: html`${card({
-      title: t.list,
-      id: 'templates',
-      body: html`<p class="hint">${introduction()}</p>
-        ${renderList(context, listed)}`,
-    })}
-    ${card({
-      title: t.create,
-      id: 'create',
-      body: html`<details ${attributes({ open: listed.length === 0 || typed.has('name') })}>
-        <summary>${t.create}</summary>
-        <form method="post" action="${TEMPLATES_PATH}">
-          ${textField({ name: 'name', label: t.form.name, value: typed.get('name') ?? '', required: true, maxLength: 64, mono: true, hint: t.form.nameHint })}
-          ${renderFields(readTexts(typed, EMPTY_TEXTS))}
-          <button class="primary">${t.createButton}</button>
-        </form>
-      </details>`,
-    })}
-    ${renderTokens(context)}`,
+    body: html`${isNew ? null : renderListCard(context, listed)}
+    ${isForm ? renderEditor(context, null) : null} ${renderTokens(context)}`,
   })
 }
+
+const TRAIL = html`<a href="${TEMPLATES_PATH}">${t.title}</a>`
+
+const renderListCard = (context: CurrentContext, listed: readonly NamedTemplate[]): Html =>
+  card({
+    title: t.list,
+    id: 'templates',
+    body: html`<p class="hint">${introduction()}</p>
+      ${renderList(context, listed)}`,
+  })
 
 /** A placeholder in the notation of templates. */
 const placeholder = (name: string): Html => html`<code>{{${name}}}</code>`
@@ -115,32 +106,78 @@ function renderTokens({ services }: CurrentContext): Html {
   })
 }
 
-/** What was typed and refused. */
-const typedIn = ({ notice }: CurrentContext): URLSearchParams =>
-  new URLSearchParams(notice()?.typed)
-
 async function create(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
-  const name = (form.get('name') ?? '').trim()
-  const texts = readTexts(form, EMPTY_TEXTS)
-  const fail = (error: string) =>
-    context.goBack(TEMPLATES_PATH, { error, typed: { name, ...hideTyped(texts) } })
-  if (!TemplateNameSchema.safeParse(name).success) return fail(t.errors.name)
-  if (context.services.templates.find(name) !== null) return fail(fill(t.errors.taken, { name }))
-  const refusal = await store(context, name, texts)
-  return refusal === null ? context.goTo(templatePath(name)) : fail(refusal)
+  const fields = readFields(form)
+  const drafted = parseFields(fields, null)
+  if (fields['do'] === 'preview') return await preview(context, drafted)
+  const name = (fields['name'] ?? '').trim()
+  const refused = findNameMistake(context, name)
+  const errors = { ...(refused === null ? {} : { name: refused }), ...errorsOf(drafted) }
+  const back = { path: TEMPLATES_PATH, query: { new: '1', ...asOf(fields) } }
+  if (!drafted.ok || refused !== null) return goBack(context, back, { fields, errors })
+  return (await store(context, name, drafted.value))
+    ? context.goTo(`${templatePath(name)}?saved=1`)
+    : goBack(context, back, { fields, errors: {}, error: TOO_MANY })
 }
 
-/** Null: it is kept. */
+const TOO_MANY = fill(t.errors.tooMany, { count: MAX_TEMPLATES })
+
+const errorsOf = (drafted: ReturnType<typeof parseFields>): FieldTexts =>
+  drafted.ok ? {} : drafted.refusal
+
+/** A template that was refused as a text comes back as one. */
+const asOf = ({ document }: FieldTexts) => (document === undefined ? {} : { as: 'text' })
+
+function findNameMistake({ services }: CurrentContext, name: string): string | null {
+  if (!TemplateNameSchema.safeParse(name).success) return t.errors.name
+  return services.templates.find(name) === null ? null : fill(t.errors.taken, { name })
+}
+
+interface Place {
+  readonly path: string
+  readonly query: Readonly<Record<string, string>>
+}
+
+interface RefusedForm {
+  readonly fields: FieldTexts
+  readonly errors: FieldTexts
+  readonly error?: string
+}
+
+/** The form comes back as it was typed, with the errors at their fields. */
+const goBack = (
+  context: CurrentContext,
+  { path, query }: Place,
+  { fields, errors, error }: RefusedForm,
+): Answer =>
+  context.goBack(path, {
+    error: error ?? Object.values(errors).join(' '),
+    text: error ?? fillCount(t.errors.refused, Object.keys(errors).length),
+    typed: hideTyped(fields),
+    errors,
+    query,
+  })
+
+/** For the script that shows it beside the form, and for the button that opens it without scripts. */
+async function preview(
+  context: CurrentContext,
+  drafted: ReturnType<typeof parseFields>,
+): Promise<Answer> {
+  return await context.show({
+    title: t.preview.title,
+    section: TEMPLATES_PATH,
+    trail: TRAIL,
+    body: card({ title: t.preview.title, body: renderPreviewTexts(drafted) }),
+  })
+}
+
+/** False: there are too many. */
 async function store(
   { site, services, event }: CurrentContext,
   name: string,
-  texts: TemplateTexts,
-): Promise<string | null> {
-  const parsed = parseTexts(texts)
-  if (!parsed.ok) return fill(t.errors.refused, { reason: renderFieldErrors(parsed.refusal) })
-  const template: Template = parsed.value
-  const saved = await saveTemplate(site, services.templates, event, { name, template })
-  return saved === null ? fill(t.errors.tooMany, { count: MAX_TEMPLATES }) : null
+  template: Template,
+): Promise<boolean> {
+  return (await saveTemplate(site, services.templates, event, { name, template })) !== null
 }
 
 function find({ services, event }: CurrentContext): NamedTemplate {
@@ -150,52 +187,52 @@ function find({ services, event }: CurrentContext): NamedTemplate {
 }
 
 async function show(context: CurrentContext): Promise<Answer> {
-  const { name, template } = find(context)
+  const kept = find(context)
+  const { name } = kept
   const count = countMachines(context.site, name)
-  const path = templatePath(name)
   const isSaved = context.query.has('saved')
   return await context.show({
     title: fill(t.one, { name }),
-    section: '/ui/machines',
-    trail: html`<a href="${TEMPLATES_PATH}">${t.title}</a>`,
+    section: TEMPLATES_PATH,
+    trail: TRAIL,
     heading: html`<bdi>${name}</bdi>`,
+    count: fillCount(t.machines, count),
     messages: html`${context.message()}${isSaved ? banner('done', t.isSaved) : null}`,
-    body: html`${card({
-      title: fillCount(t.machines, count),
-      id: 'template',
-      body: html`<p class="hint">${introduction()}</p>
-        <form method="post" action="${path}">
-          ${renderFields(readTexts(typedIn(context), textsOf(template)))}
-          <button class="primary">${t.saveButton}</button>
-        </form>`,
-    })}
-    ${renderTokens(context)}
+    body: html`${renderEditor(context, kept)} ${renderTokens(context)}
     ${card({
       title: t.removal.title,
       id: 'removal',
       body:
         count > 0
           ? html`<p>${fillCount(t.removal.inUse, count)}</p>`
-          : questionButton({ action: `${path}/delete`, label: t.removal.button, tone: 'danger' }),
+          : questionButton({
+              action: `${templatePath(name)}/delete`,
+              label: t.removal.button,
+              tone: 'danger',
+            }),
     })}`,
   })
 }
 
 async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { name, template } = find(context)
-  const texts = readTexts(form, textsOf(template))
-  const refusal = await store(context, name, texts)
-  return refusal === null
-    ? context.goTo(`${templatePath(name)}?saved=1`)
-    : context.goBack(templatePath(name), { error: refusal, typed: hideTyped(texts) })
+  const fields = readFields(form)
+  const drafted = parseFields(fields, template)
+  if (fields['do'] === 'preview') return await preview(context, drafted)
+  const path = templatePath(name)
+  const back = { path, query: asOf(fields) }
+  if (!drafted.ok) return goBack(context, back, { fields, errors: drafted.refusal })
+  return (await store(context, name, drafted.value))
+    ? context.goTo(address(path, { saved: '1', ...asOf(fields) }))
+    : goBack(context, back, { fields, errors: {}, error: TOO_MANY })
 }
 
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
   return await context.show({
     title: t.removal.title,
-    section: '/ui/machines',
-    trail: html`<a href="${TEMPLATES_PATH}">${t.title}</a>`,
+    section: TEMPLATES_PATH,
+    trail: TRAIL,
     body: renderRemoval({
       title: fillHtml(t.removal.question, { name: html`<bdi>${name}</bdi>` }),
       body: html`<p>${t.removal.consequence}</p>`,

@@ -1,7 +1,6 @@
 /** /ui/machines: the fleet in one live table, with a search and a bar of actions. */
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { TEMPLATES_PATH } from '../first-boot/template-path.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { Reach } from '../../../../kit/web/answers/rules/reach.ts'
 import { fill } from '../../../../kit/texts/text.ts'
@@ -124,7 +123,6 @@ async function show(context: CurrentContext): Promise<Answer> {
       columns: isUsual(columns) ? null : renderColumns(columns),
     }),
     actions: html`<button type="button" class="chip" id="arrived" ${arrivedTexts} hidden></button>
-      <a class="button wide-only" href="${TEMPLATES_PATH}">${PAGES.firstBoot.title}</a>
       <a
         class="button"
         href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall', screen: null })}"
