@@ -22,6 +22,8 @@ export interface ReadingDependencies {
   readonly messages: Messages
   readonly matches: MatchesSearch
   readonly findNamed: FindNamed
+  /** The address of the pages without a slash at its end; null: nobody has said it. */
+  base(): string | null
   now(): Date
 }
 
@@ -121,7 +123,7 @@ export function createFollower(given: ReadingDependencies) {
 
 /** What moves the place of a receiver; `forget` is called with it when that is stored. */
 function createSteps(
-  { database, receivers, messages, findNamed, now }: ReadingDependencies,
+  { database, receivers, messages, findNamed, base, now }: ReadingDependencies,
   forget: (id: string) => void,
 ) {
   return {
@@ -131,7 +133,11 @@ function createSteps(
       return null
     },
     /** The message and the place behind its events are stored together: no event is in two messages. */
-    async store({ id }: Receiver, collected: Collected, place: number): Promise<Message | null> {
+    async store(
+      { id, name }: Receiver,
+      collected: Collected,
+      place: number,
+    ): Promise<Message | null> {
       const content = composeMessage(collected, findNamed)
       const time = now().toISOString()
       const message = await database.write((sql) => {
@@ -146,6 +152,8 @@ function createSteps(
           next_at: time,
           failure: null,
           content,
+          receiver_name: name,
+          base: base(),
         })
       })
       forget(id)

@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import { describeFailure } from '../../kit/net/rules/network-failure.ts'
 import type { FindOutgoing } from './outgoing.ts'
 import { failed, judgeAnswer, type DeliveryOutcome } from './rules/outcome.ts'
+import { within } from './within.ts'
 
 export interface HttpPost {
   readonly method: 'POST' | 'PUT'
@@ -34,9 +35,11 @@ export async function sendHttp(
   const url = new URL(post.url)
   const host = url.hostname.replaceAll(/[[\]]/g, '')
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
-  const found = await given.find({ host, port })
-  if (!found.ok) return failed(found.refusal)
   const late = AbortSignal.timeout(given.limitMs)
+  const ending = AbortSignal.any([late, given.signal])
+  const found = await within(given.find({ host, port }), ending)
+  if (found === null) return unfound(given)
+  if (!found.ok) return failed(found.refusal)
   const { request } = url.protocol === 'https:' ? https : http
   const started = request({
     method: post.method,
@@ -51,13 +54,20 @@ export async function sendHttp(
       'content-length': Buffer.byteLength(post.body),
       ...post.headers,
     },
-    signal: AbortSignal.any([late, given.signal]),
+    signal: ending,
     ...describeTls(host, given.authorities),
   })
   return await exchange(started, post.body).catch((thrown: unknown) =>
     describeError(thrown, given, late),
   )
 }
+
+/** The limit was over, or the server was stopped, before the name server has answered. */
+export const unfound = ({
+  signal,
+  limitMs,
+}: Pick<HttpPostDependencies, 'signal' | 'limitMs'>): DeliveryOutcome =>
+  failed(signal.aborted ? STOPPED : `the name server gave no address within ${limitMs / 1000} s`)
 
 /** The certificate must be for the name; the address was decided before. */
 export const describeTls = (

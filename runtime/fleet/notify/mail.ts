@@ -2,10 +2,11 @@
 import { hostname } from 'node:os'
 import { createTransport } from 'nodemailer'
 import { describeFailure } from '../../kit/net/rules/network-failure.ts'
-import { describeTls, STOPPED, type HttpPostDependencies } from './http-post.ts'
+import { describeTls, STOPPED, unfound, type HttpPostDependencies } from './http-post.ts'
 import type { MailContent } from './rules/forms.ts'
 import { failed, quoteWords, TAKEN, type DeliveryOutcome } from './rules/outcome.ts'
 import type { TargetOf } from './rules/receiver.ts'
+import { within } from './within.ts'
 
 interface Mail extends MailContent {
   /** The same at each attempt: mail programs show it once. */
@@ -20,7 +21,10 @@ export async function sendMail(
   { find, authorities, limitMs, signal }: HttpPostDependencies,
 ): Promise<DeliveryOutcome> {
   const { host, port, security, user, from, to } = target
-  const found = await find({ host, port })
+  const late = AbortSignal.timeout(limitMs)
+  const ending = AbortSignal.any([late, signal])
+  const found = await within(find({ host, port }), ending)
+  if (found === null) return unfound({ signal, limitMs })
   if (!found.ok) return failed(found.refusal)
   const transport = createTransport({
     host: found.value,
@@ -38,10 +42,9 @@ export async function sendMail(
     disableUrlAccess: true,
   })
   const leave = () => transport.close()
-  signal.addEventListener('abort', leave, { once: true })
-  const late = AbortSignal.timeout(limitMs)
+  ending.addEventListener('abort', leave, { once: true })
   try {
-    await Promise.race([
+    const sent = await within(
       transport.sendMail({
         messageId: `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`,
         from,
@@ -52,23 +55,17 @@ export async function sendMail(
         // Programs that answer mails leave this one alone.
         headers: { 'Auto-Submitted': 'auto-generated' },
       }),
-      untilAborted(AbortSignal.any([late, signal])),
-    ])
-    return TAKEN
+      ending,
+    )
+    if (sent !== null) return TAKEN
   } catch (thrown) {
-    if (signal.aborted) return failed(STOPPED)
-    if (late.aborted) return failed(`no end of the talk within ${limitMs / 1000} s`)
-    return failed(describe(thrown))
+    if (!ending.aborted) return failed(describe(thrown))
   } finally {
-    signal.removeEventListener('abort', leave)
+    ending.removeEventListener('abort', leave)
     transport.close()
   }
+  return failed(signal.aborted ? STOPPED : `no end of the talk within ${limitMs / 1000} s`)
 }
-
-const untilAborted = (signal: AbortSignal) =>
-  new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
-  })
 
 /** The codes of nodemailer, for failures that the system has no code for. */
 const REASONS: Readonly<Record<string, string>> = {

@@ -25,6 +25,12 @@ const MessageRecordSchema = z.object({
   /** Why the last attempt failed; null: it did not. */
   failure: z.string().nullable(),
   content: MessageContentSchema,
+  /**
+   * What the receiver was called and where the pages were when it was made: a later attempt has the
+   * same body, since it has the same id.
+   */
+  receiver_name: z.string(),
+  base: z.string().nullable(),
 })
 type MessageRecord = z.infer<typeof MessageRecordSchema>
 

@@ -11,11 +11,18 @@ export type FindOutgoing = (to: {
   readonly port: number
 }) => Promise<Result<string, string>>
 
+/** Resolves to every address of a name; rejects where it has none. */
+type ResolveName = (host: string) => Promise<readonly { readonly address: string }[]>
+
+const askSystem: ResolveName = (host) => lookup(host, { all: true })
+
 /** Creates the check. `rules` is asked at each attempt, so that a changed setting counts at once. */
-export function createOutgoing(rules: () => Omit<OutgoingRules, 'own'>): FindOutgoing {
+export function createOutgoing(
+  rules: () => Omit<OutgoingRules, 'own'>,
+  resolveName = askSystem,
+): FindOutgoing {
   return async ({ host, port }) => {
-    const found =
-      isIP(host) === 0 ? await lookup(host, { all: true }).catch(() => []) : [{ address: host }]
+    const found = isIP(host) === 0 ? await resolveName(host).catch(() => []) : [{ address: host }]
     const [first] = found
     if (first === undefined) return refuse('host name not found')
     const now = { ...rules(), own: listOwn() }

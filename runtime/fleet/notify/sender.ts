@@ -14,14 +14,12 @@ import type { Receiver } from './rules/receiver.ts'
 import { isDue, planRetry } from './rules/retry-plan.ts'
 import type { transmit } from './transmission.ts'
 
-interface SendingDependencies extends Pick<ReadingDependencies, 'matches' | 'findNamed'> {
+interface SendingDependencies extends Pick<ReadingDependencies, 'matches' | 'findNamed' | 'base'> {
   readonly database: Database
   readonly receivers: Receivers
   readonly messages: Messages
   readonly secrets: Pick<ReceiverSecrets, 'find'>
   send(given: Parameters<typeof transmit>[0]): Promise<DeliveryOutcome>
-  /** The address of the pages without a slash at its end; null: nobody has said it. */
-  base(): string | null
   record(entry: JournalEntry): Promise<void>
   now(): Date
   readonly log: { warn(message: string): void }
@@ -87,12 +85,14 @@ type TransmitTo = ReturnType<typeof createAttempts>['transmitTo']
 function createAttempts(given: SendingDependencies) {
   const { messages, now } = given
 
-  const transmitTo = (receiver: Receiver, { id, made_at, content }: Message) =>
-    given.send({
+  const transmitTo = (receiver: Receiver, message: Message) => {
+    const { id, made_at, receiver_name, content, base } = message
+    return given.send({
       target: receiver.target,
       secret: given.secrets.find(receiver.id),
-      message: { id, made_at, receiver: receiver.name, content, base: given.base() },
+      message: { id, made_at, receiver: receiver_name, content, base },
     })
+  }
 
   /** The attempt is on record before it is made, and its outcome before the next one. */
   async function attempt(receiver: Receiver, message: Message): Promise<void> {
@@ -113,15 +113,21 @@ function createAttempts(given: SendingDependencies) {
     const next = failure === null ? null : planned(wanted, now())
     const state = failure === null ? 'delivered' : next === null ? 'given-up' : 'waiting'
     const next_at = iso(next)
-    await messages.change(message.id, (before) => ({ ...before, state, failure, next_at }))
-    if (state === 'given-up') await given.record(describeGivenUp(receiver, message, failure ?? ''))
+    const kept = await messages.change(message.id, (before) =>
+      // A restore has given it up meanwhile; only that it arrived is news.
+      before.state === 'waiting' || state === 'delivered'
+        ? { ...before, state, failure, next_at }
+        : before,
+    )
+    if (state === 'given-up' && kept?.failure === failure)
+      await given.record(describeGivenUp(receiver, message, failure ?? ''))
   }
 
   return { attempt, transmitTo }
 }
 
 const createManual = (
-  { database, messages, now }: SendingDependencies,
+  { database, messages, base, now }: SendingDependencies,
   transmitTo: TransmitTo,
 ) => ({
   /** Sends a message that says it is a test, once, and keeps what became of it. */
@@ -139,6 +145,8 @@ const createManual = (
         next_at: at,
         failure: 'it was cut off',
         content: composeTest(receiver.name),
+        receiver_name: receiver.name,
+        base: base(),
       }),
     )
     const { failure } = await transmitTo(receiver, message)

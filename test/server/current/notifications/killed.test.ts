@@ -12,7 +12,6 @@ const PASSWORD = 'a password for tests'
 const ENV = {
   FLASHER_ADMIN_PASSWORD: PASSWORD,
   FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8',
-  FLASHER_SERVER_PUBLIC_URL: 'http://flasher.test:8080',
 }
 
 const failLogin = async (url: string) => {
@@ -61,6 +60,9 @@ test('what was on its way comes again with its id, what waited comes, and nothin
   assert.equal(again, cut)
   const { data } = JSON.parse(cut?.body ?? '')
   assert.equal([data.count, data.events[0].kind], [1, 'auth.login.failed'])
+  // The second server listens at another port: the body has what the first one put into it.
+  assert.is.not(second.url, first.url)
+  assert.is(new URL(data.url).port, new URL(first.url).port)
   // The note of the delivery is on disk before the next message.
   await waitUntil(
     async () =>

@@ -1,0 +1,74 @@
+/** Which address is connected to: the checked one alone, found anew for each attempt, within its limit. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { sendHttp } from '../../../runtime/fleet/notify/http-post.ts'
+import { sendMail } from '../../../runtime/fleet/notify/mail.ts'
+import { createOutgoing, type FindOutgoing } from '../../../runtime/fleet/notify/outgoing.ts'
+import type { TargetOf } from '../../../runtime/fleet/notify/rules/receiver.ts'
+import { startReceiver } from '../../support/notify/receivers.ts'
+
+const test = suite('addresses of receivers')
+
+const post = (url: string) => ({ method: 'POST', url, headers: {}, body: '{}' }) as const
+const given = (find: FindOutgoing, signal = new AbortController().signal) => ({
+  find,
+  authorities: undefined,
+  limitMs: 300,
+  signal,
+})
+
+const never: FindOutgoing = () => new Promise(() => undefined)
+
+/** A name server that gives another answer each time. */
+function changing(...answers: readonly (readonly string[])[]) {
+  const asked: string[] = []
+  const find = createOutgoing(
+    () => ({ networks: ['127.0.0.1/32'], ownPorts: [] }),
+    async (host) => {
+      asked.push(host)
+      return (answers[asked.length - 1] ?? []).map((address) => ({ address }))
+    },
+  )
+  return { asked, find }
+}
+
+test('a name that changes after its check is not asked again, and is checked at the next attempt', async () => {
+  await using receiver = await startReceiver()
+  // No name server knows the name: whoever asked again would not arrive.
+  const url = `http://name.invalid:${receiver.port}/hook`
+  const { asked, find } = changing(['127.0.0.1'], ['127.0.0.2'], ['127.0.0.1', '169.254.169.254'])
+  assert.equal(await sendHttp(post(url), given(find)), { failure: null, wanted: null })
+  assert.is(receiver.received[0]?.headers['host'], `name.invalid:${receiver.port}`)
+  const here = await sendHttp(post(url), given(find))
+  assert.match(here.failure ?? '', /^nothing is sent there: 127\.0\.0\.2 is this host/)
+  const mixed = await sendHttp(post(url), given(find))
+  assert.match(mixed.failure ?? '', /169\.254\.169\.254 is a link-local address/)
+  assert.match((await sendHttp(post(url), given(find))).failure ?? '', 'host name not found')
+  assert.is(receiver.received.length, 1)
+  assert.is(asked.length, 4, 'once for each attempt')
+})
+
+test('a name server that never answers ends the attempt at its limit, and so does a stop', async () => {
+  const mail: TargetOf<'mail'> = {
+    kind: 'mail',
+    host: 'mail.test',
+    port: 25,
+    security: 'none',
+    user: '',
+    from: 'a@b.test',
+    to: ['c@d.test'],
+  }
+  const content = { id: 'msg_1', subject: 's', text: 't', html: 'h' }
+  // Nothing else keeps this process: the limits of attempts do not.
+  const awake = setInterval(() => undefined, 1000)
+  const limit = 'the name server gave no address within 0.3 s'
+  assert.is((await sendHttp(post('http://name.test/'), given(never))).failure, limit)
+  assert.is((await sendMail(mail, '', content, given(never))).failure, limit)
+  const stopped = 'the server was stopped meanwhile'
+  const ended = given(never, AbortSignal.abort())
+  assert.is((await sendHttp(post('http://name.test/'), ended)).failure, stopped)
+  assert.is((await sendMail(mail, '', content, ended)).failure, stopped)
+  clearInterval(awake)
+})
+
+test.run()

@@ -1,0 +1,191 @@
+/** What is sent over a restore and a change of leaders, on a real database: nothing of an older state, and nothing without its note. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { createMessages } from '../../../runtime/fleet/notify/messages.ts'
+import { createReceivers } from '../../../runtime/fleet/notify/receivers.ts'
+import type { DeliveryOutcome } from '../../../runtime/fleet/notify/rules/outcome.ts'
+import type { Receiver } from '../../../runtime/fleet/notify/rules/receiver.ts'
+import { createSender } from '../../../runtime/fleet/notify/sender.ts'
+import { Fault } from '../../../runtime/kit/foundation/fault.ts'
+import { BY, openBackupFixture, type BackupFixture } from '../../support/server/backups.ts'
+import { AT, createStateFolder, macOf, noteOf } from '../../support/server/state.ts'
+
+const test = suite('sending notifications')
+const ID = '2026-11-21T06-55-53Z'
+
+const OLDER = 'the state was replaced by an older one, from which nothing is sent'
+const TAKEN: DeliveryOutcome = { failure: null, wanted: null }
+const FAILED: DeliveryOutcome = { failure: 'no', wanted: null }
+
+const RECORD = {
+  name: 'hook',
+  target: { kind: 'webhook', url: 'https://hook.test/' },
+  rules: [{ id: '00000001', events: ['flash-failed'], search: '', person: '', window: 0 }],
+  paused: false,
+  created_at: AT,
+} as const
+
+/** A sender whose sending is the test's, at a time that the test moves. */
+function createBench({ database, journal }: BackupFixture, clock: { at: number }) {
+  const messages = createMessages(database)
+  const receivers = createReceivers(database)
+  const sent: { readonly id: string; readonly body: string }[] = []
+  const warned: string[] = []
+  const bench = {
+    messages,
+    receivers,
+    sent,
+    warned,
+    base: 'http://a.test',
+    answer: async (): Promise<DeliveryOutcome> => TAKEN,
+    /** What a leader that was replaced meets at each write. */
+    lease: (_message: string): void => undefined,
+  }
+  const sender = createSender({
+    database,
+    receivers,
+    messages: {
+      ...messages,
+      async change(id, edit) {
+        bench.lease(id)
+        return await messages.change(id, edit)
+      },
+    },
+    secrets: { find: () => 'a secret' },
+    matches: () => false,
+    findNamed: () => null,
+    async send({ message: { id, ...message } }) {
+      sent.push({ id, body: JSON.stringify(message) })
+      return await bench.answer()
+    },
+    base: () => bench.base,
+    record: journal.record,
+    now: () => new Date(clock.at),
+    log: { warn: (text) => void warned.push(text) },
+  })
+  return Object.assign(bench, {
+    async add(): Promise<Receiver> {
+      const added = await receivers.add({
+        ...RECORD,
+        rules: RECORD.rules.map((rule) => ({ ...rule, events: [...rule.events] })),
+      })
+      if (!added.ok) throw new Error(added.refusal)
+      return added.value
+    },
+    fail: (n: number) =>
+      journal.record(noteOf({ kind: 'machine.flash_failed', subject_id: macOf(n) })),
+    /** Looks once, a minute later each time. */
+    async tick() {
+      clock.at += 60_000
+      sender.tick()
+      await sender.settle()
+    },
+    sender,
+  })
+}
+
+async function openBench() {
+  const stack = new AsyncDisposableStack()
+  const folder = stack.use(await createStateFolder())
+  const clock = { at: Date.parse(AT) }
+  const fixture = stack.use(
+    await openBackupFixture(folder, { now: () => new Date(Math.min(clock.at, Date.parse(AT))) }),
+  )
+  return {
+    fixture,
+    clock,
+    bench: createBench(fixture, clock),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+test('what waits in a restored state is given up, and only what happens after it is sent', async () => {
+  await using opened = await openBench()
+  const { fixture, bench } = opened
+  const { id } = await bench.add()
+  bench.answer = async () => FAILED
+  await bench.fail(1)
+  await bench.tick()
+  // The first waits as a message and the second as an event, in the backup as well.
+  await bench.fail(2)
+  await fixture.backUp()
+  bench.answer = async () => TAKEN
+  await bench.tick()
+  await bench.tick()
+  assert.is(bench.sent.length, 3)
+  assert.is(bench.messages.countWaiting(), 0)
+  await fixture.backups.restore(ID, BY)
+  const [first] = bench.sent
+  assert.equal(
+    bench.messages.list(id, 10).map((one) => [one.id, one.state, one.failure]),
+    [[first?.id, 'given-up', OLDER]],
+  )
+  for (let n = 0; n < 3; n += 1) await bench.tick()
+  assert.is(bench.sent.length, 3, 'nothing is sent again')
+  await bench.fail(3)
+  await bench.tick()
+  assert.is(bench.sent.length, 4)
+  const { body = '' } = bench.sent.at(-1) ?? {}
+  assert.match(body, macOf(3))
+  assert.not.match(body, macOf(2))
+  assert.equal(bench.warned, [])
+})
+
+test('what is under way during a restore is not queued again when it fails', async () => {
+  await using opened = await openBench()
+  const { fixture, bench, clock } = opened
+  const { id } = await bench.add()
+  const held = Promise.withResolvers<DeliveryOutcome>()
+  bench.answer = async () => FAILED
+  await bench.fail(1)
+  await bench.tick()
+  await fixture.backUp()
+  bench.answer = () => held.promise
+  clock.at += 60_000
+  bench.sender.tick()
+  while (bench.sent.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  await fixture.backups.restore(ID, BY)
+  held.resolve(FAILED)
+  await bench.sender.settle()
+  assert.is(bench.messages.list(id, 10)[0]?.state, 'given-up')
+  await bench.tick()
+  assert.is(bench.sent.length, 2)
+})
+
+/** What each write of a leader meets that was replaced. */
+function refuse() {
+  throw new Fault('no-leader', 'another server leads')
+}
+
+test('a leader that was replaced sends nothing, and one replaced in mid-send leaves the rest to the next', async () => {
+  await using opened = await openBench()
+  const { fixture, bench, clock } = opened
+  await bench.add()
+  bench.lease = refuse
+  await bench.fail(1)
+  await bench.tick()
+  assert.is(bench.sent.length, 0, 'no attempt without its note')
+  assert.match(bench.warned.join(), 'another server leads')
+  // Replaced while the receiver takes it: the outcome is not noted.
+  bench.lease = () => undefined
+  bench.answer = async () => {
+    bench.lease = refuse
+    return TAKEN
+  }
+  await bench.tick()
+  assert.is(bench.sent.length, 1)
+  const [waiting] = bench.messages.list(bench.receivers.list()[0]?.id ?? '', 1)
+  assert.equal([waiting?.state, waiting?.attempts], ['waiting', 1])
+  await bench.tick()
+  assert.is(bench.sent.length, 1)
+  // The next leader is elsewhere and calls it otherwise, but what it sends is the same message.
+  const next = createBench(fixture, clock)
+  next.base = 'http://b.test'
+  const [receiver] = next.receivers.list()
+  await next.receivers.update(receiver?.id ?? '', (before) => ({ ...before, name: 'renamed' }))
+  await next.tick()
+  assert.equal(next.sent, bench.sent)
+  assert.is(next.messages.countWaiting(), 0)
+})
+
+test.run()

@@ -1,0 +1,76 @@
+/** Notifications of two servers on one PostgreSQL: only the one that leads sends, and its successor goes on with the same message. */
+import type { ServerResponse } from 'node:http'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { startPostgres } from '../../../support/cluster/postgres.ts'
+import { askAs, startServer } from '../../../support/cluster/servers.ts'
+import { startReceiver } from '../../../support/notify/receivers.ts'
+import { asForm } from '../../../support/people/current-server.ts'
+import { waitUntil } from '../../../support/waiting.ts'
+
+const test = suite('notifications of servers on one database')
+const postgres = await startPostgres()
+test.after(() => postgres[Symbol.asyncDispose]())
+
+const ENV = { FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8' }
+
+const failLogin = async (url: string) => {
+  const body = new URLSearchParams({ password: 'wrong' })
+  assert.is((await fetch(`${url}/ui/login`, { method: 'POST', body })).status, 401)
+}
+
+test('a leader that is replaced in mid-send notes nothing more, and the next one sends the same message', async () => {
+  const held: ServerResponse[] = []
+  await using receiver = await startReceiver((response, _request, count) => {
+    if (count === 1) held.push(response)
+    else response.end('ok')
+  })
+  const { received } = receiver
+  const until = (count: number) =>
+    waitUntil(
+      async () => received.length === count,
+      () => `${count} requests, not ${received.length}`,
+      40_000,
+    )
+  const database = postgres.urlOf(await postgres.create())
+  await using first = await startServer(database, ENV)
+  await first.leads()
+  const post = async (path: string, fields: Readonly<Record<string, string>>) => {
+    const ask = await askAs(first)
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const answer = await ask(path, { ...asForm(fields), headers, redirect: 'manual' })
+    return answer.headers.get('location') ?? String(answer.status)
+  }
+  // A receiver without a secret: these servers share none.
+  const target = { name: 'lab', url: `${receiver.url}/lab`, secret: '' }
+  const added = await post('/ui/notifications/add/ntfy', target)
+  assert.match(added, 'done=added')
+  const page = added.replace(/\?.*$/, '')
+  const rule = { events: 'login-failed', window: '0', search: '', person: '' }
+  assert.match(await post(`${page}/rules/new`, rule), 'done=saved')
+  await using second = await startServer(database, ENV)
+  await second.standsBy()
+  await failLogin(first.url)
+  await until(1)
+  first.kill('SIGSTOP')
+  await second.leads()
+  await until(2)
+  assert.is(received[1]?.body, received[0]?.body, 'it names the pages of the one that made it')
+  assert.match(received[0]?.body ?? '', first.url)
+  // The receiver takes what the former leader has sent, which may not say so any more.
+  held[0]?.end('ok')
+  first.kill('SIGCONT')
+  assert.is((await first.process().ended).code, 1)
+  await failLogin(second.url)
+  await until(3)
+  const ask = await askAs(second)
+  await waitUntil(
+    async () => (await (await ask(page)).text()).split('Delivered').length > 2,
+    () => 'both are noted',
+    20_000,
+  )
+  assert.is(received.length, 3)
+  assert.is.not(received[2]?.body, received[0]?.body)
+})
+
+test.run()
