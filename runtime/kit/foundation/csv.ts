@@ -10,8 +10,15 @@ export type Cell = string | number | boolean | null | undefined
 export const renderCsvRow = (cells: readonly Cell[]): string =>
   `${cells.map(renderCell).join(',')}\r\n`
 
-/** A spreadsheet takes what begins so for a formula, also behind blanks and in full width. */
-const FORMULA = /^[\s\0]*[=+\-@\t\r|%＝＋－＠]/
+/**
+ * A spreadsheet takes what begins so for a formula, also behind blanks and in full width. A text that has
+ * such a quote of its own gets one more, so that taking one away gives the text again.
+ */
+const FORMULA = /^'*[\s\0]*[=+\-@\t\r|%＝＋－＠]/
+
+/** Takes the quote away again that `renderCsvRow` puts in front of a formula. */
+export const unguardCell = (text: string): string =>
+  text.startsWith("'") && FORMULA.test(text.slice(1)) ? text.slice(1) : text
 
 /** Texts come from machines: a formula among them is shown instead of calculated. */
 function renderCell(value: Cell): string {

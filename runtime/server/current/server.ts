@@ -36,6 +36,9 @@ import { createMachineLine, gatherSurroundings, type LineDependencies } from './
 import { createLinePages } from './pages/line-pages.ts'
 import { startBatchEnds } from './batches/batch-ends.ts'
 import { createBatchKeeper, type BatchKeeper, type SeenMachines } from './batches/batch-keeper.ts'
+import { machineTableRoutes } from './routes/machine-table.ts'
+import { viewMachine } from './pages/view/machine-view.ts'
+import { createFilePreviews } from './assembly/file-previews.ts'
 import { batchRoutes } from './routes/batches.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
@@ -106,6 +109,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         keeper,
         power: control,
         notify,
+        previews: createFilePreviews(),
         presence: state.presence,
         images: () => catalog.snapshot().entries,
         gather: (on) => gatherSurroundings(rules, on),
@@ -177,6 +181,14 @@ function listRoutes(
     ...shortLinkRoutes(),
     ...runRemovalRoutes(site),
     ...batchRoutes(site, seen.keeper),
+    ...machineTableRoutes(site, (machine, contact) =>
+      viewMachine(
+        machine,
+        gatherSurroundings(rules, contact),
+        state.runs.findRunning(machine.mac),
+        state.runs.findWritten(machine.mac),
+      ),
+    ),
     ...releaseRoutes(site, { releases, ...releaseSettings(given) }),
     ...backupRoutes(site, { backups, place: () => settings().backup.driver }),
   ]

@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import type { Eventual } from '../../kit/foundation/eventual.ts'
 import type { Answer } from '../../kit/web/answers/answers.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
-import { buttonRoute, formRoute, pageRoute } from '../../kit/web/ui/page-routes.ts'
+import { buttonRoute, formRoute, pageRoute, uploadRoute } from '../../kit/web/ui/page-routes.ts'
 import { isAsked } from './question.ts'
 
 /** A route once it is known where contexts come from. */
@@ -32,6 +32,12 @@ export const formAt =
   <Context>(path: string, handle: HandleForm<Context>, most?: number): ContextRoute<Context> =>
   (contextOf) =>
     formRoute(path, (event, form) => handle(contextOf(event), form), most)
+
+/** Makes the route of a form with files, which are taken as texts. `most`: bytes of all of it. */
+export const uploadAt =
+  <Context>(path: string, handle: HandleForm<Context>, most: number): ContextRoute<Context> =>
+  (contextOf) =>
+    uploadRoute(path, (event, form) => handle(contextOf(event), form), most)
 
 /**
  * Makes the route of a form that removes something: `ask` shows a question, whose answer is posted to

@@ -18,6 +18,8 @@ interface ManyRequest {
 interface Target {
   readonly mac: Mac
   readonly refusal?: string | null
+  /** What the action is given for this machine; absent: what it is given for all. */
+  readonly parameters?: unknown
 }
 
 interface ActedRow {
@@ -85,11 +87,11 @@ function createAct<M extends MachineBase>(
 ) {
   const findConflict = line.actions[action]?.conflicts?.()
   const request = { action, parameters, isDryRun, findConflict, batch: batch?.id ?? null }
-  return async ({ mac, refusal = null }: Target): Promise<ActedRow> => {
+  return async ({ mac, refusal = null, parameters: own }: Target): Promise<ActedRow> => {
     const before = machines.newest(mac)
     const acted =
       refusal === null
-        ? await fleet.act(mac, request, by)
+        ? await fleet.act(mac, own === undefined ? request : { ...request, parameters: own }, by)
         : ({ result: 'refused', reason: refusal } as const)
     const reason = acted.result === 'refused' ? acted.reason : null
     const made = acted.result === 'done' ? acted.machine : null

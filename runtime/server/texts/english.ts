@@ -10,6 +10,7 @@ import { FIRST_BOOT } from './english/first-boot.ts'
 import { FRAME } from './english/frame.ts'
 import { IMAGES } from './english/images.ts'
 import { MACHINE } from './english/machine.ts'
+import { MACHINE_FILE } from './english/machine-file.ts'
 import { MACHINES } from './english/machines.ts'
 import { NETBOOT } from './english/netboot.ts'
 import { NOTIFICATIONS } from './english/notifications.ts'
@@ -32,6 +33,7 @@ export const ENGLISH = {
   earlier: EARLIER,
   machines: MACHINES,
   machine: MACHINE,
+  machineFile: MACHINE_FILE,
   power: POWER,
   runs: RUNS,
   view: VIEW,

@@ -8,6 +8,8 @@ export const LIMITS = {
   /** Where a route takes nothing. */
   noBody: 64 * KIB,
   form: 64 * KIB,
+  /** A table that is brought back from a spreadsheet. */
+  table: 10 * MIB,
   json: MIB,
   inventory: 64 * MIB,
   /** The log of a run may have this size; its tail is kept. */
@@ -16,6 +18,7 @@ export const LIMITS = {
   /** Seconds for a body to arrive. */
   bodySeconds: 30,
   inventorySeconds: 120,
+  uploadSeconds: 120,
   /** Seconds in which an upload may stand still. */
   idleSeconds: 60,
   /** Bytes of bodies held at once: those up to `json`, and the larger ones. */

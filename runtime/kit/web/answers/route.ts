@@ -76,9 +76,11 @@ interface SiftedRoute extends RouteBase, BodyLimits {
   handle(event: H3Event, sifted: Sifted | undefined): Eventual<Answer>
 }
 
-/** A form (urlencoded or multipart, texts alone) of at most 64 KiB unless said. */
+/** A form (urlencoded or multipart, texts alone unless said) of at most 64 KiB unless said. */
 interface FormRoute extends RouteBase, BodyLimits {
   readonly takes: 'form'
+  /** Whether files are taken as their texts, in UTF-8. */
+  readonly takesFiles?: true
   handle(event: H3Event, form: URLSearchParams): Eventual<Answer>
 }
 

@@ -11,6 +11,13 @@ import { LIMITS } from '../answers/limits.ts'
 /** The connection is closed after these: what is still on its way is not read. */
 const CLOSE = { connection: 'close' }
 
+interface FormLimits {
+  /** Bytes. */
+  readonly most: number
+  readonly seconds: number
+  readonly takesFiles?: boolean | undefined
+}
+
 export type BodyReader = ReturnType<typeof createBodyReader>
 
 /** Refuses what says that it is too long, before a byte of it is read. */
@@ -110,7 +117,10 @@ export function createBodyReader() {
       if (!sifted.ok) throw noJson()
       return await use(sifted.value)
     },
-    async readForm(event: H3Event, most: number, seconds: number): Promise<URLSearchParams> {
+    async readForm(
+      event: H3Event,
+      { most, seconds, takesFiles = false }: FormLimits,
+    ): Promise<URLSearchParams> {
       checkLength(event, most)
       const type = typeOf(event)
       const isParts = type === 'multipart/form-data'
@@ -118,7 +128,9 @@ export function createBodyReader() {
         throw wrongType('a form')
       }
       const bytes = await readBytes(event, most, seconds, () => true)
-      return isParts ? await parseParts(event, bytes) : new URLSearchParams(bytes.toString('utf8'))
+      return isParts
+        ? await parseParts(event, bytes, takesFiles)
+        : new URLSearchParams(bytes.toString('utf8'))
     },
   }
 }
@@ -149,16 +161,22 @@ const noJson = (headers: Readonly<Record<string, string>> = {}) =>
   })
 const tooDeep = () => refuse(422, 'the JSON nests too deep', { headers: CLOSE })
 
-/** The texts of a multipart form; files in it are left out. */
-async function parseParts(event: H3Event, bytes: Buffer): Promise<URLSearchParams> {
+/** The texts of a multipart form; files in it are left out unless they are taken as texts. */
+async function parseParts(
+  event: H3Event,
+  bytes: Buffer,
+  takesFiles: boolean,
+): Promise<URLSearchParams> {
   const type = event.req.headers.get('content-type') ?? ''
   try {
     const form = await new Response(new Uint8Array(bytes), {
       headers: { 'content-type': type },
     }).formData()
-    return new URLSearchParams(
-      [...form].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
-    )
+    const texts = [...form].map(async ([name, value]) => {
+      if (typeof value === 'string') return [[name, value]]
+      return takesFiles ? [[name, await value.text()]] : []
+    })
+    return new URLSearchParams((await Promise.all(texts)).flat())
   } catch {
     throw refuse(400, 'the form cannot be read')
   }

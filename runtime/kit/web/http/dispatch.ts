@@ -170,7 +170,11 @@ function read(route: BodyRoute, event: H3Event, bodies: BodyReader): Eventual<An
       )
     case 'form':
       return bodies
-        .readForm(event, mostOf(route, LIMITS.form), seconds)
+        .readForm(event, {
+          most: mostOf(route, LIMITS.form),
+          seconds,
+          takesFiles: route.takesFiles,
+        })
         .then((form) => route.handle(event, form))
     case 'bytes': {
       const most = mostOf(route, LIMITS.noBody)

@@ -2,6 +2,7 @@
 import type { H3Event } from 'h3'
 import type { Eventual } from '../../foundation/eventual.ts'
 import type { Answer } from '../answers/answers.ts'
+import { LIMITS } from '../answers/limits.ts'
 import type { Route } from '../answers/route.ts'
 
 type HandleRequest = (event: H3Event) => Eventual<Answer>
@@ -34,4 +35,20 @@ export const formRoute = (
   takes: 'form',
   handle,
   ...(most === undefined ? {} : { most }),
+})
+
+/** Makes the route of a form with files, which are taken as texts. `most`: bytes of all of it. */
+export const uploadRoute = (
+  path: string,
+  handle: (event: H3Event, form: URLSearchParams) => Eventual<Answer>,
+  most: number,
+): Route => ({
+  method: 'POST',
+  path,
+  access: 'page',
+  takes: 'form',
+  takesFiles: true,
+  handle,
+  most,
+  seconds: LIMITS.uploadSeconds,
 })

@@ -17,6 +17,7 @@ import { EVENT_PAGES } from './events/events.ts'
 import { FIND_PAGES, FIND_PATH } from './find/find.ts'
 import { TEMPLATE_PAGES } from './first-boot/templates.ts'
 import { CACHE_PAGES } from './images/cache-link.ts'
+import { MACHINE_FILE_PAGES } from './machine-file/machine-file.ts'
 import { BULK_PAGES } from './machines/bulk.ts'
 import { createMatch } from './machines/fleet-query.ts'
 import { MACHINE_PAGES } from './machines/machine.ts'
@@ -68,6 +69,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...DASHBOARD_PAGES,
   ...MACHINES_PAGES,
   ...BULK_PAGES,
+  ...MACHINE_FILE_PAGES,
   ...BATCH_PAGES,
   ...MACHINE_PAGES,
   ...TEMPLATE_PAGES,

@@ -27,8 +27,9 @@ import {
 } from './operator-edits.ts'
 import { disarmByHand } from './disarming.ts'
 import { LabelSchema } from '../../../fleet/machine/rules/label.ts'
-import { MAX_LABELS, sortLabels } from './label.ts'
+import { LabelsSchema, MAX_LABELS, NameSchema, sortLabels } from './label.ts'
 import { type Machine } from './machine.ts'
+import { isSameIdentity } from './identity.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
 
 export interface MachineAction {
@@ -53,6 +54,14 @@ const FieldsSchema = z.strictObject({
   bty_image_ref: asked.bty_image_ref.unwrap().optional(),
   boot_mode: z.enum(BOOT_MODES).optional(),
   target_disk_serial: asked.target_disk_serial.unwrap().optional(),
+})
+
+/** What people call a machine; what is left out stays. */
+const IdentitySchema = z.strictObject({
+  name: NameSchema.optional(),
+  labels: LabelsSchema.optional(),
+  /** What both must still be, so that nothing is overwritten that another has changed meanwhile. */
+  before: z.strictObject({ name: z.string().nullable(), labels: z.array(z.string()) }).optional(),
 })
 
 /** The body of `POST /machines/{mac}/capture`. */
@@ -115,6 +124,19 @@ export const ACTIONS = {
       return accept(adjust(machine, { labels: next }, now))
     },
   }),
+  name: action({
+    past: 'got another name or other labels',
+    scope: 'machines',
+    schema: IdentitySchema,
+    checkMany: ({ name }) => (name ? fieldError(['name'], NAME_OF_ONE) : null),
+    apply(machine, { name = machine.name, labels: wanted = machine.labels, before }, now) {
+      if (before !== undefined && !isSameIdentity(machine, before)) return refuse(CHANGED)
+      return accept({
+        ...adjust(machine, { labels: wanted }, now),
+        name: name || null,
+      })
+    },
+  }),
   'first-boot': adjusting(
     'got another first-boot template',
     z.strictObject({ first_boot: asked.first_boot.unwrap() }),
@@ -155,6 +177,9 @@ export const ACTIONS = {
     apply: (machine, _, now) => cancelCapture(machine, now),
   }),
 } as const satisfies Readonly<Record<string, MachineAction>>
+
+const CHANGED = 'Its name or its labels have changed meanwhile, so it was left as it is.'
+const NAME_OF_ONE = 'is for one machine: each has a name of its own'
 
 const SAME_NAME = 'must contain {name} or {mac}: each machine has an image of its own'
 

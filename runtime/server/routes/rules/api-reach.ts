@@ -4,6 +4,7 @@ import type { RouteReach } from '../../../kit/web/answers/rules/reach.ts'
 /** The paths as the route table writes them. A route that is missing here takes somebody without a scope. */
 export const API_REACH: Readonly<Record<string, RouteReach>> = {
   '/machines': 'list',
+  '/machines.csv': 'list',
   '/machines/bulk': 'list',
   '/machines/:mac': 'machine',
   '/machines/:mac/capture': 'machine',

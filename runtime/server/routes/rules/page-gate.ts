@@ -45,6 +45,8 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/machines/columns': { POST: 'read', reach: 'list' },
   '/ui/machines/searches': { POST: 'read', reach: 'list' },
   '/ui/machines/bulk': { POST: 'machines', reach: 'list' },
+  '/ui/machines/file': { GET: 'machines', POST: 'machines', reach: 'list' },
+  '/ui/machines/file/apply': { POST: 'machines', reach: 'list' },
   '/ui/machines/:mac': { GET: 'read', POST: 'machines', reach: 'machine' },
   '/ui/machines/:mac/delete': { POST: 'machines', reach: 'machine' },
   // It arms nothing, whatever it undoes.

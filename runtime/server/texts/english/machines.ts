@@ -134,6 +134,7 @@ export const MACHINES = {
       mode: action('Set network boot…', 'Set the network boot of'),
       'first-boot': action('Set first-boot template…', 'Set the first-boot template of'),
       label: action('Label…', 'Label', 'Labelled'),
+      name: action('Names and labels', 'Change the names and labels of'),
       capture: action('Capture…', 'Capture', 'Ordered the capture of'),
       refresh: action(
         'Refresh inventory',

@@ -6,6 +6,7 @@ import { address } from '../../../../kit/web/ui/html.ts'
 import { translateRows } from '../../../pages/settings/setting-texts.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { keywordsOf } from '../machines/image-cards.ts'
+import { MACHINE_FILE_PATH } from '../machine-file/file-path.ts'
 import { BATCHES_PATH } from '../view/batch-view.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -27,6 +28,7 @@ const PAGE_LINKS: readonly PageLink[] = [
   ...SECTIONS,
   { href: '/ui/machines?view=wall', title: t.pages.wall, takes: ['GET', '/ui/machines'] },
   { href: '/ui/machines/labels', title: PAGES.machines.labels.link },
+  { href: MACHINE_FILE_PATH, title: PAGES.machineFile.title },
   { href: BATCHES_PATH, title: t.pages.batches },
   { href: '/ui/people', title: t.pages.people },
   { href: '/ui/account', title: t.pages.account },

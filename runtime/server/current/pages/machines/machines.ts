@@ -21,6 +21,7 @@ import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { pickColumn, renderPager, type TableColumn } from '../../../../kit/web/ui/tables.ts'
 import { hasPower } from '../power/power-card.ts'
 import { renderBulkBar } from './bulk-bar.ts'
+import { MACHINE_FILE_PATH } from '../machine-file/file-path.ts'
 import { formAt, pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderUndo } from '../view/undo-button.ts'
@@ -161,7 +162,7 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
   })}
   ${renderQueue(context)}
   ${view.isWall ? renderWallForm(context, view) : renderFleet(context, view)}
-  ${view.found.length === 0 ? renderNoneFound() : null} ${renderWays(view)}
+  ${view.found.length === 0 ? renderNoneFound() : null} ${renderWays(context, view)}
   ${reachOfView(context) === null ? renderFoldedAddForm() : null}`
 
 /** Where the number of concurrent flashes is limited: how many run, and how many wait. */
@@ -206,10 +207,18 @@ function renderWallForm(context: CurrentContext, { query, all, found, isWhole }:
 }
 
 /** What else can be made of the machines that are found. */
-const renderWays = ({ query: { q, filter, sort } }: FleetView): Html =>
-  html`<p class="row small">
+function renderWays({ site, event }: CurrentContext, { query }: FleetView): Html {
+  const { q, filter, sort } = query
+  return html`<p class="row small">
     <a href="${address(`${PATH}/labels`, { q, filter, sort })}">${PAGES.machines.labels.link}</a>
+    <a href="${address('/machines.csv', { q, filter, sort })}">${PAGES.machineFile.csv}</a>
+    ${
+      site.mayOpen(event, MACHINE_FILE_PATH)
+        ? html`<a href="${MACHINE_FILE_PATH}">${PAGES.machineFile.title}</a>`
+        : null
+    }
   </p>`
+}
 
 /** The machine that was just deleted can be brought back. */
 function renderUndoDeletion(context: CurrentContext): Content {

@@ -8,6 +8,7 @@ import type { Mac } from '../../../../kit/net/rules/mac.ts'
 import type { PageContext, PageServices } from '../../../pages/page-context.ts'
 import type { PowerControl } from '../../../power/power-control.ts'
 import type { BatchKeeper } from '../../batches/batch-keeper.ts'
+import type { FilePreviews } from '../../assembly/file-previews.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
 import type { Notify } from '../../assembly/notify.ts'
 import type { Netboot } from '../../assembly/netboot.ts'
@@ -31,6 +32,7 @@ export interface CurrentServices extends PageServices {
   readonly keeper: BatchKeeper
   readonly power: PowerControl
   readonly notify: Notify
+  readonly previews: FilePreviews
   /** The catalog's entries; a new array when they changed. */
   images(): readonly CatalogEntry[]
   /** What the rules know about a request to this base address. */

@@ -1,0 +1,138 @@
+/** What people call a machine, its name and its labels, as columns of a table and back. */
+import { printableText } from '../../../kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { fill } from '../../../kit/texts/text.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
+
+const t = PAGES.machineFile.lineRefusals
+
+export interface Identity {
+  readonly name: string | null
+  readonly labels: readonly string[]
+}
+
+export const isSameIdentity = (a: Identity, b: Identity): boolean =>
+  a.name === b.name &&
+  a.labels.length === b.labels.length &&
+  a.labels.every((label, at) => label === b.labels[at])
+
+/** Racks and slots are labels (`rack-3`, `slot-12`) that have a column of their own. */
+const PLACES = ['rack', 'slot'] as const
+type Place = (typeof PLACES)[number]
+
+/** The columns that can be changed; those that a table lacks are undefined. */
+export const IDENTITY_COLUMNS = ['name', 'labels', ...PLACES] as const
+export type IdentityCells = Readonly<Record<(typeof IDENTITY_COLUMNS)[number], string>>
+
+const isOf = (place: Place, label: string): boolean =>
+  label.length > place.length + 1 && label.toLowerCase().startsWith(`${place}-`)
+
+const placeOf = (label: string): Place | null => PLACES.find((place) => isOf(place, label)) ?? null
+
+/** In its column, `rack-3` is `3`; what could not be told from that stays whole. */
+function shorten(place: Place, label: string): string {
+  const rest = label.slice(place.length + 1)
+  const isPlain = label.startsWith(`${place}-`) && rest.trim() !== '' && !isOf(place, rest)
+  return isPlain ? rest : label
+}
+
+const cellOf = (label: string): string => {
+  const place = placeOf(label)
+  return place === null ? label : shorten(place, label)
+}
+
+const renderPlace = (place: Place | null, labels: readonly string[]): string =>
+  labels
+    .filter((label) => placeOf(label) === place)
+    .map(cellOf)
+    .join(', ')
+
+/** Renders the cells of a machine. */
+export const renderIdentity = ({ name, labels }: Identity): IdentityCells => ({
+  name: name ?? '',
+  labels: renderPlace(null, labels),
+  rack: renderPlace('rack', labels),
+  slot: renderPlace('slot', labels),
+})
+
+/**
+ * Decides what the cells of a row make of a machine; what has no cell stays, and so does what its cell
+ * has not changed. The refusal says in words what speaks against the row.
+ */
+export function applyIdentity(
+  before: Identity,
+  cells: Partial<IdentityCells>,
+): Result<Identity, string> {
+  const name = readName(before.name, cells.name)
+  if (!name.ok) return name
+  const labels = readLabels(before.labels, cells)
+  return labels.ok ? accept({ name: name.value, labels: labels.value }) : labels
+}
+
+function readName(before: string | null, cell: string | undefined): Result<string | null, string> {
+  // Characters that no table shows are written as escapes, which are no new name.
+  if (cell === undefined || cell === printableText(before ?? '')) return accept(before)
+  if (cell.includes('\ufffd')) return refuse(t.notUtf8)
+  const parsed = NameSchema.safeParse(cell)
+  return parsed.success ? accept(parsed.data || null) : refuse(asSentence(parsed.error))
+}
+
+function readLabels(
+  before: readonly string[],
+  cells: Partial<IdentityCells>,
+): Result<readonly string[], string> {
+  const named = split(cells.labels).flatMap((text) => findLabels(before, null, text))
+  const made: string[] =
+    cells.labels === undefined ? before.filter(isNoPlace) : named.filter(isNoPlace)
+  for (const place of PLACES) {
+    const inPlace = readPlace(before, place, { named, cell: cells[place] })
+    if (!inPlace.ok) return inPlace
+    made.push(...inPlace.value)
+  }
+  const sorted = sortLabels(made)
+  if (sorted.join(',') === sortLabels(before).join(',')) return accept(before)
+  const parsed = LabelsSchema.safeParse(sorted)
+  return parsed.success ? accept(parsed.data) : refuse(asSentence(parsed.error))
+}
+
+/** `named`: what the cell of labels names. */
+function readPlace(
+  before: readonly string[],
+  place: Place,
+  { named, cell }: { readonly named: readonly string[]; readonly cell: string | undefined },
+): Result<readonly string[], string> {
+  const inLabels = sortLabels(named.filter((label) => isOf(place, label)))
+  const inColumn = sortLabels(split(cell).flatMap((text) => findLabels(before, place, text)))
+  if (inLabels.length === 0) {
+    return accept(cell === undefined ? before.filter((label) => isOf(place, label)) : inColumn)
+  }
+  const [one, other] = [inLabels.join(', '), inColumn.join(', ')]
+  return inColumn.length === 0 || one === other
+    ? accept(inLabels)
+    : refuse(fill(t.places, { inLabels: one, column: place, inColumn: other }))
+}
+
+const isNoPlace = (label: string): boolean => placeOf(label) === null
+
+const split = (cell = ''): readonly string[] =>
+  cell
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean)
+
+/** A label that the machine has is meant by the text of its cell, also where that differs in blanks. */
+function findLabels(
+  before: readonly string[],
+  place: Place | null,
+  text: string,
+): readonly string[] {
+  const known = before.filter((label) => placeOf(label) === place && cellOf(label).trim() === text)
+  if (known.length > 0) return known
+  return [place === null || isOf(place, text) ? text : `${place}-${text}`]
+}
+
+function asSentence({ issues }: { readonly issues: readonly { readonly message: string }[] }) {
+  const text = issues[0]?.message ?? ''
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+}

@@ -1,0 +1,37 @@
+/** The columns of machines as CSV, of which names and labels can be read back. */
+import { renderCsvRow, type Cell } from '../../../kit/foundation/csv.ts'
+import { renderIdentity } from './identity.ts'
+import type { Machine } from './machine.ts'
+
+interface MachineFacts {
+  readonly machine: Machine
+  /** The serial number of the machine itself; null: it has not reported one. */
+  readonly serial: string | null
+  /** The name of its image; null: it has none. */
+  readonly image: string | null
+  readonly state: string
+}
+
+const FACTS = {
+  serial: ({ serial }) => serial,
+  image: ({ image }) => image,
+  disk: ({ machine }) => machine.target_disk_serial,
+  mode: ({ machine }) => machine.boot_mode,
+  state: ({ state }) => state,
+} as const satisfies Readonly<Record<string, (facts: MachineFacts) => Cell>>
+
+export const MACHINES_CSV_HEAD = renderCsvRow([
+  'mac',
+  'name',
+  'labels',
+  'rack',
+  'slot',
+  ...Object.keys(FACTS),
+])
+
+/** Renders a machine as one row of CSV, with its line end. */
+export function renderMachineCsv(facts: MachineFacts): string {
+  const { name, labels, rack, slot } = renderIdentity(facts.machine)
+  const others = Object.values(FACTS).map((read) => read(facts))
+  return renderCsvRow([facts.machine.mac, name, labels, rack, slot, ...others])
+}

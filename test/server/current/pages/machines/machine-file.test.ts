@@ -1,0 +1,165 @@
+/** Machines as CSV, out and in again: what a file may change, for whom, and what is applied of a preview. */
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  addPerson,
+  asForm,
+  createCurrentServer,
+} from '../../../../support/people/current-server.ts'
+import { CANARY, hideCanaries, INSIDE, OUTSIDE } from '../../../../support/people/canaries.ts'
+import { asJson, readJson } from '../../../../support/server/server.ts'
+
+const test = suite('names and labels from a file')
+
+type Ask = (path: string, init?: RequestInit) => Promise<Response>
+
+const [ONE, TWO, THREE] = ['52:54:00:a1:00:01', '52:54:00:a1:00:02', '52:54:00:a1:00:03']
+
+/** As bytes: a form that is made while it is sent cannot be refused on its way. */
+async function upload(text: string, name = 'file'): Promise<RequestInit> {
+  const form = new FormData()
+  form.append('file', name === 'file' ? new File([text], 'machines.csv') : new File([], ''))
+  form.append('text', name === 'text' ? text : '')
+  const encoded = new Response(form)
+  const headers = { 'content-type': encoded.headers.get('content-type') ?? '' }
+  return { method: 'POST', headers, body: await encoded.arrayBuffer() }
+}
+
+const shownOf = async (answer: Response) => {
+  const page = await answer.text()
+  const text = page.replace(/<script[^]*?<\/script>|<[^>]*>/g, ' ').replace(/\s+/g, ' ')
+  return { text, digest: /name="digest" value="([^"]*)"/.exec(page)?.[1] ?? null }
+}
+
+const preview = async (ask: Ask, text: string, by = 'file') => {
+  const answer = await ask('/ui/machines/file', await upload(text, by))
+  assert.is(answer.status, 200)
+  return await shownOf(answer)
+}
+
+const apply = async (ask: Ask, digest: string | null) =>
+  await shownOf(await ask('/ui/machines/file/apply', asForm({ digest: digest ?? '' })))
+
+const identityOf = async (ask: Ask, mac: string) => {
+  const { name, labels } = await readJson(ask(`/machines/${mac}`))
+  return { name, labels }
+}
+
+test('a table goes out, comes back, is shown, applied, on record and undone', async () => {
+  await using server = await createCurrentServer()
+  const admin = await server.operator()
+  const put = (mac: string, name: string | null, labels: readonly string[]) =>
+    admin(`/machines/${mac}`, asJson({ name, labels }, 'PUT'))
+  await put(ONE, '=HYPERLINK("x")', ['lab', 'rack-1', 'slot-4'])
+  await put(TWO, 'two', [])
+  await put(THREE, null, ['other'])
+  const report = { disks: [], lshw: { id: 'x', class: 'system', serial: 'SN-1', children: [] } }
+  await server.request(`/pxe/${ONE}/inventory`, asJson(report))
+
+  const answer = await admin('/machines.csv?q=label:lab')
+  assert.match(answer.headers.get('content-disposition') ?? '', /machines\.csv/)
+  const table = await answer.text()
+  const [head, row, ...rest] = table.split('\r\n')
+  assert.is(head, 'mac,name,labels,rack,slot,serial,image,disk,mode,state')
+  assert.match(row ?? '', /^52:54:00:a1:00:01,"'=HYPERLINK\(""x""\)",lab,1,4,SN-1,,,/)
+  assert.equal(rest, [''])
+  const whole = await (await admin('/machines.csv')).text()
+  const unchanged = await preview(admin, whole)
+  assert.match(unchanged.text, /3 lines are as the machines are now\./)
+  assert.match(unchanged.text, /not read: serial, image, disk, mode, state/)
+  assert.is(unchanged.digest, null)
+
+  const file = [
+    '\ufeffName;MAC;Rack;mode',
+    `eins;${ONE};7;flasher-flash-once`,
+    `zwei;${TWO};7;`,
+    `${'x'.repeat(65)};${THREE};;`,
+    'nobody;52:54:00:00:00:99;;',
+  ].join('\r\n')
+  const shown = await preview(admin, file, 'text')
+  assert.match(
+    shown.text,
+    /2 lines will change machines\. 1 line is refused\. 1 line names a machine that is unknown/,
+  )
+  assert.match(shown.text, /Line 2 52:54:00:a1:00:01 Name: =HYPERLINK\(&quot;x&quot;\) → eins/)
+  assert.match(shown.text, /Labels: lab, rack-1, slot-4 → lab, rack-7, slot-4/)
+  assert.match(shown.text, /A name has at most 64 characters, not 65\./)
+  assert.equal((await identityOf(admin, TWO)).name, 'two')
+
+  // Somebody else changes one of them meanwhile; that stays, and the other is written.
+  await put(TWO, 'changed', [])
+  const done = await apply(admin, shown.digest)
+  assert.match(done.text, /1 machine was changed\./)
+  assert.match(done.text, /52:54:00:a1:00:02 Its name or its labels have changed meanwhile/)
+  assert.equal(await identityOf(admin, ONE), { name: 'eins', labels: ['lab', 'rack-7', 'slot-4'] })
+  assert.equal(await identityOf(admin, TWO), { name: 'changed', labels: [] })
+  const one = await readJson(admin(`/machines/${ONE}`))
+  assert.is(one.boot_mode, 'ipxe-exit')
+  assert.match((await apply(admin, shown.digest)).text, /This preview is gone/)
+
+  const { batches } = await readJson(admin('/batches'))
+  assert.equal(
+    batches.map(({ action }: { action: string }) => action),
+    ['name'],
+  )
+  const events = await (await admin('/events.csv?kind=batch.ordered')).text()
+  assert.match(events, /1 machine, 1 skipped/)
+  const undone = await readJson(admin(`/batches/${batches[0].id}/undo`, { method: 'POST' }))
+  assert.is(undone.done, 1)
+  assert.is((await identityOf(admin, ONE)).name, '=HYPERLINK("x")')
+})
+
+test('whoever has a scope sees and changes only what is in it, and no label that is a scope', async () => {
+  await using server = await createCurrentServer({ FLASHER_WITHCACHE_URL: 'http://127.0.0.1:9' })
+  await hideCanaries(server)
+  const anna = await addPerson(server, 'anna', 'operate', ['lab'])
+  const lea = await addPerson(server, 'lea', 'look')
+  const admin = await server.operator()
+  assert.is((await lea('/ui/machines/file')).status, 403)
+  assert.is((await lea('/ui/machines/file', await upload('mac,name\n'))).status, 403)
+  assert.not.match(await (await lea('/ui/machines')).text(), /Names and labels from a file/)
+  assert.match(await (await anna('/ui/machines')).text(), /Names and labels from a file/)
+  assert.not.match(await (await anna('/machines.csv')).text(), CANARY)
+
+  const outside = await identityOf(admin, OUTSIDE)
+  const shown = await preview(
+    anna,
+    `mac,name,labels\n${INSIDE},hers,lab\n${OUTSIDE},hers,lab\n52:54:00:00:00:98,hers,lab`,
+  )
+  assert.match(shown.text, /1 line will change a machine\. 2 lines name machines that are unknown/)
+  const stolen = await preview(anna, `mac,labels\n${INSIDE},other`)
+  assert.match(stolen.text, /The label lab is the scope of people/)
+  assert.is(stolen.digest, null)
+  // What somebody was shown is applied by nobody else.
+  assert.match((await apply(admin, shown.digest)).text, /This preview is gone/)
+  assert.match((await apply(anna, shown.digest)).text, /1 machine was changed\./)
+  assert.is((await identityOf(admin, INSIDE)).name, 'hers')
+  assert.equal(await identityOf(admin, OUTSIDE), outside)
+})
+
+test('too much is refused before it is read, and ten megabytes are bounded', async () => {
+  await using server = await createCurrentServer()
+  const admin = await server.operator()
+  const big = await admin('/ui/machines/file', await upload('x'.repeat(10 * 1024 * 1024)))
+  assert.is(big.status, 413)
+  const most = 10 * 1024 * 1024 - 1000
+  for (const [text, refusal] of [
+    [`mac,name\n${'"'.repeat(most)}`.slice(0, most), /more than 10000 characters/],
+    [`mac${',x'.repeat(1_000_000)}`, /more than 100 columns/],
+    ['mac,name\n'.repeat(1_000_000), /more than 20000 lines/],
+    ['mac,name\na\0b,c', /Line 2 holds bytes that are no text/],
+    ['', /Choose a file, or paste a table/],
+    ['name\nx', /names no column &quot;mac&quot;/],
+  ] as const) {
+    assert.match((await preview(admin, text)).text, refusal)
+  }
+  const many = Array.from(
+    { length: 500 },
+    (_, at) => `${ONE.slice(0, -5)}${at % 10}0:0${at % 10},x`,
+  )
+  const shown = await preview(admin, ['mac,name', ...many].join('\n'))
+  assert.match(shown.text, /500 lines name machines that stand twice/)
+  assert.match(shown.text, /and 400 more/)
+})
+
+test.run()
