@@ -27,7 +27,7 @@ for (const [width, javaScriptEnabled] of [
   [390, true],
   [390, false],
 ] as const) {
-  test(`the way out and in at ${width} pixels, ${javaScriptEnabled ? 'with' : 'without'} scripts`, () =>
+  test(`there and back at ${width} pixels, ${javaScriptEnabled ? 'with' : 'without'} scripts`, () =>
     lab.withPage(
       async (page) => {
         await page.goto('/ui/machines?q=bench')

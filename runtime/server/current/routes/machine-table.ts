@@ -8,7 +8,7 @@ import type { Contact } from '../../routes/transition.ts'
 import { MACHINES_CSV_HEAD, renderMachineCsv } from '../rules/machine-table.ts'
 import type { Machine } from '../rules/machine.ts'
 
-interface TableView {
+interface ShownMachine {
   readonly image: { readonly name: string } | null
   readonly view: { readonly state: string }
 }
@@ -19,7 +19,7 @@ const STEP = 50
 /** `view`: what is shown of a machine to a request. */
 export function machineTableRoutes(
   site: Site<Machine>,
-  view: (machine: Machine, contact: Contact) => TableView,
+  view: (machine: Machine, contact: Contact) => ShownMachine,
 ): readonly Route[] {
   async function* render(found: readonly Machine[], contact: Contact) {
     let part = MACHINES_CSV_HEAD

@@ -18,42 +18,43 @@ export const isSameIdentity = (a: Identity, b: Identity): boolean =>
   a.labels.every((label, at) => label === b.labels[at])
 
 /** Racks and slots are labels (`rack-3`, `slot-12`) that have a column of their own. */
-const PLACES = ['rack', 'slot'] as const
-type Place = (typeof PLACES)[number]
+const RACK_COLUMNS = ['rack', 'slot'] as const
+type RackColumn = (typeof RACK_COLUMNS)[number]
 
 /** The columns that can be changed; those that a table lacks are undefined. */
-export const IDENTITY_COLUMNS = ['name', 'labels', ...PLACES] as const
+export const IDENTITY_COLUMNS = ['name', 'labels', ...RACK_COLUMNS] as const
 export type IdentityCells = Readonly<Record<(typeof IDENTITY_COLUMNS)[number], string>>
 
-const isOf = (place: Place, label: string): boolean =>
-  label.length > place.length + 1 && label.toLowerCase().startsWith(`${place}-`)
+const isOf = (column: RackColumn, label: string): boolean =>
+  label.length > column.length + 1 && label.toLowerCase().startsWith(`${column}-`)
 
-const placeOf = (label: string): Place | null => PLACES.find((place) => isOf(place, label)) ?? null
+const findColumn = (label: string): RackColumn | null =>
+  RACK_COLUMNS.find((column) => isOf(column, label)) ?? null
 
-/** In its column, `rack-3` is `3`; what could not be told from that stays whole. */
-function shorten(place: Place, label: string): string {
-  const rest = label.slice(place.length + 1)
-  const isPlain = label.startsWith(`${place}-`) && rest.trim() !== '' && !isOf(place, rest)
+/** In its column, `rack-3` is `3`; what would be read back as another label stays whole. */
+function shorten(column: RackColumn, label: string): string {
+  const rest = label.slice(column.length + 1)
+  const isPlain = label.startsWith(`${column}-`) && rest.trim() !== '' && !isOf(column, rest)
   return isPlain ? rest : label
 }
 
 const cellOf = (label: string): string => {
-  const place = placeOf(label)
-  return place === null ? label : shorten(place, label)
+  const column = findColumn(label)
+  return column === null ? label : shorten(column, label)
 }
 
-const renderPlace = (place: Place | null, labels: readonly string[]): string =>
+const renderLabels = (column: RackColumn | null, labels: readonly string[]): string =>
   labels
-    .filter((label) => placeOf(label) === place)
+    .filter((label) => findColumn(label) === column)
     .map(cellOf)
     .join(', ')
 
 /** Renders the cells of a machine. */
 export const renderIdentity = ({ name, labels }: Identity): IdentityCells => ({
   name: name ?? '',
-  labels: renderPlace(null, labels),
-  rack: renderPlace('rack', labels),
-  slot: renderPlace('slot', labels),
+  labels: renderLabels(null, labels),
+  rack: renderLabels('rack', labels),
+  slot: renderLabels('slot', labels),
 })
 
 /**
@@ -84,11 +85,11 @@ function readLabels(
 ): Result<readonly string[], string> {
   const named = split(cells.labels).flatMap((text) => findLabels(before, null, text))
   const made: string[] =
-    cells.labels === undefined ? before.filter(isNoPlace) : named.filter(isNoPlace)
-  for (const place of PLACES) {
-    const inPlace = readPlace(before, place, { named, cell: cells[place] })
-    if (!inPlace.ok) return inPlace
-    made.push(...inPlace.value)
+    cells.labels === undefined ? before.filter(isElsewhere) : named.filter(isElsewhere)
+  for (const column of RACK_COLUMNS) {
+    const found = readColumn(before, column, { named, cell: cells[column] })
+    if (!found.ok) return found
+    made.push(...found.value)
   }
   const sorted = sortLabels(made)
   if (sorted.join(',') === sortLabels(before).join(',')) return accept(before)
@@ -97,23 +98,23 @@ function readLabels(
 }
 
 /** `named`: what the cell of labels names. */
-function readPlace(
+function readColumn(
   before: readonly string[],
-  place: Place,
+  column: RackColumn,
   { named, cell }: { readonly named: readonly string[]; readonly cell: string | undefined },
 ): Result<readonly string[], string> {
-  const inLabels = sortLabels(named.filter((label) => isOf(place, label)))
-  const inColumn = sortLabels(split(cell).flatMap((text) => findLabels(before, place, text)))
+  const inLabels = sortLabels(named.filter((label) => isOf(column, label)))
+  const inColumn = sortLabels(split(cell).flatMap((text) => findLabels(before, column, text)))
   if (inLabels.length === 0) {
-    return accept(cell === undefined ? before.filter((label) => isOf(place, label)) : inColumn)
+    return accept(cell === undefined ? before.filter((label) => isOf(column, label)) : inColumn)
   }
   const [one, other] = [inLabels.join(', '), inColumn.join(', ')]
   return inColumn.length === 0 || one === other
     ? accept(inLabels)
-    : refuse(fill(t.places, { inLabels: one, column: place, inColumn: other }))
+    : refuse(fill(t.twoRacks, { inLabels: one, column, inColumn: other }))
 }
 
-const isNoPlace = (label: string): boolean => placeOf(label) === null
+const isElsewhere = (label: string): boolean => findColumn(label) === null
 
 const split = (cell = ''): readonly string[] =>
   cell
@@ -124,12 +125,14 @@ const split = (cell = ''): readonly string[] =>
 /** A label that the machine has is meant by the text of its cell, also where that differs in blanks. */
 function findLabels(
   before: readonly string[],
-  place: Place | null,
+  column: RackColumn | null,
   text: string,
 ): readonly string[] {
-  const known = before.filter((label) => placeOf(label) === place && cellOf(label).trim() === text)
+  const known = before.filter(
+    (label) => findColumn(label) === column && cellOf(label).trim() === text,
+  )
   if (known.length > 0) return known
-  return [place === null || isOf(place, text) ? text : `${place}-${text}`]
+  return [column === null || isOf(column, text) ? text : `${column}-${text}`]
 }
 
 function asSentence({ issues }: { readonly issues: readonly { readonly message: string }[] }) {

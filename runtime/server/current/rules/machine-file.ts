@@ -14,7 +14,7 @@ import {
 
 const t = PAGES.machineFile
 
-/** As many as one bulk action takes; a table may have columns of other programs. */
+/** A file has as many lines as one bulk action has machines; a table may have columns of other programs. */
 const LIMITS: CsvLimits = { rows: 20_001, columns: 100, characters: 10_000 }
 
 interface FileRow {

@@ -3,7 +3,7 @@ import { renderCsvRow, type Cell } from '../../../kit/foundation/csv.ts'
 import { renderIdentity } from './identity.ts'
 import type { Machine } from './machine.ts'
 
-interface MachineFacts {
+interface TabledMachine {
   readonly machine: Machine
   /** The serial number of the machine itself; null: it has not reported one. */
   readonly serial: string | null
@@ -18,7 +18,7 @@ const FACTS = {
   disk: ({ machine }) => machine.target_disk_serial,
   mode: ({ machine }) => machine.boot_mode,
   state: ({ state }) => state,
-} as const satisfies Readonly<Record<string, (facts: MachineFacts) => Cell>>
+} as const satisfies Readonly<Record<string, (facts: TabledMachine) => Cell>>
 
 export const MACHINES_CSV_HEAD = renderCsvRow([
   'mac',
@@ -30,7 +30,7 @@ export const MACHINES_CSV_HEAD = renderCsvRow([
 ])
 
 /** Renders a machine as one row of CSV, with its line end. */
-export function renderMachineCsv(facts: MachineFacts): string {
+export function renderMachineCsv(facts: TabledMachine): string {
   const { name, labels, rack, slot } = renderIdentity(facts.machine)
   const others = Object.values(FACTS).map((read) => read(facts))
   return renderCsvRow([facts.machine.mac, name, labels, rack, slot, ...others])

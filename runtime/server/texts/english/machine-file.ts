@@ -70,7 +70,7 @@ export const MACHINE_FILE = {
   lineRefusals: {
     notMac: '"{text}" is not a MAC address (six pairs of hexadecimal digits).',
     notUtf8: 'The name has characters that are no UTF-8. Save the table as "CSV UTF-8".',
-    places:
+    twoRacks:
       'The labels name {inLabels}, the column {column} names {inColumn}: they must be the same.',
   },
 } as const

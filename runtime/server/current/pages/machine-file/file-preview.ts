@@ -42,13 +42,13 @@ export const renderFileForm = (error: string | null, pasted = ''): Html =>
 /** The kinds of lines in the order in which they are shown: what somebody has to look at first. */
 const KINDS = ['changed', 'refused', 'twice', 'unknown', 'same'] as const
 
-/** Of each kind; only the number of further ones is shown. */
+/** The lines of each kind that are listed; of further ones only the number is shown. */
 const MAX_LISTED = 100
 
 export function renderFilePreview(preview: {
   readonly lines: readonly FileLine[]
   readonly ignored: readonly string[]
-  /** By which the changes are found again; null: there are none. */
+  /** The digest finds the changes again; null: there are none. */
   readonly digest: string | null
 }): Html {
   const { lines, ignored, digest } = preview
