@@ -2,7 +2,7 @@
 import { unguardCell } from './csv.ts'
 import { accept, refuse, type Result } from './result.ts'
 
-export interface CsvRow {
+interface CsvRow {
   /** Where it begins, counted from 1. */
   readonly line: number
   readonly cells: readonly string[]

@@ -38,7 +38,8 @@ import { startBatchEnds } from './batches/batch-ends.ts'
 import { createBatchKeeper, type BatchKeeper, type SeenMachines } from './batches/batch-keeper.ts'
 import { machineTableRoutes } from './routes/machine-table.ts'
 import { viewMachine } from './pages/view/machine-view.ts'
-import { createFilePreviews } from './assembly/file-previews.ts'
+import type { ChangedLine } from './rules/table/machine-file.ts'
+import { createFilePreviews } from '../../fleet/machine/file-previews.ts'
 import { batchRoutes } from './routes/batches.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
@@ -109,7 +110,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         keeper,
         power: control,
         notify,
-        previews: createFilePreviews(),
+        previews: createFilePreviews<ChangedLine>(),
         presence: state.presence,
         images: () => catalog.snapshot().entries,
         gather: (on) => gatherSurroundings(rules, on),

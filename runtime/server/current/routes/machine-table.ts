@@ -5,7 +5,7 @@ import type { Route } from '../../../kit/web/answers/route.ts'
 import { letOthersIn } from '../../routes/many.ts'
 import type { Site } from '../../routes/site.ts'
 import type { Contact } from '../../routes/transition.ts'
-import { MACHINES_CSV_HEAD, renderMachineCsv } from '../rules/machine-table.ts'
+import { MACHINES_CSV_HEAD, renderMachineCsv } from '../rules/table/machine-table.ts'
 import type { Machine } from '../rules/machine.ts'
 
 interface ShownMachine {

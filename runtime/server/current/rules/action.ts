@@ -28,8 +28,7 @@ import {
 import { disarmByHand } from './disarming.ts'
 import { LabelSchema } from '../../../fleet/machine/rules/label.ts'
 import { LabelsSchema, MAX_LABELS, NameSchema, sortLabels } from './label.ts'
-import { type Machine } from './machine.ts'
-import { isSameIdentity } from './identity.ts'
+import { isSameIdentity, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
 
 export interface MachineAction {

@@ -117,6 +117,14 @@ export interface Machine extends MachineBase {
   readonly bmc_address: string | null
 }
 
+/** What people call a machine. */
+export type Identity = Pick<Machine, 'name' | 'labels'>
+
+export const isSameIdentity = (a: Identity, b: Identity): boolean =>
+  a.name === b.name &&
+  a.labels.length === b.labels.length &&
+  a.labels.every((label, at) => label === b.labels[at])
+
 /** The fields of "Machine" in the order in which they are answered, then those of ours. */
 const WIRE_FIELDS = [
   'mac',

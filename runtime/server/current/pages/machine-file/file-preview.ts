@@ -6,7 +6,7 @@ import { areaField, hidden } from '../../../../kit/web/ui/fields.ts'
 import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { machinePath, MACHINES_PATH } from '../../../pages/machines/machines-list.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import type { ChangedLine, FileLine } from '../../rules/machine-file.ts'
+import type { ChangedLine, FileLine } from '../../rules/table/machine-file.ts'
 import { batchPath } from '../view/batch-view.ts'
 import { APPLY_PATH, MACHINE_FILE_PATH } from './file-path.ts'
 

@@ -12,7 +12,7 @@ import {
   type ChangedLine,
   type FileLine,
   type MachineFile,
-} from '../../rules/machine-file.ts'
+} from '../../rules/table/machine-file.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { APPLY_PATH, MACHINE_FILE_PATH } from './file-path.ts'
 import { renderDone, renderFileForm, renderFilePreview, type DoneLine } from './file-preview.ts'

@@ -8,7 +8,8 @@ import type { Mac } from '../../../../kit/net/rules/mac.ts'
 import type { PageContext, PageServices } from '../../../pages/page-context.ts'
 import type { PowerControl } from '../../../power/power-control.ts'
 import type { BatchKeeper } from '../../batches/batch-keeper.ts'
-import type { FilePreviews } from '../../assembly/file-previews.ts'
+import type { FilePreviews } from '../../../../fleet/machine/file-previews.ts'
+import type { ChangedLine } from '../../rules/table/machine-file.ts'
 import type { LineConfig } from '../../assembly/configuration.ts'
 import type { Notify } from '../../assembly/notify.ts'
 import type { Netboot } from '../../assembly/netboot.ts'
@@ -32,7 +33,8 @@ export interface CurrentServices extends PageServices {
   readonly keeper: BatchKeeper
   readonly power: PowerControl
   readonly notify: Notify
-  readonly previews: FilePreviews
+  /** What previews of files have shown, until somebody confirms it. */
+  readonly previews: FilePreviews<ChangedLine>
   /** The catalog's entries; a new array when they changed. */
   images(): readonly CatalogEntry[]
   /** What the rules know about a request to this base address. */

@@ -2,20 +2,23 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { ACTIONS } from '../../../../runtime/server/current/rules/action.ts'
-import { applyIdentity, type Identity } from '../../../../runtime/server/current/rules/identity.ts'
-import { NameSchema, sortLabels } from '../../../../runtime/server/current/rules/label.ts'
+import { ACTIONS } from '../../../../../runtime/server/current/rules/action.ts'
+import { applyIdentity } from '../../../../../runtime/server/current/rules/table/identity.ts'
+import { NameSchema, sortLabels } from '../../../../../runtime/server/current/rules/label.ts'
 import {
   createLinePlanner,
   parseMachineFile,
-} from '../../../../runtime/server/current/rules/machine-file.ts'
+} from '../../../../../runtime/server/current/rules/table/machine-file.ts'
 import {
   MACHINES_CSV_HEAD,
   renderMachineCsv,
-} from '../../../../runtime/server/current/rules/machine-table.ts'
-import { createMachine } from '../../../../runtime/server/current/rules/machine.ts'
-import { LabelSchema } from '../../../../runtime/fleet/machine/rules/label.ts'
-import { asMac } from '../../../support/people/canaries.ts'
+} from '../../../../../runtime/server/current/rules/table/machine-table.ts'
+import {
+  createMachine,
+  type Identity,
+} from '../../../../../runtime/server/current/rules/machine.ts'
+import { LabelSchema } from '../../../../../runtime/fleet/machine/rules/label.ts'
+import { asMac } from '../../../../support/people/canaries.ts'
 
 const test = suite('machine file')
 

@@ -1,21 +1,12 @@
 /** What people call a machine, its name and its labels, as columns of a table and back. */
-import { printableText } from '../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { PAGES } from '../../texts/texts.ts'
-import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
+import { printableText } from '../../../../kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import type { Identity } from '../machine.ts'
+import { LabelsSchema, NameSchema, sortLabels } from '../label.ts'
 
 const t = PAGES.machineFile.lineRefusals
-
-export interface Identity {
-  readonly name: string | null
-  readonly labels: readonly string[]
-}
-
-export const isSameIdentity = (a: Identity, b: Identity): boolean =>
-  a.name === b.name &&
-  a.labels.length === b.labels.length &&
-  a.labels.every((label, at) => label === b.labels[at])
 
 /** Racks and slots are labels (`rack-3`, `slot-12`) that have a column of their own. */
 const RACK_COLUMNS = ['rack', 'slot'] as const

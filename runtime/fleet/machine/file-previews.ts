@@ -1,13 +1,12 @@
 /** Keeps what previews of files have shown, so that exactly that is done when somebody confirms one. */
 import { createHash } from 'node:crypto'
-import type { ChangedLine } from '../rules/machine-file.ts'
 
-export type FilePreviews = ReturnType<typeof createFilePreviews>
+export type FilePreviews<Change> = ReturnType<typeof createFilePreviews<Change>>
 
 /** What one person was shown. */
-interface KeptPreview {
+interface KeptPreview<Change> {
   readonly actor: string
-  readonly changes: readonly ChangedLine[]
+  readonly changes: readonly Change[]
   readonly characters: number
 }
 
@@ -16,8 +15,8 @@ const MAX_PREVIEWS = 32
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
 /** Creates the memory of previews; the oldest ones go where there are too many, and a restart forgets them. */
-export function createFilePreviews() {
-  const kept = new Map<string, KeptPreview>()
+export function createFilePreviews<Change>() {
+  const kept = new Map<string, KeptPreview<Change>>()
 
   function makeRoom(): void {
     let characters = [...kept.values()].reduce((sum, each) => sum + each.characters, 0)
@@ -32,7 +31,7 @@ export function createFilePreviews() {
 
   return {
     /** Returns the digest of the changes and of who was shown them, by which they are found again. */
-    keep(actor: string, changes: readonly ChangedLine[]): string {
+    keep(actor: string, changes: readonly Change[]): string {
       const text = JSON.stringify([actor, changes])
       const digest = createHash('sha256').update(text).digest('hex')
       kept.delete(digest)
@@ -41,7 +40,7 @@ export function createFilePreviews() {
       return digest
     },
     /** Null: there is none any more, or it was shown to somebody else. Whoever takes it has it once. */
-    take(actor: string, digest: string): readonly ChangedLine[] | null {
+    take(actor: string, digest: string): readonly Change[] | null {
       const found = kept.get(digest)
       if (found === undefined || found.actor !== actor) return null
       kept.delete(digest)
