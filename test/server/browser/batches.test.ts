@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert'
 import type { Browser, Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
 import {
+  chooseAction,
   logIn,
   openBrowser,
   openContext,
@@ -119,8 +120,7 @@ test('works without scripts: disarmed from the list, and followed', async () => 
   await arm(page)
   await page.goto('/ui/machines?q=rack-03')
   await page.locator('input[name="all"]').check()
-  await page.getByRole('combobox', { name: 'Action' }).selectOption('disarm')
-  await page.getByRole('button', { name: 'Preview' }).click()
+  await chooseAction(page, 'Disarm')
   await page.getByRole('button', { name: /^Disarm \(/ }).click()
   await page.getByRole('link', { name: 'Follow this batch' }).click()
   await page.getByRole('heading', { name: /^Disarm: rack-03/ }).waitFor()

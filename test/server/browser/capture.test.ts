@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert'
 import type { Browser, Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
 import {
+  chooseAction,
   logIn,
   openBrowser,
   openContext,
@@ -201,8 +202,7 @@ test('machines are captured together, each into an image of its own', async () =
   }
   await page.goto('/ui/machines')
   for (const box of [1, 2]) await page.locator(`input[value="${macOf(box)}"]`).check()
-  await page.getByLabel('Action').selectOption({ label: 'Capture…' })
-  await page.getByRole('button', { name: 'Preview' }).click()
+  await chooseAction(page, 'Capture…')
   assert.is(await question.getByLabel('New images').inputValue(), '{name}-{mac}.img.zst')
   await check(page, 'together')
   await ask('web.img.zst')
@@ -212,7 +212,7 @@ test('machines are captured together, each into an image of its own', async () =
   await page.getByText(/Capture 1 machine \(1 skipped: another selected machine/).waitFor()
   await check(page, 'same-name')
   await question.getByText('Cancel').click()
-  await page.getByRole('button', { name: 'Preview' }).click()
+  await chooseAction(page, 'Capture…')
   await ask('{name}-{mac}.img.zst')
   await page.getByText('Capture 2 machines').waitFor()
   await check(page, 'preview')

@@ -1,6 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
+import { chooseAction } from '../../support/browser/browser.ts'
 import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
@@ -107,8 +108,7 @@ for (const javaScriptEnabled of [true, false]) {
         await page.goto('/ui/machines')
         await page.getByLabel('Select rack-10').check()
         await page.getByLabel('Select Rack-2').check()
-        await page.getByLabel('Action').selectOption({ label: 'Assign image…' })
-        await page.getByRole('button', { name: 'Preview' }).click()
+        await chooseAction(page, 'Assign image…')
         const question = page.locator('#question')
         await question.getByText('Assign image: 2 machines').waitFor()
         assert.is(await question.getByRole('radio', { checked: true }).count(), 0)
@@ -120,7 +120,7 @@ for (const javaScriptEnabled of [true, false]) {
           .first()
           .waitFor({ state: 'hidden' })
         await question.getByRole('radio', { name: image }).check()
-        await question.getByRole('button', { name: 'Preview' }).click()
+        await question.getByRole('button', { name: 'Assign image (2)' }).click()
         await question.getByText('2 disks will be erased and flashed').waitFor()
         for (const box of [1, 2]) await question.getByText(serialOf(box)).waitFor()
         await question.getByRole('textbox').fill('2')

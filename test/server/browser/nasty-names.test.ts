@@ -2,6 +2,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
 import { listViolations } from '../../support/browser/axe.ts'
+import { chooseAction } from '../../support/browser/browser.ts'
 import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { settleNastyFleet } from '../../support/server/nasty-fleet.ts'
 import { UNCOUNTED } from '../../support/server/web-machines.ts'
@@ -118,8 +119,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
           await page.keyboard.press('Escape')
           await page.getByLabel('Select all on this page').check()
           for (const action of ['Arm…', 'Assign image…', 'Set network boot…']) {
-            await page.getByLabel('Action').selectOption({ label: action })
-            await page.getByRole('button', { name: 'Preview' }).click()
+            await chooseAction(page, action)
             const dialog = page.getByRole('dialog')
             await dialog.waitFor()
             assert.equal(await listViolations(page), [], `${action} ${name}`)

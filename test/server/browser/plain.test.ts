@@ -1,5 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { chooseAction } from '../../support/browser/browser.ts'
 import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
@@ -59,11 +60,8 @@ test('many at once, found by a search that stays', () =>
     await page.getByRole('searchbox', { name: 'Search machines' }).fill('is:discovered')
     await page.getByRole('button', { name: 'Search' }).click()
     await page.getByLabel(`Select ${macOf(2)}`).check()
-    await page.getByLabel('Action').selectOption('label')
-    await page.getByRole('button', { name: 'Preview' }).click()
+    await chooseAction(page, 'Label…')
     await page.getByLabel('Add labels').fill('fresh')
-    await page.getByRole('button', { name: 'Preview' }).click()
-    await page.getByText('Label 1 machine').waitFor()
     await page.getByRole('button', { name: 'Label (1)' }).click()
     await page.getByText('Labelled 1 machine').waitFor()
     await page.getByRole('link', { name: 'Back to machines' }).click()

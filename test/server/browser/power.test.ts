@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
 import {
+  chooseAction,
   logIn,
   openBrowser,
   openContext,
@@ -196,8 +197,7 @@ test('many are previewed, counted and turned on and off, one after the other', a
   await page.goto('/ui/machines')
   const ask = async (choice: string, isEven = false) => {
     await page.getByLabel('Select all on this page').check()
-    await page.getByLabel('Action', { exact: true }).selectOption('power')
-    await page.getByRole('button', { name: 'Preview' }).click()
+    await chooseAction(page, 'Power…')
     await question.getByRole('radio', { name: choice }).check()
     if (isEven) await question.getByLabel('Also cut the power of machines').check()
     await question.getByRole('button', { name: 'Preview' }).click()

@@ -3,6 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
 import { listViolations } from '../../support/browser/axe.ts'
+import { chooseAction } from '../../support/browser/browser.ts'
 import { createSiteLab } from '../../support/browser/site-lab.ts'
 
 const test = suite('the browser: the wall')
@@ -69,8 +70,7 @@ test('a tile is selected by click and by keyboard, opened by Enter, and acted on
     await page.keyboard.press('Space')
     await page.getByText('2 selected').waitFor()
     assert.ok(await page.getByLabel('node-1, slot 2: boots its disk').isChecked())
-    await page.getByLabel('Action').selectOption({ label: 'Lock' })
-    await page.getByRole('button', { name: 'Preview' }).click()
+    await chooseAction(page, 'Lock')
     await page.getByRole('dialog').getByText('node-1').waitFor()
     await page.getByRole('link', { name: 'Cancel' }).click()
     await page.getByLabel('node-0, slot 1: opens the wizard').focus()
@@ -115,8 +115,7 @@ test('without scripts tiles are selected and acted on as well', () =>
     async (page) => {
       await page.goto('/ui/machines?view=wall')
       await page.getByLabel(/^node-100, slot/).check()
-      await page.getByLabel('Action').selectOption({ label: 'Lock' })
-      await page.getByRole('button', { name: 'Preview' }).click()
+      await chooseAction(page, 'Lock')
       await page.locator('#question').getByText('node-100').waitFor()
     },
     { javaScriptEnabled: false },

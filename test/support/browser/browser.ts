@@ -125,6 +125,13 @@ export async function openContext(
   }
 }
 
+/** Chooses an action on the selected machines from the menu below the list. */
+export async function chooseAction(page: Page, name: string): Promise<void> {
+  const bar = page.locator('.bulk')
+  await bar.getByText('Actions', { exact: true }).click()
+  await bar.getByRole('button', { name, exact: true }).click()
+}
+
 export async function logIn(page: Page): Promise<void> {
   await page.goto('/ui/login')
   await page.getByLabel('Administrator password').fill(PASSWORD)

@@ -1,5 +1,6 @@
 /** The pages that pictures are taken of, and what is done on each before. */
 import type { Page } from 'playwright-core'
+import { chooseAction } from './browser.ts'
 import { startReceiver } from '../notify/receivers.ts'
 import { macOf } from '../server/web-machines.ts'
 
@@ -29,8 +30,8 @@ export const FLEET: readonly Picture[] = [
     path: '/ui/machines?q=state:done',
     async prepare(page) {
       await page.getByLabel('Select all on this page').check()
-      await page.getByLabel('Action').selectOption({ label: 'Arm…' })
-      await openQuestion('Preview')(page)
+      await chooseAction(page, 'Arm…')
+      await page.getByRole('dialog').waitFor()
     },
   },
   { name: 'machines-wall', path: '/ui/machines?view=wall' },

@@ -36,12 +36,11 @@ function toggle() {
 
 /** The selected rows, else the row with the focus. */
 function flash() {
-  const form = document.querySelector('#bulk')
-  if (form?.elements.action === undefined) return
+  const button = document.querySelector('.bulk button[value=flash]')
+  if (button === null) return
   if (document.querySelector('#rows .pick :checked, .bulk [name=all]:checked') === null) toggle()
   if (document.querySelector('#rows .pick :checked, .bulk [name=all]:checked') === null) return
-  form.elements.action.value = 'flash'
-  form.requestSubmit()
+  button.click()
 }
 
 function assign() {

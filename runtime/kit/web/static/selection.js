@@ -37,11 +37,19 @@ function onClick(event) {
   show()
 }
 
-/** Menus above the list close when somebody goes on elsewhere. */
+/** Menus close when somebody goes on elsewhere, or has chosen an action. */
 export function closeMenus(event) {
   const open = [...document.querySelectorAll('.menu[open]')]
-  for (const menu of open) if (!menu.contains(event?.target ?? null)) menu.open = false
+  const at = event?.target ?? null
+  for (const menu of open) {
+    if (!menu.contains(at) || at.matches('.bulk .panel button')) menu.open = false
+  }
   return open.length > 0
+}
+
+/** Enter in a form presses its first button; here that would be the first action of the menu. */
+function onKey(event) {
+  if (event.key === 'Enter' && event.target.matches('#bulk [type=checkbox]')) event.preventDefault()
 }
 
 export function clear() {
@@ -54,6 +62,7 @@ export function clear() {
 export function startSelection() {
   document.addEventListener('click', onClick)
   document.addEventListener('click', closeMenus)
+  document.addEventListener('keydown', onKey)
   document.querySelector('.bulk [type=reset]')?.addEventListener('click', () => setTimeout(show))
   document.addEventListener('flasher:rows', show)
   document.addEventListener('htmx:afterSettle', show)

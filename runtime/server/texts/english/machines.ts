@@ -119,14 +119,13 @@ export const MACHINES = {
     /** A script counts. */
     countSelected: '{count} selected',
     allMatching: 'all {count} matching',
-    action: 'Action',
-    choose: 'Choose an action',
+    action: 'Actions',
     erasing: 'Erases disks',
     deleting: 'Removes machines',
     preview: 'Preview',
     clear: 'Clear',
     unknownAction: 'no such action',
-    noAction: 'Choose an action, then press Preview.',
+    noAction: 'Choose an action.',
     actions: {
       flash: action('Arm…', 'Arm', 'Armed'),
       disarm: action('Disarm', 'Disarm', 'Disarmed'),

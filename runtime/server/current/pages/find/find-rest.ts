@@ -31,6 +31,7 @@ const PAGE_LINKS: readonly PageLink[] = [
   { href: MACHINE_FILE_PATH, title: PAGES.machineFile.title },
   { href: BATCHES_PATH, title: t.pages.batches },
   { href: '/ui/people', title: t.pages.people },
+  { href: '/ui/notifications', title: PAGES.notifications.title },
   { href: '/ui/account', title: t.pages.account },
   { href: '/ui/settings#dhcp-pxe', title: t.pages.dhcp, takes: ['GET', '/ui/settings'] },
   { href: KEYS_PATH, title: t.pages.keys },

@@ -36,18 +36,24 @@ export const renderBulkBar = (total: number, query: ListQuery, hasPower: boolean
           ${fill(t.allMatching, { count: total })}</label
         >
         ${hidden({ q: query['q'] ?? '', filter: query['filter'], back: new URLSearchParams(query).toString() })}
-        <select name="action" aria-label="${t.action}" required>
-          <option value="">${t.choose}</option>
-          ${BULK_ACTIONS.filter((action) => action !== 'power' || hasPower).map(renderOption)}
-        </select>
-        <button class="primary">${t.preview}</button>
+        <details class="menu" name="menu">
+          <summary class="button primary">${t.action}</summary>
+          <div class="panel">
+            ${BULK_ACTIONS.filter((action) => action !== 'power' || hasPower).map(renderChoice)}
+          </div>
+        </details>
         <button type="reset">${t.clear}</button>
       </div>`
 
-function renderOption(action: BulkAction): Html {
-  const option = html`<option value="${action}">${t.actions[action].menu}</option>`
+function renderChoice(action: BulkAction): Html {
+  const button = html`<button name="action" value="${action}">${t.actions[action].menu}</button>`
   const group = GROUPS[action]
-  return group === undefined ? option : html`<optgroup label="${group}">${option}</optgroup>`
+  return group === undefined
+    ? button
+    : html`<div role="group" aria-label="${group}">
+        <p class="small dim" aria-hidden="true">${group}</p>
+        ${button}
+      </div>`
 }
 
 const GROUPS: Partial<Readonly<Record<BulkAction, string>>> = {

@@ -3,13 +3,19 @@ import { NAME_FOR_EACH } from '../../../../engine/capture/rules/capture-name.ts'
 import { isFlashable, type CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill, pluralOf } from '../../../../kit/texts/text.ts'
-import { checkField, radioCards, selectField, textField } from '../../../../kit/web/ui/fields.ts'
+import {
+  checkField,
+  hidden,
+  radioCards,
+  selectField,
+  textField,
+} from '../../../../kit/web/ui/fields.ts'
 import { html, type Html } from '../../../../kit/web/ui/html.ts'
 import { splitLabels } from '../../rules/label.ts'
 import { renderQuestion } from '../../../pages/question.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
-import { backOf, BULK_PATH, keptOf } from './bulk-question.ts'
+import { AT_ONCE, backOf, BULK_PATH, keptOf } from './bulk-question.ts'
 import { keywordsOf } from './image-cards.ts'
 import { MODE_CARDS } from './mode-cards.ts'
 
@@ -70,9 +76,13 @@ export const renderParameterForm = (
     title: fill(pluralOf(t.parameters.title, count), { action: titleOf(action), count }),
     form: {
       action: BULK_PATH,
-      fields: html`${keptOf(form, FIELDS_OF[action] ?? [])} ${renderFields(action, form, choices)}`,
+      fields: html`${keptOf(form, FIELDS_OF[action] ?? [])}
+      ${action === 'capture' ? null : hidden({ [AT_ONCE]: '1' })}
+      ${renderFields(action, form, choices)}`,
       cancel: backOf(form),
-      button: html`<button class="primary">${t.preview}</button>`,
+      button: html`<button class="primary">
+        ${action === 'capture' ? t.preview : html`${titleOf(action)} (${count})`}
+      </button>`,
     },
   })
 

@@ -126,6 +126,9 @@ export function renderPreview(preview: {
 
 export const BULK_PATH = '/ui/machines/bulk'
 
+/** The field of a form that named what would be done: without a loss, it is done without another question. */
+export const AT_ONCE = 'at_once'
+
 const toRow = (action: BulkAction, { machine, refusal, after, arms }: BulkPreview): ListedRow => ({
   machine,
   refusal,
@@ -230,7 +233,7 @@ export function renderResult(
 }
 
 /** What a question does not pass on: the confirmation, and what was only looked for. */
-const OWN_FIELDS = ['sure', 'find', 'finding']
+const OWN_FIELDS = ['sure', AT_ONCE, 'find', 'finding']
 
 /** All other fields of the form; `but`: those that the question asks for again. */
 export const keptOf = (form: URLSearchParams, but: readonly string[] = []): Html =>

@@ -12,6 +12,7 @@ import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
 import { readParameters, renderParameterForm } from './bulk-fields.ts'
 import {
   askedOf,
+  AT_ONCE,
   BULK_PATH,
   judge,
   renderPreview,
@@ -23,6 +24,7 @@ import { listOptions } from '../first-boot/machine-card.ts'
 import { actOnMany } from '../../../routes/many.ts'
 import { formAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { isArmed } from '../view/machine-view.ts'
 import { showPowerBulk } from './power-bulk.ts'
 import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { renderFlashQuestion } from './flash-question.ts'
@@ -88,11 +90,19 @@ function askAboutMany(
 ): Html | null {
   const wanted = askedOf(verdicts, action)
   const typed = form.get('sure')
-  if (typed !== null && (wanted === null || typed.trim() === wanted)) return null
+  if (wanted === null && (typed !== null || isSafeAtOnce(verdicts, form))) return null
+  if (typed !== null && typed.trim() === wanted) return null
   const error = typed === null ? null : fill(t.typeToContinue, { number: wanted ?? '' })
   const command = renderCommand(context, { action, parameters, verdicts }, form)
   return renderPreview({ action, verdicts, form, wanted, error, command })
 }
+
+/** The form with the parameters asked clearly enough where no machine is skipped, and none is armed then. */
+const isSafeAtOnce = (verdicts: readonly BulkPreview[], form: URLSearchParams): boolean =>
+  form.has(AT_ONCE) &&
+  verdicts.every(
+    ({ refusal, after }) => refusal === null && after !== null && !isArmed(after.machine),
+  )
 
 /** Machines that a command names one by one. */
 const MAX_NAMED = 50

@@ -59,7 +59,7 @@ export function renderTools({ query, columns, saved, count }: ListTools): Html {
       { ...kept, q },
       count(q),
     ]).filter(([, { q }, found]) => found > 0 || !isSpare(q) || q === kept['q']),
-    aside: html`${renderSaved(saved, query, back)}${renderColumnChoice(columns, back)}`,
+    aside: html`${renderSaved(saved, query, back)}${query['view'] === 'wall' ? null : renderColumnChoice(columns, back)}`,
   })}
   ${renderMistakes(kept)}`
 }

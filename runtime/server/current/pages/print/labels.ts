@@ -4,7 +4,7 @@ import { parseHardware } from '../../../../engine/inventory/rules/hardware.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { fill, fillCount } from '../../../../kit/texts/text.ts'
 import { emptyState } from '../../../../kit/web/ui/elements.ts'
-import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { address, attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { cutPage } from '../../../../kit/web/ui/paging.ts'
 import { readListQuery } from '../../../../kit/web/ui/search.ts'
 import { renderPager } from '../../../../kit/web/ui/tables.ts'
@@ -76,7 +76,7 @@ function renderLabel({ machine, serial, link }: LabelFacts): Html {
   return html`<li>
     ${renderQr(link, fill(t.code, { name }))}
     <div>
-      <strong><bdi>${name}</bdi></strong>
+      <strong ${attributes({ class: name === mac ? 'mono' : null })}><bdi>${name}</bdi></strong>
       ${name === mac ? null : html`<code>${mac}</code>`}
       ${serial === null ? null : html`<span>${fill(t.serial, { serial: printable(serial) })}</span>`}
       ${renderRack(labels)}
