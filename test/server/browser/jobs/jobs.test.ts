@@ -183,4 +183,25 @@ test('who erased what last week: 2', async () => {
   assert.is(clicks, 2)
 })
 
+/** Goes on to a field with the key for that, and types into it. */
+async function typeInto(label: string, text: string): Promise<void> {
+  const field = page.getByLabel(label, { exact: true }).first()
+  const hasFocus = () => field.evaluate((each) => each === document.activeElement)
+  for (let tabs = 0; tabs < 20 && !(await hasFocus()); tabs += 1) await page.keyboard.press('Tab')
+  assert.ok(await hasFocus(), label)
+  await page.keyboard.type(text)
+}
+
+test('a template with a user and a key, without an error: 3', async () => {
+  await page.goto('/ui/dashboard')
+  await click(link('First boot'))
+  await click(page.getByLabel('Name', { exact: true }))
+  await page.keyboard.type('web')
+  await typeInto('User name', 'ada')
+  await typeInto('SSH keys', 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB ada@example')
+  await click(button('Create template'))
+  await page.waitForURL('**/ui/first-boot/web?saved=1')
+  assert.is(clicks, 3)
+})
+
 test.run()
