@@ -133,7 +133,10 @@ export function createPowerControl(given: PowerControlDependencies) {
     /** Says why a machine cannot be booted from the network, as far as that is known already. */
     foresee: (mac: Mac, isRestart: boolean): string | null => refuse(mac, bootBody(isRestart)),
     /** Boots one machine after the other from the network once. */
-    bootEach: (macs: readonly Mac[], { isRestart, pause, ...each }: BootEachRequest) =>
+    bootEach: (
+      macs: readonly Mac[],
+      { isRestart, pause, ...each }: BootEachRequest & Pick<EachRequest, 'forbid'>,
+    ) =>
       follow(actOnEach(macs, bootBody(isRestart), { ...each, pause: pause ?? given.stagger() })),
     view: (mac: Mac) => viewPower(given, mac),
     /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
@@ -213,6 +216,8 @@ type EachRequest = Omit<BootEachRequest, 'isRestart' | 'pause'> & {
   readonly pause: number
   /** The runs that whoever asks knows of; absent: those that are under way now. */
   readonly known?: ReadonlySet<string>
+  /** Says why whoever asks may not change the power of a machine by now; null: they may. Absent: of any. */
+  forbid?(mac: Mac): string | null
 }
 
 /**
@@ -224,10 +229,10 @@ function createActOnEach({ power, recordAll, refuse, listRuns, act }: EachDepend
   async function actNow(
     mac: Mac,
     asked: PowerBody,
-    by: By,
+    { by, forbid }: Pick<EachRequest, 'by' | 'forbid'>,
     known: ReadonlySet<string>,
   ): Promise<string | null> {
-    const refusal = refuse(mac, asked)
+    const refusal = forbid?.(mac) ?? refuse(mac, asked)
     const failure = refusal ?? (await act(mac, asked, by, { known }).catch(renderError))
     if (typeof failure === 'object') return failure.ok ? null : renderPowerFailure(failure.refusal)
     const event = { kind: 'machine.power.failed', summary: `${mac}: ${failure}`, details: null }
@@ -251,7 +256,7 @@ function createActOnEach({ power, recordAll, refuse, listRuns, act }: EachDepend
     const tryOne = async (mac: Mac): Promise<void> => {
       await each.awaitReady?.(mac)
       if (signal.aborted) return void unreached.push(mac)
-      const why = await actNow(mac, asked, by, known)
+      const why = await actNow(mac, asked, each, known)
       if (why !== null) onFailure?.(mac, why)
     }
     const acts: Promise<void>[] = []

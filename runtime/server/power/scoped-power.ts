@@ -45,8 +45,11 @@ export function scopePower(control: PowerControl, sees: (mac: string) => boolean
             ...lasting('not-now', 'it is not done', refusal),
           })
     },
-    actOnEach: (macs, asked, each) => control.actOnEach(listOwn(macs), asked, each),
-    bootEach: (macs, request) => control.bootEach(listOwn(macs), request),
+    // Their turn may come much later: what has left the scope by then is left as it is.
+    actOnEach: (macs, asked, each) =>
+      control.actOnEach(listOwn(macs), asked, { ...each, forbid: refuseOutside }),
+    bootEach: (macs, request) =>
+      control.bootEach(listOwn(macs), { ...request, forbid: refuseOutside }),
     listWriting: (mac) => control.listWriting(mac).filter(sees),
     view(mac) {
       const view = sees(mac) ? control.view(mac) : null

@@ -92,6 +92,11 @@ export async function openPowerLab({
     bmc,
     set: (more: object = {}, mac: string = MAC) =>
       readJson(ask(`/machines/${mac}/power`, asJson({ ...bmc, ...more }, 'PUT'))),
+    /** What controls their power. */
+    control() {
+      if (made.control === undefined) throw new Error('the control is made first')
+      return made.control
+    },
     /** Boots machines from the network once, as a flash of many does. */
     async bootEach(...asked: Parameters<ReturnType<typeof createPowerControl>['bootEach']>) {
       await made.control?.bootEach(...asked)
