@@ -32,9 +32,19 @@ test('people are added, changed and removed while the server runs', async () => 
   const looks = await logIn(SECRET)
   assert.equal([await looks('/machines'), await looks('/tokens')], [200, 403])
 
+  // A scope is begun, stays with another role, and is ended by its own switch alone.
+  const scope = async () => JSON.parse((await run('list --json')).stdout)[0].labels
+  assert.is((await run('role anna look --label lab --label bench')).code, 0)
+  assert.is((await run('role anna look')).code, 0)
+  assert.equal(await scope(), ['bench', 'lab'])
+  assert.is((await run('role anna look --all-machines')).code, 0)
+  assert.is(await scope(), null)
+  const again = await logIn(SECRET)
+  assert.is(await again('/machines'), 200)
+
   const generated = await run('password anna --generate')
   const [, fresh = ''] = /Password: (\S+)/.exec(generated.stdout) ?? []
-  assert.is(await looks('/machines'), 401)
+  assert.is(await again('/machines'), 401)
   assert.is(await (await logIn(fresh))('/machines'), 200)
 
   const listed = JSON.parse((await run('list --json')).stdout)

@@ -136,8 +136,7 @@ export function createPowerControl(given: PowerControlDependencies) {
     bootEach: (
       macs: readonly Mac[],
       { isRestart, pause, ...each }: BootEachRequest & Pick<EachRequest, 'forbid'>,
-    ) =>
-      follow(actOnEach(macs, bootBody(isRestart), { ...each, pause: pause ?? given.stagger() })),
+    ) => follow(actOnEach(macs, bootBody(isRestart), { ...each, pause: pause ?? given.stagger() })),
     view: (mac: Mac) => viewPower(given, mac),
     /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
     async forgetMachine(mac: Mac): Promise<void> {

@@ -20,9 +20,10 @@ export interface ProviderOptions {
   onChange(failure: ProviderFailure | null): void
   /** Milliseconds for one request; absent: 10 s. */
   readonly waitMs?: number
+  /** Milliseconds for which what was discovered counts, so that many who log in at once ask once; absent: 10 s. */
+  readonly freshMs?: number
 }
 
-/** How long what was discovered counts, in milliseconds: many who log in at once ask once. */
 const FRESH_MS = 10_000
 /** How long a provider that is of no use is left alone, in milliseconds. */
 const PAUSE_MS = 60_000
@@ -37,6 +38,7 @@ interface Discovered {
 /** Creates what finds it; nothing is asked before the first call. */
 export function createDiscovery(options: ProviderOptions) {
   const exchange = createExchange(options)
+  const { freshMs = FRESH_MS } = options
   let last: { readonly at: number; readonly found: Promise<Discovered> } | null = null
   let known: Discovered | null = null
   let failure: ProviderFailure | null | undefined
@@ -55,7 +57,7 @@ export function createDiscovery(options: ProviderOptions) {
   }
 
   async function discover(): Promise<Discovered> {
-    if (last === null || performance.now() - last.at >= FRESH_MS) {
+    if (last === null || performance.now() - last.at >= freshMs) {
       const found = findMetadata(options, exchange)
       last = { at: performance.now(), found }
       found.then(

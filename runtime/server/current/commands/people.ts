@@ -64,13 +64,19 @@ export const addPerson: RunCommand<ProcessEnvironment> = async (environment, giv
   return SUCCESS
 }
 
-/** Rejects with a Fault `not-found` where nobody has that name. */
+/** Rejects with a Fault `not-found` where nobody has that name. What is not said of the scope leaves it as it is. */
 export const setRole: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const role = readRole(given)
+  const labels = readLabels(given)
+  const isForAll = given.switches.has('all-machines')
+  if (isForAll && labels !== null)
+    throw new Fault('misuse', '--label and --all-machines exclude each other')
   await using visit = await visitState(environment, given)
   const { id, name } = findPerson(visit, given)
   settle(
-    await (await openAccounts(visit)).setRights(id, { role, labels: readLabels(given) }, BY),
+    await (
+      await openAccounts(visit)
+    ).setRights(id, { role, ...((isForAll || labels !== null) && { labels }) }, BY),
     name,
   )
   visit.success(`${name} has the role ${role}; all sessions of ${name} have ended`)

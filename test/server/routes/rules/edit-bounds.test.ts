@@ -21,10 +21,12 @@ const boundsOf = (
 
 test('a scope sees what has one of its labels and adds nothing; without one all is seen', () => {
   const scoped = boundsOf(['lab'])
-  assert.equal(
-    [machine('lab'), machine('x', 'lab'), machine('Lab'), machine()].map(scoped.sees),
-    [true, true, false, false],
-  )
+  assert.equal([machine('lab'), machine('x', 'lab'), machine('Lab'), machine()].map(scoped.sees), [
+    true,
+    true,
+    false,
+    false,
+  ])
   assert.is(boundsOf([]).sees(machine('lab')), false)
   assert.equal([scoped.adds, boundsOf([]).adds, boundsOf(null).adds], [false, false, true])
   assert.is(boundsOf(null).sees(machine()), true)

@@ -23,7 +23,13 @@ const LABEL = {
   name: 'label',
   value: { name: 'LABEL', completes: 'nothing' },
   repeatable: true,
-  help: 'a label of the scope: only machines with one of them are seen; none: all machines',
+  help: 'a label of the scope: only machines with one of them are seen',
+} as const
+
+const ALL_MACHINES = {
+  name: 'all-machines',
+  value: null,
+  help: 'end the scope: the person sees all machines',
 } as const
 
 const ASKS = 'Asks for it twice on a terminal, otherwise reads one line from standard input.'
@@ -56,10 +62,10 @@ export const PEOPLE_COMMANDS = {
     words: ['people', 'role'],
     summary: 'give a person another role and scope and end their sessions',
     about: [
-      `It counts at their next request. Without a label they have no scope and see all machines. ${RUNNING}`,
+      `It counts at their next request. The scope stays unless --label or --all-machines says another. ${RUNNING}`,
     ],
     positionals: [PERSON, ROLE],
-    flags: [LABEL, CONFIG],
+    flags: [LABEL, ALL_MACHINES, CONFIG],
     examples: [{ line: 'flasher-web people role anna look', does: 'let anna only look' }],
   },
   'people-password': {
