@@ -133,10 +133,8 @@ export function createPowerControl(given: PowerControlDependencies) {
     /** Says why a machine cannot be booted from the network, as far as that is known already. */
     foresee: (mac: Mac, isRestart: boolean): string | null => refuse(mac, bootBody(isRestart)),
     /** Boots one machine after the other from the network once. */
-    bootEach: (
-      macs: readonly Mac[],
-      { isRestart, pause, ...each }: BootEachRequest & Pick<EachRequest, 'forbid'>,
-    ) => follow(actOnEach(macs, bootBody(isRestart), { ...each, pause: pause ?? given.stagger() })),
+    bootEach: (macs: readonly Mac[], { isRestart, pause, ...each }: BoundBootRequest) =>
+      follow(actOnEach(macs, bootBody(isRestart), { ...each, pause: pause ?? given.stagger() })),
     view: (mac: Mac) => viewPower(given, mac),
     /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
     async forgetMachine(mac: Mac): Promise<void> {
@@ -218,6 +216,8 @@ type EachRequest = Omit<BootEachRequest, 'isRestart' | 'pause'> & {
   /** Says why whoever asks may not change the power of a machine by now; null: they may. Absent: of any. */
   forbid?(mac: Mac): string | null
 }
+
+type BoundBootRequest = BootEachRequest & Pick<EachRequest, 'forbid'>
 
 /**
  * Makes what begins with one machine after the other; what becomes of each goes on record. What has
