@@ -30,7 +30,7 @@ const PEOPLE: Readonly<Record<string, Given>> = {
   ada: { role: 'administrate', labels: ['lab'] },
 }
 
-interface World {
+interface History {
   readonly server: CurrentServer
   readonly tokens: ReadonlyMap<string, string>
   readonly batches: string[]
@@ -50,12 +50,12 @@ async function open() {
     assert.ok(made.ok)
     tokens.set(name, made.value.token)
   }
-  const world: World = { server, tokens, batches: [] }
+  const history: History = { server, tokens, batches: [] }
   for (const [at, mac] of MACS.entries()) {
     const body = asJson(bodyOf(at, [LABELS[at] ?? 'lab'], 0, 0), 'PUT')
-    assert.is((await ask(world, 'ada', `/machines/${mac}`, body)).status, 200)
+    assert.is((await ask(history, 'ada', `/machines/${mac}`, body)).status, 200)
   }
-  return { ...world, [Symbol.asyncDispose]: server[Symbol.asyncDispose] }
+  return { ...history, [Symbol.asyncDispose]: server[Symbol.asyncDispose] }
 }
 
 /** Each machine has a name that nothing else has. */
@@ -69,7 +69,7 @@ const bodyOf = (at: number, labels: readonly string[], mode: number, ref: number
   target_disk_serial: 'S1',
 })
 
-async function ask({ server, tokens }: World, who: string, path: string, init: RequestInit = {}) {
+async function ask({ server, tokens }: History, who: string, path: string, init: RequestInit = {}) {
   const headers = new Headers(init.headers)
   headers.set('authorization', `Bearer ${tokens.get(who)}`)
   return await server.request(path, { ...init, headers })
@@ -141,49 +141,49 @@ const anyStep = fc.oneof(
 
 type Step = typeof anyStep extends fc.Arbitrary<infer Made> ? Made : never
 
-async function take(world: World, step: Step): Promise<void> {
+async function take(history: History, step: Step): Promise<void> {
   switch (step.what) {
     case 'put': {
-      const labels = step.labels ?? labelsOf(world, step.box)
+      const labels = step.labels ?? labelsOf(history, step.box)
       const body = bodyOf(step.box, labels, step.mode, step.ref)
-      return void (await ask(world, step.who, pathOf(step.box), asJson(body, 'PUT')))
+      return void (await ask(history, step.who, pathOf(step.box), asJson(body, 'PUT')))
     }
     case 'delete':
-      return void (await ask(world, step.who, pathOf(step.box), { method: 'DELETE' }))
+      return void (await ask(history, step.who, pathOf(step.box), { method: 'DELETE' }))
     case 'undo':
-      return void (await ask(world, step.who, `${pathOf(step.box)}/undo`, post))
+      return void (await ask(history, step.who, `${pathOf(step.box)}/undo`, post))
     case 'bulk':
-      return await takeBulk(world, step)
+      return await takeBulk(history, step)
     case 'batch':
-      return await takeBatch(world, step)
+      return await takeBatch(history, step)
     case 'contact': {
       const init = step.path === '/status' ? asJson({ status: 'failed', reason: 'disk full' }) : {}
-      return void (await world.server.request(`/pxe/${MACS[step.box]}${step.path}`, init))
+      return void (await history.server.request(`/pxe/${MACS[step.box]}${step.path}`, init))
     }
     case 'scope':
-      return await takeScope(world, step)
+      return await takeScope(history, step)
   }
 }
 
-function labelsOf(world: World, box: number): readonly string[] {
-  const labels = look(world).machines.get(MACS[box] ?? '')?.labels
+function labelsOf(history: History, box: number): readonly string[] {
+  const labels = look(history).machines.get(MACS[box] ?? '')?.labels
   return labels ?? [LABELS[box] ?? 'lab']
 }
 
 const pathOf = (box: number) => `/machines/${MACS[box]}`
 
-async function takeScope({ server }: World, step: Extract<Step, { what: 'scope' }>) {
+async function takeScope({ server }: History, step: Extract<Step, { what: 'scope' }>) {
   const { peopleStore } = server.state
   const id = peopleStore.findByName(step.of)?.id ?? ''
   await peopleStore.setRights(id, { labels: step.labels })
 }
 
-async function takeBatch(world: World, step: Extract<Step, { what: 'batch' }>): Promise<void> {
-  const id = world.batches.at(-1 - step.at)
-  if (id !== undefined) await ask(world, step.who, `/batches/${id}/${step.action}`, post)
+async function takeBatch(history: History, step: Extract<Step, { what: 'batch' }>): Promise<void> {
+  const id = history.batches.at(-1 - step.at)
+  if (id !== undefined) await ask(history, step.who, `/batches/${id}/${step.action}`, post)
 }
 
-async function takeBulk(world: World, step: Extract<Step, { what: 'bulk' }>): Promise<void> {
+async function takeBulk(history: History, step: Extract<Step, { what: 'bulk' }>): Promise<void> {
   const { action, boxes, bySearch, labels, who } = step
   const parameters =
     action === 'flash'
@@ -192,13 +192,13 @@ async function takeBulk(world: World, step: Extract<Step, { what: 'bulk' }>): Pr
         ? { add: labels, remove: LABELS.filter((label) => !labels.includes(label)) }
         : {}
   const on = bySearch ? { q: 'secret' } : { macs: boxes.map((box) => MACS[box]) }
-  const answer = await ask(world, who, '/machines/bulk', asJson({ action, parameters, ...on }))
+  const answer = await ask(history, who, '/machines/bulk', asJson({ action, parameters, ...on }))
   const { batch } = await answer.json()
-  if (typeof batch === 'string') world.batches.push(batch)
+  if (typeof batch === 'string') history.batches.push(batch)
 }
 
 /** All machines by MAC, and when batches were paused. */
-function look({ server: { state } }: World) {
+function look({ server: { state } }: History) {
   const machines = new Map(state.machines.peekAll().map((machine) => [`${machine.mac}`, machine]))
   const batches = state.batches.list().map((batch) => ({
     ...batch,
@@ -209,19 +209,19 @@ function look({ server: { state } }: World) {
 
 type Looked = ReturnType<typeof look>
 
-function rightsOf({ server }: World, who: string) {
+function rightsOf({ server }: History, who: string) {
   const person = server.state.peopleStore.findByName(who)
   assert.ok(person !== null)
   return { role: person.role, reach: reachOf(person) }
 }
 
 /** Judges one act of a person by what was there before it and behind it. */
-function judge(world: World, who: string, before: Looked, after: Looked): void {
-  const { role, reach } = rightsOf(world, who)
+function judge(history: History, who: string, before: Looked, after: Looked): void {
+  const { role, reach } = rightsOf(history, who)
   if (role === 'administrate') return
   for (const mac of new Set([...before.machines.keys(), ...after.machines.keys()])) {
     const [was, is] = [before.machines.get(mac), after.machines.get(mac)]
-    if (was !== is) judgeChange(world, who, was, is)
+    if (was !== is) judgeChange(history, who, was, is)
   }
   for (const [id, { paused_at, macs }] of before.batches) {
     if (after.batches.get(id)?.paused_at === paused_at) continue
@@ -230,9 +230,9 @@ function judge(world: World, who: string, before: Looked, after: Looked): void {
   }
 }
 
-function judgeChange(world: World, who: string, was?: Machine, is?: Machine): void {
-  const { role, reach } = rightsOf(world, who)
-  const people = world.server.state.peopleStore.list()
+function judgeChange(history: History, who: string, was?: Machine, is?: Machine): void {
+  const { role, reach } = rightsOf(history, who)
+  const people = history.server.state.peopleStore.list()
   const fixed = people.flatMap(({ labels }) => labels ?? [])
   const scopesOn = ({ labels }: Machine) => labels.filter((label) => fixed.includes(label))
   assert.is(role, 'operate', `${who} may look alone, and changed ${was?.mac}`)
@@ -245,16 +245,16 @@ function judgeChange(world: World, who: string, was?: Machine, is?: Machine): vo
 const SHOWN = ['/machines', '/events?limit=500', '/runs', '/batches', '/events.csv']
 
 /** Nothing of a machine outside stands in what somebody gets. */
-async function judgeShown(world: World, who: string): Promise<void> {
-  const { reach } = rightsOf(world, who)
-  const { machines } = look(world)
+async function judgeShown(history: History, who: string): Promise<void> {
+  const { reach } = rightsOf(history, who)
+  const { machines } = look(history)
   const hidden = MACS.flatMap((mac, at) =>
     sees(reach, machines.get(mac)?.labels ?? []) ? [] : [mac, nameOf(at)],
   )
-  const one = world.batches.at(-1)
+  const one = history.batches.at(-1)
   const paths = [...SHOWN, ...MACS.map((mac) => `/machines/${mac}`), `/batches/${one}`]
   for (const path of paths) {
-    const text = (await (await ask(world, who, path)).text()).replaceAll(path.slice(10), '')
+    const text = (await (await ask(history, who, path)).text()).replaceAll(path.slice(10), '')
     for (const word of reach === null ? [] : hidden) {
       assert.not.ok(text.includes(word), `${who} is shown ${word} by ${path}: ${text}`)
     }
@@ -268,17 +268,17 @@ test('whoever has a scope sees and changes what is in it, whatever everybody doe
       fc.array(anyStep, { minLength: 45, maxLength: 60, size: 'max' }),
       fc.infiniteStream(fc.constantFrom('anna', 'bert', 'lea')),
       async (steps, readers) => {
-        await using world = await open()
+        await using history = await open()
         for (const [at, step] of steps.entries()) {
-          const before = look(world)
-          await take(world, step)
-          const after = look(world)
+          const before = look(history)
+          await take(history, step)
+          const after = look(history)
           if (step.who !== null) {
-            judge(world, step.who, before, after)
+            judge(history, step.who, before, after)
             const isNew = [...after.machines].some(([mac, is]) => before.machines.get(mac) !== is)
             if (isNew) changed.set(step.who, (changed.get(step.who) ?? 0) + 1)
           }
-          if (at % 8 === 0) await judgeShown(world, readers.next().value ?? 'anna')
+          if (at % 8 === 0) await judgeShown(history, readers.next().value ?? 'anna')
         }
       },
     ),
