@@ -60,8 +60,9 @@ export const UNACKNOWLEDGED = 'alarm = 1 AND acknowledged = 0'
 /** What somebody may read who sees some of the machines; each `?` is the list of them. */
 const ABOUT_SEEN = `subject_kind IN ('catalog', 'netboot')
   OR (subject_kind = 'machine' AND subject_id ${AMONG})
-  OR (subject_kind = 'batch' AND subject_id IN
-    (SELECT batch FROM batch_machines GROUP BY batch HAVING min(mac ${AMONG}) = 1))`
+  OR (subject_kind = 'batch'
+    AND EXISTS (SELECT 1 FROM batch_machines WHERE batch = subject_id)
+    AND NOT EXISTS (SELECT 1 FROM batch_machines WHERE batch = subject_id AND mac NOT ${AMONG}))`
 
 /** Makes the condition of that; none where everything may be read. */
 export const aboutSeen = (among: readonly string[] | undefined) =>
