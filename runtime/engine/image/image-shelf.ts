@@ -1,8 +1,8 @@
 /** The images of a folder that a server offers: listed at most once a second, however many ask. */
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { isBareFileName } from '../../kit/foundation/file-name.ts'
 import type { ImageRow } from './rules/image.ts'
-import { isBelow, makeFolder } from '../../kit/host/folders.ts'
+import { isBelow, makeFolder, removeName } from '../../kit/host/folders.ts'
 import { clearUploads } from '../../kit/host/temporary-uploads.ts'
 import { listImages } from './image-folder.ts'
 
@@ -36,6 +36,15 @@ export function createImageShelf(given: string, now: () => Date) {
         })
       }
       return last.rows
+    },
+    /**
+     * Removes a listed image; nothing happens where nothing has this name. Rejects with Node's error
+     * where the folder does not allow it.
+     */
+    async remove(name: string): Promise<void> {
+      if (!isBareFileName(name)) return
+      await removeName(join(root, name))
+      last = null
     },
     /** The next list is made anew: something was put there. */
     forget() {

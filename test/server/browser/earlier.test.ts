@@ -75,6 +75,21 @@ test('log in, upload an image, set the policy flash, see the script', async () =
   assert.match(script, `flasher.image_url=${site.url}/images/debian%2013.img.zst`)
   assert.match(script, 'flasher.provisioning=cloud-init')
   assert.match(script, 'flasher.token=hidden')
+
+  await page.goto('/ui/images')
+  await page.getByRole('link', { name: '1 machine' }).waitFor()
+  await page.getByRole('button', { name: 'Remove debian 13.img.zst' }).click()
+  const question = page.getByRole('dialog')
+  await question.getByText('In use by machines').waitFor()
+  await question.getByRole('link', { name: MAC }).waitFor()
+  await question.getByRole('button', { name: 'Remove image' }).click()
+  await question.getByText('Not removed: machines use it').waitFor()
+  await question.getByLabel('Remove anyway').check()
+  await question.getByRole('button', { name: 'Remove image' }).click()
+  await page.getByText('debian 13.img.zst was removed.').waitFor()
+
+  await page.goto('/ui/dashboard')
+  await page.getByText('Setup: 1 of 3 done').waitFor()
   assert.equal(opened.complaints, [])
 })
 
@@ -108,6 +123,10 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await page.getByLabel('After the flash').selectOption('cijoe-online')
     await page.getByLabel('cijoe workflow').fill(`/srv/${'a-long-workflow-<b>-'.repeat(20)}.yaml`)
     await page.getByRole('button', { name: 'Save', exact: true }).click()
+    if (SHOTS !== undefined) {
+      await page.getByRole('dialog').waitFor()
+      await page.screenshot({ path: `${SHOTS}/question-${colorScheme}.png` })
+    }
     // The first time it is asked, then it is armed.
     const erase = page.getByRole('button', { name: 'Erase and flash at every network boot' })
     await page.getByText('Saved.').or(erase).waitFor()

@@ -6,7 +6,7 @@ import type { FetchJob } from '../../../fleet/boot/release-job.ts'
 import { settle } from '../../../kit/host/watch.ts'
 import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
 import { badge, banner, card, progress, renderBytes } from '../../../kit/web/ui/elements.ts'
-import { postButton } from '../../../kit/web/ui/fields.ts'
+import { postButton, textField } from '../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { refreshEvery } from '../../../kit/web/ui/refresh.ts'
 import { numberColumn, renderTable } from '../../../kit/web/ui/tables.ts'
@@ -18,9 +18,10 @@ import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
 
 const t = PAGES.earlier.boot
+const shared = PAGES.netboot.install.fetch
 
 const PATH = '/ui/boot'
-const FILES = [...Object.values(LIVE_TRIO), LIVE_SUMS]
+export const BOOT_FILES = [...Object.values(LIVE_TRIO), LIVE_SUMS]
 /** A fetch that ends so soon is shown as ended. */
 const PATIENCE_MS = 10_000
 
@@ -42,6 +43,8 @@ async function show(context: EarlierContext): Promise<Answer> {
   return await context.show({
     title: t.title,
     section: PATH,
+    // What is wrong with the tag stands at its field.
+    messages: context.notice()?.errors['tag'] === undefined ? context.message() : null,
     body: html`${
       job === undefined
         ? null
@@ -54,7 +57,7 @@ async function show(context: EarlierContext): Promise<Answer> {
       body: renderTable({
         caption: t.files.caption,
         columns: [t.files.file, t.files.state, numberColumn(t.files.size), t.files.changed],
-        rows: FILES.map((name) => {
+        rows: BOOT_FILES.map((name) => {
           const file = there.get(name)
           return html`<tr>
             <th scope="row"><code>${name}</code></th>
@@ -82,20 +85,26 @@ async function show(context: EarlierContext): Promise<Answer> {
   })
 }
 
-function renderFetch({ services: { config, releases } }: EarlierContext): Content {
+function renderFetch({ services: { config, releases }, notice }: EarlierContext): Content {
   const obstacle = releases.obstacle()
   const { boot, releases: site } = config.current()
   if (obstacle !== null)
     return html`<p class="dim">${fill(t.fetch.obstacle, { reason: obstacle })}</p>`
-  return html`<form method="post" action="${PATH}/fetch-release" class="row">
-      <input
-        name="tag"
-        value="${boot.release_tag}"
-        aria-label="${t.fetch.tag}"
-        maxlength="100"
-        autocomplete="off"
-      />
-      <button class="primary">${t.fetch.button}</button>
+  const refused = notice()
+  return html`<form method="post" action="${PATH}/fetch-release">
+      ${textField({
+        name: 'tag',
+        label: shared.tag,
+        value: refused?.typed['tag'] ?? boot.release_tag,
+        maxLength: 100,
+        mono: true,
+        hint: fillHtml(shared.tagHint, {
+          tag: html`<code>v1.2.3</code>`,
+          latest: html`<code>latest</code>`,
+        }),
+        error: refused?.errors['tag'] ?? null,
+      })}
+      <button class="primary">${shared.button}</button>
     </form>
     <p class="dim">
       ${fillHtml(t.fetch.hint, {
@@ -129,7 +138,10 @@ async function fetchRelease(context: EarlierContext, form: URLSearchParams): Pro
   const { releases, config } = context.services
   const given = form.get('tag')?.trim() || config.current().boot.release_tag
   const tag = ReleaseTagSchema.safeParse(given)
-  if (!tag.success) return context.goBack(PATH, { error: t.fetch.invalid })
+  if (!tag.success) {
+    const [error, typed] = [t.fetch.invalid, { tag: given }]
+    return context.goBack(PATH, { error, typed, errors: { tag: error }, anchor: 'tag' })
+  }
   const obstacle = releases.obstacle()
   if (obstacle !== null)
     return context.goBack(PATH, { error: fill(t.fetch.obstacle, { reason: obstacle }) })

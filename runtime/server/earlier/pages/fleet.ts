@@ -1,6 +1,5 @@
-/** /ui/dashboard and /ui/machines: counts, and the fleet in one live table. */
+/** /ui/machines: the fleet in one live table, with a search. */
 import type { Answer } from '../../../kit/web/answers/answers.ts'
-import { card, factList } from '../../../kit/web/ui/elements.ts'
 import { address, attributes, html, type Html } from '../../../kit/web/ui/html.ts'
 import { cutPage } from '../../../kit/web/ui/paging.ts'
 import { refreshOnNews } from '../../../kit/web/ui/refresh.ts'
@@ -18,7 +17,6 @@ import {
   renderNoneFound,
 } from '../../pages/machines/machines-list.ts'
 import { PAGES } from '../../texts/texts.ts'
-import { isUnassigned } from '../rules/machine.ts'
 import { COLUMNS, renderMachineRow } from './machine-row.ts'
 import { viewOf } from './machine-view.ts'
 import type { EarlierContext } from './page-context.ts'
@@ -26,38 +24,9 @@ import type { EarlierContext } from './page-context.ts'
 const t = PAGES.earlier
 const { filters } = PAGES.machines.search
 
-const HOME = '/ui/dashboard'
 const PATH = MACHINES_PATH
 
-export const FLEET_PAGES = [
-  pageAt(HOME, showCounts),
-  pageAt(PATH, showMachines),
-  formAt(PATH, addMachine),
-]
-
-async function showCounts(context: EarlierContext): Promise<Answer> {
-  const machines = await context.site.machines.list()
-  const images = await context.services.shelf.list()
-  const discovered = machines.filter(isUnassigned).length
-  return await context.show({
-    title: t.dashboard.title,
-    section: HOME,
-    updates: address('/events/machines', { q: '', page: 1 }),
-    body: html`<div id="dashboard-counts" ${refreshOnNews('dashboard-counts', HOME, 2000)}>
-      ${card({
-        title: t.dashboard.fleet,
-        body: factList([
-          [t.dashboard.machines, linkCount(machines.length, PATH)],
-          [t.dashboard.discovered, linkCount(discovered, address(PATH, { q: 'is:discovered' }))],
-          [t.dashboard.images, linkCount(images.length, '/ui/images')],
-        ]),
-      })}
-    </div>`,
-  })
-}
-
-const linkCount = (count: number, href: string): Html =>
-  html`<a href="${href}"><strong>${count}</strong></a>`
+export const FLEET_PAGES = [pageAt(PATH, showMachines), formAt(PATH, addMachine)]
 
 async function showMachines(context: EarlierContext): Promise<Answer> {
   const { site } = context

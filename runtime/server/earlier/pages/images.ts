@@ -3,6 +3,7 @@ import type { Answer } from '../../../kit/web/answers/answers.ts'
 import { IMAGE_ENDINGS } from '../../../../appliance/disk-images.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import {
+  banner,
   card,
   copyBlock,
   emptyState,
@@ -10,9 +11,18 @@ import {
   renderBytes,
   tag,
 } from '../../../kit/web/ui/elements.ts'
-import { fillHtml, html } from '../../../kit/web/ui/html.ts'
-import { numberColumn, renderTable } from '../../../kit/web/ui/tables.ts'
+import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { ACTIONS, numberColumn, renderTable } from '../../../kit/web/ui/tables.ts'
 import type { EarlierContext } from './page-context.ts'
+import {
+  IMAGE_REMOVAL,
+  IMAGE_REMOVAL_PATH,
+  listUsers,
+  renderRemovalButton,
+  usersPath,
+} from './image-removal.ts'
+import type { ImageRow } from '../../../engine/image/rules/image.ts'
+import { fill, fillCount } from '../../../kit/texts/text.ts'
 import { pageAt } from '../../pages/context-routes.ts'
 import { renderUploadForm } from '../../../kit/web/ui/upload-form.ts'
 import { PAGES } from '../../texts/texts.ts'
@@ -27,34 +37,34 @@ const ENDINGS = {
 
 const PATH = '/ui/images'
 
-export const IMAGE_PAGES = [pageAt(PATH, show)]
+export const IMAGE_PAGES = [pageAt(PATH, show), IMAGE_REMOVAL]
 
 async function show(context: EarlierContext): Promise<Answer> {
   const { shelf } = context.services
-  const images = await shelf.list()
+  const [images, machines] = [await shelf.list(), await context.site.machines.list()]
+  const mayRemove = context.site.mayOpen(context.event, IMAGE_REMOVAL_PATH, 'POST')
   const { baseUrl } = context.contact()
   const folder = html`<code>${shelf.root}</code>`
   return await context.show({
     title: t.title,
     section: PATH,
     count: images.length,
+    messages: html`${context.message()}${renderRemoved(context, images)}`,
     body: html`${
       images.length === 0
         ? emptyState(t.empty.title, fillHtml(t.empty.text, { folder }))
         : renderTable({
             caption: t.caption,
-            columns: [t.name, t.format, numberColumn(t.size)],
-            rows: images.map(
-              ({ name, format, size_bytes }) =>
-                html`<tr>
-                  <th scope="row">
-                    <a class="mono" href="/images/${encodeURIComponent(name)}" download
-                      >${middle(printable(name))}</a
-                    >
-                  </th>
-                  <td>${tag(format)}</td>
-                  <td class="number">${renderBytes(size_bytes)}</td>
-                </tr>`,
+            className: 'images',
+            columns: [
+              t.name,
+              { title: t.format, className: 'added' },
+              numberColumn(t.size),
+              { title: t.usedBy, className: 'uses' },
+              { ...ACTIONS, className: 'acts' },
+            ],
+            rows: images.map((row) =>
+              renderRow(row, listUsers(machines, row.name).length, mayRemove),
             ),
           })
     }
@@ -75,6 +85,36 @@ async function show(context: EarlierContext): Promise<Answer> {
         <p class="dim">${fillHtml(t.upload.hint, { folder, ...ENDINGS })}</p>`,
     })}`,
   })
+}
+
+const renderRow = (
+  { name, format, size_bytes }: ImageRow,
+  users: number,
+  mayRemove: boolean,
+): Html =>
+  html`<tr>
+    <th scope="row">
+      <a class="mono" href="/images/${encodeURIComponent(name)}" download
+        >${middle(printable(name))}</a
+      >
+    </th>
+    <td data-label="${t.format}">${tag(format)}</td>
+    <td class="number" data-label="${t.size}">${renderBytes(size_bytes)}</td>
+    <td data-label="${t.usedBy}">
+      ${
+        users === 0
+          ? html`<span class="dim">${t.nobody}</span>`
+          : html`<a href="${usersPath(name)}">${fillCount(t.users, users)}</a>`
+      }
+    </td>
+    <td class="acts">${mayRemove ? renderRemovalButton(name) : null}</td>
+  </tr>`
+
+/** What was removed, as the address says; a name that is still there was not. */
+function renderRemoved({ query }: EarlierContext, images: readonly ImageRow[]): Content {
+  const name = query.get('removed')
+  if (!name || images.some((row) => row.name === name)) return null
+  return banner('done', fill(t.removal.removed, { name: printable(name.slice(0, 255)) }))
 }
 
 /** The first asks for the password, and keeps the session for the second. */

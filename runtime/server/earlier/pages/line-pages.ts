@@ -13,6 +13,7 @@ import type { ChannelViews } from '../../updates/channel.ts'
 import type { Machine } from '../rules/machine.ts'
 import { BOOT_PAGES } from './boot.ts'
 import { createMatch } from './fleet-query.ts'
+import { DASHBOARD_PAGE } from './dashboard.ts'
 import { FLEET_PAGES } from './fleet.ts'
 import { IMAGE_PAGES } from './images.ts'
 import { keysPages } from '../../pages/keys-page.ts'
@@ -46,6 +47,7 @@ const KEY_SECTIONS = [
 ] as const
 
 const ROUTES: readonly ContextRoute<EarlierContext>[] = [
+  DASHBOARD_PAGE,
   ...FLEET_PAGES,
   ...MACHINE_PAGES,
   ...PROVISION_PAGES,

@@ -14,23 +14,23 @@ import {
   selectField,
   textField,
 } from '../../../kit/web/ui/fields.ts'
-import { address, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { address, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { refreshOnNews } from '../../../kit/web/ui/refresh.ts'
 import { renderTime } from '../../../kit/web/ui/times.ts'
 import { BOOT_POLICIES, decideArming, type Machine } from '../rules/machine.ts'
 import {
   MACHINE_PROVISIONING,
   findMissing,
-  parseProvisionFile,
   type ProvisionFile,
 } from '../../../fleet/workflow/rules/provisioning.ts'
 import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '../../pages/machines/machines-list.ts'
 import { renderBar } from '../../pages/machines/run-bar.ts'
-import { renderQuestion } from '../../pages/question.ts'
+import { opensQuestion } from '../../pages/question.ts'
+import { askToArm } from './arming-question.ts'
 import { viewOf } from './machine-view.ts'
 import type { EarlierContext } from './page-context.ts'
 import { buttonAt, formAt, pageAt } from '../../pages/context-routes.ts'
-import { provisioningCard } from './provision.ts'
+import { listKept, provisioningCard } from './provision.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
 
@@ -88,14 +88,6 @@ function renderNow(context: EarlierContext, machine: Machine): Html {
   </div>`
 }
 
-async function listKept(
-  { services }: EarlierContext,
-  mac: Mac,
-): Promise<ReadonlySet<ProvisionFile>> {
-  const names = await services.files.list(mac)
-  return new Set(names.map(parseProvisionFile).filter((name) => name !== null))
-}
-
 /** What keeps the next flash from being completed. */
 function renderWarnings(
   { boot_policy, image, provisioning_mode, disarmed_at }: Machine,
@@ -116,7 +108,7 @@ function renderWarnings(
 }
 
 const renderForm = (machine: Machine, images: readonly string[]): Html =>
-  html`<form method="post" action="${machinePath(machine.mac)}">
+  html`<form ${opensQuestion(machinePath(machine.mac))}>
     ${hidden({ confirm: 'ask' })}
     ${radioCards({
       name: 'boot_policy',
@@ -198,14 +190,17 @@ async function save(context: EarlierContext, form: URLSearchParams): Promise<Ans
   const { confirm, ...fields } = Object.fromEntries(form)
   const isAsked = confirm !== undefined && confirm !== 'yes'
   const armed = isAsked ? foreseeArmed(context, fields) : null
-  if (armed !== null) return await askToArm(context, armed, fields)
+  if (armed !== null) {
+    const sent = Object.entries(fields).map(([name, value]) => [name, String(value)])
+    return await askToArm(context, armed, Object.fromEntries(sent))
+  }
   const saved = await fleet.upsert(mac, fields, context.by())
   const here = machinePath(mac)
   if (saved.ok) {
     // Saving equal values is no order, but the question was.
     const isOrder = confirm === 'yes' && machines.peek(mac)?.disarmed_at !== null
     if (isOrder) await fleet.act(mac, { action: 'flash', parameters: null }, context.by())
-    return seeOther(address(here, { saved: 1 }))
+    return context.goTo(address(here, { saved: 1 }))
   }
   const { refusal } = saved
   const why = refusal.why === 'fields' ? renderFieldErrors(refusal.fields) : t.changed
@@ -221,34 +216,6 @@ function foreseeArmed(context: EarlierContext, fields: object): Machine | null {
   const by = { ...context.by(), at: site.now().toISOString() }
   const parsed = site.line.parseUpsert(fields, before, { mac, by })
   return parsed.ok && decideArming(before, parsed.value) ? parsed.value : null
-}
-
-/** A page of its own: no script is needed to see what is erased. */
-const askToArm = (
-  context: EarlierContext,
-  { mac, hostname, image }: Machine,
-  fields: Readonly<Record<string, FormDataEntryValue>>,
-): Promise<Answer> => {
-  const machine = hostname === null ? mac : `${printable(hostname)} (${mac})`
-  const sent = Object.entries(fields).map(([name, value]) => [name, String(value)])
-  return context.show({
-    title: fill(t.arming.title, { machine }),
-    section: MACHINES_PATH,
-    trail: MACHINES_TRAIL,
-    body: renderQuestion({
-      title: fillHtml(t.arming.question, {
-        image: html`<strong><bdi>${printable(image ?? '')}</bdi></strong>`,
-        machine: html`<strong><bdi>${machine}</bdi></strong>`,
-      }),
-      body: html`<p>${t.arming.consequence}</p>`,
-      form: {
-        action: machinePath(mac),
-        fields: hidden({ ...Object.fromEntries(sent), confirm: 'yes' }),
-        cancel: machinePath(mac),
-        button: html`<button class="danger">${t.arming.button}</button>`,
-      },
-    }),
-  })
 }
 
 async function remove({ site, event, by }: EarlierContext): Promise<Answer> {

@@ -1,4 +1,5 @@
 /** The provisioning files of a machine's page: shown, saved and removed. */
+import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
@@ -24,6 +25,15 @@ const t = PAGES.earlier.provisioning
 const MAX_FORM = 3 * MAX_PROVISION_BYTES + 64 * 1024
 
 export const PROVISION_PAGES = [formAt('/ui/machines/:mac/provision', save, MAX_FORM)]
+
+/** Lists the files that are kept for a machine. */
+export async function listKept(
+  { services }: EarlierContext,
+  mac: Mac,
+): Promise<ReadonlySet<ProvisionFile>> {
+  const names = await services.files.list(mac)
+  return new Set(names.map(parseProvisionFile).filter((name) => name !== null))
+}
 
 export async function provisioningCard(
   { services }: EarlierContext,

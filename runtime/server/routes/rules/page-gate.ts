@@ -103,6 +103,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/machines/:mac/provision': { POST: 'machines', reach: 'machine' },
   '/ui/machines/:mac/workflows/:run': { GET: 'read', reach: 'machine' },
   '/ui/images': { GET: 'read', reach: 'shared' },
+  '/ui/images/remove': { POST: 'admin', reach: 'shared' },
   '/ui/boot': { GET: 'read', reach: 'shared' },
   '/ui/boot/fetch-release': { POST: 'admin', reach: 'shared' },
   '/ui/boot/cancel-fetch': { POST: 'admin', reach: 'shared' },

@@ -6,11 +6,31 @@ export const EARLIER = {
   },
   upload: { button: 'Upload', unscripted: 'Uploading from a browser needs JavaScript.' },
   dashboard: {
-    title: 'Dashboard',
-    fleet: 'Fleet',
-    machines: 'Machines',
-    discovered: 'Discovered',
-    images: 'Images',
+    flashed: 'Last flashed',
+    /** What a flash needs: its name, why it matters, its button, and what is true of it. */
+    setup: {
+      boot: {
+        title: 'Live system',
+        why: 'Machines boot it from the network to be flashed. Without it they can only boot their own disks.',
+        action: 'Fetch a release',
+        ready: 'All of its files are here.',
+        missing: 'Missing: {files}.',
+      },
+      images: {
+        title: 'Images',
+        why: 'Machines are flashed with images from the image folder.',
+        action: 'Upload an image',
+        ready: { one: '1 image in the folder.', other: '{count} images in the folder.' },
+        missing: 'There are no images yet.',
+      },
+      dhcp: {
+        title: 'Network boot',
+        why: 'A DHCP server must tell machines to boot from this server.',
+        action: 'Set up network boot',
+        ready: 'Machines find this server.',
+        missing: 'No machine has booted from this server yet.',
+      },
+    },
   },
   machines: {
     example: 'box-1  state:failed  image:debian*  seen:<1h',
@@ -76,8 +96,14 @@ export const EARLIER = {
     arming: {
       title: 'Flash {machine} at every network boot?',
       question: 'Flash {image} on {machine} at every network boot?',
+      absent: 'not in the image folder',
+      disk: 'Its only suitable disk',
+      diskAbout: 'No disk is assigned: a machine with several suitable disks asks instead.',
+      lastDisk: 'Last time this was {disk}.',
+      /** `{strong}` to `{end}` is emphasized. */
       consequence:
-        'Its only suitable disk is erased at every network boot, beginning with the next one, until you change the policy.',
+        'Its only suitable disk is erased at every network boot, beginning with the next one, until you change the policy. {strong}Everything on it will be lost.{end}',
+      files: 'Add {files} before it boots: the mode {mode} needs it.',
       button: 'Erase and flash at every network boot',
     },
     policies: {
@@ -138,6 +164,22 @@ export const EARLIER = {
     name: 'Name',
     format: 'Format',
     size: 'Size',
+    usedBy: 'Used by',
+    users: { one: '1 machine', other: '{count} machines' },
+    nobody: 'no machine',
+    removal: {
+      ask: 'Remove',
+      askOne: 'Remove {name}',
+      unused: 'No machine uses it.',
+      users: {
+        one: 'Show the machine that uses it',
+        other: 'Show the {count} machines that use it',
+      },
+      needsForce: 'Not removed: machines use it. To remove it, tick Remove anyway.',
+      flashing: '{name} was not removed: {machine} is being flashed with it.',
+      gone: 'There is no image of this name any more.',
+      removed: '{name} was removed.',
+    },
     empty: { title: 'No images', text: 'Copy images into {folder}, or upload one.' },
     upload: {
       title: 'Upload an image',
@@ -162,8 +204,6 @@ export const EARLIER = {
     fetch: {
       title: 'Fetch a release',
       obstacle: 'Nothing can be fetched: {reason}.',
-      tag: 'Release tag',
-      button: 'Fetch release',
       hint: 'From {repository} at {site}. All files are checked against {sums} and replaced together.',
       invalid: 'A tag is like v1.2.3, or latest.',
     },

@@ -8,6 +8,7 @@ import { disarm } from '../../../../runtime/server/earlier/rules/machine.ts'
 import { createEarlierServer } from '../../../support/server/earlier-server.ts'
 import { listSettings } from '../../../../runtime/kit/config/rules/setting.ts'
 import { SETTINGS } from '../../../../runtime/server/earlier/rules/settings.ts'
+import { bodyOf } from '../../../support/server/runs.ts'
 import { asJson } from '../../../support/server/server.ts'
 
 const test = suite('the earlier line: pages')
@@ -52,8 +53,46 @@ test('GET /ui/dashboard counts machines, discovered ones and images', async () =
   await server.request(`/pxe/${MAC}`)
   await ask('/machines/52:54:00:00:00:02', asJson({ image: 'a.img' }, 'PUT'))
   const text = await (await ask('/ui/dashboard')).text()
-  const counts = [...text.matchAll(/<strong>(\d+)<\/strong>/g)].map(([, count]) => Number(count))
-  assert.equal(counts, [2, 1, 1])
+  const found = [...text.matchAll(/<strong>(\d+)<\/strong><span class="dim">([^<]*)/g)]
+  assert.equal(Object.fromEntries(found.map(([, count, title]) => [title, Number(count)])), {
+    Machines: 2,
+    Running: 0,
+    'Need attention': 1,
+    Discovered: 1,
+    Images: 1,
+  })
+})
+
+test('the dashboard: what to do first, then what failed with its reason, what runs and was flashed', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const read = async () => await (await ask('/ui/dashboard')).text()
+  const first = await read()
+  assert.match(first, 'Setup: 0 of 3 done')
+  assert.match(first, /Missing: flasher-live-x86_64\.vmlinuz[^]*There are no images yet/)
+  assert.is(first.match(/class="button primary"/g)?.length, 1)
+  assert.match(first, 'No machines yet')
+
+  for (const arch of ['vmlinuz', 'initrd', 'squashfs', 'sha256']) {
+    const path = `/boot/flasher-live-x86_64.${arch}`
+    assert.is((await ask(path, { method: 'PUT', body: 'x' })).status, 200)
+  }
+  await ask('/images/a.img', { method: 'PUT', body: 'x' })
+  const [failed, sent, done] = ['52:54:00:00:00:01', '52:54:00:00:00:02', '52:54:00:00:00:03']
+  for (const mac of [failed, sent, done]) {
+    await ask(`/machines/${mac}`, asJson({ image: 'a.img', boot_policy: 'flash' }, 'PUT'))
+    await server.request(`/pxe/${mac}`)
+  }
+  await server.request(`/pxe/${MAC}`)
+  await server.request(`/pxe/${done}/done`, { method: 'POST' })
+  const report = asJson({ status: 'failed', reason: 'the disk is too small' })
+  await server.request(`/pxe/${failed}/status`, report)
+  const text = await read()
+  assert.not.match(text, 'Setup:')
+  assert.match(
+    text,
+    new RegExp(`${failed}[^]*the disk is too small[^]*${MAC}[^]*Running now[^]*${sent}[^]*${done}`),
+  )
 })
 
 test('GET /ui/machines: a badge for machines without an image, and the policy of each', async () => {
@@ -137,12 +176,24 @@ test('to arm "Flash at every network boot" is asked first, with machine and imag
   const question = await asked.text()
   assert.match(question, /Flash[^]*a\.img[^]*box-1 \(52:54:00/)
   assert.match(question, 'only suitable disk is erased at every network boot')
+  // What is written, and onto what; what keeps the flash from being completed.
+  assert.match(question, /class="facing"[^]*a\.img[^]*not in the image folder[^]*suitable disk/)
+  assert.match(question, 'Everything on it will be lost.')
+  assert.match(question, 'a.img is not in the image folder, so the flash cannot start')
   assert.is(await policy(), 'tui', 'a question changes nothing')
 
   assert.is((await ask(path, form({ ...fields, confirm: 'yes' }))).status, 303)
   assert.is(await policy(), 'flash')
   assert.is((await ask(path, form({ ...fields, confirm: 'ask' }))).status, 303, 'armed already')
+  await ask('/images/b.img', { method: 'PUT', body: 'x'.repeat(2_000_000) })
   const other = await ask(path, form({ ...fields, image: 'b.img', confirm: 'ask' }))
+  const again = await other.text()
+  assert.match(again, /b\.img[^]*img, <data value="2000000"/)
+  assert.not.match(again, 'the flash cannot start')
+  // The script of the page gets the address to load, as it would follow a redirect unnoticed.
+  const headers = { 'hx-request': 'true' }
+  const answered = await ask(path, { ...form({ ...fields, confirm: 'yes' }), headers })
+  assert.is(answered.headers.get('hx-redirect'), `${path}?saved=1`)
   assert.is(other.status, 200, 'another image is asked again')
   const local = await ask(path, form({ ...fields, boot_policy: 'local', confirm: 'ask' }))
   assert.is(local.status, 303, 'nothing is erased')
@@ -162,6 +213,64 @@ test('a machine that a restored state disarmed is armed by the same answer', asy
   assert.is((await ask(path, form({ ...fields, confirm: 'ask' }))).status, 200)
   await ask(path, form({ ...fields, confirm: 'yes' }))
   assert.match(await (await server.request(`/pxe/${MAC}`)).text(), 'flasher.image_url=')
+})
+
+test('POST /ui/images/remove asks first, names who uses the image, and removes it', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  const [used, free] = ['a <b>.img', 'b 100%.img']
+  await server.putImage(used, 'x')
+  await server.putImage(free, 'x')
+  await ask(`/machines/${MAC}`, asJson({ image: used, hostname: 'box-1' }, 'PUT'))
+  const listed = async () => {
+    const rows: unknown = await (await server.request('/images')).json()
+    return Object(rows).map(({ name }: { readonly name: string }) => name)
+  }
+  const post = (fields: Readonly<Record<string, string>>) => ask('/ui/images/remove', form(fields))
+  assert.match(await (await ask('/ui/images')).text(), />1 machine<[^]*>no machine</)
+
+  const question = await (await post({ name: used, confirm: 'ask' })).text()
+  assert.match(question, 'a &lt;b&gt;.img')
+  assert.match(question, /In use by machines, which cannot be flashed without it[^]*box-1/)
+  const refused = await post({ name: used, confirm: 'yes' })
+  assert.match(await refused.text(), 'Not removed: machines use it')
+  assert.equal(await listed(), [used, free])
+  const unused = await (await post({ name: free, confirm: 'ask' })).text()
+  assert.match(unused, 'No machine uses it.')
+  assert.not.match(unused, 'name="force"')
+
+  const removed = await post({ name: free, confirm: 'yes' })
+  assert.is(removed.status, 303)
+  const page = await (await ask(removed.headers.get('location') ?? '')).text()
+  assert.match(page, 'b 100%.img was removed.')
+  await post({ name: used, confirm: 'yes', force: '1' })
+  assert.equal(await listed(), [])
+  const events = await server.journal.list({ kind: 'images.removed', limit: 9 })
+  assert.equal(
+    events.map(({ subject_id }) => subject_id),
+    [used, free],
+  )
+  for (const name of ['../state', '/etc/passwd', '', used]) {
+    const gone = await post({ name, confirm: 'yes', force: '1' })
+    const text = await (await ask(gone.headers.get('location') ?? '')).text()
+    assert.match(text, 'There is no image of this name any more.', name)
+  }
+})
+
+test('an image with which a machine is being flashed stays', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  await server.putImage('a.img', 'x')
+  await ask(`/machines/${MAC}`, asJson({ image: 'a.img', boot_policy: 'flash' }, 'PUT'))
+  await server.request(`/pxe/${MAC}`)
+  const report = asJson(bodyOf({ phase: 'write' }))
+  assert.is((await server.request(`/pxe/${MAC}/progress`, report)).status, 204)
+  const fields = { name: 'a.img', confirm: 'yes', force: '1' }
+  const refused = await ask('/ui/images/remove', form(fields))
+  const text = await (await ask(refused.headers.get('location') ?? '')).text()
+  assert.match(text, `a.img was not removed: ${MAC} is being flashed with it.`)
+  assert.is((await server.request('/images/a.img')).status, 200)
+  assert.match(await (await ask('/ui/machines?q=state:running')).text(), 'writing')
 })
 
 test('POST /ui/machines/{mac}/delete', async () => {

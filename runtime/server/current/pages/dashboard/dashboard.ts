@@ -20,7 +20,8 @@ import { renderWhat, runPath } from '../view/run-table.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { renderSetup, SETUP_POSTS } from './setup-card.ts'
-import { listTiles, NEEDS_ATTENTION, renderTiles } from './tiles.ts'
+import { renderTiles } from '../../../pages/number-tiles.ts'
+import { listTiles, NEEDS_ATTENTION } from './tiles.ts'
 
 const t = PAGES.dashboard
 

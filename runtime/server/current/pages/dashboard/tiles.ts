@@ -1,23 +1,16 @@
 /** The numbers of the dashboard: each is a link, and says how it moved since the day before. */
-import { html, address, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { address } from '../../../../kit/web/ui/html.ts'
 import { fill, fillCount, renderNumber } from '../../../../kit/texts/text.ts'
 import type { RunCondition } from '../../../../fleet/run/run-rows.ts'
 import { isUnassigned, type Machine } from '../../rules/machine.ts'
 import { PAGES } from '../../../texts/texts.ts'
+import type { Tile } from '../../../pages/number-tiles.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
 const t = PAGES.dashboard.numbers
 
 export const NEEDS_ATTENTION = 'state:needs-attention,failed'
 const DAY_MS = 86_400_000
-
-interface Tile {
-  readonly title: string
-  readonly count: number
-  readonly href: string
-  /** How it moved; null: there is nothing to compare with. */
-  readonly trend: string | null
-}
 
 interface TileFacts {
   readonly machines: readonly Machine[]
@@ -102,17 +95,3 @@ export function compare(now: number, before: number): string | null {
   const difference = { count: renderNumber(Math.abs(now - before)) }
   return fill(now > before ? t.moreThanBefore : t.fewerThanBefore, difference)
 }
-
-export const renderTiles = (tiles: readonly Tile[]): Html =>
-  html`<div class="numbers">
-    ${tiles.map(
-      ({ title, count, href, trend }) =>
-        html`<a class="card" href="${href}"
-          ><strong>${renderNumber(count)}</strong
-          ><span class="dim">${title}</span>${renderTrend(trend)}</a
-        >`,
-    )}
-  </div>`
-
-const renderTrend = (trend: string | null): Content =>
-  trend === null ? null : html`<span class="trend dim">${trend}</span>`

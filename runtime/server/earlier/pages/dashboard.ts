@@ -1,0 +1,223 @@
+/** /ui/dashboard: what failed first, what runs, what was flashed, and what is to be done before the first flash. */
+import { printable } from '../../../kit/foundation/printable.ts'
+import { fill, fillCount } from '../../../kit/texts/text.ts'
+import type { Answer } from '../../../kit/web/answers/answers.ts'
+import { badge, card, emptyState, progress } from '../../../kit/web/ui/elements.ts'
+import { address, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { refreshOnNews } from '../../../kit/web/ui/refresh.ts'
+import { renderTime } from '../../../kit/web/ui/times.ts'
+import { pageAt } from '../../pages/context-routes.ts'
+import { machinePath, MACHINES_PATH } from '../../pages/machines/machines-list.ts'
+import { renderBar } from '../../pages/machines/run-bar.ts'
+import { renderTiles } from '../../pages/number-tiles.ts'
+import { PAGES } from '../../texts/texts.ts'
+import { isUnassigned, type Machine } from '../rules/machine.ts'
+import { BOOT_FILES } from './boot.ts'
+import { nameOf, viewOf, type StatedMachine } from './machine-view.ts'
+import type { EarlierContext } from './page-context.ts'
+
+const t = PAGES.earlier.dashboard
+const shared = PAGES.dashboard
+
+const PATH = '/ui/dashboard'
+const NEEDS_ATTENTION = 'state:needs-attention,failed'
+/** Rows of each list; its link leads to the rest. */
+const MAX_ROWS = 8
+
+export const DASHBOARD_PAGE = pageAt(PATH, show)
+
+async function show(context: EarlierContext): Promise<Answer> {
+  const { site, services } = context
+  const machines = await site.machines.list()
+  const [images, files] = await Promise.all([services.shelf.list(), services.bootFiles.list()])
+  const find = (q: string, sort: string) =>
+    site.views.match(machines, new URLSearchParams({ q, sort }))
+  // What failed comes first.
+  const [waiting, running] = [find(NEEDS_ATTENTION, 'state'), find('state:running', '-seen')]
+  const flashed = find('-flashed:never', '-flashed')
+  return await context.show({
+    title: PAGES.frame.titles.dashboard,
+    section: PATH,
+    updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
+    body: html`<div class="board" ${refreshOnNews('board', PATH, 2000)}>
+      ${renderTiles(
+        [
+          { title: shared.numbers.machines, count: machines.length, href: MACHINES_PATH },
+          { title: shared.numbers.running, count: running.length, href: listPath('state:running') },
+          {
+            title: shared.numbers.attention,
+            count: waiting.length,
+            href: listPath(NEEDS_ATTENTION),
+          },
+          {
+            title: shared.numbers.unassigned,
+            count: machines.filter(isUnassigned).length,
+            href: listPath('is:discovered'),
+          },
+          { title: shared.numbers.images, count: images.length, href: '/ui/images' },
+        ].map((tile) => ({ ...tile, trend: null })),
+      )}
+      ${renderSetup(listSteps(machines, images.length, new Set(files.map(({ name }) => name))))}
+      <div class="columns">
+        <div>
+          ${renderWaiting(context, waiting, machines.length)}
+          ${
+            running.length === 0
+              ? null
+              : renderRows(shared.running, running, (each) => renderRunning(viewOf(context, each)))
+          }
+        </div>
+        <div>
+          ${
+            flashed.length === 0
+              ? null
+              : renderRows(t.flashed, flashed, (each) => renderFlashed(context, each))
+          }
+        </div>
+      </div>
+    </div>`,
+  })
+}
+
+const listPath = (q: string): string => address(MACHINES_PATH, { q })
+
+const renderRows = (
+  title: string,
+  machines: readonly Machine[],
+  renderRow: (machine: Machine) => Html,
+): Html =>
+  card({
+    title,
+    body: html`<ul class="rows">
+      ${machines.slice(0, MAX_ROWS).map(renderRow)}
+    </ul>`,
+  })
+
+function renderWaiting(
+  context: EarlierContext,
+  waiting: readonly Machine[],
+  machines: number,
+): Html {
+  const all = html`<a class="small" href="${listPath(NEEDS_ATTENTION)}"
+    >${fill(shared.attention.all, { count: waiting.length })}</a
+  >`
+  return card({
+    title: shared.attention.title,
+    aside: waiting.length > MAX_ROWS ? all : null,
+    body:
+      waiting.length === 0
+        ? renderCalm(machines)
+        : html`<ul class="rows">
+            ${waiting.slice(0, MAX_ROWS).map((machine) => renderOne(context, machine))}
+          </ul>`,
+  })
+}
+
+const renderCalm = (machines: number): Html =>
+  machines === 0
+    ? emptyState(shared.empty.title, shared.empty.text)
+    : html`<p class="dim">${shared.attention.none}</p>`
+
+const renderName = (machine: Machine): Html =>
+  html`<a class="grow" href="${machinePath(machine.mac)}"
+    ><bdi>${printable(nameOf(machine))}</bdi></a
+  >`
+
+/** A machine that needs somebody: why, since when, and where to do something about it. */
+function renderOne(context: EarlierContext, machine: Machine): Html {
+  const { view } = viewOf(context, machine)
+  const never = shared.attention.neverSeen
+  return html`<li>
+    <span class="grow"
+      >${badge(view.state, view.word)} ${renderName(machine)}<br /><span class="small dim"
+        >${view.is}</span
+      ></span
+    >
+    <span class="when">${renderTime(machine.last_seen_at, context.clock(), never)}</span>
+    <a class="button" href="${machinePath(machine.mac)}"
+      >${isUnassigned(machine) ? shared.attention.configure : shared.attention.open}</a
+    >
+  </li>`
+}
+
+const renderRunning = ({ machine, view, run }: StatedMachine): Html =>
+  html`<li>
+    ${renderName(machine)}${run === null ? progress(null, null, view.is) : renderBar(run)}
+  </li>`
+
+const renderFlashed = (context: EarlierContext, machine: Machine): Html =>
+  html`<li>
+    <span class="grow"
+      >${renderName(machine)}<br /><span class="small dim"
+        ><bdi>${printable(machine.image ?? '')}</bdi></span
+      ></span
+    >
+    <span class="when">${renderTime(machine.last_flashed_at, context.clock())}</span>
+  </li>`
+
+interface SetupStep {
+  readonly isDone: boolean
+  readonly texts: { readonly title: string; readonly why: string; readonly action: string }
+  readonly text: string
+  readonly href: string
+}
+
+/** What a flash needs, in the order in which people do it. */
+function listSteps(
+  machines: readonly Machine[],
+  images: number,
+  files: ReadonlySet<string>,
+): readonly SetupStep[] {
+  const missing = BOOT_FILES.filter((name) => !files.has(name))
+  const hasContact = machines.some(({ last_seen_at }) => last_seen_at !== null)
+  return [
+    {
+      isDone: missing.length === 0,
+      texts: t.setup.boot,
+      text:
+        missing.length === 0
+          ? t.setup.boot.ready
+          : fill(t.setup.boot.missing, { files: missing.join(', ') }),
+      href: '/ui/boot',
+    },
+    {
+      isDone: images > 0,
+      texts: t.setup.images,
+      text: images > 0 ? fillCount(t.setup.images.ready, images) : t.setup.images.missing,
+      href: '/ui/images',
+    },
+    {
+      isDone: hasContact,
+      texts: t.setup.dhcp,
+      text: hasContact ? t.setup.dhcp.ready : t.setup.dhcp.missing,
+      href: '/ui/settings#bootstrap',
+    },
+  ]
+}
+
+/** Nothing once all is done; the first step that is not has the button that stands out. */
+function renderSetup(steps: readonly SetupStep[]): Content {
+  const open = steps.filter(({ isDone }) => !isDone)
+  if (open.length === 0) return null
+  const counts = { done: steps.length - open.length, total: steps.length }
+  return card({
+    title: fill(shared.setup.title, counts),
+    id: 'readiness',
+    body: html`<ul class="rows setup">
+      ${steps.map((step) => renderStep(step, step === open[0]))}
+    </ul>`,
+  })
+}
+
+function renderStep({ isDone, texts, text, href }: SetupStep, isNext: boolean): Html {
+  const { ready, missing } = shared.setup.states
+  return html`<li>
+    <span class="check-state">${isDone ? badge('done', ready) : badge('needs-you', missing)}</span>
+    <span class="grow"
+      ><a href="${href}"><strong>${texts.title}</strong></a> ${text}${
+        isDone ? null : html`<span class="why dim small">${texts.why}</span>`
+      }</span
+    >
+    ${isDone ? null : html`<a class="button${isNext ? ' primary' : ''}" href="${href}">${texts.action}</a>`}
+  </li>`
+}
