@@ -20,7 +20,7 @@ const HEAD = `# DHCP and network boot
 <!-- Made by test/support/dhcp-document.ts; do not edit. -->
 
 \`flasher-web\` assigns no addresses and is not a TFTP server. Your existing DHCP server tells machines
-where to find it. The page **Settings, DHCP and network boot** has the blocks below with the addresses
+where to find it. The page **DHCP** has the blocks below with the addresses
 of your server; here it is 192.0.2.10, port 8080.
 
 ## What happens

@@ -1,4 +1,4 @@
-/** Reads the version from this program's own package.json. */
+/** Reads the version and the address of the repository from this program's own package.json. */
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { Fault } from '../foundation/fault.ts'
@@ -9,8 +9,20 @@ import { isRecord } from '../foundation/shape.ts'
  * with a Fault `input-invalid` where it has none.
  */
 export async function readVersion(): Promise<string> {
-  const path = findPackageJSON('../..', import.meta.url)
-  const manifest: unknown = path === undefined ? null : JSON.parse(await readFile(path, 'utf8'))
+  const manifest = await readManifest()
   if (isRecord(manifest) && typeof manifest['version'] === 'string') return manifest['version']
   throw new Fault('input-invalid', 'package.json of flasher has no version')
+}
+
+/** Reads where package.json says that the project is; null: it does not. */
+export async function readRepository(): Promise<string | null> {
+  const manifest = await readManifest()
+  const named = isRecord(manifest) ? manifest['repository'] : null
+  const address = isRecord(named) ? named['url'] : named
+  return typeof address === 'string' ? address : null
+}
+
+async function readManifest(): Promise<unknown> {
+  const path = findPackageJSON('../..', import.meta.url)
+  return path === undefined ? null : JSON.parse(await readFile(path, 'utf8'))
 }

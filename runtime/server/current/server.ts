@@ -1,4 +1,6 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
+import { proposeSource } from '../../fleet/boot/rules/release-source.ts'
+import { readRepository } from '../../kit/host/package-manifest.ts'
 import { UPLOAD_KEY } from '../../engine/capture/rules/upload-token.ts'
 import type { CatalogEntry, CatalogSnapshot } from '../../engine/catalog/rules/catalog.ts'
 import { IMAGER_LIST } from '../../../appliance/assets.ts'
@@ -96,6 +98,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       open: openKeeper,
     })
     const assets = await createAssets()
+    const releaseSource = proposeSource(await readRepository())
     const { views, plugin: pages } = createLinePages({
       runs: state.runs,
       version: release,
@@ -107,6 +110,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         backups,
         netboot,
         templates: state.templates,
+        releaseSource,
         keeper,
         power: control,
         notify,

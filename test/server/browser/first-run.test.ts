@@ -81,7 +81,7 @@ test('from a fresh install to everything ready, by the buttons alone', async () 
   await page.getByRole('link', { name: 'Dashboard' }).click()
   await setup(page, 'Live system').getByText('Machines boot 1.4.0').waitFor()
   await setup(page, 'DHCP').getByRole('link', { name: 'Set up DHCP' }).click()
-  await page.waitForURL('**/ui/settings#dhcp-pxe')
+  await page.waitForURL('**/ui/dhcp')
   await page.getByRole('link', { name: 'Dashboard' }).click()
   // What the operator's DHCP server brings about.
   assert.is((await fetch(`${lab.url}/pxe/${MAC}`)).status, 200)

@@ -93,9 +93,9 @@ export const FLEET: readonly Picture[] = [
   },
   {
     name: 'settings-dhcp',
-    path: '/ui/settings',
+    path: '/ui/dhcp',
     async prepare(page) {
-      const card = page.locator('#dhcp-pxe')
+      const card = page.locator('#recipes')
       await card.locator('summary').first().click()
       await card.evaluate((element) => element.scrollIntoView())
     },

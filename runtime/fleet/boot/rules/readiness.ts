@@ -76,7 +76,7 @@ function judgeNetboot({ sets }: ReadinessFacts): ReadinessRow {
 /** The DHCP server is another's; that a machine found its way here is the only proof. */
 function judgeDhcp({ hasContact }: ReadinessFacts): ReadinessRow {
   const { title, why, action, texts } = t.dhcp
-  const about = { id: 'dhcp', title, why, action, href: '/ui/settings#dhcp-pxe' } as const
+  const about = { id: 'dhcp', title, why, action, href: '/ui/dhcp' } as const
   return hasContact ? row(about, 'ready', texts.ready) : row(about, 'unknown', texts.unknown)
 }
 

@@ -1,6 +1,6 @@
 /** Splits the address of a repository into the site that hosts its releases and the repository there. */
 
-interface ReleaseSource {
+export interface ReleaseSource {
   readonly site: string
   readonly repository: string
 }
@@ -15,3 +15,27 @@ export function splitReleaseSource(site: string, repository: string): ReleaseSou
   const [, found] = /^\/([\w.-]+\/[\w.-]+?)(?:\.git)?(?:\/.*)?$/.exec(url?.pathname ?? '') ?? []
   return url === null || found === undefined ? given : { site: url.origin, repository: found }
 }
+
+/** Where nearly every project has its releases. */
+const USUAL_SITE = 'https://github.com'
+
+/**
+ * Proposes where releases are, for who has set neither. `repository` is what package.json says, such as
+ * `git+https://github.com/owner/name.git` or `owner/name`; null proposes the usual site alone.
+ */
+export function proposeSource(repository: string | null): ReleaseSource {
+  const address = (repository ?? '').replace(/^(?:git\+|github:)/, '')
+  const short = /^[\w.-]+\/[\w.-]+$/.test(address)
+  if (short) return { site: USUAL_SITE, repository: address }
+  const found = splitReleaseSource(address, '')
+  return /^https?:/.test(found.site) && found.repository !== ''
+    ? found
+    : { site: USUAL_SITE, repository: '' }
+}
+
+/** Fills in what is not set; a repository is proposed only for the site that has it. */
+export const completeSource = (set: ReleaseSource, proposed: ReleaseSource): ReleaseSource => ({
+  site: set.site || proposed.site,
+  repository:
+    set.repository || (set.site === '' || set.site === proposed.site ? proposed.repository : ''),
+})

@@ -13,6 +13,7 @@ export const SECTIONS: readonly NavLink[] = [
   { href: '/ui/runs', title: t.runs, icon: 'runs' },
   { href: IMAGES, title: t.images, icon: 'image' },
   { href: '/ui/netboot', title: t.netboot, icon: 'netboot' },
+  { href: '/ui/dhcp', title: t.dhcp, icon: 'dhcp' },
   { href: '/ui/first-boot', title: t.firstBoot, icon: 'firstBoot' },
   { href: '/ui/backups', title: t.backups, icon: 'backups' },
   { href: '/ui/events', title: t.events, icon: 'events' },

@@ -23,6 +23,7 @@ const SHAPES = {
   runs: '<path d="M8 1.5v7m0 0L5.2 5.7M8 8.5l2.8-2.8"/><path d="M2 10v3.5h12V10"/>',
   netboot:
     '<circle cx="8" cy="3.5" r="1.8"/><circle cx="3.5" cy="12.5" r="1.8"/><circle cx="12.5" cy="12.5" r="1.8"/><path d="M8 5.5V8M3.5 10.5V8h9v2.5"/>',
+  dhcp: '<rect x="1.5" y="5.5" width="13" height="5" rx="1"/><path d="M4 8h.5m2 0H7M8 5.5V2.5M4.5 10.5v3m7-3v3"/>',
   firstBoot:
     '<rect x="3" y="1.8" width="10" height="12.4" rx="1.2"/><path d="m5.3 5.6 1.1 1.2 2-2.3M10 6h1m-5.4 4.4 1.1 1.2 2-2.3m1.3 1.5h1"/>',
   backups: '<path d="M2 3h12v3.5H2zM3 6.5v7h10v-7M6.5 9h3"/>',

@@ -13,6 +13,7 @@ import type { Machine } from '../rules/machine.ts'
 import { BACKUP_PAGES } from './backups/backups.ts'
 import { BATCH_PAGES } from './batches/batches.ts'
 import { DASHBOARD_PAGES } from './dashboard/dashboard.ts'
+import { DHCP_PAGES } from './dhcp/dhcp.ts'
 import { EVENT_PAGES } from './events/events.ts'
 import { FIND_PAGES, FIND_PATH } from './find/find.ts'
 import { TEMPLATE_PAGES } from './first-boot/templates.ts'
@@ -79,6 +80,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...RUN_PAGES,
   ...CACHE_PAGES,
   ...NETBOOT_PAGES,
+  ...DHCP_PAGES,
   ...BACKUP_PAGES,
   ...EVENT_PAGES,
   ...SETTINGS_PAGES,

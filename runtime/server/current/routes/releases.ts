@@ -6,10 +6,13 @@ import { splitReleaseSource } from '../../../fleet/boot/rules/release-source.ts'
 import { ReleaseTagSchema } from '../../../fleet/boot/rules/release.ts'
 import { isOver } from '../../../kit/host/jobs.ts'
 import type { Releases } from '../../../fleet/boot/releases.ts'
+import type { Requester } from '../../../fleet/state/journal.ts'
 import { json } from '../../../kit/web/answers/answers.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Site } from '../../routes/site.ts'
 import { documentObject, type Route } from '../../../kit/web/answers/route.ts'
+import type { Notice } from '../../../kit/web/ui/form-notices.ts'
+import { PAGES } from '../../texts/texts.ts'
 import { goBack, goTo } from '../../pages/form-answer.ts'
 import { checked, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { ReleaseRequestSchema } from '../rules/job-request.ts'
@@ -22,6 +25,8 @@ interface ReleaseRouteDependencies {
   /** By dotted name: checks all settings, and saves all or none. */
   save(given: Readonly<Record<string, string>>): ReturnType<typeof saveSettings>
 }
+
+const t = PAGES.netboot.install.fetch.errors
 
 const PAGE = '/ui/netboot'
 /** Where the files can be fetched; their path on this host stays private. */
@@ -95,37 +100,15 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
 }
 
 function formRoutes(
-  { by, notices, recordAll }: Site,
+  site: Site,
   { releases, tag, save }: ReleaseRouteDependencies,
 ): readonly Route[] {
-  /** The fields for where releases are belong to the fetch: one button saves them and fetches. */
-  async function saveSource(form: URLSearchParams, who: ReturnType<typeof by>): Promise<void> {
-    const [site, repository] = [form.get('site'), form.get('repository')]
-    if (site === null && repository === null) return
-    const source = splitReleaseSource(site ?? '', repository ?? '')
-    const saved = await save({
-      ...(site === null ? {} : { [SITE]: source.site }),
-      ...(repository === null ? {} : { [REPOSITORY]: source.repository }),
-    })
-    if (!saved.ok) throw new Fault('misuse', `${NAMES[saved.refusal.at]}: ${saved.refusal.error}`)
-    if (Object.keys(saved.value).length === 0) return
-    await recordAll(
-      [
-        {
-          kind: 'settings.upstream.updated',
-          subject_kind: 'settings',
-          summary: 'The release site was changed',
-          details: saved.value,
-        },
-      ],
-      { subject_id: null, ...who },
-    )
-  }
-
+  const { by, notices } = site
+  const saveSource = createSourceSaver(site, save)
   /** Back to the page, which says what came of it. */
   const route = (
     action: string,
-    act: (form: URLSearchParams, who: ReturnType<typeof by>) => Promise<unknown>,
+    act: (form: URLSearchParams, who: Requester) => Promise<Notice['errors'] | void>,
   ): Route => ({
     method: 'POST',
     path: `${PAGE}/${action}`,
@@ -133,8 +116,13 @@ function formRoutes(
     takes: 'form',
     async handle(event, form) {
       try {
-        await act(form, by(event))
-        return goTo(event, PAGE)
+        const errors = (await act(form, by(event))) ?? {}
+        // The form may be out of sight below the message, which therefore names the fields as well.
+        const error = Object.entries(errors)
+          .map(([name, text]) => `${LABELS[name] ?? name}: ${text}`)
+          .join(' ')
+        if (error === '') return goTo(event, PAGE)
+        return goBack({ notices }, event, PAGE, { error, errors, typed: typedIn(form) })
       } catch (thrown) {
         if (!(thrown instanceof Fault)) throw thrown
         const error = [thrown.message, thrown.hint].filter(Boolean).join('. ')
@@ -144,11 +132,16 @@ function formRoutes(
   })
   return [
     route('fetch-release', async (form, who) => {
-      const wanted = readTag(form) ?? tag()
-      await saveSource(form, who)
-      await releases.start(wanted, who)
+      const given = (form.get('tag') ?? '').trim()
+      if (given !== '' && !ReleaseTagSchema.safeParse(given).success) return { tag: t.noTag }
+      const errors = await saveSource(form, who)
+      if (Object.keys(errors).length > 0) return errors
+      await releases.start(given || tag(), who)
+      return {}
     }),
-    route('cancel-fetch', async (form, who) => releases.cancel(readTag(form) ?? '', who)),
+    route('cancel-fetch', async (form, who) => {
+      await releases.cancel((form.get('tag') ?? '').trim(), who)
+    }),
     route('use-set', async (form, who) => {
       const arch = BOOT_ARCHS.find((one) => one === form.get('arch'))
       if (arch === undefined) throw new Fault('misuse', 'an architecture must be named')
@@ -157,21 +150,45 @@ function formRoutes(
   ]
 }
 
-const SITE = 'releases.base_url'
-const REPOSITORY = 'boot.release_repo'
-const NAMES: Readonly<Record<string, string>> = {
-  [SITE]: 'Release site',
-  [REPOSITORY]: 'Repository',
+/**
+ * The fields for where releases are belong to the fetch: one button saves them and fetches. The function
+ * returns why fields were refused, by their names.
+ */
+function createSourceSaver({ recordAll }: Site, save: ReleaseRouteDependencies['save']) {
+  return async (form: URLSearchParams, who: Requester): Promise<Notice['errors']> => {
+    const source = splitReleaseSource(form.get('site') ?? '', form.get('repository') ?? '')
+    const given = FIELDS.filter(([name]) => form.has(name))
+    const missing = given.filter(([name]) => source[name] === '')
+    if (missing.length > 0) return Object.fromEntries(missing.map(([name]) => [name, t[name]]))
+    const saved = await save(
+      Object.fromEntries(given.map(([name, setting]) => [setting, source[name]])),
+    )
+    if (!saved.ok) {
+      const [name] = FIELDS.find(([, setting]) => setting === saved.refusal.at) ?? ['site']
+      return { [name]: saved.refusal.error }
+    }
+    if (Object.keys(saved.value).length > 0) {
+      const summary = 'The release site was changed'
+      const entry = {
+        kind: 'settings.upstream.updated',
+        subject_kind: 'settings',
+        summary,
+      } as const
+      await recordAll([{ ...entry, details: saved.value }], { subject_id: null, ...who })
+    }
+    return {}
+  }
 }
+
+/** The fields of the form, and the settings that they are saved as. */
+const FIELDS = [
+  ['site', 'releases.base_url'],
+  ['repository', 'boot.release_repo'],
+] as const
+
+const { site, repository, tag: release } = PAGES.netboot.install.fetch
+const LABELS: Readonly<Record<string, string>> = { site, repository, tag: release }
 
 /** For the form, which shows it again. */
 const typedIn = (form: URLSearchParams): Readonly<Record<string, string>> =>
   Object.fromEntries([...form].filter(([name]) => ['site', 'repository', 'tag'].includes(name)))
-
-/** Null: the field is absent or empty. */
-function readTag(form: URLSearchParams): string | null {
-  const given = (form.get('tag') ?? '').trim()
-  if (given === '') return null
-  if (ReleaseTagSchema.safeParse(given).success) return given
-  throw new Fault('misuse', 'that is no tag', { hint: 'A tag looks like v1.2.3, or is latest.' })
-}

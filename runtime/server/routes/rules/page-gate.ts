@@ -85,6 +85,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/first-boot/:name/delete': { POST: 'admin', reach: 'list' },
   '/ui/cache': { GET: 'read', POST: 'admin', reach: 'shared' },
   '/ui/cache/back': { GET: 'read', reach: 'shared' },
+  '/ui/dhcp': { GET: 'read', reach: 'shared' },
   '/ui/netboot': { GET: 'read', reach: 'shared' },
   '/ui/netboot/fetch-release': { POST: 'admin', reach: 'shared' },
   '/ui/netboot/cancel-fetch': { POST: 'admin', reach: 'shared' },

@@ -47,7 +47,6 @@ export const FIND = {
     account: 'Account',
     keys: 'Keyboard shortcuts',
     api: 'API',
-    dhcp: 'DHCP options',
   },
   actions: {
     addMachine: 'Add a machine',

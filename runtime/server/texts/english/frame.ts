@@ -34,6 +34,7 @@ export const FRAME = {
     images: 'Images',
     netboot: 'Netboot',
     bootFiles: 'Boot files',
+    dhcp: 'DHCP',
     firstBoot: 'First boot',
     backups: 'Backups',
     events: 'Events',

@@ -6,6 +6,7 @@ export const NETBOOT = {
   downloads: {
     title: 'Downloads',
     failed: 'Release {tag}: {error}',
+    earlier: 'Failed downloads',
     running: 'Release {tag} {step}',
     share: '{state}, {percent} %',
   },
@@ -52,6 +53,11 @@ export const NETBOOT = {
       button: 'Fetch release',
       hint: 'The files are verified before machines boot them.',
       setBy: 'Set by the environment variable {variable}.',
+      errors: {
+        site: 'Enter the address of the site, such as https://github.com.',
+        repository: 'Enter the repository, such as owner/name.',
+        noTag: 'That is no tag. A tag looks like v1.2.3, or is latest.',
+      },
     },
     upload: {
       title: 'Upload the files',

@@ -175,6 +175,11 @@ export const SETTINGS = {
       ipxe: 'iPXE, without Secure Boot',
     },
     script: 'iPXE script',
+    /** The card of the recipes. */
+    servers: {
+      title: 'Lines for your DHCP server',
+      text: 'Machines find this server through the DHCP server of their network, which this server does not replace. Choose yours and copy the lines; they have the addresses of this server.',
+    },
     recipe: '{title}: {place}',
     /** By the DHCP server: its name, the file or menu that the block belongs to, and a note. */
     recipes: {

@@ -1,6 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { splitReleaseSource } from '../../../../runtime/fleet/boot/rules/release-source.ts'
+import {
+  completeSource,
+  proposeSource,
+  splitReleaseSource,
+} from '../../../../runtime/fleet/boot/rules/release-source.ts'
 
 const test = suite('splitReleaseSource')
 
@@ -18,6 +22,31 @@ test('the address of a repository is a site and a repository', () => {
     const found = splitReleaseSource(site, repository)
     assert.equal([found.site, found.repository], expected)
   }
+})
+
+test('what package.json names is proposed, and the usual site where it names none', () => {
+  const rows = [
+    [null, 'https://github.com', ''],
+    ['owner/name', 'https://github.com', 'owner/name'],
+    ['github:owner/name', 'https://github.com', 'owner/name'],
+    ['git+https://git.example/owner/name.git', 'https://git.example', 'owner/name'],
+    ['ssh://git@git.example/owner/name', 'https://github.com', ''],
+    ['nonsense', 'https://github.com', ''],
+  ] as const
+  for (const [named, ...expected] of rows) {
+    const found = proposeSource(named)
+    assert.equal([found.site, found.repository], expected, String(named))
+  }
+})
+
+test('what is set stays, and a site of its own is not given the repository of another', () => {
+  const proposed = { site: 'https://github.com', repository: 'owner/name' }
+  const none = { site: '', repository: '' }
+  assert.equal(completeSource(none, proposed), proposed)
+  const own = { site: 'https://git.example', repository: '' }
+  assert.equal(completeSource(own, proposed), own)
+  const other = { ...none, repository: 'a/b' }
+  assert.equal(completeSource(other, proposed), { ...proposed, repository: 'a/b' })
 })
 
 test.run()

@@ -154,6 +154,6 @@ const renderCalm = (machines: number): Html =>
     ? emptyState(
         t.empty.title,
         t.empty.text,
-        html`<a class="button" href="/ui/settings#dhcp-pxe">${t.empty.action}</a>`,
+        html`<a class="button" href="/ui/dhcp">${t.empty.action}</a>`,
       )
     : html`<p class="dim">${t.attention.none}</p>`

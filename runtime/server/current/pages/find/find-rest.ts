@@ -33,7 +33,6 @@ const PAGE_LINKS: readonly PageLink[] = [
   { href: '/ui/people', title: t.pages.people },
   { href: '/ui/notifications', title: PAGES.notifications.title },
   { href: '/ui/account', title: t.pages.account },
-  { href: '/ui/settings#dhcp-pxe', title: t.pages.dhcp, takes: ['GET', '/ui/settings'] },
   { href: KEYS_PATH, title: t.pages.keys },
   { href: '/docs/api', title: t.pages.api, takes: ['GET', '/ui/account'] },
 ]

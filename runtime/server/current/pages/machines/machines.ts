@@ -150,7 +150,7 @@ const renderFirst = (context: CurrentContext, view: FleetView): Html => {
   }`
 }
 
-const setUpDhcp = html`<a class="button primary" href="/ui/settings#dhcp-pxe">${t.none.link}</a>`
+const setUpDhcp = html`<a class="button primary" href="/ui/dhcp">${t.none.link}</a>`
 
 const renderList = (context: CurrentContext, view: FleetView): Html =>
   html`${renderTools({

@@ -1,6 +1,8 @@
 /** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
 import type { ShownSetting } from '../../../../kit/config/rules/shown-setting.ts'
+import { completeSource } from '../../../../fleet/boot/rules/release-source.ts'
 import { card, copyBlock, renderWays } from '../../../../kit/web/ui/elements.ts'
+import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
 import { textField } from '../../../../kit/web/ui/fields.ts'
 import { renderUploadForm } from '../../../../kit/web/ui/upload-form.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
@@ -31,26 +33,33 @@ export function renderInstall(context: CurrentContext): Html {
 /** One button saves where releases are and fetches one. */
 function renderFetch({ services, notice }: CurrentContext): Html {
   const rows = services.config.list()
-  const typed = notice()?.typed ?? {}
+  const site = find(rows, 'releases', 'base_url')
+  const repository = find(rows, 'boot', 'release_repo')
+  const set = { site: textOf(site), repository: textOf(repository) }
+  const { typed, errors } = notice() ?? NOTHING_REFUSED
+  const values = { ...completeSource(set, services.releaseSource), ...typed }
   return html`<form method="post" action="${PATH}/fetch-release">
-    ${sourceField(find(rows, 'releases', 'base_url'), {
+    ${sourceField(site, {
       name: 'site',
       label: t.fetch.site,
       placeholder: 'https://github.com',
       hint: t.fetch.siteHint,
-      typed,
+      value: values.site,
+      error: errors['site'] ?? null,
     })}
-    ${sourceField(find(rows, 'boot', 'release_repo'), {
+    ${sourceField(repository, {
       name: 'repository',
       label: t.fetch.repository,
       placeholder: 'owner/name',
       hint: t.fetch.repositoryHint,
-      typed,
+      value: values.repository,
+      error: errors['repository'] ?? null,
     })}
     ${textField({
       name: 'tag',
       label: t.fetch.tag,
       value: typed['tag'] ?? services.config.current().boot.release_tag,
+      error: errors['tag'] ?? null,
       hint: fillHtml(t.fetch.tagHint, {
         tag: html`<code>v1.4.0</code>`,
         latest: html`<code>latest</code>`,
@@ -61,6 +70,10 @@ function renderFetch({ services, notice }: CurrentContext): Html {
   </form>`
 }
 
+const NOTHING_REFUSED: Pick<Notice, 'typed' | 'errors'> = { typed: {}, errors: {} }
+
+const textOf = (row: ShownSetting | undefined): string => row?.text ?? ''
+
 const find = (rows: readonly ShownSetting[], section: string, key: string) =>
   rows.find((row) => row.section === section && row.key === key)
 
@@ -69,14 +82,13 @@ interface SourceField {
   readonly label: string
   readonly placeholder: string
   readonly hint: string
-  readonly typed: Readonly<Record<string, string>>
+  readonly value: string
+  /** Why it was refused. */
+  readonly error: string | null
 }
 
 /** What the environment sets cannot be changed here. */
-function sourceField(
-  row: ShownSetting | undefined,
-  { name, label, placeholder, hint, typed }: SourceField,
-): Content {
+function sourceField(row: ShownSetting | undefined, { label, ...field }: SourceField): Content {
   if (row?.origin.by === 'environment') {
     return html`<div class="field">
       <strong>${label}</strong>
@@ -86,14 +98,7 @@ function sourceField(
       </p>
     </div>`
   }
-  return textField({
-    name,
-    label,
-    placeholder,
-    hint,
-    mono: true,
-    value: typed[name] ?? row?.text ?? '',
-  })
+  return textField({ ...field, label, mono: true })
 }
 
 /** The script sends each file by `PUT /boot/<name>`; checksums go first, so that the others are checked. */

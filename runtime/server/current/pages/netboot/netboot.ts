@@ -54,6 +54,9 @@ async function show(context: CurrentContext): Promise<Answer> {
     bootFiles.list(),
     context.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
   ])
+  const shown = releases.jobs().filter((job) => !isOver(job) || job.status === 'failed')
+  const recent = shown.filter((job) => isRecent(job, clock))
+  const earlier = shown.filter((job) => !isRecent(job, clock))
   const isBusy = releases.jobs().some((job) => !isOver(job))
   return await context.show({
     title: PAGES.frame.titles.netboot,
@@ -62,10 +65,11 @@ async function show(context: CurrentContext): Promise<Answer> {
     messages: html`${context.message()}${renderUploaded(context)}`,
     body: html`${renderTabs(TABS)}
       <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
-        ${renderJobs(releases.jobs(), clock)}
+        ${renderJobs(t.downloads.title, recent, clock)}
         ${card({ title: t.systems.title, id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
         ${renderServers(context.services.presence?.view() ?? null)} ${renderInstall(context)}
         ${renderStick(files)} ${renderTftp(context)}
+        ${renderJobs(t.downloads.earlier, earlier, clock)}
         ${card({
           title: t.activity.title,
           id: 'activity',
@@ -78,13 +82,18 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
-function renderJobs(jobs: readonly FetchJob[], clock: Clock): Content {
-  const shown = jobs.filter((job) => !isOver(job) || job.status === 'failed').slice(0, 4)
-  if (shown.length === 0) return null
+/** A failure stands above what machines boot for this many milliseconds, and below it later. */
+const NEWS_MS = 60 * 60_000
+
+const isRecent = (job: FetchJob, { now }: Clock): boolean =>
+  !isOver(job) || now.getTime() - Date.parse(job.finished_at ?? '') < NEWS_MS
+
+function renderJobs(title: string, jobs: readonly FetchJob[], clock: Clock): Content {
+  if (jobs.length === 0) return null
   return card({
-    title: t.downloads.title,
+    title,
     body: html`<ul class="rows">
-      ${shown.map((job) => renderJob(job, clock))}
+      ${jobs.slice(0, 4).map((job) => renderJob(job, clock))}
     </ul>`,
   })
 }

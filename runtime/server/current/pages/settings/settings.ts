@@ -12,7 +12,7 @@ import { SETTINGS_PATH } from '../../../pages/settings/after-post.ts'
 import { findRow, showSettings, type SettingsView } from '../../../pages/settings/settings-list.ts'
 import type { Refusals } from '../../../pages/settings/settings-rows.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { renderDhcp } from './dhcp-cheatsheet.ts'
+import { renderDhcp } from '../dhcp/dhcp.ts'
 import { CARD_POSTS } from './card-posts.ts'
 import { renderServers } from './servers-card.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -37,7 +37,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     },
     last: {
       tabs: [[t.tabs.dhcp, '#dhcp-pxe']],
-      content: view.search.wrap(t.keywords.dhcp, await renderDhcp(context)),
+      content: view.search.wrap(t.keywords.dhcp, renderDhcp(context)),
     },
   }))
 }

@@ -59,7 +59,7 @@ test('finds machines, labels, images, settings, people, pages and actions', asyn
     '/ui/settings?q=pxe.loop_limit Boots until a loop is suspected pxe.loop_limit',
   )
   includes(await find(admin, 'otto'), '/ui/events?person=otto What otto did Operate')
-  includes(await find(admin, 'dhcp'), '/ui/settings#dhcp-pxe DHCP options')
+  includes(await find(admin, 'dhcp'), '/ui/dhcp DHCP')
   includes(await find(admin, 'add person'), '/ui/people#add Add a person')
   includes(await find(admin, 'flash bench'), `/ui/machines/${mac}#intent Flash Bench 7`)
   includes(await find(admin, 'bench 7'), `/ui/machines/${mac}/timeline Timeline of Bench 7`)

@@ -76,7 +76,12 @@ test('a refusal is shown to the session that asked, again when the page is loade
     ['/ui/account/tokens/abc/revoke', {}, /That token no longer exists\./],
     ['/ui/backups/2026-01-01T00-00-00Z/cancel', {}, /That backup is not running\./],
     ['/ui/backups/2026-01-01T00-00-00Z/delete', {}, /There is no such backup\./],
-    ['/ui/netboot/fetch-release', { tag: '../..' }, /that is no tag\. A tag looks like/],
+    ['/ui/netboot/fetch-release', { tag: '../..' }, /id="tag-error">That is no tag\. A tag/],
+    [
+      '/ui/netboot/fetch-release',
+      { site: '', repository: 'a/b' },
+      /id="site-error">Enter the address of the site/,
+    ],
     [
       '/ui/settings/upstream',
       { catalog_url: 'ftp://x' },
@@ -90,6 +95,12 @@ test('a refusal is shown to the session that asked, again when the page is loade
       assert.match(await operator.text(location), words, time)
     assert.not.match(await other.text(location), words)
   }
+})
+
+test('where releases are is proposed until it is set', async () => {
+  await using site = await open()
+  const operator = await site.enter()
+  assert.match(await operator.text('/ui/netboot'), /name="site"[^>]*\svalue="https:/)
 })
 
 test('an invalid filter is reported as a fault of the address', async () => {

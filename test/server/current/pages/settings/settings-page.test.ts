@@ -343,6 +343,7 @@ test('DHCP: the file of each architecture, signed ones unless iPXE is chosen', a
     assert.not.match(usual, name)
   }
   assert.match(usual, /<a\s+href="\?loader=ipxe#dhcp-pxe"/)
+  assert.match(usual, 'href="/ui/dhcp"')
 })
 
 test.run()

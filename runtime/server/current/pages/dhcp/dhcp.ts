@@ -1,4 +1,5 @@
-/** The DHCP options that make machines boot from this server, and recipes for DHCP servers. */
+/** /ui/dhcp: the DHCP options that make machines boot from this server, and recipes for DHCP servers. */
+import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import {
   FIRMWARE_LOADERS,
   renderDhcpRecipes,
@@ -10,26 +11,66 @@ import {
 import { decideDhcpTarget } from '../../../../fleet/boot/rules/dhcp-target.ts'
 import { listLanAddresses } from '../../../../fleet/boot/host-addresses.ts'
 import { card, copyable, copyBlock, factList } from '../../../../kit/web/ui/elements.ts'
-import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 
 const t = PAGES.settings.dhcp
 
-export async function renderDhcp(context: CurrentContext): Promise<Html> {
+/** Anchors and links of the settings lead to the card on either page. */
+const DHCP_ID = 'dhcp-pxe'
+const DHCP_PATH = '/ui/dhcp'
+
+export const DHCP_PAGES = [pageAt(DHCP_PATH, show)]
+
+async function show(context: CurrentContext): Promise<Answer> {
+  const found = findDhcp(context)
+  return await context.show({
+    title: PAGES.frame.titles.dhcp,
+    section: DHCP_PATH,
+    body: html`${renderOptions(found, null)}
+    ${
+      found.target === null
+        ? null
+        : card({
+            title: t.servers.title,
+            id: 'recipes',
+            body: html`<p class="hint">${t.servers.text}</p>
+              ${renderDhcpRecipes(found.target).map(renderRecipe)}`,
+          })
+    }`,
+  })
+}
+
+/** Renders the options alone, with a link to the page that has the recipes. */
+export const renderDhcp = (context: CurrentContext): Html =>
+  renderOptions(
+    findDhcp(context),
+    html`<a class="small" href="${DHCP_PATH}">${t.servers.title}</a>`,
+  )
+
+function findDhcp(context: CurrentContext) {
   const { baseUrl } = context.contact()
   const said = context.query.get('loader')
   const loader = FIRMWARE_LOADERS.find((one) => one === said) ?? 'grub'
-  const files = UEFI_FILES[loader]
   const decided = decideDhcpTarget(baseUrl, listLanAddresses(), loader)
   const hasOthers = (context.site.otherServers?.(baseUrl).length ?? 0) > 0
   const target = decided === null ? null : { ...decided, hasOthers }
   const server = target?.address ?? new URL(baseUrl).hostname
-  const base = target?.baseUrl ?? baseUrl
+  return { loader, target, server, base: target?.baseUrl ?? baseUrl, hasOthers }
+}
+
+function renderOptions(
+  { loader, server, base, hasOthers }: ReturnType<typeof findDhcp>,
+  aside: Content,
+): Html {
+  const files = UEFI_FILES[loader]
   return card({
     title: t.title,
-    id: 'dhcp-pxe',
+    id: DHCP_ID,
+    aside,
     body: html`${renderChoice(loader)}${factList([
       [t.server, copyable(server)],
       [t.bios, copyable('undionly.kpxe')],
@@ -38,7 +79,7 @@ export async function renderDhcp(context: CurrentContext): Promise<Html> {
       [t.http, copyable(`${base}/boot/${files.uefi}`)],
       [t.httpArm, copyable(`${base}/boot/${files.arm}`)],
       [t.script, copyable(scriptOf({ baseUrl: base, hasOthers }))],
-    ])}${target === null ? null : renderDhcpRecipes(target).map(renderRecipe)}`,
+    ])}`,
   })
 }
 
