@@ -116,7 +116,7 @@ for (const [name, way] of Object.entries(WAYS)) {
     assert.is(done.ok ? null : done.refusal.kind, 'login')
     assert.match(done.ok ? '' : done.refusal.fix, /user and password/i)
     assert.is(await way.isOn(), false)
-    assert.ok(performance.now() - started < 1400)
+    assert.ok(performance.now() - started < 10_000)
   })
 
   test(`${name}: nothing outside the networks is asked`, async () => {
