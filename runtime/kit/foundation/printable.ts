@@ -20,6 +20,12 @@ export const printableText = (text: string): string =>
     .replaceAll(/\r\n?/g, '\n')
     .replace(UNSAFE, (character) => (/[\n\t]/.test(character) ? character : escape(character)))
 
+/** Does what `printable` does to indented JSON, in escapes of JSON: it means the same to who parses it. */
+export const printableJson = (json: string): string =>
+  json.replace(UNSAFE, (character) =>
+    character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
 const PARTS_WORDS = /[\t-\r\x85\u2028\u2029]/
 
 /**

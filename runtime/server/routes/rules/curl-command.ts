@@ -1,4 +1,5 @@
 /** A request of the API as a command to paste into a shell; the token stays in a variable. */
+import { printableJson } from '../../../kit/foundation/printable.ts'
 
 interface CurlRequest {
   readonly method: 'GET' | 'POST' | 'PUT'
@@ -17,7 +18,10 @@ export function renderCurl({ method, url, body }: CurlRequest): string {
     '-H "Authorization: Bearer $FLASHER_TOKEN"',
     ...(body === undefined
       ? []
-      : [`-H 'Content-Type: application/json'`, `-d ${quote(JSON.stringify(body, null, 2))}`]),
+      : [
+          `-H 'Content-Type: application/json'`,
+          `-d ${quote(printableJson(JSON.stringify(body, null, 2)))}`,
+        ]),
   ]
   return lines.join(' \\\n  ')
 }

@@ -26,6 +26,14 @@ test('a shell passes on what was meant, and fills in the token', () => {
   assert.is(given.length, 10)
 })
 
+test('what would turn or hide text on a page is written in escapes, and means the same', () => {
+  const body = { serial: 'A\u202eB\u0085\u200d', name: '三号機' }
+  const command = renderCurl({ method: 'PUT', url: 'http://flasher.example/', body })
+  assert.not.match(command, /[\u0085\u200d\u202e]/)
+  assert.match(command, /三号機/)
+  assert.equal(JSON.parse(argumentsOf(command).at(-1) ?? ''), body)
+})
+
 test('what is read needs no body', () => {
   assert.is(
     renderCurl({ method: 'GET', url: 'http://127.0.0.1:8080/machines' }),
