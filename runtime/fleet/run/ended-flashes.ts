@@ -1,9 +1,9 @@
-/** Reads the flashes that ended lately, for trends: at most once a minute, however often somebody looks. */
+/** Reads the flashes that ended lately, for trends: again after one has ended, not each time somebody looks. */
 import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
 import type { Database } from '../state/database.ts'
 import type { EndedFlash } from './rules/trends.ts'
 
-/** How old an answer may be, in milliseconds. */
+/** How old an answer may be while no run ends or is removed, in milliseconds. */
 const MAX_AGE_MS = 60_000
 /** The newest are counted: more of them than retention usually keeps. */
 const MAX_FLASHES = 20_000
@@ -19,15 +19,18 @@ export function createEndedFlashes(database: Database, now: () => number) {
 
   /** Lists what began at this ISO time or later, the newest first. */
   return function list(since: string): readonly EndedFlash[] {
-    const asked = `${database.epoch()} ${since}`
+    const ends = database.sql.all(ENDS).map((row) => `${row['result']} ${row['c']} ${row['last']}`)
+    const asked = `${database.epoch()} ${since} ${ends.join()}`
     const age = now() - readAt
-    // The first flash is shown at once: to find none costs nothing.
-    if (kept.length > 0 && asked === key && age < MAX_AGE_MS) return kept
+    if (asked === key && age < MAX_AGE_MS) return kept
     kept = database.sql.all(ENDED, since, MAX_FLASHES).map(readRow)
     ;[key, readAt] = [asked, now()]
     return kept
   }
 }
+
+/** An index alone answers it. */
+const ENDS = `SELECT result, count(*) AS c, max(n) AS last FROM runs WHERE result IS NOT NULL GROUP BY result`
 
 const ENDED = `SELECT mac, began, result, image, model,
   record ->> '$.started_at' AS started, record ->> '$.ended_at' AS ended

@@ -97,7 +97,7 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       return true
     },
     findLog: logs.find,
-    /** Lists the flashes that began at this ISO time or later and have ended; at most a minute old. */
+    /** Lists the flashes that began at this ISO time or later and have ended, as soon as they have. */
     listEndedFlashes: createEndedFlashes(database, elapsed),
     /** What the last flash of this machine wrote; null: nothing, as far as runs tell. */
     findWritten: written.find,

@@ -34,16 +34,17 @@ const backOf = (text: string | null): string => localPath(text, '/ui/dashboard')
 async function show(context: PageContext, line: LineKeys): Promise<Answer> {
   const back = backOf(context.query.get('back'))
   const isOn = readKeys(context.event)
+  const isDialog = context.event.req.headers.has('hx-request')
+  const renderTitle = (title: string) =>
+    isDialog ? html`<h3>${title}</h3>` : html`<h2>${title}</h2>`
   return await context.show({
     title: t.title,
     section: KEYS_PATH,
-    body: renderAnswer(
-      t.title,
+    body: renderBody(
+      isDialog,
       html`${isOn ? null : html`<p>${fillHtml(t.isOff, { palette: line.hasFind ? CTRL_K : '–' })}</p>`}
-        <h3>${t.everywhere}</h3>
-        ${renderKeys(listGeneral(line))}
-        <h3>${t.lists}</h3>
-        ${renderKeys(LISTS)} ${renderExamples(line.examples)}
+        ${renderTitle(t.everywhere)} ${renderKeys(listGeneral(line))} ${renderTitle(t.lists)}
+        ${renderKeys(LISTS)} ${renderExamples(line.examples, renderTitle)}
         <p class="small dim">${t.note}</p>
         <form method="post" action="${KEYS_PATH}">
           ${hidden({ back, keys: isOn ? 'off' : 'on' })}
@@ -55,6 +56,10 @@ async function show(context: PageContext, line: LineKeys): Promise<Answer> {
     ),
   })
 }
+
+/** A dialog has no title but that of its text; a page has its own. */
+const renderBody = (isDialog: boolean, body: Html): Html =>
+  isDialog ? renderAnswer(t.title, body) : html`<section class="card stack">${body}</section>`
 
 const choose = (_context: PageContext, form: URLSearchParams): Answer =>
   seeOther(backOf(form.get('back')), { 'set-cookie': renderKeysCookie(form.get('keys') === 'on') })
@@ -88,10 +93,13 @@ const renderKeys = (keys: KeyRows): Html =>
     )}
   </dl>`
 
-const renderExamples = (examples: readonly string[]): Content =>
+const renderExamples = (
+  examples: readonly string[],
+  renderTitle: (title: string) => Html,
+): Content =>
   examples.length === 0
     ? null
-    : html`<h3>${t.searchTitle}</h3>
+    : html`${renderTitle(t.searchTitle)}
         <p class="small">
           ${fillHtml(t.searchText, {
             examples: examples.map((each, at) => html`${at === 0 ? '' : ' '}<code>${each}</code>`),

@@ -62,7 +62,7 @@ interface PageDependencies<M extends MachineBase, Services extends PageServices>
 }
 
 /** Null: the administrator, who has no name and all rights. */
-function describeWho(caller: Caller): NonNullable<PageView['who']> | null {
+export function describeWho(caller: Caller): NonNullable<PageView['who']> | null {
   const person = personOf(caller)
   if (person === null) return null
   const reach = reachOf(person)

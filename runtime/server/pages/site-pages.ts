@@ -2,6 +2,7 @@
 import type { H3Event } from 'h3'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { Assets } from '../../kit/web/answers/assets.ts'
+import { callerOf } from '../../kit/web/answers/caller.ts'
 import { assetRoute } from '../../kit/web/ui/assets.ts'
 import { renderErrorPage } from '../../kit/web/ui/error-page.ts'
 import { createLayout, type NavLink } from '../../kit/web/ui/layout.ts'
@@ -12,7 +13,12 @@ import { renderOnward, renderRefused } from '../openid/provider-pages.ts'
 import type { ServerPlugin, ServerViews, Site } from '../routes/site.ts'
 import type { ChannelViews } from '../updates/channel.ts'
 import type { ContextRoute } from './context-routes.ts'
-import { createPageContext, type PageContext, type PageServices } from './page-context.ts'
+import {
+  createPageContext,
+  describeWho,
+  type PageContext,
+  type PageServices,
+} from './page-context.ts'
 
 interface PagesOptions<
   M extends MachineBase,
@@ -63,7 +69,8 @@ export function createPages<
       renderLogin: (view) => renderLoginPage(layout, { ...view, ...login, heading: 'flasher' }),
       renderOnward: (view) => renderOnward(layout, view),
       renderRefused: (view) => renderRefused(layout, view),
-      renderError: (view) => renderErrorPage(layout, view),
+      renderError: (view, { event, mayOpen }) =>
+        renderErrorPage(layout, view, { event, mayOpen, who: describeWho(callerOf(event)) }),
       // Readers of the API document may not be logged in, so they see no count of failures.
       renderDocument: (view) => layout.page({ ...view, section: view.here, alarms: 0, keys: true }),
     },

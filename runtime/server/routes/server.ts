@@ -115,7 +115,11 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     routeReach: findRouteReach,
     narrow: createNarrowing((bounds) => makeSeenRoutes(scopeSite(site, bounds))),
     confirmRead: options.confirmRead,
-    failures: { log, renderError: views.renderError },
+    failures: {
+      log,
+      renderError: (view, event) =>
+        views.renderError(view, { event, mayOpen: (path) => site.mayOpen(event, path) }),
+    },
     timeRoute: (method, path) => timeRoute(site.metrics, method, path),
   })
   return {

@@ -55,6 +55,23 @@ test('figures are live in memory, phases are on disk', async () => {
   assert.is(countRows(state), 1)
 })
 
+test('a flash that failed counts as soon as it has ended, with those that were listed before', async () => {
+  await using folder = await createStateFolder()
+  const clock = createClock()
+  await using state = await folder.open({ now: clock.now })
+  const { runs } = state
+  const since = clock.iso()
+  const list = () => runs.listEndedFlashes(since).map(({ isDone }) => isDone)
+  await take(runs, { phase: 'done' })
+  assert.equal(list(), [true])
+  await take(runs, { run: runIdOf(2), phase: 'started' })
+  assert.equal(list(), [true], 'it goes on')
+  await take(runs, { run: runIdOf(2), phase: 'failed', reason: 'no' })
+  assert.equal(list().toSorted(), [false, true])
+  await runs.remove(MAC, runIdOf(1))
+  assert.equal(list(), [false])
+})
+
 test('what went on goes on after a restart, and what ended stays ended', async () => {
   await using folder = await createStateFolder()
   {

@@ -68,7 +68,7 @@ export function refuseFields(fields: readonly FieldError[]) {
 
 export interface FailureContext {
   readonly log: LogSink
-  renderError(view: ErrorView): string
+  renderError(view: ErrorView, event: H3Event): string
 }
 
 /** Answers every error: logs our own faults, and hides what is not the caller's business. */
@@ -87,13 +87,16 @@ const renderPage = (
   failures: FailureContext,
   message: string,
 ) =>
-  failures.renderError({
-    status,
-    title: STATUS_CODES[status] ?? 'Error',
-    detail: typeof detail === 'string' ? detail : message,
-    hint,
-    ...describeVisitor(event),
-  })
+  failures.renderError(
+    {
+      status,
+      title: STATUS_CODES[status] ?? 'Error',
+      detail: typeof detail === 'string' ? detail : message,
+      hint,
+      ...describeVisitor(event),
+    },
+    event,
+  )
 
 function describeVisitor(event: H3Event): Pick<ErrorView, 'loggedIn' | 'seesAll'> {
   const caller = callerOf(event)

@@ -2,23 +2,73 @@
 import { PAGES } from '../../../server/texts/texts.ts'
 import type { ErrorView } from '../answers/caller.ts'
 import { banner } from './elements.ts'
-import type { NavLink, PageLayout } from './layout.ts'
-import { html } from './html.ts'
+import { readPlace, type NavLink, type PageLayout, type PageView } from './layout.ts'
+import { html, type Html } from './html.ts'
+import type { ErrorPlace } from './site-views.ts'
+import { fill } from '../../texts/text.ts'
 
 const t = PAGES.frame
 
-/** Renders the page, with links to where this caller can go. */
-export const renderErrorPage = (layout: PageLayout, view: ErrorView): string =>
+interface PersonPlace extends ErrorPlace, Pick<PageView, 'who'> {}
+
+/**
+ * Renders the page: in the frame of the others where somebody is logged in and it is no answer of a
+ * dialog, else alone, with links to where this caller can go.
+ */
+export const renderErrorPage = (
+  layout: PageLayout,
+  view: ErrorView,
+  place: PersonPlace | null = null,
+): string =>
+  place === null || !view.loggedIn || place.event.req.headers.has('hx-request')
+    ? renderAlone(layout, view)
+    : renderInLayout(layout, view, place)
+
+function renderInLayout(
+  layout: PageLayout,
+  view: ErrorView,
+  { event, mayOpen, who = null }: PersonPlace,
+): string {
+  const nav = layout.nav.filter(({ href }) => mayOpen(href))
+  // An address of the API belongs to the section of its pages.
+  const path = event.url.pathname.replace(/^\/(?!ui\/)/, '/ui/')
+  const section = nav.find(({ href }) => path === href || path.startsWith(`${href}/`))
+  const way = section ?? nav[0]
+  return layout.page({
+    title: `${view.status} ${titleOf(view)}`,
+    heading: titleOf(view),
+    body: html`${renderBanner(view)}
+    ${way === undefined ? null : html`<p><a class="button" href="${way.href}">${fill(t.errorWay, { section: way.title })}</a></p>`}`,
+    section: section?.href ?? '',
+    nav,
+    alarms: 0,
+    who,
+    ...readPlace(event),
+  })
+}
+
+const renderAlone = (layout: PageLayout, view: ErrorView): string =>
   layout.bare({
     title: `${view.status} ${titleOf(view)}`,
     body: html`<section id="question" class="stack">
       <h1 id="dialog-title">${titleOf(view)}</h1>
-      ${banner('failed', html`${renderSentence(view.detail)}${view.hint === null ? null : html` ${view.hint}`}`)}
+      ${renderBanner(view)}
       <nav class="row" aria-label="${t.sections}">
         ${listLinks(layout, view).map(({ href, title }) => html`<a href="${href}">${title}</a> `)}
       </nav>
     </section>`,
   })
+
+/** What the framework says is its name of the status, which tells people nothing. */
+const renderBanner = ({ status, title, detail, hint }: ErrorView): Html => {
+  const words = detail === title ? SENTENCES.get(String(status)) : undefined
+  return banner(
+    'failed',
+    html`${words ?? renderSentence(detail)}${hint === null ? null : html` ${hint}`}`,
+  )
+}
+
+const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(t.errorSentences))
 
 /** The status in words, where there are some. */
 const titleOf = ({ status, title }: ErrorView): string => TITLES.get(String(status)) ?? title

@@ -1,4 +1,5 @@
 /** The pages that every web program shows beside its own: logging in, errors and documents. */
+import type { H3Event } from 'h3'
 import type { ErrorView } from '../answers/caller.ts'
 import type { Content } from './html.ts'
 import type { Theme } from './theme.ts'
@@ -37,9 +38,16 @@ interface DocumentView {
   readonly here: string
 }
 
+/** What an error page takes from its request, to look like the other pages of who is logged in. */
+export interface ErrorPlace {
+  readonly event: H3Event
+  /** Whether the caller may open a page, for the links of the navigation. */
+  mayOpen(path: string): boolean
+}
+
 export interface SiteViews {
   renderLogin(view: LoginView): string
-  renderError(view: ErrorView): string
+  renderError(view: ErrorView, place: ErrorPlace): string
   /** A page for everybody, in the frame of the others. */
   renderDocument(view: DocumentView): string
 }

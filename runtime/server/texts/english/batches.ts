@@ -42,6 +42,10 @@ export const BATCHES = {
     done: 'Done',
   },
   more: 'and {count} more',
+  /** `{acted}`: what was done to how many machines; `{what}`: the image and what the machines have in common. */
+  orderedOf: '{acted}: {what}',
+  orderedSkipped: '{ordered} ({count} skipped)',
+  imageOfEach: 'the image of each',
   ordered: 'Ordered {time} by {actor}',
   actions: {
     retry: 'Retry failed ({count})',

@@ -58,6 +58,16 @@ export const FRAME = {
     503: 'Not available at the moment',
     507: 'The disk is full',
   },
+  /** What is wrong, where nothing else says it. */
+  errorSentences: {
+    400: 'The address or the form cannot be read. Go back and try again.',
+    403: 'Your account may not do this. Ask an administrator for the right to.',
+    404: 'There is nothing at this address. It may be mistyped, or what it showed was removed.',
+    405: 'This address does not answer this kind of request.',
+    413: 'What was sent is larger than this server accepts.',
+    500: 'The server could not answer. Its log says why.',
+  },
+  errorWay: 'Go to {section}',
   theme: { label: 'Colour scheme', system: 'System', light: 'Light', dark: 'Dark' },
   search: {
     button: 'Search',

@@ -145,6 +145,8 @@ export const MACHINES = {
       unlock: action('Unlock', 'Unlock', 'Unlocked'),
       delete: action('Delete…', 'Delete', 'Deleted'),
     },
+    /** `{action}` and `{mode}` are names of the menu and of the boot modes. */
+    flashModeFirst: 'Its network boot flashes nothing: choose {action}, then {mode}.',
     withSkipped: '{summary} ({count} skipped: {reasons})',
     resultSentence: '{summary}.',
     parameters: {

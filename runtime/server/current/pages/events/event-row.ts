@@ -24,7 +24,7 @@ export const renderEvent = (event: JournalEvent, context: EventContext): Html =>
   html`<li class="event">
     <span class="pick">${renderBox(event)}</span>
     <div class="grow">
-      <p>${renderAlarm(event)}${renderSummary(event)}</p>
+      <p>${renderAlarm(event)}${renderName(event, context)}${renderSummary(event)}</p>
       ${renderWritten(event, context)}${renderChanges(event, context)}
       <div class="about small dim">
         ${filterLink(context.query, 'kind', event.kind)}
@@ -41,6 +41,15 @@ export const renderEvent = (event: JournalEvent, context: EventContext): Html =>
 
 const renderAlarm = (event: JournalEvent): Content =>
   isAlarm(event.kind) && !event.acknowledged ? html`${badge('failed', t.attention)} ` : null
+
+/** A summary names a machine by its MAC address alone, which nobody knows by heart. */
+function renderName(
+  { subject_kind: kind, subject_id: mac }: JournalEvent,
+  words: EventWords,
+): Content {
+  const name = kind === 'machine' && mac !== null ? words.findName(mac) : null
+  return name === null ? null : html`<strong><bdi>${name}</bdi></strong> `
+}
 
 function renderBox(event: JournalEvent): Content {
   if (!isAlarm(event.kind)) return null

@@ -13,6 +13,7 @@ import {
   type Content,
   type Html,
 } from '../../../../kit/web/ui/html.ts'
+import { isFlashMode, USUAL_FLASH_MODE } from '../../rules/boot-mode.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { batchPath } from '../view/batch-view.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
@@ -37,6 +38,15 @@ export interface BulkPreview extends BulkResult {
   readonly arms: boolean
 }
 
+/** What leads to a flash from a mode that writes nothing. */
+const FLASH_MODE_FIRST = fill(t.flashModeFirst, {
+  action: titleOf('mode'),
+  mode: PAGES.machine.modes[USUAL_FLASH_MODE].title,
+})
+
+const isOffMode = ({ boot_mode, locked, capture }: Machine, action: BulkAction): boolean =>
+  action === 'flash' && !isFlashMode(boot_mode) && !locked && !isPending(capture)
+
 /** Decided by the same rules that carry the action out. */
 export function judge(
   { site, by, contact, foresee }: CurrentContext,
@@ -50,7 +60,7 @@ export function judge(
     at: contact().now,
   })
   if (applied === undefined) return skip(null)
-  if (!applied.ok) return skip(applied.refusal)
+  if (!applied.ok) return skip(isOffMode(machine, action) ? FLASH_MODE_FIRST : applied.refusal)
   const edited = applied.value.machine
   const after = foresee(edited)
   const arms = edited.cycle !== machine.cycle && isArmed(edited)

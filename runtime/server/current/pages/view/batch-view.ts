@@ -1,4 +1,5 @@
 /** A batch as pages show it: its name, its machines in a sentence, and a bar of them. */
+import type { JournalEvent } from '../../../../fleet/state/journal.ts'
 import type { Batch, BatchCounts, MemberState } from '../../../../fleet/batch/rules/batch.ts'
 import { fill, fillCount } from '../../../../kit/texts/text.ts'
 import { html, type Html } from '../../../../kit/web/ui/html.ts'
@@ -21,6 +22,36 @@ export function nameOfBatch({ action, image, target }: Batch): string {
   const what = image ?? ACTION_TITLES.get(action) ?? action
   if (target === null) return what
   return fill(image === null ? t.nameOfAction : t.name, { what, target })
+}
+
+/**
+ * Says the event of a batch in words: what was done to how many machines, and which. Its summary names an
+ * action as the API does where there is no one image: `flash to rack-03: 12 machines`.
+ */
+export function sayBatch({
+  kind,
+  summary,
+  details,
+}: Pick<JournalEvent, 'kind' | 'summary' | 'details'>): string {
+  const { action, name, done, skipped } = details ?? {}
+  const words = ACTIONS.find(([each]) => each === action)?.[1]
+  if (kind !== 'batch.ordered' || words === undefined || typeof name !== 'string') {
+    return sayName(summary)
+  }
+  const what = name === action ? '' : sayName(name)
+  const acted = fillCount(words.after, Number(done))
+  const ordered = what === '' ? acted : fill(t.orderedOf, { acted, what })
+  return Number(skipped) > 0 ? fill(t.orderedSkipped, { ordered, count: Number(skipped) }) : ordered
+}
+
+const ACTIONS = Object.entries(PAGES.machines.bulk.actions)
+
+/** What begins with the name of an action has no one image: it is that of each machine, or none. */
+function sayName(text: string): string {
+  const name = ACTIONS.find(([each]) => text.startsWith(`${each} to `))?.[0]
+  if (name === undefined) return text
+  const target = text.slice(`${name} to `.length)
+  return name === 'flash' ? fill(t.name, { what: t.imageOfEach, target }) : target
 }
 
 /** The states in the order of a sentence, of the bar and of the lists: what needs somebody first. */

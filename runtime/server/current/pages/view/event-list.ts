@@ -2,7 +2,7 @@
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
 import { isAlarm } from '../../../../fleet/state/rules/event-table.ts'
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
-import { batchPath } from './batch-view.ts'
+import { batchPath, sayBatch } from './batch-view.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { icon } from '../../../../kit/web/ui/elements.ts'
 import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
@@ -38,9 +38,9 @@ export const renderEventList = (
  * of the machine whose page it is: a summary that begins with it begins after it.
  */
 export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
-  const { summary, subject_kind: kind, subject_id: id } = event
+  const { subject_kind: kind, subject_id: id } = event
   return kind === 'batch' && id !== null
-    ? html`<a href="${batchPath(id)}">${summary}</a>`
+    ? html`<a href="${batchPath(id)}">${sayBatch(event)}</a>`
     : renderMachineSummary(event, withoutSubject)
 }
 

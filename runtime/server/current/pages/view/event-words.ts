@@ -27,6 +27,8 @@ export interface EventWords {
   findDisk(mac: string, name: string): string | null
   /** The run that an event of a machine names; null: there is none any more. */
   findRun(mac: string, id: string): Run | null
+  /** The name of a machine; null: it has none. */
+  findName(mac: string): string | null
   /** The title of a setting; null: it is none. */
   findSetting(name: string): string | null
 }
@@ -40,6 +42,10 @@ export function readEventWords(context: CurrentContext): EventWords {
     findRun(mac, id) {
       const parsed = parseMac(mac)
       return parsed.ok ? context.site.runs.find(parsed.value, id) : null
+    },
+    findName(mac) {
+      const parsed = parseMac(mac)
+      return parsed.ok ? (context.site.machines.peek(parsed.value)?.name ?? null) : null
     },
     findSetting: (name) => findTitle(context.services.settingTexts, name),
   }
@@ -59,10 +65,14 @@ export function renderWritten(event: JournalEvent, { findRun }: EventWords): Con
   const id = details?.['run']
   if (kind !== 'machine' || mac === null || typeof id !== 'string') return null
   const run = findRun(mac, id)
-  if (run === null || (run.image !== null && summary.includes(run.image.name ?? ''))) return null
+  if (run === null || saysAll(summary, run)) return null
   const words = html`<a href="${runPath(run)}">${renderWhat(run, true)}</a>`
   return html`<p class="small">${fillHtml(t.run, { run: words })}</p>`
 }
+
+/** A model alone tells no disk from others. */
+const saysAll = (summary: string, { image, disk }: Run): boolean =>
+  image !== null && summary.includes(image.name ?? '') && summary.includes(disk?.serial ?? '')
 
 /** The texts of the fields of a machine's record. */
 const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(t.fields))

@@ -2,6 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
+import { bodyOf, runIdOf } from '../../../../support/server/runs.ts'
 import { asJson } from '../../../../support/server/server.ts'
 
 const test = suite('events page')
@@ -56,6 +57,26 @@ test('a change of a machine is recorded with what was there before', async () =>
   await site.post(`/ui/machines/${MAC}/do/lock`, {})
   const locked = await site.newest('kind=machine.lock')
   assert.equal(locked.details.changes, { locked: { before: false, after: true } })
+})
+
+test('who erased what: the machine by its name, the disk by its serial number', async () => {
+  await using site = await open()
+  await site.put({ name: 'edge-17' })
+  const image = { name: 'debian.img.zst', src: null, ref: null, sha256: null, format: null }
+  const disk = { path: '/dev/sda', model: 'Samsung SSD 980', serial: 'S5GXNX0T1', tran: 'nvme' }
+  const report = bodyOf({ run: runIdOf(1), phase: 'started', mode: 'flash', image, disk })
+  assert.is((await site.ask(`/pxe/${MAC}/progress`, asJson(report))).status, 204)
+  const page = wordsOf(await site.read('/ui/events?erased=1'))
+  assert.match(page, `edge-17 ${MAC} started to flash debian.img.zst to Samsung SSD 980`)
+  assert.match(page, 'Samsung SSD 980, S5GXNX0T1')
+})
+
+test('a machine that cannot be armed with others says which action leads to it', async () => {
+  await using site = await open()
+  await site.put({ name: 'edge-17' })
+  const answer = await site.post('/ui/machines/bulk', { action: 'flash', macs: MAC })
+  const words = 'Its network boot flashes nothing: choose Set network boot, then Flash once.'
+  assert.match(wordsOf(await answer.text()), words)
 })
 
 test('a change of a setting is recorded with both values, and no secret ever', async () => {

@@ -108,11 +108,30 @@ test('an error that a browser meets is a page in words, with the navigation', as
     const answer = await site.ask(path, { headers: { accept: 'text/html,*/*;q=0.8' } })
     const page = await answer.text()
     assert.is(answer.status, 404)
-    assert.match(page, '<h1 id="dialog-title">Not found</h1>')
+    assert.match(page, '<h1>Not found</h1>')
+    const sentence = path.startsWith('/machines')
+      ? 'No machine'
+      : 'There is nothing at this address.'
+    assert.match(page, sentence, path)
+    assert.match(page, '<header class="side">')
+    const section = path.startsWith('/machines') ? 'Machines' : 'Dashboard'
+    assert.match(page, `>Go to ${section}</a>`, path)
     for (const href of ['dashboard', 'machines', 'runs', 'events', 'settings']) {
       assert.match(page, `href="/ui/${href}"`, path)
     }
+    const program = await site.ask(path)
+    assert.match(
+      program.headers.get('content-type') ?? '',
+      path.startsWith('/ui') ? 'html' : 'json',
+    )
   }
+  const question = await site.ask('/ui/nothing', { headers: { 'hx-request': 'true' } })
+  const dialog = await question.text()
+  assert.match(dialog, '<h1 id="dialog-title">Not found</h1>', 'a dialog shows its text alone')
+  assert.not.match(dialog, '<header class="side">')
+  const wrong = await site.ask('/events?since=never', { headers: { accept: 'text/html' } })
+  assert.is(wrong.status, 422)
+  assert.match(await wrong.text(), '<h1>Something is not right</h1>')
 })
 
 test('the CSV file names the machines', async () => {
