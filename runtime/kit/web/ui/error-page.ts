@@ -4,12 +4,12 @@ import type { ErrorView } from '../answers/caller.ts'
 import { banner } from './elements.ts'
 import { readPlace, type NavLink, type PageLayout, type PageView } from './layout.ts'
 import { html, type Html } from './html.ts'
-import type { ErrorPlace } from './site-views.ts'
+import type { ErrorVisit } from './site-views.ts'
 import { fill } from '../../texts/text.ts'
 
 const t = PAGES.frame
 
-interface PersonPlace extends ErrorPlace, Pick<PageView, 'who'> {}
+interface PersonVisit extends ErrorVisit, Pick<PageView, 'who'> {}
 
 /**
  * Renders the page: in the frame of the others where somebody is logged in and it is no answer of a
@@ -18,16 +18,16 @@ interface PersonPlace extends ErrorPlace, Pick<PageView, 'who'> {}
 export const renderErrorPage = (
   layout: PageLayout,
   view: ErrorView,
-  place: PersonPlace | null = null,
+  visit: PersonVisit | null = null,
 ): string =>
-  place === null || !view.loggedIn || place.event.req.headers.has('hx-request')
+  visit === null || !view.loggedIn || visit.event.req.headers.has('hx-request')
     ? renderAlone(layout, view)
-    : renderInLayout(layout, view, place)
+    : renderInLayout(layout, view, visit)
 
 function renderInLayout(
   layout: PageLayout,
   view: ErrorView,
-  { event, mayOpen, who = null }: PersonPlace,
+  { event, mayOpen, who = null }: PersonVisit,
 ): string {
   const nav = layout.nav.filter(({ href }) => mayOpen(href))
   // An address of the API belongs to the section of its pages.

@@ -39,7 +39,7 @@ interface DocumentView {
 }
 
 /** What an error page takes from its request, to look like the other pages of who is logged in. */
-export interface ErrorPlace {
+export interface ErrorVisit {
   readonly event: H3Event
   /** Whether the caller may open a page, for the links of the navigation. */
   mayOpen(path: string): boolean
@@ -47,7 +47,7 @@ export interface ErrorPlace {
 
 export interface SiteViews {
   renderLogin(view: LoginView): string
-  renderError(view: ErrorView, place: ErrorPlace): string
+  renderError(view: ErrorView, visit: ErrorVisit): string
   /** A page for everybody, in the frame of the others. */
   renderDocument(view: DocumentView): string
 }
