@@ -55,7 +55,7 @@ test('a lifetime is one of those that are offered; nothing else is a token witho
     const { status, page } = await site.make(wish(`for ${days}`, days))
     assert.is(status, 200)
     // The token is in the banner and its copy button alone; the command below has a variable.
-    const [token = ''] = /flasher_[0-9a-f]{12}_\w+/.exec(page) ?? []
+    const [token = ''] = /flasher_[0-9a-f]{12}_[\w-]+/.exec(page) ?? []
     const [, command = ''] = /<pre[^>]*><code>(curl[^<]*)/.exec(page) ?? []
     assert.match(command, '/machines')
     assert.match(command, 'Bearer $FLASHER_TOKEN')
