@@ -42,6 +42,13 @@ const shows = async (ask: Ask, text: string) =>
 const statusOf = async ({ home }: ClusterServer, url: string) =>
   (await home.run(['database', 'status'], { FLASHER_DATABASE_URL: url, ...KEY })).stdout
 
+/** A server tells the others what it has with its next sign of life. */
+const awaitStatus = (server: ClusterServer, url: string, wanted: RegExp) =>
+  until(async () => {
+    const status = await statusOf(server, url)
+    return wanted.test(status) && status
+  })
+
 test('a set that was uploaded by way of any server is on all of them, and is what the next leader gives out', async () => {
   const url = postgres.urlOf(await postgres.create())
   await using first = await startServer(url, KEY)
@@ -54,8 +61,7 @@ test('a set that was uploaded by way of any server is on all of them, and is wha
   const ask = await askAs(first)
   await until(() => shows(ask, 'All 2 servers have it'))
   assert.match(await (await ask('/ui/settings')).text(), /Live system/)
-  const status = await statusOf(second, url)
-  assert.match(status, /has the netboot files[\s\S]*has the netboot files/)
+  const status = await awaitStatus(second, url, /has the netboot files[\s\S]*has the netboot files/)
   assert.match(status, /Netboot +1\.0\.0 \(x86_64\); 4 files, \d+ B/)
 
   // Somebody overwrites a file there: machines get what the leader has, and it is mended.
@@ -91,7 +97,7 @@ test('who leads and has lost its files, and no other server has them, says so an
   first.restart()
   await first.leads()
   await first.process().saw('no other server that is here has all files of 1.0.0 (x86_64)')
-  assert.match(await statusOf(first, url), /lacks netboot files: no other server/)
+  await awaitStatus(first, url, /lacks netboot files: no other server/)
   const again = await askAs(first)
   await upload(again, '1.2.0')
   await until(() => shows(again, 'This server has it'))
