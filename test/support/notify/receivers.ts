@@ -3,7 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo, Server } from 'node:net'
 import { SMTPServer } from 'smtp-server'
+import * as assert from 'uvu/assert'
 import type { Certificate } from '../http/hostile-server.ts'
+import { waitUntil } from '../waiting.ts'
 
 export interface ReceivedRequest {
   readonly method: string
@@ -137,3 +139,29 @@ const close = (server: Server, sockets: ReadonlySet<{ destroy(): unknown }>) =>
     server.close(() => resolve())
     for (const socket of sockets) socket.destroy()
   })
+
+/** A receiver that leaves the first request without an answer (`held`), and takes all others. */
+export async function startHoldingReceiver() {
+  const held: ServerResponse[] = []
+  const receiver = await startReceiver((response, _request, count) => {
+    if (count === 1) held.push(response)
+    else response.end('ok')
+  })
+  const { received } = receiver
+  return {
+    ...receiver,
+    held,
+    until: (count: number) =>
+      waitUntil(
+        async () => received.length === count,
+        () => `${count} requests, not ${received.length}`,
+        40_000,
+      ),
+  }
+}
+
+/** Raises an event: a login with a wrong password. */
+export async function failLogin(url: string): Promise<void> {
+  const body = new URLSearchParams({ password: 'wrong' })
+  assert.is((await fetch(`${url}/ui/login`, { method: 'POST', body })).status, 401)
+}

@@ -1,9 +1,8 @@
 /** Notifications of a real server that is killed in mid-delivery, and before it has made a message: nothing is lost, and a message keeps its id. */
-import type { ServerResponse } from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { SIGNING_KEY } from '../../../support/notify/notify-lab.ts'
-import { startReceiver } from '../../../support/notify/receivers.ts'
+import { failLogin, startHoldingReceiver } from '../../../support/notify/receivers.ts'
 import { createServerHome, login } from '../../../support/server/flasher-web.ts'
 import { waitUntil } from '../../../support/waiting.ts'
 
@@ -14,24 +13,9 @@ const ENV = {
   FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8',
 }
 
-const failLogin = async (url: string) => {
-  const body = new URLSearchParams({ password: 'wrong' })
-  assert.is((await fetch(`${url}/ui/login`, { method: 'POST', body })).status, 401)
-}
-
 test('what was on its way comes again with its id, what waited comes, and nothing comes twice', async () => {
-  const held: ServerResponse[] = []
-  await using receiver = await startReceiver((response, _request, count) => {
-    if (count === 1) held.push(response)
-    else response.end('ok')
-  })
-  const { received } = receiver
-  const until = (count: number) =>
-    waitUntil(
-      async () => received.length === count,
-      () => `${count} requests, not ${received.length}`,
-      40_000,
-    )
+  await using receiver = await startHoldingReceiver()
+  const { received, until } = receiver
   await using home = await createServerHome()
   const kill = async ({ child, ended }: Pick<typeof first, 'child' | 'ended'>) => {
     child.kill('SIGKILL')

@@ -1,10 +1,9 @@
 /** Notifications of two servers on one PostgreSQL: only the one that leads sends, and its successor goes on with the same message. */
-import type { ServerResponse } from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { startPostgres } from '../../../support/cluster/postgres.ts'
 import { askAs, startServer } from '../../../support/cluster/servers.ts'
-import { startReceiver } from '../../../support/notify/receivers.ts'
+import { failLogin, startHoldingReceiver } from '../../../support/notify/receivers.ts'
 import { asForm } from '../../../support/people/current-server.ts'
 import { waitUntil } from '../../../support/waiting.ts'
 
@@ -14,24 +13,9 @@ test.after(() => postgres[Symbol.asyncDispose]())
 
 const ENV = { FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8' }
 
-const failLogin = async (url: string) => {
-  const body = new URLSearchParams({ password: 'wrong' })
-  assert.is((await fetch(`${url}/ui/login`, { method: 'POST', body })).status, 401)
-}
-
 test('a leader that is replaced in mid-send notes nothing more, and the next one sends the same message', async () => {
-  const held: ServerResponse[] = []
-  await using receiver = await startReceiver((response, _request, count) => {
-    if (count === 1) held.push(response)
-    else response.end('ok')
-  })
-  const { received } = receiver
-  const until = (count: number) =>
-    waitUntil(
-      async () => received.length === count,
-      () => `${count} requests, not ${received.length}`,
-      40_000,
-    )
+  await using receiver = await startHoldingReceiver()
+  const { received, held, until } = receiver
   const name = await postgres.create()
   const database = postgres.urlOf(name)
   await using first = await startServer(database, ENV)
