@@ -3,6 +3,8 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { refOf } from '../../runtime/engine/catalog/rules/catalog.ts'
+import { fileSource } from '../../runtime/engine/catalog/rules/dropped-file.ts'
 import {
   captureClient,
   makeCapture,
@@ -188,6 +190,22 @@ test('an image is never replaced, and is accepted under another name', async () 
   assert.equal(both.map(({ status }) => status).toSorted(), [201, 409])
   const names = lab.cache.rows().map(({ entry }) => entry.name)
   assert.is(names.filter((name) => name !== 'taken.img.zst').length, 1)
+})
+
+test('the name of an image that machines are assigned is not given to another one', async () => {
+  await using lab = await openCaptureLab()
+  const ref = refOf(fileSource(NAME))
+  assert.ok(ref.ok)
+  await lab.cache.pin('server', [ref.value], [3])
+  const refused = await lab.machine().begin(NAME)
+  assert.is(refused.status, 409)
+  assert.match(JSON.stringify(refused.body), 'machines are assigned an image named web-42.img.zst')
+  const OTHER = 'web-43.img.zst'
+  const id = await uploadCapture(lab.machine(lab.sign(OTHER)), OTHER, IMAGE)
+  const accept = (body: object) => lab.operator.post(`/captures/${id}/accept`, body)
+  assert.is((await accept({ name: NAME })).status, 409)
+  assert.is(lab.cache.rows().length, 0)
+  assert.is((await accept({})).status, 201)
 })
 
 test('captures are limited in number, removed after a day, and kept while they wait', async () => {

@@ -51,6 +51,7 @@ export function capturePageRoutes(
     const capture = find(captures, id)
     const refuse = (error: string) => show(event, capture, { name, error })
     if (!AcceptSchema.safeParse({ name }).success) return refuse(t.nameWrong)
+    if (captures.isBound(name)) return refuse(t.nameBound)
     try {
       await captures.accept(id, name)
     } catch (thrown) {

@@ -84,14 +84,19 @@ interface CaptureTicket {
   readonly issuedAt: number
 }
 
-interface CapturesContext extends ArrivalDependencies {
+interface CapturesDependencies extends ArrivalDependencies {
+  /** Whether machines are bound to an image of this name, be it here or removed. */
+  isBound(name: string): boolean
+}
+
+interface CapturesContext extends CapturesDependencies {
   readonly arrivals: Arrivals<CaptureRecord>
   readonly used: UsedOrders
 }
 
 export type Captures = Awaited<ReturnType<typeof createCaptures>>
 
-export async function createCaptures(parts: ArrivalDependencies) {
+export async function createCaptures(parts: CapturesDependencies) {
   const used = await createUsedOrders(parts.records, parts.now)
   const arrivals = await openArrivals(parts, {
     word: 'capture',
@@ -128,6 +133,7 @@ export async function createCaptures(parts: ArrivalDependencies) {
       append(context, id, part, bytes),
     /** Verifies it, and waits so long for that. A Fault where it is not what was announced. */
     finish: (id: string, end: CaptureEnd, waitMs: number) => finish(context, id, end, waitMs),
+    isBound: parts.isBound,
     /** Puts the image into the folder of the cache. */
     accept: (id: string, name: string | null) => acceptCapture(context, id, name),
     /** Removes it and what has come of it. */
@@ -169,7 +175,7 @@ async function begin(
   const same = [...arrivals.all.values()].find(({ record }) => record.order === order)
   if (used.has(order) || (same !== undefined && isUsedUp(same, issuedAt))) throw usedUp()
   if (same?.record.issuedAt === issuedAt) return { capture: toCapture(same), isNew: false }
-  if (context.isTaken(name)) throw taken(name)
+  checkName(context, name)
   const others = [...arrivals.all.values()].filter(
     (state) => state !== same && state.failure === null,
   )
@@ -312,7 +318,7 @@ async function acceptCapture(context: CapturesContext, id: string, given: string
   const name = given ?? state.record.name
   if (end === null) throw unfinished(state)
   if (state.isBusy) throw moving(state)
-  if (context.isTaken(name)) throw taken(name)
+  checkName(context, name)
   state.isBusy = true
   try {
     const checkedIndex = state.record.isDecoded ? end.index_sha256 : undefined
@@ -364,6 +370,15 @@ const tooLong = ({ disk }: CaptureSource) =>
   new Fault('too-large', `an image of a disk of ${disk.size_bytes} bytes is never that large`)
 const usedUp = () =>
   new Fault('login-required', 'the upload token was used already: it is good for one capture')
+/** Machines would be flashed with what was captured, without a question, under the name of their image. */
+function checkName({ isTaken, isBound }: CapturesContext, name: string): void {
+  if (isTaken(name)) throw taken(name)
+  if (isBound(name)) throw bound(name)
+}
+const bound = (name: string) =>
+  new Fault('conflict', `machines are assigned an image named ${name}, which was removed`, {
+    hint: 'Choose another name.',
+  })
 const taken = (name: string) =>
   new Fault('conflict', `an image named ${name} is in the cache already`, {
     hint: 'Remove it first, or choose another name.',

@@ -69,7 +69,8 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const receiving = { data, records, room, dropped, indexes, isTaken, now, elapsed, log }
   const uploads = await createUploads(receiving)
   const copies = await openCopies(parts, records)
-  const captures = copyAccepted(await createCaptures(receiving), copies)
+  const named = { ...receiving, isBound: pins.hasFile }
+  const captures = copyAccepted(await createCaptures(named), copies)
   const checks = startStoredChecks({ index, blobs, room, indexes, log })
   const upstreamChecks = startUpstreamChecks({ ...parts, index, downloads })
   const tags = await openTags(parts, stores)

@@ -1,6 +1,8 @@
 /** Images that machines are bound to, as their servers report; these are not removed to make room. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
+import { refOf } from '../../engine/catalog/rules/catalog.ts'
+import { fileSource } from '../../engine/catalog/rules/dropped-file.ts'
 import { createSilences } from '../blobs/silences.ts'
 
 export type Pins = Awaited<ReturnType<typeof createPins>>
@@ -38,6 +40,11 @@ export async function createPins(records: Storage, now: () => Date, elapsed: () 
 
   return {
     has: (ref: string) => pinned.has(ref),
+    /** Whether machines are bound to a file of the folder by this name, be it there or removed. */
+    hasFile(name: string): boolean {
+      const ref = refOf(fileSource(name))
+      return ref.ok && pinned.has(ref.value)
+    },
     /** Null: no server has said so. */
     countMachines: (ref: string): number | null =>
       pinned.get(ref) ?? (holders.size === 0 || pinned.has(ref) ? null : 0),

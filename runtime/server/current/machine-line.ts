@@ -69,6 +69,8 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
   findOrigin?(image: CatalogEntry): string | null
   /** Says whether a batch is paused: what comes of it from then on is; absent: there are no batches. */
   isPaused?(batch: string): boolean
+  /** Says in words why a captured image of a machine cannot have a name; null: it can. Absent: any can. */
+  findNameOwner?(name: string, mac: Mac): string | null
   /** Lists the other servers of the site than the one at `base`; absent: there are none. */
   otherServers?(base: string): readonly string[]
 }
@@ -318,7 +320,8 @@ const toAction = (
     if (!applied.ok) return applied
     const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
     if (unknown !== null) return refuse(unknown)
-    if (name === 'capture' && site.cacheUrl() === null) return refuse(NO_CACHE)
+    const obstacle = name === 'capture' ? findCaptureObstacle(site, applied.value) : null
+    if (obstacle !== null) return refuse(obstacle)
     const summary = `${machine.mac} ${action.past}`
     const after = events.describe(applied.value)
     const changes = compareFields(events.describe(machine), after)
@@ -342,6 +345,15 @@ function joinBatch(
   const joined = { ...after, cycle: { ...after.cycle, batch } }
   const paused = isPaused?.(batch) === true ? pauseOrder(joined, after.updated_at) : null
   return paused?.ok === true ? paused.value : joined
+}
+
+/** Null: its image can be uploaded, under a name that nobody else uses. */
+function findCaptureObstacle(
+  { cacheUrl, findNameOwner }: LineDependencies,
+  { mac, capture }: Machine,
+): string | null {
+  if (cacheUrl() === null) return NO_CACHE
+  return capture === null ? null : (findNameOwner?.(capture.name, mac) ?? null)
 }
 
 const NO_CACHE = 'The server has no cache service to upload the image to.'

@@ -58,6 +58,7 @@ import { runRemovalRoutes } from './routes/runs.ts'
 import type { SetProvider } from '../openid/provider-login.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
+import { findNameOwner } from './rules/capture-owner.ts'
 import { SETTING_TEXTS } from './rules/settings.ts'
 import type { State } from './assembly/state.ts'
 
@@ -257,6 +258,11 @@ function createRules(
   return {
     findImage: createFinder(catalog),
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
+    findNameOwner: (name, mac) =>
+      findNameOwner(name, mac, {
+        images: catalog.snapshot().entries,
+        machines: state.machines.peekAll(),
+      }),
     ...given,
     isPaused: state.batches.isPaused,
     isPast: createOrderClock({ fleet: state.machines.peekAll(), now }).isPast,

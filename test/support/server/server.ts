@@ -26,6 +26,7 @@ import {
 } from '../../../runtime/server/current/batches/batch-keeper.ts'
 import { createFlashGate } from '../../../runtime/server/current/flash-gate.ts'
 import { createOrderClock } from '../../../runtime/server/current/order-expiry.ts'
+import { findNameOwner } from '../../../runtime/server/current/rules/capture-owner.ts'
 import { createMachineLine } from '../../../runtime/server/current/machine-line.ts'
 import type { Machine } from '../../../runtime/server/current/rules/machine.ts'
 import { SCHEMAS } from '../../../runtime/server/current/rules/api-schema.ts'
@@ -166,6 +167,8 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const keeper = createBatchKeeper({ batches, machines, findImage, now })
   const line = createMachineLine({
     findImage,
+    findNameOwner: (name, mac) =>
+      findNameOwner(name, mac, { images: entries, machines: machines.peekAll() }),
     findTemplate: (name) => templates.find(name)?.template ?? null,
     sets: bootFiles.active,
     settings: pxe,

@@ -103,6 +103,8 @@ export const IMAGES = {
     unfinished: 'It can be accepted once it is complete and verified.',
     nameWrong: 'Must be a file name that ends in .img.zst',
     nameTaken: 'Another image has this name',
+    nameBound:
+      'Machines are assigned an image of this name, and would be flashed with this one instead',
     gone: 'It was accepted or removed.',
   },
   origin: {

@@ -3,11 +3,13 @@ import { copyFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { refOf } from '../../../../runtime/engine/catalog/rules/catalog.ts'
+import { fileSource } from '../../../../runtime/engine/catalog/rules/dropped-file.ts'
 import { ProgressSchema } from '../../../../runtime/engine/inventory/rules/run.ts'
 import { captureRoutes } from '../../../../runtime/server/current/captures/capture-routes.ts'
 import type { TokenPolicy } from '../../../../runtime/server/current/rules/token.ts'
 import { makeCapture, openCaptureLab, SOURCE } from '../../../support/capture/uploads.ts'
-import { diskOf, MAC, PXE_RULES } from '../../../support/server/machine-fixture.ts'
+import { diskOf, entryOf, MAC, PXE_RULES } from '../../../support/server/machine-fixture.ts'
 import { asJson, createTestServer, type TestServerOptions } from '../../../support/server/server.ts'
 
 const test = suite('captures over HTTP')
@@ -265,12 +267,41 @@ test('of two machines with one name the second is refused, in a dry run too', as
       answer.results.map(({ result, reason }: Record<string, unknown>) => [result, reason]),
       [
         ['done', null],
-        ['refused', 'Another selected machine would give its image the same name.'],
+        ['refused', 'Another machine would give its image the same name: choose another name.'],
       ],
     )
   }
   const second = await (await site.ask(`/machines/${macs[1]}`)).json()
   assert.equal([(await site.machine()).capture?.name, second.capture], ['web.img.zst', null])
+})
+
+test('a name that an image, or another capture, has is refused before the machine boots', async () => {
+  const ref = refOf(fileSource(NAME))
+  assert.ok(ref.ok)
+  const listed = { ...entryOf('1'.repeat(64)), name: 'listed.img.zst' }
+  await using site = await open('off', { catalog: [listed] })
+  const OTHER = '52:54:00:12:34:99'
+  const put = (mac: string, body: object) => site.ask(`/machines/${mac}`, asJson(body, 'PUT'))
+  const refusal = async (answer: Response) => {
+    assert.is(answer.status, 409)
+    return JSON.stringify(await answer.json())
+  }
+  assert.match(
+    await refusal(await site.order({ name: 'listed.img.zst' })),
+    'There is an image called listed.img.zst already',
+  )
+  const bound = { bty_image_ref: ref.value, target_disk_serial: 'S9' }
+  await put(OTHER, { boot_mode: 'flasher-flash-always', ...bound })
+  assert.match(await refusal(await site.order()), 'Machines are assigned an image called')
+  await put(OTHER, { boot_mode: 'ipxe-exit', target_disk_serial: 'S9' })
+  const same = asJson({ name: NAME, disk_serial: 'S9' })
+  assert.is((await site.ask(`/machines/${OTHER}/capture`, same)).status, 200)
+  assert.match(
+    await refusal(await site.order()),
+    'Another machine would give its image the same name',
+  )
+  await site.ask(`/machines/${OTHER}/capture`, { method: 'DELETE' })
+  assert.is((await site.order()).status, 200)
 })
 
 test.run()
