@@ -275,6 +275,11 @@ test('of two machines with one name the second is refused, in a dry run too', as
   assert.equal([(await site.machine()).capture?.name, second.capture], ['web.img.zst', null])
 })
 
+async function refusal(answer: Response): Promise<string> {
+  assert.is(answer.status, 409)
+  return JSON.stringify(await answer.json())
+}
+
 test('a name that an image, or another capture, has is refused before the machine boots', async () => {
   const ref = refOf(fileSource(NAME))
   assert.ok(ref.ok)
@@ -282,10 +287,6 @@ test('a name that an image, or another capture, has is refused before the machin
   await using site = await open('off', { catalog: [listed] })
   const OTHER = '52:54:00:12:34:99'
   const put = (mac: string, body: object) => site.ask(`/machines/${mac}`, asJson(body, 'PUT'))
-  const refusal = async (answer: Response) => {
-    assert.is(answer.status, 409)
-    return JSON.stringify(await answer.json())
-  }
   assert.match(
     await refusal(await site.order({ name: 'listed.img.zst' })),
     'There is an image called listed.img.zst already',
