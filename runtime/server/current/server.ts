@@ -58,7 +58,7 @@ import { runRemovalRoutes } from './routes/runs.ts'
 import type { SetProvider } from '../openid/provider-login.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
-import { findNameOwner } from './rules/capture-owner.ts'
+import { findNameOwner } from './captures/rules/capture-owner.ts'
 import { SETTING_TEXTS } from './rules/settings.ts'
 import type { State } from './assembly/state.ts'
 

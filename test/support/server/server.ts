@@ -26,7 +26,7 @@ import {
 } from '../../../runtime/server/current/batches/batch-keeper.ts'
 import { createFlashGate } from '../../../runtime/server/current/flash-gate.ts'
 import { createOrderClock } from '../../../runtime/server/current/order-expiry.ts'
-import { findNameOwner } from '../../../runtime/server/current/rules/capture-owner.ts'
+import { findNameOwner } from '../../../runtime/server/current/captures/rules/capture-owner.ts'
 import { createMachineLine } from '../../../runtime/server/current/machine-line.ts'
 import type { Machine } from '../../../runtime/server/current/rules/machine.ts'
 import { SCHEMAS } from '../../../runtime/server/current/rules/api-schema.ts'

@@ -26,7 +26,6 @@ import {
   type Adjustment,
 } from './operator-edits.ts'
 import { disarmByHand } from './disarming.ts'
-import { SAME_NAME_AS_ANOTHER } from './capture-owner.ts'
 import { LabelSchema } from '../../../fleet/machine/rules/label.ts'
 import { LabelsSchema, MAX_LABELS, NameSchema, sortLabels } from './label.ts'
 import { isSameIdentity, type Machine } from './machine.ts'
@@ -180,6 +179,9 @@ export const ACTIONS = {
 
 const CHANGED = 'Its name or its labels have changed meanwhile, so it was left as it is.'
 const NAME_OF_ONE = 'is for one machine: each has a name of its own'
+
+export const SAME_NAME_AS_ANOTHER =
+  'Another machine would give its image the same name: choose another name.'
 
 const SAME_NAME = 'must contain {name} or {mac}: each machine has an image of its own'
 

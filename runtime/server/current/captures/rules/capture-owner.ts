@@ -1,18 +1,16 @@
 /** Current line: whether the name of an image that is to be captured is free, before its machine boots for it. */
-import { isPending } from '../../../engine/capture/rules/order.ts'
-import { refOf, type CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
-import { fileSource } from '../../../engine/catalog/rules/dropped-file.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { Machine } from './machine.ts'
+import { isPending } from '../../../../engine/capture/rules/order.ts'
+import { refOf, type CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import { fileSource } from '../../../../engine/catalog/rules/dropped-file.ts'
+import type { Mac } from '../../../../kit/net/rules/mac.ts'
+import { SAME_NAME_AS_ANOTHER } from '../../rules/action.ts'
+import type { Machine } from '../../rules/machine.ts'
 
 interface NameOwners {
   /** What the catalog lists. */
   readonly images: readonly Pick<CatalogEntry, 'name'>[]
   readonly machines: readonly Machine[]
 }
-
-export const SAME_NAME_AS_ANOTHER =
-  'Another machine would give its image the same name: choose another name.'
 
 /**
  * Says in words why a captured image of the machine `mac` cannot be called `name`; null: it can. A
