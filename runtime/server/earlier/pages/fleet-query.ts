@@ -1,9 +1,17 @@
 /** The search of the machines page: terms, fields, times, and the order of columns. */
 import { createSelector, type Description } from '../../../fleet/machine/rules/selection.ts'
+import type { Vocabulary } from '../../../fleet/machine/rules/query.ts'
+import { MACHINE_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
 import { listSpellings } from '../../../kit/net/rules/mac.ts'
 import { naturalKey } from '../../../kit/net/rules/natural-order.ts'
-import { listStateNames, URGENCY } from '../../pages/machines/state-search.ts'
-import { BOOT_POLICIES, isArmed, isUnassigned, type Machine } from '../rules/machine.ts'
+import { listStateNames, STATE_VALUES, URGENCY } from '../../pages/machines/state-search.ts'
+import {
+  BOOT_POLICIES,
+  isArmed,
+  isUnassigned,
+  WORKFLOW_STATUSES,
+  type Machine,
+} from '../rules/machine.ts'
 import type { StatedMachine } from './machine-view.ts'
 
 interface SearchedFleet {
@@ -13,23 +21,23 @@ interface SearchedFleet {
   now(): Date
 }
 
+/** The filters of the search. */
+export const VOCABULARY: Vocabulary = {
+  fields: ['mac', 'hostname', 'state', 'policy', 'image', 'provisioning', 'workflow', 'ip', 'is'],
+  times: ['seen', 'flashed', 'discovered'],
+  values: {
+    state: STATE_VALUES,
+    policy: BOOT_POLICIES,
+    provisioning: MACHINE_PROVISIONING,
+    workflow: WORKFLOW_STATUSES,
+    is: ['discovered', 'assigned', 'armed'],
+  },
+}
+
 /** `q` and `sort` of an address; `filter=discovered` is the deployed spelling. */
 export function createMatch({ context, view, now }: SearchedFleet) {
   const select = createSelector<Machine, object>({
-    vocabulary: {
-      fields: [
-        'mac',
-        'hostname',
-        'state',
-        'policy',
-        'image',
-        'provisioning',
-        'workflow',
-        'ip',
-        'is',
-      ],
-      times: ['seen', 'flashed', 'discovered'],
-    },
+    vocabulary: VOCABULARY,
     describe: (machine) => describe(view(machine)),
   })
   return (machines: readonly Machine[], query: URLSearchParams): readonly Machine[] => {

@@ -16,7 +16,9 @@ import {
   renderNoMachines,
   renderNoneFound,
 } from '../../pages/machines/machines-list.ts'
+import { renderMistakes } from '../../pages/machines/search-mistakes.ts'
 import { PAGES } from '../../texts/texts.ts'
+import { VOCABULARY } from './fleet-query.ts'
 import { COLUMNS, renderMachineRow } from './machine-row.ts'
 import { viewOf } from './machine-view.ts'
 import type { EarlierContext } from './page-context.ts'
@@ -83,7 +85,7 @@ const renderTools = (
   { page: _page, filter: _filter, ...kept }: ListQuery,
   count: (q: string) => number,
 ): Html =>
-  renderSearch({
+  html`${renderSearch({
     path: PATH,
     query: kept,
     name: 'q',
@@ -94,4 +96,5 @@ const renderTools = (
       { ...kept, q },
       count(q),
     ]),
-  })
+  })}
+  ${renderMistakes(kept, VOCABULARY)}`

@@ -3,18 +3,12 @@ import { hideBootTokens } from '../../../fleet/boot/rules/boot-token.ts'
 import { renderFieldErrors } from '../../../kit/foundation/field-error.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
+import type { Answer } from '../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import { badge, banner, card, copyable, copyBlock, factList } from '../../../kit/web/ui/elements.ts'
-import {
-  hidden,
-  postButton,
-  radioCards,
-  selectField,
-  textField,
-} from '../../../kit/web/ui/fields.ts'
-import { address, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { hidden, radioCards, selectField, textField } from '../../../kit/web/ui/fields.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { refreshOnNews } from '../../../kit/web/ui/refresh.ts'
 import { renderTime } from '../../../kit/web/ui/times.ts'
 import { BOOT_POLICIES, decideArming, type Machine } from '../rules/machine.ts'
@@ -25,11 +19,11 @@ import {
 } from '../../../fleet/workflow/rules/provisioning.ts'
 import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '../../pages/machines/machines-list.ts'
 import { renderBar } from '../../pages/machines/run-bar.ts'
-import { opensQuestion } from '../../pages/question.ts'
+import { opensQuestion, questionButton, renderRemoval } from '../../pages/question.ts'
 import { askToArm } from './arming-question.ts'
-import { viewOf } from './machine-view.ts'
+import { nameOf, viewOf } from './machine-view.ts'
 import type { EarlierContext } from './page-context.ts'
-import { buttonAt, formAt, pageAt } from '../../pages/context-routes.ts'
+import { formAt, pageAt, removalAt } from '../../pages/context-routes.ts'
 import { listKept, provisioningCard } from './provision.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
@@ -37,13 +31,14 @@ import { fill } from '../../../kit/texts/text.ts'
 import { workflowCard } from './workflow.ts'
 
 const t = PAGES.earlier.machine
+const { deletion } = PAGES.machine
 
 const PATH = `${MACHINES_PATH}/:mac`
 
 export const MACHINE_PAGES = [
   pageAt(PATH, show),
   formAt(PATH, save),
-  buttonAt(`${PATH}/delete`, remove),
+  removalAt(`${PATH}/delete`, askDeletion, remove),
 ]
 
 async function show(context: EarlierContext): Promise<Answer> {
@@ -169,9 +164,9 @@ function renderFacts(context: EarlierContext, machine: Machine): Html {
 
 const renderDelete = (mac: Mac): Html =>
   html`<details class="card">
-    <summary>${t.removal.title}</summary>
+    <summary>${deletion.summary}</summary>
     <p class="dim">${t.removal.text}</p>
-    ${postButton({ action: `${machinePath(mac)}/delete`, label: fill(t.removal.button, { mac }), tone: 'danger' })}
+    ${questionButton({ action: `${machinePath(mac)}/delete`, label: deletion.ask, tone: 'danger' })}
   </details>`
 
 /** As the machine would get it now, without its token, which is secret. */
@@ -218,8 +213,27 @@ function foreseeArmed(context: EarlierContext, fields: object): Machine | null {
   return parsed.ok && decideArming(before, parsed.value) ? parsed.value : null
 }
 
-async function remove({ site, event, by }: EarlierContext): Promise<Answer> {
+async function askDeletion(context: EarlierContext): Promise<Answer> {
+  const mac = readMac(context.event)
+  const machine = context.site.machines.peek(mac)
+  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
+  const name = printable(nameOf(machine))
+  return await context.show({
+    title: fill(deletion.pageTitle, { name }),
+    section: MACHINES_PATH,
+    trail: MACHINES_TRAIL,
+    body: renderRemoval({
+      title: fillHtml(deletion.title, { name: html`<bdi>${name}</bdi>` }),
+      body: html`<p>${fillHtml(t.removal.question, { mac: html`<code>${mac}</code>` })}</p>`,
+      action: `${machinePath(mac)}/delete`,
+      cancel: machinePath(mac),
+      button: deletion.button,
+    }),
+  })
+}
+
+async function remove({ site, event, by, goTo }: EarlierContext): Promise<Answer> {
   const mac = readMac(event)
-  await site.fleet.remove(mac, by())
-  return seeOther(address(MACHINES_PATH, { deleted: mac }))
+  const isGone = await site.fleet.remove(mac, by())
+  return goTo(address(MACHINES_PATH, isGone ? { deleted: mac } : { missing: mac }))
 }

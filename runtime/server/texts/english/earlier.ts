@@ -141,9 +141,9 @@ export const EARLIER = {
       manual: 'added manually',
     },
     removal: {
-      title: 'Delete this machine',
       text: 'Its configuration and provisioning files are deleted. The machine reappears as discovered when it next boots from the network.',
-      button: 'Delete {mac}',
+      question:
+        'The record of {mac} is deleted with its configuration and provisioning files; its events and runs are kept. No disk is changed. The machine reappears as discovered when it next boots from the network.',
     },
     script: 'Boot script',
     refused: 'Not saved: {reason}.',

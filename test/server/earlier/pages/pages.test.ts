@@ -273,16 +273,6 @@ test('an image with which a machine is being flashed stays', async () => {
   assert.match(await (await ask('/ui/machines?q=state:running')).text(), 'writing')
 })
 
-test('POST /ui/machines/{mac}/delete', async () => {
-  await using server = await createEarlierServer()
-  const ask = await server.operator()
-  await server.request(`/pxe/${MAC}`)
-  const deleted = await ask(`/ui/machines/${MAC}/delete`, { method: 'POST' })
-  assert.is(deleted.status, 303)
-  assert.match(await (await ask(deleted.headers.get('location') ?? '')).text(), 'was deleted')
-  assert.is((await ask(`/machines/${MAC}`)).status, 404)
-})
-
 test('provisioning files are saved, shown again, and removed when empty', async () => {
   await using server = await createEarlierServer()
   const ask = await server.operator()

@@ -11,7 +11,8 @@ import { nameOf, type MachineView } from '../view/machine-view.ts'
 
 const withoutPrefix = (mode: string) => mode.replace('flasher-', '')
 
-const VOCABULARY: Vocabulary = {
+/** The filters of the search. */
+export const VOCABULARY: Vocabulary = {
   fields: ['mac', 'name', 'label', 'mode', 'state', 'image', 'disk', 'ip', 'arch', 'is'],
   times: ['seen', 'flashed', 'discovered'],
   values: {
@@ -26,9 +27,6 @@ const VOCABULARY: Vocabulary = {
 /** Terms of a search that are not understood. */
 export const listSearchMistakes = (text: string): readonly QueryMistake[] =>
   listMistakes(text, VOCABULARY)
-
-/** The filters that there are, for people. */
-export const FILTER_NAMES = [...VOCABULARY.fields, ...VOCABULARY.times].join(', ')
 
 type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
 

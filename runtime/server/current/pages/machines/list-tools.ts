@@ -1,19 +1,12 @@
 /** Above the machines list: search, quick filters with their counts, saved searches, and columns. */
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
-import { banner } from '../../../../kit/web/ui/elements.ts'
 import { checkField, hidden } from '../../../../kit/web/ui/fields.ts'
-import {
-  address,
-  attributes,
-  fillHtml,
-  html,
-  type Content,
-  type Html,
-} from '../../../../kit/web/ui/html.ts'
+import { address, attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderSearch, type ListQuery } from '../../../../kit/web/ui/search.ts'
 import { COLUMN_NAMES, COLUMN_TITLES, type ColumnName } from '../view/fleet-columns.ts'
-import { FILTER_NAMES, listSearchMistakes } from './fleet-query.ts'
+import { renderMistakes } from '../../../pages/machines/search-mistakes.ts'
+import { VOCABULARY } from './fleet-query.ts'
 import { addressOf, COLUMNS_PATH, SEARCHES_PATH } from './list-choices.ts'
 import { MAX_NAME, MAX_QUERY, type SavedSearch } from './saved-searches.ts'
 
@@ -61,26 +54,8 @@ export function renderTools({ query, columns, saved, count }: ListTools): Html {
     ]).filter(([, { q }, found]) => found > 0 || !isSpare(q) || q === kept['q']),
     aside: html`${renderSaved(saved, query, back)}${query['view'] === 'wall' ? null : renderColumnChoice(columns, back)}`,
   })}
-  ${renderMistakes(kept)}`
+  ${renderMistakes(kept, VOCABULARY)}`
 }
-
-/** Terms that are not understood; they were searched for as text. */
-function renderMistakes(query: ListQuery): Content {
-  return listSearchMistakes(query['q'] ?? '').map(({ term: text, what, suggestion, corrected }) => {
-    const term = html`<code>${text}</code>`
-    if (what === 'time') {
-      return banner('needs-you', fillHtml(t.mistakes.time, { term, examples: TIMES }))
-    }
-    if (suggestion === null) {
-      return banner('needs-you', fillHtml(t.mistakes[what], { term, filters: FILTER_NAMES }))
-    }
-    const href = address(PATH, { ...query, q: corrected })
-    const meant = html`<a href="${href}"><code>${suggestion}</code></a>`
-    return banner('needs-you', fillHtml(t.mistakes[`${what}Meant`], { term, suggestion: meant }))
-  })
-}
-
-const TIMES = html`<code>seen:&lt;1h</code>, <code>seen:&gt;7d</code>, <code>seen:never</code>`
 
 function renderSaved(saved: readonly SavedSearch[], query: ListQuery, back: string): Content {
   const { q = '', sort } = query
