@@ -39,13 +39,24 @@ interface Removal {
   readonly button: Content
   /** What is sent on, beside the confirmation. */
   readonly fields?: Content
+  /** The same as a command. */
+  readonly command?: Content
 }
 
 /** Renders the question before something is removed for good. Its form posts `confirm=yes`. */
-export const renderRemoval = ({ title, body, action, cancel, button, fields }: Removal): Html =>
+export const renderRemoval = ({
+  title,
+  body,
+  action,
+  cancel,
+  button,
+  fields,
+  command,
+}: Removal): Html =>
   renderQuestion({
     title,
     body,
+    command,
     form: {
       action,
       fields: html`${fields}${hidden({ confirm: 'yes' })}`,
@@ -57,6 +68,8 @@ export const renderRemoval = ({ title, body, action, cancel, button, fields }: R
 interface PageQuestion {
   readonly title: Content
   readonly body?: Content
+  /** The same as a command, below the form. */
+  readonly command?: Content
   readonly form: {
     readonly action: string
     /** What is sent on unseen, and what is asked. */
@@ -71,7 +84,7 @@ interface PageQuestion {
  * Renders a question with its form, and a link that cancels. What comes of it, another question or a
  * wrong entry, stays in the dialog.
  */
-export function renderQuestion({ title, body, form }: PageQuestion): Html {
+export function renderQuestion({ title, body, form, command }: PageQuestion): Html {
   const { action, fields, cancel, button } = form
   return renderAnswer(
     title,
@@ -81,7 +94,8 @@ export function renderQuestion({ title, body, form }: PageQuestion): Html {
         <div class="row">
           <a class="button" href="${cancel}" data-close>${PAGES.frame.cancel}</a>${button}
         </div>
-      </form>`,
+      </form>
+      ${command}`,
   )
 }
 

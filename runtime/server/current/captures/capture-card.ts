@@ -15,6 +15,7 @@ import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { CurrentContext } from '../pages/view/page-context.ts'
 import { nameOf } from '../pages/view/machine-view.ts'
+import { renderCurlBlock } from '../../pages/curl-block.ts'
 import { opensQuestion, renderQuestion } from '../../pages/question.ts'
 import { machinePath } from '../../pages/machines/machines-list.ts'
 
@@ -121,9 +122,11 @@ function renderForm(machine: Machine, notice: Notice | null): Html {
 
 /** Renders the question before a capture is ordered; its form posts `confirm=yes`. */
 export function renderCaptureQuestion(
+  context: CurrentContext,
   machine: Machine,
-  { name, disk_serial: serial, generalize }: ReturnType<typeof readCapture>,
+  asked: ReturnType<typeof readCapture>,
 ): Html {
+  const { name, disk_serial: serial, generalize } = asked
   const disk = serial ?? machine.target_disk_serial
   return renderQuestion({
     title: fillHtml(ask.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
@@ -134,6 +137,14 @@ export function renderCaptureQuestion(
         })}
       </p>
       <p>${generalize ? ask.generalized : ask.whole}</p>`,
+    command: renderCurlBlock(context, [
+      {
+        method: 'POST',
+        path: `/machines/${machine.mac}/capture`,
+        body: asked,
+        scope: 'flash',
+      },
+    ]),
     form: {
       action: `${machinePath(machine.mac)}/do/capture`,
       fields: hidden({

@@ -15,6 +15,7 @@ import { formAt, pageAt, removalAt, type ContextRoute } from '../context-routes.
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { personOf } from '../../../kit/web/answers/caller.ts'
 import type { PageContext } from '../page-context.ts'
+import { blank, renderCurlBlock } from '../curl-block.ts'
 import { questionButton, renderRemoval } from '../question.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
@@ -156,14 +157,22 @@ const renderForm = (context: PageContext): Html => {
   const name = context.notice()?.typed['name'] ?? ''
   const own = listScopes(context.site.caller(context.event))
   return html`<form method="post" action="${PATH}/tokens">
-    ${textField({ name: 'name', label: t.tokens.name, required: true, maxLength: 64, value: name, hint: t.tokens.nameHint })}
-    <fieldset>
-      <legend>${t.tokens.scopes}</legend>
-      ${SCOPES.filter((scope) => permits(own, scope)).map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${t.tokens.permits[scope]}`, checked: scope === 'read' }))}
-    </fieldset>
-    ${selectField({ name: 'days', label: t.tokens.lifetime, value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
-    <button class="primary">${t.tokens.button}</button>
-  </form>`
+      ${textField({ name: 'name', label: t.tokens.name, required: true, maxLength: 64, value: name, hint: t.tokens.nameHint })}
+      <fieldset>
+        <legend>${t.tokens.scopes}</legend>
+        ${SCOPES.filter((scope) => permits(own, scope)).map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${t.tokens.permits[scope]}`, checked: scope === 'read' }))}
+      </fieldset>
+      ${selectField({ name: 'days', label: t.tokens.lifetime, value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
+      <button class="primary">${t.tokens.button}</button>
+    </form>
+    ${renderCurlBlock(context, [
+      {
+        method: 'POST',
+        path: '/tokens',
+        body: { name: name === '' ? blank('name') : name, scopes: ['read'] },
+        scope: 'admin',
+      },
+    ])}`
 }
 
 /** The text of the new token, or the way back to the form. */
@@ -217,6 +226,9 @@ async function askRevocation(context: PageContext): Promise<Answer> {
       action: context.event.url.pathname,
       cancel: `${PATH}#tokens`,
       button: t.tokens.revocation.button,
+      command: renderCurlBlock(context, [
+        { method: 'DELETE', path: `/tokens/${token.id}`, scope: 'admin' },
+      ]),
     }),
   })
 }

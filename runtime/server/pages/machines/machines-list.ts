@@ -68,28 +68,29 @@ export function renderGone(query: URLSearchParams): Content {
   return missing ? banner('failed', fill(t.missing, { mac: missing })) : null
 }
 
-/** Renders the form that `addMachine` takes. */
-export const renderAddForm = (): Html =>
+/** Renders the form that `addMachine` takes. `command`: the same as a command. */
+export const renderAddForm = (command: Content = null): Html =>
   html`<form method="post" action="${MACHINES_PATH}" class="row" id="add">
-    <input
-      name="mac"
-      class="mono"
-      required
-      aria-label="${t.macAddress}"
-      placeholder="aa:bb:cc:dd:ee:ff"
-      maxlength="17"
-      pattern="[0-9a-fA-F]{2}([:\\-][0-9a-fA-F]{2}){5}"
-      autocomplete="off"
-      spellcheck="false"
-    />
-    <button>${t.add}</button>
-  </form>`
+      <input
+        name="mac"
+        class="mono"
+        required
+        aria-label="${t.macAddress}"
+        placeholder="aa:bb:cc:dd:ee:ff"
+        maxlength="17"
+        pattern="[0-9a-fA-F]{2}([:\\-][0-9a-fA-F]{2}){5}"
+        autocomplete="off"
+        spellcheck="false"
+      />
+      <button>${t.add}</button>
+    </form>
+    ${command}`
 
 /** The same, folded. */
-export const renderFoldedAddForm = (): Html =>
+export const renderFoldedAddForm = (command: Content = null): Html =>
   html`<details>
     <summary>${t.addSummary}</summary>
-    ${renderAddForm()}
+    ${renderAddForm(command)}
   </details>`
 
 /** Adds a machine that has not booted yet; it boots its own disk until it is configured. */

@@ -1,8 +1,8 @@
 /** A request of the API as a command to paste into a shell; the token stays in a variable. */
 import { printableJson } from '../../../kit/foundation/printable.ts'
 
-interface CurlRequest {
-  readonly method: 'GET' | 'POST' | 'PUT'
+export interface CurlRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly url: string
   /** What is sent as JSON; absent: nothing. */
   readonly body?: Readonly<Record<string, unknown>>

@@ -117,6 +117,10 @@ export const FRAME = {
     label: 'The same as a command',
     /** `{variable}` is that of a shell; `{tokens}` leads to the API tokens. */
     token: '{variable} holds a token with the scope {scope}; {tokens} makes one.',
+    /** `{scope}`: several, with commas between them. */
+    tokenOfAll: '{variable} holds a token with the scopes {scope}; {tokens} makes one.',
+    blanks: 'Replace what stands between < and >.',
+    labelOf: '{button}, as a command',
     tokens: 'your account',
   },
   copy: { title: 'Copy', text: 'Copy {text}', long: 'Copy this' },

@@ -20,6 +20,7 @@ import type { Foreseen } from '../../../../fleet/backup/restore.ts'
 import type { BackupJob } from '../../../../fleet/backup/backup-job.ts'
 import type { StoredBackup } from '../../../../fleet/backup/backup-store.ts'
 import { buttonAt, formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
+import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { renderDifferences } from './differences-list.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderRemoval, questionButton } from '../../../pages/question.ts'
@@ -72,7 +73,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     actions: start,
     messages: html`${context.message()}${problem === null ? await renderDone(context, clock) : banner('failed', problem)}`,
     body: html`<div class="board" ${refreshEvery('backups', PATH, isBusy ? 1 : null)}>
-      ${isBusy ? card({ title: t.running, body: renderActive(active, restoring, clock) }) : null}
+      ${isBusy ? card({ title: t.running, body: html`${renderActive(active, restoring, clock)}${renderCurlBlock(context, active.map(callCancel), 'curl-jobs')}` }) : null}
       ${
         stored.length === 0
           ? emptyState(t.empty.title, t.empty.text, start)
@@ -80,13 +81,26 @@ async function show(context: CurrentContext): Promise<Answer> {
       }
       <div class="columns">
         <div>
-          ${card({ title: t.schedule.title, id: 'backup-schedule', body: renderSchedule(context) })}
+          ${card({ title: t.schedule.title, id: 'backup-schedule', body: html`${renderSchedule(context)}${renderCurlBlock(context, [callStart], 'curl-start')}` })}
         </div>
         <div>${card({ title: t.activity, body: renderEventList(events, clock) })}</div>
       </div>
     </div>`,
   })
 }
+
+const callStart: CurlCall = {
+  method: 'POST',
+  path: '/workers/backups',
+  scope: 'admin',
+  label: t.start,
+}
+
+const callCancel = ({ backup_id: id }: BackupJob): CurlCall => ({
+  method: 'DELETE',
+  path: `/workers/backups/${encodeURIComponent(id)}`,
+  scope: 'admin',
+})
 
 /** The page shows why when they cannot be listed. */
 async function list({ services }: CurrentContext) {
@@ -200,6 +214,13 @@ async function ask(context: CurrentContext, error: string | null): Promise<Answe
           ><button class="danger">${t.restore.button}</button>
         </div>
       </form>
+      ${renderCurlBlock(context, [
+        {
+          method: 'POST',
+          path: `/workers/backups/${encodeURIComponent(id)}/restore`,
+          scope: 'admin',
+        },
+      ])}
     </section>`,
   })
 }
@@ -237,6 +258,13 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
       action: context.event.url.pathname,
       cancel: PATH,
       button: t.removal.button,
+      command: renderCurlBlock(context, [
+        {
+          method: 'DELETE',
+          path: `${PATH}/${encodeURIComponent(stored.backup_id)}`,
+          scope: 'admin',
+        },
+      ]),
     }),
   })
 }

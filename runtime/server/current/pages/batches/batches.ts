@@ -17,6 +17,7 @@ import {
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { buttonAt, formAt, pageAt } from '../../../pages/context-routes.ts'
+import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
 import { questionButton, renderQuestion } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -114,40 +115,73 @@ function renderHead(context: CurrentContext, view: BatchView): Html {
   const { batch, counts } = view
   const actor = nameActor(batch.by.actor)
   const time = renderTime(batch.by.at, context.clock())
+  const undoable = context.site.fleet.listUndoable(batch.id).length
   return html`<section class="card stack">
     <p class="sentence">${sayCounts(batch, counts)}</p>
     ${renderShares(view)}
     ${batch.paused_at === null ? null : html`<p>${tag(t.paused)} <span class="dim">${t.pausedText}</span></p>`}
     <p class="small dim">${fillHtml(t.ordered, { time, actor })}</p>
-    ${renderButtons(view, context.site.fleet.listUndoable(batch.id).length)}
+    ${renderButtons(view, undoable)}
+    ${renderCurlBlock(context, listCalls(view, undoable), 'curl-batch')}
   </section>`
 }
 
-function renderButtons({ batch, counts }: BatchView, undoable: number): Content {
+function renderButtons(view: BatchView, undoable: number): Content {
+  const { batch, counts } = view
   const path = batchPath(batch.id)
   const rest = counts.waiting + counts.paused
-  const isPaused = batch.paused_at !== null
+  const offered = offer(view, undoable)
   const buttons = [
-    counts.failed > 0 && !isPaused
+    offered.retry
       ? questionButton({
           action: `${path}/retry`,
           label: fill(t.actions.retry, { count: counts.failed }),
           tone: 'primary',
         })
       : null,
-    isPaused ? questionButton({ action: `${path}/resume`, label: t.actions.resume }) : null,
-    !isPaused && counts.waiting > 0
-      ? postButton({ action: `${path}/pause`, label: t.actions.pause })
-      : null,
-    rest > 0
+    offered.resume ? questionButton({ action: `${path}/resume`, label: t.actions.resume }) : null,
+    offered.pause ? postButton({ action: `${path}/pause`, label: t.actions.pause }) : null,
+    offered.disarm
       ? postButton({ action: `${path}/disarm`, label: fill(t.actions.disarm, { count: rest }) })
       : null,
-    undoable > 0
+    offered.undo
       ? postButton({ action: `${path}/undo`, label: fill(t.actions.undo, { count: undoable }) })
       : null,
   ].filter((button) => button !== null)
   return buttons.length === 0 ? null : html`<div class="row">${buttons}</div>`
 }
+
+/** Whether each of the buttons is there. */
+function offer({ batch, counts }: BatchView, undoable: number) {
+  const isPaused = batch.paused_at !== null
+  return {
+    retry: counts.failed > 0 && !isPaused,
+    resume: isPaused,
+    pause: !isPaused && counts.waiting > 0,
+    disarm: counts.waiting + counts.paused > 0,
+    undo: undoable > 0,
+  } satisfies Record<BatchAction, boolean>
+}
+
+/** Those that ask nothing; a question has its own. */
+function listCalls(view: BatchView, undoable: number): readonly CurlCall[] {
+  const { counts } = view
+  const offered = offer(view, undoable)
+  const labels = {
+    pause: t.actions.pause,
+    disarm: fill(t.actions.disarm, { count: counts.waiting + counts.paused }),
+    undo: fill(t.actions.undo, { count: undoable }),
+  }
+  return (['pause', 'disarm', 'undo'] as const)
+    .filter((action) => offered[action])
+    .map((action) => ({ ...callOf(view.batch, action), label: labels[action] }))
+}
+
+const callOf = ({ id }: Batch, action: BatchAction): CurlCall => ({
+  method: 'POST',
+  path: `/batches/${id}/${action}`,
+  scope: action === 'resume' || action === 'retry' ? 'flash' : 'machines',
+})
 
 const renderMembers = (members: readonly MemberView[]): Html =>
   html`${SHOWN_STATES.map((state) =>
@@ -200,6 +234,7 @@ async function ask(
     section: SECTION,
     body: renderQuestion({
       title: fillCount(texts.title, count),
+      command: renderCurlBlock(context, [callOf(batch, action)]),
       body: banner(
         'needs-you',
         fillHtml(pluralOf(t.questions.erased, count), { count, ...STRONG }),

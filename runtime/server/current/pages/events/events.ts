@@ -8,6 +8,7 @@ import { banner, card, emptyState } from '../../../../kit/web/ui/elements.ts'
 import { hidden } from '../../../../kit/web/ui/fields.ts'
 import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderOlder, type ListQuery } from '../../../../kit/web/ui/search.ts'
+import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { formAt, pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { readEventWords } from '../view/event-words.ts'
@@ -76,24 +77,33 @@ function renderEvents(
   const open = events.filter((event) => isAlarm(event.kind) && !event.acknowledged)
   const shown = { clock: context.clock(), query, ...readEventWords(context) }
   return html`<form method="post" action="/ui/events/acknowledge">
-    ${hidden({ back: address(PATH, query) })}
-    ${
-      open.length === 0
-        ? null
-        : html`<div class="row">
-            ${open.map(({ id }) => hidden({ shown: String(id) }))}
-            <button class="primary">${t.selection.button}</button>
-            <button name="all" value="1">${fillCount(t.selection.all, open.length)}</button>
-            <span class="dim small">${t.selection.note}</span>
-          </div>`
-    }
-    ${card({
-      body: html`<ul class="rows" aria-label="${t.list}">
-        ${events.map((event) => renderEvent(event, shown))}
-      </ul>`,
-    })}
-  </form>`
+      ${hidden({ back: address(PATH, query) })}
+      ${
+        open.length === 0
+          ? null
+          : html`<div class="row">
+              ${open.map(({ id }) => hidden({ shown: String(id) }))}
+              <button class="primary">${t.selection.button}</button>
+              <button name="all" value="1">${fillCount(t.selection.all, open.length)}</button>
+              <span class="dim small">${t.selection.note}</span>
+            </div>`
+      }
+      ${card({
+        body: html`<ul class="rows" aria-label="${t.list}">
+          ${events.map((event) => renderEvent(event, shown))}
+        </ul>`,
+      })}
+    </form>
+    ${renderCurlBlock(context, open.length === 0 ? [] : [callAcknowledge(open)])}`
 }
+
+/** All that the page shows: which of them somebody selects, only they know. */
+const callAcknowledge = (open: readonly JournalEvent[]): CurlCall => ({
+  method: 'POST',
+  path: '/events/ack',
+  body: { ids: open.map(({ id }) => id) },
+  scope: 'machines',
+})
 
 /** Answers JSON like the deployed server; the form of our page returns to it. */
 async function acknowledge(context: CurrentContext, form: URLSearchParams) {

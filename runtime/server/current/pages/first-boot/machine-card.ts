@@ -10,6 +10,7 @@ import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/
 import { previewFirstBoot } from '../../routes/first-boot.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { TEMPLATES_PATH, templatePath } from './template-path.ts'
 import { renderFirstBootTexts } from './template-preview.ts'
@@ -41,6 +42,18 @@ export async function renderFirstBootCard(
         })}
         <button>${t.assign}</button>
       </form>
+      ${renderCurlBlock(context, [
+        {
+          method: 'POST',
+          path: '/machines/bulk',
+          body: {
+            action: 'first-boot',
+            macs: [machine.mac],
+            parameters: { first_boot: name },
+          },
+          scope: 'machines',
+        },
+      ])}
       ${name === null ? null : renderPreview(context, name, preview)}`,
   })
 }

@@ -15,6 +15,7 @@ import {
   type Content,
   type Html,
 } from '../../../../kit/web/ui/html.ts'
+import { blank, renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { parseFields } from './template-check.ts'
@@ -54,7 +55,8 @@ export function renderEditor(context: CurrentContext, found: NamedTemplate | nul
       title: before === null ? t.create : t.template,
       id: 'template',
       aside: html`<a class="small" href="${other}">${isText ? t.asForm : t.asText}</a>`,
-      body: html`${isText ? null : renderKept(kept, before, other)} ${renderForm(editor)}`,
+      body: html`${isText ? null : renderKept(kept, before, other)} ${renderForm(editor)}
+      ${renderCurlBlock(context, [callTemplate(found)])}`,
     })}
     ${renderPreviewCard(path, parseFields(isText ? fields : { ...fields, shown }, before))}
   </div>`
@@ -87,6 +89,14 @@ function renderForm({ path, before, isText, fields, errors, kept }: Editor): Htm
     </div>
   </form>`
 }
+
+/** As it is saved, or empty; secrets are dots, which keep what they are. */
+const callTemplate = (found: NamedTemplate | null): CurlCall => ({
+  method: 'PUT',
+  path: `/first-boot/${encodeURIComponent(found?.name ?? blank('name'))}`,
+  body: hideSecrets(found?.template ?? EMPTY),
+  scope: 'admin',
+})
 
 const EMPTY: Template = {
   hostname: null,

@@ -16,6 +16,7 @@ import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { countMachines, removeTemplate, saveTemplate } from '../../routes/first-boot.ts'
 import { formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { questionButton, renderRemoval } from '../../../pages/question.ts'
 import { parseFields } from './template-check.ts'
 import { hideTyped, readFields, type FieldTexts } from './template-form.ts'
@@ -239,6 +240,9 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
       action: context.event.url.pathname,
       cancel: templatePath(name),
       button: t.removal.button,
+      command: renderCurlBlock(context, [
+        { method: 'DELETE', path: `/first-boot/${encodeURIComponent(name)}`, scope: 'admin' },
+      ]),
     }),
   })
 }

@@ -97,7 +97,7 @@ export function renderPreview(preview: {
   readonly wanted: string | null
   readonly error: string | null
   /** The same as a command; null: it would be too long. */
-  readonly command: Html | null
+  readonly command: Content
 }): Html {
   const { action, verdicts, form, wanted, error, command } = preview
   const going = verdicts.filter(({ refusal }) => refusal === null).length

@@ -6,7 +6,7 @@ import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../../../kit/web/answers/limits.ts'
-import type { Html } from '../../../../kit/web/ui/html.ts'
+import type { Content, Html } from '../../../../kit/web/ui/html.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
 import { readParameters, renderParameterForm } from './bulk-fields.ts'
@@ -27,6 +27,7 @@ import type { CurrentContext } from '../view/page-context.ts'
 import { isArmed } from '../view/machine-view.ts'
 import { showPowerBulk } from './power-bulk.ts'
 import { renderCurlBlock } from '../../../pages/curl-block.ts'
+import { callFlash } from './machine-calls.ts'
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
@@ -66,20 +67,25 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
   const judged = machines.map((machine) => judge(context, machine, action, parameters))
   const verdicts = judgeConflicts(context, action, judged)
   const question =
-    askAboutOne(action, verdicts) ?? askAboutMany(context, { action, parameters, verdicts }, form)
+    askAboutOne(context, action, verdicts) ??
+    askAboutMany(context, { action, parameters, verdicts }, form)
   if (question !== null) return await show(question)
   const { batch, rows } = await execute(context, action, parameters, verdicts, form)
   return await show(renderResult(action, rows, form, batch))
 }
 
 /** A single disk is confirmed by its serial number, as on the machine's own page. */
-function askAboutOne(action: BulkAction, verdicts: readonly BulkPreview[]): Html | null {
+function askAboutOne(
+  context: CurrentContext,
+  action: BulkAction,
+  verdicts: readonly BulkPreview[],
+): Html | null {
   const [only, ...others] = verdicts
   if (action !== 'flash' || others.length > 0 || only?.arms !== true) return null
   const path = `${machinePath(only.machine.mac)}/do/flash`
-  return only.after === null
-    ? null
-    : renderFlashQuestion({ view: only.after, action: path, values: {}, error: null })
+  if (only.after === null) return null
+  const command = renderCurlBlock(context, [callFlash(only.machine)])
+  return renderFlashQuestion({ view: only.after, action: path, values: {}, error: null, command })
 }
 
 /** Asks for a confirmation; null: there is one, or none is needed. */
@@ -112,14 +118,14 @@ function renderCommand(
   context: CurrentContext,
   { action, parameters, verdicts }: BulkRequest,
   form: URLSearchParams,
-): Html | null {
+): Content {
   const q = form.get('all') === '1' && !form.get('filter') ? (form.get('q') ?? '').trim() : ''
   const macs = verdicts.map(({ machine }) => machine.mac)
   if (q === '' && macs.length > MAX_NAMED) return null
   const which = q === '' ? { macs } : { q }
-  const url = `${context.contact().baseUrl}/machines/bulk`
   const scope = context.site.line.actions[action]?.scope ?? 'machines'
-  return renderCurlBlock({ method: 'POST', url, body: { action, ...which, parameters } }, scope)
+  const body = { action, ...which, parameters }
+  return renderCurlBlock(context, [{ method: 'POST', path: '/machines/bulk', body, scope }])
 }
 
 function readAction(form: URLSearchParams): BulkAction {

@@ -20,7 +20,7 @@ interface DiskQuestion extends FlashQuestion {
 }
 
 export function renderDiskQuestion(
-  { view, action, values, error, isOpen }: DiskQuestion,
+  { view, action, values, error, isOpen, command }: DiskQuestion,
   clock: Clock,
 ): Html {
   const { planned_at: plannedAt, target_disk_serial: serial, mac, boot_mode } = view.machine
@@ -37,6 +37,7 @@ export function renderDiskQuestion(
       }
       ${banner('needs-you', t.warning)}
       <p>${isFlashMode(boot_mode) ? t.afterwards : t.afterwardsMode}</p>`,
+    command,
     form: {
       action,
       fields: hidden({ ...values, confirm: 'yes' }),

@@ -25,6 +25,8 @@ export interface FlashQuestion {
   readonly error: string | null
   /** What else is asked. */
   readonly more?: Content
+  /** The same as a command. */
+  readonly command?: Content
 }
 
 export function renderFlashQuestion({
@@ -34,6 +36,7 @@ export function renderFlashQuestion({
   typed = '',
   error,
   more,
+  command,
 }: FlashQuestion): Html {
   const { machine, image, disk } = view
   const serial = machine.target_disk_serial ?? ''
@@ -58,6 +61,7 @@ export function renderFlashQuestion({
       </div>
       ${listWarnings(view).map((text) => banner('needs-you', text))}
       <p>${fillHtml(t.lost, STRONG)}</p>`,
+    command,
     form: {
       action,
       fields: html`${hidden(values)}

@@ -14,8 +14,10 @@ import type { MachineUpsert } from '../../rules/upsert.ts'
 import { buttonAt, formAt, removalAt } from '../../../pages/context-routes.ts'
 import type { UpsertRefusal } from '../../../routes/site.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { isAsked, renderRemoval } from '../../../pages/question.ts'
 import { readCapture, renderCaptureQuestion, typedCapture } from '../../captures/capture-card.ts'
+import { callAction, callDelete, callFlash, callSave } from './machine-calls.ts'
 import { renderDiskQuestion } from './disk-question.ts'
 import {
   describeRefusal,
@@ -74,6 +76,7 @@ async function askDeletion(context: CurrentContext): Promise<Answer> {
       action: context.event.url.pathname,
       cancel: machinePath(mac),
       button: t.deletion.button,
+      command: renderCurlBlock(context, [callDelete(machine)]),
     }),
   })
 }
@@ -118,7 +121,9 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const confirm = form.get('confirm')
   if (armed !== null && confirm !== null) {
     const refusal = refusalOf(confirm, armed)
-    if (refusal !== undefined) return ask(context, armed, form, { error: refusal })
+    if (refusal !== undefined) {
+      return ask(context, armed, form, { error: refusal, call: callSave(armed.machine) })
+    }
   }
   const expected = isExpected(form.get('was'))
   const saved = await site.fleet.upsert(mac, parsed.value, context.by(), expected)
@@ -171,13 +176,15 @@ interface AskedFlash {
   /** Where the answer is posted; absent: to where the question came from. */
   readonly action?: string
   readonly messages?: Content
+  /** The same as a request of the API. */
+  readonly call: CurlCall
 }
 
 async function ask(
   context: CurrentContext,
   view: MachineView,
   form: URLSearchParams,
-  { error, action = context.event.url.pathname, messages }: AskedFlash,
+  { error, action = context.event.url.pathname, messages, call }: AskedFlash,
 ): Promise<Answer> {
   const { confirm, power: _, ...values } = Object.fromEntries(form)
   return await context.show({
@@ -191,6 +198,7 @@ async function ask(
       typed: confirm === 'ask' ? '' : (confirm ?? ''),
       error,
       more: renderBootField(context, view.machine),
+      command: renderCurlBlock(context, [call]),
     }),
   })
 }
@@ -214,7 +222,7 @@ async function flash(
   const confirm = form.get('confirm') ?? 'ask'
   const shown = new URLSearchParams({ was: fingerprint(machine), confirm })
   const action = `${machinePath(machine.mac)}/do/flash`
-  return ask(context, view, shown, { error, action, messages })
+  return ask(context, view, shown, { error, action, messages, call: callFlash(machine) })
 }
 
 async function find({ site, event }: CurrentContext): Promise<Machine> {
@@ -236,6 +244,7 @@ async function bootDisk(context: CurrentContext, form: URLSearchParams): Promise
     action: context.event.url.pathname,
     values: { was: fingerprint(machine) },
     error: isSame ? null : t.page.changed,
+    command: renderCurlBlock(context, [callAction(machine, 'boot-disk')]),
     isOpen: context.services.config.current().pxe.tokens === 'off',
   }
   return await context.show({
@@ -268,7 +277,7 @@ async function askCapture(
   return await context.show({
     title: fill(t.capture.question.pageTitle, { name: nameOf(machine) }),
     section: '/ui/machines',
-    body: renderCaptureQuestion(machine, typed),
+    body: renderCaptureQuestion(context, machine, typed),
   })
 }
 

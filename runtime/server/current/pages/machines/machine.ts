@@ -20,13 +20,13 @@ import { MACHINE_POSTS } from './machine-posts.ts'
 import { renderPowerCard } from '../power/power-card.ts'
 import { POWER_POSTS } from '../power/power-posts.ts'
 import { renderFirstBootCard } from '../first-boot/machine-card.ts'
+import { callSave } from './machine-calls.ts'
 import { FIELDS, readValues, valuesOf, WRONG_FIELD, type FormValues } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
 import { readEventWords } from '../view/event-words.ts'
 import { labelLink } from '../view/machine-row.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { renderUndo } from '../view/undo-button.ts'
-import { isFlashMode } from '../../rules/boot-mode.ts'
 import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
@@ -74,32 +74,10 @@ async function show(context: CurrentContext): Promise<Answer> {
     messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
     ${renderPowerCard(context, machine, notice)}
-    ${card({ title: PAGES.machine.form.title, id: 'intent', body: html`${form}${renderCommand(context, machine)}` })}
+    ${card({ title: PAGES.machine.form.title, id: 'intent', body: html`${form}${renderCurlBlock(context, [callSave(machine)])}` })}
     ${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}
     ${renderFacts({ machine, posted, runs, events, clock: context.clock(), words: readEventWords(context) })}`,
   })
-}
-
-/** What is saved, as `PUT` takes it, which replaces all that it knows. */
-function renderCommand(context: CurrentContext, machine: Machine): Html {
-  const { mac, name, first_boot, labels, boot_mode, bty_image_ref } = machine
-  const { sanboot_drive, target_disk_serial } = machine
-  return renderCurlBlock(
-    {
-      method: 'PUT',
-      url: `${context.contact().baseUrl}/machines/${mac}`,
-      body: {
-        bty_image_ref,
-        boot_mode,
-        target_disk_serial,
-        sanboot_drive,
-        name,
-        labels,
-        first_boot,
-      },
-    },
-    isFlashMode(boot_mode) ? 'flash' : 'machines',
-  )
 }
 
 const isFlash = ({ mode }: Run) => mode !== 'capture'

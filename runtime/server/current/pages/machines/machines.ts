@@ -23,6 +23,7 @@ import { hasPower } from '../power/power-card.ts'
 import { renderBulkBar } from './bulk-bar.ts'
 import { MACHINE_FILE_PATH } from '../machine-file/file-path.ts'
 import { formAt, pageAt } from '../../../pages/context-routes.ts'
+import { blank, renderCurlBlock } from '../../../pages/curl-block.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderUndo } from '../view/undo-button.ts'
 import { opensQuestion } from '../../../pages/question.ts'
@@ -145,10 +146,21 @@ const renderFirst = (context: CurrentContext, view: FleetView): Html => {
   return html`${renderFleet(context, view)}
   ${
     reach === null
-      ? html`${renderNoMachines(context.contact().baseUrl, setUpDhcp)} ${renderAddForm()}`
+      ? html`${renderNoMachines(context.contact().baseUrl, setUpDhcp)}
+        ${renderAddForm(renderAddCommand(context))}`
       : emptyState(t.outside.title, text)
   }`
 }
+
+const renderAddCommand = (context: CurrentContext): Content =>
+  renderCurlBlock(context, [
+    {
+      method: 'PUT',
+      path: `/machines/${blank('mac')}`,
+      body: {},
+      scope: 'machines',
+    },
+  ])
 
 const setUpDhcp = html`<a class="button primary" href="/ui/dhcp">${t.none.link}</a>`
 
@@ -163,7 +175,7 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
   ${renderQueue(context)}
   ${view.isWall ? renderWallForm(context, view) : renderFleet(context, view)}
   ${view.found.length === 0 ? renderNoneFound() : null} ${renderWays(context, view)}
-  ${reachOfView(context) === null ? renderFoldedAddForm() : null}`
+  ${reachOfView(context) === null ? renderFoldedAddForm(renderAddCommand(context)) : null}`
 
 /** Where the number of concurrent flashes is limited: how many run, and how many wait. */
 function renderQueue(context: CurrentContext): Content {

@@ -13,12 +13,14 @@ import { renderMoment, renderTime } from '../../../../kit/web/ui/times.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 
 import type { CurrentContext } from '../view/page-context.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { questionButton } from '../../../pages/question.ts'
 import { isWaiting, willFlash, type MachineView } from '../view/machine-view.ts'
 import { renderSentence } from '../view/next-boot.ts'
 import { nameDisk, renderBar } from '../../../pages/machines/run-bar.ts'
 import { runPath } from '../view/run-table.ts'
 import { listActions, type MachineButton } from './machine-actions.ts'
+import { listButtonCalls } from './machine-calls.ts'
 import { MODE_TEXTS } from './mode-cards.ts'
 
 const t = PAGES.machine.now
@@ -56,7 +58,11 @@ export const renderNow = (
         ${copyBlock(renderScript(context, view), t.script)}
       </div>
     </details>
+    ${renderCurlBlock(context, listButtonCalls(view, canUndo(context, view)), 'curl-now')}
   </section>`
+
+const canUndo = ({ site }: CurrentContext, { machine }: MachineView): boolean =>
+  site.fleet.findUndoable(machine.mac) !== null
 
 function renderState(context: CurrentContext, view: MachineView, lastRun: Run | null): Html {
   const flashed = view.view.state === 'done' ? renderFlashed(context, lastRun) : null

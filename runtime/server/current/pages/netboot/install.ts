@@ -6,6 +6,7 @@ import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
 import { textField } from '../../../../kit/web/ui/fields.ts'
 import { renderUploadForm } from '../../../../kit/web/ui/upload-form.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { PAGES } from '../../../texts/texts.ts'
 
@@ -31,43 +32,48 @@ export function renderInstall(context: CurrentContext): Html {
 }
 
 /** One button saves where releases are and fetches one. */
-function renderFetch({ services, notice }: CurrentContext): Html {
+function renderFetch(context: CurrentContext): Html {
+  const { services, notice } = context
   const rows = services.config.list()
   const site = find(rows, 'releases', 'base_url')
   const repository = find(rows, 'boot', 'release_repo')
   const set = { site: textOf(site), repository: textOf(repository) }
   const { typed, errors } = notice() ?? NOTHING_REFUSED
   const values = { ...completeSource(set, services.releaseSource), ...typed }
+  const tag = typed['tag'] ?? services.config.current().boot.release_tag
   return html`<form method="post" action="${PATH}/fetch-release">
-    ${sourceField(site, {
-      name: 'site',
-      label: t.fetch.site,
-      placeholder: 'https://github.com',
-      hint: t.fetch.siteHint,
-      value: values.site,
-      error: errors['site'] ?? null,
-    })}
-    ${sourceField(repository, {
-      name: 'repository',
-      label: t.fetch.repository,
-      placeholder: 'owner/name',
-      hint: t.fetch.repositoryHint,
-      value: values.repository,
-      error: errors['repository'] ?? null,
-    })}
-    ${textField({
-      name: 'tag',
-      label: t.fetch.tag,
-      value: typed['tag'] ?? services.config.current().boot.release_tag,
-      error: errors['tag'] ?? null,
-      hint: fillHtml(t.fetch.tagHint, {
-        tag: html`<code>v1.4.0</code>`,
-        latest: html`<code>latest</code>`,
-      }),
-    })}
-    <button class="primary">${t.fetch.button}</button>
-    <p class="hint">${t.fetch.hint}</p>
-  </form>`
+      ${sourceField(site, {
+        name: 'site',
+        label: t.fetch.site,
+        placeholder: 'https://github.com',
+        hint: t.fetch.siteHint,
+        value: values.site,
+        error: errors['site'] ?? null,
+      })}
+      ${sourceField(repository, {
+        name: 'repository',
+        label: t.fetch.repository,
+        placeholder: 'owner/name',
+        hint: t.fetch.repositoryHint,
+        value: values.repository,
+        error: errors['repository'] ?? null,
+      })}
+      ${textField({
+        name: 'tag',
+        label: t.fetch.tag,
+        value: tag,
+        error: errors['tag'] ?? null,
+        hint: fillHtml(t.fetch.tagHint, {
+          tag: html`<code>v1.4.0</code>`,
+          latest: html`<code>latest</code>`,
+        }),
+      })}
+      <button class="primary">${t.fetch.button}</button>
+      <p class="hint">${t.fetch.hint}</p>
+    </form>
+    ${renderCurlBlock(context, [
+      { method: 'POST', path: '/boot/releases', body: tag === '' ? {} : { tag }, scope: 'admin' },
+    ])}`
 }
 
 const NOTHING_REFUSED: Pick<Notice, 'typed' | 'errors'> = { typed: {}, errors: {} }

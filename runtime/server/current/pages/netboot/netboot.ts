@@ -26,6 +26,7 @@ import { isOver } from '../../../../kit/host/jobs.ts'
 import { STICK_FILES } from '../../../../../appliance/assets.ts'
 import { renderInstall } from './install.ts'
 import { renderServers } from './servers.ts'
+import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
@@ -65,11 +66,11 @@ async function show(context: CurrentContext): Promise<Answer> {
     messages: html`${context.message()}${renderUploaded(context)}`,
     body: html`${renderTabs(TABS)}
       <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
-        ${renderJobs(t.downloads.title, recent, clock)}
+        ${renderJobs(context, t.downloads.title, recent)}
         ${card({ title: t.systems.title, id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
         ${renderServers(context.services.presence?.view() ?? null)} ${renderInstall(context)}
         ${renderStick(files)} ${renderTftp(context)}
-        ${renderJobs(t.downloads.earlier, earlier, clock)}
+        ${renderJobs(context, t.downloads.earlier, earlier)}
         ${card({
           title: t.activity.title,
           id: 'activity',
@@ -88,13 +89,22 @@ const NEWS_MS = 60 * 60_000
 const isRecent = (job: FetchJob, { now }: Clock): boolean =>
   !isOver(job) || now.getTime() - Date.parse(job.finished_at ?? '') < NEWS_MS
 
-function renderJobs(title: string, jobs: readonly FetchJob[], clock: Clock): Content {
+function renderJobs(context: CurrentContext, title: string, jobs: readonly FetchJob[]): Content {
   if (jobs.length === 0) return null
+  const shown = jobs.slice(0, 4)
+  const calls = shown
+    .filter((job) => !isOver(job))
+    .map(({ tag }): CurlCall => ({
+      method: 'DELETE',
+      path: `/boot/releases/${encodeURIComponent(tag)}`,
+      scope: 'admin',
+    }))
   return card({
     title,
     body: html`<ul class="rows">
-      ${jobs.slice(0, 4).map((job) => renderJob(job, clock))}
-    </ul>`,
+        ${shown.map((job) => renderJob(job, context.clock()))}
+      </ul>
+      ${renderCurlBlock(context, calls, 'curl-fetches')}`,
   })
 }
 

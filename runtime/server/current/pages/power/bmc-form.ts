@@ -11,7 +11,7 @@ import { accept, refuse, type Result } from '../../../../kit/foundation/result.t
 import { fill } from '../../../../kit/texts/text.ts'
 import { mapNames, selectField, textField } from '../../../../kit/web/ui/fields.ts'
 import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
-import { html, type Html } from '../../../../kit/web/ui/html.ts'
+import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.power.form
@@ -138,18 +138,19 @@ function valuesOf({ entry, suggested }: BmcFormContent): BmcValues {
   })
 }
 
-interface BmcFormContent {
+export interface BmcFormContent {
   /** What the machine has now. */
   readonly entry: PowerEntry | null
   /** The address that stands in the form of a machine that has nothing yet: nothing is done with it before it is saved. */
   readonly suggested: string | null
 }
 
-/** Renders the form; a refused one comes back as it was typed. */
+/** Renders the form; a refused one comes back as it was typed. `command`: the same as a command. */
 export function renderBmcForm(
   action: string,
   content: BmcFormContent,
   notice: Notice | null,
+  command: Content = null,
 ): Html {
   const stored = valuesOf(content)
   const isOpen = notice?.typed[REFUSED] !== undefined || content.suggested !== null
@@ -191,6 +192,7 @@ export function renderBmcForm(
       </div>
       <button>${t.save}</button>
     </form>
+    ${command}
   </details>`
 }
 

@@ -17,12 +17,14 @@ import { checkField, hidden, postButton } from '../../../../kit/web/ui/fields.ts
 import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
 import { fillHtml, html, STRONG, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { opensQuestion, questionButton } from '../../../pages/question.ts'
 import type { PowerView } from '../../../power/rules/power-request.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { callBmc, listPowerCalls } from './power-calls.ts'
 import { renderBmcForm } from './bmc-form.ts'
 import { chooseBoot, isCut, listPowerChoices, type PowerChoice } from './power-buttons.ts'
 
@@ -53,10 +55,11 @@ export function renderPowerCard(
             ${renderSuggestion(told, suggested)}`
         : html`<div class="stack" id="power-state">
             ${renderState(context, view)} ${renderButtons(here, entry, view)}
+            ${renderCurlBlock(context, listPowerCalls(mac, entry.bmc, view), 'curl-power')}
             ${renderReached(context, here, entry, view)}
           </div>`
     }
-    ${renderBmcForm(`${here}/power`, { entry, suggested }, notice)}
+    ${renderBmcForm(`${here}/power`, { entry, suggested }, notice, renderCurlBlock(context, [callBmc(mac, { entry, suggested })]))}
     ${entry === null ? null : questionButton({ action: `${here}/power/delete`, label: t.removal.button })}`,
   })
 }

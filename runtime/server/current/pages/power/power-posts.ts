@@ -6,6 +6,7 @@ import { refuse } from '../../../../kit/web/answers/faults.ts'
 import { address, fillHtml, html } from '../../../../kit/web/ui/html.ts'
 import { buttonAt, formAt, removalAt } from '../../../pages/context-routes.ts'
 import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { renderRemoval } from '../../../pages/question.ts'
 import type { PowerBody } from '../../../power/rules/power-request.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -117,6 +118,9 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
       action: context.event.url.pathname,
       cancel: machinePath(machine.mac),
       button: t.removal.sure,
+      command: renderCurlBlock(context, [
+        { method: 'DELETE', path: `/machines/${machine.mac}/power`, scope: 'admin' },
+      ]),
     }),
   })
 }

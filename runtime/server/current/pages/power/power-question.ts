@@ -3,6 +3,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 import { banner } from '../../../../kit/web/ui/elements.ts'
 import { hidden } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
+import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderQuestion } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -10,6 +11,7 @@ import type { Machine } from '../../rules/machine.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import type { PowerChoice } from './power-buttons.ts'
+import { callPower } from './power-calls.ts'
 import { listNames } from './power-card.ts'
 
 const t = PAGES.power.question
@@ -39,6 +41,7 @@ export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): 
     title: isSecond ? t.twice : fillHtml(t.titles[titleOf(choice)], { name }),
     body: html`${warn(t.writing, writing)} ${isSecond ? null : html`<p>${t.text}</p>`}
     ${warn(t.shared, sharing)}`,
+    command: renderCurlBlock(context, [callCut(asked)]),
     form: {
       action: context.event.url.pathname,
       fields: html`${hidden({ choice, confirm: 'yes', even: isSecond ? '1' : null })}
@@ -47,6 +50,12 @@ export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): 
       button: html`<button class="danger">${asksAgain ? t.next : buttonOf(asked)}</button>`,
     },
   })
+}
+
+/** The second answer means what is being written. */
+function callCut({ machine, choice, isSecond }: CutQuestion): CurlCall {
+  const call = callPower(machine.mac, choice)
+  return isSecond ? { ...call, body: { ...call.body, even_while_writing: true } } : call
 }
 
 /** What keeps the runs that a question named in its form: the answer means those, and none that begins later. */

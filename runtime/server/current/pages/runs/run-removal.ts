@@ -12,6 +12,7 @@ import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { removeRun } from '../../routes/runs.ts'
 import { removalAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { opensQuestion, renderAnswer, renderRemoval } from '../../../pages/question.ts'
 import { renderRunState } from '../view/run-table.ts'
 
@@ -95,9 +96,17 @@ async function ask(context: CurrentContext, form: URLSearchParams): Promise<Answ
       action: RUN_REMOVAL_PATH,
       cancel,
       button: fillCount(t.button, ended.length),
+      command: renderCurlBlock(context, ended.length > MAX_SHOWN ? [] : ended.map(callRemove)),
     }),
   )
 }
+
+/** One request each, as the list above shows them. */
+const callRemove = ({ mac, id }: Run): CurlCall => ({
+  method: 'DELETE',
+  path: `/machines/${mac}/runs/${id}`,
+  scope: 'admin',
+})
 
 const renderList = ({ nameOf, clock }: CurrentContext, runs: readonly Run[]): Html =>
   html`<ul class="rows">

@@ -11,6 +11,7 @@ import { FILE_POSTS } from '../../../pages/settings/file-posts.ts'
 import { SETTINGS_PATH } from '../../../pages/settings/after-post.ts'
 import { findRow, showSettings, type SettingsView } from '../../../pages/settings/settings-list.ts'
 import type { Refusals } from '../../../pages/settings/settings-rows.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderDhcp } from '../dhcp/dhcp.ts'
 import { CARD_POSTS } from './card-posts.ts'
@@ -92,6 +93,14 @@ function renderCache(context: CurrentContext, view: SettingsView): Html {
         [t.cache.skipped, skipped.length === 0 ? null : renderSkipped(skipped)],
       ])}
       ${postButton({ action: '/admin/cache/refresh', label: t.cache.refresh })}
+      ${renderCurlBlock(context, [
+        {
+          method: 'POST',
+          path: '/admin/cache/refresh',
+          scope: 'admin',
+          label: t.cache.refresh,
+        },
+      ])}
     `,
   })
 }

@@ -1,0 +1,78 @@
+/** What the forms and buttons of a machine's page do, as requests of the API. */
+import { PAGES } from '../../../texts/texts.ts'
+import type { CurlCall } from '../../../pages/curl-block.ts'
+import { isFlashMode } from '../../rules/boot-mode.ts'
+import type { Machine } from '../../rules/machine.ts'
+import type { MachineView } from '../view/machine-view.ts'
+import { listActions } from './machine-actions.ts'
+
+const t = PAGES.machine
+
+/** The machine as it is, as `PUT` takes it, which replaces all that it knows. */
+export function callSave(machine: Machine): CurlCall {
+  const { mac, name, first_boot, labels, boot_mode, bty_image_ref } = machine
+  const { sanboot_drive, target_disk_serial } = machine
+  const intent = { bty_image_ref, boot_mode, target_disk_serial, sanboot_drive }
+  return {
+    method: 'PUT',
+    path: `/machines/${mac}`,
+    body: { ...intent, name, labels, first_boot },
+    scope: isFlashMode(boot_mode) ? 'flash' : 'machines',
+  }
+}
+
+/** Arms it as it is configured. */
+export const callFlash = ({ mac }: Machine): CurlCall => ({
+  method: 'POST',
+  path: `/machines/${mac}/flash`,
+  body: {},
+  scope: 'flash',
+})
+
+export const callDelete = ({ mac }: Pick<Machine, 'mac'>): CurlCall => ({
+  method: 'DELETE',
+  path: `/machines/${mac}`,
+  scope: 'machines',
+})
+
+/** An action on one machine that has no route of its own. */
+export const callAction = (
+  { mac }: Pick<Machine, 'mac'>,
+  action: 'boot-disk' | 'disarm' | 'refresh' | 'lock' | 'unlock',
+): CurlCall => ({
+  method: 'POST',
+  path: '/machines/bulk',
+  body: { action, macs: [mac] },
+  scope: 'machines',
+})
+
+/** Lists what the buttons do that ask nothing; `canUndo`: whether there is one that undoes the newest edit. */
+export function listButtonCalls(view: MachineView, canUndo: boolean): readonly CurlCall[] {
+  const { machine } = view
+  const { mac, locked } = machine
+  const offered = new Set(listActions(view).map(({ action }) => action))
+  const calls: readonly (CurlCall | null)[] = [
+    canUndo
+      ? {
+          method: 'POST',
+          path: `/machines/${mac}/undo`,
+          scope: 'machines',
+          label: PAGES.frame.undo,
+        }
+      : null,
+    offered.has('cancel-capture')
+      ? {
+          method: 'DELETE',
+          path: `/machines/${mac}/capture`,
+          scope: 'flash',
+          label: t.capture.cancel,
+        }
+      : null,
+    offered.has('disarm') ? { ...callAction(machine, 'disarm'), label: t.now.disarm } : null,
+    offered.has('refresh') ? { ...callAction(machine, 'refresh'), label: t.now.refresh } : null,
+    locked
+      ? { ...callAction(machine, 'unlock'), label: t.page.unlock }
+      : { ...callAction(machine, 'lock'), label: t.page.lock },
+  ]
+  return calls.filter((call) => call !== null)
+}
