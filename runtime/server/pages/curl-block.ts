@@ -11,7 +11,7 @@ const t = PAGES.frame.curl
 
 /** A request of the API that does what a form does. */
 export interface CurlCall extends Omit<CurlRequest, 'url'> {
-  /** The path of the address, encoded. */
+  /** The path of the address, encoded but for blanks. */
   readonly path: string
   /** The scope that its token needs. */
   readonly scope: Scope
@@ -45,9 +45,9 @@ export function renderCurlBlock(
       })}
       ${hasBlanks ? t.blanks : null}
     </p>
-    ${calls.map(({ label, path, scope: _, ...request }) => {
+    ${calls.map(({ label, path, method, body }) => {
       const command = copyBlock(
-        renderCurl({ ...request, url: `${baseUrl}${path}` }),
+        renderCurl({ method, url: `${baseUrl}${path}`, ...(body === undefined ? {} : { body }) }),
         label === undefined ? t.label : fill(t.labelOf, { button: label }),
       )
       return label === undefined
@@ -58,5 +58,5 @@ export function renderCurlBlock(
   </details>`
 }
 
-/** As `blank` writes it, also where it is part of an address. */
-const BLANK = /(?:<|%3C)[a-z_]+(?:>|%3E)/
+/** As `blank` writes it. */
+const BLANK = /<[a-z_]+>/

@@ -69,6 +69,7 @@ const SECTIONS = {
   r: ['/ui/runs'],
   i: ['/ui/cache', '/ui/images'],
   n: ['/ui/netboot', '/ui/boot'],
+  h: ['/ui/dhcp'],
   f: ['/ui/first-boot'],
   b: ['/ui/backups'],
   e: ['/ui/events'],

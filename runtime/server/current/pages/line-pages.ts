@@ -49,6 +49,7 @@ const KEY_SECTIONS = [
   ['r', titles.runs],
   ['i', titles.images],
   ['n', titles.netboot],
+  ['h', titles.dhcp],
   ['f', titles.firstBoot],
   ['b', titles.backups],
   ['e', titles.events],

@@ -93,7 +93,7 @@ function renderForm({ path, before, isText, fields, errors, kept }: Editor): Htm
 /** As it is saved, or empty; secrets are dots, which keep what they are. */
 const callTemplate = (found: NamedTemplate | null): CurlCall => ({
   method: 'PUT',
-  path: `/first-boot/${encodeURIComponent(found?.name ?? blank('name'))}`,
+  path: `/first-boot/${found === null ? blank('name') : encodeURIComponent(found.name)}`,
   body: hideSecrets(found?.template ?? EMPTY),
   scope: 'admin',
 })

@@ -136,6 +136,19 @@ export function renderPreview(preview: {
 
 export const BULK_PATH = '/ui/machines/bulk'
 
+/** Machines that a command names one by one. */
+const MAX_NAMED = 50
+
+/** Reads which machines a command is about: a search, or each by its MAC; null: there are too many. */
+export function readWhich(
+  rows: readonly { readonly machine: Machine }[],
+  form: URLSearchParams,
+): { readonly q: string } | { readonly macs: readonly string[] } | null {
+  const q = form.get('all') === '1' && !form.get('filter') ? (form.get('q') ?? '').trim() : ''
+  if (q !== '') return { q }
+  return rows.length > MAX_NAMED ? null : { macs: rows.map(({ machine }) => machine.mac) }
+}
+
 /** The field of a form that named what would be done: without a loss, it is done without another question. */
 export const AT_ONCE = 'at_once'
 

@@ -15,6 +15,7 @@ import {
   AT_ONCE,
   BULK_PATH,
   judge,
+  readWhich,
   renderPreview,
   renderResult,
   type BulkDone,
@@ -110,19 +111,14 @@ const isSafeAtOnce = (verdicts: readonly BulkPreview[], form: URLSearchParams): 
     ({ refusal, after }) => refusal === null && after !== null && !isArmed(after.machine),
   )
 
-/** Machines that a command names one by one. */
-const MAX_NAMED = 50
-
 /** `POST /machines/bulk` with the search, or with the machines; null: there are too many of them. */
 function renderCommand(
   context: CurrentContext,
   { action, parameters, verdicts }: BulkRequest,
   form: URLSearchParams,
 ): Content {
-  const q = form.get('all') === '1' && !form.get('filter') ? (form.get('q') ?? '').trim() : ''
-  const macs = verdicts.map(({ machine }) => machine.mac)
-  if (q === '' && macs.length > MAX_NAMED) return null
-  const which = q === '' ? { macs } : { q }
+  const which = readWhich(verdicts, form)
+  if (which === null) return null
   const scope = context.site.line.actions[action]?.scope ?? 'machines'
   const body = { action, ...which, parameters }
   return renderCurlBlock(context, [{ method: 'POST', path: '/machines/bulk', body, scope }])

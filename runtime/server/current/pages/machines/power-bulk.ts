@@ -5,13 +5,20 @@ import { banner } from '../../../../kit/web/ui/elements.ts'
 import { checkField, hidden, radioCards, textField } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderSpan } from '../../../../kit/web/ui/times.ts'
+import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { renderAnswer, renderQuestion } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { beginPower } from '../../routes/power.ts'
 import type { Machine } from '../../rules/machine.ts'
-import { backOf, BULK_PATH, keptOf, renderRows, summarize } from './bulk-question.ts'
+import { backOf, BULK_PATH, keptOf, readWhich, renderRows, summarize } from './bulk-question.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { CHOICE_NAMES, isCut, parseChoice, type PowerChoice } from '../power/power-buttons.ts'
+import {
+  CHOICE_NAMES,
+  isCut,
+  parseChoice,
+  POWER_CHOICES,
+  type PowerChoice,
+} from '../power/power-buttons.ts'
 import { listNames } from '../power/power-card.ts'
 import { requestOf } from '../power/power-posts.ts'
 import { keepRuns, readRuns, RUNS_FIELD } from '../power/power-question.ts'
@@ -55,7 +62,8 @@ export function showPowerBulk(
   if (macs.length === 0 || isLater || !isConfirmed(form, wanted)) {
     const runs = wanted === null ? null : power.listRuns(macs)
     const error = findMistake(form, wanted, isLater)
-    return renderPowerPreview({ verdicts, chosen, form, wanted, runs, error })
+    const command = renderCommand(context, verdicts, chosen, form)
+    return renderPowerPreview({ verdicts, chosen, form, wanted, runs, error, command })
   }
   beginPower(context.site, power, {
     macs,
@@ -168,15 +176,16 @@ interface PowerPreview {
   /** Those that the preview names; null: it cuts nothing. */
   readonly runs: ReadonlySet<string> | null
   readonly error: string | null
+  readonly command: Content
 }
 
 function renderPowerPreview(preview: PowerPreview): Html {
-  const { verdicts, chosen, form, wanted, runs, error } = preview
+  const { verdicts, chosen, form, wanted, runs, error, command } = preview
   const { title } = t.actions[chosen.choice]
   const going = verdicts.filter(({ refusal }) => refusal === null).length
   return renderQuestion({
     title: summaryOf(chosen, verdicts),
-    body: html`${renderEnd(going, chosen)} ${listVerdicts(verdicts)}`,
+    body: html`${renderEnd(going, chosen)} ${listVerdicts(verdicts)} ${command}`,
     form: {
       action: BULK_PATH,
       fields: html`${keptOf(form, [RUNS_FIELD])} ${runs === null ? null : keepRuns(runs)}
@@ -201,6 +210,20 @@ function renderPowerPreview(preview: PowerPreview): Html {
             </button>`,
     },
   })
+}
+
+/** Null: it would have to name too many machines. */
+function renderCommand(
+  context: CurrentContext,
+  verdicts: readonly PowerVerdict[],
+  { choice, stagger, isEven }: PowerChosen,
+  form: URLSearchParams,
+): Content {
+  const which = readWhich(verdicts, form)
+  if (which === null) return null
+  const { action, boot } = POWER_CHOICES[choice]
+  const body = { ...which, action, boot, stagger, even_while_writing: isEven }
+  return renderCurlBlock(context, [{ method: 'POST', path: '/power/bulk', body, scope: 'power' }])
 }
 
 const summaryOf = ({ choice }: PowerChosen, verdicts: readonly PowerVerdict[]): string => {

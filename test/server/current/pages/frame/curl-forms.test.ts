@@ -1,0 +1,293 @@
+/** Every form of every page has its request as a command where the API has one, and the command does the same. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { PAGE_GATE } from '../../../../../runtime/server/routes/rules/page-gate.ts'
+import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
+import { asJson } from '../../../../support/server/server.ts'
+import { disksOf, serialOf } from '../../../../support/server/web-machines.ts'
+
+const test = suite('forms as commands')
+const run = promisify(execFile)
+
+const [A, B, C] = ['52:54:00:a1:00:07', '52:54:00:a1:00:08', '52:54:00:a1:00:09'] as const
+const REF = 'ab'.repeat(32)
+const M = '/ui/machines/:mac'
+
+/** The route of the API that does what a form does. Forms that stand nowhere here have none. */
+const ROUTE_OF: Readonly<Record<string, string>> = {
+  '/ui/account/tokens': 'POST /tokens',
+  '/ui/account/tokens/:id/revoke': 'DELETE /tokens/:id',
+  '/ui/machines': 'PUT /machines/:mac',
+  '/ui/machines/bulk': 'POST /machines/bulk',
+  [M]: 'PUT /machines/:mac',
+  [`${M}/delete`]: 'DELETE /machines/:mac',
+  [`${M}/undo`]: 'POST /machines/:mac/undo',
+  [`${M}/do/flash`]: 'POST /machines/:mac/flash',
+  [`${M}/do/capture`]: 'POST /machines/:mac/capture',
+  [`${M}/do/cancel-capture`]: 'DELETE /machines/:mac/capture',
+  [`${M}/do/boot-disk`]: 'POST /machines/bulk',
+  [`${M}/do/disarm`]: 'POST /machines/bulk',
+  [`${M}/do/first-boot`]: 'POST /machines/bulk',
+  [`${M}/do/refresh`]: 'POST /machines/bulk',
+  [`${M}/do/lock`]: 'POST /machines/bulk',
+  [`${M}/do/unlock`]: 'POST /machines/bulk',
+  [`${M}/do/power`]: 'POST /machines/:mac/power',
+  [`${M}/power`]: 'PUT /machines/:mac/power',
+  [`${M}/power/delete`]: 'DELETE /machines/:mac/power',
+  [`${M}/power/unpin`]: 'DELETE /machines/:mac/power/certificate',
+  '/ui/runs/remove': 'DELETE /machines/:mac/runs/:id',
+  '/ui/batches/:id/pause': 'POST /batches/:id/pause',
+  '/ui/batches/:id/disarm': 'POST /batches/:id/disarm',
+  '/ui/batches/:id/undo': 'POST /batches/:id/undo',
+  '/ui/batches/:id/resume': 'POST /batches/:id/resume',
+  '/ui/batches/:id/retry': 'POST /batches/:id/retry',
+  '/ui/events/acknowledge': 'POST /events/ack',
+  '/ui/first-boot': 'PUT /first-boot/:name',
+  '/ui/first-boot/:name': 'PUT /first-boot/:name',
+  '/ui/first-boot/:name/delete': 'DELETE /first-boot/:name',
+  '/ui/netboot/fetch-release': 'POST /boot/releases',
+  '/ui/netboot/cancel-fetch': 'DELETE /boot/releases/:tag',
+  '/ui/backups': 'POST /workers/backups',
+  '/ui/backups/:id/cancel': 'DELETE /workers/backups/:id',
+  '/ui/backups/:id/delete': 'DELETE /ui/backups/:id',
+  '/ui/backups/:id/restore': 'POST /workers/backups/:id/restore',
+  '/admin/cache/refresh': 'POST /admin/cache/refresh',
+}
+
+/** Forms that the API has no route for: choices of one browser, and what only pages change. */
+const WITHOUT = [
+  /^\/ui\/(theme|logout|keys|account\/password|people|notifications|dashboard\/setup)/,
+  /^\/ui\/machines\/(columns|searches|file)/,
+  /^\/ui\/(cache|settings)/,
+  // It makes an earlier live system the one that machines boot.
+  /^\/ui\/netboot\/use-set/,
+  // The earlier line.
+  /^\/ui\/(machines\/:mac\/provision|images|boot)/,
+]
+
+const readText = (markup: string): string =>
+  markup
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&')
+
+const readCommands = (page: string): readonly string[] =>
+  [...page.matchAll(/<code>(curl [^<]*)<\/code>/g)].map(([, text = '']) => readText(text))
+
+/** The paths of the forms of a page, and what each posts beside what people type. */
+const readForms = (page: string) =>
+  [...page.matchAll(/<form\b([^>]*)>([^]*?)<\/form>/g)].flatMap(([, head = '', body = '']) => {
+    const action = /\baction="([^"]*)"/.exec(head)?.[1]
+    // Without a button there is nothing to press, as where no event waits.
+    if (action === undefined || !/method="post"/.test(head) || !body.includes('<button')) return []
+    const fields = [...body.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)]
+    return [{ action, fields: fields.map(([, name = '', value = '']) => [name, readText(value)]) }]
+  })
+
+const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`)
+
+/** The row of a form; the most exact one first. */
+const rowOf = (path: string): string | undefined =>
+  [...Object.keys(ROUTE_OF), ...Object.keys(PAGE_GATE)]
+    .toSorted((one, other) => Number(one.includes(':')) - Number(other.includes(':')))
+    .find((row) => patternOf(row).test(path))
+
+const isOf = (command: string, route: string): boolean => {
+  const [, method = 'GET', url = ''] = /^curl -fsS (?:-X (\w+) )?'([^']*)'/.exec(command) ?? []
+  const [wanted, path = ''] = route.split(' ')
+  return method === wanted && patternOf(path).test(new URL(url).pathname.replaceAll(/%3C|%3E/g, ''))
+}
+
+async function open() {
+  const stack = new AsyncDisposableStack()
+  const home = stack.use(await createServerHome())
+  const server = stack.use(
+    await home.start([], {
+      FLASHER_ADMIN_PASSWORD: 'secret words',
+      FLASHER_POWER_NETWORKS: '127.0.0.0/8',
+      FLASHER_WITHCACHE_URL: 'http://127.0.0.1:9',
+    }),
+  )
+  const { cookie } = await login(server.url, 'secret words')
+  const ask = (path: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('cookie', cookie)
+    return fetch(`${server.url}${path}`, { redirect: 'manual', ...init, headers })
+  }
+  const made = await ask('/tokens', asJson({ name: 'test', scopes: ['admin'] }))
+  const { token } = await made.json()
+  const page = async (path: string) => await (await ask(path)).text()
+  return {
+    ask,
+    page,
+    /** The question of a form, or what else it answers. */
+    async post(action: string, fields: readonly (readonly string[])[] = []) {
+      const body = new URLSearchParams(fields.map(([name = '', value = '']) => [name, value]))
+      return await (await ask(action, { method: 'POST', body })).text()
+    },
+    json: async (path: string) => await (await ask(path)).json(),
+    /** Runs the one command of a text that is for the route; `replaced`: what blanks become. */
+    async run(
+      text: string,
+      route: string,
+      find = '',
+      replaced: Readonly<Record<string, string>> = {},
+    ) {
+      const [command, ...others] = readCommands(text).filter(
+        (each) => isOf(each, route) && each.includes(find),
+      )
+      if (command === undefined) throw new Error(`no command for ${route} in ${readCommands(text)}`)
+      assert.equal(others, [], route)
+      const filled = Object.entries(replaced).reduce(
+        (whole, [name, value]) => whole.replaceAll(`<${name}>`, value),
+        command,
+      )
+      const ran = await run('/bin/sh', ['-c', filled], {
+        env: { ...process.env, FLASHER_TOKEN: token },
+      })
+      return ran.stdout
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+type Opened = Awaited<ReturnType<typeof open>>
+
+/** Machines in different states, a template, a way to power, a batch, a backup, an alarm. */
+async function fill({ ask, post }: Opened): Promise<void> {
+  for (const [mac, box] of [
+    [A, 7],
+    [B, 8],
+    [C, 9],
+  ] as const) {
+    await ask(`/pxe/${mac}`)
+    await ask(`/pxe/${mac}/inventory`, asJson({ disks: disksOf(box) }))
+  }
+  const flash = { boot_mode: 'flasher-flash-once', bty_image_ref: REF }
+  await ask(`/machines/${A}`, asJson({ ...flash, target_disk_serial: serialOf(7) }, 'PUT'))
+  await ask('/first-boot/web', asJson({ commands: ['true'] }, 'PUT'))
+  await ask(`/machines/${C}/power`, asJson({ way: 'wake-on-lan', address: '127.0.0.1' }, 'PUT'))
+  await post('/ui/backups')
+  // A failed login is acknowledged on the page of events.
+  await post('/ui/login', [['password', 'wrong']])
+}
+
+/** Checks one page; resolves to the rows of its forms that have a route. */
+async function checkPage({ page, post }: Opened, path: string): Promise<readonly string[]> {
+  const text = await page(path)
+  const rows: string[] = []
+  for (const { action, fields } of readForms(text)) {
+    const row = rowOf(action) ?? ''
+    const route = ROUTE_OF[row]
+    // What a selection in a table leads to is shown by its preview.
+    if (route === undefined || row === '/ui/machines/bulk') continue
+    rows.push(row)
+    const asks = fields.some(([name, value]) => name === 'confirm' && value === 'ask')
+    const typed = action.endsWith('/do/capture') ? [['capture_name', 'x.img.zst']] : []
+    const question = asks ? await post(action, [...fields, ...typed]) : ''
+    const has = readCommands(`${text}${question}`).some((command) => isOf(command, route))
+    assert.ok(has, `${path}: the form ${action} has no command for ${route}`)
+  }
+  return rows
+}
+
+test('each form has a route of the API, or is known to have none', async () => {
+  await using site = await open()
+  const document = await site.json('/openapi.json')
+  for (const [path, row] of Object.entries(PAGE_GATE)) {
+    if (row.POST === undefined) continue
+    const has = ROUTE_OF[path] !== undefined
+    const hasNone = WITHOUT.some((each) => each.test(path))
+    assert.ok(has !== hasNone, `${path} has a route of the API, or stands among those without`)
+  }
+  for (const route of Object.values(ROUTE_OF)) {
+    const [method = '', path = ''] = route.split(' ')
+    const template = path.replaceAll(/:(\w+)/g, '{$1}')
+    assert.ok(document.paths[template]?.[method.toLowerCase()] !== undefined, route)
+  }
+})
+
+test('each form that has a route has a command on its page, or in its question', async () => {
+  await using site = await open()
+  await fill(site)
+  const paths = [
+    'dashboard',
+    'machines',
+    'runs',
+    'netboot',
+    'backups',
+    'events',
+    'settings',
+    'account',
+    'first-boot',
+    'first-boot?new=1',
+    'first-boot/web',
+    'people',
+    'notifications',
+    'batches',
+    `machines/${A}`,
+    `machines/${B}`,
+    `machines/${C}`,
+  ].map((path) => `/ui/${path}`)
+  const seen = new Set<string>()
+  for (const path of paths) {
+    for (const row of await checkPage(site, path)) seen.add(row)
+  }
+  const met = ['/ui/events/acknowledge', '/admin/cache/refresh', '/ui/netboot/fetch-release', M]
+  for (const row of [...met, `${M}/do/lock`, `${M}/do/flash`, `${M}/delete`, `${M}/do/capture`]) {
+    assert.ok(seen.has(row), `${row} was met`)
+  }
+})
+
+const ASK = [['confirm', 'ask']] as const
+
+test('the commands do what the forms do', async () => {
+  await using site = await open()
+  const { ask, page, post, json } = site
+  await fill(site)
+  const machine = () => json(`/machines/${B}`)
+  const path = `/ui/machines/${B}`
+  // As it is: nothing changes.
+  const before = await machine()
+  await site.run(await page(path), 'PUT /machines/:mac')
+  assert.equal({ ...(await machine()), updated_at: '' }, { ...before, updated_at: '' })
+  await site.run(await page(path), 'POST /machines/bulk', '"lock"')
+  assert.match(await page(path), 'do/unlock')
+  await site.run(await page(path), 'POST /machines/bulk', '"unlock"')
+  assert.match(await page(path), 'do/lock')
+  await site.run(await page(path), 'POST /machines/:mac/undo')
+  const question = await post(`/ui/machines/${A}/do/flash`, ASK)
+  assert.match(await site.run(question, 'POST /machines/:mac/flash'), '"armed"')
+  const bmc = await page(`/ui/machines/${C}`)
+  await site.run(bmc, 'PUT /machines/:mac/power')
+  await site.run(await post(`/ui/machines/${C}/power/delete`, ASK), 'DELETE /machines/:mac/power')
+  assert.is((await ask(`/machines/${C}/power`)).status, 404)
+  const added = '52:54:00:a1:00:10'
+  await site.run(await page('/ui/machines'), 'PUT /machines/:mac', '', { mac: added })
+  assert.is((await ask(`/machines/${added}`)).status, 200)
+  await site.run(await post(`/ui/machines/${added}/delete`, ASK), 'DELETE /machines/:mac')
+  assert.is((await ask(`/machines/${added}`)).status, 404)
+
+  await site.run(await page('/ui/first-boot?new=1'), 'PUT /first-boot/:name', '', { name: 'new' })
+  assert.is((await ask('/first-boot/new')).status, 200)
+  await site.run(await page('/ui/first-boot/web'), 'PUT /first-boot/:name')
+  assert.equal((await json('/first-boot/web')).commands, ['true'])
+  await site.run(await post('/ui/first-boot/new/delete', ASK), 'DELETE /first-boot/:name')
+  assert.is((await ask('/first-boot/new')).status, 404)
+  await site.run(await page('/ui/account'), 'POST /tokens', '', { name: 'other' })
+  const { id } = (await json('/tokens')).find(
+    ({ name }: { readonly name: string }) => name === 'other',
+  )
+  await site.run(await post(`/ui/account/tokens/${id}/revoke`, ASK), 'DELETE /tokens/:id')
+  assert.is((await json('/tokens')).length, 1)
+  await site.run(await page('/ui/events'), 'POST /events/ack')
+  assert.equal((await json('/events?unacknowledged=1')).events, [])
+  await site.run(await page('/ui/backups'), 'POST /workers/backups')
+  assert.is((await json('/workers/backups')).backups.length, 2)
+})
+
+test.run()
