@@ -58,5 +58,5 @@ export function renderCurlBlock(
   </details>`
 }
 
-/** As `blank` writes it. */
+/** What `blank` writes. */
 const BLANK = /<[a-z_]+>/
