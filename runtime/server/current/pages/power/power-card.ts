@@ -55,8 +55,8 @@ export function renderPowerCard(
             ${renderSuggestion(told, suggested)}`
         : html`<div class="stack" id="power-state">
             ${renderState(context, view)} ${renderButtons(here, entry, view)}
-            ${renderCurlBlock(context, listPowerCalls(mac, entry.bmc, view), 'curl-power')}
             ${renderReached(context, here, entry, view)}
+            ${renderCurlBlock(context, listPowerCalls(mac, entry.bmc, view), 'curl-power')}
           </div>`
     }
     ${renderBmcForm(`${here}/power`, { entry, suggested }, notice, renderCurlBlock(context, [callBmc(mac, { entry, suggested })]))}
