@@ -90,7 +90,8 @@ function createText({ disks, stderr, style, storedBytes, now }: ManyProgressOpti
         if (now() - drawnAt >= REDRAW_SECONDS) draw()
       } else if (now() - (logged.get(disk) ?? -Infinity) >= LOG_SECONDS) {
         logged.set(disk, now())
-        stderr.write(`${head(disk)} [writing] ${renderStatus(event, storedBytes()).trimStart()}\n`)
+        const status = renderStatus(event, storedBytes()).trimStart()
+        stderr.write(`${head(disk)} ${isForPeople ? '' : '[writing] '}${status}\n`)
       }
     },
   }

@@ -134,7 +134,8 @@ function createText({ stderr, style, storedBytes, now }: ProgressDependencies): 
     const isMore = fraction - last.fraction >= LOG_FRACTION && waited >= LOG_LEAST_SECONDS
     if (waited < LOG_SECONDS && !isMore) return
     last = { at: now(), fraction }
-    stderr.write(`[writing] ${renderStatus(progress, storedBytes()).trimStart()}\n`)
+    const status = renderStatus(progress, storedBytes()).trimStart()
+    stderr.write(isForPeople ? `${status}\n` : `[writing] ${status}\n`)
   }
 
   return {

@@ -33,12 +33,13 @@ function play(
   mode: ProgressMode,
   style: TerminalStyle,
   events: readonly (readonly [number, FlashEvent])[],
+  isTTY = false,
 ) {
   const said = { stdout: '', stderr: '' }
   let clock = 0
   const progress = createProgress(mode, {
     stdout: { write: (text: string) => (said.stdout += text) },
-    stderr: { write: (text: string) => (said.stderr += text), columns: 60 },
+    stderr: { write: (text: string) => (said.stderr += text), columns: 60, isTTY },
     style,
     storedBytes: () => null,
     now: () => clock,
@@ -136,6 +137,11 @@ test('text in a log: event lines, and now and then how far it is', () => {
     '[done]',
     '',
   ])
+})
+test('text on a terminal that can draw nothing: no line for programs', () => {
+  const { stderr } = play('text', LOG, COURSE, true)
+  assert.not.match(stderr, '[')
+  assert.match(stderr, /^20%  0\.20 of 1\.00 kB  10 B\/s  0:05 left$/m)
 })
 test('text on a terminal: a bar between the event lines, gone before each', () => {
   const { stderr } = play('text', TERMINAL, COURSE)

@@ -138,7 +138,7 @@ test('a filtered page shows only what it asked for', async () => {
   assert.is(await page.locator('#rows tr').count(), 1)
 })
 
-test('a silent server is shown as disconnected until it is back', async () => {
+test('a silent server is shown as disconnected until it is back, and no form is sent to it', async () => {
   await using opened = await openContext(browser, site)
   const page = await opened.context.newPage()
   await logIn(page)
@@ -147,8 +147,16 @@ test('a silent server is shown as disconnected until it is back', async () => {
   await site.stop()
   const banner = page.getByText('No connection to the server since')
   await banner.waitFor({ timeout: 10_000 })
+  // Neither a press nor Enter in a field leaves the page.
+  const [held, address] = [page.locator('#content button[data-held]').first(), page.url()]
+  assert.match(String(await held.getAttribute('title')), 'Nothing is sent')
+  await held.dispatchEvent('click')
+  await page.evaluate(() => document.querySelector<HTMLFormElement>('form#bulk')?.requestSubmit())
+  assert.match(String(await page.locator('#spoken').textContent()), 'Nothing is sent')
+  assert.is(page.url(), address)
   await using again = await site.start()
   await banner.waitFor({ state: 'hidden', timeout: 10_000 })
+  await page.locator('button[data-held]').first().waitFor({ state: 'detached' })
   await site.boxes.boot(20)
   await page.locator(rowOf(20)).waitFor()
   assert.ok(again.url)

@@ -13,7 +13,10 @@ interface Violation {
 /** Not as a script of the page: its policy lets none in. */
 export const addAxe = (context: BrowserContext) => context.addInitScript({ content: axe })
 
-/** Judges what a page looks like once its transitions have ended: halfway colours are nobody's choice. */
+/**
+ * Judges what a page looks like once its transitions have ended: halfway colours are nobody's choice. The size
+ * of targets is judged too, which axe leaves out unless it is asked.
+ */
 export const listViolations = (page: Page): Promise<readonly string[]> =>
   page.evaluate(async () => {
     const moving = document.getAnimations().filter((each) => each instanceof CSSTransition)
@@ -21,7 +24,7 @@ export const listViolations = (page: Page): Promise<readonly string[]> =>
     const { violations: found }: { violations: Violation[] } = await Reflect.get(
       globalThis,
       'axe',
-    ).run()
+    ).run({ rules: { 'target-size': { enabled: true } } })
     return found.flatMap(({ id, nodes }) =>
       nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 160)}`),
     )

@@ -24,6 +24,7 @@ const OURS = [
   'configuration.js',
   'keys.js',
   'news.js',
+  'holding.js',
   'live.js',
   'live-worker.js',
   'palette.js',

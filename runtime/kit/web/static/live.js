@@ -1,6 +1,7 @@
 /** Live rows: input, selection and reading position are kept, and a lost connection is shown. */
 import { age } from './ages.js'
 import { refreshParts } from './news.js'
+import { hold, startHolding } from './holding.js'
 import { openStream } from './streams.js'
 
 const SILENT_MS = 2000
@@ -111,6 +112,7 @@ function showSilence() {
   const banner = document.querySelector('#stale')
   if (banner === null) return
   banner.hidden = lostAt === null || Date.now() - lostAt < SILENT_MS
+  hold(banner.hidden ? null : banner)
   if (banner.hidden) return
   const at = new Date(lostAt)
   banner.textContent = banner.dataset.text
@@ -121,6 +123,7 @@ function showSilence() {
 export function startLive() {
   if (globalThis.htmx === undefined || globalThis.Idiomorph === undefined) return
   keepWhatIsInUse()
+  startHolding()
   globalThis.htmx.createEventSource = openStream
   document.addEventListener('htmx:sseOpen', (event) => {
     const { source } = event.detail

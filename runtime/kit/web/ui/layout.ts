@@ -248,7 +248,14 @@ function renderMain(view: PageView): Html {
       <h1>${heading}${count === undefined ? null : html` <span class="count">${count}</span>`}</h1>
       <div class="actions">${actions}</div>
     </div>
-    <div id="stale" class="banner needs-you" role="status" data-text="${t.lost}" hidden></div>
+    <div
+      id="stale"
+      class="banner needs-you"
+      role="status"
+      data-text="${t.lost}"
+      data-held="${t.held}"
+      hidden
+    ></div>
     ${messages} ${body}
   </main>`
 }

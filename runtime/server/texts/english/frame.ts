@@ -127,6 +127,8 @@ export const FRAME = {
   /** What scripts say. */
   spoken: { copied: 'Copied', selected: 'Selected' },
   lost: 'No connection to the server since {time} ({age}). This page may be out of date. Retrying; reload the page if this persists.',
+  /** What buttons say while the connection is lost. */
+  held: 'Nothing is sent while there is no connection to the server. What you typed stays.',
   tabs: 'On this page',
   login: {
     title: 'Log in',
