@@ -21,8 +21,9 @@ export const PEOPLE = {
   scope: 'Scope',
   scopeOf: 'Scope of {name}',
   scopeHint:
-    'Labels with commas between them: only machines with one of them are seen and changed. Empty: all machines. Whoever administrates sees all.',
+    'Labels with commas between them: only machines with one of them are seen and changed. Empty: all machines; a hyphen alone: none. Whoever administrates sees all.',
   everything: 'all machines',
+  noRole: 'No role',
   save: 'Save role',
   password: {
     summary: 'New password',

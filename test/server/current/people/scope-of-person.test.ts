@@ -11,6 +11,7 @@ import { createSignedOut } from '../../../../runtime/kit/web/access/signed-out.t
 import { isSameReach, reachOf, sees } from '../../../../runtime/kit/web/answers/rules/reach.ts'
 import {
   addPerson,
+  asForm,
   createCurrentServer,
   type CurrentServer,
 } from '../../../support/people/current-server.ts'
@@ -89,5 +90,47 @@ async function openAccounts(
   const people = { ...peopleStore, ...instead }
   return createAccounts({ people, tokens, endSessions, record: journal.record })
 }
+
+/** What a browser sends of the form of somebody as it stands on the page. */
+async function readRights(ask: Ask, id: string) {
+  const [, form = ''] = (await (await ask('/ui/people')).text()).split(
+    `action="/ui/people/${id}/role"`,
+  )
+  const [, labels = ''] = /name="labels"[^>]* value="([^"]*)"/.exec(form) ?? []
+  const [, role = ''] = /<option value="([^"]*)" selected/.exec(form) ?? []
+  return { role, labels }
+}
+
+type Ask = Awaited<ReturnType<CurrentServer['operator']>>
+
+test('the form of a scope shows what is stored, and saved unchanged it widens nothing', async () => {
+  await using server = await createCurrentServer()
+  await addPerson(server, 'anna', 'operate', ['lab'])
+  const { peopleStore: store } = server.state
+  const { id = '' } = store.findByName('anna') ?? {}
+  const operator = await server.operator()
+  for (const [labels, shown] of [
+    [['Lab', 'lab'], 'Lab, lab'],
+    [null, ''],
+    [[], '-'],
+    [[''], '-'],
+    [['a,b'], '-'],
+    [['a,b', 'lab'], 'lab'],
+  ] as const) {
+    await store.setRights(id, { labels })
+    const fields = await readRights(operator, id)
+    assert.equal(fields, { role: 'operate', labels: shown })
+    assert.is((await operator(`/ui/people/${id}/role`, asForm(fields))).status, 303)
+    const kept = shown === '-' ? [] : shown === '' ? null : shown.split(', ')
+    assert.equal(store.find(id)?.labels, kept, JSON.stringify(labels))
+  }
+  await operator(`/ui/people/${id}/role`, asForm({ role: 'operate', labels: ' , ' }))
+  assert.equal(store.find(id)?.labels, [], 'commas alone are no machine')
+  await store.setRights(id, { role: null })
+  const fields = await readRights(operator, id)
+  assert.is(fields.role, '', 'nobody gets a role that was not chosen')
+  await operator(`/ui/people/${id}/role`, asForm(fields))
+  assert.is(store.find(id)?.role, null)
+})
 
 test.run()

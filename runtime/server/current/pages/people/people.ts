@@ -19,7 +19,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 import { formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
 import { questionButton, renderRemoval } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import { splitLabels } from '../../rules/label.ts'
+import { readScope, renderScope } from './scope-field.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderProviderPerson } from './provider-person.ts'
 
@@ -118,8 +118,8 @@ function renderPerson(context: CurrentContext, person: Person): Html {
         <a href="${events}">${t.events}</a></span
       >
       <form method="post" action="${path}/role" class="row">
-        ${selectField({ name: 'role', label: fill(t.roleOf, { name }), value: role ?? '', options: ROLE_TITLES })}
-        ${textField({ name: 'labels', label: fill(t.scopeOf, { name }), value: labels?.join(', ') ?? '', placeholder: t.everything, list: LABELS, autocomplete: 'off' })}
+        ${selectField({ name: 'role', label: fill(t.roleOf, { name }), value: role ?? '', options: role === null ? [NO_ROLE, ...ROLE_TITLES] : ROLE_TITLES })}
+        ${textField({ name: 'labels', label: fill(t.scopeOf, { name }), value: renderScope(labels), placeholder: t.everything, list: LABELS, autocomplete: 'off' })}
         <button>${t.save}</button>
       </form>
       <details>
@@ -136,6 +136,9 @@ function renderPerson(context: CurrentContext, person: Person): Html {
 
 /** What each role permits, below the list of their titles: a browser cuts what is longer than the list. */
 const ROLE_HINT = ROLES.map((role) => `${roles[role].title}: ${roles[role].text}.`).join(' ')
+
+/** A role that cannot be read is none: saved unchanged it becomes no other. */
+const NO_ROLE = { value: '', text: t.noRole }
 
 const ROLE_TITLES = ROLES.map((role) => ({ value: role, text: roles[role].title }))
 
@@ -246,11 +249,7 @@ function accountsOf({ site }: CurrentContext): Accounts {
   return site.accounts
 }
 
-/** Empty: they have no scope. */
-function readLabels(form: URLSearchParams): readonly string[] | null {
-  const labels = splitLabels(form.get('labels') ?? '')
-  return labels.length === 0 ? null : labels
-}
+const readLabels = (form: URLSearchParams) => readScope(form.get('labels') ?? '')
 
 const readRole = (form: URLSearchParams): Role | null =>
   ROLES.find((role) => role === form.get('role')) ?? null

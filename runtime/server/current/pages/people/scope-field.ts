@@ -1,0 +1,22 @@
+/** The scope of a person as the text of a form: what is shown of it says the same when it is saved again. */
+import { LabelSchema } from '../../../../fleet/machine/rules/label.ts'
+import type { Reach } from '../../../../kit/web/answers/rules/reach.ts'
+
+/** Stands for a scope in which there is no machine; no label begins so. */
+const NOTHING = '-'
+
+/** Renders a scope. A stored label that no machine can have is left out, as it lets nobody see anything. */
+export function renderScope(labels: Reach): string {
+  if (labels === null) return ''
+  return labels.filter((label) => LabelSchema.safeParse(label).success).join(', ') || NOTHING
+}
+
+/** Reads the text of the field; null: it is empty, so that all machines are seen. */
+export function readScope(text: string): Reach {
+  if (text.trim() === '') return null
+  if (text.trim() === NOTHING) return []
+  return text
+    .split(',')
+    .map((label) => label.trim())
+    .filter((label) => label !== '')
+}
