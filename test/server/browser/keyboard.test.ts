@@ -137,10 +137,22 @@ test('the palette finds and opens, keys lead to sections, and both leave fields 
   assert.equal(opened.complaints, [])
 })
 
-test('the first Tab offers to skip the navigation, and focus is always seen', async () => {
+test('a login says that it is sent, the first Tab offers to skip the navigation, and focus is always seen', async () => {
   await using opened = await openContext(browser, site)
   const page = await opened.context.newPage()
   await page.goto('/ui/login')
+  let sent = 0
+  // A server that answers so leaves the page as it is.
+  await page.route('**/ui/login', async (route) => {
+    sent += 1
+    await route.fulfill({ status: 204 })
+  })
+  await typePassword(page)
+  await page.getByRole('button', { name: 'Logging in…' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.unroute('**/ui/login')
+  assert.is(sent, 1)
+  await page.reload()
   await typePassword(page)
   await page.waitForURL('**/ui/dashboard')
   await page.keyboard.press('Tab')

@@ -21,6 +21,7 @@ const OURS = [
   'flasher.css',
   'flasher.js',
   'ages.js',
+  'busy.js',
   'configuration.js',
   'keys.js',
   'news.js',

@@ -156,7 +156,7 @@ const renderHead = (
       isScripted
         ? html`${SCRIPTS.map((name) => html`<script src="${assetUrl(name)}" defer></script>`)}
             <script src="${assetUrl('flasher.js')}" type="module"></script>`
-        : null
+        : html`<script src="${assetUrl('busy.js')}" type="module"></script>`
     }
   </head>`
 

@@ -61,7 +61,9 @@ const renderPasswordForm = ({ label, help, error, next, name, names, provider }:
         autofocus: (names === 'none' && provider === null) || name !== '',
         error,
       })}
-      <button class="${provider === null ? 'primary' : ''}">${t.button}</button>
+      <button class="${provider === null ? 'primary' : ''}" data-busy="${t.busy}">
+        ${t.button}
+      </button>
     </form>
     <details>
       <summary>${t.forgotten}</summary>

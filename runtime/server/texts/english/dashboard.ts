@@ -23,6 +23,7 @@ export const DASHBOARD = {
     /** `{time}`: the median of those that succeeded. */
     day: '{date}: {done} of {all} succeeded, median {time}',
     dayWithout: '{date}: {done} of {all} succeeded',
+    today: 'today',
     successSummary: '{done} of {all} succeeded',
     durationSummary: 'medians of each day, at most {time}',
     rate: '{done} of {all}',
@@ -46,13 +47,6 @@ export const DASHBOARD = {
     title: 'No machines yet',
     text: 'Boot one from the network and it appears here.',
     action: 'Set up DHCP',
-  },
-  chart: {
-    title: 'Flashes in the last 30 days',
-    none: 'None in 30 days',
-    summary: '{total} in 30 days, at most {max} a day',
-    day: '{date}: {count}',
-    today: 'today',
   },
   setup: {
     done: 'Ready to boot machines',

@@ -2,7 +2,9 @@
 export const EVENTS = {
   csv: 'Download CSV',
   json: 'Download JSON',
-  list: 'Events, newest first',
+  /** What a list holds, for screen readers; `{day}`: such as \"Today\". */
+  list: 'Events, newest first: {day}',
+  days: { today: 'Today', yesterday: 'Yesterday' },
   acknowledged: '{count} acknowledged.',
   empty: {
     calm: {
@@ -21,7 +23,7 @@ export const EVENTS = {
   },
   selection: {
     button: 'Acknowledge selected',
-    all: { one: 'Acknowledge the 1 on this page', other: 'Acknowledge all {count} on this page' },
+    all: { one: 'Acknowledge the one on this page', other: 'Acknowledge all {count} on this page' },
     note: 'Acknowledge what you have dealt with.',
     none: 'No event was selected, so none was acknowledged.',
     select: 'Select event {id}',

@@ -134,6 +134,8 @@ export const FRAME = {
     title: 'Log in',
     label: 'Administrator password',
     button: 'Log in',
+    /** The button says so until the server has answered. */
+    busy: 'Logging in…',
     missing: 'Enter the password.',
     wrong: 'Wrong password.',
     wrongNamed: 'Wrong name or password.',

@@ -10,7 +10,6 @@ import type { BatchView } from '../../batches/batch-keeper.ts'
 import { BATCHES_PATH, renderBatchRow } from '../view/batch-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
-import { countDays, renderDays } from './flash-chart.ts'
 import { renderMedian } from './median-card.ts'
 import { renderTrends } from './trend-card.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
@@ -28,7 +27,6 @@ const t = PAGES.dashboard
 const PATH = '/ui/dashboard'
 /** Rows of each list; its link leads to the rest. */
 const MAX_ROWS = 8
-const NEWEST_FLASHES = 500
 
 export const DASHBOARD_PAGES = [pageAt(PATH, show), ...SETUP_POSTS]
 
@@ -43,7 +41,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const [waiting, running] = [find(NEEDS_ATTENTION, 'state'), find('state:running', '-seen')]
   const [events, flashed, readiness] = await Promise.all([
     site.journal.list({ limit: MAX_ROWS, folded: true }),
-    site.journal.list({ kind: 'machine.flashed', limit: NEWEST_FLASHES }),
+    site.journal.list({ kind: 'machine.flashed', limit: 1 }),
     services.netboot.readiness(),
   ])
   const isReady = readiness.every(({ ok }) => ok)
@@ -64,7 +62,7 @@ async function show(context: CurrentContext): Promise<Answer> {
           images: services.images().length,
         }),
       )}
-      ${renderSetup(context, readiness, flashed.length > 0)}
+      ${flashed.length === 0 ? renderSetup(context, readiness, false) : null}
       <div class="columns">
         <div>
           ${card({
@@ -84,11 +82,10 @@ async function show(context: CurrentContext): Promise<Answer> {
           })}
           ${renderBatches(services.keeper.listOpen())}
           ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
-          ${renderTrends(context)}
+          ${flashed.length === 0 ? null : renderSetup(context, readiness, true)}
         </div>
         <div>
-          ${card({ title: t.chart.title, body: renderDays(countDays(flashed, clock)) })}
-          ${renderMedian(site.runs)}
+          ${renderTrends(context)} ${renderMedian(site.runs)}
           ${card({
             title: t.events.title,
             aside: html`<a class="small" href="/ui/events">${t.events.all}</a>`,

@@ -102,7 +102,7 @@ const renderBar = (at: number, y: number, height: number, tone: 'failed' | null)
 
 const renderAxis = (days: Days, summary: string): Html =>
   html`<p class="axis small dim">
-    <span>${days[0]?.name}</span><span>${summary}</span><span>${PAGES.dashboard.chart.today}</span>
+    <span>${days[0]?.name}</span><span>${summary}</span><span>${t.today}</span>
   </p>`
 
 /** Each name leads to its runs. */

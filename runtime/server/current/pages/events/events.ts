@@ -14,7 +14,7 @@ import type { CurrentContext } from '../view/page-context.ts'
 import { readEventWords } from '../view/event-words.ts'
 import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
 import { renderEvent } from './event-row.ts'
-import { dayOf } from '../../../../kit/web/ui/times.ts'
+import { dayOf, type Clock } from '../../../../kit/web/ui/times.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill, fillCount } from '../../../../kit/texts/text.ts'
 
@@ -83,18 +83,34 @@ function renderEvents(
           ? null
           : html`<div class="row">
               ${open.map(({ id }) => hidden({ shown: String(id) }))}
-              <button class="primary">${t.selection.button}</button>
+              <button>${t.selection.button}</button>
               <button name="all" value="1">${fillCount(t.selection.all, open.length)}</button>
               <span class="dim small">${t.selection.note}</span>
             </div>`
       }
-      ${card({
-        body: html`<ul class="rows" aria-label="${t.list}">
-          ${events.map((event) => renderEvent(event, shown))}
-        </ul>`,
-      })}
+      ${groupByDay(events, shown.clock).map(([title, ofDay]) =>
+        card({
+          title,
+          body: html`<ul class="rows" aria-label="${fill(t.list, { day: title })}">
+            ${ofDay.map((event) => renderEvent(event, shown))}
+          </ul>`,
+        }),
+      )}
     </form>
     ${renderCurlBlock(context, open.length === 0 ? [] : [callAcknowledge(open)])}`
+}
+
+/** The days of the events in the zone of the page, in the order of the events. */
+function groupByDay(
+  events: readonly JournalEvent[],
+  clock: Clock,
+): readonly (readonly [title: string, events: readonly JournalEvent[]])[] {
+  const names = new Map([
+    [dayOf(clock), t.days.today],
+    [dayOf(clock, -1), t.days.yesterday],
+  ])
+  const days = Map.groupBy(events, ({ ts }) => dayOf({ ...clock, now: new Date(ts) }))
+  return [...days].map(([day, ofDay]) => [names.get(day) ?? day, ofDay])
 }
 
 /** All that the page shows: which of them somebody selects, only they know. */

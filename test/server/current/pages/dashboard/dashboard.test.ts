@@ -67,6 +67,12 @@ test('a row of the setup and the whole card can be dismissed, and come back', as
   assert.is(await dismiss('"><script>', ''), 'flasher-setup=')
 })
 
+function placeOf(text: string, page: string): number {
+  const at = page.indexOf(text)
+  assert.is.not(at, -1, text)
+  return at
+}
+
 test('what failed stands before what runs, and tiles say how they moved', async () => {
   await using home = await createServerHome()
   await using server = await home.start([], { FLASHER_ADMIN_PASSWORD: PASSWORD })
@@ -80,10 +86,18 @@ test('what failed stands before what runs, and tiles say how they moved', async 
     await post(mac, bodyOf({ run: `c0ffee00-${mac.slice(-2)}` }))
   }
   await post(MAC, bodyOf({ run: 'c0ffee00-07', phase: 'failed', reason: 'write error' }))
-  const page = await (await fetch(`${server.url}/ui/dashboard`, { headers: { cookie } })).text()
+  const read = async () =>
+    await (await fetch(`${server.url}/ui/dashboard`, { headers: { cookie } })).text()
+  const page = await read()
   assert.ok(page.indexOf('Needs attention</h2>') < page.indexOf('Running now</h2>'))
   assert.match(page, '1 more than the day before')
   assert.match(page, '2 more in 24 hours')
+  // The setup comes first until the first flash, then after what needs somebody.
+  assert.ok(placeOf('Setup: ', page) < placeOf('Needs attention</h2>', page))
+  await post('52:54:00:00:00:08', bodyOf({ run: 'c0ffee00-08', phase: 'done' }))
+  assert.ok((await fetch(`${server.url}/pxe/52:54:00:00:00:08/done`, { method: 'POST' })).ok)
+  const later = await read()
+  assert.ok(placeOf('Setup: ', later) > placeOf('Needs attention</h2>', later))
 })
 
 test('a number is compared with the day before', () => {

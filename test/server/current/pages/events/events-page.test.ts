@@ -51,6 +51,7 @@ test('a change of a machine is recorded with what was there before', async () =>
   const page = wordsOf(await site.read('/ui/events?kind=machine.upserted'))
   assert.match(page, 'On network boot from Boot its disk → to Open the wizard')
   assert.match(page, 'Labels from rack-1 → to rack-1, rack-2')
+  assert.match(page, 'Today')
   await site.put({ labels: ['rack-1', 'rack-2'], boot_mode: 'flasher-tui' })
   const same = await site.newest('kind=machine.upserted')
   assert.equal([same.summary, same.details.changes], [`${MAC} was saved without a change`, {}])

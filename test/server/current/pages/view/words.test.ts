@@ -1,7 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { InventoryDisk } from '../../../../../runtime/engine/inventory/rules/machine.ts'
-import { countDays } from '../../../../../runtime/server/current/pages/dashboard/flash-chart.ts'
 import {
   bytesOf,
   modelOf,
@@ -78,20 +77,6 @@ test('names without their endings', () => {
     '.img',
     'b.tar.gz',
   ])
-})
-
-test('flashes by day, in the zone of the pages', () => {
-  const clock = { now: new Date('2026-11-21T22:30:00Z'), zone: 'Europe/Berlin' }
-  const days = countDays(
-    [
-      { ts: '2026-11-21T22:10:00Z' },
-      { ts: '2026-11-21T23:10:00Z' },
-      { ts: '2020-01-01T00:00:00Z' },
-    ],
-    clock,
-  )
-  assert.is(days.length, 30)
-  assert.equal(days.at(-1), { date: '2026-11-21', count: 1 })
 })
 
 test.run()
