@@ -3,7 +3,7 @@ import type { H3Event } from 'h3'
 import type { AdmissionRefusal } from '../../fleet/access/provider-people.ts'
 import type { Person } from '../../fleet/access/rules/person.ts'
 import type { ProviderIdentity } from '../../fleet/access/rules/provider-identity.ts'
-import type { Result } from '../../kit/foundation/result.ts'
+import { refuse, type Result } from '../../kit/foundation/result.ts'
 import type { ProviderFailure } from '../../kit/net/openid/rules/provider-failure.ts'
 import { page, seeOther, type Answer } from '../../kit/web/answers/answers.ts'
 import { peerOf } from '../../kit/web/answers/caller.ts'
@@ -17,6 +17,7 @@ import { fill } from '../../kit/texts/text.ts'
 import { PAGES } from '../texts/texts.ts'
 import type { LoginFlow } from '../../kit/net/openid/provider.ts'
 import type { LoginState, LoginStates } from './login-state.ts'
+import { createNetworkPlaces } from './network-places.ts'
 
 const t = PAGES.provider
 
@@ -26,6 +27,8 @@ const HOME = '/ui/dashboard'
 const MAX_SEARCH = 8192
 /** The longest path that a login leads back to. */
 const MAX_NEXT = 1024
+/** Logins of one network that are checked at the same time: a stranger can have a slow provider asked. */
+const MAX_OF_NETWORK = 8
 
 /** The provider that is set, as a login sees it. */
 export interface SetProvider {
@@ -142,8 +145,14 @@ function createCallback({ views }: ProviderLoginDependencies) {
   }
 }
 
+const CROWDED = refuse<ProviderFailure>({
+  why: 'away',
+  detail: 'too many of this network log in at once',
+})
+
 function createFinish(parts: ProviderLoginDependencies) {
   const { states, showLogin, recordAll } = parts
+  const places = createNetworkPlaces(MAX_OF_NETWORK)
   return async (event: H3Event, provider: SetProvider): Promise<Answer> => {
     if (event.url.search.length > MAX_SEARCH) throw refuseRequest(400, t.tooLong)
     const state = states.read(event, event.url.searchParams.get('state'))
@@ -153,7 +162,8 @@ function createFinish(parts: ProviderLoginDependencies) {
     }
     addCookie(event, states.clear(peerOf(event).isSecure))
     const flow = { ...state, redirectUri: redirectUriOf(event) }
-    const found = await provider.finish(flow, event.url.search)
+    const found =
+      (await places.run(peerOf(event).ip, () => provider.finish(flow, event.url.search))) ?? CROWDED
     if (found.ok) return await admit(parts, event, provider, { state, identity: found.value })
     await recordFailure(recordAll, event, provider, found.refusal)
     const error = describeFailure(provider, found.refusal)

@@ -276,4 +276,19 @@ test('without a provider there is nothing of it', async () => {
   assert.not.match(await (await server.request('/ui/login')).text(), 'openid')
 })
 
+test('whoever comes back many times from a slow provider leaves places to other networks, and gets them back', async () => {
+  await using both = await startBoth()
+  const { provider, server } = both
+  const browser = createProviderBrowser(provider, server)
+  const { search } = new URL(await browser.visit(await browser.begin(), 'anna'))
+  provider.faults.set('/token', 'hangs')
+  const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  const finish = () => server.request(`/ui/login/openid/finish${search}`, { headers: { cookie } })
+  const slow = Array.from({ length: 8 }, finish)
+  await isRefused(await finish(), 503, 'too many of this network log in at once')
+  for (const each of slow) assert.is((await each).status, 503)
+  provider.faults.clear()
+  assert.is((await createProviderBrowser(provider, server).logIn('anna')).status, 303)
+})
+
 test.run()
