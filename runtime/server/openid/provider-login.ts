@@ -17,7 +17,7 @@ import { fill } from '../../kit/texts/text.ts'
 import { PAGES } from '../texts/texts.ts'
 import type { LoginFlow } from '../../kit/net/openid/provider.ts'
 import type { LoginState, LoginStates } from './login-state.ts'
-import { createNetworkPlaces } from './network-places.ts'
+import { createNetworkLimit } from './network-limit.ts'
 
 const t = PAGES.provider
 
@@ -152,7 +152,7 @@ const CROWDED = refuse<ProviderFailure>({
 
 function createFinish(parts: ProviderLoginDependencies) {
   const { states, showLogin, recordAll } = parts
-  const places = createNetworkPlaces(MAX_OF_NETWORK)
+  const limit = createNetworkLimit(MAX_OF_NETWORK)
   return async (event: H3Event, provider: SetProvider): Promise<Answer> => {
     if (event.url.search.length > MAX_SEARCH) throw refuseRequest(400, t.tooLong)
     const state = states.read(event, event.url.searchParams.get('state'))
@@ -163,7 +163,7 @@ function createFinish(parts: ProviderLoginDependencies) {
     addCookie(event, states.clear(peerOf(event).isSecure))
     const flow = { ...state, redirectUri: redirectUriOf(event) }
     const found =
-      (await places.run(peerOf(event).ip, () => provider.finish(flow, event.url.search))) ?? CROWDED
+      (await limit.run(peerOf(event).ip, () => provider.finish(flow, event.url.search))) ?? CROWDED
     if (found.ok) return await admit(parts, event, provider, { state, identity: found.value })
     await recordFailure(recordAll, event, provider, found.refusal)
     const error = describeFailure(provider, found.refusal)
