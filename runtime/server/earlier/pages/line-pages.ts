@@ -94,10 +94,10 @@ function createTable(
   { services, runs, now }: LinePagesOptions,
   clock: () => Clock,
 ): ChannelViews<Machine> {
-  const sources = { findRun: runs.findRunning, workflows: services.workflows.runs }
+  const sources = { findRun: runs.findRunning, workflows: services.workflows.runs, now }
   const view = (machine: Machine) => viewMachine(machine, sources)
   return {
-    match: createMatch({ context: createContext(runs), view, now }),
+    match: createMatch({ context: createContext(runs, now), view, now }),
     // The table has the same columns for everybody.
     columnsOf: () => '',
     renderRow: (machine) => String(renderMachineRow(view(machine), clock())),
@@ -105,11 +105,16 @@ function createTable(
   }
 }
 
-/** A new object whenever a flash began, ended, or stopped responding: the record of its machine may stay as it is. */
-function createContext(runs: LinePagesOptions['runs']): () => object {
+/**
+ * A new object whenever a flash began, ended, or stopped responding, and each minute, in which one that reports
+ * nothing may have taken too long: the record of its machine may stay as it is.
+ */
+function createContext(runs: LinePagesOptions['runs'], now: LinePagesOptions['now']): () => object {
   let [known, text] = [{}, '']
   return () => {
-    const next = JSON.stringify(runs.listRunning().map(({ mac, stalled }) => [mac, stalled]))
+    const minute = Math.floor(now().getTime() / 60_000)
+    const running = runs.listRunning().map(({ mac, stalled }) => [mac, stalled])
+    const next = JSON.stringify([minute, running])
     if (text !== next) known = {}
     text = next
     return known

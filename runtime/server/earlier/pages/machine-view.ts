@@ -15,19 +15,28 @@ export interface StatedMachine {
 interface StateSources {
   findRun(mac: string): Run | null
   readonly workflows: Pick<Workflows['runs'], 'list'>
+  now(): Date
 }
 
 /** Decides what pages show of a machine. */
-export function viewMachine(machine: Machine, { findRun, workflows }: StateSources): StatedMachine {
+export function viewMachine(machine: Machine, sources: StateSources): StatedMachine {
+  const { findRun, workflows, now } = sources
   const run = findRun(machine.mac)
   const hasFailed = machine.last_workflow_status === 'failed'
   const workflowError = hasFailed ? (workflows.list(machine.mac)[0]?.error ?? null) : null
-  return { machine, run, view: decideState(machine, { run, workflowError }) }
+  return { machine, run, view: decideState(machine, { run, workflowError, now: now() }) }
 }
 
 /** Decides the same for the page of a request. */
-export const viewOf = ({ site, services }: EarlierContext, machine: Machine): StatedMachine =>
-  viewMachine(machine, { findRun: site.runs.findRunning, workflows: services.workflows.runs })
+export const viewOf = (
+  { site, services, clock }: EarlierContext,
+  machine: Machine,
+): StatedMachine =>
+  viewMachine(machine, {
+    findRun: site.runs.findRunning,
+    workflows: services.workflows.runs,
+    now: () => clock().now,
+  })
 
 /** Returns what a list calls the machine: its host name, else its MAC address. */
 export const nameOf = ({ hostname, mac }: Machine): string => hostname ?? mac

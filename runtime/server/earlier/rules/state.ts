@@ -23,10 +23,17 @@ interface Circumstances {
   readonly run: { readonly stalled: boolean } | null
   /** Why its last workflow failed; null: it did not, or nobody knows why. */
   readonly workflowError: string | null
+  readonly now: Date
 }
 
+/** How long a flash may take that reports nothing but its end, as those of the first clients do. */
+export const MAX_SILENT_FLASH_MS = 2 * 3_600_000
+
 /** Decides the state from the fields that the boot script is decided by, so that no page says what the server would not do. */
-export function decideState(machine: Machine, { run, workflowError }: Circumstances): StateView {
+export function decideState(
+  machine: Machine,
+  { run, workflowError, now }: Circumstances,
+): StateView {
   if (run !== null) {
     return run.stalled
       ? { state: 'needs-you', ...shared.stalled }
@@ -35,7 +42,7 @@ export function decideState(machine: Machine, { run, workflowError }: Circumstan
   return (
     decideTrouble(machine) ??
     decideWorkflow(machine, workflowError) ??
-    (isArmed(machine) ? decideArmed(machine) : decideIdle(machine))
+    (isArmed(machine) ? decideArmed(machine, now) : decideIdle(machine))
   )
 }
 
@@ -68,9 +75,13 @@ function decideWorkflow(machine: Machine, error: string | null): StateView | nul
   return { state: 'failed', is, next: t.workflow.failed.next }
 }
 
-function decideArmed(machine: Machine): StateView {
+function decideArmed(machine: Machine, now: Date): StateView {
   if (machine.sent !== null && machine.offered_at !== null) {
-    return { state: 'running', ...shared.running['flash-retry'] }
+    const offered = Temporal.Instant.from(machine.offered_at).epochMilliseconds
+    const isOverdue = now.getTime() - offered > MAX_SILENT_FLASH_MS
+    return isOverdue
+      ? { state: 'needs-you', ...t.overdue }
+      : { state: 'running', ...shared.running['flash-retry'] }
   }
   return wasJustFlashed(machine)
     ? { state: 'done', is: nameEnd(machine), next: t.next.flash }

@@ -53,6 +53,10 @@ export const EARLIER = {
     armed: 'Ready to be flashed.',
     flashed: 'Flashed.',
     triesAgain: 'Its next network boot tries again.',
+    overdue: {
+      is: 'Started to flash more than two hours ago and has not reported the end; the disk may be half written.',
+      next: 'If it boots from the network again, it is flashed again.',
+    },
     discovered: {
       local: 'Discovered, no image assigned; it boots its own disk.',
       tui: 'Discovered, no image assigned; it asks the person in front of it.',

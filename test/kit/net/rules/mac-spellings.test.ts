@@ -9,7 +9,11 @@ import { createStateFolder, macOf, noteOf } from '../../../support/server/state.
 
 const test = suite('spellings of a MAC address')
 /** Nothing is flashed, and no workflow has run. */
-const NOTHING = { findRun: () => null, workflows: { list: () => [] } }
+const NOTHING = {
+  findRun: () => null,
+  workflows: { list: () => [] },
+  now: () => new Date(),
+}
 const SPELLED = [
   'aa:bb:cc:dd:ee:01',
   'AA-BB-CC-DD-EE-01',

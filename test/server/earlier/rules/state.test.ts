@@ -2,11 +2,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { disarm } from '../../../../runtime/server/earlier/rules/machine.ts'
-import { decideState } from '../../../../runtime/server/earlier/rules/state.ts'
-import { createEarlierFixture } from '../../../support/server/earlier-machine.ts'
+import { decideState, MAX_SILENT_FLASH_MS } from '../../../../runtime/server/earlier/rules/state.ts'
+import { BY, createEarlierFixture } from '../../../support/server/earlier-machine.ts'
 
 const test = suite('the earlier line: states')
-const QUIET = { run: null, workflowError: null } as const
+const QUIET = { run: null, workflowError: null, now: new Date(BY.at) } as const
 
 /** A machine, and its state with what comes next. */
 function createStateFixture() {
@@ -54,6 +54,26 @@ test('a failure has its reason until the machine is sent to flash again', () => 
   assert.equal([state(), view().is], ['failed', 'The flash failed.'])
   fixture.put({ ...FLASH, boot_policy: 'local' })
   assert.is(state(), 'ready')
+})
+
+test('a flash that reports nothing runs for two hours, and then needs somebody', () => {
+  const { fixture } = createStateFixture()
+  fixture.put(FLASH)
+  fixture.script()
+  const offered = Date.parse(fixture.machine.offered_at ?? '')
+  const after = (ms: number) =>
+    decideState(fixture.machine, { ...QUIET, now: new Date(offered + ms) })
+  assert.is(after(MAX_SILENT_FLASH_MS).state, 'running')
+  const late = after(MAX_SILENT_FLASH_MS + 1)
+  assert.equal([late.state, /half written/.test(late.is)], ['needs-you', true])
+  // One that reports its progress is judged by its reports.
+  const run = { stalled: false }
+  assert.is(
+    decideState(fixture.machine, { ...QUIET, run, now: new Date(offered + 9e7) }).state,
+    'running',
+  )
+  fixture.signal({ kind: 'done' })
+  assert.is(after(MAX_SILENT_FLASH_MS + 1).state, 'done')
 })
 
 test('a flash that reports its progress runs; one that stopped responding needs attention', () => {
