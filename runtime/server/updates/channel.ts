@@ -79,6 +79,8 @@ export interface ChannelViews<M> {
   columnsOf(query: URLSearchParams | null): string
   /** One `<tr>` of the machines table with these columns. */
   renderRow(machine: M, columns: string): string
+  /** Whether so much time has passed that the row says something else; absent: rows do not follow time. */
+  isLate?(machine: M): boolean
   /** How far a run is, on one line: the element that pages replace by its id. */
   renderBar(run: Run): string
 }
@@ -185,7 +187,10 @@ function createSender(
   { views: looks, machines, runs, log, now }: SenderDependencies,
   views: ReadonlyMap<string, SharedView>,
 ) {
-  const rows = createRowCaches(looks.renderRow, runs.findRunning)
+  const rows = createRowCaches(looks.renderRow, {
+    findRun: runs.findRunning,
+    isLate: (machine) => looks.isLate?.(machine) ?? false,
+  })
   const renderBar = createBarRenderer(looks.renderBar)
   const clock = () => now().getTime()
   const failed = (error: unknown) => log.error(`live channel: ${renderError(error)}`)

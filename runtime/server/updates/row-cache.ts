@@ -9,7 +9,16 @@ const SPARE = 100
 interface CachedRow {
   readonly machine: MachineBase
   readonly run: Run | null
+  readonly isLate: boolean
   readonly lines: string
+}
+
+/** What a row says beside its machine. */
+interface RowSources {
+  /** How far it is being flashed. */
+  findRun(mac: string): Run | null
+  /** Whether so much time has passed that the row says something else. */
+  isLate(machine: MachineBase): boolean
 }
 
 /** Choices of columns whose rows are cached at a time; people have a few. */
@@ -18,8 +27,7 @@ const MAX_CHOICES = 8
 /** A cache for each choice of columns. */
 export function createRowCaches(
   renderRow: (machine: MachineBase, columns: string) => string,
-  /** What a row says beside its machine: how far it is being flashed. */
-  findRun: (mac: string) => Run | null,
+  beside: RowSources,
 ) {
   const caches = new Map<string, ReturnType<typeof createRowCache>>()
   return {
@@ -27,7 +35,7 @@ export function createRowCaches(
       const known = caches.get(columns)
       if (known !== undefined) return known
       if (caches.size >= MAX_CHOICES) caches.clear()
-      const cache = createRowCache((machine: MachineBase) => renderRow(machine, columns), findRun)
+      const cache = createRowCache((machine: MachineBase) => renderRow(machine, columns), beside)
       caches.set(columns, cache)
       return cache
     },
@@ -41,17 +49,22 @@ export function createRowCaches(
 
 function createRowCache(
   renderRow: (machine: MachineBase) => string,
-  findRun: (mac: string) => Run | null,
+  { findRun, isLate }: RowSources,
 ) {
   const entries = new Map<string, CachedRow>()
 
   function linesOf(machine: MachineBase): string {
     const known = entries.get(machine.mac)
     const run = findRun(machine.mac)
-    const isKnown = known !== undefined && known.run === run && isSame(known.machine, machine)
+    const late = isLate(machine)
+    const isKnown =
+      known !== undefined &&
+      known.run === run &&
+      known.isLate === late &&
+      isSame(known.machine, machine)
     if (isKnown) return known.lines
     const lines = renderData(renderRow(machine))
-    entries.set(machine.mac, { machine, run, lines })
+    entries.set(machine.mac, { machine, run, isLate: late, lines })
     return lines
   }
   return {

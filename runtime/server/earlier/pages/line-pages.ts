@@ -20,6 +20,7 @@ import { keysPages } from '../../pages/keys-page.ts'
 import { renderBar } from '../../pages/machines/run-bar.ts'
 import { renderMachineRow } from './machine-row.ts'
 import { viewMachine } from './machine-view.ts'
+import { isOverdue } from '../rules/state.ts'
 import { MACHINE_PAGES } from './machine.ts'
 import type { EarlierContext, EarlierServices } from './page-context.ts'
 import { PROVISION_PAGES } from './provision.ts'
@@ -101,6 +102,7 @@ function createTable(
     // The table has the same columns for everybody.
     columnsOf: () => '',
     renderRow: (machine) => String(renderMachineRow(view(machine), clock())),
+    isLate: (machine) => isOverdue(machine, now()),
     renderBar: (run) => String(renderBar(run)),
   }
 }

@@ -75,11 +75,15 @@ function decideWorkflow(machine: Machine, error: string | null): StateView | nul
   return { state: 'failed', is, next: t.workflow.failed.next }
 }
 
+/** Whether a machine that was sent to flash has reported nothing for longer than a flash takes. */
+export function isOverdue({ sent, offered_at: offered }: Machine, now: Date): boolean {
+  if (sent === null || offered === null) return false
+  return now.getTime() - Temporal.Instant.from(offered).epochMilliseconds > MAX_SILENT_FLASH_MS
+}
+
 function decideArmed(machine: Machine, now: Date): StateView {
   if (machine.sent !== null && machine.offered_at !== null) {
-    const offered = Temporal.Instant.from(machine.offered_at).epochMilliseconds
-    const isOverdue = now.getTime() - offered > MAX_SILENT_FLASH_MS
-    return isOverdue
+    return isOverdue(machine, now)
       ? { state: 'needs-you', ...t.overdue }
       : { state: 'running', ...shared.running['flash-retry'] }
   }
