@@ -59,6 +59,8 @@ async function show(context: CurrentContext): Promise<Answer> {
   const machine = await site.machines.find(mac)
   const log = await site.runs.findLog(mac, run.id)
   const name = machine === null ? mac : nameOf(machine)
+  // A refresh keeps what the run is compared with.
+  const here = address(runPath(run), { with: context.query.get('with') })
   return await context.show({
     title: fill(t.title, { machine: name }),
     heading: fillHtml(t.title, {
@@ -69,7 +71,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       <a href="${machinePath(mac)}">${mac}</a>`,
     actions: html`${renderAgain(context, run, machine)}${run.result === null ? null : renderRemovalButton(run)}`,
     updates: address('/events/machines', { q: `mac:${mac}` }),
-    body: html`<div class="stack" ${refreshOnNews('run', runPath(run), 1000)}>
+    body: html`<div class="stack" ${refreshOnNews('run', here, 1000)}>
       <section class="card stack">
         ${renderRunState(run)} ${renderSentence(run)}
         ${run.result === null ? html`<div class="wide-bar">${renderBar(run)}</div>` : null}
