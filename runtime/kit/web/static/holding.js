@@ -35,13 +35,33 @@ function findSent({ type, target }) {
   return button?.type === 'submit' ? (button.form?.closest(SENDS) ?? null) : null
 }
 
+/** A stream can be lost where requests still arrive, as behind a proxy: the server is asked, not believed gone. */
+async function answers() {
+  try {
+    const init = { cache: 'no-store', signal: AbortSignal.timeout(3000) }
+    return (await fetch('/healthz', init)).ok
+  } catch {
+    return false
+  }
+}
+
+async function sendAnyway(form, button) {
+  if (!(await answers())) return
+  banner = null
+  document.querySelectorAll('button[data-held]').forEach(release)
+  if (button === null) form.requestSubmit()
+  else button.click()
+}
+
 function refuse(event) {
-  if (banner === null || findSent(event) === null) return
+  const form = banner === null ? null : findSent(event)
+  if (form === null) return
   event.preventDefault()
   event.stopImmediatePropagation()
   const spoken = document.querySelector('#spoken')
   if (spoken !== null) spoken.textContent = banner.dataset.held
   banner.scrollIntoView({ block: 'nearest' })
+  sendAnyway(form, event.type === 'click' ? event.target.closest('button') : event.submitter)
 }
 
 export function startHolding() {
