@@ -96,10 +96,13 @@ export function createFollowServer(parts: FollowServerDependencies): { readonly 
     routes,
     guard: createGuard({ sessions: createSessions(parts), tokens: NO_TOKENS }),
     findPeer: createPeers(),
-    failures: { log, renderError: createCachePages({ ...parts, serverUrl: () => '' }).renderError },
+    failures: { log, renderError: createCachePages({ ...parts, ...NO_SERVER }).renderError },
   })
   return { app }
 }
+
+/** It has pages of errors alone. */
+const NO_SERVER = { serverUrl: () => '', countWaiting: () => 0 } as const
 
 function wantedOf(event: H3Event): string | null {
   const wanted = parseWanted(event.url.searchParams.get(VERSION_PARAMETER))

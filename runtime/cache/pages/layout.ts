@@ -1,7 +1,7 @@
 /** The frame of the cache's pages, with the server's links, and its login and error pages. */
 import type { H3Event } from 'h3'
 import type { Assets } from '../../kit/web/answers/assets.ts'
-import { peerOf } from '../../kit/web/answers/caller.ts'
+import { boundsOf, callerOf, peerOf } from '../../kit/web/answers/caller.ts'
 import { createLayout, readPlace, type NavLink, type PageView } from '../../kit/web/ui/layout.ts'
 import { fillHtml, html } from '../../kit/web/ui/html.ts'
 import { renderLoginPage } from '../../kit/web/ui/login-page.ts'
@@ -18,7 +18,10 @@ export const HOME = '/ui/dashboard'
 export interface CachePages {
   renderLogin(view: LoginView): string
   renderError(view: ErrorView): string
-  render(event: H3Event, view: Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'nav'>): string
+  render(
+    event: H3Event,
+    view: Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'waiting' | 'nav'>,
+  ): string
   /** A page of the machine server; null: this cache does not know where that is. */
   serverLink(event: H3Event, path: string): string | null
 }
@@ -28,6 +31,8 @@ interface CachePagesDependencies {
   readonly version: string
   /** The address of the server that a setting names; empty: none. */
   serverUrl(): string
+  /** The number of captured images that wait for a review. */
+  countWaiting(): number
 }
 
 /** Creates what renders the pages around their bodies. */
@@ -71,6 +76,8 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
         ...view,
         ...readPlace(event),
         alarms: 0,
+        // Nobody else may decide on them.
+        waiting: boundsOf(callerOf(event)) === null ? parts.countWaiting() : 0,
         ...(server === null ? {} : { nav: SECTIONS.map((each) => toLink(each, server)) }),
       })
     },

@@ -69,7 +69,11 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     copies: site.cache.copies,
     uploadKey,
   }
-  const pages = createCachePages(parts)
+  const pages = createCachePages({
+    ...parts,
+    countWaiting: () =>
+      site.cache.captures.list().filter(({ status }) => status === 'waiting').length,
+  })
   const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
   const login = { sessions, views: pages, check, recordAll }
 

@@ -69,6 +69,8 @@ export function createCacheClient(options: CacheClientOptions) {
       obtain('DELETE', `${entry(name)}${forced(force)}`),
     /** A one-time token for the upload of a captured image, as it came. */
     makeUploadToken: (name: string) => obtain('POST', '/captures/tokens', { name }),
+    /** `GET /captures`, as it came. */
+    listCaptures: () => obtain('GET', '/captures'),
     /** `machines`: how many are bound to each. A refusal is returned: not every cache knows pins. */
     async pin(
       holder: string,

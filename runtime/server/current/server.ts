@@ -28,7 +28,7 @@ import { openNotify } from './assembly/notify.ts'
 import { openPower } from './assembly/power.ts'
 import { openProviders } from './assembly/providers.ts'
 import { openProofs } from './assembly/proof.ts'
-import { startPinner } from './assembly/pins.ts'
+import { findCache, startPinner } from './assembly/pins.ts'
 import { saveSettings } from './assembly/saved-settings.ts'
 import { createSeenServices, type SeenServices } from './assembly/seen-services.ts'
 import { scopePower } from '../power/scoped-power.ts'
@@ -46,6 +46,7 @@ import { batchRoutes } from './routes/batches.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
 import { captureRoutes } from './captures/capture-routes.ts'
+import { createWaitingCaptures } from './captures/waiting-captures.ts'
 import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
 import { peerRoutes } from './routes/peers.ts'
@@ -120,6 +121,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         images: () => catalog.snapshot().entries,
         gather: (on) => gatherSurroundings(rules, on),
         cacheUrl: rules.cacheUrl,
+        countWaiting: createWaitingCaptures({ ...findCache(given), env: given.environment.env }),
         queue: () => countQueue(gate, settings().pxe.max_flashes),
       },
       seen,

@@ -12,6 +12,7 @@ import { reachOf } from '../../kit/web/answers/rules/reach.ts'
 import { fill } from '../../kit/texts/text.ts'
 import { PAGES } from '../texts/texts.ts'
 import { describeReach } from './seen-labels.ts'
+import { IMAGES } from '../../kit/web/ui/sections.ts'
 import type { Clock } from '../../kit/web/ui/times.ts'
 import type { Site } from '../routes/site.ts'
 import type { Contact } from '../routes/transition.ts'
@@ -22,10 +23,12 @@ export interface PageServices {
   readonly config: ServerConfig
   /** What pages call the settings; see docs/translating.md. */
   readonly settingTexts: NamedTexts
+  /** Counts the captured images that wait for a review at the cache service; absent: nobody asks there. */
+  countWaiting?(): Promise<number>
 }
 
 /** A page without what the context itself adds. */
-type Page = Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'who'>
+type Page = Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'waiting' | 'who'>
 
 /** Pages of both lines take it as it is; those of a line name its machines and services. */
 export interface PageContext<
@@ -91,6 +94,8 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
       const nav = all.filter(({ href }) => site.mayOpen(event, href))
       const hasEvents = nav.some(({ href }) => href === '/ui/events')
       const alarms = hasEvents ? await site.journal.countAlarms() : 0
+      // Who may change nothing at the cache decides on none of them.
+      const waiting = site.mayOpen(event, IMAGES, 'POST') ? await services.countWaiting?.() : 0
       const who = describeWho(site.caller(event))
       const text = layout.page({
         messages: message(),
@@ -98,6 +103,7 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
         ...view,
         ...readPlace(event),
         alarms,
+        waiting: waiting ?? 0,
         who,
       })
       return page(text, 200, { vary: 'cookie' })

@@ -53,6 +53,8 @@ export interface PageView {
   readonly keys: boolean
   /** The number of unacknowledged failures, shown beside Events. */
   readonly alarms: number
+  /** The number of captured images that wait for a review, shown beside Images; absent: none. */
+  readonly waiting?: number
   /** Other links than the usual ones, where the page is not the server's own. */
   readonly nav?: readonly NavLink[]
   /** The person who is logged in, and whether they may only look; null or absent: the administrator, or nobody. */
@@ -232,12 +234,18 @@ const ACCOUNT: NavLink = { href: '/ui/account', title: t.titles.account, icon: '
 
 const renderLink = ({ href, title, icon: name }: NavLink, view: PageView): Html =>
   html`<a href="${href}" ${attributes({ 'aria-current': view.section === href ? 'page' : null })}
-    >${icon(name)}<span>${title}</span>${
-      href.endsWith('/events') && view.alarms > 0
-        ? html`<span class="count" title="${t.alarms}">${view.alarms}</span>`
-        : null
-    }</a
+    >${icon(name)}<span>${title}</span>${renderCount(name, view)}</a
   >`
+
+/** The section is known by its icon: its address is another one on the pages of the cache. */
+function renderCount(name: IconName, { alarms, waiting = 0 }: PageView): Content {
+  if (name === 'events' && alarms > 0) {
+    return html`<span class="count" title="${t.alarms}">${alarms}</span>`
+  }
+  return name === 'image' && waiting > 0
+    ? html`<span class="count" title="${t.waiting}">${waiting}</span>`
+    : null
+}
 
 function renderMain(view: PageView): Html {
   const { title, heading = title, count, trail, updates, actions, messages, body } = view

@@ -1,4 +1,4 @@
-/** Current line: reports to the cache service which images machines are bound to, so that it keeps them. */
+/** Current line: reports to the cache service which images machines are bound to, so that it keeps them; the cache's address and token. */
 import { DATA_FOLDER } from '../../../cache/store/image-cache.ts'
 import { readLocalToken } from '../../../fleet/access/local-token.ts'
 import { createPinner } from '../../../engine/catalog/pinner.ts'
@@ -24,15 +24,8 @@ interface PinsDependencies {
  */
 export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsDependencies) {
   const { changes, machines } = state
-  const settings = () => config.current().withcache
   return createPinner({
-    url: () => settings().url || cacheBeside,
-    async token() {
-      const { url, token } = settings()
-      if (token !== '') return token
-      if (url !== '' || cacheBeside === null) return null
-      return await readLocalToken(`${decideFolders(config).cache}/${DATA_FOLDER}/token`)
-    },
+    ...findCache({ config, cacheBeside }),
     bound: async () => (await machines.list()).map(({ bty_image_ref: ref }) => ref),
     // No other server has this name: what two report under one name, each takes back from the other.
     holder: `flasher-web ${deriveSecret(secret, 'cache holder').sign('').slice(0, 16)}`,
@@ -40,4 +33,24 @@ export function startPinner({ config, state, secret, cacheBeside, env, log }: Pi
     changes,
     log,
   })
+}
+
+/**
+ * Returns getters that follow the settings. The token of a service beside the server is read, any
+ * other must be set; null: it is unknown.
+ */
+export function findCache({
+  config,
+  cacheBeside,
+}: Pick<PinsDependencies, 'config' | 'cacheBeside'>) {
+  const settings = () => config.current().withcache
+  return {
+    url: () => settings().url || cacheBeside,
+    async token(): Promise<string | null> {
+      const { url, token } = settings()
+      if (token !== '') return token
+      if (url !== '' || cacheBeside === null) return null
+      return await readLocalToken(`${decideFolders(config).cache}/${DATA_FOLDER}/token`)
+    },
+  }
 }

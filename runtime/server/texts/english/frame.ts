@@ -9,6 +9,7 @@ export const FRAME = {
   version: 'Version of this server',
   keys: { link: 'Keys' },
   alarms: 'Events that need attention',
+  waiting: 'Captured images to review',
   undo: 'Undo',
   cancel: 'Cancel',
   /** What the script of uploads says. */
