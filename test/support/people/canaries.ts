@@ -4,7 +4,7 @@ import type { Mac } from '../../../runtime/kit/net/rules/mac.ts'
 import { parseMac } from '../../../runtime/kit/net/rules/mac.ts'
 import { bodyOf, runIdOf } from '../server/runs.ts'
 import { asJson, readJson } from '../server/server.ts'
-import type { CurrentServer } from './current-server.ts'
+import { asForm, type CurrentServer } from './current-server.ts'
 
 export const INSIDE = '52:54:00:00:00:01'
 /** Outside by their labels, and without any. */
@@ -31,8 +31,7 @@ const disksOf = (word: string) => [
   },
 ]
 
-/** Fills the server as the administrator and the machines themselves do; resolves to what was made. */
-export async function hideCanaries(server: CurrentServer) {
+async function openFilling(server: CurrentServer) {
   const operator = await server.operator()
   const post = async (path: string, body: unknown, method = 'POST') => {
     const answer = await operator(path, asJson(body, method))
@@ -41,6 +40,12 @@ export async function hideCanaries(server: CurrentServer) {
       `${method} ${path}: ${answer.status} ${await answer.clone().text()}`,
     )
     return answer.status === 204 ? null : await answer.json()
+  }
+  const run = async (mac: string, word: string, n: number, fields: object) => {
+    const id = runIdOf(n)
+    const body = { ...bodyOf({ run: id }), ...fields }
+    await server.request(`/pxe/${mac}/progress`, asJson(body))
+    await server.request(`/pxe/${mac}/log?run=${id}`, { method: 'POST', body: `${word}-log` })
   }
   const machine = async (mac: string, word: string, labels: readonly string[]) => {
     await post(`/machines/${mac}`, { labels, name: `${word}-name` }, 'PUT')
@@ -62,20 +67,50 @@ export async function hideCanaries(server: CurrentServer) {
     await run(mac, word, 1, { phase: 'failed', reason: `${word}-reason` })
     await run(mac, word, 2, { phase: 'write' })
   }
-  const run = async (mac: string, word: string, n: number, fields: object) => {
-    const id = runIdOf(n)
-    const body = { ...bodyOf({ run: id }), ...fields }
-    await server.request(`/pxe/${mac}/progress`, asJson(body))
-    await server.request(`/pxe/${mac}/log?run=${id}`, { method: 'POST', body: `${word}-log` })
+  const bulk = async (request: object): Promise<string> =>
+    (await post('/machines/bulk', request)).batch
+  return { operator, machine, bulk }
+}
+
+type Filling = Awaited<ReturnType<typeof openFilling>>
+
+const growInside = ({ bulk }: Filling) =>
+  bulk({ action: 'grow', parameters: { grow: false }, macs: [INSIDE] })
+
+/** Adds what is inside; resolves to the name of its batch. */
+export async function addInside(server: CurrentServer): Promise<string> {
+  const filling = await openFilling(server)
+  await filling.machine(INSIDE, 'inside', ['lab'])
+  return await growInside(filling)
+}
+
+/** Adds what is outside: one as that inside is, one that nobody configured, and more than a page has. */
+export async function addOutside(server: CurrentServer): Promise<void> {
+  const { operator, machine, bulk } = await openFilling(server)
+  await machine(OUTSIDE, 'canary', ['canary-label'])
+  await server.request(`/pxe/${UNLABELLED}`)
+  for (let box = 10; box < 99; box += 1) {
+    const labels = [`rack-${box}`, `slot-${box}`]
+    const body = asJson({ labels, name: `inside-${box}`, boot_mode: 'flasher-tui' }, 'PUT')
+    assert.is((await operator(`/machines/52:54:00:00:00:${box}`, body)).status, 200)
+    await server.request(`/pxe/52:54:00:00:00:${box}/status`, asJson({ status: 'failed' }))
   }
+  const batch = await bulk({ action: 'grow', parameters: { grow: false }, q: 'canary' })
+  await operator(`/batches/${batch}/pause`, { method: 'POST' })
+  await operator('/ui/machines/searches', asForm({ name: 'canary', query: 'label:canary-label' }))
+}
+
+/** Fills the server as the administrator and the machines themselves do; resolves to what was made. */
+export async function hideCanaries(server: CurrentServer) {
+  const filling = await openFilling(server)
+  const { operator, machine, bulk } = filling
   await machine(INSIDE, 'inside', ['lab'])
   await machine(OUTSIDE, 'canary', ['canary-label'])
   await server.request(`/pxe/${UNLABELLED}`)
-  const bulk = async (request: object) => (await post('/machines/bulk', request)).batch
   const batches = {
     mixed: await bulk({ action: 'grow', parameters: { grow: true }, q: 'name' }),
     outside: await bulk({ action: 'grow', parameters: { grow: false }, q: 'canary' }),
-    inside: await bulk({ action: 'grow', parameters: { grow: false }, macs: [INSIDE] }),
+    inside: await growInside(filling),
   }
   const { events } = await readJson(operator(`/events?subject_id=${OUTSIDE}&limit=500`))
   return { operator, batches, events: events.map(({ id }: { id: number }) => id) }
