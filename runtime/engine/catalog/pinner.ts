@@ -12,6 +12,8 @@ interface PinnerDependencies {
   token(): Promise<string | null>
   /** The refs of all machines, each as often as it comes. */
   bound(): Promise<readonly (string | null)[]>
+  /** The refs that channels point to, which are kept although no machine has them; absent: none. */
+  promised?(): readonly string[]
   /** What the cache service calls this server. */
   readonly holder: string
   /** Names proxies and FLASHER_CA_FILE. */
@@ -32,6 +34,7 @@ interface PinnerDependencies {
  */
 export function createPinner(dependencies: PinnerDependencies): AsyncDisposable {
   const { env, changes, holder, log, waitMs = 2000, againMs = 3_600_000 } = dependencies
+  const { promised = () => [] } = dependencies
   const closing = new AbortController()
   let reported = ''
   let refused = ''
@@ -47,10 +50,8 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
     const chance = chances
     const [base, token] = [renderCacheBase(dependencies.url() ?? ''), await dependencies.token()]
     if (base === '' || token === null || closing.signal.aborted) return
-    const bound = (await dependencies.bound()).filter((ref) => ref !== null)
-    const counts = Object.entries(Object.groupBy(bound, (ref) => ref)).toSorted()
-    const refs = counts.map(([ref]) => ref)
-    const machines = counts.map(([, same = []]) => same.length)
+    const bound = await dependencies.bound()
+    const { refs, machines } = countMachines(bound, promised())
     const words = `${base} ${refs.join(' ')} ${machines.join(' ')}`
     if (words === reported || `${chance} ${words}` === refused) return
     const client = createCacheClient({ base, token, env, signal: closing.signal })
@@ -107,3 +108,11 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
 
 /** A catalog that changed is that of a service which answers, perhaps for the first time. */
 const RELEVANT: ReadonlySet<Change['topic']> = new Set(['settings', 'catalog'])
+
+/** Each ref once, in order, with how many machines have it. */
+function countMachines(bound: readonly (string | null)[], promised: readonly string[]) {
+  const counts = new Map(promised.map((ref) => [ref, 0]))
+  for (const ref of bound) if (ref !== null) counts.set(ref, (counts.get(ref) ?? 0) + 1)
+  const refs = [...counts.keys()].toSorted()
+  return { refs, machines: refs.map((ref) => counts.get(ref) ?? 0) }
+}

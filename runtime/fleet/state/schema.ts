@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 
 /** Grows when a table changes its shape; a release that changes none keeps it. */
-export const SCHEMA = 6
+export const SCHEMA = 7
 
 /** Who wrote a file: the program's release, the release line, the shape of its tables. */
 export interface Marker {
@@ -18,6 +18,7 @@ export const CARRIED = [
   'hardware',
   'settings',
   'templates',
+  'channels',
   'tokens',
   'people',
   'events',
@@ -60,6 +61,10 @@ CREATE TABLE templates (
   name TEXT PRIMARY KEY,
   template TEXT NOT NULL,
   updated_at TEXT NOT NULL
+);
+CREATE TABLE channels (
+  name TEXT PRIMARY KEY,
+  record TEXT NOT NULL
 );
 CREATE TABLE tokens (
   id TEXT PRIMARY KEY,

@@ -8,19 +8,24 @@ import { nameOrder } from '../../engine/capture/rules/order.ts'
 import { renderUploadToken } from '../../engine/capture/rules/upload-token.ts'
 import { fieldError } from '../../kit/foundation/field-error.ts'
 import { epochOf } from '../../kit/foundation/instants.ts'
-import { compareFields } from '../../fleet/state/rules/event-changes.ts'
-import type { Armer } from '../../engine/inventory/rules/run.ts'
 import { isPresigned } from '../../kit/net/rules/image-location.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import { accept, refuse } from '../../kit/foundation/result.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
-import type { Action, ServerLine } from '../routes/line.ts'
+import type { ServerLine } from '../routes/line.ts'
 import type { Contact, ScriptTransition } from '../routes/transition.ts'
-import { ACTIONS, type MachineAction } from './rules/action.ts'
+import { ACTIONS } from './rules/action.ts'
 import { decideBoot, decideSlot } from './rules/boot.ts'
 import * as contacts from './rules/contact.ts'
-import { beginsOrder, limitOrder, pauseOrder, undoEdit } from './rules/disarming.ts'
-import { applyUpsert } from './rules/operator-edits.ts'
+import { undoEdit } from './rules/disarming.ts'
+import {
+  findIn,
+  findUnknownTemplate,
+  sign,
+  toAction,
+  type ActionDependencies,
+} from './line-actions.ts'
+import { applyRequest } from './channels/rules/channel-order.ts'
 import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import {
   hasUnfinishedFlash,
@@ -36,7 +41,7 @@ import { replaceLoopback } from '../../engine/catalog/rules/blob-address.ts'
 import { findNeighbourhood } from '../../fleet/peers/rules/neighbourhood.ts'
 import { listSources } from '../../engine/catalog/rules/near-caches.ts'
 import type { QueuePosition } from './rules/queue.ts'
-import { decideOutcome, decideOwner, rememberArmer, originOf, whoseEnd } from './rules/run.ts'
+import { decideOutcome, decideOwner, originOf, whoseEnd } from './rules/run.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import {
   decideTokenMatch,
@@ -50,7 +55,8 @@ import { parseUpsert } from './rules/upsert.ts'
 import { applySignal } from './signals.ts'
 
 /** What a line is made of: getters that answer from memory, at each contact anew. */
-export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'findTemplate'> {
+export interface LineDependencies
+  extends ActionDependencies, Pick<Surroundings, 'findImage' | 'findTemplate'> {
   sets(): LiveSets
   settings(): PxeRules & TokenRules
   /** Returns the position of a machine in the queue; null: it may flash now. Asking changes nothing. */
@@ -61,16 +67,10 @@ export interface LineDependencies extends Pick<Surroundings, 'findImage' | 'find
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
   /** Signs the tokens with which captured images are uploaded; the cache has the same key. */
   readonly uploadKey: Pick<Secret, 'sign'>
-  /** The address of the cache service; null: there is none. */
-  cacheUrl(): string | null
   /** Says whether a time has come, by a clock that is never set back; absent: by that of the contact. */
   isPast?(at: string): boolean
   /** Returns where machines may read an image that comes from a registry or a bucket; null: nowhere. Absent: nowhere. */
   findOrigin?(image: CatalogEntry): string | null
-  /** Says whether a batch is paused: what comes of it from then on is; absent: there are no batches. */
-  isPaused?(batch: string): boolean
-  /** Says in words why a captured image of a machine cannot have a name; null: it can. Absent: any can. */
-  findNameOwner?(name: string, mac: Mac): string | null
   /** Lists the other servers of the site than the one at `base`; absent: there are none. */
   otherServers?(base: string): readonly string[]
 }
@@ -114,13 +114,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       isUnassigned: isUnassigned(machine),
     }),
     toWire,
-    parseUpsert(body, before, { mac, by }) {
-      const parsed = parseUpsert(body)
-      const unknown = parsed.ok ? findUnknownTemplate(site, parsed.value.first_boot) : null
-      if (unknown !== null) return refuse([fieldError(['first_boot'], unknown)])
-      const applied = parsed.ok ? applyUpsert(before, mac, parsed.value, by.at) : parsed
-      return applied.ok ? accept(sign(settings(), before, applied.value, by)) : applied
-    },
+    parseUpsert: createUpsertParser(site),
     admit({ mac, machine, request }, contact) {
       const { tokens } = settings()
       if (tokens === 'off') return LET_IN
@@ -175,14 +169,6 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
   }
 }
 
-/** Notes who gave the order, and when it ends by itself. */
-const sign = (
-  { armed_hours = 0 }: PxeRules,
-  before: Machine | null,
-  after: Machine,
-  by: Armer,
-): Machine => limitOrder(before, rememberArmer(before, after, by), armed_hours, by.at)
-
 /** What follows from a record or a body alone. */
 const OF_RECORDS = {
   labelsOf: ({ labels }: Machine) => labels,
@@ -190,6 +176,17 @@ const OF_RECORDS = {
   decideOutcome,
   undo: undoEdit,
 } as const
+
+const createUpsertParser =
+  (site: LineDependencies): ServerLine<Machine>['parseUpsert'] =>
+  (body, before, { mac, by }) => {
+    const parsed = parseUpsert(body)
+    const unknown = parsed.ok ? findUnknownTemplate(site, parsed.value.first_boot) : null
+    if (unknown !== null) return refuse([fieldError(['first_boot'], unknown)])
+    const on = { mac, find: findIn(site), now: by.at }
+    const applied = parsed.ok ? applyRequest(before, parsed.value, on) : parsed
+    return applied.ok ? accept(sign(site.settings(), before, applied.value, by)) : applied
+  }
 
 const LET_IN = accept([])
 
@@ -299,68 +296,6 @@ function withToken(
   if (decision.kind !== 'to-live' || token === null) return decision
   return { ...decision, token: renderBootToken(machine.mac, token, bootKey.sign) }
 }
-
-/** Says why a template cannot be assigned; null: there is one of this name, or none is named. */
-function findUnknownTemplate(
-  { findTemplate }: Pick<LineDependencies, 'findTemplate'>,
-  name: string | null | undefined,
-): string | null {
-  if (name === null || name === undefined || findTemplate(name) !== null) return null
-  return `There is no first-boot template ${name}.`
-}
-
-const toAction = (
-  site: LineDependencies,
-  name: string,
-  action: MachineAction,
-): Action<Machine> => ({
-  ...action,
-  apply(machine, parameters, by, batch = null) {
-    const applied = action.apply(machine, parameters, by.at)
-    if (!applied.ok) return applied
-    const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
-    if (unknown !== null) return refuse(unknown)
-    const obstacle = name === 'capture' ? findCaptureObstacle(site, applied.value) : null
-    if (obstacle !== null) return refuse(obstacle)
-    const summary = `${machine.mac} ${action.past}`
-    const after = events.describe(applied.value)
-    const changes = compareFields(events.describe(machine), after)
-    // It comes first: by it the journal finds the events of a batch.
-    const details = { ...(batch === null ? {} : { batch }), action: name, ...after, changes }
-    return accept({
-      machine: joinBatch(site, machine, sign(site.settings(), machine, applied.value, by), batch),
-      events: [{ kind: `machine.${name}`, summary, details }],
-    })
-  },
-})
-
-/** An order that is given as a part of a batch is of that batch; one that was there before is not. */
-function joinBatch(
-  { isPaused }: LineDependencies,
-  before: Machine,
-  after: Machine,
-  batch: string | null,
-): Machine {
-  if (batch === null || !beginsOrder(before, after)) return after
-  const joined = { ...after, cycle: { ...after.cycle, batch } }
-  const paused = isPaused?.(batch) === true ? pauseOrder(joined, after.updated_at) : null
-  return paused?.ok === true ? paused.value : joined
-}
-
-/** Null: its image can be uploaded, under a name that nobody else uses. */
-function findCaptureObstacle(
-  { cacheUrl, findNameOwner }: LineDependencies,
-  { mac, capture }: Machine,
-): string | null {
-  if (cacheUrl() === null) return NO_CACHE
-  return capture === null ? null : (findNameOwner?.(capture.name, mac) ?? null)
-}
-
-const NO_CACHE = 'The server has no cache service to upload the image to.'
-
-/** Returns the template that an edit assigns; null: it stays as it was. */
-const newTemplate = (before: Machine, { first_boot }: Machine): string | null =>
-  first_boot === before.first_boot ? null : first_boot
 
 interface KeptAnswer<T> {
   readonly inputs: readonly unknown[]

@@ -47,6 +47,7 @@ import { backupRoutes } from './routes/backups.ts'
 import { cacheRoutes } from './routes/cache.ts'
 import { captureRoutes } from './captures/capture-routes.ts'
 import { createWaitingCaptures } from './captures/waiting-captures.ts'
+import { channelRoutes } from './channels/channel-routes.ts'
 import { firstBootRoutes } from './routes/seed.ts'
 import { imageRoutes } from './routes/images.ts'
 import { peerRoutes } from './routes/peers.ts'
@@ -181,6 +182,7 @@ function listRoutes(
     ...peerRoutes(site, rules),
     ...cacheRoutes(site),
     ...captureRoutes(site),
+    ...channelRoutes({ site, channels: state.channels }),
     ...powerRoutes(site, {
       control: seen.power,
       stagger: () => settings().power.stagger,
@@ -259,6 +261,7 @@ function createRules(
   const settings = () => config.current()
   return {
     findImage: createFinder(catalog),
+    findChannel: (name) => state.channels.find(name)?.bty_image_ref ?? null,
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
     findNameOwner: (name, mac) =>
       findNameOwner(name, mac, {

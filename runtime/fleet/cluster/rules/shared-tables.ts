@@ -8,6 +8,7 @@ export const SHARED = [
   'hardware',
   'settings',
   'templates',
+  'channels',
   'tokens',
   'people',
   'events',

@@ -9,7 +9,7 @@ import type { State } from './state.ts'
 
 interface PinsDependencies {
   readonly config: LineConfig
-  readonly state: Pick<State, 'changes' | 'machines'>
+  readonly state: Pick<State, 'changes' | 'machines' | 'channels'>
   readonly secret: Secret
   /** The cache service that was started beside the server, for when no other is set. */
   readonly cacheBeside: string | null
@@ -23,10 +23,11 @@ interface PinsDependencies {
  * token is unknown: the token of a service beside the server is read, any other must be set.
  */
 export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsDependencies) {
-  const { changes, machines } = state
+  const { changes, machines, channels } = state
   return createPinner({
     ...findCache({ config, cacheBeside }),
     bound: async () => (await machines.list()).map(({ bty_image_ref: ref }) => ref),
+    promised: () => channels.list().map(({ bty_image_ref: ref }) => ref),
     // No other server has this name: what two report under one name, each takes back from the other.
     holder: `flasher-web ${deriveSecret(secret, 'cache holder').sign('').slice(0, 16)}`,
     env,

@@ -5,6 +5,7 @@ import { createBatches, type Batches } from '../../../fleet/batch/batches.ts'
 import type { OrderRules } from '../../../fleet/backup/disarming.ts'
 import { createMessages, type Messages } from '../../../fleet/notify/messages.ts'
 import { createReceivers, type Receivers } from '../../../fleet/notify/receivers.ts'
+import { createChannels, type Channels } from '../../../fleet/channel/channels.ts'
 import { createTemplates, type Templates } from '../../../fleet/first-boot/templates.ts'
 import { decideFolders, findPasswordOrigin, type LineConfig } from './configuration.ts'
 import type { Machine } from '../rules/machine.ts'
@@ -14,6 +15,7 @@ import { parseRecord } from '../rules/record.ts'
 
 export interface State extends FleetState<Machine> {
   readonly templates: Templates
+  readonly channels: Channels
   readonly batches: Batches
   readonly receivers: Receivers
   readonly messages: Messages
@@ -50,6 +52,7 @@ export async function openState({ leads, start, ...options }: StateOptions): Pro
   return {
     ...state,
     templates: createTemplates(database),
+    channels: createChannels(database),
     batches: createBatches(database, { changes }),
     receivers: createReceivers(database),
     messages: createMessages(database),

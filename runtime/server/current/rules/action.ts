@@ -26,6 +26,7 @@ import {
   type Adjustment,
 } from './operator-edits.ts'
 import { disarmByHand } from './disarming.ts'
+import { ChannelNameSchema } from '../../../fleet/channel/rules/channel.ts'
 import { LabelSchema } from '../../../fleet/machine/rules/label.ts'
 import { LabelsSchema, MAX_LABELS, NameSchema, sortLabels } from './label.ts'
 import { isSameIdentity, type Machine } from './machine.ts'
@@ -51,6 +52,8 @@ const labels = z.array(LabelSchema).max(MAX_LABELS).default([])
 /** Some of the fields that a PUT replaces; the others stay. */
 const FieldsSchema = z.strictObject({
   bty_image_ref: asked.bty_image_ref.unwrap().optional(),
+  /** The server puts the image in its place before it is applied. */
+  channel: ChannelNameSchema.optional(),
   boot_mode: z.enum(BOOT_MODES).optional(),
   target_disk_serial: asked.target_disk_serial.unwrap().optional(),
 })
@@ -109,7 +112,10 @@ export const ACTIONS = {
   image: action({
     past: 'got another image',
     scope: 'machines',
-    schema: z.strictObject({ bty_image_ref: asked.bty_image_ref.unwrap() }),
+    schema: FieldsSchema.pick({ bty_image_ref: true, channel: true }).refine(
+      ({ bty_image_ref, channel }) => bty_image_ref !== undefined || channel !== undefined,
+      { path: ['bty_image_ref'], message: 'Field required' },
+    ),
     apply: edit,
   }),
   label: action({

@@ -45,6 +45,10 @@ const MachineSchema = z.object({
   updated_at: time,
   first_boot: asked.first_boot.unwrap(),
   capture: CaptureOrderSchema.nullable(),
+  channel: z
+    .string()
+    .optional()
+    .describe('The channel that its image was assigned by; absent: none'),
 })
 
 const FlatPlanSchema = z.object({

@@ -16,7 +16,13 @@ import type { Surroundings } from './surroundings.ts'
 export const hasOrder = (machine: Machine): boolean =>
   isPending(machine.capture) || hasFlashOrder(machine)
 
-function hasFlashOrder({ boot_mode, bty_image_ref, target_disk_serial, cycle }: Machine): boolean {
+/** It would be flashed with nobody asked, now or once it is unlocked. */
+export function hasFlashOrder({
+  boot_mode,
+  bty_image_ref,
+  target_disk_serial,
+  cycle,
+}: Machine): boolean {
   const isEnded = flashesOnce(boot_mode) && cycle.finished_at !== null
   // In flash-always a late end begins the next flash, also where the disk was to be booted.
   const isAllowed = flashesOnce(boot_mode) && cycle.disk_allowed_at !== null

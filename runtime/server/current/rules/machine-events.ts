@@ -2,13 +2,14 @@
 import { describeDisks, type MachineEvent } from '../../../fleet/machine/rules/flash-events.ts'
 import type { Inventory } from '../../../engine/inventory/rules/machine.ts'
 import type { BootRuling } from './boot.ts'
-import type { Machine } from './machine.ts'
+import { channelOf, type Machine } from './machine.ts'
 import type { PlanRuling } from './plan.ts'
 import { renderDiskMismatch } from './target.ts'
 
 /** The fields that lifecycle events carry. */
 export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
   bty_image_ref: machine.bty_image_ref,
+  ...(channelOf(machine) === null ? {} : { channel: channelOf(machine) }),
   boot_mode: machine.boot_mode,
   sanboot_drive: machine.sanboot_drive,
   name: machine.name,

@@ -71,6 +71,12 @@ export interface PlannedFlash {
   readonly armed_by: Armer | null
 }
 
+/** The channel that an image was assigned by, and the image that it pointed to when the machine was armed. */
+export interface MachineChannel {
+  readonly name: string
+  readonly ref: string
+}
+
 export interface Machine extends MachineBase {
   readonly bty_image_ref: string | null
   /** The name that a person gave it (not in the specification); null: nobody gave one. */
@@ -105,6 +111,8 @@ export interface Machine extends MachineBase {
   readonly serial_console: SerialConsole
   /** Whether a flash has the image's last partition and its file system fill the disk. */
   readonly grow: boolean
+  /** Ask `channelOf`, which knows an image that was assigned otherwise since; null: it has none. */
+  readonly channel: MachineChannel | null
   /** The newest order to capture a disk of it (not in the specification); null: there was none. */
   readonly capture: CaptureOrder | null
   /** Architecture as the last iPXE contact named it (`buildarch`); null until then. */
@@ -148,9 +156,21 @@ const WIRE_FIELDS = [
   'capture',
 ] as const satisfies readonly (keyof Machine)[]
 
-/** "Machine (server responses)": the specified fields, in their order, then ours. */
-export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
-  Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
+/** "Machine (server responses)": the specified fields, in their order, then ours; a channel only where there is one. */
+export function toWire(machine: Machine): Readonly<Record<string, unknown>> {
+  const channel = channelOf(machine)
+  return {
+    ...Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]])),
+    ...(channel === null ? {} : { channel }),
+  }
+}
+
+/** Returns the name of the channel that a machine has its image by; null: it has it by none. */
+export const channelOf = ({
+  channel,
+  bty_image_ref: ref,
+}: Pick<Machine, 'channel' | 'bty_image_ref'>): string | null =>
+  channel !== null && channel.ref === ref ? channel.name : null
 
 /** Returns the target disk of a machine; null where none is selected. */
 export function targetOf({
@@ -190,6 +210,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     first_boot_taken_at: null,
     serial_console: 'ttyS0',
     grow: false,
+    channel: null,
     capture: null,
     arch: null,
     hostname: null,

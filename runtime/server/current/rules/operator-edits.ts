@@ -77,11 +77,22 @@ export function applyUpsert(
     ...begun,
     ...upsert,
     ...picked,
+    channel: nextChannel(begun, upsert, isSame),
     name: upsert.name === undefined ? begun.name : upsert.name,
     first_boot: upsert.first_boot === undefined ? begun.first_boot : upsert.first_boot,
     labels: sortLabels(upsert.labels),
     updated_at: now,
   })
+}
+
+/** Another image was not assigned by it, and an order that names an image is for that image. */
+function nextChannel(
+  { channel }: Machine,
+  { bty_image_ref: ref, boot_mode }: MachineUpsert,
+  isSame: boolean,
+): Machine['channel'] {
+  const isOrder = !isSame && isFlashMode(boot_mode)
+  return channel === null || channel.ref !== ref || isOrder ? null : channel
 }
 
 const toFields = (target: DiskPick | null) => ({

@@ -84,6 +84,7 @@ const RecordSchema = z.object({
   first_boot_taken_at: maybeTime,
   serial_console: z.enum(SERIAL_CONSOLES).catch('ttyS0'),
   grow: flag,
+  channel: z.object({ name: z.string(), ref: z.string() }).nullable().catch(null),
   capture: CaptureOrderSchema.nullable().catch(null),
   arch: z.string().nullable().catch(null),
   hostname: z.string().nullable().catch(null),

@@ -5,11 +5,12 @@ import { parseFields, type FieldError } from '../../../kit/foundation/field-erro
 import { accept, type Result } from '../../../kit/foundation/result.ts'
 import { MAX_SERIAL_CHARACTERS } from '../../../engine/inventory/rules/inventory.ts'
 import { TemplateNameSchema } from '../../../engine/first-boot/rules/template.ts'
+import { ChannelNameSchema } from '../../../fleet/channel/rules/channel.ts'
 import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
 
 /**
- * Unknown keys are refused; what is left out has its default, whatever was there before. Only name
- * and first-boot template stay: clients of the specification do not know them.
+ * Unknown keys are refused; what is left out has its default, whatever was there before. Only name,
+ * first-boot template and channel stay: clients of the specification do not know them.
  */
 export const MachineUpsertSchema = z.strictObject({
   bty_image_ref: z
@@ -17,6 +18,8 @@ export const MachineUpsertSchema = z.strictObject({
     .regex(/^[0-9a-f]{64}$/, 'the ref of a catalog entry: 64 hexadecimal digits, lower case')
     .nullable()
     .default(null),
+  /** In place of an image, or beside the one that it is expected to point to. */
+  channel: ChannelNameSchema.nullable().optional(),
   name: NameSchema.optional(),
   first_boot: TemplateNameSchema.nullable().optional(),
   labels: LabelsSchema.default([]),
@@ -29,13 +32,16 @@ export const MachineUpsertSchema = z.strictObject({
   target_disk_serial: z.string().max(MAX_SERIAL_CHARACTERS).nullable().default(null),
 })
 
-export type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
+export type UpsertRequest = Readonly<z.infer<typeof MachineUpsertSchema>>
+
+/** The same with the image that its channel points to. */
+export type MachineUpsert = Omit<UpsertRequest, 'channel'>
 
 /**
  * Parses the body of `PUT /machines/{mac}`; an empty name or serial number becomes null. The refusal
  * names each field that is wrong.
  */
-export function parseUpsert(body: unknown): Result<MachineUpsert, readonly FieldError[]> {
+export function parseUpsert(body: unknown): Result<UpsertRequest, readonly FieldError[]> {
   const parsed = parseFields(MachineUpsertSchema, body)
   if (!parsed.ok) return parsed
   const { name, labels, target_disk_serial, ...fields } = parsed.value
@@ -52,5 +58,5 @@ export function parseUpsert(body: unknown): Result<MachineUpsert, readonly Field
  * Says whether a flash mode comes without a disk. The form refuses that; the API does not, because its
  * scripts fall back ("UI form post…").
  */
-export const lacksTarget = (upsert: MachineUpsert): boolean =>
+export const lacksTarget = (upsert: UpsertRequest): boolean =>
   isFlashMode(upsert.boot_mode) && upsert.target_disk_serial === null

@@ -38,6 +38,9 @@ export const API_REACH: Readonly<Record<string, RouteReach>> = {
   '/power/credentials': 'whole',
   '/power/credentials/labels/:label': 'whole',
   '/power/import': 'whole',
+  '/channels': 'shared',
+  // It reaches machines outside of any scope.
+  '/channels/:name': 'whole',
   '/first-boot': 'list',
   '/first-boot/:name': 'list',
   '/boot/:name': 'shared',

@@ -9,7 +9,7 @@ import { mapNames } from '../../../../kit/web/ui/fields.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { splitLabels } from '../../rules/label.ts'
 import type { Machine } from '../../rules/machine.ts'
-import { lacksTarget, parseUpsert, type MachineUpsert } from '../../rules/upsert.ts'
+import { lacksTarget, parseUpsert, type UpsertRequest } from '../../rules/upsert.ts'
 
 const t = PAGES.machine.form
 
@@ -62,7 +62,7 @@ export interface FormRefusal {
 export function parseForm(
   values: FormValues,
   { hasName }: { readonly hasName: boolean },
-): Result<MachineUpsert, FormRefusal> {
+): Result<UpsertRequest, FormRefusal> {
   const labels = splitLabels(values.labels)
   const parsed = parseUpsert({
     ...(hasName ? { name: values.name } : {}),

@@ -1,0 +1,135 @@
+/** Current line: which image a machine gets by a channel. It is resolved when the machine is armed, and never again by itself. */
+import { z } from 'zod'
+import { ChannelNameSchema } from '../../../../fleet/channel/rules/channel.ts'
+import { fieldError, type FieldError } from '../../../../kit/foundation/field-error.ts'
+import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import type { Mac } from '../../../../kit/net/rules/mac.ts'
+import { applyUpsert } from '../../rules/operator-edits.ts'
+import { BOOT_MODES, isFlashMode } from '../../rules/boot-mode.ts'
+import { hasFlashOrder } from '../../rules/disarming.ts'
+import { channelOf, type Machine, type MachineChannel } from '../../rules/machine.ts'
+import type { MachineUpsert, UpsertRequest } from '../../rules/upsert.ts'
+
+/** Returns the ref of the image that a channel points to; null: there is no such channel. */
+export type FindChannel = (name: string) => string | null
+
+const absent = (name: string) => `There is no channel ${name}: select an image, or another channel.`
+const moved = (name: string) =>
+  `The channel ${name} points to another image than the one that was named: look at it again.`
+
+interface ResolvedUpsert {
+  readonly upsert: MachineUpsert
+  readonly channel: ResolvedChannel
+}
+
+/** What the machine is to have; undefined: what it has, while its image stays. */
+type ResolvedChannel = MachineChannel | null | undefined
+
+/**
+ * Makes the record that a body of `PUT /machines/{mac}` leaves, with the image that its channel points
+ * to. The refusal says what is wrong with the channel, or why the machine cannot be armed.
+ */
+export function applyRequest(
+  before: Machine | null,
+  request: UpsertRequest,
+  { mac, find, now }: { readonly mac: Mac; readonly find: FindChannel; readonly now: string },
+): Result<Machine, readonly FieldError[]> {
+  const resolved = resolveUpsert(before, request, find)
+  if (!resolved.ok) return resolved
+  const { upsert, channel } = resolved.value
+  const applied = applyUpsert(before, mac, upsert, now)
+  return applied.ok && channel !== undefined ? accept({ ...applied.value, channel }) : applied
+}
+
+/**
+ * An edit that arms nothing keeps the image that the machine has by the same channel. An image beside
+ * the channel is the one that its sender expects.
+ */
+function resolveUpsert(
+  before: Machine | null,
+  { channel: name, ...upsert }: UpsertRequest,
+  find: FindChannel,
+): Result<ResolvedUpsert, readonly FieldError[]> {
+  if (name === undefined || name === null) return accept({ upsert, channel: name })
+  const ref = keepsImage(before, upsert, name) ? before.bty_image_ref : find(name)
+  if (ref === null) return refuse([fieldError(['channel'], absent(name))])
+  const expected = upsert.bty_image_ref
+  if (expected !== null && expected !== ref) return refuse([fieldError(['channel'], moved(name))])
+  return accept({ upsert: { ...upsert, bty_image_ref: ref }, channel: { name, ref } })
+}
+
+const keepsImage = (
+  before: Machine | null,
+  { boot_mode, target_disk_serial }: MachineUpsert,
+  channel: string,
+): before is Machine =>
+  before !== null &&
+  channelOf(before) === channel &&
+  (!isFlashMode(boot_mode) ||
+    (before.boot_mode === boot_mode && before.target_disk_serial === target_disk_serial))
+
+/** What an action says of the image; others than those that set or flash it say nothing. */
+const AskedSchema = z
+  .looseObject({
+    channel: ChannelNameSchema.optional(),
+    bty_image_ref: z.string().nullable().optional(),
+    boot_mode: z.enum(BOOT_MODES).optional(),
+  })
+  .nullish()
+  .catch(null)
+
+interface ResolvedAction {
+  readonly machine: Machine
+  readonly parameters: unknown
+  readonly channel: ResolvedChannel
+}
+
+/**
+ * Says what an action is applied to: where it names a channel, or arms a machine that has one, to the
+ * image that this points to now. The refusal says in words why there is none.
+ */
+export function resolveAction(
+  machine: Machine,
+  action: string,
+  parameters: unknown,
+  find: FindChannel,
+): Result<ResolvedAction, string> {
+  const { channel: named, ...asked } = AskedSchema.parse(parameters) ?? {}
+  const { bty_image_ref: expected } = asked
+  if (named === undefined && expected !== undefined) {
+    return accept({ machine, parameters, channel: null })
+  }
+  const name = named ?? (isArming(machine, action, asked.boot_mode) ? channelOf(machine) : null)
+  if (name === null) return accept({ machine, parameters, channel: undefined })
+  const found = findExpected(name, expected, find)
+  if (!found.ok) return found
+  const [ref, channel] = [found.value, { name, ref: found.value }]
+  // The mode is its only parameter.
+  return action === 'mode'
+    ? accept({ machine: { ...machine, bty_image_ref: ref, channel }, parameters, channel })
+    : accept({ machine, parameters: { ...asked, bty_image_ref: ref }, channel })
+}
+
+/** Returns the ref of the image that a channel points to; one that is expected must be the same. */
+function findExpected(
+  name: string,
+  expected: string | null | undefined,
+  find: FindChannel,
+): Result<string, string> {
+  const ref = find(name)
+  if (ref === null) return refuse(absent(name))
+  return typeof expected === 'string' && expected !== ref ? refuse(moved(name)) : accept(ref)
+}
+
+/** The same mode once more begins nothing. */
+const isArming = (
+  machine: Machine,
+  action: string,
+  mode: Machine['boot_mode'] | undefined,
+): boolean =>
+  action === 'flash' ||
+  (action === 'mode' && mode !== undefined && isFlashMode(mode) && mode !== machine.boot_mode)
+
+/** Lists the machines that are armed with the image of a channel. */
+export const listArmed = (machines: readonly Machine[], name: string): readonly Machine[] =>
+  machines.filter((machine) => channelOf(machine) === name && hasFlashOrder(machine))

@@ -1,0 +1,121 @@
+/** Current line: the actions of operators as the shared server carries them out: with channels, batches and events. */
+import { compareFields } from '../../fleet/state/rules/event-changes.ts'
+import type { Armer } from '../../engine/inventory/rules/run.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import type { Action } from '../routes/line.ts'
+import { resolveAction, type FindChannel } from './channels/rules/channel-order.ts'
+import type { MachineAction } from './rules/action.ts'
+import { beginsOrder, limitOrder, pauseOrder } from './rules/disarming.ts'
+import type { Machine } from './rules/machine.ts'
+import * as events from './rules/machine-events.ts'
+import { rememberArmer } from './rules/run.ts'
+import type { PxeRules, Surroundings } from './rules/surroundings.ts'
+
+/** What actions of operators need to know. */
+export interface ActionDependencies extends Pick<Surroundings, 'findTemplate'> {
+  settings(): Pick<PxeRules, 'armed_hours'>
+  /** Absent: there are no channels. */
+  readonly findChannel?: FindChannel
+  /** Says whether a batch is paused: what comes of it from then on is; absent: there are no batches. */
+  isPaused?(batch: string): boolean
+  /** The address of the cache service; null: there is none. */
+  cacheUrl(): string | null
+  /** Says in words why a captured image of a machine cannot have a name; null: it can. Absent: any can. */
+  findNameOwner?(name: string, mac: Mac): string | null
+}
+
+export const findIn = ({ findChannel }: Pick<ActionDependencies, 'findChannel'>): FindChannel =>
+  findChannel ?? (() => null)
+
+/** Notes who gave the order, and when it ends by itself. */
+export const sign = (
+  { armed_hours = 0 }: Pick<PxeRules, 'armed_hours'>,
+  before: Machine | null,
+  after: Machine,
+  by: Armer,
+): Machine => limitOrder(before, rememberArmer(before, after, by), armed_hours, by.at)
+
+/** Says why a template cannot be assigned; null: there is one of this name, or none is named. */
+export function findUnknownTemplate(
+  { findTemplate }: Pick<ActionDependencies, 'findTemplate'>,
+  name: string | null | undefined,
+): string | null {
+  if (name === null || name === undefined || findTemplate(name) !== null) return null
+  return `There is no first-boot template ${name}.`
+}
+
+/** Makes an action that is put on record and may be a part of a batch. */
+export const toAction = (
+  site: ActionDependencies,
+  name: string,
+  action: MachineAction,
+): Action<Machine> => ({
+  ...action,
+  apply(machine, parameters, by, batch = null) {
+    const applied = applyResolved(site, action, { machine, name, parameters, now: by.at })
+    if (!applied.ok) return applied
+    const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
+    if (unknown !== null) return refuse(unknown)
+    const obstacle = name === 'capture' ? findCaptureObstacle(site, applied.value) : null
+    if (obstacle !== null) return refuse(obstacle)
+    const summary = `${machine.mac} ${action.past}`
+    const after = events.describe(applied.value)
+    const changes = compareFields(events.describe(machine), after)
+    // It comes first: by it the journal finds the events of a batch.
+    const details = { ...(batch === null ? {} : { batch }), action: name, ...after, changes }
+    return accept({
+      machine: joinBatch(site, machine, sign(site.settings(), machine, applied.value, by), batch),
+      events: [{ kind: `machine.${name}`, summary, details }],
+    })
+  },
+})
+
+interface AppliedAction {
+  readonly machine: Machine
+  readonly name: string
+  readonly parameters: unknown
+  readonly now: string
+}
+
+/** Applies an action to the image that a channel points to, where it goes by one. */
+function applyResolved(
+  site: ActionDependencies,
+  action: MachineAction,
+  { machine, name, parameters, now }: AppliedAction,
+): Result<Machine, string> {
+  const resolved = resolveAction(machine, name, parameters, findIn(site))
+  if (!resolved.ok) return resolved
+  const { channel, ...on } = resolved.value
+  const applied = action.apply(on.machine, on.parameters, now)
+  if (!applied.ok || channel === undefined) return applied
+  return accept({ ...applied.value, channel })
+}
+
+/** An order that is given as a part of a batch is of that batch; one that was there before is not. */
+function joinBatch(
+  { isPaused }: ActionDependencies,
+  before: Machine,
+  after: Machine,
+  batch: string | null,
+): Machine {
+  if (batch === null || !beginsOrder(before, after)) return after
+  const joined = { ...after, cycle: { ...after.cycle, batch } }
+  const paused = isPaused?.(batch) === true ? pauseOrder(joined, after.updated_at) : null
+  return paused?.ok === true ? paused.value : joined
+}
+
+/** Null: its image can be uploaded, under a name that nobody else uses. */
+function findCaptureObstacle(
+  { cacheUrl, findNameOwner }: ActionDependencies,
+  { mac, capture }: Machine,
+): string | null {
+  if (cacheUrl() === null) return NO_CACHE
+  return capture === null ? null : (findNameOwner?.(capture.name, mac) ?? null)
+}
+
+const NO_CACHE = 'The server has no cache service to upload the image to.'
+
+/** Returns the template that an edit assigns; null: it stays as it was. */
+const newTemplate = (before: Machine, { first_boot }: Machine): string | null =>
+  first_boot === before.first_boot ? null : first_boot
