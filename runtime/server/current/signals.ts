@@ -98,7 +98,11 @@ function takeInventory(
   const shown = match()
   // The flash is over, and so are the disks as they were before it.
   if (shown.ok && isLateHardware(machine, shown.value, now)) {
-    return { machine, events: hardware === null ? [] : [events.describeLateHardware(machine)] }
+    const after = contacts.rememberLateHardware(machine, inventory)
+    return {
+      machine: after,
+      events: hardware === null ? [] : [events.describeLateHardware(machine)],
+    }
   }
   return {
     machine: contacts.rememberDisks(machine, inventory, now),

@@ -50,6 +50,7 @@ const inventory = (hardware: string | null, ...disks: InventoryDisk[]) =>
       isHardwareLeftOut: false,
       secureBoot: null,
       bmcAddress: null,
+      ownSerials: null,
     },
   }) as const
 const kindsOf = (turn: { readonly events: readonly { readonly kind: string }[] }) =>

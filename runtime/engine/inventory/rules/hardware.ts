@@ -72,6 +72,30 @@ export function parseHardware(json: string): Hardware | null {
   }
 }
 
+/** How many serial numbers of its own a machine has at most: its system's and its boards'. */
+const MAX_OWN_SERIALS = 4
+
+/** What firmware says where nobody has entered a serial number: it tells no machine from another. */
+const PLACEHOLDER =
+  /^(?:(.)\1*|[x*.-]+|n\/?a|none|null|unknown|invalid|empty|oem|o\.e\.m\.|default string|to be filled by .*|not (?:specified|available|applicable|set|present)|(?:system|base ?board|board|chassis) serial number|(?:serial|number|0?123456789.*))$/i
+
+/**
+ * Lists the serial numbers that identify the machine itself: of the system, then of its boards.
+ * Those of its parts are not among them, nor is what firmware says instead of one.
+ */
+export function listOwnSerials(json: string): readonly string[] {
+  const tree = parseJson(json)
+  const top = HardwareNode.safeParse(Array.isArray(tree) ? tree[0] : tree)
+  if (!top.success) return []
+  const boards = top.data.children.slice(0, MAX_NODES).flatMap((child) => {
+    const node = HardwareNode.safeParse(child)
+    return node.success && isNamed(node.data, 'core') ? [node.data] : []
+  })
+  const serials = [top.data, ...boards].flatMap(({ serial }) => serial ?? [])
+  const real = serials.filter((serial) => !PLACEHOLDER.test(serial))
+  return [...new Set(real)].slice(0, MAX_OWN_SERIALS)
+}
+
 function flatten(top: unknown): readonly HardwareNode[] {
   const found: HardwareNode[] = []
   const queue: unknown[] = Array.isArray(top) ? top.slice(0, MAX_NODES) : [top]

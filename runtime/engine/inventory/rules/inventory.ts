@@ -1,4 +1,5 @@
 /** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
+import { listOwnSerials } from './hardware.ts'
 import { z } from 'zod'
 import { parseFields, type FieldError } from '../../../kit/foundation/field-error.ts'
 import {
@@ -107,7 +108,8 @@ export function parseInventory(
   const { disks, secure_boot: secureBoot = null, bmc_address: bmcAddress = null } = parsed.value
   const hardware = takeTree(lshw)
   const isHardwareLeftOut = lshw !== null && isTree(lshw) && hardware === null
-  const told = { hardware, isHardwareLeftOut, secureBoot, bmcAddress }
+  const ownSerials = readOwnSerials(hardware)
+  const told = { hardware, ownSerials, isHardwareLeftOut, secureBoot, bmcAddress }
   return accept({ disks, disksLeftOut: leftOut, ...told })
 }
 
@@ -126,6 +128,14 @@ function withTree(value: unknown, lshw: Verbatim | null): unknown {
 }
 
 const NULL = 0x6e
+
+/** Few trees are half as large; reading one of this size for its serial numbers takes some milliseconds. */
+const MAX_READ_BYTES = 512 * 1024
+
+function readOwnSerials(hardware: Uint8Array | null): readonly string[] | null {
+  if (hardware === null || hardware.length > MAX_READ_BYTES) return null
+  return listOwnSerials(Buffer.from(hardware).toString('utf8'))
+}
 
 /** A document that our own reader refuses later (`json-reader.ts`) is not kept: an export would have it. */
 function isReadable(hardware: Uint8Array): boolean {

@@ -37,6 +37,8 @@ export interface Inventory {
   readonly isShortened?: boolean
   /** The hardware tree as it came, JSON; null: absent, or left out. */
   readonly hardware: Uint8Array | null
+  /** The serial numbers of the machine itself; null: the tree was not read for them. */
+  readonly ownSerials: readonly string[] | null
   /** It was over a limit. */
   readonly isHardwareLeftOut: boolean
   /** Whether firmware enforced Secure Boot; null: it did not say. */

@@ -13,6 +13,7 @@ import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
 import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
 import { parseExact } from '../../../kit/foundation/json/json-exact.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { listOwnSerials } from '../../../engine/inventory/rules/hardware.ts'
 import { InventoryDiskSchema, MAX_DISKS } from '../../../engine/inventory/rules/inventory.ts'
 import { keepHeldBack } from './disarming.ts'
 import { createMachine, type Machine } from './machine.ts'
@@ -122,7 +123,7 @@ const BundleTemplateSchema = TemplateSchema.safeExtend({
  * held back.
  */
 export const importMachine = (
-  { mac, name, known_disks, known_disks_at }: BundleMachine,
+  { mac, name, known_disks, known_disks_at, hw_lshw }: BundleMachine,
   before: Machine | null,
   now: string,
 ): Machine => {
@@ -131,6 +132,7 @@ export const importMachine = (
     known_disks,
     known_disks_at,
     name: name || null,
+    own_serials: hw_lshw === null ? [] : listOwnSerials(JSON.stringify(hw_lshw)),
   }
   return before === null ? machine : keepFacts(machine, before, now)
 }

@@ -200,25 +200,32 @@ const touch = (machine: Machine, now: string): Machine =>
   machine.cycle.begun_at === null ? changeCycle(machine, now, { begun_at: now }) : machine
 
 type ToldInventory = Pick<Inventory, 'disks'> &
-  Partial<Pick<Inventory, 'secureBoot' | 'bmcAddress'>>
+  Partial<Pick<Inventory, 'secureBoot' | 'bmcAddress' | 'ownSerials'>>
 
 /** `POST /pxe/{mac}/inventory`: the list is replaced as a whole, and what it does not say stays. */
 export function rememberDisks(
   machine: Machine,
-  { disks, secureBoot, bmcAddress }: ToldInventory,
+  { disks, secureBoot, bmcAddress, ownSerials }: ToldInventory,
   now: string,
 ): Machine {
   const secure_boot = secureBoot ?? machine.secure_boot
   const bmc_address = bmcAddress ?? machine.bmc_address
+  const own_serials = ownSerials ?? machine.own_serials
   const target = targetOf(machine)
   const target_disk_seen = target === null ? null : keepPick(target, disks).seen
-  const told = { known_disks: disks, secure_boot, bmc_address }
+  const told = { known_disks: disks, secure_boot, bmc_address, own_serials }
   const listed = { ...told, known_disks_at: now, target_disk_seen }
   const known = { ...machine, ...listed, updated_at: now }
   const isAwaited =
     MODES[machine.boot_mode].does === 'list-disks' && machine.cycle.finished_at === null
   return isAwaited ? changeCycle(known, now, { finished_at: now, owes_disk_boot: true }) : known
 }
+
+/** Hardware that came after the flash says nothing new of its disks; whose it is, it does say. */
+export const rememberLateHardware = (machine: Machine, { ownSerials }: Inventory): Machine =>
+  ownSerials === null || ownSerials.join('\n') === machine.own_serials.join('\n')
+    ? machine
+    : { ...machine, own_serials: ownSerials }
 
 /** `POST /pxe/{mac}/done`. The mode never changes; what it makes of the cycle is the mode's. */
 export function rememberDone(

@@ -123,6 +123,8 @@ export interface Machine extends MachineBase {
   readonly secure_boot: boolean | null
   /** The address of its BMC, as its live system reported it last; null: it did not say. Only a suggestion. */
   readonly bmc_address: string | null
+  /** The serial numbers of its system and boards, as its live system reported them last; never on the wire. */
+  readonly own_serials: readonly string[]
 }
 
 /** What people call a machine. */
@@ -216,6 +218,7 @@ export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machin
     hostname: null,
     secure_boot: null,
     bmc_address: null,
+    own_serials: [],
   }
 }
 

@@ -90,6 +90,7 @@ const RecordSchema = z.object({
   hostname: z.string().nullable().catch(null),
   secure_boot: z.boolean().nullable().catch(null),
   bmc_address: z.string().nullable().catch(null),
+  own_serials: z.array(z.string()).catch([]),
 })
 
 /** Parses a stored record, also one of an older release; null where it cannot be a machine. */

@@ -1,10 +1,29 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseHardware } from '../../../../runtime/engine/inventory/rules/hardware.ts'
+import {
+  listOwnSerials,
+  parseHardware,
+} from '../../../../runtime/engine/inventory/rules/hardware.ts'
 
 const test = suite('parseHardware')
 const tree = (children: readonly unknown[], more: object = {}) =>
   JSON.stringify({ id: 'box', class: 'system', vendor: 'ACME', product: 'X1', ...more, children })
+
+const boxOf = (system: unknown, board: unknown) =>
+  JSON.stringify({
+    id: 'box',
+    class: 'system',
+    serial: system,
+    children: [
+      {
+        id: 'core',
+        class: 'bus',
+        serial: board,
+        children: [{ id: 'memory', class: 'memory', serial: 'DIMM-1' }],
+      },
+      { id: 'network', class: 'network', serial: '52:54:00:00:00:01' },
+    ],
+  })
 
 test('finds what a person asks for first', () => {
   const hardware = parseHardware(
@@ -61,6 +80,25 @@ test('what is no tree is none, and hostile trees do no harm', () => {
   assert.is(parseHardware(odd)?.vendor, null)
   assert.is(parseHardware(tree([], { vendor: 'a\u202eb\u0000' }))?.vendor, 'a\\u202eb\\x00')
   assert.is(parseHardware(tree([], { vendor: 'v'.repeat(500) }))?.vendor?.length, 120)
+})
+
+test('the serial numbers of the machine itself are those of its system and its boards', () => {
+  const rows: readonly (readonly [unknown, unknown, readonly string[]])[] = [
+    ['CZJ1234', 'PVBK0A1', ['CZJ1234', 'PVBK0A1']],
+    [' CZJ1234 ', 'CZJ1234', ['CZJ1234']],
+    ['To Be Filled By O.E.M.', 'PVBK0A1', ['PVBK0A1']],
+    ['Default string', '0123456789', []],
+    ['00000000', 'System Serial Number', []],
+    ['Not Specified', 'None', []],
+    [7, null, []],
+    ['x', '..CN7475154K0123.', ['..CN7475154K0123.']],
+  ]
+  for (const [system, board, expected] of rows) {
+    assert.equal(listOwnSerials(boxOf(system, board)), expected, `${system}, ${board}`)
+    assert.equal(listOwnSerials(`[${boxOf(system, board)}]`), expected)
+  }
+  for (const text of ['', '7', '[]', 'no json', '{"children":[7]}'])
+    assert.equal(listOwnSerials(text), [])
 })
 
 test.run()

@@ -22,6 +22,7 @@ const inventoryOf = (disks: readonly InventoryDisk[], disksLeftOut = 0) => ({
   isHardwareLeftOut: false,
   secureBoot: null,
   bmcAddress: null,
+  ownSerials: null,
 })
 const LONG = {
   path: 'p'.repeat(255),

@@ -102,9 +102,11 @@ function match(
 }
 
 function listMachines(found: readonly Machine[], text: string): readonly FoundLink[] {
+  const words = splitFind(text)
   const rows = found.slice(0, MAX_MACHINES).map((machine): FoundLink => {
     const name = nameOf(machine)
-    const about = [name === machine.mac ? '' : machine.mac, ...machine.labels]
+    const serials = machine.own_serials.filter((serial) => hasWord(serial, words))
+    const about = [name === machine.mac ? '' : machine.mac, ...serials, ...machine.labels]
     return {
       href: machinePath(machine.mac),
       title: name,
@@ -115,6 +117,10 @@ function listMachines(found: readonly Machine[], text: string): readonly FoundLi
   const href = address(MACHINES_PATH, { q: text })
   return [...rows, { href, title: fillCount(t.allMachines, found.length) }]
 }
+
+/** Its own serial number is shown where it is what the machine was found by. */
+const hasWord = (serial: string, words: readonly string[]): boolean =>
+  words.some((word) => word.length > 2 && serial.toLowerCase().includes(word))
 
 /** Those that the role of who asks permits. `wanted`: these alone; null: all. */
 const listDeeds = (context: CurrentContext, wanted: readonly Deed[] | null): readonly DeedRow[] =>

@@ -13,7 +13,7 @@ const withoutPrefix = (mode: string) => mode.replace('flasher-', '')
 
 /** The filters of the search. */
 export const VOCABULARY: Vocabulary = {
-  fields: ['mac', 'name', 'label', 'mode', 'state', 'image', 'disk', 'ip', 'arch', 'is'],
+  fields: ['mac', 'name', 'label', 'mode', 'state', 'image', 'disk', 'serial', 'ip', 'arch', 'is'],
   times: ['seen', 'flashed', 'discovered'],
   values: {
     mode: [...BOOT_MODES, ...BOOT_MODES.map(withoutPrefix)],
@@ -105,12 +105,15 @@ function textOf({ machine, view, image, disk }: MachineView): string {
     labels,
     last_seen_ip: ip,
     target_disk_serial: serial,
-    known_disks,
+    own_serials,
   } = machine
-  const serials = known_disks?.map((each) => each.serial) ?? []
+  const serials = [...own_serials, ...listDiskSerials(machine)]
   const names = [...listSpellings(mac), name, hostname, ...labels, ...serials]
   return [...names, image?.name, serial, ip, disk?.model, view.is].filter(Boolean).join(' ')
 }
+
+const listDiskSerials = ({ known_disks }: Machine): readonly string[] =>
+  known_disks?.flatMap(({ serial }) => serial ?? []) ?? []
 
 function fieldsOf(view: MachineView): Description['fields'] {
   const { machine, disk } = view
@@ -123,6 +126,7 @@ function fieldsOf(view: MachineView): Description['fields'] {
     state: listStateNames(view.view.state),
     image: [imageName(view) ?? '', machine.bty_image_ref ?? ''],
     disk: [machine.target_disk_serial ?? '', disk?.model ?? ''],
+    serial: [...machine.own_serials, ...listDiskSerials(machine)],
     ip: [machine.last_seen_ip ?? ''],
     arch: [machine.arch ?? ''],
     is: listQualities(view),

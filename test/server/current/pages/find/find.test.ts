@@ -26,6 +26,12 @@ async function find(ask: Ask, text: string) {
   )
 }
 
+/** The MACs that the search of the machines list finds. */
+const list = async (ask: Ask, q: string) => {
+  const found = await (await ask(`/machines?q=${encodeURIComponent(q)}`)).json()
+  return found.map((machine: { mac: string }) => machine.mac)
+}
+
 const includes = (found: readonly string[], row: string) =>
   assert.ok(found.includes(row), `${row} is not in:\n${found.join('\n')}`)
 
@@ -116,6 +122,41 @@ test('single keys can be switched off, and on again', async () => {
   assert.match(await (await quiet('/ui/keys')).text(), 'Switch single keys on')
   const on = await admin('/ui/keys', asForm({ keys: 'on', back: '/ui/runs' }))
   assert.match(on.headers.get('set-cookie') ?? '', /^flasher-keys=; Path=\/; Max-Age=0/)
+})
+
+test('a machine is found by the serial number of its system or board, by those who may see it', async () => {
+  await using server = await createCurrentServer()
+  const admin = await server.operator()
+  const mac = '52:54:00:a1:00:09'
+  const core = { id: 'core', class: 'bus', serial: 'PVBK0A1' }
+  const lshw = { id: 'box', class: 'system', serial: 'CZJ1234ABC', children: [core] }
+  await server.request(`/pxe/${mac}`)
+  const told = asJson({ disks: disksOf(9), lshw })
+  assert.is((await server.request(`/pxe/${mac}/inventory`, told)).status, 204)
+  await admin(`/machines/${mac}`, asJson({ name: 'Bench 9', labels: ['lab'] }, 'PUT'))
+  for (const [text, serial] of [
+    ['CZJ1234ABC', 'CZJ1234ABC'],
+    ['czj1234', 'CZJ1234ABC'],
+    ['pvbk0a1', 'PVBK0A1'],
+  ] as const) {
+    const found = await find(admin, text)
+    assert.is(found[0], `/ui/machines/${mac} Bench 9 ${mac} · ${serial} · lab`, text)
+  }
+  assert.equal(await list(admin, 'serial:CZJ*'), [mac])
+  assert.equal(await list(admin, `serial:${serialOf(9)}`), [mac])
+  assert.equal(await list(admin, 'serial:CZJ'), [])
+  // A report without a tree says nothing of it; the next one with one does.
+  await server.request(`/pxe/${mac}/inventory`, asJson({ disks: disksOf(9) }))
+  assert.equal(await list(admin, 'serial:PVBK0A1'), [mac])
+  const other = asJson({ disks: disksOf(9), lshw: { ...lshw, serial: 'NEW-1', children: [] } })
+  await server.request(`/pxe/${mac}/inventory`, other)
+  assert.equal(await list(admin, 'PVBK0A1'), [])
+  assert.equal(await list(admin, 'serial:NEW-1'), [mac])
+  const lab = await addPerson(server, 'lab', 'operate', ['lab'])
+  const rack = await addPerson(server, 'rack', 'operate', ['rack-1'])
+  assert.equal(await list(lab, 'NEW-1'), [mac])
+  assert.equal(await list(rack, 'NEW-1'), [])
+  assert.ok(!(await find(rack, 'NEW-1')).some((row) => row.includes(mac)))
 })
 
 test.run()
