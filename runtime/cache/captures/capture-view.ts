@@ -97,11 +97,11 @@ interface CaptureView {
 }
 
 /**
- * Renders what is known of a captured image, its warnings, and the forms that accept or reject it.
+ * Renders the warnings of a captured image, what is known of it, and the forms that accept or reject it.
  */
 export const renderCapture = (view: CaptureView): Html =>
   html`<div class="stack">
-    ${card({ body: renderFacts(view) })} ${renderWarnings(view.capture)} ${renderDecision(view)}
+    ${renderWarnings(view.capture)} ${card({ body: renderFacts(view) })} ${renderDecision(view)}
   </div>`
 
 function renderFacts({ capture, clock, serverLink }: CaptureView): Html {

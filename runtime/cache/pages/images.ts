@@ -183,11 +183,11 @@ function renderRow(row: CacheRow, view: ImagesView): Html {
       ${error === null ? null : html`<p class="error">${error}</p>`}
     </th>
     <td class="number" data-label="${t.list.size}">${renderProgress(row)}</td>
-    <td data-label="${t.list.added}">
+    <td class="nowrap" data-label="${t.list.added}">
       ${addedAt === null ? null : renderTime(addedAt, view.clock)}
     </td>
     <td data-label="${t.list.digest}">${renderDigest(entry.sha256)}</td>
-    <td data-label="${t.list.usedBy}">${renderUses(row, view)}</td>
+    <td class="nowrap" data-label="${t.list.usedBy}">${renderUses(row, view)}</td>
     <td><div class="row">${renderActions(row)}</div></td>
   </tr>`
 }
@@ -247,7 +247,7 @@ const LABELS: Partial<Readonly<Record<ImageState, string>>> = {
 
 function renderActions({ entry, kind, state, download }: CacheRow): Content {
   const values = { name: entry.name }
-  const remove = html`<a class="button danger" href="${address('/ui/remove', values)}"
+  const remove = html`<a class="button" href="${address('/ui/remove', values)}"
     >${t.actions.remove}</a
   >`
   if (download !== null)

@@ -109,16 +109,14 @@ export async function createMachineServer(given: MachineServerDependencies) {
       services: {
         config,
         settingTexts: SETTING_TEXTS,
-        store: state.store,
         backups,
         netboot,
-        templates: state.templates,
+        ...listPageStores(state),
         releaseSource,
         keeper,
         power: control,
         notify,
         previews: createFilePreviews<ChangedLine>(),
-        presence: state.presence,
         images: () => catalog.snapshot().entries,
         gather: (on) => gatherSurroundings(rules, on),
         cacheUrl: rules.cacheUrl,
@@ -221,6 +219,13 @@ const openGate = ({ config, state: { machines } }: MachineServerDependencies): F
     silenceOf: machines.silenceOf,
     now,
   })
+
+const listPageStores = ({ store, templates, channels, presence }: State) => ({
+  store,
+  templates,
+  channels,
+  presence,
+})
 
 const listPeopleServices = (
   { config, state, passwords }: MachineServerDependencies,

@@ -289,6 +289,7 @@ export const VIEW = {
   runList: {
     /** `{dim}` to `{end}` is shown less prominently. */
     imageToDisk: '{image} {dim}to {disk}{end}',
+    imageFromDisk: '{image} {dim}from {disk}{end}',
     verified: 'verified',
   },
   eventList: {

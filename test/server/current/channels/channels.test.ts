@@ -5,7 +5,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { refOf } from '../../../../runtime/engine/catalog/rules/catalog.ts'
 import { fileSource } from '../../../../runtime/engine/catalog/rules/dropped-file.ts'
-import { addPerson, createCurrentServer } from '../../../support/people/current-server.ts'
+import { addPerson, asForm, createCurrentServer } from '../../../support/people/current-server.ts'
 import { asJson, readJson } from '../../../support/server/server.ts'
 import { makeFolder, serveCache, TOKEN, until } from '../../../support/server/image-cache.ts'
 
@@ -156,6 +156,27 @@ test('machines are armed with it, alone and together, and keep their image when 
   assert.is((await operator('/channels/stable', { method: 'DELETE' })).status, 204)
   const armed = await operator(`/machines/${MAC}/flash`, asJson({}))
   assert.match(JSON.stringify(await armed.json()), 'no channel stable')
+})
+
+test('the question before a flash is about what the channel points to, and holds for that alone', async () => {
+  await using lab = await open()
+  const { operator, put } = lab
+  await put(operator, OLD)
+  const flash = { boot_mode: 'flasher-flash-once', target_disk_serial: 'S1234' }
+  await operator(`/machines/${MAC}`, asJson({ ...flash, channel: 'stable' }, 'PUT'))
+  await put(operator, NEW)
+  const path = `/ui/machines/${MAC}/do/flash`
+  const post = (fields: Readonly<Record<string, string>>) => operator(path, asForm(fields))
+  const asked = await (await post({ confirm: 'ask' })).text()
+  assert.match(asked, 'debian-2.4.31.img')
+  assert.match(asked, '(stable)')
+  const was = (/name="was" value="([^"]*)"/.exec(asked)?.[1] ?? '').replaceAll('&quot;', '"')
+  await put(operator, OLD)
+  const again = await (await post({ confirm: '1234', was })).text()
+  assert.match(again, 'debian-2.4.30.img', 'it moved meanwhile, so it is asked again')
+  await put(operator, NEW)
+  assert.is((await post({ confirm: '1234', was })).status, 303)
+  assert.is((await readJson(operator(`/machines/${MAC}`))).bty_image_ref, NEW)
 })
 
 test.run()

@@ -130,6 +130,16 @@ const isArming = (
   action === 'flash' ||
   (action === 'mode' && mode !== undefined && isFlashMode(mode) && mode !== machine.boot_mode)
 
+/** Returns the machine as "Flash again" would find it: with the image that its channel points to now. */
+export function resolveArming(machine: Machine, find: FindChannel): Result<Machine, string> {
+  const name = channelOf(machine)
+  if (name === null) return accept(machine)
+  const ref = find(name)
+  return ref === null
+    ? refuse(absent(name))
+    : accept({ ...machine, bty_image_ref: ref, channel: { name, ref } })
+}
+
 /** Lists the machines that are armed with the image of a channel. */
 export const listArmed = (machines: readonly Machine[], name: string): readonly Machine[] =>
   machines.filter((machine) => channelOf(machine) === name && hasFlashOrder(machine))

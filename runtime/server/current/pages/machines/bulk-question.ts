@@ -19,7 +19,7 @@ import { batchPath } from '../view/batch-view.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
 import { renderAnswer, renderQuestion } from '../../../pages/question.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { isArmed, nameOf, type MachineView } from '../view/machine-view.ts'
+import { isArmed, nameOf, renderChannel, type MachineView } from '../view/machine-view.ts'
 import { aboutDisk, modelOf } from '../view/disk-text.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
@@ -169,7 +169,7 @@ const describeOther = (action: BulkAction, { machine: { capture }, view }: Machi
 
 /** The image, and everything that tells the disk from others. */
 const describeFlash = ({ image, disk, machine }: MachineView): Content =>
-  html`${image?.name ?? machine.bty_image_ref?.slice(0, 12)} →
+  html`${image?.name ?? machine.bty_image_ref?.slice(0, 12)}${renderChannel(machine)} →
     <strong>${disk === null ? t.unlistedDisk : modelOf(disk)}</strong>
     <code>${printable(machine.target_disk_serial ?? '')}</code>${
       disk === null ? null : html` <span class="nowrap">(${aboutDisk(disk)})</span>`

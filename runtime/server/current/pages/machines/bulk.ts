@@ -29,6 +29,7 @@ import { isArmed } from '../view/machine-view.ts'
 import { showPowerBulk } from './power-bulk.ts'
 import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { callFlash } from './machine-calls.ts'
+import { fingerprint } from './machine-form.ts'
 import { renderFlashQuestion } from './flash-question.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
@@ -86,7 +87,13 @@ function askAboutOne(
   const path = `${machinePath(only.machine.mac)}/do/flash`
   if (only.after === null) return null
   const command = renderCurlBlock(context, [callFlash(only.machine)])
-  return renderFlashQuestion({ view: only.after, action: path, values: {}, error: null, command })
+  return renderFlashQuestion({
+    view: only.after,
+    action: path,
+    values: { was: fingerprint(only.after.machine) },
+    error: null,
+    command,
+  })
 }
 
 /** Asks for a confirmation; null: there is one, or none is needed. */

@@ -8,7 +8,7 @@ import { banner, icon } from '../../../../kit/web/ui/elements.ts'
 import { renderQuestion } from '../../../pages/question.ts'
 import { bytesOf, aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 import { lastFour } from './machine-form.ts'
-import { nameOf, type MachineView } from '../view/machine-view.ts'
+import { nameOf, renderChannel, type MachineView } from '../view/machine-view.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { aboutImage } from '../view/next-boot.ts'
 
@@ -47,7 +47,7 @@ export function renderFlashQuestion({
         <div>
           ${icon('image')}
           <strong><bdi>${image?.name ?? machine.bty_image_ref?.slice(0, 12)}</bdi></strong
-          ><br />
+          >${renderChannel(machine)}<br />
           <span class="small dim">${image === null ? t.goneImage : aboutImage(image)}</span>
         </div>
         <span aria-label="${t.to}">→</span>

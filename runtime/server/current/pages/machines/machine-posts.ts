@@ -9,7 +9,8 @@ import { localPath } from '../../../../kit/web/answers/local-path.ts'
 import { readMac } from '../../../../kit/web/answers/checked.ts'
 import { CaptureFieldsSchema } from '../../rules/action.ts'
 import { allowDisk, applyUpsert, flashAgain } from '../../rules/operator-edits.ts'
-import type { Machine } from '../../rules/machine.ts'
+import { resolveArming } from '../../channels/rules/channel-order.ts'
+import { channelOf, type Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
 import { buttonAt, formAt, removalAt } from '../../../pages/context-routes.ts'
 import type { UpsertRefusal } from '../../../routes/site.ts'
@@ -208,21 +209,32 @@ async function flash(
   form: URLSearchParams,
   messages?: Content,
 ): Promise<Answer> {
-  const machine = await find(context)
+  const found = await find(context)
+  const { mac } = found
+  const { channels } = context.services
+  const resolved = resolveArming(found, (name) => channels.find(name)?.bty_image_ref ?? null)
+  if (!resolved.ok) return context.goBack(machinePath(mac), { error: resolved.refusal })
+  const machine = resolved.value
   const next = flashAgain(machine, context.site.now().toISOString())
-  if (!next.ok) return context.goBack(machinePath(machine.mac), { error: next.refusal })
+  if (!next.ok) return context.goBack(machinePath(mac), { error: next.refusal })
   const view = context.foresee(next.value)
   const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
   // The question is about the machine as it was shown: a change since then asks again.
   const isSame = isExpected(form.get('was'))(machine)
   if (refusal === undefined && isSame) {
-    return act(context, 'flash', () => armedQuery(context, form))
+    return act(context, 'flash', () => armedQuery(context, form), expectImage(machine))
   }
   const error = refusal === undefined ? t.page.changed : refusal
   const confirm = form.get('confirm') ?? 'ask'
   const shown = new URLSearchParams({ was: fingerprint(machine), confirm })
   const action = `${machinePath(machine.mac)}/do/flash`
   return ask(context, view, shown, { error, action, messages, call: callFlash(machine) })
+}
+
+/** A channel that moves between the answer and the order refuses it. */
+function expectImage(machine: Machine): object {
+  const channel = channelOf(machine)
+  return channel === null ? {} : { channel, bty_image_ref: machine.bty_image_ref }
 }
 
 async function find({ site, event }: CurrentContext): Promise<Machine> {

@@ -10,7 +10,7 @@ import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 import { MACHINES_PATH, renderNameCell } from '../../../pages/machines/machines-list.ts'
 import { modelOf, renderDiskSize } from './disk-text.ts'
 import type { ColumnName } from './fleet-columns.ts'
-import { nameOf, willFlash, isWaiting, type MachineView } from './machine-view.ts'
+import { nameOf, renderChannel, willFlash, isWaiting, type MachineView } from './machine-view.ts'
 import { nameDisk, renderBar, shortDisk } from '../../../pages/machines/run-bar.ts'
 import { renderWill, stemOf } from './next-boot.ts'
 
@@ -111,7 +111,9 @@ function renderAssigned({ machine, image, run }: MachineView): Content {
   if (run !== null && run.image !== null) return middle(stemOf(run.image.name), run.image.name)
   // The specification's word for a machine that nobody has configured.
   if (machine.bty_image_ref === null) return tag(t.discovered)
-  if (image !== null) return middle(stemOf(image.name), image.name)
+  if (image !== null) {
+    return html`${middle(stemOf(image.name), image.name)}${renderChannel(machine)}`
+  }
   const short = machine.bty_image_ref.slice(0, 12)
   return html`<span class="warning" title="${t.goneImageHint}"
     >${fill(t.goneImage, { ref: short })}</span

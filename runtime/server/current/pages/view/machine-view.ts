@@ -6,7 +6,8 @@ import type { InventoryDisk } from '../../../../engine/inventory/rules/machine.t
 import { decideDrift, type Drift, type LastWritten } from '../../../../fleet/run/rules/drift.ts'
 import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import { decideBoot, type BootRuling } from '../../rules/boot.ts'
-import { targetOf, type Machine } from '../../rules/machine.ts'
+import { html, type Content } from '../../../../kit/web/ui/html.ts'
+import { channelOf, targetOf, type Machine } from '../../rules/machine.ts'
 import { decidePlan, type PlanRuling } from '../../rules/plan.ts'
 import { decideState, type StateView } from '../../rules/state.ts'
 import type { Surroundings } from '../../rules/surroundings.ts'
@@ -103,3 +104,9 @@ export const isArmed = ({
   target_disk_serial !== null &&
   !locked &&
   cycle.disarmed_at === null
+
+/** Renders the channel that a machine has its image by, behind the name of the image: ` (stable)`. */
+export function renderChannel(machine: Machine): Content {
+  const channel = channelOf(machine)
+  return channel === null ? null : html` <span class="dim nowrap">(${channel})</span>`
+}

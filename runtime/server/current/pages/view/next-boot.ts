@@ -10,7 +10,7 @@ import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/
 
 import type { MachineState } from '../../rules/state.ts'
 import { aboutDisk, modelOf } from './disk-text.ts'
-import { isWaiting, willFlash, type MachineView } from './machine-view.ts'
+import { isWaiting, renderChannel, willFlash, type MachineView } from './machine-view.ts'
 import { nameDisk } from '../../../pages/machines/run-bar.ts'
 
 const t = PAGES.view.nextBoot
@@ -74,7 +74,8 @@ export function renderSentence(view: MachineView): Html {
   const sentence = fillHtml(isAlways ? t.flashesAlways : t.flashesOnce, {
     disk: renderTarget(view),
     image: fillHtml(t.image, {
-      name: html`<strong><bdi>${view.image.name}</bdi></strong>`,
+      name: html`<strong><bdi>${view.image.name}</bdi></strong
+        >${renderChannel(view.machine)}`,
       about: aboutImage(view.image),
     }),
   })

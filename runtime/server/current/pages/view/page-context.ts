@@ -3,6 +3,7 @@ import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
 import type { Presence } from '../../../../fleet/cluster/presence.ts'
 import type { Backups } from '../../../../fleet/backup/backups.ts'
 import type { ReleaseSource } from '../../../../fleet/boot/rules/release-source.ts'
+import type { Channels } from '../../../../fleet/channel/channels.ts'
 import type { Templates } from '../../../../fleet/first-boot/templates.ts'
 import type { SettingsStore } from '../../../../fleet/state/settings-store.ts'
 import type { Mac } from '../../../../kit/net/rules/mac.ts'
@@ -31,6 +32,7 @@ export interface CurrentServices extends PageServices {
   readonly backups: Backups
   readonly netboot: Netboot
   readonly templates: Templates
+  readonly channels: Channels
   /** Where releases are looked for when neither site nor repository is set. */
   readonly releaseSource: ReleaseSource
   readonly keeper: BatchKeeper

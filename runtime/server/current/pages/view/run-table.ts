@@ -213,11 +213,13 @@ export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
   </ul>`
 
 /** Renders the image and the disk of a run. `isFull` adds everything that identifies the disk. */
-export function renderWhat({ image, disk }: Run, isFull = false): Content {
+export function renderWhat({ image, disk, mode }: Run, isFull = false): Content {
   const name = html`<bdi>${image?.name ?? t.unknownImage}</bdi>`
   if (disk === null) return name
-  const to = isFull ? nameDisk(disk) : shortDisk(disk)
-  return fillHtml(PAGES.view.runList.imageToDisk, { image: name, disk: to, ...DIM })
+  const { imageToDisk, imageFromDisk } = PAGES.view.runList
+  const named = isFull ? nameDisk(disk) : shortDisk(disk)
+  const words = mode === 'capture' ? imageFromDisk : imageToDisk
+  return fillHtml(words, { image: name, disk: named, ...DIM })
 }
 
 /** Duration, rate, and how it ended. */
