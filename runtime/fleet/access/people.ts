@@ -85,8 +85,8 @@ export function createPeople(
     /** What is left out stays. Null: there is nobody with that id. */
     setRights: (id: string, rights: Partial<PersonRights>): Promise<Person | null> =>
       update(id, (before) => ({ ...before, person: { ...before.person, ...rights } })),
-    /** The rights that their provider gives them as they log in; nothing changes for somebody who is blocked. */
-    storeLogin: (id: string, rights: PersonRights): Promise<Person | null> =>
+    /** When they log in, and the rights that their provider gives them then; nothing changes for somebody who is blocked. */
+    storeLogin: (id: string, rights: Partial<PersonRights>): Promise<Person | null> =>
       update(id, (before) => admit(before, rights, now().toISOString())),
     /** Who is blocked has no role; a role comes back with the next login. */
     setBlocked: (id: string, isBlocked: boolean): Promise<Person | null> =>
@@ -113,7 +113,7 @@ function createPerson(
   return { id, name, role, labels, created_at, provider, seen_at, blocked_at: null }
 }
 
-const admit = (before: KeptPerson, rights: PersonRights, seen_at: string): KeptPerson =>
+const admit = (before: KeptPerson, rights: Partial<PersonRights>, seen_at: string): KeptPerson =>
   before.person.blocked_at === null
     ? { ...before, person: { ...before.person, ...rights, seen_at } }
     : before

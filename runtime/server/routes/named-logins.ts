@@ -42,6 +42,9 @@ export function createNamedLogins(
     findById: store.find,
     checkPassword: (person, given) =>
       checkHash(given, person === null ? null : store.passwordOf(person.id)),
+    async storeLogin({ id }) {
+      await store.storeLogin(id, {})
+    },
     async setPassword({ id, name }, password, ip) {
       const set = await accounts.setPassword(id, password, { actor: `person:${name}`, ip })
       if (!set.ok) throw new Fault('conflict', `${name} was removed or changed meanwhile`)

@@ -32,7 +32,7 @@ export const PersonRecordSchema = z.object({
     .readonly()
     .nullable()
     .default(null),
-  /** When they last logged in with the provider, an ISO time; null: never. */
+  /** When they last logged in, an ISO time; null: never, or with a password before that was noted. */
   seen_at: z.string().nullable().default(null),
   /** Since when they may not log in, an ISO time; null: they may. */
   blocked_at: z.string().nullable().default(null),

@@ -25,6 +25,8 @@ export interface NamedLogins {
   find(name: string): CallerPerson | null
   /** Null: nobody has that name; no password is right then, and the check takes as long. */
   checkPassword(person: CallerPerson | null, given: string): Promise<boolean>
+  /** Keeps when somebody has logged in. */
+  storeLogin(person: CallerPerson): Promise<void>
 }
 
 /** The provider with which people log in beside that. */
@@ -127,22 +129,24 @@ function createLogIn(site: LoginDependencies) {
   return async (event: H3Event, form: URLSearchParams): Promise<Answer> => {
     const next = nextOf(form.get('next'))
     const name = readName(form, named)
+    const typed = (form.get('username') ?? '').trim()
     const refused = refuseEarly(event, form, name)
     if (refused !== null) {
-      return show({ error: refused.error, next, name }, refused.status, refused.headers)
+      return show({ error: refused.error, next, name: typed }, refused.status, refused.headers)
     }
     const { person, cookie, checked } = await check(event, form.get('password') ?? '', name)
     if (checked.kind === 'wait') {
       const headers = { 'retry-after': String(checked.seconds) }
-      return show({ error: fill(t.wait, checked), next, name }, 429, headers)
+      return show({ error: fill(t.wait, checked), next, name: typed }, 429, headers)
     }
     if (checked.kind === 'right') {
       const by = renderPerson(person)
+      if (person !== null) await named?.storeLogin(person)
       await record(site, event, { ...by, kind: 'auth.login.succeeded', what: 'logged in' })
       return seeOther(next, { 'set-cookie': cookie })
     }
     if (checked.isNoted) await recordFailure(site, event, name, person)
-    return show({ error: name === '' ? t.wrong : t.wrongNamed, next, name }, 401)
+    return show({ error: name === '' ? t.wrong : t.wrongNamed, next, name: typed }, 401)
   }
 }
 

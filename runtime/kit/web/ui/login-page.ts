@@ -36,7 +36,19 @@ function renderProvider({ name, href, error }: ProviderView, login: Login): Html
   </section>`
 }
 
-const renderPasswordForm = ({ label, help, error, next, name, names, provider }: Login): Html =>
+/** The field in which somebody goes on: after a refusal the password, unless it is the name that lacks. */
+function chooseFocus({ error, name, names, provider }: Login): 'name' | 'password' | null {
+  if (error === null && name === '' && provider !== null) return null
+  if (names === 'none' || name !== '') return 'password'
+  return error === null || names === 'required' ? 'name' : 'password'
+}
+
+const renderPasswordForm = (login: Login): Html => renderFields(login, chooseFocus(login))
+
+const renderFields = (
+  { label, help, error, next, name, names, provider }: Login,
+  focus: ReturnType<typeof chooseFocus>,
+): Html =>
   html`<form method="post" action="/ui/login">
       ${hidden({ next, check: 'cookies' })}
       ${
@@ -48,7 +60,7 @@ const renderPasswordForm = ({ label, help, error, next, name, names, provider }:
               value: name,
               autocomplete: 'username',
               required: names === 'required',
-              autofocus: name === '' && provider === null,
+              autofocus: focus === 'name',
               hint: names === 'required' ? null : t.nameHint,
             })
       }
@@ -58,7 +70,7 @@ const renderPasswordForm = ({ label, help, error, next, name, names, provider }:
         type: 'password',
         autocomplete: 'current-password',
         required: true,
-        autofocus: (names === 'none' && provider === null) || name !== '',
+        autofocus: focus === 'password',
         error,
       })}
       <button class="${provider === null ? 'primary' : ''}" data-busy="${t.busy}">

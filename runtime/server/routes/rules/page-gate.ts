@@ -21,6 +21,8 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/account/tokens': { POST: 'own', reach: 'shared' },
   '/ui/account/tokens/:id/revoke': { POST: 'own', reach: 'shared' },
   '/ui/people': { GET: 'admin', POST: 'admin', reach: 'whole' },
+  '/ui/people/add': { GET: 'admin', reach: 'whole' },
+  '/ui/people/:id': { GET: 'admin', reach: 'whole' },
   '/ui/people/:id/role': { POST: 'admin', reach: 'whole' },
   '/ui/people/:id/password': { POST: 'admin', reach: 'whole' },
   '/ui/people/:id/block': { POST: 'admin', reach: 'whole' },

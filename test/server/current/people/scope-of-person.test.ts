@@ -93,7 +93,7 @@ async function openAccounts(
 
 /** What a browser sends of the form of somebody as it stands on the page. */
 async function readRights(ask: Ask, id: string) {
-  const [, form = ''] = (await (await ask('/ui/people')).text()).split(
+  const [, form = ''] = (await (await ask(`/ui/people/${id}`)).text()).split(
     `action="/ui/people/${id}/role"`,
   )
   const [, labels = ''] = /name="labels"[^>]* value="([^"]*)"/.exec(form) ?? []

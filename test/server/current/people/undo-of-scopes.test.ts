@@ -105,7 +105,7 @@ test('the people page has a field for the scope, which a form without it leaves 
     const answer = await operator(`/ui/people/${id}/role`, asForm(fields))
     return answer.headers.get('location') ?? ''
   }
-  const page = await (await operator('/ui/people')).text()
+  const page = await (await operator(`/ui/people/${id}`)).text()
   assert.match(page, /name="labels"[^>]*value="lab"/)
   assert.match(page, '<option value="office"></option>')
   assert.match(await set({ role: 'look' }), 'done=role')

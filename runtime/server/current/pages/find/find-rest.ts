@@ -44,7 +44,7 @@ const ACTIONS: readonly PageLink[] = [
   { href: '/ui/backups', title: t.actions.backup, takes: ['POST', '/ui/backups'] },
   { href: '/ui/first-boot?new=1', title: t.actions.template, takes: ['POST', '/ui/first-boot'] },
   { href: '/ui/account#tokens', title: t.actions.token, takes: ['POST', '/ui/account/tokens'] },
-  { href: '/ui/people#add', title: t.actions.addPerson, takes: ['POST', '/ui/people'] },
+  { href: '/ui/people/add', title: t.actions.addPerson, takes: ['POST', '/ui/people'] },
   {
     href: '/ui/settings#ramboot',
     title: t.actions.cache,
