@@ -216,6 +216,8 @@ const renderDigest = (sha256: string | null): Content =>
 /** The number leads to the machines; without a server's report there is none. */
 function renderUses({ entry, isPinned, machines }: CacheRow, { serverLink }: ImagesView): Content {
   if (machines === null) return isPinned ? t.uses.some : null
+  // The server needs it although no machine has it.
+  if (machines === 0 && isPinned) return t.uses.channel
   if (machines === 0) return html`<span class="dim">${t.uses.none}</span>`
   const words = fillCount(t.uses.count, machines)
   const q = `image:${blobKeyOf(entry.src) ?? ''}`

@@ -2,6 +2,7 @@
 import { ACCOUNT } from './english/account.ts'
 import { BACKUPS } from './english/backups.ts'
 import { BATCHES } from './english/batches.ts'
+import { CHANNELS } from './english/channels.ts'
 import { DASHBOARD } from './english/dashboard.ts'
 import { EARLIER } from './english/earlier.ts'
 import { EVENTS } from './english/events.ts'
@@ -30,6 +31,7 @@ export const ENGLISH = {
   images: IMAGES,
   backups: BACKUPS,
   batches: BATCHES,
+  channels: CHANNELS,
   earlier: EARLIER,
   machines: MACHINES,
   machine: MACHINE,

@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 /** More than anybody keeps apart. */
 export const MAX_CHANNELS = 200
-const MAX_NOTE_CHARACTERS = 500
+export const MAX_NOTE_CHARACTERS = 500
 
 /** Also a part of addresses. */
 export const ChannelNameSchema = z

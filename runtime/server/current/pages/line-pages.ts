@@ -17,6 +17,7 @@ import { DHCP_PAGES } from './dhcp/dhcp.ts'
 import { EVENT_PAGES } from './events/events.ts'
 import { FIND_PAGES, FIND_PATH } from './find/find.ts'
 import { TEMPLATE_PAGES } from './first-boot/templates.ts'
+import { CHANNEL_PAGES } from './images/channels.ts'
 import { CACHE_PAGES } from './images/cache-link.ts'
 import { MACHINE_FILE_PAGES } from './machine-file/machine-file.ts'
 import { BULK_PAGES } from './machines/bulk.ts'
@@ -80,6 +81,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...PRINT_PAGES,
   ...RUN_PAGES,
   ...CACHE_PAGES,
+  ...CHANNEL_PAGES,
   ...NETBOOT_PAGES,
   ...DHCP_PAGES,
   ...BACKUP_PAGES,

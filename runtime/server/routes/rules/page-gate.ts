@@ -85,6 +85,10 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/first-boot': { GET: 'read', POST: 'admin', reach: 'list' },
   '/ui/first-boot/:name': { GET: 'read', POST: 'admin', reach: 'list' },
   '/ui/first-boot/:name/delete': { POST: 'admin', reach: 'list' },
+  // What channels say reaches machines that are outside of any scope.
+  '/ui/channels': { GET: 'read', reach: 'list' },
+  '/ui/channels/save': { POST: 'machines', reach: 'whole' },
+  '/ui/channels/:name/remove': { POST: 'machines', reach: 'whole' },
   '/ui/cache': { GET: 'read', POST: 'admin', reach: 'shared' },
   '/ui/cache/back': { GET: 'read', reach: 'shared' },
   '/ui/dhcp': { GET: 'read', reach: 'shared' },

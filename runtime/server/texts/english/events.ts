@@ -83,6 +83,7 @@ export const EVENTS = {
       labels: 'Labels',
       boot_mode: 'On network boot',
       bty_image_ref: 'Image',
+      channel: 'Channel',
       target_disk_serial: 'Target disk',
       sanboot_drive: 'BIOS boot drive',
       first_boot: 'First-boot template',

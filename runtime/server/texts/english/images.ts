@@ -119,6 +119,7 @@ export const IMAGES = {
   },
   uses: {
     some: 'machines',
+    channel: 'a channel',
     none: 'none',
     count: { one: '1 machine', other: '{count} machines' },
   },
@@ -197,7 +198,7 @@ export const IMAGES = {
     stored:
       '{image} will be removed from the list, and its data from the disk unless another entry shares it.',
     listed: '{image} will be removed from the list.',
-    inUse: 'In use by machines, which cannot be flashed without it.',
+    inUse: 'In use by machines or a channel: machines cannot be flashed without it.',
     force: 'Remove anyway',
     button: 'Remove image',
   },

@@ -144,6 +144,10 @@ export const MACHINE = {
     none: 'No image',
     /** What finds it in the search. */
     noneKeywords: 'none no image',
+    /** A name such as stable that points at an image. */
+    channel: 'Channel',
+    channelFormer: 'The channel {name} pointed to it when this machine got it.',
+    channelGone: 'Its image is no longer in the catalog.',
     gone: '{ref} (gone)',
     goneText: 'No longer in the catalog. It stays assigned until you select another image.',
     unavailable: 'The catalog is unavailable: {error} {link}',

@@ -7,6 +7,7 @@ import { translateRows } from '../../../pages/settings/setting-texts.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { keywordsOf } from '../machines/image-cards.ts'
 import { MACHINE_FILE_PATH } from '../machine-file/file-path.ts'
+import { CHANNELS_PATH } from '../images/channels-path.ts'
 import { BATCHES_PATH } from '../view/batch-view.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -30,6 +31,7 @@ const PAGE_LINKS: readonly PageLink[] = [
   { href: '/ui/machines/labels', title: PAGES.machines.labels.link },
   { href: MACHINE_FILE_PATH, title: PAGES.machineFile.title },
   { href: BATCHES_PATH, title: t.pages.batches },
+  { href: CHANNELS_PATH, title: PAGES.channels.title },
   { href: '/ui/people', title: t.pages.people },
   { href: '/ui/notifications', title: PAGES.notifications.title },
   { href: '/ui/account', title: t.pages.account },

@@ -1,6 +1,8 @@
 /** The parameters of an action on many machines: an image to find, what to do on network boot, labels. */
 import { NAME_FOR_EACH } from '../../../../engine/capture/rules/capture-name.ts'
 import { isFlashable, type CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import type { ImageChannel } from '../../../../fleet/channel/rules/channel.ts'
+import { parseImageChoice } from '../../channels/rules/image-choice.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill, pluralOf } from '../../../../kit/texts/text.ts'
 import {
@@ -9,6 +11,7 @@ import {
   radioCards,
   selectField,
   textField,
+  type RadioCard,
 } from '../../../../kit/web/ui/fields.ts'
 import { html, type Html } from '../../../../kit/web/ui/html.ts'
 import { splitLabels } from '../../rules/label.ts'
@@ -16,7 +19,7 @@ import { renderQuestion } from '../../../pages/question.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
 import { AT_ONCE, backOf, BULK_PATH, keptOf } from './bulk-question.ts'
-import { keywordsOf } from './image-cards.ts'
+import { keywordsOf, renderChannelCards } from './image-cards.ts'
 import { MODE_CARDS } from './mode-cards.ts'
 
 const t = PAGES.machines.bulk
@@ -30,8 +33,10 @@ export const readParameters = (action: BulkAction, form: URLSearchParams): objec
 const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) => object | null>>> =
   {
     image(form) {
-      const ref = form.get('bty_image_ref')
-      return ref === null ? null : { bty_image_ref: ref || null }
+      const value = form.get('bty_image_ref')
+      if (value === null) return null
+      const { channel, ref } = parseImageChoice(value)
+      return { bty_image_ref: ref || null, ...(channel === null ? {} : { channel }) }
     },
     mode(form) {
       const boot_mode = form.get('boot_mode')
@@ -61,6 +66,7 @@ const FIELDS_OF: Partial<Readonly<Record<BulkAction, readonly string[]>>> = {
 /** What there is to choose from. */
 interface BulkChoices {
   readonly images: readonly CatalogEntry[]
+  readonly channels: readonly ImageChannel[]
   readonly templates: readonly { readonly value: string; readonly text: string }[]
   /** What was wrong with those that were typed. */
   readonly error: string | null
@@ -89,7 +95,7 @@ export const renderParameterForm = (
 function renderFields(
   action: BulkAction,
   form: URLSearchParams,
-  { images, templates, error }: BulkChoices,
+  { images, channels, templates, error }: BulkChoices,
 ): Html {
   if (action === 'first-boot') {
     return selectField({
@@ -116,7 +122,10 @@ function renderFields(
       checked: error === null || form.has('generalize'),
     })}`
   }
-  if (action === 'image') return renderPicker(form, images.filter(isFlashable))
+  if (action === 'image') {
+    const offered = images.filter(isFlashable)
+    return renderPicker(form, offered, renderChannelCards({ images: offered, channels }))
+  }
   if (action === 'mode') {
     return radioCards({
       name: 'boot_mode',
@@ -134,14 +143,16 @@ function renderFields(
 const MAX_CARDS = 100
 
 /** A script filters while somebody types; without one, Find does. */
-function renderPicker(form: URLSearchParams, images: readonly CatalogEntry[]): Html {
+function renderPicker(
+  form: URLSearchParams,
+  images: readonly CatalogEntry[],
+  channels: readonly RadioCard[],
+): Html {
   const find = (form.get('find') ?? '').slice(0, 200)
   const selected = form.get('bty_image_ref')
   const words = find.toLowerCase().split(/\s+/)
-  const found = images.filter((image) => {
-    const text = keywordsOf(image).toLowerCase()
-    return image.ref === selected || words.every((word) => text.includes(word))
-  })
+  const isFound = (keywords: string) => words.every((word) => keywords.toLowerCase().includes(word))
+  const found = images.filter((image) => image.ref === selected || isFound(keywordsOf(image)))
   return radioCards({
     name: 'bty_image_ref',
     legend: fields.image,
@@ -168,6 +179,7 @@ function renderPicker(form: URLSearchParams, images: readonly CatalogEntry[]): H
           : null
       }`,
     cards: [
+      ...channels.filter(({ keywords }) => isFound(keywords ?? '')),
       { value: '', title: cards.none, keywords: cards.noneKeywords },
       ...found.slice(0, MAX_CARDS).map((image) => ({
         value: image.ref,

@@ -61,6 +61,7 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
   if (parameters === null || error !== null) {
     const choices = {
       images: context.services.images(),
+      channels: context.services.channels.list(),
       templates: listOptions(context, null),
       error,
     }

@@ -1,6 +1,8 @@
 /** The form of a machine in three steps (image, disk, what it does on network boot), then its names. */
 import { USUAL_FLASH_MODE } from '../../rules/boot-mode.ts'
 import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import type { ImageChannel } from '../../../../fleet/channel/rules/channel.ts'
+import { parseImageChoice } from '../../channels/rules/image-choice.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { hidden, selectField, textField } from '../../../../kit/web/ui/fields.ts'
@@ -23,6 +25,7 @@ interface ConfigurationForm {
   /** It was flashed as its mode says, and boots its disk from now on. */
   readonly isFlashed: boolean
   readonly images: readonly CatalogEntry[]
+  readonly channels: readonly ImageChannel[]
   /** Why the catalog may be out of date or empty; null: it was read. */
   readonly catalogError: string | null
   /** The address of the table that led here. */
@@ -34,8 +37,9 @@ interface ConfigurationForm {
 }
 
 export function renderConfigurationForm(form: ConfigurationForm): Html {
-  const { machine, values, images, catalogError, back } = form
-  const selected = images.find(({ ref }) => ref === values.bty_image_ref) ?? null
+  const { machine, values, images, channels, catalogError, back } = form
+  const chosen = parseImageChoice(values.bty_image_ref).ref
+  const selected = images.find(({ ref }) => ref === chosen) ?? null
   return html`<form
     id="configuration"
     ${attributes({
@@ -46,7 +50,7 @@ export function renderConfigurationForm(form: ConfigurationForm): Html {
   >
     ${hidden({ confirm: 'ask', was: fingerprint(machine), back })}
     <div class="choices">
-      ${renderImages({ machine, selected: values.bty_image_ref, images, catalogError })}
+      ${renderImages({ machine, selected: values.bty_image_ref, images, channels, catalogError })}
       ${renderDisks(machine, values.target_disk_serial, selected)}
       ${renderModes(values.boot_mode, machine.boot_mode, form.isFlashed)}
     </div>

@@ -5,7 +5,7 @@ import type { Vocabulary } from '../../../../fleet/machine/rules/query.ts'
 import { listSpellings } from '../../../../kit/net/rules/mac.ts'
 import { naturalKey } from '../../../../kit/net/rules/natural-order.ts'
 import { listMistakes, type QueryMistake } from '../../../../fleet/machine/rules/query-mistakes.ts'
-import { isUnassigned, type Machine } from '../../rules/machine.ts'
+import { channelOf, isUnassigned, type Machine } from '../../rules/machine.ts'
 import { listStateNames, STATE_VALUES, URGENCY } from '../../../pages/machines/state-search.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 
@@ -13,7 +13,20 @@ const withoutPrefix = (mode: string) => mode.replace('flasher-', '')
 
 /** The filters of the search. */
 export const VOCABULARY: Vocabulary = {
-  fields: ['mac', 'name', 'label', 'mode', 'state', 'image', 'disk', 'serial', 'ip', 'arch', 'is'],
+  fields: [
+    'mac',
+    'name',
+    'label',
+    'mode',
+    'state',
+    'image',
+    'channel',
+    'disk',
+    'serial',
+    'ip',
+    'arch',
+    'is',
+  ],
   times: ['seen', 'flashed', 'discovered'],
   values: {
     mode: [...BOOT_MODES, ...BOOT_MODES.map(withoutPrefix)],
@@ -125,13 +138,16 @@ function fieldsOf(view: MachineView): Description['fields'] {
     mode: [mode, withoutPrefix(mode)],
     state: listStateNames(view.view.state),
     image: [imageName(view) ?? '', machine.bty_image_ref ?? ''],
+    channel: listOf(channelOf(machine)),
     disk: [machine.target_disk_serial ?? '', disk?.model ?? ''],
     serial: [...machine.own_serials, ...listDiskSerials(machine)],
-    ip: [machine.last_seen_ip ?? ''],
-    arch: [machine.arch ?? ''],
+    ip: listOf(machine.last_seen_ip),
+    arch: listOf(machine.arch),
     is: listQualities(view),
   }
 }
+
+const listOf = (value: string | null): readonly string[] => [value ?? '']
 
 const listQualities = ({ machine, drift }: MachineView): readonly string[] => [
   isUnassigned(machine) ? 'discovered' : 'assigned',

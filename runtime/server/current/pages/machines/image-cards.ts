@@ -1,19 +1,28 @@
 /** The images of the catalog as cards, for the form of a machine. */
 import { isFlashable, type CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import type { ImageChannel } from '../../../../fleet/channel/rules/channel.ts'
+import {
+  parseImageChoice,
+  renderImageChoice,
+  type ImageChoice,
+} from '../../channels/rules/image-choice.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { radioCards, type RadioCard } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { aboutImage } from '../view/next-boot.ts'
+import { choiceOf } from './machine-form.ts'
 import { isOtherArch } from './flash-question.ts'
 
 const t = PAGES.machine.images
 
 interface ImageCards {
   readonly machine: Machine
+  /** The value of the field that is selected, as `renderImageChoice` writes it. */
   readonly selected: string
   readonly images: readonly CatalogEntry[]
+  readonly channels: readonly ImageChannel[]
   /** Why the catalog may be out of date or empty; null: it was read. */
   readonly catalogError: string | null
 }
@@ -21,16 +30,60 @@ interface ImageCards {
 /** The list has no search up to this number of images. */
 const MAX_WITHOUT_SEARCH = 6
 
-export const renderImages = ({ machine, selected, images, catalogError }: ImageCards): Html =>
-  radioCards({
+export function renderImages(shown: ImageCards): Html {
+  const { machine, selected, images, channels, catalogError } = shown
+  const choice = parseImageChoice(selected)
+  return radioCards({
     id: 'images',
     name: 'bty_image_ref',
     legend: PAGES.machine.form.image,
     value: selected,
-    stored: machine.bty_image_ref ?? '',
+    stored: choiceOf(machine),
     className: 'images follows',
-    before: renderTools(images.length, catalogError),
-    cards: listCards(machine, selected, images),
+    before: renderTools(images.length + channels.length, catalogError),
+    cards: [
+      ...renderFormerChannel(shown, choice),
+      ...renderChannelCards(shown),
+      ...listCards(machine, choice, images),
+    ],
+  })
+}
+
+/** What was chosen by a channel that points elsewhere by now stays as it is until something else is chosen. */
+function renderFormerChannel(
+  { selected, images, channels }: ImageCards,
+  { channel: name, ref }: ImageChoice,
+): readonly RadioCard[] {
+  const isOffered = channels.some((each) => each.name === name && each.bty_image_ref === ref)
+  if (name === null || isOffered) return []
+  return [
+    {
+      value: selected,
+      title: html`<bdi>${nameImage(images, ref)}</bdi>`,
+      text: fillHtml(t.channelFormer, { name: html`<bdi>${name}</bdi>` }),
+      keywords: `${t.channel} ${name}`,
+    },
+  ]
+}
+
+const nameImage = (images: readonly CatalogEntry[], ref: string): string =>
+  images.find((each) => each.ref === ref)?.name ?? ref.slice(0, 12)
+
+/** Renders the channels as cards; each says to which image it points now. */
+export const renderChannelCards = ({
+  images,
+  channels,
+}: Pick<ImageCards, 'images' | 'channels'>): readonly RadioCard[] =>
+  channels.map(({ name, note, bty_image_ref: ref }) => {
+    const image = images.find((each) => each.ref === ref) ?? null
+    return {
+      value: renderImageChoice({ channel: name, ref }),
+      title: html`<bdi>${name}</bdi> → <bdi>${nameImage(images, ref)}</bdi>`,
+      text: html`${t.channel}${note === '' ? null : html`: <bdi>${note}</bdi>`}
+      ${image === null ? html`<span class="warning">${t.channelGone}</span>` : null}`,
+      keywords: `${t.channel} ${name} ${note} ${image === null ? '' : keywordsOf(image)}`,
+      disabled: image === null || !isFlashable(image),
+    }
   })
 
 const renderTools = (count: number, error: string | null): Content => html`
@@ -56,10 +109,10 @@ const renderTools = (count: number, error: string | null): Content => html`
 
 function listCards(
   machine: Machine,
-  selected: string,
+  { ref: selected, channel }: ImageChoice,
   images: readonly CatalogEntry[],
 ): readonly RadioCard[] {
-  const isGone = selected !== '' && !images.some(({ ref }) => ref === selected)
+  const isGone = channel === null && selected !== '' && !images.some(({ ref }) => ref === selected)
   const gone: RadioCard = {
     value: selected,
     title: fillHtml(t.gone, { ref: html`<code>${selected.slice(0, 12)}</code>` }),

@@ -2,7 +2,7 @@
 import { PAGES } from '../../../texts/texts.ts'
 import type { CurlCall } from '../../../pages/curl-block.ts'
 import { isFlashMode } from '../../rules/boot-mode.ts'
-import type { Machine } from '../../rules/machine.ts'
+import { channelOf, type Machine } from '../../rules/machine.ts'
 import type { MachineView } from '../view/machine-view.ts'
 import { listActions } from './machine-actions.ts'
 
@@ -13,10 +13,12 @@ export function callSave(machine: Machine): CurlCall {
   const { mac, name, first_boot, labels, boot_mode, bty_image_ref } = machine
   const { sanboot_drive, target_disk_serial } = machine
   const intent = { bty_image_ref, boot_mode, target_disk_serial, sanboot_drive }
+  const channel = channelOf(machine)
+  const chosen = channel === null ? {} : { channel }
   return {
     method: 'PUT',
     path: `/machines/${mac}`,
-    body: { ...intent, name, labels, first_boot },
+    body: { ...intent, ...chosen, name, labels, first_boot },
     scope: isFlashMode(boot_mode) ? 'flash' : 'machines',
   }
 }

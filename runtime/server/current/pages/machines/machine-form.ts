@@ -7,8 +7,9 @@ import { accept, refuse, type Result } from '../../../../kit/foundation/result.t
 import { PAGES } from '../../../texts/texts.ts'
 import { mapNames } from '../../../../kit/web/ui/fields.ts'
 import { fill } from '../../../../kit/texts/text.ts'
+import { parseImageChoice, renderImageChoice } from '../../channels/rules/image-choice.ts'
 import { splitLabels } from '../../rules/label.ts'
-import type { Machine } from '../../rules/machine.ts'
+import { channelOf, type Machine } from '../../rules/machine.ts'
 import { lacksTarget, parseUpsert, type UpsertRequest } from '../../rules/upsert.ts'
 
 const t = PAGES.machine.form
@@ -33,7 +34,7 @@ export const WRONG_FIELD = 'refused-field'
 
 export const valuesOf = (machine: Machine): FormValues => ({
   name: machine.name ?? '',
-  bty_image_ref: machine.bty_image_ref ?? '',
+  bty_image_ref: choiceOf(machine),
   labels: machine.labels.join(', '),
   boot_mode: machine.boot_mode,
   sanboot_drive: machine.sanboot_drive ?? '',
@@ -41,6 +42,10 @@ export const valuesOf = (machine: Machine): FormValues => ({
   serial_console: machine.serial_console,
   grow: String(machine.grow),
 })
+
+/** The image of a machine as its form names it. */
+export const choiceOf = (machine: Machine): string =>
+  renderImageChoice({ channel: channelOf(machine), ref: machine.bty_image_ref ?? '' })
 
 /** What was typed, else what is stored: a refused form comes back as it was posted. */
 export const readValues = (given: URLSearchParams, stored: FormValues): FormValues =>
@@ -64,9 +69,11 @@ export function parseForm(
   { hasName }: { readonly hasName: boolean },
 ): Result<UpsertRequest, FormRefusal> {
   const labels = splitLabels(values.labels)
+  const { channel, ref } = parseImageChoice(values.bty_image_ref)
   const parsed = parseUpsert({
+    channel,
     ...(hasName ? { name: values.name } : {}),
-    bty_image_ref: values.bty_image_ref.trim() || null,
+    bty_image_ref: ref || null,
     labels,
     boot_mode: values.boot_mode,
     sanboot_drive: values.sanboot_drive.trim() || null,
@@ -92,7 +99,7 @@ export function describeRefusal(
       label === undefined
         ? fill(t.refused, { reason: `${reason.charAt(0).toUpperCase()}${reason.slice(1)}` })
         : fill(t.refusedLabel, { label: printable(label), reason }),
-    field: FIELDS.find((field) => field === name) ?? null,
+    field: name === 'channel' ? 'bty_image_ref' : (FIELDS.find((field) => field === name) ?? null),
   }
 }
 

@@ -58,6 +58,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     machine,
     isFlashed: view.boot.rule === 'flashed',
     images: entries,
+    channels: context.services.channels.list(),
     catalogError: error,
     values: shownValues(context, machine, notice),
     back,

@@ -47,6 +47,8 @@ const ROUTE_OF: Readonly<Record<string, string>> = {
   '/ui/first-boot': 'PUT /first-boot/:name',
   '/ui/first-boot/:name': 'PUT /first-boot/:name',
   '/ui/first-boot/:name/delete': 'DELETE /first-boot/:name',
+  '/ui/channels/save': 'PUT /channels/:name',
+  '/ui/channels/:name/remove': 'DELETE /channels/:name',
   '/ui/netboot/fetch-release': 'POST /boot/releases',
   '/ui/netboot/cancel-fetch': 'DELETE /boot/releases/:tag',
   '/ui/backups': 'POST /workers/backups',
@@ -60,7 +62,7 @@ const ROUTE_OF: Readonly<Record<string, string>> = {
 const WITHOUT = [
   /^\/ui\/(theme|logout|keys|account\/password|people|notifications|dashboard\/setup)/,
   /^\/ui\/machines\/(columns|searches|file)/,
-  /^\/ui\/(cache|settings)/,
+  /^\/ui\/(cache|settings)\b/,
   // It makes an earlier live system the one that machines boot.
   /^\/ui\/netboot\/use-set/,
   // The earlier line.
@@ -223,6 +225,7 @@ test('each form that has a route has a command on its page, or in its question',
     'events',
     'settings',
     'account',
+    'channels',
     'first-boot',
     'first-boot?new=1',
     'first-boot/web',

@@ -1,0 +1,22 @@
+/** An image as a form offers it, by itself or by the channel that points to it, as the value of one field. */
+
+export interface ImageChoice {
+  readonly channel: string | null
+  /** Empty: no image. */
+  readonly ref: string
+}
+
+/**
+ * Renders a choice: `ab12…`, or `stable@ab12…`. It names the image as well, so that what somebody has
+ * seen is chosen, or nothing.
+ */
+export const renderImageChoice = ({ channel, ref }: ImageChoice): string =>
+  channel === null ? ref : `${channel}@${ref}`
+
+/** Reads what `renderImageChoice` wrote; a value without `@` is the image alone. */
+export function parseImageChoice(value: string): ImageChoice {
+  const at = value.indexOf('@')
+  return at === -1
+    ? { channel: null, ref: value.trim() }
+    : { channel: value.slice(0, at).trim(), ref: value.slice(at + 1).trim() }
+}

@@ -1,0 +1,161 @@
+/** The form of a channel: a new one, or another image and note for one that is there. */
+import { isFlashable, type CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import {
+  ChannelNameSchema,
+  MAX_NOTE_CHARACTERS,
+  type ChannelFields,
+  type ImageChannel,
+} from '../../../../fleet/channel/rules/channel.ts'
+import type { Channels } from '../../../../fleet/channel/channels.ts'
+import { naturalKey } from '../../../../kit/net/rules/natural-order.ts'
+import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import { fill } from '../../../../kit/texts/text.ts'
+import { card } from '../../../../kit/web/ui/elements.ts'
+import { hidden, selectField, textField } from '../../../../kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { PAGES } from '../../../texts/texts.ts'
+import { blank, renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
+import type { CurrentContext } from '../view/page-context.ts'
+import { CHANNEL_SAVE_PATH, CHANNELS_PATH } from './channels-path.ts'
+
+const t = PAGES.channels
+
+const FIELDS = ['name', 'bty_image_ref', 'note'] as const
+type TypedChannel = Readonly<Record<(typeof FIELDS)[number], string>>
+
+/** Why a form was refused, and at which field. */
+export interface ChannelRefusal {
+  readonly field: keyof TypedChannel
+  readonly error: string
+}
+
+const MAX_TYPED = 1000
+
+/** What a refused form comes back with. */
+export const keepTyped = (form: URLSearchParams): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    FIELDS.flatMap((field) => {
+      const value = form.get(field)?.slice(0, MAX_TYPED)
+      return value === undefined ? [] : [[field, value]]
+    }),
+  )
+
+/** Renders the form for a channel; null: for a new one. */
+export function renderChannelForm(context: CurrentContext, channel: ImageChannel | null): Html {
+  const notice = context.notice()
+  const values: TypedChannel = { ...valuesOf(channel), ...notice?.typed }
+  const errorOf = (field: keyof TypedChannel) => notice?.errors[field] ?? null
+  return card({
+    title:
+      channel === null
+        ? t.form.add
+        : fillHtml(t.form.change, { name: html`<bdi>${channel.name}</bdi>` }),
+    id: 'form',
+    body: html`<form method="post" action="${CHANNEL_SAVE_PATH}">
+        ${renderName(channel, values.name, errorOf('name'))}
+        ${selectField({
+          name: 'bty_image_ref',
+          label: t.form.image,
+          value: values.bty_image_ref,
+          options: listOptions(context.services.images(), values.bty_image_ref),
+          error: errorOf('bty_image_ref'),
+        })}
+        ${textField({
+          name: 'note',
+          label: t.form.note,
+          hint: t.form.aboutNote,
+          value: values.note,
+          error: errorOf('note'),
+          maxLength: MAX_NOTE_CHARACTERS,
+        })}
+        <div class="row">
+          ${channel === null ? null : html`<a class="button" href="${CHANNELS_PATH}">${PAGES.frame.cancel}</a>`}
+          <button class="primary">${channel === null ? t.form.create : t.form.save}</button>
+        </div>
+      </form>
+      ${renderCurlBlock(context, [callOf(channel)])}`,
+  })
+}
+
+const valuesOf = (channel: ImageChannel | null): TypedChannel =>
+  channel === null
+    ? { name: '', bty_image_ref: '', note: '' }
+    : { name: channel.name, bty_image_ref: channel.bty_image_ref, note: channel.note }
+
+/** A channel that is there keeps its name; what the form was made from goes along. */
+const renderName = (channel: ImageChannel | null, value: string, error: string | null): Content =>
+  channel === null
+    ? textField({
+        name: 'name',
+        label: t.form.name,
+        hint: t.form.nameHint,
+        value,
+        error,
+        required: true,
+        maxLength: 64,
+        mono: true,
+      })
+    : hidden({ channel: channel.name, before: channel.bty_image_ref })
+
+const callOf = (channel: ImageChannel | null): CurlCall => ({
+  method: 'PUT',
+  path: `/channels/${channel?.name ?? blank('name')}`,
+  body: {
+    bty_image_ref: channel?.bty_image_ref ?? blank('bty_image_ref'),
+    note: channel?.note ?? '',
+  },
+  scope: 'machines',
+})
+
+/** The images that can be flashed, in natural order; the one that is selected also where it is gone. */
+function listOptions(images: readonly CatalogEntry[], selected: string) {
+  const offered = images
+    .filter(isFlashable)
+    .toSorted((a, b) => (naturalKey(a.name) < naturalKey(b.name) ? -1 : 1))
+    .map(({ ref, name }) => ({ value: ref, text: name }))
+  const isOffered = offered.some(({ value }) => value === selected)
+  const first = { value: selected, text: selected.slice(0, 12) || t.form.choose }
+  return isOffered ? offered : [first, ...offered]
+}
+
+interface Known {
+  readonly images: readonly CatalogEntry[]
+  readonly channels: Pick<Channels, 'find'>
+}
+
+interface ReadChannel extends ChannelFields {
+  readonly name: string
+  /** What the channel pointed to when the form was made; null: it was not there. */
+  readonly before: string | null
+}
+
+/** Reads a form that was posted. A new channel must not be there yet, one that is there not be moved. */
+export function readChannelForm(
+  form: URLSearchParams,
+  { images, channels }: Known,
+): Result<ReadChannel, ChannelRefusal> {
+  const known = form.get('channel')
+  const [name, bty_image_ref, note] = [known ?? form.get('name'), ...readRest(form)]
+  const wrong = findWrongName((name ?? '').trim(), known === null ? channels : null)
+  if (wrong !== null) return refuse({ field: 'name', error: wrong })
+  if (!images.some(({ ref }) => ref === bty_image_ref)) {
+    return refuse({ field: 'bty_image_ref', error: t.errors.image })
+  }
+  if (note.length > MAX_NOTE_CHARACTERS) {
+    const error = fill(t.errors.note, { count: MAX_NOTE_CHARACTERS })
+    return refuse({ field: 'note', error })
+  }
+  const before = known === null ? null : form.get('before')
+  return accept({ name: (name ?? '').trim(), bty_image_ref, note, before })
+}
+
+const readRest = (form: URLSearchParams): readonly [string, string] => [
+  form.get('bty_image_ref') ?? '',
+  (form.get('note') ?? '').trim(),
+]
+
+/** `others`: those that have a name already; null: it is one of them. */
+function findWrongName(name: string, others: Known['channels'] | null): string | null {
+  if (!ChannelNameSchema.safeParse(name).success) return t.errors.name
+  return others === null || others.find(name) === null ? null : fill(t.errors.taken, { name })
+}

@@ -1,0 +1,60 @@
+/** Channels: names that point at images. */
+export const CHANNELS = {
+  title: 'Channels',
+  hint: 'A channel such as {stable} points to one image. A machine that has the channel is armed with the image that it points to in that moment, and keeps it: moving a channel changes no machine and no order.',
+  empty: {
+    title: 'No channels',
+    text: 'Give an image a name such as stable, and choose that name wherever an image is chosen.',
+    readOnly: 'Nobody has made one yet.',
+  },
+  list: {
+    caption: 'Channels',
+    name: 'Channel',
+    image: 'Image',
+    note: 'Note',
+    moved: 'Moved',
+    machines: 'Machines',
+    /** `{time}`, by whom. */
+    by: '{time} by {actor}',
+    gone: 'no longer in the catalog',
+    none: 'none',
+    count: { one: '{count} machine', other: '{count} machines' },
+    behind: { one: '{count} has another image', other: '{count} have another image' },
+  },
+  form: {
+    add: 'New channel',
+    change: 'Change {name}',
+    changeShort: 'Change',
+    name: 'Name',
+    nameHint: 'Letters, digits, dots and dashes, such as stable or lab-12.',
+    image: 'Image',
+    choose: 'Choose an image',
+    note: 'Note',
+    aboutNote: 'What people should know, such as why it stays where it is.',
+    create: 'Make channel',
+    save: 'Save',
+  },
+  saved: 'The channel {name} points to {image}.',
+  removed: 'The channel {name} was removed.',
+  errors: {
+    refused: 'The channel was not saved.',
+    name: 'A name has up to 64 letters, digits, dots, dashes and underscores, and begins with a letter or a digit.',
+    taken: 'There is a channel {name} already: change it in the list.',
+    image: 'Choose an image.',
+    note: 'The note is too long: it may have {count} characters.',
+    missing: 'There is no such channel.',
+    stale: 'Somebody else changed it meanwhile: look at it again.',
+    'too-many': 'There are too many channels: remove one first.',
+    armed: {
+      one: '{count} machine is armed with it: disarm it first.',
+      other: '{count} machines are armed with it: disarm them first.',
+    },
+  },
+  removal: {
+    button: 'Remove channel',
+    short: 'Remove',
+    question: 'Remove the channel {name}?',
+    consequence:
+      'Machines that have it keep their image, and are armed again only with another image or channel. The image stays.',
+  },
+} as const
