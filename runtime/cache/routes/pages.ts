@@ -7,14 +7,14 @@ import { page, seeOther, type Answer } from '../../kit/web/answers/answers.ts'
 import { peerOf } from '../../kit/web/answers/caller.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { postButton } from '../../kit/web/ui/fields.ts'
-import { address, html } from '../../kit/web/ui/html.ts'
+import { address, html, type Content } from '../../kit/web/ui/html.ts'
 import { readListQuery } from '../../kit/web/ui/search.ts'
 import { formRoute, pageRoute } from '../../kit/web/ui/page-routes.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { type CachePages, HOME } from '../pages/layout.ts'
 import { type AddForm, EMPTY_FORM } from '../pages/add-card.ts'
 import { renderImages } from '../pages/images.ts'
-import { countsOf, messagesOf } from '../pages/messages.ts'
+import { countsOf, messagesOf, type ServerLink } from '../pages/messages.ts'
 import { renderRemoval } from '../pages/removal.ts'
 import { parseServerLink, renderServerCookie } from '../rules/server-link.ts'
 import type { CacheSite } from './site.ts'
@@ -86,7 +86,11 @@ async function showImages(
     count: rows.length,
     section: HOME,
     actions:
-      rows.length === 0 ? null : html`<a class="button primary" href="#add">${t.add.title}</a>`,
+      rows.length === 0
+        ? null
+        : html`${renderChannelsLink(serverLink)}<a class="button primary" href="#add"
+              >${t.add.title}</a
+            >`,
     messages: messagesOf(event.url.searchParams, form, serverLink),
     body: renderImages({
       rows,
@@ -157,3 +161,9 @@ const valuesOf = (form: URLSearchParams): Readonly<Record<string, string>> =>
 
 const byField = (errors: readonly FieldError[]): Readonly<Record<string, string>> =>
   Object.fromEntries(errors.map(({ loc, msg }) => [String(loc[1] ?? 'src'), msg]))
+
+/** The server keeps the channels. */
+function renderChannelsLink(serverLink: ServerLink): Content {
+  const href = serverLink('/ui/channels')
+  return href === null ? null : html`<a class="button" href="${href}">${PAGES.channels.title}</a> `
+}
