@@ -24,7 +24,7 @@ const FIELDS = ['name', 'bty_image_ref', 'note'] as const
 type TypedChannel = Readonly<Record<(typeof FIELDS)[number], string>>
 
 /** Why a form was refused, and at which field. */
-export interface ChannelRefusal {
+export interface WrongField {
   readonly field: keyof TypedChannel
   readonly error: string
 }
@@ -133,7 +133,7 @@ interface ReadChannel extends ChannelFields {
 export function readChannelForm(
   form: URLSearchParams,
   { images, channels }: Known,
-): Result<ReadChannel, ChannelRefusal> {
+): Result<ReadChannel, WrongField> {
   const known = form.get('channel')
   const [name, bty_image_ref, note] = [known ?? form.get('name'), ...readRest(form)]
   const wrong = findWrongName((name ?? '').trim(), known === null ? channels : null)

@@ -18,12 +18,7 @@ import { renderCurlBlock } from '../../../pages/curl-block.ts'
 import { questionButton, renderRemoval } from '../../../pages/question.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { nameActor } from '../view/actor-name.ts'
-import {
-  keepTyped,
-  readChannelForm,
-  renderChannelForm,
-  type ChannelRefusal,
-} from './channel-form.ts'
+import { keepTyped, readChannelForm, renderChannelForm, type WrongField } from './channel-form.ts'
 import { CHANNEL_SAVE_PATH, CHANNELS_PATH, channelRemovalPath } from './channels-path.ts'
 
 const t = PAGES.channels
@@ -136,7 +131,7 @@ function renderMachines({ site }: CurrentContext, { name, bty_image_ref }: Image
 async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { services, site } = context
   const known = form.get('channel')
-  const fail = ({ field, error }: ChannelRefusal) =>
+  const fail = ({ field, error }: WrongField) =>
     context.goBack(CHANNELS_PATH, {
       error,
       text: t.errors.refused,
