@@ -4,6 +4,7 @@ import type { Assets } from '../../kit/web/answers/assets.ts'
 import { boundsOf, callerOf, peerOf } from '../../kit/web/answers/caller.ts'
 import { createLayout, readPlace, type NavLink, type PageView } from '../../kit/web/ui/layout.ts'
 import { fillHtml, html } from '../../kit/web/ui/html.ts'
+import { renderErrorPage } from '../../kit/web/ui/error-page.ts'
 import { renderLoginPage } from '../../kit/web/ui/login-page.ts'
 import { IMAGES, SECTIONS } from '../../kit/web/ui/sections.ts'
 import type { LoginView } from '../../kit/web/ui/site-views.ts'
@@ -17,7 +18,7 @@ export const HOME = '/ui/dashboard'
 
 export interface CachePages {
   renderLogin(view: LoginView): string
-  renderError(view: ErrorView): string
+  renderError(view: ErrorView, event: H3Event): string
   render(
     event: H3Event,
     view: Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'waiting' | 'nav'>,
@@ -40,7 +41,8 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
   const layout = createLayout({
     version: parts.version,
     assetUrl: parts.assets.url,
-    nav: [{ href: HOME, title: t.title, icon: 'image' }],
+    nav: OWN,
+    hasKeys: true,
   })
   /** What the configuration says counts more than what the latest link said. */
   function findServer(event: H3Event): string | null {
@@ -49,6 +51,20 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
     const kept = readServerCookie(event.req.headers.get('cookie'))
     return kept === null ? null : parseServerLink(kept, peerOf(event).host)
   }
+  function navOf(event: H3Event): readonly NavLink[] {
+    const server = findServer(event)
+    return server === null ? OWN : SECTIONS.map((each) => toLink(each, server))
+  }
+  /** Nobody else may decide on them. */
+  const waitingFor = (event: H3Event) =>
+    boundsOf(callerOf(event)) === null ? parts.countWaiting() : 0
+  const visitOf = (event: H3Event) => ({
+    event,
+    mayOpen: () => true,
+    home: HOME,
+    nav: navOf(event),
+    waiting: waitingFor(event),
+  })
   function serverLink(event: H3Event, path: string): string | null {
     const server = findServer(event)
     return server === null ? null : linkToServer(server, path)
@@ -62,30 +78,25 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
         label: t.login.label,
         help: fillHtml(t.login.help, { command: html`<code>flasher-web password</code>` }),
       }),
-    renderError: ({ title, detail, hint }) =>
-      layout.bare({
-        title,
-        body: html`<h1>${title}</h1>
-          <p>${detail}</p>
-          ${hint === null ? null : html`<p>${hint}</p>`}
-          <p><a href="${HOME}">${t.title}</a></p>`,
-      }),
-    render(event, view) {
-      const server = findServer(event)
-      return layout.page({
+    renderError: (view, event) =>
+      renderErrorPage(layout, view, view.loggedIn ? visitOf(event) : null),
+    render: (event, view) =>
+      layout.page({
         ...view,
         ...readPlace(event),
         alarms: 0,
-        // Nobody else may decide on them.
-        waiting: boundsOf(callerOf(event)) === null ? parts.countWaiting() : 0,
-        ...(server === null ? {} : { nav: SECTIONS.map((each) => toLink(each, server)) }),
-      })
-    },
+        waiting: waitingFor(event),
+        nav: navOf(event),
+      }),
   }
 }
 
-/** Images are here, all else is on the server. */
+/** What there is where no server is known. */
+const OWN: readonly NavLink[] = [{ href: HOME, title: t.title, icon: 'image', key: IMAGES }]
+
+/** Images are here, all else is on the server. The keys are the same on both. */
 const toLink = (section: NavLink, server: string): NavLink => ({
   ...section,
   href: section.href === IMAGES ? HOME : linkToServer(server, section.href),
+  key: section.href,
 })

@@ -8,6 +8,9 @@ import { peerOf } from '../../kit/web/answers/caller.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import { postButton } from '../../kit/web/ui/fields.ts'
 import { address, html, type Content } from '../../kit/web/ui/html.ts'
+import { KEYS_PATH } from '../../kit/web/ui/keys-choice.ts'
+import { chooseKeys, renderKeysPage } from '../../kit/web/ui/keys-page.ts'
+import { SECTION_KEYS } from '../../kit/web/ui/sections.ts'
 import { readListQuery } from '../../kit/web/ui/search.ts'
 import { formRoute, pageRoute } from '../../kit/web/ui/page-routes.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
@@ -30,6 +33,8 @@ export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[]
     pageRoute(HOME, (event) => rememberServer(event) ?? show(event, EMPTY_FORM)),
     pageRoute('/ui/remove', (event) => askRemoval(site, pages, event)),
     pageRoute('/ui/account', (event) => showAccount(pages, event)),
+    pageRoute(KEYS_PATH, (event) => showKeys(pages, event)),
+    formRoute(KEYS_PATH, (_, form) => chooseKeys(form)),
     formRoute('/ui/add', (event, form) => addImage(site, show, event, form)),
     formRoute('/ui/fetch', async (_, form) => {
       await cache.download(nameIn(form), { force: true })
@@ -65,6 +70,15 @@ const showAccount = (pages: CachePages, event: H3Event) =>
       section: '/ui/account',
       body: html`<p>${t.account.text}</p>
         ${postButton({ action: '/ui/logout', label: t.account.logOut })}`,
+    }),
+  )
+
+const showKeys = (pages: CachePages, event: H3Event) =>
+  page(
+    pages.render(event, {
+      title: PAGES.find.keys.title,
+      section: KEYS_PATH,
+      body: renderKeysPage(event, { hasFind: false, sections: SECTION_KEYS, examples: [] }),
     }),
   )
 

@@ -1,108 +1,20 @@
-/** /ui/keys: the keys of the pages, as a page or a dialog, and the switch that turns them off (WCAG 2.1.4). */
+/** /ui/keys: the keys of the pages, as a page or a dialog, and the switch that turns them off. */
 import { PAGES } from '../texts/texts.ts'
-import { fill } from '../../kit/texts/text.ts'
-import { seeOther, type Answer } from '../../kit/web/answers/answers.ts'
-import { localPath } from '../../kit/web/answers/local-path.ts'
-import { hidden } from '../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '../../kit/web/ui/html.ts'
-import { KEYS_PATH, readKeys, renderKeysCookie } from '../../kit/web/ui/keys-choice.ts'
+import { KEYS_PATH } from '../../kit/web/ui/keys-choice.ts'
+import { chooseKeys, renderKeysPage, type PageKeys } from '../../kit/web/ui/keys-page.ts'
 import { formAt, pageAt, type ContextRoute } from './context-routes.ts'
 import type { PageContext } from './page-context.ts'
-import { renderAnswer } from './question.ts'
-
-const t = PAGES.find.keys
-
-interface LineKeys {
-  /** Whether there is a search of everything. */
-  readonly hasFind: boolean
-  /** The section that the key behind `g` leads to, in their order. */
-  readonly sections: readonly (readonly [key: string, title: string])[]
-  /** Searches of the machines, to show what can be typed. */
-  readonly examples: readonly string[]
-}
 
 /** Makes the page and its form. */
 export const keysPages = <Context extends PageContext>(
-  line: LineKeys,
+  line: PageKeys,
 ): readonly ContextRoute<Context>[] => [
-  pageAt(KEYS_PATH, (context: Context) => show(context, line)),
-  formAt(KEYS_PATH, choose),
+  pageAt(KEYS_PATH, (context: Context) =>
+    context.show({
+      title: PAGES.find.keys.title,
+      section: KEYS_PATH,
+      body: renderKeysPage(context.event, line),
+    }),
+  ),
+  formAt(KEYS_PATH, (_context: Context, form) => chooseKeys(form)),
 ]
-
-const backOf = (text: string | null): string => localPath(text, '/ui/dashboard')
-
-async function show(context: PageContext, line: LineKeys): Promise<Answer> {
-  const back = backOf(context.query.get('back'))
-  const isOn = readKeys(context.event)
-  const isDialog = context.event.req.headers.has('hx-request')
-  const renderTitle = (title: string) =>
-    isDialog ? html`<h3>${title}</h3>` : html`<h2>${title}</h2>`
-  return await context.show({
-    title: t.title,
-    section: KEYS_PATH,
-    body: renderBody(
-      isDialog,
-      html`${isOn ? null : html`<p>${fillHtml(t.isOff, { palette: line.hasFind ? CTRL_K : '–' })}</p>`}
-        ${renderTitle(t.everywhere)} ${renderKeys(listGeneral(line))} ${renderTitle(t.lists)}
-        ${renderKeys(LISTS)} ${renderExamples(line.examples, renderTitle)}
-        <p class="small dim">${t.note}</p>
-        <form method="post" action="${KEYS_PATH}">
-          ${hidden({ back, keys: isOn ? 'off' : 'on' })}
-          <div class="row">
-            <a class="button" href="${back}" data-close>${t.close}</a
-            ><button>${isOn ? t.off : t.on}</button>
-          </div>
-        </form>`,
-    ),
-  })
-}
-
-/** A dialog has no title but that of its text; a page has its own. */
-const renderBody = (isDialog: boolean, body: Html): Html =>
-  isDialog ? renderAnswer(t.title, body) : html`<section class="card stack">${body}</section>`
-
-const choose = (_context: PageContext, form: URLSearchParams): Answer =>
-  seeOther(backOf(form.get('back')), { 'set-cookie': renderKeysCookie(form.get('keys') === 'on') })
-
-const CTRL_K = html`<kbd>Ctrl</kbd> <kbd>K</kbd>`
-
-type KeyRows = readonly (readonly [keys: string, what: string])[]
-
-const listGeneral = ({ hasFind, sections }: LineKeys): KeyRows => [
-  ...(hasFind ? [['Ctrl K', t.palette] as const] : []),
-  ['/', t.search],
-  ['?', t.help],
-  ...sections.map(([key, section]) => [`g ${key}`, fill(t.go, { section })] as const),
-]
-
-const LISTS: KeyRows = [
-  ['j k', t.move],
-  ['Enter', t.open],
-  ['x', t.select],
-  ['a', t.assign],
-  ['f', t.flash],
-  ['Esc', t.clear],
-]
-
-const renderKeys = (keys: KeyRows): Html =>
-  html`<dl class="facts">
-    ${keys.map(
-      ([names, what]) =>
-        html`<dt>${names.split(' ').map((key) => html`<kbd>${key}</kbd> `)}</dt>
-          <dd>${what}</dd>`,
-    )}
-  </dl>`
-
-const renderExamples = (
-  examples: readonly string[],
-  renderTitle: (title: string) => Html,
-): Content =>
-  examples.length === 0
-    ? null
-    : html`${renderTitle(t.searchTitle)}
-        <p class="small">
-          ${fillHtml(t.searchText, {
-            examples: examples.map((each, at) => html`${at === 0 ? '' : ' '}<code>${each}</code>`),
-            minus: html`<code>-</code>`,
-          })}
-        </p>`

@@ -1,5 +1,6 @@
 /** Confirmation questions: a dialog over the page, or a page of its own without scripts. */
 import { hidden } from '../../kit/web/ui/fields.ts'
+import { renderDialog } from '../../kit/web/ui/keys-page.ts'
 import { PAGES } from '../texts/texts.ts'
 import { attributes, html, type Content, type Html } from '../../kit/web/ui/html.ts'
 
@@ -100,8 +101,4 @@ export function renderQuestion({ title, body, form, command }: PageQuestion): Ht
 }
 
 /** Renders what replaces the dialog: a question, or what came of it. */
-export const renderAnswer = (title: Content, body: Content): Html =>
-  html`<section class="card stack" id="question">
-    <h2 id="dialog-title">${title}</h2>
-    ${body}
-  </section>`
+export const renderAnswer = renderDialog

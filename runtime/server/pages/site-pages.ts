@@ -69,8 +69,8 @@ export function createPages<
       renderLogin: (view) => renderLoginPage(layout, { ...view, ...login, heading: 'flasher' }),
       renderOnward: (view) => renderOnward(layout, view),
       renderRefused: (view) => renderRefused(layout, view),
-      renderError: (view, { event, mayOpen }) =>
-        renderErrorPage(layout, view, { event, mayOpen, who: describeWho(callerOf(event)) }),
+      renderError: (view, visit) =>
+        renderErrorPage(layout, view, { ...visit, who: describeWho(callerOf(visit.event)) }),
       // Readers of the API document may not be logged in, so they see no count of failures.
       renderDocument: (view) => layout.page({ ...view, section: view.here, alarms: 0, keys: true }),
     },

@@ -1,4 +1,7 @@
 /** The machine server: every URL in one table, with the rules of a release line. */
+import type { H3Event } from 'h3'
+import type { ErrorView } from '../../kit/web/answers/caller.ts'
+import type { SiteViews } from '../../kit/web/ui/site-views.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { createPasswordCheck } from '../../kit/web/access/password-check.ts'
 import { createAttempts } from '../../kit/web/access/attempts.ts'
@@ -117,8 +120,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     confirmRead: options.confirmRead,
     failures: {
       log,
-      renderError: (view, event) =>
-        views.renderError(view, { event, mayOpen: (path) => site.mayOpen(event, path) }),
+      renderError: (view, event) => renderFailure(site, views, view, event),
     },
     timeRoute: (method, path) => timeRoute(site.metrics, method, path),
   })
@@ -267,4 +269,18 @@ function createAdmission({ line, machines, metrics, recordAll }: ServerBase): Si
     if (admitted.value.length === 0) return undefined
     return recordAll(admitted.value, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
   }
+}
+
+/** Renders an error in the frame of the other pages, with the count beside Events. */
+async function renderFailure<M extends MachineBase>(
+  site: Site<M>,
+  views: Pick<SiteViews, 'renderError'>,
+  view: ErrorView,
+  event: H3Event,
+): Promise<string> {
+  const mayOpen = (path: string) => site.mayOpen(event, path)
+  const counts = view.loggedIn && mayOpen('/ui/events')
+  // The journal itself can be what failed.
+  const alarms = counts ? await site.journal.countAlarms().catch(() => 0) : 0
+  return views.renderError(view, { event, mayOpen, alarms })
 }

@@ -71,7 +71,7 @@ test('many at once, found by a search that stays', () =>
 
 test('settings: a wrong value gets an error at its field; a right one is saved', () =>
   withPage(async (page, site) => {
-    await page.goto('/ui/settings')
+    await page.goto('/ui/settings#pxe.inventory_refresh')
     const row = page.locator('[id="pxe.inventory_refresh"]')
     const save = page.getByRole('button', { name: 'Save changes' })
     await row.getByRole('textbox').fill('no span')

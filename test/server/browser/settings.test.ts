@@ -29,15 +29,24 @@ async function withPage(
   assert.equal(opened.complaints, [])
 }
 
+/** Opens parts of the settings page by their titles, as people do. */
+async function openParts(page: Page, ...titles: readonly string[]): Promise<void> {
+  for (const title of titles) {
+    const heading = page.getByRole('heading', { name: title, exact: true })
+    await page.locator('summary').filter({ has: heading }).click()
+  }
+}
+
 test('settings are filtered while somebody types, and headings without any go', async () => {
   await using site = await startSite()
   await withPage(site, async (page) => {
     await logIn(page)
     await page.goto('/ui/settings')
     const search = page.getByRole('searchbox', { name: 'Search settings' })
+    const shown = page.locator('.setting:visible')
+    assert.is(await shown.count(), 0)
     await search.pressSequentially('time zone')
     await page.getByRole('heading', { name: 'Logging in' }).waitFor({ state: 'hidden' })
-    const shown = page.locator('.setting:visible')
     assert.is(await shown.count(), 1)
     assert.match(await shown.innerText(), 'display.timezone')
     assert.is(await page.getByRole('heading', { name: 'Storage' }).isVisible(), false)
@@ -46,7 +55,73 @@ test('settings are filtered while somebody types, and headings without any go', 
     await search.fill('')
     await page.getByRole('heading', { name: 'Storage' }).waitFor()
     assert.is(await page.getByText('No matching settings').isVisible(), false)
+    // What the search had opened is folded again.
+    assert.is(await shown.count(), 0)
   })
+})
+
+const ANCHORS = [
+  ['pxe.loop_limit', 'Boots until a loop is suspected'],
+  ['ramboot', 'Address of the cache service'],
+  ['backup-schedule', 'Backups to keep'],
+  ['netboot-release', 'Release repository'],
+  ['dhcp-pxe', 'TFTP server (option 66)'],
+] as const
+
+async function followAnchors(page: Page): Promise<void> {
+  await logIn(page)
+  await page.goto('/ui/settings')
+  const height = (await page.locator('main').boundingBox())?.height ?? Infinity
+  assert.ok(height < 2_000, String(height))
+  for (const [anchor, shown] of ANCHORS) {
+    await page.goto(`/ui/settings?from=${anchor}#${anchor}`)
+    const words = page.locator('#settings .folded').getByText(shown, { exact: true })
+    await words.waitFor()
+    const box = await words.boundingBox()
+    assert.ok(box !== null && box.y >= 0 && box.y < 700, `${anchor} ${JSON.stringify(box)}`)
+  }
+  // From one row to another one of the same page.
+  await page.goto('/ui/settings?from=dhcp-pxe#display.timezone')
+  await page.getByLabel('Time zone', { exact: true }).waitFor()
+}
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? 'with a script' : 'without one'
+  test(`the page is short, and a link to a row or a part opens what it is in, ${how}`, async () => {
+    await using site = await startSite()
+    const viewport = { width: 1280, height: 800 }
+    await withPage(site, followAnchors, { javaScriptEnabled, viewport })
+  })
+}
+
+test('settings of files and of the database are saved by one button, all of them or none', async () => {
+  await using site = await startSite()
+  const work = async (page: Page) => {
+    await logIn(page)
+    await page.goto('/ui/settings')
+    await openParts(page, 'Backup schedule', 'Netboot release', 'Flashing')
+    const row = (name: string) => page.locator(`[id="${name}"]`)
+    const save = page.getByRole('button', { name: 'Save changes' })
+    assert.is(await page.getByRole('button', { name: /^Save/ }).count(), 1)
+    await row('backup.cadence').getByRole('combobox').selectOption('Every day')
+    await row('boot.release_repo').getByRole('textbox').fill('no repository')
+    await row('pxe.flash_silence').getByRole('textbox').fill('12 min')
+    await save.click()
+    await page.getByText('Nothing was saved.').waitFor()
+    await row('boot.release_repo').locator('.error').waitFor()
+    assert.is(await row('backup.cadence').getByRole('combobox').inputValue(), 'daily')
+    await row('boot.release_repo').getByRole('textbox').fill('owner/name')
+    await save.click()
+    for (const name of ['backup.cadence', 'boot.release_repo', 'pxe.flash_silence'])
+      await row(name).getByText('Saved', { exact: true }).waitFor()
+    assert.is(await row('backup.enabled').getByRole('switch').isChecked(), true)
+    assert.match(await site.home.text('state/flasher.toml'), 'flash_silence = "12m"')
+    assert.not.match(await site.home.text('state/flasher.toml'), 'owner/name')
+    await page.getByRole('button', { name: 'Use default: Release repository' }).click()
+    await row('boot.release_repo').getByText('Saved', { exact: true }).waitFor()
+    assert.is(await row('boot.release_repo').getByRole('textbox').inputValue(), '')
+  }
+  await withPage(site, work, { javaScriptEnabled: false })
 })
 
 test('a switch, a choice, a number, a span, a size and a list are changed at once, and come back', async () => {
@@ -56,6 +131,15 @@ test('a switch, a choice, a number, a span, a size and a list are changed at onc
     await page.goto('/ui/settings')
     const field = (name: string) => page.getByLabel(name, { exact: true })
     const metrics = page.getByRole('switch', { name: 'Metrics without login' })
+    await openParts(
+      page,
+      'Times, logs and monitoring',
+      'Network boot and discovery',
+      'Flashing',
+      'Limits',
+      'Behind a proxy or a name',
+      'Images and releases',
+    )
     await metrics.focus()
     await page.keyboard.press('Space')
     await field('Log level').selectOption('Warnings')
@@ -85,6 +169,7 @@ test('a switch, a choice, a number, a span, a size and a list are changed at onc
     await page.getByRole('button', { name: 'Remove: Token for the cache service' }).click()
     await page.getByText('Saved in the configuration file').waitFor()
     assert.not.match(await site.home.text('state/flasher.toml'), 'token')
+    await openParts(page, 'Times, logs and monitoring', 'Behind a proxy or a name')
     await field('Trusted proxies').fill('::1')
     await page.getByRole('button', { name: 'Use default: Log level' }).click()
     await page.getByText('Saved in the configuration file').waitFor()
@@ -101,6 +186,8 @@ test('bad input is refused beside its field without a script too, and the rest i
       await logIn(page)
       await page.goto('/ui/settings')
       const field = (name: string) => page.getByLabel(name, { exact: true })
+      const parts = ['Times, logs and monitoring', 'Behind a proxy or a name', 'Flashing']
+      await openParts(page, ...parts)
       await field('Metrics without login').check()
       await field('Trusted proxies').fill('10.0.0.0/8\nnobody')
       await field('Free the place of a silent machine after').fill('ten minutes')
@@ -155,20 +242,20 @@ for (const javaScriptEnabled of [true, false]) {
       assert.is(await page.locator('.setting:visible').count(), 1)
       // Far down in the whole list, the row is what the browser shows.
       await find('')
-      await page.getByLabel('Time zone', { exact: true }).waitFor()
+      await page.getByRole('heading', { name: 'Logging in' }).waitFor()
+      if (!(await field.isVisible())) await openParts(page, 'Flashing')
       await field.fill('12 min')
       await field.press('Enter')
       await row.getByText('Saved', { exact: true }).waitFor()
       await page.waitForLoadState()
       const box = await saved.boundingBox()
       assert.ok(box !== null && box.y > 0 && box.y < 500, JSON.stringify(box))
-      // A card says it beside its button, and its settings have no second field below.
+      // So it is with what the database keeps.
       await find('backup')
       await page.getByLabel('Backups to keep').fill('4')
-      await page.getByRole('button', { name: 'Save schedule' }).click()
-      await page.locator('#backup-schedule').getByText('Saved', { exact: true }).waitFor()
+      await save.click()
+      await page.locator('[id="backup.retention"]').getByText('Saved', { exact: true }).waitFor()
       assert.is(await search.inputValue(), 'backup')
-      assert.is(await page.locator('[id="backup.retention"] input').count(), 0)
     }
     await withPage(site, work, options)
   })
@@ -179,6 +266,7 @@ test('a page with unsaved changes is not left without a question', async () => {
   await withPage(site, async (page) => {
     await logIn(page)
     await page.goto('/ui/settings')
+    await openParts(page, 'Behind a proxy or a name')
     await page.getByLabel('Trusted proxies', { exact: true }).fill('::1')
     const asked = page.waitForEvent('dialog')
     const leaving = page.getByRole('link', { name: 'Dashboard' }).click()
@@ -197,10 +285,10 @@ test('the schedule of backups is changed in one place, to which its page leads',
     await page.goto('/ui/backups')
     await page.getByText('Backups are only made with the button above.').waitFor()
     await page.getByRole('link', { name: 'Change schedule' }).click()
-    await page.getByLabel('Back up automatically').selectOption('Every day')
+    await page.getByLabel('Backup interval').selectOption('Every day')
     await page.getByLabel('Backups to keep').fill('3')
-    await page.getByRole('button', { name: 'Save schedule' }).click()
-    await page.getByText('Schedule saved.').waitFor()
+    await page.getByRole('button', { name: 'Save changes' }).click()
+    await page.getByText('Saved and in effect.').waitFor()
     await page.getByRole('link', { name: 'All backups' }).click()
     await page.getByText('A backup is made every day. The newest 3 backups are kept.').waitFor()
   })

@@ -62,6 +62,8 @@ export function decideLock(
 ): Lock | null {
   if (origin.by === 'environment') return { why: 'environment', variable: origin.variable }
   if (setting.isKept) return { why: 'kept' }
+  // It is saved in the database.
+  if (setting.card !== null) return null
   const holders = origin.by === 'file' ? [origin.path] : paths
   return holders.some((path) => writable.includes(path))
     ? null

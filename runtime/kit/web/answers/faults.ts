@@ -3,6 +3,7 @@ import { HTTPError, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '../../foundation/field-error.ts'
 import { Fault, renderError, type FaultCode } from '../../foundation/fault.ts'
+import { after, type Eventual } from '../../foundation/eventual.ts'
 import { isFull } from '../../foundation/system-error.ts'
 import { answer, type Answer } from './answers.ts'
 import { callerOf, personOf, type ErrorView, type LogSink } from './caller.ts'
@@ -68,16 +69,23 @@ export function refuseFields(fields: readonly FieldError[]) {
 
 export interface FailureContext {
   readonly log: LogSink
-  renderError(view: ErrorView, event: H3Event): string
+  renderError(view: ErrorView, event: H3Event): Eventual<string>
 }
 
 /** Answers every error: logs our own faults, and hides what is not the caller's business. */
-export function answerFailure(error: HTTPError, event: H3Event, failures: FailureContext): Answer {
+export function answerFailure(
+  error: HTTPError,
+  event: H3Event,
+  failures: FailureContext,
+): Eventual<Answer> {
   const { status, text, headers } = judge(error, event, failures)
-  const [body, type] = wantsPage(event)
-    ? [renderPage(event, status, text, failures, error.message), 'text/html; charset=utf-8']
-    : [JSON.stringify({ detail: text.detail }), 'application/json']
-  return answer(status, { ...headers, 'content-type': type }, body)
+  const finish = (body: string, type: string) =>
+    answer(status, { ...headers, 'content-type': type }, body)
+  return wantsPage(event)
+    ? after(renderPage(event, status, text, failures, error.message), (body) =>
+        finish(body, 'text/html; charset=utf-8'),
+      )
+    : finish(JSON.stringify({ detail: text.detail }), 'application/json')
 }
 
 const renderPage = (

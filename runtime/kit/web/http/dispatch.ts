@@ -45,7 +45,9 @@ export function createApp(parts: AppDependencies): H3 {
     silent: true,
     onError(error, event) {
       recordTime(event, error.status)
-      return renderResponse(answerFailure(error, event, parts.failures), event)
+      return after(answerFailure(error, event, parts.failures), (made) =>
+        renderResponse(made, event),
+      )
     },
   })
   for (const [path, routes] of Map.groupBy(parts.routes, (route) => route.path)) {

@@ -47,10 +47,32 @@ function filter(input) {
     const isSelected = option.matches('.option') && option.querySelector(':checked') !== null
     option.hidden = !isSelected && !words.every((word) => text.includes(word))
   }
+  for (const fold of document.querySelectorAll(`${input.dataset.filter} .fold`)) {
+    unfold(fold, given.join('') !== '')
+  }
   // The forms below send the search along, and the page after them has it again.
   for (const kept of document.querySelectorAll(`${input.dataset.filter} [data-search]`)) {
     kept.value = input.value
   }
+}
+
+/** A part with something that was found is open for as long as it is searched for. */
+function unfold(fold, isSearching) {
+  const found = '[data-keywords]:not([hidden])'
+  const isFound = isSearching && (fold.matches(found) || fold.querySelector(found) !== null)
+  if (isFound && !fold.open) fold.dataset.found = ''
+  else if (isFound || fold.dataset.found === undefined) return
+  else delete fold.dataset.found
+  fold.open = isFound
+}
+
+/** Opens what holds the target of the address, in browsers that do not do so themselves. */
+function reveal() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
+  const fold = target?.closest('details:not([open])')
+  if (!fold) return
+  fold.open = true
+  target.scrollIntoView()
 }
 
 /** A list that was refreshed is filtered again. */
@@ -116,6 +138,7 @@ function onInput({ target }) {
 function onInvalid({ target }) {
   const setting = target.closest('.setting[hidden]')
   if (setting !== null) setting.hidden = false
+  target.closest('details:not([open])')?.setAttribute('open', '')
 }
 
 /** A form without which the page must not be left once somebody has typed in it. */
@@ -134,12 +157,14 @@ document.addEventListener('click', onClick)
 document.addEventListener('submit', onSend)
 addEventListener('beforeunload', onLeave)
 document.addEventListener('invalid', onInvalid, true)
+addEventListener('hashchange', reveal)
 document.addEventListener('submit', setTheme)
 document.addEventListener('input', onInput)
 document.addEventListener('htmx:beforeOnLoad', onRedirect)
 document.addEventListener('htmx:beforeSwap', onAnswer)
 document.addEventListener('htmx:afterSettle', filterAgain)
 document.addEventListener('htmx:afterSwap', onSwap)
+reveal()
 startAges()
 startConfiguration()
 startSelection()

@@ -82,7 +82,7 @@ let begunAt = 0
 function go(key) {
   const paths = SECTIONS[key] ?? []
   const links = [...document.querySelectorAll('.side nav a')]
-  links.find((link) => paths.includes(link.getAttribute('href')))?.click()
+  links.find((link) => paths.includes(link.dataset.section ?? link.getAttribute('href')))?.click()
 }
 
 const KEYS = {
@@ -96,12 +96,18 @@ const KEYS = {
   g: () => (begunAt = Date.now()),
 }
 
+/** The search of everything; a program that has none has that of its list. */
+function find() {
+  if (document.querySelector('#palette') === null) document.querySelector('main #q')?.focus()
+  else openPalette()
+}
+
 /** Keys that are no character: they stay when the others are switched off. */
 function onOther(event) {
-  const isPalette = (event.ctrlKey || event.metaKey) && !event.altKey && event.key === 'k'
-  if (isPalette && document.querySelector('#palette') !== null) {
+  const isFind = (event.ctrlKey || event.metaKey) && !event.altKey && event.key === 'k'
+  if (isFind && document.querySelector('#palette, main #q') !== null) {
     event.preventDefault()
-    openPalette()
+    find()
     return true
   }
   if (event.key !== 'Escape') return false

@@ -1,6 +1,8 @@
 /** The page of an error: what was refused, what to do, and where to go from there. */
+import type { H3Event } from 'h3'
 import { PAGES } from '../../../server/texts/texts.ts'
 import type { ErrorView } from '../answers/caller.ts'
+import { localPath } from '../answers/local-path.ts'
 import { banner } from './elements.ts'
 import { readPlace, type NavLink, type PageLayout, type PageView } from './layout.ts'
 import { html, type Html } from './html.ts'
@@ -9,7 +11,10 @@ import { fill } from '../../texts/text.ts'
 
 const t = PAGES.frame
 
-interface PersonVisit extends ErrorVisit, Pick<PageView, 'who'> {}
+interface PersonVisit extends ErrorVisit, Pick<PageView, 'who' | 'nav' | 'waiting'> {
+  /** Where a person goes whom no section can be named; absent: to the first one. */
+  readonly home?: string
+}
 
 /**
  * Renders the page: in the frame of the others where somebody is logged in and it is no answer of a
@@ -27,24 +32,48 @@ export const renderErrorPage = (
 function renderInLayout(
   layout: PageLayout,
   view: ErrorView,
-  { event, mayOpen, who = null }: PersonVisit,
+  { event, mayOpen, who = null, nav: all = layout.nav, home, alarms = 0, waiting = 0 }: PersonVisit,
 ): string {
-  const nav = layout.nav.filter(({ href }) => mayOpen(href))
+  const nav = all.filter(({ href }) => mayOpen(href))
   // An address of the API belongs to the section of its pages.
   const path = event.url.pathname.replace(/^\/(?!ui\/)/, '/ui/')
   const section = nav.find(({ href }) => path === href || path.startsWith(`${href}/`))
-  const way = section ?? nav[0]
+  const way = section ?? nav.find(({ href }) => href === home) ?? nav[0]
   return layout.page({
     title: `${view.status} ${titleOf(view)}`,
     heading: titleOf(view),
-    body: html`${renderBanner(view)}
-    ${way === undefined ? null : html`<p><a class="button" href="${way.href}">${fill(t.errorWay, { section: way.title })}</a></p>`}`,
+    body: html`${renderBanner(view)} ${renderWays(findAgain(view, event), way)}`,
     section: section?.href ?? '',
     nav,
-    alarms: 0,
+    alarms,
+    waiting,
     who,
     ...readPlace(event),
   })
+}
+
+const renderWays = (again: Way | null, section: NavLink | undefined): Html =>
+  html`<p class="row">
+    ${again === null ? null : html`<a class="button primary" href="${again.href}">${again.title}</a>`}
+    ${section === undefined ? null : html`<a class="button" href="${section.href}">${fill(t.errorWay, { section: section.title })}</a>`}
+  </p>`
+
+type Way = Pick<NavLink, 'href' | 'title'>
+
+/** Errors that may be gone when the same is asked again. */
+const PASSING: ReadonlySet<number> = new Set([429, 500, 502, 503, 507])
+
+/** The next step that helps: the page of a form that was refused, or the same address once more; null: neither. */
+function findAgain({ status }: ErrorView, event: H3Event): Way | null {
+  const { method, headers } = event.req
+  if (method === 'GET' || method === 'HEAD') {
+    const href = localPath(`${event.url.pathname}${event.url.search}`, '')
+    return PASSING.has(status) && href !== '' ? { href, title: t.errorAgain } : null
+  }
+  const from = URL.parse(headers.get('referer') ?? '')
+  if (from === null || event.context.peer?.ownHosts.includes(from.host) !== true) return null
+  const href = localPath(`${from.pathname}${from.search}`, '')
+  return href === '' ? null : { href, title: t.errorBack }
 }
 
 const renderAlone = (layout: PageLayout, view: ErrorView): string =>

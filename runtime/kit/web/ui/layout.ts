@@ -18,6 +18,8 @@ export interface NavLink {
   readonly href: string
   readonly title: string
   readonly icon: IconName
+  /** The section that it is for the keys, where its address is another one. */
+  readonly key?: string
 }
 
 interface LayoutDependencies {
@@ -232,8 +234,10 @@ const renderFindDialog = (path: string): Html =>
 
 const ACCOUNT: NavLink = { href: '/ui/account', title: t.titles.account, icon: 'account' }
 
-const renderLink = ({ href, title, icon: name }: NavLink, view: PageView): Html =>
-  html`<a href="${href}" ${attributes({ 'aria-current': view.section === href ? 'page' : null })}
+const renderLink = ({ href, title, icon: name, key }: NavLink, view: PageView): Html =>
+  html`<a
+    href="${href}"
+    ${attributes({ 'aria-current': view.section === href ? 'page' : null, 'data-section': key ?? null })}
     >${icon(name)}<span>${title}</span>${renderCount(name, view)}</a
   >`
 

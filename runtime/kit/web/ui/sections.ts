@@ -19,3 +19,17 @@ export const SECTIONS: readonly NavLink[] = [
   { href: '/ui/events', title: t.events, icon: 'events' },
   { href: '/ui/settings', title: t.settings, icon: 'settings' },
 ]
+
+/** The keys of `keys.js`, which opens the links of the navigation. */
+export const SECTION_KEYS = [
+  ['d', t.dashboard],
+  ['m', t.machines],
+  ['r', t.runs],
+  ['i', t.images],
+  ['n', t.netboot],
+  ['h', t.dhcp],
+  ['f', t.firstBoot],
+  ['b', t.backups],
+  ['e', t.events],
+  ['s', t.settings],
+] as const

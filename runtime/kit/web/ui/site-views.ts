@@ -43,6 +43,8 @@ export interface ErrorVisit {
   readonly event: H3Event
   /** Whether the caller may open a page, for the links of the navigation. */
   mayOpen(path: string): boolean
+  /** The number of unacknowledged failures; absent: it is not known. */
+  readonly alarms?: number
 }
 
 export interface SiteViews {

@@ -47,6 +47,16 @@ export async function saveSettings(
   return accept(changes)
 }
 
+/** Lists those of the texts that `saveSettings` would refuse, each with the reason. */
+export const checkSettings = (
+  config: LineConfig,
+  given: Readonly<Record<string, string>>,
+): readonly SettingRefusal[] =>
+  Object.entries(given).flatMap(([at, text]) => {
+    const parsed = parseSaved(config, at, text.trim())
+    return parsed.ok ? [] : [{ at, error: parsed.refusal }]
+  })
+
 /**
  * Parses a value with the setting's own rule; null: an empty text, which removes what was saved.
  */

@@ -1,6 +1,6 @@
 /** Current line: its pages, its navigation and its machines table. */
 import { fillHtml, html } from '../../../kit/web/ui/html.ts'
-import { SECTIONS } from '../../../kit/web/ui/sections.ts'
+import { SECTIONS, SECTION_KEYS } from '../../../kit/web/ui/sections.ts'
 import type { Assets } from '../../../kit/web/answers/assets.ts'
 import type { Runs } from '../../../fleet/run/runs.ts'
 import type { ContextRoute } from '../../pages/context-routes.ts'
@@ -41,22 +41,6 @@ import { renderMachineRow } from './view/machine-row.ts'
 import { viewMachine } from './view/machine-view.ts'
 import { renderBar } from '../../pages/machines/run-bar.ts'
 
-const { titles } = PAGES.frame
-
-/** The keys of `keys.js`, which opens the links of the navigation. */
-const KEY_SECTIONS = [
-  ['d', titles.dashboard],
-  ['m', titles.machines],
-  ['r', titles.runs],
-  ['i', titles.images],
-  ['n', titles.netboot],
-  ['h', titles.dhcp],
-  ['f', titles.firstBoot],
-  ['b', titles.backups],
-  ['e', titles.events],
-  ['s', titles.settings],
-] as const
-
 const EXAMPLES = [
   'mode:flash-once',
   'label:rack-1',
@@ -92,7 +76,7 @@ const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...RULE_PAGES,
   ...accountPages(renderPassword),
   ...PASSWORD_POSTS,
-  ...keysPages({ hasFind: true, sections: KEY_SECTIONS, examples: EXAMPLES }),
+  ...keysPages({ hasFind: true, sections: SECTION_KEYS, examples: EXAMPLES }),
 ]
 
 interface LinePagesOptions {

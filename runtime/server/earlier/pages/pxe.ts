@@ -1,4 +1,4 @@
-/** The card of /ui/settings that makes this host a DHCP proxy for network boots, and its two posts. */
+/** The part of /ui/settings that makes this host a DHCP proxy for network boots, and its two posts. */
 import {
   describeRefusal,
   planActivation,
@@ -8,7 +8,7 @@ import {
 import { printable } from '../../../kit/foundation/printable.ts'
 import type { Result } from '../../../kit/foundation/result.ts'
 import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
-import { badge, banner, card, factList } from '../../../kit/web/ui/elements.ts'
+import { badge, banner, factList } from '../../../kit/web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '../../../kit/web/ui/fields.ts'
 import { html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import type { EarlierContext } from './page-context.ts'
@@ -34,17 +34,19 @@ export const PXE_PAGES = [
   }),
 ]
 
-export async function renderPxeCard(context: EarlierContext): Promise<Html> {
+/** Renders the part of the page, and beside its title whether the proxy is active. */
+export async function renderPxe(
+  context: EarlierContext,
+): Promise<{ readonly aside: Content; readonly body: Html }> {
   const { pxe } = context.services
   const active = await pxe.readActive()
   const obstacle = findObstacle(context) ?? (await pxe.findObstacle())
-  return card({
-    title: t.title,
-    id: 'pxe',
+  return {
+    aside: active === null ? null : badge('done', t.active),
     body: html`<p>${t.text}</p>
       ${active === null ? null : renderActive(active, pxe.port())}
       ${obstacle === null ? renderForm(context, active) : html`<p class="dim">${obstacle}</p>`}`,
-  })
+  }
 }
 
 function renderActive({ device, network, port }: ActiveProxy, own: number): Content {

@@ -14,7 +14,7 @@ import { refuse } from '../../../kit/web/answers/faults.ts'
 import { accept } from '../../../kit/foundation/result.ts'
 import { fill } from '../../../kit/texts/text.ts'
 import { PAGES } from '../../texts/texts.ts'
-import { formAt } from '../context-routes.ts'
+import { formAt, type ContextRoute } from '../context-routes.ts'
 import type { PageContext } from '../page-context.ts'
 import { savedAddress, SEARCH_FIELD, searchOf, SETTINGS_PATH } from './after-post.ts'
 import { inputOf } from './setting-fields.ts'
@@ -28,10 +28,30 @@ const EDITED = ['section', 'key', 'value'] as const
 /** Bytes: lists of keys are long, and the form holds them as they were and as they are wanted. */
 const MAX_FORM = 256 * 1024
 
-export const FILE_POSTS = [
-  formAt(`${SETTINGS_PATH}/config`, saveConfig, MAX_FORM),
-  formAt(`${SETTINGS_PATH}/config/edit`, editConfig),
+/** What a line saves elsewhere than in files: the settings of its cards. */
+export interface CardStore {
+  /** Why each of them cannot be saved, by dotted name; empty: all can be. */
+  check(given: Given): ReadonlyMap<string, string>
+  /** Saves them, after `check`, and records the event. */
+  save(given: Given): Promise<void>
+}
+
+/** Texts by dotted name; an empty one removes what was saved. */
+type Given = Readonly<Record<string, string>>
+
+/** Makes the posts of the page. `cardsOf`: where a line keeps the settings of its cards. */
+export const filePosts = <C extends PageContext>(
+  cardsOf: (context: C) => CardStore = () => NO_CARDS,
+): readonly ContextRoute<C>[] => [
+  formAt(
+    `${SETTINGS_PATH}/config`,
+    (context: C, form) => saveConfig(context, form, cardsOf(context)),
+    MAX_FORM,
+  ),
+  formAt(`${SETTINGS_PATH}/config/edit`, (context: C, form) => editConfig(context, form)),
 ]
+
+const NO_CARDS: CardStore = { check: () => new Map(), save: async () => {} }
 
 /** A misspelt field would be ignored silently, so it is refused; the search of the page is none. */
 export function checkFields(form: URLSearchParams, known: readonly string[]): void {
@@ -61,25 +81,68 @@ async function editConfig(context: PageContext, form: URLSearchParams): Promise<
   if (section === null || key === null || text === null) {
     throw refuse(422, `one of the fields ${EDITED.join(', ')} is missing`)
   }
-  return await applyEdits(context, form, [{ section, key, text }])
+  const edits = [{ section, key, text }]
+  return (
+    (await applyEdits(context, { form, all: edits, edits })) ?? answerSaved(context, form, edits)
+  )
 }
 
 /**
- * All settings of files as the page's form has them, each under its name, with what its field held
- * when the page was made under `was:` and its name: what nobody changed here stays as it is, also
- * where somebody else changed it meanwhile. `reset` names a setting whose key is removed.
+ * All settings as the page's form has them, each under its name, with what its field held when the page
+ * was made under `was:` and its name: what nobody changed here stays as it is, also where somebody else
+ * changed it meanwhile. `reset` names a setting whose key is removed.
  */
-async function saveConfig(context: PageContext, form: URLSearchParams): Promise<Answer> {
+async function saveConfig(
+  context: PageContext,
+  form: URLSearchParams,
+  cards: CardStore,
+): Promise<Answer> {
   const rows = context.services.config.list()
   const names = rows.map(({ name }) => name)
   checkFields(form, ['reset', ...names, ...names.map((name) => `was:${name}`)])
   const edits = rows
     .map((row) => ({ row, text: readChanged(form, row) }))
-    .flatMap(({ row, text }) => (text === null ? [] : [{ ...row, text }]))
+    .flatMap(({ row, text }): readonly NamedEdit[] => (text === null ? [] : [{ ...row, text }]))
   if (edits.length === 0) {
     return context.goTo(savedAddress(form, { saved: 'unchanged', names: [], anchor: null }))
   }
-  return await applyEdits(context, form, edits, (present) => findStale(form, edits, present))
+  const [ofCards, ofFiles] = splitByCard(edits)
+  const refused = checkCards(form, ofCards, rows, cards)
+  if (refused.size > 0) return answerRefusals(context, { form, edits }, refused)
+  const given = Object.fromEntries(ofCards.map(({ name, text }) => [name, text]))
+  if (ofFiles.length === 0) {
+    await cards.save(given)
+    return answerSaved(context, form, edits, 'upstream')
+  }
+  const failed = await applyEdits(context, { form, all: edits, edits: ofFiles }, (present) =>
+    findStale(form, ofFiles, present),
+  )
+  if (failed !== null) return failed
+  await cards.save(given)
+  return answerSaved(context, form, edits)
+}
+
+const splitByCard = (edits: readonly NamedEdit[]) =>
+  [
+    edits.filter(({ setting }) => setting.card !== null),
+    edits.filter(({ setting }) => setting.card === null),
+  ] as const
+
+/** Before any file is written: all of a form is saved, or nothing. */
+function checkCards(
+  form: URLSearchParams,
+  edits: readonly NamedEdit[],
+  present: readonly ShownSetting[],
+  cards: CardStore,
+): ReadonlyMap<string, string> {
+  const stale = [...findStale(form, edits, present)].map(
+    ([name, why]) => [name, describeError(describeRefusal(why))] as const,
+  )
+  const wrong = cards.check(Object.fromEntries(edits.map(({ name, text }) => [name, text])))
+  return new Map([
+    ...stale,
+    ...[...wrong].map(([name, error]) => [name, describeError(error)] as const),
+  ])
 }
 
 /** What somebody else has changed since the page was made, unless it is what is wanted now. */
@@ -99,7 +162,7 @@ function findStale(
   return new Map(stale)
 }
 
-type NamedEdit = ConfigEdit & { readonly name: string }
+type NamedEdit = ConfigEdit & Pick<ShownSetting, 'name' | 'setting'>
 type Stale = { readonly why: 'stale'; readonly present: string }
 
 /** Returns the text that was typed for a setting; null: nobody changed it on this page. */
@@ -124,18 +187,25 @@ function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): stri
   return setting.isSecret ? text : readLines(text)
 }
 
+interface Edits {
+  readonly form: URLSearchParams
+  /** All that was changed, for the fields of a form that is refused. */
+  readonly all: readonly ConfigEdit[]
+  /** Those of files. */
+  readonly edits: readonly ConfigEdit[]
+}
+
+/** Writes the files, and records what was changed; the answer where nothing was written, null where all was. */
 async function applyEdits(
   context: PageContext,
-  form: URLSearchParams,
-  edits: readonly ConfigEdit[],
+  { form, all, edits }: Edits,
   check?: (present: readonly ShownSetting[]) => RefusedEdits,
-): Promise<Answer> {
-  const names = edits.map(nameOf)
-  const refused = { form, edits }
+): Promise<Answer | null> {
+  const refused = { form, edits: all }
   const lockOut = findLockOut(context, edits)
   if (lockOut !== null)
     return answerRefusals(context, refused, new Map([[lockOut.at, lockOut.error]]))
-  const before = readShown(context, names)
+  const before = readShown(context, edits.map(nameOf))
   const made = await tryEdits(context, edits, check)
   if (!made.ok) {
     for (const [name, error] of made.errors) {
@@ -161,8 +231,21 @@ async function applyEdits(
       changes,
     })
   }
+  return null
+}
+
+/** Back to the first row that was changed; each of them says that it is saved. */
+function answerSaved(
+  context: PageContext,
+  form: URLSearchParams,
+  edits: readonly ConfigEdit[],
+  word: 'config' | 'upstream' = 'config',
+): Answer {
   context.site.changes.announce({ topic: 'settings' })
-  const saved = names.some((name) => made.pending.includes(name)) ? 'restart' : 'config'
+  const names = edits.map(nameOf)
+  const rows = context.services.config.list()
+  const isPending = names.some((name) => findRow(rows, name)?.isPending === true)
+  const saved = isPending ? 'restart' : word
   return context.goTo(savedAddress(form, { saved, names, anchor: names[0] ?? null }))
 }
 
@@ -207,12 +290,7 @@ async function tryEdits(
     const made = await services.config.edit(edits, check)
     if (made.ok) return { ok: true, ...made.value } as const
     return failedFor(
-      [...made.refusal].map(([name, why]) => [
-        name,
-        why.why === 'stale'
-          ? fill(t.stale, { value: why.present || t.nothing })
-          : renderEditRefusal(why),
-      ]),
+      [...made.refusal].map(([name, why]) => [name, describeRefusal(why)]),
       [...made.refusal].flatMap(([name, { why }]) => (why === 'invalid' ? [name] : [])),
     )
   } catch (thrown) {
@@ -222,6 +300,11 @@ async function tryEdits(
     return failedFor(edits.map((edit) => [nameOf(edit), message]))
   }
 }
+
+type Why = RefusedEdits extends ReadonlyMap<string, infer Each> ? Each : never
+
+const describeRefusal = (why: Why): string =>
+  why.why === 'stale' ? fill(t.stale, { value: why.present || t.nothing }) : renderEditRefusal(why)
 
 const failedFor = (
   errors: readonly (readonly [name: string, error: string])[],

@@ -1,7 +1,7 @@
 /** The settings page of both lines: every setting with its source, a search, and one form for the configuration files. */
 import type { EditPaths, ShownSetting } from '../../../kit/config/rules/shown-setting.ts'
 import type { Answer } from '../../../kit/web/answers/answers.ts'
-import { banner, card, emptyState, icon, renderTabs } from '../../../kit/web/ui/elements.ts'
+import { banner, card, emptyState, icon } from '../../../kit/web/ui/elements.ts'
 import {
   attributes,
   fillHtml,
@@ -12,10 +12,12 @@ import {
   type Html,
 } from '../../../kit/web/ui/html.ts'
 import { searchField } from '../../../kit/web/ui/search.ts'
+import { fillCount } from '../../../kit/texts/text.ts'
 import { PAGES } from '../../texts/texts.ts'
 import type { PageContext } from '../page-context.ts'
 import { MAX_SEARCH, readSavedNames, SEARCH_FIELD, SETTINGS_PATH } from './after-post.ts'
 import { GROUP_TEXTS, translateRows } from './setting-texts.ts'
+import { renderFold } from './settings-fold.ts'
 import { keywordsOf, renderSetting, type Refusals } from './settings-rows.ts'
 
 const t = PAGES.settings
@@ -27,15 +29,14 @@ interface Group {
 
 const GROUPS = Object.entries<Group>(GROUP_TEXTS)
 
-/** A link to a card of the page: its title and its anchor. */
-type Tab = readonly [title: string, anchor: `#${string}`]
-
 /** What a line adds to the page. */
 interface LineCards {
-  /** The cards above the settings. */
-  readonly first: { readonly tabs: readonly Tab[]; readonly content: Content }
-  /** Those below them. */
-  readonly last: { readonly tabs: readonly Tab[]; readonly content: Content }
+  /** Above the settings, in a form of its own or in none. */
+  readonly first: Content
+  /** In the form of the settings, before their groups. */
+  readonly fields: Content
+  /** Below the settings. */
+  readonly last: Content
 }
 
 /** What the cards of a line are rendered from. */
@@ -46,6 +47,7 @@ export interface SettingsView {
   readonly search: Search
   /** The dotted names of those that the form which led here has saved. */
   readonly saved: ReadonlySet<string>
+  readonly paths: EditPaths
 }
 
 /** Shows the page; `renderCards` renders what only this line has. */
@@ -59,15 +61,13 @@ export async function showSettings(
   const search = createSearch(context.query.get('q') ?? '')
   const saved = findSaved(context) === null ? NO_NAMES : readSavedNames(context.query)
   const view = { rows, search, refusals, saved, paths: await config.listEditPaths() }
-  const { first, last } = await renderCards(view)
-  const groups = GROUPS.filter(([, { topics }]) => listTopics(topics, rows).length > 0)
-  const tabs = groups.map(([id, { title }]): Tab => [title, `#${id}`])
+  const { first, fields, last } = await renderCards(view)
   return await context.show({
     title: PAGES.frame.titles.settings,
     section: SETTINGS_PATH,
     messages: html`${renderOutcome(context, view)}${renderProblems(context)}`,
-    body: html`${renderSearch(search.text)} ${renderTabs([...first.tabs, ...tabs, ...last.tabs])}
-      <div id="settings">${first.content} ${renderConfig(view, groups)} ${last.content}</div>
+    body: html`${renderSearch(search.text)}
+      <div id="settings">${first} ${renderForm(view, fields)} ${last}</div>
       <div class="nothing" role="status">
         ${emptyState(t.empty.title, t.empty.text, html`<a class="button" href="${SETTINGS_PATH}">${t.empty.all}</a>`)}
       </div>`,
@@ -87,10 +87,24 @@ function createSearch(given: string) {
   return {
     text,
     finds,
-    /** What each form of the page sends along; `flasher.js` keeps it as the search is typed. */
+    isEmpty: text.trim() === '',
+    /** What the form of the page sends along; `flasher.js` keeps it as the search is typed. */
     field: html`<input${attributes({ type: 'hidden', name: SEARCH_FIELD, value: text, 'data-search': '' })} />`,
+    /** What is found as a whole, and not folded. */
     wrap: (keywords: string, content: Html): Html =>
       html`<div${attributes({ 'data-keywords': keywords, hidden: !finds(keywords) })}>${content}</div>`,
+    /** A part of the page that is found as a whole. */
+    fold: (
+      keywords: string,
+      part: Pick<Parameters<typeof renderFold>[0], 'title' | 'id' | 'about' | 'aside' | 'body'>,
+    ) =>
+      renderFold({
+        ...part,
+        keywords,
+        isOpen: false,
+        isFound: text.trim() !== '' && finds(keywords),
+        isHidden: !finds(keywords),
+      }),
   }
 }
 
@@ -102,74 +116,99 @@ const renderSearch = (text: string): Html =>
     </form>
   </div>`
 
-interface ConfigView extends SettingsView {
-  readonly paths: EditPaths
-}
-
 /** Enter in a field presses the first button of a form, which must not be one that removes a key. */
 const FIRST_BUTTON = trusted('<button hidden></button>')
 
 /** One form: whichever button is pressed, nothing that was typed is lost. */
-const renderConfig = (view: ConfigView, groups: typeof GROUPS): Html =>
+const renderForm = (view: SettingsView, fields: Content): Html =>
   html`<form
     method="post"
     action="${SETTINGS_PATH}/config"
     id="configuration-files"
     class="careful"
     autocomplete="off"
-    ${attributes({ 'data-dirty': isEdited(view) })}
+    ${attributes({ 'data-dirty': view.refusals.size > 0 })}
   >
-    ${FIRST_BUTTON} ${view.search.field}
-    ${groups.map(([id, group]) => renderGroup(id, group, view))} ${renderSave(view.paths)}
+    ${FIRST_BUTTON} ${view.search.field} ${fields}
+    ${GROUPS.map(([id, group]) => renderGroup(id, group, view))} ${renderSave(view)}
   </form>`
 
-/** What was typed is in the fields again, and not saved yet. */
-const isEdited = ({ rows, refusals }: ConfigView): boolean =>
-  rows.some(({ name, setting }) => setting.card === null && refusals.has(name))
-
-function renderSave({ paths, writable }: EditPaths): Html {
+function renderSave({ paths: { paths, writable }, rows }: SettingsView): Html {
   const [file] = writable
-  if (file === undefined) return NOTHING
+  // Those of cards are saved in the database, whatever files may be written.
+  if (file === undefined && !rows.some(({ setting }) => setting.card !== null)) return NOTHING
+  const words = paths.length === 1 ? t.save.file : t.save.files
   return html`<div class="save">
     <button class="primary">${t.save.button}</button>
-    <p class="small dim">
-      ${fillHtml(paths.length === 1 ? t.save.file : t.save.files, { path: html`<code>${file}</code>` })}
-    </p>
+    ${
+      file === undefined
+        ? null
+        : html`<p class="small dim">${fillHtml(words, { path: html`<code>${file}</code>` })}</p>`
+    }
   </div>`
 }
 
-const renderGroup = (
-  id: string,
-  { title, topics }: Group,
-  { rows, search, refusals, saved, paths }: ConfigView,
-): Html =>
-  card({
+function renderGroup(id: string, { title, topics }: Group, view: SettingsView): Content {
+  const parts = listTopics(topics, view.rows)
+  if (parts.length === 0) return null
+  return card({
     title,
     id,
-    body: html`${listTopics(topics, rows).map(
-      ([heading, those]) =>
-        html`<section class="topic">
-          <h3>${heading}</h3>
-          <ul class="settings">
-            ${those.map((row) => {
-              const keywords = keywordsOf(row, `${title} ${heading}`)
-              const isHidden = !search.finds(keywords)
-              const isSaved = saved.has(row.name)
-              return renderSetting(row, { paths, refusals, keywords, isHidden, isSaved })
-            })}
-          </ul>
-        </section>`,
-    )}`,
+    body: parts.map(([topic, heading, those]) =>
+      foldRows(view, { title: heading, id: `settings-${topic}`, rows: those, group: title }),
+    ),
   })
+}
 
-/** Returns the headings that have settings, each with them. */
+interface RowsFold {
+  readonly title: string
+  readonly id: string
+  readonly rows: readonly ShownSetting[]
+  /** The heading above it, which the search finds, too. */
+  readonly group: string
+  readonly aside?: Content
+  /** Above and below the rows. */
+  readonly before?: Content
+  readonly after?: Content
+}
+
+/** Renders settings under one title, which is open where something in it was found, saved or refused. */
+export function foldRows(view: SettingsView, part: RowsFold): Html {
+  const { search, refusals, saved, paths } = view
+  const shown = part.rows.map((row) => {
+    const keywords = keywordsOf(row, `${part.group} ${part.title}`)
+    return { row, keywords, isHidden: !search.finds(keywords), isSaved: saved.has(row.name) }
+  })
+  const changed = part.rows.filter(({ origin }) => origin.by !== 'default').length
+  return renderFold({
+    title: part.title,
+    id: part.id,
+    about: part.rows.map(({ setting }) => setting.title).join(', '),
+    aside:
+      part.aside ??
+      (changed === 0 ? null : html`<span class="tag">${fillCount(t.changed, changed)}</span>`),
+    isOpen: shown.some(({ row: { name }, isSaved }) => isSaved || refusals.has(name)),
+    isFound: !search.isEmpty && shown.some(({ isHidden }) => !isHidden),
+    body: html`${part.before}
+      <ul class="settings">
+        ${shown.map(({ row, ...how }) => renderSetting(row, { paths, refusals, ...how }))}
+      </ul>
+      ${part.after}`,
+  })
+}
+
+/** Returns the headings that have settings, each with them; those of a card of the line stand there. */
 const listTopics = (topics: Group['topics'], rows: readonly ShownSetting[]) =>
   Object.entries(topics)
     .map(
       ([topic, heading]) =>
-        [heading, rows.filter(({ setting }) => setting.topic === topic)] as const,
+        [
+          topic,
+          heading,
+          rows.filter(({ setting }) => setting.topic === topic && setting.card === null),
+        ] as const,
     )
-    .filter(([, those]) => those.length > 0)
+    .filter(([, , those]) => those.length > 0)
 
 /** After a refusal: what was typed into each field, and why those that were refused were. */
 function readRefusals(context: PageContext): Refusals {
@@ -201,10 +240,8 @@ function renderOutcome(context: PageContext, { rows, refusals }: SettingsView): 
     html`${t.refused}
       <ul>
         ${refused.map(([name, { error }]) => {
-          const setting = findRow(rows, name)?.setting
-          return html`<li>
-            <a href="#${setting?.card ?? name}">${setting?.title ?? name}</a>: ${error}
-          </li>`
+          const title = findRow(rows, name)?.setting.title ?? name
+          return html`<li><a href="#${name}">${title}</a>: ${error}</li>`
         })}
       </ul>`,
   )

@@ -55,18 +55,18 @@ interface SettingView {
 
 export function renderSetting(row: ShownSetting, view: SettingView): Html {
   const { name } = row
-  const typed = isOfCard(row) ? undefined : view.refusals.get(name)
+  const typed = view.refusals.get(name)
   const isHidden = view.isHidden && typed === undefined && !view.isSaved
   const found = { 'data-keywords': view.keywords, hidden: isHidden }
   const lock = decideLock(row, view.paths)
-  const isEdited = lock === null && !isOfCard(row)
+  const isEdited = lock === null
   return html`<li class="setting" id="${name}" ${attributes(found)}>
     <div>
       ${renderTitle(row, isEdited)} <code class="key">${name}</code>
       <p class="small dim" id="${idOf(name)}-help">${renderHelp(row.setting.help)}</p>
     </div>
     <div>
-      ${isEdited ? renderEdit(row, typed) : renderFixed(row, lock)}
+      ${lock === null ? renderEdit(row, typed) : renderFixed(row)}
       ${view.isSaved ? html`<p class="saved">${badge('done', t.saved)}</p>` : null}
       ${typed?.error ? html`<p class="error" id="${idOf(name)}-error">${typed.error}</p>` : null}
       ${renderWarnings(row)}
@@ -78,14 +78,11 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
 /** The id of the control; that of the row is the name itself. */
 const idOf = (name: string): string => `set-${name}`
 
-/** A card of the page changes it, whatever set it; there are no two fields for one setting. */
-const isOfCard = ({ setting }: ShownSetting): boolean => setting.card !== null
-
 const renderTitle = ({ name, setting: { title } }: ShownSetting, isEdited: boolean): Html =>
   isEdited ? html`<label for="${idOf(name)}">${title}</label>` : html`<strong>${title}</strong>`
 
 function renderEdit(row: ShownSetting, typed: Typed | undefined): Html {
-  const { name, setting, origin } = row
+  const { name, setting } = row
   const id = idOf(name)
   const [hints, isWrong] = [[renderHint(row), effectOf(row)].filter(Boolean), Boolean(typed?.error)]
   const described = [
@@ -93,7 +90,7 @@ function renderEdit(row: ShownSetting, typed: Typed | undefined): Html {
     hints.length === 0 ? '' : `${id}-hint`,
     isWrong ? `${id}-error` : '',
   ]
-  const isSet = origin.by === 'file' && setting.field.as !== 'toggle'
+  const isSet = isRemovable(row) && setting.field.as !== 'toggle'
   return html`${hidden({ [`was:${name}`]: setting.isSecret ? null : inputOf(row) })}
     <div class="control">
       ${renderControl(row, {
@@ -107,6 +104,10 @@ function renderEdit(row: ShownSetting, typed: Typed | undefined): Html {
     ${hints.length === 0 ? null : html`<p class="hint" id="${id}-hint">${hints.join(' ')}</p>`}`
 }
 
+/** Whether the form can take back what sets it; a page saves those of cards elsewhere than in files. */
+const isRemovable = ({ setting, origin }: ShownSetting): boolean =>
+  origin.by === (setting.card === null ? 'file' : 'settings-page')
+
 /** When a change takes effect, where that is not at once. */
 function effectOf({ setting: { program, reload }, isPending }: ShownSetting): string | null {
   if (program === 'flasher-cache')
@@ -114,7 +115,7 @@ function effectOf({ setting: { program, reload }, isPending }: ShownSetting): st
   return reload === 'restart' && !isPending ? t.effect.restart : null
 }
 
-/** Removes the key from its file, whatever the field holds. */
+/** Removes what sets it, whatever the field holds. */
 function renderReset({ name, setting }: ShownSetting): Html {
   const word = setting.isSecret ? t.remove : t.reset
   const label = fill(t.resetLabel, { word, setting: setting.title })
@@ -123,14 +124,13 @@ function renderReset({ name, setting }: ShownSetting): Html {
   </button>`
 }
 
-function renderFixed(row: ShownSetting, lock: Lock | null): Html {
+function renderFixed(row: ShownSetting): Html {
   const value = row.setting.isSecret
     ? row.shown === 'set' && t.secret
     : describeValue(row.setting, row.value) || row.shown
   return html`<p class="fixed">
-    ${lock === null ? null : icon('lock')}
+    ${icon('lock')}
     <span class="value">${value || html`<span class="dim">${t.unset}</span>`}</span>
-    ${lock === null ? html`<a href="#${row.setting.card}">${t.card}</a>` : null}
   </p>`
 }
 

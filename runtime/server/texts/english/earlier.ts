@@ -219,6 +219,7 @@ export const EARLIER = {
     upload: { title: 'Upload a file', label: 'Boot file' },
   },
   settings: {
+    title: 'Network boot and keys',
     authentication: {
       title: 'Authentication',
       password:

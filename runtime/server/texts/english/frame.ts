@@ -69,6 +69,8 @@ export const FRAME = {
     500: 'The server could not answer. Its log says why.',
   },
   errorWay: 'Go to {section}',
+  errorAgain: 'Try again',
+  errorBack: 'Back to the form',
   theme: { label: 'Colour scheme', system: 'System', light: 'Light', dark: 'Dark' },
   search: {
     button: 'Search',

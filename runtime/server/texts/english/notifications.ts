@@ -3,7 +3,7 @@ export const NOTIFICATIONS = {
   title: 'Notifications',
   card: {
     text: 'Who is notified of what happens, by webhook, mail, ntfy, Slack or Matrix.',
-    link: { one: '1 receiver', other: '{count} receivers' },
+    count: { one: '1 receiver.', other: '{count} receivers.' },
   },
   list: 'Receivers of notifications',
   empty: {

@@ -3,7 +3,7 @@ export const PEOPLE = {
   title: 'People',
   card: {
     text: 'Who logs in with a name, and what they may do.',
-    link: { one: '1 person', other: '{count} people' },
+    count: { one: '1 person.', other: '{count} people.' },
   },
   list: 'People who log in with a name',
   empty: {

@@ -1,6 +1,5 @@
 /** The settings page; what it calls each setting stands in the table of settings. */
 export const SETTINGS = {
-  tabs: { dhcp: 'DHCP' },
   search: {
     label: 'Search settings',
     placeholder: 'Port, time zone, backups…',
@@ -66,11 +65,13 @@ export const SETTINGS = {
     value: '{server}: {value}',
     unset: 'not set',
   },
+  /** Beside a title: how many of its settings are not at their defaults. */
+  changed: { one: '1 changed', other: '{count} changed' },
+  services: { title: 'Images, live systems and backups' },
+  more: { title: 'DHCP, people and notifications', dhcp: 'Options 60, 66 and 67' },
   backup: {
     title: 'Backup schedule',
-    cadence: 'Back up automatically',
-    retentionHint: 'Older ones are removed after each backup.',
-    button: 'Save schedule',
+    text: 'Choosing an interval also switches scheduled backups on. {link}',
     link: 'All backups',
   },
   cache: {
@@ -78,8 +79,6 @@ export const SETTINGS = {
     images: { one: '1 image', other: '{count} images' },
     unavailable: 'unavailable',
     text: 'It holds the images. Its catalog is read at start and every minute.',
-    address: 'Address of the cache service',
-    button: 'Save address',
     read: 'Catalog read',
     never: 'never',
     error: 'Error',
@@ -90,15 +89,9 @@ export const SETTINGS = {
   },
   release: {
     title: 'Netboot release',
-    text: 'Live systems are fetched from this release on the Netboot page.',
+    text: 'Live systems are fetched from this release on the page {link}.',
     link: 'Netboot',
-    repository: 'Repository',
-    tag: 'Release',
-    tagHint: 'A tag such as v1.4.0, or latest.',
-    button: 'Save release',
   },
-  upstreamHint: 'Leave empty to use the configured value.',
-  upstreamEnvironment: 'Set by the environment variable {variable}.',
   values: {
     /** For numbers with a unit: `30 minutes`. */
     locale: 'en',
@@ -140,8 +133,6 @@ export const SETTINGS = {
       'The public address has the path {path}: boot scripts and boot files are below it, pages are not. Open pages at the root of a host name.',
     unset: 'not set',
     secret: 'set, not shown',
-    /** Where the card is that changes it. */
-    card: 'Change it above',
     /** Buttons; the name of the setting is only read out. */
     resetLabel: '{word}: {setting}',
     reset: 'Use default',

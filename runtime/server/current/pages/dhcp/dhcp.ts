@@ -11,7 +11,7 @@ import {
 import { decideDhcpTarget } from '../../../../fleet/boot/rules/dhcp-target.ts'
 import { listLanAddresses } from '../../../../fleet/boot/host-addresses.ts'
 import { card, copyable, copyBlock, factList } from '../../../../kit/web/ui/elements.ts'
-import { attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -20,7 +20,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 const t = PAGES.settings.dhcp
 
 /** Anchors and links of the settings lead to the card on either page. */
-const DHCP_ID = 'dhcp-pxe'
+export const DHCP_ID = 'dhcp-pxe'
 const DHCP_PATH = '/ui/dhcp'
 
 export const DHCP_PAGES = [pageAt(DHCP_PATH, show)]
@@ -30,7 +30,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: PAGES.frame.titles.dhcp,
     section: DHCP_PATH,
-    body: html`${renderOptions(found, null)}
+    body: html`${card({ title: t.title, id: DHCP_ID, body: renderOptions(found) })}
     ${
       found.target === null
         ? null
@@ -46,10 +46,8 @@ async function show(context: CurrentContext): Promise<Answer> {
 
 /** Renders the options alone, with a link to the page that has the recipes. */
 export const renderDhcp = (context: CurrentContext): Html =>
-  renderOptions(
-    findDhcp(context),
-    html`<a class="small" href="${DHCP_PATH}">${t.servers.title}</a>`,
-  )
+  html`${renderOptions(findDhcp(context))}
+    <p><a href="${DHCP_PATH}">${t.servers.title}</a></p>`
 
 function findDhcp(context: CurrentContext) {
   const { baseUrl } = context.contact()
@@ -62,25 +60,17 @@ function findDhcp(context: CurrentContext) {
   return { loader, target, server, base: target?.baseUrl ?? baseUrl, hasOthers }
 }
 
-function renderOptions(
-  { loader, server, base, hasOthers }: ReturnType<typeof findDhcp>,
-  aside: Content,
-): Html {
+function renderOptions({ loader, server, base, hasOthers }: ReturnType<typeof findDhcp>): Html {
   const files = UEFI_FILES[loader]
-  return card({
-    title: t.title,
-    id: DHCP_ID,
-    aside,
-    body: html`${renderChoice(loader)}${factList([
-      [t.server, copyable(server)],
-      [t.bios, copyable('undionly.kpxe')],
-      [t.uefi, copyable(files.uefi)],
-      [t.arm, copyable(files.arm)],
-      [t.http, copyable(`${base}/boot/${files.uefi}`)],
-      [t.httpArm, copyable(`${base}/boot/${files.arm}`)],
-      [t.script, copyable(scriptOf({ baseUrl: base, hasOthers }))],
-    ])}`,
-  })
+  return html`${renderChoice(loader)}${factList([
+    [t.server, copyable(server)],
+    [t.bios, copyable('undionly.kpxe')],
+    [t.uefi, copyable(files.uefi)],
+    [t.arm, copyable(files.arm)],
+    [t.http, copyable(`${base}/boot/${files.uefi}`)],
+    [t.httpArm, copyable(`${base}/boot/${files.arm}`)],
+    [t.script, copyable(scriptOf({ baseUrl: base, hasOthers }))],
+  ])}`
 }
 
 const renderChoice = (chosen: FirmwareLoader): Html =>

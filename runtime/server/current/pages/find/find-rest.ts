@@ -126,7 +126,7 @@ export function findSettings(
     hasWords(`${setting.title} ${setting.help}`, words),
   )
   return [...new Set([...named, ...explained])].slice(0, MAX_ROWS).map(({ name, setting }) => ({
-    href: address('/ui/settings', { q: name }),
+    href: `/ui/settings#${name}`,
     title: setting.title,
     about: name,
   }))

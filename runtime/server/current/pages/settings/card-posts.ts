@@ -1,4 +1,4 @@
-/** Handles the posts of the cards of the settings page, whose values are saved in the database. */
+/** Saves the settings that the database keeps: from the form of the settings page, and as the deployed server's two forms posted them. */
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { compareFields } from '../../../../fleet/state/rules/event-changes.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
@@ -7,6 +7,7 @@ import type { Refused } from '../../../pages/form-answer.ts'
 import {
   checkFields,
   describeError,
+  type CardStore,
   recordSettingsEvent,
   readShown,
 } from '../../../pages/settings/file-posts.ts'
@@ -16,7 +17,7 @@ import {
   searchOf,
   SETTINGS_PATH,
 } from '../../../pages/settings/after-post.ts'
-import { saveSettings } from '../../assembly/saved-settings.ts'
+import { checkSettings, saveSettings } from '../../assembly/saved-settings.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
 /** Form fields, named as on the deployed server, and the settings that they set. */
@@ -30,6 +31,28 @@ export const CARD_POSTS = [
   formAt(`${SETTINGS_PATH}/upstream`, saveUpstream),
   formAt(`${SETTINGS_PATH}/backup`, saveBackup),
 ]
+
+/** How the form of the page saves the settings of cards. */
+export const createCardStore = (context: CurrentContext): CardStore => ({
+  check: (given) =>
+    new Map(checkSettings(context.services.config, given).map(({ at, error }) => [at, error])),
+  async save(given) {
+    const of = (isMeant: (name: string) => boolean) =>
+      Object.fromEntries(Object.entries(given).filter(([name]) => isMeant(name)))
+    const backup = of(isOfBackup)
+    // Who chooses an interval wants backups.
+    const isChosen = 'backup.cadence' in given && given['backup.cadence'] !== 'manual'
+    const enabled = isChosen && !('backup.enabled' in given) ? { 'backup.enabled': 'true' } : {}
+    await saveAll(context, 'backup', { ...backup, ...enabled })
+    await saveAll(
+      context,
+      'upstream',
+      of((name) => !isOfBackup(name)),
+    )
+  },
+})
+
+const isOfBackup = (name: string): boolean => name.startsWith('backup.')
 
 interface Refusal {
   readonly at: string

@@ -62,7 +62,7 @@ test('finds machines, labels, images, settings, people, pages and actions', asyn
   includes(await find(admin, 'rack'), '/ui/machines?q=label%3A%22rack-1%22 rack-1 2 machines')
   includes(
     await find(admin, 'loop limit'),
-    '/ui/settings?q=pxe.loop_limit Boots until a loop is suspected pxe.loop_limit',
+    '/ui/settings#pxe.loop_limit Boots until a loop is suspected pxe.loop_limit',
   )
   includes(await find(admin, 'otto'), '/ui/events?person=otto What otto did Operate')
   includes(await find(admin, 'dhcp'), '/ui/dhcp DHCP')

@@ -19,6 +19,7 @@ async function open(env: Readonly<Record<string, string>> = {}) {
   }
   return {
     ask,
+    url: site.url,
     boxes: site.boxes,
     read: async (path: string) => await (await ask(path)).text(),
     report: async (n: number, fields: Parameters<typeof bodyOf>[0]) => {
@@ -104,6 +105,26 @@ test('two runs that are selected in the list are compared, and drift is said', a
   assert.match(page.replace(/<[^>]*>/g, ''), `Its disk holds ${image.name}`)
   await put(image.ref)
   assert.not.match(await site.read('/ui/machines?q=is:drifted'), 'on disk:')
+})
+
+test('the page of an error leads back to its form, and keeps the count beside Events', async () => {
+  await using site = await open()
+  await site.boxes.boot(1)
+  await site.report(1, { phase: 'failed', reason: 'no space' })
+  const events = /href="\/ui\/events"[^>]*>.*?<\/a/s
+  const [usual] = events.exec(await site.read('/ui/runs')) ?? []
+  assert.match(usual ?? '', /class="count"[^>]*>1</)
+  assert.is(events.exec(await site.read('/ui/nothing'))?.[0], usual)
+  const refused = await site.ask('/ui/nothing', {
+    method: 'POST',
+    headers: { referer: `${site.url}/ui/netboot?x=1` },
+  })
+  assert.match(await refused.text(), /href="\/ui\/netboot\?x=1"\s*>Back to the form</)
+  const foreign = await site.ask('/ui/nothing', {
+    method: 'POST',
+    headers: { referer: 'http://evil.example/ui/netboot' },
+  })
+  assert.not.match(await foreign.text(), 'Back to the form')
 })
 
 test('an error that a browser meets is a page in words, with the navigation', async () => {

@@ -1,0 +1,103 @@
+/** The keys of the pages, as a page or a dialog, and the switch that turns them off (WCAG 2.1.4). */
+import type { H3Event } from 'h3'
+import { PAGES } from '../../../server/texts/texts.ts'
+import { fill } from '../../texts/text.ts'
+import { seeOther, type Answer } from '../answers/answers.ts'
+import { localPath } from '../answers/local-path.ts'
+import { hidden } from './fields.ts'
+import { fillHtml, html, type Content, type Html } from './html.ts'
+import { KEYS_PATH, readKeys, renderKeysCookie } from './keys-choice.ts'
+
+const t = PAGES.find.keys
+
+export interface PageKeys {
+  /** Whether there is a search of everything. */
+  readonly hasFind: boolean
+  /** The section that the key behind `g` leads to, in their order. */
+  readonly sections: readonly (readonly [key: string, title: string])[]
+  /** Searches of the machines, to show what can be typed. */
+  readonly examples: readonly string[]
+}
+
+const backOf = (text: string | null): string => localPath(text, '/ui/dashboard')
+
+/** Renders what the page holds. */
+export function renderKeysPage(event: H3Event, line: PageKeys): Html {
+  const back = backOf(event.url.searchParams.get('back'))
+  const isOn = readKeys(event)
+  const isDialog = event.req.headers.has('hx-request')
+  const renderTitle = (title: string) =>
+    isDialog ? html`<h3>${title}</h3>` : html`<h2>${title}</h2>`
+  return renderBody(
+    isDialog,
+    html`${isOn ? null : html`<p>${fillHtml(t.isOff, { palette: line.hasFind ? CTRL_K : '–' })}</p>`}
+      ${renderTitle(t.everywhere)} ${renderKeys(listGeneral(line))} ${renderTitle(t.lists)}
+      ${renderKeys(LISTS)} ${renderExamples(line.examples, renderTitle)}
+      <p class="small dim">${t.note}</p>
+      <form method="post" action="${KEYS_PATH}">
+        ${hidden({ back, keys: isOn ? 'off' : 'on' })}
+        <div class="row">
+          <a class="button" href="${back}" data-close>${t.close}</a
+          ><button>${isOn ? t.off : t.on}</button>
+        </div>
+      </form>`,
+  )
+}
+
+/** Answers the form of the page: switches the keys, and leads back. */
+export const chooseKeys = (form: URLSearchParams): Answer =>
+  seeOther(backOf(form.get('back')), { 'set-cookie': renderKeysCookie(form.get('keys') === 'on') })
+
+/** A dialog has no title but that of its text; a page has its own. */
+const renderBody = (isDialog: boolean, body: Html): Html =>
+  isDialog ? renderDialog(t.title, body) : html`<section class="card stack">${body}</section>`
+
+/** Renders what replaces the dialog: a question, or what came of it. */
+export const renderDialog = (title: Content, body: Content): Html =>
+  html`<section class="card stack" id="question">
+    <h2 id="dialog-title">${title}</h2>
+    ${body}
+  </section>`
+
+const CTRL_K = html`<kbd>Ctrl</kbd> <kbd>K</kbd>`
+
+type KeyRows = readonly (readonly [keys: string, what: string])[]
+
+const listGeneral = ({ hasFind, sections }: PageKeys): KeyRows => [
+  ...(hasFind ? [['Ctrl K', t.palette] as const] : []),
+  ['/', t.search],
+  ['?', t.help],
+  ...sections.map(([key, section]) => [`g ${key}`, fill(t.go, { section })] as const),
+]
+
+const LISTS: KeyRows = [
+  ['j k', t.move],
+  ['Enter', t.open],
+  ['x', t.select],
+  ['a', t.assign],
+  ['f', t.flash],
+  ['Esc', t.clear],
+]
+
+const renderKeys = (keys: KeyRows): Html =>
+  html`<dl class="facts">
+    ${keys.map(
+      ([names, what]) =>
+        html`<dt>${names.split(' ').map((key) => html`<kbd>${key}</kbd> `)}</dt>
+          <dd>${what}</dd>`,
+    )}
+  </dl>`
+
+const renderExamples = (
+  examples: readonly string[],
+  renderTitle: (title: string) => Html,
+): Content =>
+  examples.length === 0
+    ? null
+    : html`${renderTitle(t.searchTitle)}
+        <p class="small">
+          ${fillHtml(t.searchText, {
+            examples: examples.map((each, at) => html`${at === 0 ? '' : ' '}<code>${each}</code>`),
+            minus: html`<code>-</code>`,
+          })}
+        </p>`
