@@ -78,7 +78,12 @@ const showKeys = (pages: CachePages, event: H3Event) =>
     pages.render(event, {
       title: PAGES.find.keys.title,
       section: KEYS_PATH,
-      body: renderKeysPage(event, { hasFind: false, sections: SECTION_KEYS, examples: [] }),
+      body: renderKeysPage(event, {
+        texts: PAGES.find.keys,
+        hasFind: false,
+        sections: SECTION_KEYS,
+        examples: [],
+      }),
     }),
   )
 

@@ -5,15 +5,17 @@ import { chooseKeys, renderKeysPage, type PageKeys } from '../../kit/web/ui/keys
 import { formAt, pageAt, type ContextRoute } from './context-routes.ts'
 import type { PageContext } from './page-context.ts'
 
+const texts = PAGES.find.keys
+
 /** Makes the page and its form. */
 export const keysPages = <Context extends PageContext>(
-  line: PageKeys,
+  line: Omit<PageKeys, 'texts'>,
 ): readonly ContextRoute<Context>[] => [
   pageAt(KEYS_PATH, (context: Context) =>
     context.show({
-      title: PAGES.find.keys.title,
+      title: texts.title,
       section: KEYS_PATH,
-      body: renderKeysPage(context.event, line),
+      body: renderKeysPage(context.event, { ...line, texts }),
     }),
   ),
   formAt(KEYS_PATH, (_context: Context, form) => chooseKeys(form)),

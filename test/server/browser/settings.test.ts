@@ -80,7 +80,7 @@ async function followAnchors(page: Page): Promise<void> {
     const box = await words.boundingBox()
     assert.ok(box !== null && box.y >= 0 && box.y < 700, `${anchor} ${JSON.stringify(box)}`)
   }
-  // From one row to another one of the same page.
+  // A link from one row to another one of the same page does so, too.
   await page.goto('/ui/settings?from=dhcp-pxe#display.timezone')
   await page.getByLabel('Time zone', { exact: true }).waitFor()
 }
@@ -250,7 +250,7 @@ for (const javaScriptEnabled of [true, false]) {
       await page.waitForLoadState()
       const box = await saved.boundingBox()
       assert.ok(box !== null && box.y > 0 && box.y < 500, JSON.stringify(box))
-      // So it is with what the database keeps.
+      // What the database keeps is saved the same way.
       await find('backup')
       await page.getByLabel('Backups to keep').fill('4')
       await save.click()

@@ -1,6 +1,5 @@
 /** The keys of the pages, as a page or a dialog, and the switch that turns them off (WCAG 2.1.4). */
 import type { H3Event } from 'h3'
-import { PAGES } from '../../../server/texts/texts.ts'
 import { fill } from '../../texts/text.ts'
 import { seeOther, type Answer } from '../answers/answers.ts'
 import { localPath } from '../answers/local-path.ts'
@@ -8,9 +7,36 @@ import { hidden } from './fields.ts'
 import { fillHtml, html, type Content, type Html } from './html.ts'
 import { KEYS_PATH, readKeys, renderKeysCookie } from './keys-choice.ts'
 
-const t = PAGES.find.keys
+/** What the page says, in the language in use. */
+type KeyWord =
+  | 'title'
+  | 'everywhere'
+  | 'lists'
+  | 'find'
+  | 'enter'
+  | 'escape'
+  | 'palette'
+  | 'search'
+  | 'help'
+  | 'go'
+  | 'move'
+  | 'open'
+  | 'select'
+  | 'assign'
+  | 'flash'
+  | 'clear'
+  | 'searchTitle'
+  | 'searchText'
+  | 'note'
+  | 'isOff'
+  | 'off'
+  | 'on'
+  | 'close'
+
+type KeyTexts = Readonly<Record<KeyWord, string>>
 
 export interface PageKeys {
+  readonly texts: KeyTexts
   /** Whether there is a search of everything. */
   readonly hasFind: boolean
   /** The section that the key behind `g` leads to, in their order. */
@@ -23,16 +49,17 @@ const backOf = (text: string | null): string => localPath(text, '/ui/dashboard')
 
 /** Renders what the page holds. */
 export function renderKeysPage(event: H3Event, line: PageKeys): Html {
+  const t = line.texts
   const back = backOf(event.url.searchParams.get('back'))
   const isOn = readKeys(event)
   const isDialog = event.req.headers.has('hx-request')
   const renderTitle = (title: string) =>
     isDialog ? html`<h3>${title}</h3>` : html`<h2>${title}</h2>`
   return renderBody(
-    isDialog,
-    html`${isOn ? null : html`<p>${fillHtml(t.isOff, { palette: line.hasFind ? CTRL_K : '–' })}</p>`}
+    isDialog ? t.title : null,
+    html`${isOn ? null : html`<p>${fillHtml(t.isOff, { palette: line.hasFind ? renderKey(t.find) : '–' })}</p>`}
       ${renderTitle(t.everywhere)} ${renderKeys(listGeneral(line))} ${renderTitle(t.lists)}
-      ${renderKeys(LISTS)} ${renderExamples(line.examples, renderTitle)}
+      ${renderKeys(listOfRows(t))} ${renderExamples(line, renderTitle)}
       <p class="small dim">${t.note}</p>
       <form method="post" action="${KEYS_PATH}">
         ${hidden({ back, keys: isOn ? 'off' : 'on' })}
@@ -49,8 +76,10 @@ export const chooseKeys = (form: URLSearchParams): Answer =>
   seeOther(backOf(form.get('back')), { 'set-cookie': renderKeysCookie(form.get('keys') === 'on') })
 
 /** A dialog has no title but that of its text; a page has its own. */
-const renderBody = (isDialog: boolean, body: Html): Html =>
-  isDialog ? renderDialog(t.title, body) : html`<section class="card stack">${body}</section>`
+const renderBody = (dialogTitle: string | null, body: Html): Html =>
+  dialogTitle === null
+    ? html`<section class="card stack">${body}</section>`
+    : renderDialog(dialogTitle, body)
 
 /** Renders what replaces the dialog: a question, or what came of it. */
 export const renderDialog = (title: Content, body: Content): Html =>
@@ -59,37 +88,38 @@ export const renderDialog = (title: Content, body: Content): Html =>
     ${body}
   </section>`
 
-const CTRL_K = html`<kbd>Ctrl</kbd> <kbd>K</kbd>`
-
 type KeyRows = readonly (readonly [keys: string, what: string])[]
 
-const listGeneral = ({ hasFind, sections }: PageKeys): KeyRows => [
-  ...(hasFind ? [['Ctrl K', t.palette] as const] : []),
+const listGeneral = ({ hasFind, sections, texts: t }: PageKeys): KeyRows => [
+  ...(hasFind ? [[t.find, t.palette] as const] : []),
   ['/', t.search],
   ['?', t.help],
   ...sections.map(([key, section]) => [`g ${key}`, fill(t.go, { section })] as const),
 ]
 
-const LISTS: KeyRows = [
+const listOfRows = (t: KeyTexts): KeyRows => [
   ['j k', t.move],
-  ['Enter', t.open],
+  [t.enter, t.open],
   ['x', t.select],
   ['a', t.assign],
   ['f', t.flash],
-  ['Esc', t.clear],
+  [t.escape, t.clear],
 ]
+
+const renderKey = (names: string): readonly Html[] =>
+  names.split(' ').map((key) => html`<kbd>${key}</kbd> `)
 
 const renderKeys = (keys: KeyRows): Html =>
   html`<dl class="facts">
     ${keys.map(
       ([names, what]) =>
-        html`<dt>${names.split(' ').map((key) => html`<kbd>${key}</kbd> `)}</dt>
+        html`<dt>${renderKey(names)}</dt>
           <dd>${what}</dd>`,
     )}
   </dl>`
 
 const renderExamples = (
-  examples: readonly string[],
+  { examples, texts: t }: PageKeys,
   renderTitle: (title: string) => Html,
 ): Content =>
   examples.length === 0

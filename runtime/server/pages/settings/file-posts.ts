@@ -31,13 +31,13 @@ const MAX_FORM = 256 * 1024
 /** What a line saves elsewhere than in files: the settings of its cards. */
 export interface CardStore {
   /** Why each of them cannot be saved, by dotted name; empty: all can be. */
-  check(given: Given): ReadonlyMap<string, string>
+  check(given: CardTexts): ReadonlyMap<string, string>
   /** Saves them, after `check`, and records the event. */
-  save(given: Given): Promise<void>
+  save(given: CardTexts): Promise<void>
 }
 
 /** Texts by dotted name; an empty one removes what was saved. */
-type Given = Readonly<Record<string, string>>
+type CardTexts = Readonly<Record<string, string>>
 
 /** Makes the posts of the page. `cardsOf`: where a line keeps the settings of its cards. */
 export const filePosts = <C extends PageContext>(

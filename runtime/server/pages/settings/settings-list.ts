@@ -35,7 +35,7 @@ interface LineCards {
   readonly first: Content
   /** In the form of the settings, before their groups. */
   readonly fields: Content
-  /** Below the settings. */
+  /** They stand below the settings. */
   readonly last: Content
 }
 
@@ -167,7 +167,7 @@ interface RowsFold {
   /** The heading above it, which the search finds, too. */
   readonly group: string
   readonly aside?: Content
-  /** Above and below the rows. */
+  /** They stand above and below the rows. */
   readonly before?: Content
   readonly after?: Content
 }

@@ -63,6 +63,10 @@ export const FIND = {
     title: 'Keyboard shortcuts',
     everywhere: 'Everywhere',
     lists: 'In lists',
+    /** What is printed on the keys of a keyboard. */
+    find: 'Ctrl K',
+    enter: 'Enter',
+    escape: 'Esc',
     palette: 'search everything, and act',
     search: 'search this page, or everything',
     help: 'show these keys',

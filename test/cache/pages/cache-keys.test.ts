@@ -2,8 +2,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser } from 'playwright-core'
-import { openBrowser } from '../support/browser/browser.ts'
-import { makeFolder, PASSWORD, serveCache } from '../support/server/image-cache.ts'
+import { openBrowser } from '../../support/browser/browser.ts'
+import { makeFolder, PASSWORD, serveCache } from '../../support/server/image-cache.ts'
 
 const test = suite('cache: keys and errors')
 let browser: Browser
