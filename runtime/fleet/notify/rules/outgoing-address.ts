@@ -4,7 +4,8 @@ import {
   isLoopback,
   isNamedBy,
   isNoHost,
-  withoutMapping,
+  plainAddress,
+  withoutTranslation,
 } from '../../../kit/net/rules/special-address.ts'
 
 export interface OutgoingRules {
@@ -17,7 +18,12 @@ export interface OutgoingRules {
 }
 
 /** Clouds have their metadata, with passwords, at these addresses besides the link-local ones. */
-const METADATA: ReadonlySet<string> = new Set(['100.100.100.200', '168.63.129.16', 'fd00:ec2::254'])
+const METADATA: ReadonlySet<string> = new Set([
+  '100.100.100.200',
+  '168.63.129.16',
+  'fd00:ec2::254',
+  'fd20:ce::254',
+])
 
 /**
  * Returns why nothing may be sent to an address that a name server gave, in words; null: it may. What
@@ -27,9 +33,9 @@ export function refuseOutgoing(
   { address, port }: { readonly address: string; readonly port: number },
   { networks, own, ownPorts }: OutgoingRules,
 ): string | null {
-  const plain = withoutMapping(address.toLowerCase())
+  const plain = withoutTranslation(plainAddress(address))
   if (isNoHost(plain)) return `${plain} is no address of a host`
-  const isHere = isLoopback(plain) || own.map(withoutMapping).includes(plain)
+  const isHere = isLoopback(plain) || own.map(plainAddress).includes(plain)
   if (isHere && ownPorts.includes(port)) return `${plain} is this server itself`
   if (isNamedBy(plain, networks)) return null
   if (isHere) return `${plain} is this host (${ALLOW})`

@@ -3,7 +3,7 @@ import {
   isLoopback,
   isNamedBy,
   isNoHost,
-  withoutMapping,
+  plainAddress,
 } from '../../../kit/net/rules/special-address.ts'
 import { lasting, type PowerTrouble } from './power.ts'
 
@@ -26,14 +26,12 @@ export function refuseAddress(
   { networks, own, ownPorts }: ReachRules,
 ): PowerTrouble | null {
   if (networks.length === 0) return lasting('address', 'no network is allowed', SET_NETWORKS)
-  const plain = withoutMapping(address)
+  const plain = plainAddress(address)
   if (isNoHost(plain)) return lasting('address', `${plain} is no address of a machine`, CORRECT)
   if (!isNamedBy(plain, networks)) {
     return lasting('address', `${plain} is outside [power] networks`, `${CORRECT} ${SET_NETWORKS}`)
   }
-  const isOwn = isLoopback(plain)
-    ? ownPorts.includes(port)
-    : own.map(withoutMapping).includes(plain)
+  const isOwn = isLoopback(plain) ? ownPorts.includes(port) : own.map(plainAddress).includes(plain)
   return isOwn ? lasting('address', `${plain} is this server itself`, CORRECT) : null
 }
 

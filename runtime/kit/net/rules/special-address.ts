@@ -25,7 +25,7 @@ export function isNamedBy(address: string, networks: readonly string[]): boolean
   const counting =
     special === undefined
       ? networks
-      : networks.filter((network) => isWithin(withoutMapping(baseOf(network)), special))
+      : networks.filter((network) => isWithin(plainAddress(baseOf(network)), special))
   return isWithin(address, counting)
 }
 
@@ -35,12 +35,26 @@ const baseOf = (network: string) => network.replace(/[/-].*$/s, '')
 export const isNoHost = (address: string): boolean =>
   address.includes('%') || isWithin(address, NO_HOST)
 
-/** IPv4 in IPv6 is the IPv4 address. */
-export function withoutMapping(address: string): string {
-  const [, dotted] = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address) ?? []
-  if (dotted !== undefined) return dotted
-  const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address) ?? []
-  if (high === undefined || low === undefined) return address
+/** Each address in its one spelling; IPv4 in IPv6 is the IPv4 address. */
+export function plainAddress(address: string): string {
+  const plain = spell(address)
+  return ipv4Behind(MAPPED, plain) ?? plain
+}
+
+/** The IPv4 host that a translator in the network (NAT64) makes of an address; any other is itself. */
+export const withoutTranslation = (plain: string): string => ipv4Behind(TRANSLATED, plain) ?? plain
+
+/** The URL's parser knows how IPv6 is written. With a zone it is no address of a URL, and stays as it is. */
+const spell = (address: string): string =>
+  URL.parse(`http://[${address}]/`)?.hostname.slice(1, -1) ?? address.toLowerCase()
+
+const MAPPED = '::ffff:'
+const TRANSLATED = '64:ff9b::'
+
+function ipv4Behind(prefix: string, plain: string): string | null {
+  if (!plain.startsWith(prefix)) return null
+  const [, high, low] = /^([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(plain.slice(prefix.length)) ?? []
+  if (high === undefined || low === undefined) return null
   const bits = [high, low].map((group) => Number.parseInt(group, 16))
   return bits.flatMap((group) => [group >> 8, group & 255]).join('.')
 }

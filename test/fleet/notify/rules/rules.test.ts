@@ -181,7 +181,17 @@ test('nothing goes to this host, to links or to metadata, unless a setting names
     '224.0.0.1',
     '100.100.100.200',
     'fd00:EC2::254',
+    'fd00:0ec2:0:0::254',
+    'fd20:ce::254',
     '192.0.2.7',
+    // Other spellings of the same, as somebody may type them.
+    '0:0:0:0:0:0:0:1',
+    '0:0:0:0:0:ffff:7f00:1',
+    '0:0:0:0:0:ffff:c000:207',
+    // What a translator between IPv6 and IPv4 makes of these.
+    '64:ff9b::7f00:1',
+    '64:ff9b::169.254.169.254',
+    '64:ff9b::c000:207',
   ]
   for (const address of refused) assert.is.not(refuse(address), null, address)
   for (const address of ['192.0.2.8', '10.0.0.1', '2001:db8::1']) assert.is(refuse(address), null)
@@ -189,6 +199,8 @@ test('nothing goes to this host, to links or to metadata, unless a setting names
   assert.is(refuse('127.0.0.1', ['127.0.0.0/8']), null)
   assert.is(refuse('192.0.2.7', ['192.0.2.7']), null)
   assert.is.not(refuse('127.0.0.1', ['127.0.0.0/8'], 8080), null, 'the server itself')
+  assert.is.not(refuse('0::ffff:c000:207', ['192.0.2.7'], 8080), null, 'the server itself')
+  assert.is(refuse('64:ff9b::c000:208'), null)
   assert.is(refuse('0.0.0.0', ['0.0.0.0/0']), '0.0.0.0 is no address of a host')
 })
 

@@ -42,6 +42,10 @@ test('loopback and link-local addresses, metadata among them, are only in networ
   assert.is(isAllowed('127.0.0.1', ['127.0.0.0/8']), true)
   assert.is(isAllowed('127.0.0.1', ['127.0.0.0/8'], 8080), false)
   assert.is(isAllowed('169.254.3.1', ['169.254.3.0/24']), true)
+  const here = { networks: ['2001:db8::/32'], own: ['2001:db8::7'], ownPorts: [] }
+  for (const address of ['2001:db8::7', '2001:0db8:0:0::7', '2001:DB8::7']) {
+    assert.is.not(refuseAddress({ address, port: 443 }, here), null, address)
+  }
 })
 
 const isTaken = (bmc: object) => BmcSchema.safeParse(bmc).success
