@@ -1,8 +1,7 @@
 /** Reads CSV as spreadsheets save it: any of three separators, quotes, any line end; what is too much is refused. */
-import { unguardCell } from './csv.ts'
 import { accept, refuse, type Result } from './result.ts'
 
-interface CsvRow {
+export interface CsvRow {
   /** Where it begins, counted from 1. */
   readonly line: number
   readonly cells: readonly string[]
@@ -35,8 +34,8 @@ const BYTE_ORDER_MARK = '\ufeff'
 const MAX_LOOKED_AT = 20_000
 
 /**
- * Parses a table; rows without anything in them are left out, and the quote is taken away that keeps a spreadsheet from
- * calculating a text. Reading ends at the first refusal, so that hostile text costs little.
+ * Parses a table; rows without anything in them are left out. Reading ends at the first refusal, so that hostile
+ * text costs little. Cells of a table that `renderCsvRow` made still want `unguardCell`.
  */
 export function parseCsv(text: string, limits: CsvLimits): Result<readonly CsvRow[], CsvRefusal> {
   const source = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text
@@ -51,7 +50,7 @@ export function parseCsv(text: string, limits: CsvLimits): Result<readonly CsvRo
     for (let ends = false; !ends;) {
       const cell = readCell(at, line)
       if (!cell.ok) return cell
-      cells.push(unguardCell(cell.value.text))
+      cells.push(cell.value.text)
       if (cells.length > limits.columns) return refuse({ why: 'columns', line: begin })
       ;({ next: at, line, ends } = cell.value)
     }

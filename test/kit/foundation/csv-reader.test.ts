@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderCsvRow } from '../../../runtime/kit/foundation/csv.ts'
+import { renderCsvRow, unguardCell } from '../../../runtime/kit/foundation/csv.ts'
 import { parseCsv } from '../../../runtime/kit/foundation/csv-reader.ts'
 import { printableText } from '../../../runtime/kit/foundation/printable.ts'
 
@@ -12,7 +12,7 @@ const LIMITS = { rows: 1000, columns: 50, characters: 1000 }
 
 const parse = (text: string) => {
   const parsed = parseCsv(text, LIMITS)
-  return parsed.ok ? parsed.value.map(({ cells }) => cells) : parsed.refusal
+  return parsed.ok ? parsed.value.map(({ cells }) => cells.map(unguardCell)) : parsed.refusal
 }
 
 test('what is written is read again, whatever its texts', () => {

@@ -1,48 +1,60 @@
-/** A list of BMCs as CSV: one row for each machine, the columns named in the first row. */
+/** A list of BMCs as CSV: one line for each machine, the columns named in the first one. */
+import {
+  parseCsv,
+  type CsvLimits,
+  type CsvRefusal,
+  type CsvRow,
+} from '../../../kit/foundation/csv-reader.ts'
 import { listFieldErrors, renderFieldErrors } from '../../../kit/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
 import { BmcSchema, CredentialSchema, type Bmc } from './bmc.ts'
 import type { PowerChange } from './power-book.ts'
 
-/** The longest list, in bytes and rows. */
+/** The longest list. */
 export const MAX_CSV_BYTES = 4 * 2 ** 20
-const MAX_CSV_ROWS = 20_000
+const LIMITS: CsvLimits = { rows: 20_001, columns: 100, characters: 10_000 }
 const MAX_MISTAKES = 20
 
 const COLUMNS = ['mac', 'way', 'address', 'user', 'password', 'firmware', 'outlet', 'system']
 
-/** The refusal lists what is wrong, by row; nothing of such a list is taken. */
+/** The refusal lists what is wrong, by line; nothing of such a list is taken. */
 export function parseBmcCsv(
   text: string,
 ): Result<ReadonlyMap<Mac, PowerChange>, readonly string[]> {
-  const split = splitCsv(text.replace(/^\ufeff/, ''))
-  const [head = [], ...rows] = split ?? []
-  const names = head.map((name) => name.trim().toLowerCase())
-  const obstacle = split === null ? BAD_QUOTE : refuseHead(names, rows.length)
-  return obstacle === null ? parseRows(names, rows) : refuse([obstacle])
+  const parsed = parseCsv(text, LIMITS)
+  if (!parsed.ok) return refuse([`Line ${parsed.refusal.line}: ${OBSTACLES[parsed.refusal.why]}`])
+  const [head, ...rows] = parsed.value
+  const names = head?.cells.map((name) => name.trim().toLowerCase()) ?? []
+  return isHead(names) ? parseRows(names, rows) : refuse([BAD_HEAD])
 }
 
-const BAD_QUOTE = 'A quote in the list has no other end, or stands within a cell.'
-
-function refuseHead(names: readonly string[], rows: number): string | null {
-  const isKnown = names.every((name) => COLUMNS.includes(name))
-  if (!isKnown || !names.includes('mac') || !names.includes('way')) {
-    return `The first row must name columns of ${COLUMNS.join(', ')}, mac and way among them.`
-  }
-  return rows > MAX_CSV_ROWS ? `The list has more than ${MAX_CSV_ROWS} rows.` : null
+const OBSTACLES: Readonly<Record<CsvRefusal['why'], string>> = {
+  nul: 'bytes that are no text',
+  'open-quote': 'a quote has no other end',
+  'after-quote': 'something stands behind the quote that ends a cell',
+  rows: `the list has more than ${LIMITS.rows - 1} machines`,
+  columns: `it has more than ${LIMITS.columns} columns`,
+  characters: `a cell has more than ${LIMITS.characters} characters`,
 }
+
+const BAD_HEAD = `The first line must name columns of ${COLUMNS.join(', ')}, each once, mac and way among them.`
+
+const isHead = (names: readonly string[]): boolean =>
+  names.every((name, at) => COLUMNS.includes(name) && names.indexOf(name) === at) &&
+  names.includes('mac') &&
+  names.includes('way')
 
 function parseRows(
   names: readonly string[],
-  rows: readonly (readonly string[])[],
+  rows: readonly CsvRow[],
 ): Result<ReadonlyMap<Mac, PowerChange>, readonly string[]> {
   const changes = new Map<Mac, PowerChange>()
   const mistakes: string[] = []
-  for (const [at, row] of rows.entries()) {
-    const parsed = parseRow(names, row)
-    if (!parsed.ok) mistakes.push(`Row ${at + 2}: ${parsed.refusal}`)
-    else if (changes.has(parsed.value.mac)) mistakes.push(`Row ${at + 2}: this MAC comes twice`)
+  for (const { line, cells } of rows) {
+    const parsed = parseRow(names, cells)
+    if (!parsed.ok) mistakes.push(`Line ${line}: ${parsed.refusal}`)
+    else if (changes.has(parsed.value.mac)) mistakes.push(`Line ${line}: this MAC comes twice`)
     else changes.set(parsed.value.mac, parsed.value.change)
     if (mistakes.length >= MAX_MISTAKES) break
   }
@@ -76,20 +88,3 @@ function parseBmc(fields: Readonly<Record<string, string>>): Result<Bmc, string>
   const bmc = BmcSchema.safeParse(Object.fromEntries(filled))
   return bmc.success ? accept(bmc.data) : refuse(renderFieldErrors(listFieldErrors(bmc.error)))
 }
-
-/** Rows of cells; a cell in quotes may hold commas, line ends, and quotes as two. Null: quotes are wrong. */
-function splitCsv(text: string): readonly (readonly string[])[] | null {
-  const rows: string[][] = []
-  let row: string[] = []
-  for (const [, quoted, plain = '', end] of text.matchAll(CELL)) {
-    row.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'))
-    if (end === ',') continue
-    if (row.some((cell) => cell !== '')) rows.push(row)
-    row = []
-    if (end === '') return rows
-  }
-  return null
-}
-
-/** Sticky: it stops at what is no cell. */
-const CELL = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n|\n|\r|$)/gy

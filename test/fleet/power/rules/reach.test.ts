@@ -66,4 +66,13 @@ test('what can never be connected to is no address', () => {
   assert.is(parseBmcCsv('mac,way\n52:54:00:00:00:01,hook\n').ok, false)
 })
 
+test('a password of a list is taken as it stands there', () => {
+  const list = parseBmcCsv(
+    `mac;way;address;password\n52:54:00:00:00:01;ipmi;10.0.0.9;'=1+1\n52:54:00:00:00:02;ipmi;10.0.0.8;" a""b "\n`,
+  )
+  assert.ok(list.ok)
+  const passwords = [...list.value.values()].map(({ credential }) => credential?.password)
+  assert.equal(passwords, ["'=1+1", ' a"b '])
+})
+
 test.run()

@@ -166,13 +166,20 @@ test('a list is taken whole or not at all', async () => {
   assert.equal(await readJson(send(good)), { imported: 2 })
   await readJson(lab.ask(POWER, asJson({ action: 'read' })))
   assert.is((await readJson(lab.ask(`/machines/${OTHER}/power`))).user, 'ad"min')
+  const other = `\ufeffmac;way;address;user;password\r\n${OTHER};ipmi;10.0.0.8;ops;'=1+1\r\n`
+  assert.equal(await readJson(send(other)), { imported: 1 }, 'as spreadsheets of other countries')
   for (const [bad, words] of [
-    ['mac,way\nx,ipmi\n', /Row 2: not a MAC/],
-    ['mac,way,address,boss\n', /first row/],
-    [`mac,way,address\n${MAC},ipmi,"10.0.0.7\n`, /quote/],
-    [`mac,way,address\n${MAC},ipmi,10.0.0.7/8\n`, /Row 2/],
+    ['mac,way\nx,ipmi\n', /Line 2: not a MAC/],
+    ['mac,way\n\n\nx,ipmi\n', /Line 4: not a MAC/],
+    ['mac,way,address,boss\n', /first line/],
+    ['mac,way,way\n', /first line/],
+    [`mac,way,address\n${MAC},ipmi,"10.0.0.7\n`, /Line 2: a quote/],
+    [`mac,way,address\n${MAC},ipmi,"10.0.0.7" x\n`, /Line 2: something/],
+    [`mac,way,address\n${MAC},ipmi,10.0.0.7\0\n`, /Line 2: bytes/],
+    [`mac,way,address\n${MAC},ipmi,${'a'.repeat(10_001)}\n`, /Line 2: a cell/],
+    [`mac,way,address\n${MAC},ipmi,10.0.0.7/8\n`, /Line 2/],
     ['mac,way,address\n52:54:00:00:00:99,ipmi,10.0.0.7\n', /unknown/],
-    [`mac,way,address\n${MAC},ipmi,a\n${MAC},ipmi,b\n`, /Row 3: this MAC comes twice/],
+    [`mac,way,address\n${MAC},ipmi,a\n${MAC},ipmi,b\n`, /Line 3: this MAC comes twice/],
   ] as const) {
     const refused = await send(bad)
     assert.is(refused.status, 422, bad)

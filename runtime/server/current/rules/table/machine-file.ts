@@ -1,4 +1,5 @@
 /** A file with the names and labels of machines: parses it, and decides line by line what it would change. */
+import { unguardCell } from '../../../../kit/foundation/csv.ts'
 import { parseCsv, type CsvLimits, type CsvRefusal } from '../../../../kit/foundation/csv-reader.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
 import { findMac, type Mac } from '../../../../kit/net/rules/mac.ts'
@@ -66,7 +67,7 @@ function toRow(
 ): FileRow {
   const found = new Map<FileColumn, string>()
   for (const [at, column] of columns.entries()) {
-    if (column !== null) found.set(column, cells[at] ?? '')
+    if (column !== null) found.set(column, unguardCell(cells[at] ?? ''))
   }
   const text = found.get('mac') ?? ''
   const mac = findMac(text.trim())
