@@ -10,12 +10,7 @@ import { isAnswered } from '../../kit/net/http-documents.ts'
 import { findRelease, type ReleaseFinderDependencies, type ReleaseQuery } from './release-finder.ts'
 import { readReleaseText, wrongRelease } from './release-manifest-reader.ts'
 import { moveName, removeTree } from '../../kit/host/folders.ts'
-import {
-  createPartialFile,
-  openPartialFiles,
-  type PartialFiles,
-  type PartialRecord,
-} from '../../kit/host/partial-files.ts'
+import { bringFile, openIncoming, type IncomingFiles } from '../../kit/host/digest-files.ts'
 
 export interface ReleaseRunDependencies extends ReleaseFinderDependencies {
   readonly bootFiles: Pick<BootFolder, 'dir' | 'stage' | 'install'>
@@ -29,8 +24,6 @@ interface ReleaseOrder extends ReleaseQuery {
   onFound(base: string, plan: ReleasePlan): void
   onFile(name: string, bytesDone: number, isDone: boolean): void
 }
-
-type Incoming = PartialFiles<PartialRecord>
 
 /** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.fetching'
@@ -46,7 +39,8 @@ export async function runRelease(
   const { base, plan } = await find(parts, order)
   order.onFound(base, plan)
   await requireSpace(bootFiles.dir, plan.totalBytes + SPARE_BYTES, `Release ${plan.release.tag}`)
-  const incoming = await openIncoming(bootFiles.dir, plan)
+  // The next fetch goes on with what a cancelled one has downloaded of the same files.
+  const incoming = await openIncoming(join(bootFiles.dir, FOLDER), plan.files)
   const staged = await bootFiles.stage()
   try {
     for (const list of plan.lists)
@@ -86,63 +80,28 @@ async function fetchList(
   await writeFile(join(staged, name), text, { flag: 'wx' })
 }
 
-/** The next fetch goes on with what a cancelled one has downloaded of the same files; others are removed. */
-async function openIncoming(dir: string, { files }: ReleasePlan): Promise<Incoming> {
-  const modes = { folder: 0o777, file: 0o644 }
-  const incoming = await openPartialFiles({ folder: join(dir, FOLDER), modes, records: null })
-  const wanted = new Set(files.map(({ sha256 }) => sha256))
-  await incoming.sweep((name) => wanted.has(name))
-  return incoming
-}
-
 async function fetchFile(
-  parts: ReleaseRunDependencies,
-  order: ReleaseOrder,
+  { sources }: ReleaseRunDependencies,
+  { signal, onFile }: ReleaseOrder,
   url: string,
-  incoming: Incoming,
+  incoming: IncomingFiles,
   file: Artifact,
 ): Promise<void> {
   const { name, sizeBytes, sha256 } = file
-  order.onFile(name, 0, false)
-  const { found, from } = await fill(parts, order, url, incoming, file)
-  if (found === sha256) return order.onFile(name, sizeBytes, true)
-  await incoming.remove(sha256)
-  // What was there may be what is wrong.
-  if (from > 0) return await fetchFile(parts, order, url, incoming, file)
+  const found = await bringFile(incoming, file, {
+    signal,
+    async *read(from) {
+      await using source = await sources.open(url, { signal })
+      yield* source.stream(from)
+    },
+    refuseLonger: () =>
+      wrongRelease(url, `it is longer than the ${sizeBytes} bytes that it should have`),
+    onBytes: (count) => onFile(name, count, false),
+  })
+  if (found === null) return onFile(name, sizeBytes, true)
   throw new Fault(
     'digest-mismatch',
     `${renderSafeUrl(url)} holds ${found}, but its release lists ${sha256}`,
     { hint: 'Nothing was changed; the release itself must be put right.' },
   )
-}
-
-/** Brings the file to its end from where the last try of the same one ended: its digest is its name. */
-async function fill(
-  { sources }: ReleaseRunDependencies,
-  { signal, onFile }: ReleaseOrder,
-  url: string,
-  incoming: Incoming,
-  { name, sizeBytes, sha256 }: Artifact,
-) {
-  const file = createPartialFile(sha256, { durableBytes: 0 })
-  await using writer = await incoming.open(file)
-  const { size } = await writer.handle.stat()
-  // Something longer than the file is no part of it.
-  const from = size > sizeBytes ? 0 : size
-  await writer.start(from)
-  const hash = await writer.hash(signal)
-  if (from > 0) onFile(name, from, false)
-  if (from < sizeBytes) {
-    await using source = await sources.open(url, { signal })
-    await writer.receive(source.stream(from), {
-      signal,
-      admit(end) {
-        if (end <= sizeBytes) return
-        throw wrongRelease(url, `it is longer than the ${sizeBytes} bytes that it should have`)
-      },
-      onBytes: () => onFile(name, file.offset, false),
-    })
-    await writer.keep({})
-  }
-  return { found: hash.digest('hex'), from }
 }

@@ -5,12 +5,7 @@ import type { BootFolder } from '../boot/boot-files.ts'
 import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { moveName, removeTree } from '../../kit/host/folders.ts'
-import {
-  createPartialFile,
-  openPartialFiles,
-  type PartialFiles,
-  type PartialRecord,
-} from '../../kit/host/partial-files.ts'
+import { bringFile, openIncoming, type IncomingFiles } from '../../kit/host/digest-files.ts'
 import type { BootArch } from '../boot/rules/boot-set.ts'
 import type { SharedBootFile, SharedNetboot } from './rules/shared-netboot.ts'
 
@@ -44,8 +39,6 @@ interface NetbootCopyOrder {
   readonly signal: AbortSignal
 }
 
-type IncomingFiles = PartialFiles<PartialRecord>
-
 /** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.copying'
 /** Room that is needed besides the files themselves. */
@@ -63,7 +56,7 @@ export async function copyNetboot(
   const { wanted, missing, choices, keep, signal } = order
   const bytes = missing.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
   if (bytes > 0) await requireSpace(bootFiles.dir, bytes + SPARE_BYTES, 'The live system')
-  const incoming = await openIncoming(bootFiles.dir, wanted)
+  const incoming = await openIncoming(join(bootFiles.dir, FOLDER), wanted.files)
   const staged = await bootFiles.stage()
   try {
     for (const file of missing) await copyFile(parts, order, incoming, file)
@@ -94,14 +87,6 @@ async function gather(
   }
 }
 
-async function openIncoming(dir: string, { files }: SharedNetboot): Promise<IncomingFiles> {
-  const modes = { folder: 0o777, file: 0o644 }
-  const incoming = await openPartialFiles({ folder: join(dir, FOLDER), modes, records: null })
-  const wanted = new Set(files.map(({ sha256 }) => sha256))
-  await incoming.sweep((name) => wanted.has(name))
-  return incoming
-}
-
 /** Goes on at the next server where one ends; what was wrong with each is said in the end. */
 async function copyFile(
   parts: NetbootCopyDependencies,
@@ -130,42 +115,25 @@ interface OneFileCopy {
 }
 
 async function copyFrom(
-  parts: NetbootCopyDependencies,
-  order: NetbootCopyOrder,
-  copy: OneFileCopy,
+  { openFile }: NetbootCopyDependencies,
+  { signal }: NetbootCopyOrder,
+  { incoming, file, source }: OneFileCopy,
 ): Promise<void> {
-  const { sizeBytes, sha256 } = copy.file
-  const { found, from } = await fill(parts, order, copy)
-  if (found === sha256) return
-  await copy.incoming.remove(sha256)
-  // What was there may be what is wrong.
-  if (from > 0) return await copyFrom(parts, order, copy)
+  const { sizeBytes, sha256 } = file
+  const found = await bringFile(incoming, file, {
+    signal,
+    async *read(from) {
+      let end = from
+      for await (const piece of openFile(source.url, { sha256, from }, signal)) {
+        end += piece.length
+        yield piece
+      }
+      if (end < sizeBytes) throw broken(`it ended after ${end} of ${sizeBytes} bytes`)
+    },
+    refuseLonger: () => broken('it sends more bytes than the file has'),
+  })
+  if (found === null) return
   throw new Fault('digest-mismatch', `its ${sizeBytes} bytes are others than those of the digest`)
 }
 
-/** Brings the file to its end from where the last try ended: its digest is its name. */
-async function fill(
-  { openFile }: NetbootCopyDependencies,
-  { signal }: NetbootCopyOrder,
-  { incoming, file: { sizeBytes, sha256 }, source }: OneFileCopy,
-) {
-  const file = createPartialFile(sha256, { durableBytes: 0 })
-  await using writer = await incoming.open(file)
-  const { size } = await writer.handle.stat()
-  const from = size > sizeBytes ? 0 : size
-  await writer.start(from)
-  const hash = await writer.hash(signal)
-  if (from < sizeBytes) {
-    await writer.receive(openFile(source.url, { sha256, from }, signal), {
-      signal,
-      admit(end) {
-        if (end > sizeBytes)
-          throw new Fault('source-broken', 'it sends more bytes than the file has')
-      },
-    })
-    if (file.offset < sizeBytes)
-      throw new Fault('source-broken', `it ended after ${file.offset} of ${sizeBytes} bytes`)
-    await writer.keep({})
-  }
-  return { found: hash.digest('hex'), from }
-}
+const broken = (words: string) => new Fault('source-broken', words)
