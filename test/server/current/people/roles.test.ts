@@ -1,0 +1,205 @@
+/** By every route there is: a role gives what it says and no more, what has ended gives nothing, and no other site acts for anybody. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import {
+  scopesOf,
+  SCOPES,
+  type PageScope,
+  type Role,
+} from '../../../../runtime/kit/web/answers/rules/rights.ts'
+import { findPageScope } from '../../../../runtime/server/routes/rules/page-gate.ts'
+import { hideCanaries, INSIDE } from '../../../support/people/canaries.ts'
+import {
+  addPerson,
+  asForm,
+  createCurrentServer,
+  type CurrentServer,
+} from '../../../support/people/current-server.ts'
+import { asJson } from '../../../support/server/server.ts'
+
+const test = suite('roles, by every route')
+
+type ServerRoute = CurrentServer['routes'][number]
+type Ask = (path: string, init?: RequestInit) => Promise<Response>
+
+const isGated = ({ access }: ServerRoute) => access !== 'open'
+
+function wantedOf({ access, method, path }: ServerRoute): PageScope {
+  const asked = typeof access === 'function' ? access() : access
+  assert.is.not(asked, 'open', path)
+  return asked === 'page' || asked === 'open' ? findPageScope(method, path) : asked
+}
+
+const fill = (path: string) => path.replace(':mac', INSIDE).replace(/:\w+/g, 'x')
+
+/** What would be taken somewhere: labels, orders, confirmations. */
+const BODIES: Readonly<Record<string, RequestInit>> = {
+  json: asJson({ action: 'flash', macs: [INSIDE], labels: ['mine'], ids: [1], name: 'x' }),
+  form: asForm({ action: 'delete', mac: INSIDE, labels: 'mine', confirm: 'yes', all: '1' }),
+}
+
+const isRead = ({ method }: ServerRoute) => method === 'GET'
+const bodiesOf = (route: ServerRoute) => (isRead(route) ? [{}] : Object.values(BODIES))
+
+async function openServer() {
+  const server = await createCurrentServer({ FLASHER_WITHCACHE_URL: 'http://127.0.0.1:9' })
+  await hideCanaries(server)
+  return server
+}
+
+/** All that is kept but for what happened, and when somebody was seen. */
+async function snapshot({ state }: CurrentServer): Promise<string> {
+  const tokens = await state.tokens.list()
+  return JSON.stringify([
+    state.machines.peekAll(),
+    state.batches.list(),
+    state.peopleStore.list(),
+    tokens.map((token) => ({ ...token, last_used_at: null })),
+  ])
+}
+
+async function createToken(
+  { state }: CurrentServer,
+  of: string,
+  {
+    name = of,
+    expires_at = null,
+  }: { readonly name?: string; readonly expires_at?: string | null } = {},
+) {
+  const owner = state.peopleStore.findByName(of)?.id ?? null
+  const made = await state.tokens.create({ name, scopes: SCOPES, expires_at, owner }, 10)
+  assert.ok(made.ok)
+  return made.value
+}
+
+const withToken =
+  ({ request }: CurrentServer, token: string): Ask =>
+  (path, init = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('authorization', `Bearer ${token}`)
+    return request(path, { ...init, headers })
+  }
+
+/** Lists the routes that answer otherwise than `expected` says. */
+async function listOthers(
+  routes: readonly ServerRoute[],
+  ask: Ask,
+  isExpected: (status: number, answer: Response) => boolean,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<readonly string[]> {
+  const others: string[] = []
+  for (const route of routes) {
+    for (const body of bodiesOf(route)) {
+      const given = new Headers(body.headers)
+      for (const [name, value] of Object.entries(headers)) given.set(name, value)
+      const answer = await ask(fill(route.path), { ...body, method: route.method, headers: given })
+      await answer.body?.cancel()
+      if (!isExpected(answer.status, answer)) {
+        others.push(`${route.method} ${route.path}: ${answer.status}`)
+      }
+    }
+  }
+  return others
+}
+
+const isForbidden = (status: number) => status === 403
+const isShut = (status: number) => status === 401 || status === 403
+/** An address that shows wrong tokens waits. */
+const isUnknown = (status: number) => status === 401 || status === 429
+const isNobody = (status: number, { headers }: Response) =>
+  status === 401 || (status === 303 && (headers.get('location') ?? '').startsWith('/ui/login'))
+
+test('nobody does what their role does not say, by a session or a token with all scopes', async () => {
+  await using server = await openServer()
+  for (const role of ['look', 'operate'] as const satisfies readonly Role[]) {
+    const session = await addPerson(server, role, role)
+    const program = withToken(server, (await createToken(server, role)).token)
+    const before = await snapshot(server)
+    const has: readonly PageScope[] = [...scopesOf(role), 'own']
+    const routes = server.routes.filter((route) => isGated(route) && !has.includes(wantedOf(route)))
+    assert.ok(routes.length > 40, `${routes.length}`)
+    assert.equal(await listOthers(routes, session, isForbidden), [], role)
+    const api = routes.filter(({ access }) => access !== 'page')
+    assert.equal(await listOthers(api, program, isForbidden), [], role)
+    assert.is(await snapshot(server), before)
+  }
+})
+
+test('who has no role gets to nothing but their own account', async () => {
+  await using server = await openServer()
+  await addPerson(server, 'anna', 'operate')
+  const { token } = await createToken(server, 'anna')
+  const { peopleStore } = server.state
+  await peopleStore.setRights(peopleStore.findByName('anna')?.id ?? '', { role: null })
+  const before = await snapshot(server)
+  const routes = server.routes.filter((route) => isGated(route) && wantedOf(route) !== 'own')
+  const api = routes.filter(({ access }) => access !== 'page')
+  assert.equal(await listOthers(api, withToken(server, token), isShut), [])
+  assert.is(await snapshot(server), before)
+})
+
+test('a session or token that has ended, or was made up, is nobody', async () => {
+  await using server = await openServer()
+  const gated = server.routes.filter(isGated)
+  const api = gated.filter(({ access }) => access !== 'page')
+  const { peopleStore, tokens } = server.state
+  const operator = await server.operator()
+
+  await addPerson(server, 'anna', 'administrate')
+  const fields = { username: 'anna', password: 'a password of their own' }
+  const { cookie } = await server.logIn(fields)
+  const [, claims = '', signature = ''] = cookie.slice('flasher-token='.length).split('.')
+  const text = Buffer.from(claims, 'base64url').toString()
+  assert.match(text, 'anna')
+  const grown = Buffer.from(text.replace('anna', 'root')).toString('base64url')
+  const lea = await addPerson(server, 'lea', 'operate')
+  const owned = await createToken(server, 'lea')
+  const revoked = await createToken(server, 'anna')
+  await tokens.revoke(revoked.record.id)
+  const expires = Temporal.Now.instant().add({ seconds: 2 })
+  const expires_at = expires.toString({ fractionalSecondDigits: 3 })
+  const expired = await createToken(server, 'anna', { name: 'short', expires_at })
+  const { cookie: left } = await server.logIn(fields)
+  await server.withCookie(left)('/ui/logout', { method: 'POST' })
+  await operator(
+    `/ui/people/${peopleStore.findByName('lea')?.id}/remove`,
+    asForm({ confirm: 'yes', sure: '1' }),
+  )
+  assert.is(peopleStore.findByName('lea'), null)
+  const before = await snapshot(server)
+
+  const sessions: Readonly<Record<string, Ask>> = {
+    'other claims': server.withCookie(`flasher-token=p.${grown}.${signature}`),
+    'no signature': server.withCookie(`flasher-token=p.${claims}.`),
+    'of the administrator': server.withCookie(`flasher-token=${claims}.${signature}`),
+    'logged out': server.withCookie(left),
+    'of who was removed': lea,
+  }
+  for (const [name, ask] of Object.entries(sessions)) {
+    assert.equal(await listOthers(gated, ask, isNobody), [], name)
+  }
+  await sleep(Math.max(0, expires.epochMilliseconds - Date.now()))
+  for (const [name, { token }] of Object.entries({ owned, revoked, expired })) {
+    assert.equal(await listOthers(api, withToken(server, token), isUnknown), [], name)
+  }
+  assert.is(await snapshot(server), before)
+})
+
+test('another site acts for nobody, by no route', async () => {
+  await using server = await openServer()
+  const operator = await server.operator()
+  const before = await snapshot(server)
+  const posts = server.routes.filter((route) => !isRead(route) && route.path !== '/healthz')
+  for (const headers of [
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { origin: 'http://evil.test' },
+    { origin: 'null' },
+  ]) {
+    assert.equal(await listOthers(posts, operator, isForbidden, headers), [])
+  }
+  assert.is(await snapshot(server), before)
+})
+
+test.run()
