@@ -6,7 +6,7 @@ import type { Scope } from '../../../kit/web/answers/rules/rights.ts'
 import { letOthersIn } from '../../routes/many.ts'
 import type { Site } from '../../routes/site.ts'
 import { disarmByHand, pauseOrder, resumeOrder } from '../rules/disarming.ts'
-import type { Machine } from '../rules/machine.ts'
+import { channelOf, type Machine } from '../rules/machine.ts'
 import type { BatchKeeper, MemberView } from './batch-keeper.ts'
 import { findNewOrder } from './rules/order-facts.ts'
 
@@ -109,9 +109,15 @@ interface PlannedAct {
   readonly parameters: object
 }
 
-function planRetry({ action }: Batch, { capture }: Machine): PlannedAct | null {
+function planRetry({ action }: Batch, machine: Machine): PlannedAct | null {
+  const { capture, bty_image_ref } = machine
   if (action === 'refresh') return { action, parameters: {} }
-  if (action !== 'capture') return { action: 'flash', parameters: {} }
+  if (action !== 'capture') {
+    const channel = channelOf(machine)
+    // It is the image that was confirmed for the batch, which its channel may have left since.
+    const parameters = channel === null ? {} : { channel, bty_image_ref }
+    return { action: 'flash', parameters }
+  }
   if (capture === null) return null
   const { name, disk_serial, generalize } = capture
   return { action, parameters: { name, disk_serial, generalize } }

@@ -179,4 +179,23 @@ test('the question before a flash is about what the channel points to, and holds
   assert.is((await readJson(operator(`/machines/${MAC}`))).bty_image_ref, NEW)
 })
 
+test('what failed is tried again with the image of its batch, wherever the channel points to by now', async () => {
+  await using lab = await open()
+  const { operator, put, server } = lab
+  await put(operator, OLD)
+  const flash = { boot_mode: 'flasher-flash-once', target_disk_serial: 'S1' }
+  await operator(`/machines/${MAC}`, asJson({ ...flash, bty_image_ref: NEW }, 'PUT'))
+  const bulk = { action: 'flash', macs: [MAC], parameters: { channel: 'stable' } }
+  const { batch } = await readJson(operator('/machines/bulk', asJson(bulk)))
+  await server.request(`/pxe/${MAC}`)
+  await server.request(`/pxe/${MAC}/plan`)
+  await server.request(`/pxe/${MAC}/status`, asJson({ status: 'failed', reason: 'disk full' }))
+  await put(operator, NEW)
+  const retry = operator(`/batches/${batch}/retry`, { method: 'POST' })
+  assert.is((await readJson(retry)).done, 1)
+  const { bty_image_ref, channel } = await readJson(operator(`/machines/${MAC}`))
+  assert.equal([bty_image_ref, channel], [OLD, 'stable'])
+  assert.is((await readJson(operator(`/batches/${batch}`))).counts.waiting, 1)
+})
+
 test.run()

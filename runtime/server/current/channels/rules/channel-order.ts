@@ -101,7 +101,7 @@ export function resolveAction(
   }
   const name = named ?? (isArming(machine, action, asked.boot_mode) ? channelOf(machine) : null)
   if (name === null) return accept({ machine, parameters, channel: undefined })
-  const found = findExpected(name, expected, find)
+  const found = findExpected(machine, name, expected, find)
   if (!found.ok) return found
   const [ref, channel] = [found.value, { name, ref: found.value }]
   // The mode is its only parameter.
@@ -110,12 +110,23 @@ export function resolveAction(
     : accept({ machine, parameters: { ...asked, bty_image_ref: ref }, channel })
 }
 
-/** Returns the ref of the image that a channel points to; one that is expected must be the same. */
+/**
+ * Returns the ref of the image that a channel points to; one that is expected must be the same. Whoever
+ * names both as the machine has them gives its order again, wherever the channel points to by now.
+ */
 function findExpected(
+  machine: Machine,
   name: string,
   expected: string | null | undefined,
   find: FindChannel,
 ): Result<string, string> {
+  if (
+    typeof expected === 'string' &&
+    name === channelOf(machine) &&
+    expected === machine.bty_image_ref
+  ) {
+    return accept(expected)
+  }
   const ref = find(name)
   if (ref === null) return refuse(absent(name))
   return typeof expected === 'string' && expected !== ref ? refuse(moved(name)) : accept(ref)
