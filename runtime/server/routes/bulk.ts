@@ -78,7 +78,9 @@ const BULK_ANSWER = z.object({
   batch: z
     .string()
     .optional()
-    .describe('The batch that was made of it: GET /batches/{id}; absent after a dry run'),
+    .describe(
+      'The batch that was made of it: GET /batches/{id}; absent after a dry run, and where nothing was done',
+    ),
 })
 
 export function bulkRoutes(site: Site): readonly Route[] {

@@ -29,7 +29,7 @@ interface ActedRow {
 }
 
 interface ActedMany {
-  /** Null: nothing was done, or this line keeps no batches. */
+  /** Null: nothing was done (a dry run, or all were skipped), or this line keeps no batches. */
   readonly batch: string | null
   readonly results: readonly ActedRow[]
   /** The orders of those on which it was done. */
@@ -39,7 +39,10 @@ interface ActedMany {
 /** Rows between two pauses, so that machines are answered meanwhile. */
 const STEP = 50
 
-/** Acts on each of them; a refusal of one does not stop the others. A dry run makes no batch. */
+/**
+ * Acts on each of them; a refusal of one does not stop the others. A dry run makes no batch, and nor
+ * does an action that none of them takes.
+ */
 export async function actOnMany<M extends MachineBase>(
   site: Site<M>,
   request: ManyRequest,
@@ -63,14 +66,34 @@ export async function actOnMany<M extends MachineBase>(
 }
 
 async function beginBatch<M extends MachineBase>(
-  { batches }: Site<M>,
-  { action, isDryRun = false, q = null }: ManyRequest,
+  site: Site<M>,
+  request: ManyRequest,
   targets: readonly Target[],
   by: By,
 ): Promise<BegunBatch<M> | null> {
-  if (isDryRun || targets.length === 0 || batches === undefined) return null
+  const { batches } = site
+  if (request.isDryRun === true || batches === undefined) return null
+  if (!(await isTakenByOne(site, request, targets, by))) return null
+  const { action, q = null } = request
   return await batches.begin({ action, macs: targets.map(({ mac }) => mac), q, by })
 }
+
+/** Tries the action, without doing it, until one of them takes it: mostly that is the first. */
+async function isTakenByOne<M extends MachineBase>(
+  site: Site<M>,
+  request: ManyRequest,
+  targets: readonly Target[],
+  by: By,
+): Promise<boolean> {
+  const attempt = createAct(site, { ...request, isDryRun: true }, NOT_KEPT, by)
+  for (const [at, target] of targets.entries()) {
+    if ((await attempt(target)).result === 'done') return true
+    await letOthersIn(at)
+  }
+  return false
+}
+
+const NOT_KEPT = { batch: null, onDone: () => undefined }
 
 /** Where it is kept what was done. */
 interface ActKeeping<M> {

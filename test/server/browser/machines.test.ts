@@ -2,7 +2,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { type WebSite } from '../../support/browser/browser.ts'
+import { listViolations } from '../../support/browser/axe.ts'
+import { chooseAction, type WebSite } from '../../support/browser/browser.ts'
 import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
 
@@ -132,6 +133,70 @@ test('Flash again is offered where something was flashed; what failed is tried a
     ] as const) {
       await page.goto(`/ui/machines/${macOf(box)}`)
       await page.locator('#now').getByRole('button', { name, exact: true }).waitFor()
+    }
+  }))
+
+for (const [width, height] of [
+  [1280, 800],
+  [640, 400],
+  [390, 844],
+] as const) {
+  test(`the buttons of a question about 100 machines are in sight at ${width} by ${height}`, () =>
+    withPage(
+      async (page) => {
+        await page.goto('/ui/machines')
+        await page.getByLabel('Select all on this page').check()
+        await chooseAction(page, 'Arm…')
+        const dialog = page.getByRole('dialog')
+        await dialog.getByRole('heading', { name: /^Skipped/ }).waitFor()
+        const isInSight = () =>
+          dialog.evaluate((element) => {
+            const row = element.querySelector('form > .row')?.getBoundingClientRect()
+            const { bottom } = element.getBoundingClientRect()
+            return row !== undefined && row.bottom <= Math.min(bottom, innerHeight)
+          })
+        assert.ok(await isInSight())
+        await dialog.evaluate((element) => element.scrollTo(0, element.scrollHeight))
+        assert.ok(await isInSight())
+        // Each reason is there once, however many machines it holds back.
+        assert.is(await dialog.getByText(/^Its network boot flashes nothing/).count(), 1)
+        await dialog
+          .getByText(/^and \d+ more$/)
+          .first()
+          .click()
+        await dialog.getByRole('link', { name: 'build-agent-99', exact: true }).waitFor()
+        assert.equal(await listViolations(page), [])
+      },
+      { viewport: { width, height } },
+    ))
+}
+
+test('what no machine takes changes nothing, makes no batch, and says why', () =>
+  withPage(async (page) => {
+    const before = await (await page.request.get('/batches')).json()
+    const macs = [1, 2, 3].map((box) => `macs=${encodeURIComponent(macOf(box))}`)
+    await page.goto('/ui/machines')
+    const shown = await page.evaluate(
+      async (body) => {
+        const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+        const answer = await fetch('/ui/machines/bulk', { method: 'POST', headers, body })
+        return await answer.text()
+      },
+      `action=flash&sure=&${macs.join('&')}`,
+    )
+    assert.match(shown, 'Nothing was changed: all 3 machines were skipped. No batch was made.')
+    assert.match(shown, 'Its network boot flashes nothing')
+    assert.not.match(shown, 'Follow this batch')
+    assert.equal(await (await page.request.get('/batches')).json(), before)
+  }))
+
+test('the wall of a phone and of a small window is no wider than they are', () =>
+  withPage(async (page) => {
+    for (const width of [390, 640, 920, 1280]) {
+      await page.setViewportSize({ width, height: 844 })
+      await page.goto('/ui/machines?view=wall')
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+      assert.ok(wide <= width, `${wide} at ${width}`)
     }
   }))
 

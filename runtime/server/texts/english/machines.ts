@@ -147,8 +147,14 @@ export const MACHINES = {
     },
     /** `{action}` and `{mode}` are names of the menu and of the boot modes. */
     flashModeFirst: 'Its network boot flashes nothing: choose {action}, then {mode}.',
-    withSkipped: '{summary} ({count} skipped: {reasons})',
+    withSkipped: '{summary} ({count} skipped: {reason})',
+    withSkippedAlone: '{summary} ({count} skipped)',
     resultSentence: '{summary}.',
+    /** The reasons stand below it. */
+    nothingDone: {
+      one: 'Nothing was changed: the machine was skipped. No batch was made.',
+      other: 'Nothing was changed: all {count} machines were skipped. No batch was made.',
+    },
     parameters: {
       title: { one: '{action}: {count} machine', other: '{action}: {count} machines' },
       addLabels: 'Add labels',
@@ -179,6 +185,7 @@ export const MACHINES = {
       skipped: 'Skipped',
     },
     more: 'and {count} more',
+    machines: { one: '{count} machine', other: '{count} machines' },
     deleted: 'Deleted. It reappears as discovered when it next boots from the network.',
     missing: 'It no longer exists.',
     follow: 'Follow this batch',

@@ -73,6 +73,26 @@ test('a dry run makes none, and what is refused is in it with its reason', async
   assert.match(results[3].reason, 'Locked')
 })
 
+test('what no machine takes makes no batch and no line on record, and each has its reason', async () => {
+  await using lab = await openBatchLab()
+  await readJson(lab.ask('/machines/bulk', asJson({ action: 'lock', macs: RACK })))
+  const { batches } = await readJson(lab.ask('/batches'))
+  const before = (await readJson(lab.ask('/events?kind=batch.ordered'))).length
+  const parameters = { boot_mode: 'flasher-flash-always' }
+  const flash = { action: 'flash', macs: [...RACK, '52:54:00:ff:ff:ff'], parameters }
+  const answer = await readJson(lab.ask('/machines/bulk', asJson(flash)))
+  assert.equal([answer.done, answer.refused, 'batch' in answer], [0, RACK.length + 1, false])
+  for (const { result, reason } of answer.results)
+    assert.ok(result === 'missing' || reason.startsWith('Locked'), reason)
+  assert.equal((await readJson(lab.ask('/batches'))).batches, batches)
+  const { length } = await readJson(lab.ask('/events?kind=batch.ordered'))
+  assert.is(length, before)
+  // One that takes it is enough, wherever it stands.
+  await readJson(lab.ask('/machines/bulk', asJson({ action: 'unlock', macs: [FOURTH] })))
+  const armed = await readJson(lab.ask('/machines/bulk', asJson(flash)))
+  assert.equal([armed.done, typeof armed.batch], [1, 'string'])
+})
+
 test('what is done at once is done: labels, locks, a deletion', async () => {
   await using lab = await openBatchLab()
   for (const action of ['lock', 'delete']) {

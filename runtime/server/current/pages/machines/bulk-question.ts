@@ -75,16 +75,15 @@ export function askedOf(verdicts: readonly BulkPreview[], action: BulkAction): s
   return destructive.length === 0 ? null : String(destructive.length)
 }
 
-/** "Arm 96 machines (1 skipped: locked)". */
+/** "Arm 96 machines (1 skipped: locked)"; several reasons stand below it alone. */
 export function summarize(text: PluralText, rows: readonly BulkResult[]): string {
   const reasons = rows.flatMap(({ refusal }) => (refusal === null ? [] : [clauseOf(refusal)]))
   const summary = fillCount(text, rows.length - reasons.length)
   if (reasons.length === 0) return summary
-  return fill(t.withSkipped, {
-    summary,
-    count: reasons.length,
-    reasons: [...new Set(reasons)].slice(0, 3).join('; '),
-  })
+  const [reason = '', ...others] = new Set(reasons)
+  return others.length > 0
+    ? fill(t.withSkippedAlone, { summary, count: reasons.length })
+    : fill(t.withSkipped, { summary, count: reasons.length, reason })
 }
 
 const clauseOf = (sentence: string) =>
@@ -184,17 +183,59 @@ interface ListedRow extends BulkResult {
 /** Only the number of further ones is shown, so that the page stays below a megabyte. */
 const MAX_LISTED = 500
 
-/** The disks that are lost first. */
+/** The disks that are lost first; what is skipped last, reason by reason. */
 export const renderRows = (rows: readonly ListedRow[]): Html => {
   const groups: readonly (readonly [string, readonly ListedRow[]])[] = [
     [t.groups.erased, rows.filter(({ refusal, loses }) => refusal === null && loses)],
     [t.groups.machines, rows.filter(({ refusal, loses }) => refusal === null && !loses)],
-    [t.groups.skipped, rows.filter(({ refusal }) => refusal !== null)],
   ]
+  const skipped = rows.filter(({ refusal }) => refusal !== null)
   return html`${groups.map(([title, listed]) =>
     listed.length === 0 ? null : renderGroup(`${title} (${listed.length})`, listed),
-  )}`
+  )}${skipped.length === 0 ? null : renderSkipped(skipped)}`
 }
+
+/** Names that stand beside a reason; the others are folded away. */
+const MAX_NAMES = 6
+
+/** Each reason once, with the machines that it holds back: what holds back most comes first. */
+function renderSkipped(skipped: readonly ListedRow[]): Html {
+  const groups = Map.groupBy(skipped, ({ refusal }) => refusal)
+  const reasons = [...groups].toSorted(([, one], [, other]) => other.length - one.length)
+  return html`<h3>${t.groups.skipped} (${skipped.length})</h3>
+    <ul class="rows losses options">
+      ${reasons.map(([reason, rows]) => renderReason(reason, rows))}
+    </ul>`
+}
+
+function renderReason(reason: string | null, rows: readonly ListedRow[]): Html {
+  const [first, ...others] = rows
+  if (first !== undefined && others.length === 0) return renderListed(first)
+  const folded = rows.slice(MAX_NAMES, MAX_LISTED)
+  return html`<li>
+    <strong>${fillCount(t.machines, rows.length)}</strong>
+    <div class="small">
+      <span class="warning">${reason}</span> ${renderNames(rows.slice(0, MAX_NAMES))}
+      ${
+        folded.length === 0
+          ? null
+          : html`<details>
+              <summary>${fill(t.more, { count: rows.length - MAX_NAMES })}</summary>
+              ${renderNames(folded)}
+              ${rows.length > MAX_LISTED ? fill(t.more, { count: rows.length - MAX_LISTED }) : null}
+            </details>`
+      }
+    </div>
+  </li>`
+}
+
+const renderNames = (rows: readonly ListedRow[]): Html =>
+  html`${rows.map(
+    ({ machine }, at) =>
+      html`${at === 0 ? '' : ', '}<a href="${machinePath(machine.mac)}"
+          ><bdi>${nameOf(machine)}</bdi></a
+        >`,
+  )}`
 
 const renderGroup = (title: string, rows: readonly ListedRow[]): Html =>
   html`<h3>${title}</h3>
@@ -247,9 +288,13 @@ export function renderResult(
     )
   }
   const isWhole = done.every(({ refusal }) => refusal === null)
+  const isNothing = done.every(({ refusal }) => refusal !== null)
+  const sentence = isNothing
+    ? fillCount(t.nothingDone, done.length)
+    : fill(t.resultSentence, { summary: summarize(t.actions[action].after, done) })
   return renderAnswer(
     titleOf(action),
-    html`${banner(isWhole ? 'done' : 'needs-you', fill(t.resultSentence, { summary: summarize(t.actions[action].after, done) }))}
+    html`${banner(isWhole ? 'done' : 'needs-you', sentence)}
     ${renderRows(done.map((row) => ({ ...row, loses: row.arms, text: describeDone(action, row) })))}
     ${link}`,
   )

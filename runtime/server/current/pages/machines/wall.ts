@@ -102,12 +102,15 @@ export function renderWall(
 }
 
 const renderRack = ({ label, slots }: Rack<WallTile>): Html =>
-  html`<section class="rack${slots.length > 100 ? ' loose' : ''}">
+  html`<section class="rack${widthOf(slots.length)}">
     <h2>
       ${label === null ? t.noRack : html`<a href="${address(MACHINES_PATH, { q: `label:"${label}"`, view: 'wall' })}">${label}</a>`}
     </h2>
     <div>${slots.map(renderSlot)}</div>
   </section>`
+
+/** Racks of many slots are turned so that they fit: all of them, or in narrow windows alone. */
+const widthOf = (slots: number): string => (slots > 100 ? ' loose' : slots > 40 ? ' long' : '')
 
 /** The number of the slot, else the end of the MAC. */
 function renderSlot({ number, row }: RackSlot<WallTile>): Content {
