@@ -52,8 +52,21 @@ export function decideState(
   // A stalled run counts less than a machine that asked for its script since; its screen says the same.
   if (run !== null && (!run.stalled || rulings.boot.rule !== 'half-written')) return viewRun(run)
   if (rulings.boot.rule === 'capture') return decideCapture(machine, rulings.plan)
-  return decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
+  const view = decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
+  return isHeldByLock(machine, rulings.boot.rule, view) ? { ...view, next: t.locked } : view
 }
+
+/** A lock decides what is next wherever a flash would be suggested or promised. */
+const isHeldByLock = ({ locked }: Machine, rule: BootRule, { state }: StateView): boolean =>
+  locked && state !== 'running' && (state === 'failed' || SUGGESTS_FLASH.has(rule))
+
+const SUGGESTS_FLASH: ReadonlySet<BootRule> = new Set([
+  'ipxe-exit',
+  'disks-known',
+  'flashed',
+  'disk-allowed',
+  'disarmed',
+])
 
 function viewRun({ mode, stalled }: RunView): StateView {
   const isCapture = mode === 'capture'

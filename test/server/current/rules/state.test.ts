@@ -90,6 +90,21 @@ test('a doubtful disk, a loop and a lock need a person', () => {
   assert.match(stateOf(locked).is, 'Locked')
 })
 
+test('nobody is told to flash a locked machine, nor that it is flashed again', () => {
+  const fixture = createFixture()
+  fixture.put({ boot_mode: 'ipxe-exit' })
+  fixture.machine = { ...fixture.machine, locked: true }
+  assert.match(stateOf(fixture).next, 'until somebody unlocks it')
+
+  const failed = createFixture()
+  failed.flash('flasher-flash-once')
+  failed.script()
+  failed.failed('no space')
+  failed.machine = { ...failed.machine, locked: true }
+  assert.is(stateOf(failed).state, 'failed')
+  assert.match(stateOf(failed).next, 'until somebody unlocks it')
+})
+
 test('what waits with its disk says why, and what an operator said about it', () => {
   const fixture = createFixture()
   fixture.surroundings = { ...fixture.surroundings, sets: { x86_64: null, arm64: null } }

@@ -39,8 +39,8 @@ export function listActions(view: MachineView): readonly OfferedAction[] {
 const needsVouching = (machine: Machine): boolean =>
   !isFlashMode(machine.boot_mode) && hasUnfinishedFlash(machine)
 
-const offerUnlock = ({ locked, boot_mode }: Machine): OfferedAction | null =>
-  locked && isFlashMode(boot_mode) ? { action: 'unlock', isPrimary: true } : null
+const offerUnlock = ({ locked }: Machine): OfferedAction | null =>
+  locked ? { action: 'unlock', isPrimary: true } : null
 
 /** What is armed can be disarmed; what failed is to be flashed again first of all. */
 function offerFlash({ machine, view, plan }: MachineView): OfferedAction | null {

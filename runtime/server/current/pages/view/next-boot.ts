@@ -21,21 +21,25 @@ const LONGEST_NAME = 26
 export function renderWill(view: MachineView): Content {
   const { state, is } = view.view
   if (isWaiting(view)) return is
+  if (state === 'failed') return renderFailure(view)
   if (SHOWN.has(state)) return is
   if (view.boot.rule === 'capture') return renderCaptureOf(view.machine) ?? is
-  if (willFlash(view)) {
-    const serial = printable(view.machine.target_disk_serial ?? '')
-    const image = shorten(stemOf(view.image?.name ?? ''), LONGEST_NAME)
-    return fillHtml(t.flash, {
-      image: html`<em><bdi>${image}</bdi></em>`,
-      disk: html`<em class="target">${serial}</em>`,
-    })
-  }
+  if (willFlash(view)) return renderFlash(view)
   return WILL[view.boot.rule] ?? is
 }
 
+const renderFlash = ({ machine, image }: MachineView): Content =>
+  fillHtml(t.flash, {
+    image: html`<em><bdi>${shorten(stemOf(image?.name ?? ''), LONGEST_NAME)}</bdi></em>`,
+    disk: html`<em class="target">${printable(machine.target_disk_serial ?? '')}</em>`,
+  })
+
+/** The badge beside it says that it failed; a row has room for the reason alone. */
+const renderFailure = ({ machine: { cycle }, view }: MachineView): string =>
+  printable(cycle.failure?.reason ?? view.is)
+
 /** States in which what is true counts more than what comes. */
-const SHOWN: ReadonlySet<MachineState> = new Set(['failed', 'needs-you', 'running'])
+const SHOWN: ReadonlySet<MachineState> = new Set(['needs-you', 'running'])
 
 function renderCaptureOf({ capture }: MachineView['machine']): Content {
   if (capture === null) return null

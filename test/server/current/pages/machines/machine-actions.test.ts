@@ -117,6 +117,9 @@ test('a locked machine is unlocked before it is flashed; a missing disk is selec
   locked.flash('flasher-flash-once')
   locked.machine = { ...locked.machine, locked: true }
   assert.is(offered(locked), 'UNLOCK')
+  locked.put({ boot_mode: 'ipxe-exit' })
+  assert.ok(locked.machine.locked)
+  assert.is(offered(locked), 'UNLOCK', 'in every mode')
 
   const missing = createFixture()
   missing.disks(diskOf('S2'))
