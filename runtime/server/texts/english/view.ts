@@ -54,7 +54,7 @@ export const VIEW = {
       triesAgain: 'Its next network boot tries again.',
       inWizard: 'The wizard is open on its screen.',
     },
-    /** Instead of a hint at flashing. */
+    /** It stands in place of a hint at flashing. */
     locked: 'It is locked: nothing flashes it until somebody unlocks it.',
     loopSuspected: 'Find out why, then flash it again or change what it does on network boot.',
     otherDisk: 'Select its disk. Until then it opens the wizard.',

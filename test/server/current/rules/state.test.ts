@@ -90,7 +90,7 @@ test('a doubtful disk, a loop and a lock need a person', () => {
   assert.match(stateOf(locked).is, 'Locked')
 })
 
-test('nobody is told to flash a locked machine, nor that it is flashed again', () => {
+test('nobody says to flash a locked machine, nor that it is flashed again', () => {
   const fixture = createFixture()
   fixture.put({ boot_mode: 'ipxe-exit' })
   fixture.machine = { ...fixture.machine, locked: true }
