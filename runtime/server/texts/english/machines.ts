@@ -169,6 +169,7 @@ export const MACHINES = {
     },
     typeDisks: 'Type {number}, the number of disks:',
     typeMachines: 'Type {number}, the number of machines:',
+    changed: 'Something has changed since this was shown: look at it again.',
     typeToContinue: 'Type {number} to continue.',
     /** `{strong}` to `{end}` is emphasized. */
     erased: {

@@ -1,4 +1,5 @@
 /** The pages of an action on many machines: its parameters, the preview, the result. */
+import { etagOf } from '../../../../kit/web/answers/rules/etag.ts'
 import { isPending } from '../../../../engine/capture/rules/order.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -121,7 +122,8 @@ export function renderPreview(preview: {
     ${renderRows(verdicts.map((verdict) => toRow(action, verdict)))} ${command}`,
     form: {
       action: BULK_PATH,
-      fields: html`${keptOf(form)} ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
+      fields: html`${keptOf(form)}${hidden({ seen: digestOf(verdicts) })}
+      ${wanted === null ? hidden({ sure: '' }) : textField(typed)}`,
       cancel: backOf(form),
       button:
         going === 0
@@ -134,6 +136,14 @@ export function renderPreview(preview: {
 }
 
 export const BULK_PATH = '/ui/machines/bulk'
+
+/** Stands for what a question shows of each disk that would be erased, so that the answer is about nothing else. */
+export function digestOf(verdicts: readonly BulkPreview[]): string {
+  const lost = verdicts.flatMap(({ machine: { mac }, after, arms }) =>
+    arms ? [[mac, after?.machine.bty_image_ref, after?.machine.target_disk_serial]] : [],
+  )
+  return etagOf(JSON.stringify(lost)).replaceAll('"', '')
+}
 
 /** Machines that a command names one by one. */
 const MAX_NAMED = 50
@@ -301,7 +311,7 @@ export function renderResult(
 }
 
 /** What a question does not pass on: the confirmation, and what was only looked for. */
-const OWN_FIELDS = ['sure', AT_ONCE, 'find', 'finding']
+const OWN_FIELDS = ['sure', 'seen', AT_ONCE, 'find', 'finding']
 
 /** All other fields of the form; `but`: those that the question asks for again. */
 export const keptOf = (form: URLSearchParams, but: readonly string[] = []): Html =>

@@ -7,13 +7,14 @@ import { fill } from '../../../../kit/texts/text.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
 import { LIMITS } from '../../../../kit/web/answers/limits.ts'
 import type { Content, Html } from '../../../../kit/web/ui/html.ts'
-import type { Machine } from '../../rules/machine.ts'
+import { channelOf, type Machine } from '../../rules/machine.ts'
 import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
 import { readParameters, renderParameterForm } from './bulk-fields.ts'
 import {
   askedOf,
   AT_ONCE,
   BULK_PATH,
+  digestOf,
   judge,
   readWhich,
   renderPreview,
@@ -106,8 +107,12 @@ function askAboutMany(
   const wanted = askedOf(verdicts, action)
   const typed = form.get('sure')
   if (wanted === null && (typed !== null || isSafeAtOnce(verdicts, form))) return null
-  if (typed !== null && typed.trim() === wanted) return null
-  const error = typed === null ? null : fill(t.typeToContinue, { number: wanted ?? '' })
+  const isTyped = typed !== null && typed.trim() === wanted
+  // Scripts post without what a question has shown.
+  const isSame = [null, digestOf(verdicts)].includes(form.get('seen'))
+  if (isTyped && isSame) return null
+  const mistake = isTyped ? t.changed : fill(t.typeToContinue, { number: wanted ?? '' })
+  const error = typed === null ? null : mistake
   const command = renderCommand(context, { action, parameters, verdicts }, form)
   return renderPreview({ action, verdicts, form, wanted, error, command })
 }
@@ -185,6 +190,18 @@ function judgeConflicts(
   })
 }
 
+/** A channel that moves after the answer arms nothing: the order names the image that was shown as well. */
+function targetOf(
+  { machine: { mac }, refusal, after }: BulkPreview,
+  action: BulkAction,
+  parameters: object,
+) {
+  const channel = after === null ? null : channelOf(after.machine)
+  if (action !== 'flash' || after === null || channel === null) return { mac, refusal }
+  const { bty_image_ref } = after.machine
+  return { mac, refusal, parameters: { ...parameters, channel, bty_image_ref } }
+}
+
 /** Only what the preview showed as possible; changes since then are refused by the action itself. */
 async function execute(
   { site, by, view }: CurrentContext,
@@ -193,7 +210,7 @@ async function execute(
   verdicts: readonly BulkPreview[],
   form: URLSearchParams,
 ): Promise<Executed> {
-  const targets = verdicts.map(({ machine: { mac }, refusal }) => ({ mac, refusal }))
+  const targets = verdicts.map((verdict) => targetOf(verdict, action, parameters))
   const q = form.get('all') === '1' ? (form.get('q') ?? '') : null
   const { batch, results } = await actOnMany(site, { action, parameters, q }, targets, by())
   const rows = results.flatMap(({ result, reason }, at): BulkDone[] => {
