@@ -45,6 +45,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'openssh-server': 'the host key of a new system',
   openssl: 'a server with a certificate of its own',
   ovmf: 'UEFI firmware',
+  'pacman-package-manager': 'the recipe for Arch Linux: makepkg looks for it',
   partclone: 'used blocks of disks that are captured',
   pigz: '.gz images in parallel',
   pgbouncer: 'a connection pooler in front of PostgreSQL',
