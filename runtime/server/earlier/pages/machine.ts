@@ -11,7 +11,7 @@ import { hidden, radioCards, selectField, textField } from '../../../kit/web/ui/
 import { address, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
 import { refreshOnNews } from '../../../kit/web/ui/refresh.ts'
 import { renderTime } from '../../../kit/web/ui/times.ts'
-import { BOOT_POLICIES, decideArming, type Machine } from '../rules/machine.ts'
+import { BOOT_POLICIES, decideArming, isArmed, type Machine } from '../rules/machine.ts'
 import {
   MACHINE_PROVISIONING,
   findMissing,
@@ -77,10 +77,25 @@ function renderNow(context: EarlierContext, machine: Machine): Html {
     ${card({
       title: badge(view.state, view.word),
       body: html`<p class="sentence">${view.is}</p>
+        ${renderOrder(machine)}
         <p class="dim">${view.next}</p>
+        ${
+          view.state === 'failed' || view.state === 'needs-you'
+            ? html`<p><a class="button" href="#intent">${t.decide}</a></p>`
+            : null
+        }
         ${run === null ? null : html`<div class="wide-bar">${renderBar(run)}</div>`}`,
     })}
   </div>`
+}
+
+/** What its next network boots write; nothing where they write nothing. The live system finds the disk. */
+function renderOrder(machine: Machine): Content {
+  if (!isArmed(machine) || machine.image === null) return null
+  const { arming } = t
+  return html`<p>
+    <strong><bdi>${printable(machine.image)}</bdi></strong> → ${arming.disk}
+  </p>`
 }
 
 /** What keeps the next flash from being completed. */

@@ -30,9 +30,9 @@ export const SETTINGS_PAGES = [
 
 async function show(context: EarlierContext): Promise<Answer> {
   return await showSettings(context, async (view) => ({
-    first: card({ title: t.title, id: 'this-server', body: await renderCards(context, view) }),
+    first: null,
     fields: null,
-    last: null,
+    last: card({ title: t.title, id: 'this-server', body: await renderCards(context, view) }),
   }))
 }
 

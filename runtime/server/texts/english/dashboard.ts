@@ -27,6 +27,14 @@ export const DASHBOARD = {
     successSummary: '{done} of {all} succeeded',
     durationSummary: 'medians of each day, at most {time}',
     rate: '{done} of {all}',
+    /** The figures of both charts. */
+    table: {
+      title: 'As a table',
+      day: 'Day',
+      succeeded: 'Succeeded',
+      failed: 'Failed',
+      median: 'Median duration',
+    },
   },
   median: {
     title: 'Where the time goes',
@@ -36,6 +44,7 @@ export const DASHBOARD = {
   attention: {
     title: 'Needs attention',
     all: 'All {count}',
+    more: { one: 'and {count} more', other: 'and {count} more' },
     none: 'Nothing needs attention.',
     neverSeen: 'never seen',
     run: 'Show the run',

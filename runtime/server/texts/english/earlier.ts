@@ -90,6 +90,7 @@ export const EARLIER = {
   machine: {
     saved: 'Saved.',
     configuration: 'Configuration',
+    decide: 'Decide what it does next',
     warnings: {
       image: 'No image is assigned, so the machine boots its own disk.',
       absent: '{image} is not in the image folder, so the flash cannot start.',

@@ -148,7 +148,7 @@ export const RUNS = {
       summary: 'The parts of {seconds} seconds',
       bar: '{part}: {seconds} s',
       figure: '{seconds} s',
-      total: '{seconds} s in all; {lost} s of it belong to no part.',
+      total: '{seconds} s in all; {lost} s of it are in none of the parts.',
       compare: 'Compare with another run of this machine',
       other: 'The run of {time}',
       otherMachine: 'The run of {machine}, {time}',
@@ -169,7 +169,7 @@ export const RUNS = {
         restart: 'Restart and firmware',
         'first-boot': 'First boot',
         'restart-and-boot': 'Restart and first boot',
-        unattributed: 'Belongs to no part',
+        unattributed: 'Other',
       },
     },
     proof: {

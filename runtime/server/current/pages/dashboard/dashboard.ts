@@ -17,7 +17,7 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderBar } from '../../../pages/machines/run-bar.ts'
 import { renderWhat, runPath } from '../view/run-table.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
 import { renderSetup, SETUP_POSTS } from './setup-card.ts'
 import { renderTiles } from '../../../pages/number-tiles.ts'
 import { listTiles, NEEDS_ATTENTION } from './tiles.ts'
@@ -27,6 +27,8 @@ const t = PAGES.dashboard
 const PATH = '/ui/dashboard'
 /** Rows of each list; its link leads to the rest. */
 const MAX_ROWS = 8
+/** What runs must be in sight as well. */
+const MAX_WAITING = 5
 
 export const DASHBOARD_PAGES = [pageAt(PATH, show), ...SETUP_POSTS]
 
@@ -68,8 +70,8 @@ async function show(context: CurrentContext): Promise<Answer> {
           ${card({
             title: t.attention.title,
             aside:
-              waiting.length > MAX_ROWS
-                ? html`<a class="small" href="/ui/machines?q=${NEEDS_ATTENTION}"
+              waiting.length > MAX_WAITING
+                ? html`<a class="small" href="${WAITING_PATH}"
                     >${fill(t.attention.all, { count: waiting.length })}</a
                   >`
                 : null,
@@ -77,8 +79,9 @@ async function show(context: CurrentContext): Promise<Answer> {
               waiting.length === 0
                 ? renderCalm(machines.length)
                 : html`<ul class="rows">
-                    ${waiting.slice(0, MAX_ROWS).map((view) => renderWaiting(context, view))}
-                  </ul>`,
+                      ${waiting.slice(0, MAX_WAITING).map((view) => renderWaiting(context, view))}
+                    </ul>
+                    ${renderRest(waiting.length - MAX_WAITING)}`,
           })}
           ${renderBatches(services.keeper.listOpen())}
           ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
@@ -96,6 +99,13 @@ async function show(context: CurrentContext): Promise<Answer> {
     </div>`,
   })
 }
+
+const WAITING_PATH = `/ui/machines?q=${NEEDS_ATTENTION}`
+
+const renderRest = (count: number): Html | null =>
+  count <= 0
+    ? null
+    : html`<p class="small"><a href="${WAITING_PATH}">${fillCount(t.attention.more, count)}</a></p>`
 
 /** What was ordered for many machines and is not over. */
 const renderBatches = (open: readonly BatchView[]): Html | null =>

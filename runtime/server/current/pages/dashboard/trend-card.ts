@@ -4,6 +4,7 @@ import { countTrends, type Trends } from '../../../../fleet/run/rules/trends.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { card } from '../../../../kit/web/ui/elements.ts'
 import { address, attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { numberColumn, renderTable } from '../../../../kit/web/ui/tables.ts'
 import { dayOf, startOfDay } from '../../../../kit/web/ui/times.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -29,7 +30,8 @@ export function renderTrends(context: CurrentContext): Content {
     body: html`<h3>${t.success}</h3>
       ${renderSuccess(trends.days)}
       <h3>${t.duration}</h3>
-      ${renderMedians(trends.days)} ${renderNames(t.byImage, trends.images, 'image')}
+      ${renderMedians(trends.days)} ${renderDays(trends.days)}
+      ${renderNames(t.byImage, trends.images, 'image')}
       ${renderNames(t.byModel, trends.models, 'q')}`,
   })
 }
@@ -76,6 +78,32 @@ function renderMedians(days: Days): Html {
   )}
   ${renderAxis(days, summary)}`
 }
+
+/** The figures of both charts, for who cannot see them or wants to know them; open, it stays so. */
+const renderDays = (days: Days): Html =>
+  html`<details id="trend-days">
+    <summary>${t.table.title}</summary>
+    ${renderTable({
+      caption: t.title,
+      columns: [
+        t.table.day,
+        numberColumn(t.table.succeeded),
+        numberColumn(t.table.failed),
+        numberColumn(t.table.median),
+      ],
+      rows: days.toReversed().map(
+        ({ name, done, failed, medianSeconds }) =>
+          html`<tr>
+            <th scope="row">${name}</th>
+            <td class="number" data-label="${t.table.succeeded}">${done}</td>
+            <td class="number" data-label="${t.table.failed}">${failed}</td>
+            <td class="number" data-label="${t.table.median}">
+              ${medianSeconds === null ? '–' : renderDuration(medianSeconds)}
+            </td>
+          </tr>`,
+      ),
+    })}
+  </details>`
 
 const sum = (days: Days, name: 'done' | 'failed'): number =>
   days.reduce((total, day) => total + day[name], 0)

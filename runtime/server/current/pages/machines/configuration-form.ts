@@ -5,6 +5,8 @@ import type { ImageChannel } from '../../../../fleet/channel/rules/channel.ts'
 import { parseImageChoice } from '../../channels/rules/image-choice.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
+import { factList } from '../../../../kit/web/ui/elements.ts'
+import { printable } from '../../../../kit/foundation/printable.ts'
 import { hidden, selectField, textField } from '../../../../kit/web/ui/fields.ts'
 import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { MAX_LABELS, MAX_NAME_CHARACTERS } from '../../rules/label.ts'
@@ -13,7 +15,8 @@ import { opensQuestion } from '../../../pages/question.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { renderDisks } from './disk-cards.ts'
 import { renderImages } from './image-cards.ts'
-import { nameOf } from '../view/machine-view.ts'
+import { modelOf } from '../view/disk-text.ts'
+import { nameOf, renderChannel, type MachineView } from '../view/machine-view.ts'
 import { fingerprint, type FormValues } from './machine-form.ts'
 import { MODE_TEXTS, renderModes } from './mode-cards.ts'
 
@@ -62,6 +65,25 @@ export function renderConfigurationForm(form: ConfigurationForm): Html {
       <span class="whose"><bdi>${nameOf(machine)}</bdi></span>
     </div>
   </form>`
+}
+
+/** Renders the same as facts, for somebody who may change none of them. */
+export function renderAssignment({ machine, image, disk }: MachineView): Html {
+  const { bty_image_ref: ref, target_disk_serial: serial } = machine
+  const imageName = image?.name ?? ref?.slice(0, 12) ?? PAGES.machine.images.none
+  const diskName = disk === null ? null : html`<bdi>${modelOf(disk)}</bdi> `
+  return factList([
+    [t.image, html`<bdi>${imageName}</bdi>${renderChannel(machine)}`],
+    [
+      t.disk,
+      serial === null
+        ? PAGES.machine.disks.none
+        : html`${diskName}<code>${printable(serial)}</code>`,
+    ],
+    [t.mode, MODE_TEXTS[machine.boot_mode].title],
+    [PAGES.firstBoot.template, machine.first_boot],
+    [t.grow, machine.grow ? t.growths.yes : null],
+  ])
 }
 
 const errorOf = ({ refused }: ConfigurationForm, field: keyof FormValues): string | null =>

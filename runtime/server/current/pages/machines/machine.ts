@@ -14,7 +14,7 @@ import type { Machine } from '../../rules/machine.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderCaptureCard } from '../../captures/capture-card.ts'
-import { renderConfigurationForm } from './configuration-form.ts'
+import { renderAssignment, renderConfigurationForm } from './configuration-form.ts'
 import { renderFacts } from './machine-facts.ts'
 import { MACHINE_POSTS } from './machine-posts.ts'
 import { renderPowerCard } from '../power/power-card.ts'
@@ -47,6 +47,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     throw refuse(404, fill(t.missing, { mac }), { hint })
   }
   const view = context.view(machine)
+  const mayChange = site.mayOpen(context.event, '/ui/machines/:mac', 'POST')
   const [posted, events] = await Promise.all([
     site.machines.findHardware(mac),
     site.journal.list({ subject_id: mac, limit: MAX_EVENTS }),
@@ -74,9 +75,9 @@ async function show(context: CurrentContext): Promise<Answer> {
     actions: html`${renderUndo(context, mac)}${renderLock(machine)}`,
     messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
-    ${renderPowerCard(context, machine, notice)}
-    ${card({ title: PAGES.machine.form.title, id: 'intent', body: html`${form}${renderCurlBlock(context, [callSave(machine)])}` })}
-    ${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}
+    ${mayChange ? renderPowerCard(context, machine, notice) : null}
+    ${card({ title: PAGES.machine.form.title, id: 'intent', body: mayChange ? html`${form}${renderCurlBlock(context, [callSave(machine)])}` : renderAssignment(view) })}
+    ${mayChange ? html`${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}` : null}
     ${renderFacts({ machine, posted, runs, events, clock: context.clock(), words: readEventWords(context) })}`,
   })
 }

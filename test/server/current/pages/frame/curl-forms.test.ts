@@ -84,8 +84,10 @@ const readCommands = (page: string): readonly string[] =>
 const readForms = (page: string) =>
   [...page.matchAll(/<form\b([^>]*)>([^]*?)<\/form>/g)].flatMap(([, head = '', body = '']) => {
     const action = /\baction="([^"]*)"/.exec(head)?.[1]
-    // Without a button there is nothing to press, as where no event waits.
-    if (action === undefined || !/method="post"/.test(head) || !body.includes('<button')) return []
+    // Without a button there is nothing to press, as where no event waits. It may stand elsewhere.
+    const id = /\bid="([^"]*)"/.exec(head)?.[1] ?? ''
+    const hasButton = body.includes('<button') || page.includes(`<button form="${id}"`)
+    if (action === undefined || !/method="post"/.test(head) || !hasButton) return []
     const fields = [...body.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)]
     return [{ action, fields: fields.map(([, name = '', value = '']) => [name, readText(value)]) }]
   })

@@ -32,6 +32,7 @@ const LEFT_OUT = [
   '/ui/cache/back',
   '/ui/runs/compare',
   '/ui/first-boot/:name',
+  '/ui/people/:id',
   '/ui/notifications/:id',
   '/ui/notifications/:id/rules/:rule',
 ]
@@ -67,7 +68,7 @@ async function settle({ send }: Site): Promise<string> {
   for (let from = 0; from < TILES; from += 20) {
     await Promise.all(Array.from({ length: 20 }, (_, step) => put(from + step)))
   }
-  const order = { action: 'flash', q: 'walled', parameters: { boot_mode: 'flasher-flash-once' } }
+  const order = { action: 'mode', q: 'walled', parameters: { boot_mode: 'flasher-flash-once' } }
   const { batch } = await (await send('POST', '/machines/bulk', order)).json()
   for (let n = 0; n < RUNS; n += 1) {
     const pxe = `/pxe/${macOf(n)}`
