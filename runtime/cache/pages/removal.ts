@@ -9,7 +9,7 @@ import { PAGES } from '../../server/texts/texts.ts'
 const t = PAGES.images.removal
 
 /** Renders the question, with a checkbox that must be set where machines use the image. */
-export function renderRemoval({ entry, kind, state, isPinned }: CacheRow): Html {
+export function renderRemoval({ entry, kind, state, isPinned, machines }: CacheRow): Html {
   const size = entry.size_bytes === null ? '' : ` (${renderSize(entry.size_bytes)})`
   const name = html`<strong>${entry.name}</strong>`
   const image = html`${name}${size}`
@@ -21,7 +21,7 @@ export function renderRemoval({ entry, kind, state, isPinned }: CacheRow): Html 
         : fillHtml(t.listed, { image: name })
   return card({
     body: html`<p class="sentence">${consequence}</p>
-      ${isPinned ? banner('needs-you', t.inUse) : null}
+      ${isPinned ? banner('needs-you', machines === 0 ? t.ofChannel : t.inUse) : null}
       <form method="post" action="/ui/remove">
         ${hidden({ name: entry.name })}
         ${isPinned ? checkField({ name: 'force', label: t.force, checked: false }) : null}

@@ -198,7 +198,9 @@ export const IMAGES = {
     stored:
       '{image} will be removed from the list, and its data from the disk unless another entry shares it.',
     listed: '{image} will be removed from the list.',
-    inUse: 'In use by machines or a channel: machines cannot be flashed without it.',
+    inUse: 'In use by machines, which cannot be flashed without it.',
+    ofChannel:
+      'A channel points to it: machines that are given the channel cannot be flashed without it.',
     force: 'Remove anyway',
     button: 'Remove image',
   },

@@ -53,7 +53,8 @@ async function snapshot({ state }: CurrentServer): Promise<string> {
   const tokens = await state.tokens.list()
   return JSON.stringify([
     state.machines.peekAll(),
-    state.batches.list(),
+    // When one was over is noted a moment later.
+    state.batches.list().map((batch) => ({ ...batch, ended_at: null })),
     state.peopleStore.list(),
     tokens.map((token) => ({ ...token, last_used_at: null })),
   ])

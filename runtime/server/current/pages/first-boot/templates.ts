@@ -40,14 +40,16 @@ export const TEMPLATE_PAGES = [
 async function showAll(context: CurrentContext): Promise<Answer> {
   const listed = context.services.templates.list()
   const isNew = context.query.has('new')
-  const isForm = isNew || listed.length === 0
+  const mayCreate = context.site.mayOpen(context.event, TEMPLATES_PATH, 'POST')
+  const isForm = mayCreate && (isNew || listed.length === 0)
   return await context.show({
     title: isNew ? t.create : t.title,
     section: TEMPLATES_PATH,
     ...(isNew ? { trail: TRAIL } : {}),
-    actions: isForm
-      ? null
-      : html`<a class="button primary" href="${TEMPLATES_PATH}?new=1">${t.create}</a>`,
+    actions:
+      isForm || !mayCreate
+        ? null
+        : html`<a class="button primary" href="${TEMPLATES_PATH}?new=1">${t.create}</a>`,
     messages: context.message(),
     body: html`${isNew ? null : renderListCard(context, listed)}
     ${isForm ? renderEditor(context, null) : null} ${renderTokens(context)}`,
