@@ -38,7 +38,7 @@ import { documentRoutes } from './openapi.ts'
 import { createPasswordChange } from '../../kit/web/access/password-change.ts'
 import { createClientSeal, createPassedReader } from '../../kit/web/http/client-seal.ts'
 import { createPeers } from '../../kit/web/http/peer.ts'
-import { callerOf, peerOf } from '../../kit/web/answers/caller.ts'
+import { boundsOf, callerOf, peerOf } from '../../kit/web/answers/caller.ts'
 import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { countRun, renderLost } from './run-events.ts'
@@ -271,7 +271,7 @@ function createAdmission({ line, machines, metrics, recordAll }: ServerBase): Si
   }
 }
 
-/** Renders an error in the frame of the other pages, with the count beside Events. */
+/** Renders an error in the frame of the other pages, with the count beside Events of what the caller sees. */
 async function renderFailure<M extends MachineBase>(
   site: Site<M>,
   views: Pick<SiteViews, 'renderError'>,
@@ -280,7 +280,9 @@ async function renderFailure<M extends MachineBase>(
 ): Promise<string> {
   const mayOpen = (path: string) => site.mayOpen(event, path)
   const counts = view.loggedIn && mayOpen('/ui/events')
+  const bounds = boundsOf(callerOf(event))
+  const { journal } = bounds === null ? site : scopeSite(site, bounds)
   // The journal itself can be what failed.
-  const alarms = counts ? await site.journal.countAlarms().catch(() => 0) : 0
+  const alarms = counts ? await journal.countAlarms().catch(() => 0) : 0
   return views.renderError(view, { event, mayOpen, alarms })
 }
