@@ -75,7 +75,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     actions: html`${renderUndo(context, mac)}${renderLock(machine)}`,
     messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
-    ${mayChange ? renderPowerCard(context, machine, notice) : null}
+    ${renderPowerCard(context, machine, notice)}
     ${card({ title: PAGES.machine.form.title, id: 'intent', body: mayChange ? html`${form}${renderCurlBlock(context, [callSave(machine)])}` : renderAssignment(view) })}
     ${mayChange ? html`${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}` : null}
     ${renderFacts({ machine, posted, runs, events, clock: context.clock(), words: readEventWords(context) })}`,
