@@ -7,6 +7,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createStopwatch, describeSlowest } from './support/runner/durations.ts'
+import { createPrinter } from './support/runner/printer.ts'
 import { SELECTIONS } from './support/runner/selections.ts'
 
 const test = suite('test runner')
@@ -73,6 +74,23 @@ test('the time of a file ends where the next one begins', () => {
     { file: 'two.test.ts', seconds: 0.4 },
   ])
   assert.equal(describeSlowest(durations, 5), ['    5 s  one.test.ts'])
+})
+
+test('beside another run each file is printed whole, with the time that a slow one took', () => {
+  let clock = 0
+  const printed: string[] = []
+  const write = (text: string) => printed.push(text)
+  const printer = createPrinter(write, { isAlone: false, now: () => clock })
+  printer.print('one.test.ts\n (1 / 1)\n')
+  clock = 65_000
+  printer.print('two.test.ts\n (2')
+  clock += 400
+  printer.print(' / 2)')
+  printer.end()
+  assert.is(
+    printed.join(''),
+    'one.test.ts\n (1 / 1)\n  65 s, until minute 1\ntwo.test.ts\n (2 / 2)',
+  )
 })
 
 test('what passes when it is run alone is named and does not fail the run', () => {
