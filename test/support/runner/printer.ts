@@ -47,7 +47,8 @@ export function createPrinter(
     end() {
       held += line
       line = ''
-      flush()
+      if (isAlone) write(held)
+      else flush()
     },
   }
 }

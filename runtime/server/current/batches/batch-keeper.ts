@@ -52,7 +52,7 @@ export type BatchKeeper = ReturnType<typeof createBatchKeeper>
 export type SeenMachines = KeeperDependencies['machines']
 
 /** Actions whose orders write an image. */
-const WRITES: ReadonlySet<string> = new Set(['flash', 'image', 'mode'])
+export const WRITES: ReadonlySet<string> = new Set(['flash', 'image', 'mode'])
 
 /** Creates what makes batches; what it says of them is asked of the machines' records each time. */
 export function createBatchKeeper(site: KeeperDependencies) {

@@ -54,7 +54,8 @@ async function show(context: EarlierContext): Promise<Answer> {
     }
     ${card({
       title: t.files.title,
-      body: renderTable({
+      body: html`${renderSummary(Object.values(LIVE_TRIO).filter((name) => !there.has(name)))}
+      ${renderTable({
         caption: t.files.caption,
         columns: [t.files.file, t.files.state, numberColumn(t.files.size), t.files.changed],
         rows: BOOT_FILES.map((name) => {
@@ -68,7 +69,7 @@ async function show(context: EarlierContext): Promise<Answer> {
             <td class="nowrap">${renderTime(file?.modifiedAt ?? null, clock)}</td>
           </tr>`
         }),
-      }),
+      })}`,
     })}
     ${card({ title: t.fetch.title, body: renderFetch(context) })}
     ${card({
@@ -84,6 +85,12 @@ async function show(context: EarlierContext): Promise<Answer> {
     })}`,
   })
 }
+
+/** Says first whether machines can be booted with what is there. */
+const renderSummary = (missing: readonly string[]): Html =>
+  missing.length === 0
+    ? html`<p>${t.files.complete}</p>`
+    : banner('needs-you', fill(t.files.incomplete, { files: missing.join(', ') }))
 
 function renderFetch({ services: { config, releases }, notice }: EarlierContext): Content {
   const obstacle = releases.obstacle()

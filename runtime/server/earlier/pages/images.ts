@@ -12,7 +12,9 @@ import {
   tag,
 } from '../../../kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { readListQuery, renderSearch, type ListQuery } from '../../../kit/web/ui/search.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../../kit/web/ui/tables.ts'
+import { selectImages, type UsedImage } from '../rules/image-list.ts'
 import type { EarlierContext } from './page-context.ts'
 import {
   IMAGE_REMOVAL,
@@ -28,6 +30,7 @@ import { renderUploadForm } from '../../../kit/web/ui/upload-form.ts'
 import { PAGES } from '../../texts/texts.ts'
 
 const t = PAGES.earlier.images
+const shared = PAGES.images.search
 
 /** Listed as people do, with a word before the last one. */
 const ENDINGS = {
@@ -44,6 +47,7 @@ async function show(context: EarlierContext): Promise<Answer> {
   const [images, machines] = [await shelf.list(), await context.site.machines.list()]
   const mayRemove = context.site.mayOpen(context.event, IMAGE_REMOVAL_PATH, 'POST')
   const { baseUrl } = context.contact()
+  const rows = images.map((row) => ({ ...row, users: listUsers(machines, row.name).length }))
   const folder = html`<code>${shelf.root}</code>`
   return await context.show({
     title: t.title,
@@ -53,20 +57,7 @@ async function show(context: EarlierContext): Promise<Answer> {
     body: html`${
       images.length === 0
         ? emptyState(t.empty.title, fillHtml(t.empty.text, { folder }))
-        : renderTable({
-            caption: t.caption,
-            className: 'images',
-            columns: [
-              t.name,
-              { title: t.format, className: 'added' },
-              numberColumn(t.size),
-              { title: t.usedBy, className: 'uses' },
-              { ...ACTIONS, className: 'acts' },
-            ],
-            rows: images.map((row) =>
-              renderRow(row, listUsers(machines, row.name).length, mayRemove),
-            ),
-          })
+        : renderList(rows, readListQuery(context.query, ['q', 'used', 'sort'], 200), mayRemove)
     }
     ${card({
       title: t.upload.title,
@@ -87,11 +78,46 @@ async function show(context: EarlierContext): Promise<Answer> {
   })
 }
 
-const renderRow = (
-  { name, format, size_bytes }: ImageRow,
-  users: number,
-  mayRemove: boolean,
-): Html =>
+function renderList(rows: readonly UsedImage[], query: ListQuery, mayRemove: boolean): Html {
+  const found = selectImages(rows, query)
+  const used = rows.filter(({ users }) => users > 0).length
+  return html`${renderSearch({
+    path: PATH,
+    query,
+    name: 'q',
+    label: shared.label,
+    placeholder: t.search.placeholder,
+    views: [
+      [shared.all, { ...query, used: '' }, rows.length],
+      [t.search.used, { ...query, used: 'yes' }, used],
+      [t.search.unused, { ...query, used: 'no' }, rows.length - used],
+    ],
+  })}
+  ${
+    found.length === 0
+      ? emptyState(
+          shared.none.title,
+          shared.none.text,
+          html`<a class="button" href="${PATH}">${shared.none.link}</a>`,
+        )
+      : renderTable({
+          caption: t.caption,
+          className: 'images',
+          path: PATH,
+          query,
+          columns: [
+            { key: 'name', title: t.name },
+            { key: 'format', title: t.format, className: 'added' },
+            { ...numberColumn(t.size), key: '-size' },
+            { key: '-uses', title: t.usedBy, className: 'uses' },
+            { ...ACTIONS, className: 'acts' },
+          ],
+          rows: found.map((row) => renderRow(row, mayRemove)),
+        })
+  }`
+}
+
+const renderRow = ({ name, format, size_bytes, users }: UsedImage, mayRemove: boolean): Html =>
   html`<tr>
     <th scope="row">
       <a class="mono" href="/images/${encodeURIComponent(name)}" download

@@ -170,6 +170,7 @@ export const EARLIER = {
     format: 'Format',
     size: 'Size',
     usedBy: 'Used by',
+    search: { placeholder: 'Name, format', used: 'In use', unused: 'Unused' },
     users: { one: '1 machine', other: '{count} machines' },
     nobody: 'no machine',
     removal: {
@@ -205,6 +206,9 @@ export const EARLIER = {
       changed: 'Changed',
       missing: 'missing',
       present: 'present',
+      complete: 'All files are here: machines boot the live system from this server.',
+      incomplete:
+        'Machines cannot boot the live system yet, for these files are missing: {files}. Fetch a release, or upload them.',
     },
     fetch: {
       title: 'Fetch a release',

@@ -71,6 +71,10 @@ export const EVENTS = {
     armedBy: 'armed by {actor}',
     from: 'from {address}',
     details: 'Details',
+    earlier: {
+      one: '{count} earlier step of this machine',
+      other: '{count} earlier steps of this machine',
+    },
     more: 'and {count} more, see the details',
     /** `{run}`: image and disk. */
     run: 'Run: {run}',

@@ -35,7 +35,6 @@ export const RUNS = {
   comparison: {
     button: 'Compare two',
     two: 'Select exactly two runs to compare them.',
-    noTimes: 'One of them reported no times, so there is nothing to compare.',
   },
   removal: {
     ask: 'Remove…',
@@ -142,6 +141,15 @@ export const RUNS = {
       armerFrom: '{actor} {dim}from {ip}{end}',
       armed: 'Armed',
       run: 'Run',
+    },
+    compared: {
+      title: 'Two runs compared',
+      end: 'This run alone',
+      differ: 'These differ: {facts}.',
+      same: 'Nothing differs but their times.',
+      fact: 'Fact',
+      mine: 'This run',
+      reason: 'Reason',
     },
     waterfall: {
       title: 'Where the time went',

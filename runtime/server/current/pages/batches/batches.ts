@@ -1,5 +1,7 @@
 /** /ui/batches and the page of each batch: where its machines are, and what is done to all of them. */
 import { getRouterParam } from 'h3'
+import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import type { Run } from '../../../../engine/inventory/rules/run.ts'
 import type { Batch, MemberState } from '../../../../fleet/batch/rules/batch.ts'
 import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
@@ -19,10 +21,11 @@ import { renderTime } from '../../../../kit/web/ui/times.ts'
 import { buttonAt, formAt, pageAt } from '../../../pages/context-routes.ts'
 import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
+import { renderBar } from '../../../pages/machines/run-bar.ts'
 import { questionButton, renderQuestion } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { actOnBatch, type BatchAction } from '../../batches/batch-actions.ts'
-import type { BatchView, MemberView } from '../../batches/batch-keeper.ts'
+import { WRITES, type BatchView, type MemberView } from '../../batches/batch-keeper.ts'
 import {
   BATCHES_PATH,
   batchPath,
@@ -78,8 +81,8 @@ async function showAll(context: CurrentContext): Promise<Answer> {
   })
 }
 
-/** Which updates a page takes that shows no machine's row. */
-const NEWS = address('/events/machines', { q: 'mac:none' })
+/** Which updates a page takes that shows no machine's row: the bars of what runs. */
+const NEWS = address('/events/machines', { q: 'mac:none', bars: 'all' })
 
 function find({ services, event }: CurrentContext): Batch {
   const batch = services.keeper.find(getRouterParam(event, 'id') ?? '')
@@ -98,7 +101,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     updates: NEWS,
     messages: html`${context.message()}${renderActed(context.query)}`,
     body: html`<div class="stack" ${refreshOnNews('batch', batchPath(batch.id), 2000)}>
-      ${renderHead(context, keeper.view(batch, members))} ${renderMembers(members)}
+      ${renderHead(context, keeper.view(batch, members))} ${renderMembers(context, batch, members)}
     </div>`,
   })
 }
@@ -183,38 +186,81 @@ const callOf = ({ id }: Batch, action: BatchAction): CurlCall => ({
   scope: action === 'resume' || action === 'retry' ? 'flash' : 'machines',
 })
 
-const renderMembers = (members: readonly MemberView[]): Html =>
-  html`${SHOWN_STATES.map((state) =>
+function renderMembers(
+  { site, services }: CurrentContext,
+  batch: Batch,
+  members: readonly MemberView[],
+): Html {
+  const runs = new Map(site.runs.listRunning().map((run) => [run.mac, run]))
+  const look = (member: MemberView) =>
+    renderMember(member, {
+      run: member.state === 'running' ? (runs.get(member.mac) ?? null) : null,
+      image: nameOwnImage(services.images(), batch, member),
+    })
+  return html`${SHOWN_STATES.map((state) =>
     renderGroup(
       state,
       members.filter((member) => member.state === state),
+      look,
     ),
   )}`
+}
 
-function renderGroup(state: MemberState, members: readonly MemberView[]): Content {
+/** The image of a machine, where those of a batch that writes have no common one. */
+function nameOwnImage(
+  images: readonly CatalogEntry[],
+  { action, image }: Batch,
+  { machine, state }: MemberView,
+): string | null {
+  const ref = machine?.bty_image_ref
+  const isOfIt = image === null && WRITES.has(action) && !GONE.has(state)
+  return !isOfIt || !ref
+    ? null
+    : (images.find((each) => each.ref === ref)?.name ?? ref.slice(0, 12))
+}
+
+/** What a machine has now is not what the batch gave to it. */
+const GONE: ReadonlySet<MemberState> = new Set(['replaced', 'refused'])
+
+function renderGroup(
+  state: MemberState,
+  members: readonly MemberView[],
+  look: (member: MemberView) => Html,
+): Content {
   if (members.length === 0) return null
   const more = members.length - MAX_ROWS
   return card({
     title: `${t.groups[state]} (${members.length})`,
     body: html`<ul class="rows">
-      ${members.slice(0, MAX_ROWS).map(renderMember)}
+      ${members.slice(0, MAX_ROWS).map(look)}
       ${more > 0 ? html`<li class="dim">${fill(t.more, { count: more })}</li>` : null}
     </ul>`,
   })
 }
 
-function renderMember({ mac, machine, state, refusal }: MemberView): Html {
+interface MemberFacts {
+  /** What it does at the moment; null: nothing that it reported. */
+  readonly run: Run | null
+  /** What it is to write; null: what the batch says. */
+  readonly image: string | null
+}
+
+function renderMember(member: MemberView, { run, image }: MemberFacts): Html {
+  const { mac, machine } = member
   const name = machine === null ? mac : nameOf(machine)
-  const reason = refusal ?? (state === 'failed' ? machine?.cycle.failure?.reason : null)
+  const reason = findReason(member)
   return html`<li>
     <span class="grow"
       ><a href="${machinePath(mac)}"><bdi>${name}</bdi></a
-      >${
-        name === mac ? null : html` <span class="mono dim small">${mac}</span>`
-      }${reason === null || reason === undefined ? null : html`<br /><span class="small dim">${reason}</span>`}</span
-    >
+      >${name === mac ? null : html` <span class="mono dim small">${mac}</span>`}${
+        image === null ? null : html`<br /><bdi class="small">${image}</bdi>`
+      }${reason === null ? null : html`<br /><span class="small dim">${reason}</span>`}</span
+    >${run === null ? null : renderBar(run)}
   </li>`
 }
+
+const findReason = ({ machine, state, refusal }: MemberView): string | null =>
+  refusal ?? (state === 'failed' ? (machine?.cycle.failure?.reason ?? null) : null)
 
 /** Asks before something is flashed; the question is about so many machines as it was shown for. */
 async function ask(

@@ -10,8 +10,9 @@ import { nameActor, personOfActor } from '../view/actor-name.ts'
 import { renderSummary } from '../view/event-list.ts'
 import { renderChanges, renderWritten, type EventWords } from '../view/event-words.ts'
 import { filterLink } from './event-filter.ts'
+import type { FoldedEvent } from './event-groups.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
+import { fill, fillCount } from '../../../../kit/texts/text.ts'
 
 const t = PAGES.events.row
 
@@ -20,20 +21,20 @@ interface EventContext extends EventWords {
   readonly query: ListQuery
 }
 
-export const renderEvent = (event: JournalEvent, context: EventContext): Html =>
+/** Renders an event as a row, with the steps of the machine before it folded away. */
+export const renderEvent = ({ event, earlier }: FoldedEvent, context: EventContext): Html =>
   html`<li class="event">
     <span class="pick">${renderBox(event)}</span>
     <div class="grow">
       <p>${renderAlarm(event)}${renderName(event, context)}${renderSummary(event)}</p>
       ${renderWritten(event, context)}${renderChanges(event, context)}
       <div class="about small dim">
-        ${filterLink(context.query, 'kind', event.kind)}
         <span
           >${fillHtml(t.by, { actor: filterLink(context.query, 'actor', event.actor, nameActor(event.actor)) })}</span
         >
         ${renderArmer(event, context)}
         ${event.source_ip === null ? null : html`<span>${fillHtml(t.from, { address: filterLink(context.query, 'source_ip', event.source_ip) })}</span>`}
-        ${renderDetails(event)}
+        ${renderDetails(event, context)} ${renderEarlier(earlier, context)}
       </div>
     </div>
     <span class="when">${renderTime(event.ts, context.clock)}</span>
@@ -77,10 +78,35 @@ function renderArmer({ details }: JournalEvent, { query }: EventContext): Conten
   return html`<span>${fillHtml(t.armedBy, { actor })}</span>`
 }
 
-function renderDetails({ details }: JournalEvent): Content {
-  if (details === null || Object.keys(details).length === 0) return null
-  return html`<details>
+/** What programs call the event, and what else is stored of it. */
+const renderDetails = ({ kind, details }: JournalEvent, { query }: EventContext): Html =>
+  html`<details>
     <summary>${t.details}</summary>
-    <pre tabindex="0"><code>${printableText(JSON.stringify(details, null, 2))}</code></pre>
+    <p>${filterLink(query, 'kind', kind)}</p>
+    ${
+      details === null || Object.keys(details).length === 0
+        ? null
+        : html`<pre
+            tabindex="0"
+          ><code>${printableText(JSON.stringify(details, null, 2))}</code></pre>`
+    }
+  </details>`
+
+function renderEarlier(earlier: readonly JournalEvent[], context: EventContext): Content {
+  if (earlier.length === 0) return null
+  return html`<details>
+    <summary>${fillCount(t.earlier, earlier.length)}</summary>
+    <ul class="rows">
+      ${earlier.map(
+        (event) =>
+          html`<li>
+            <div class="grow">
+              <p>${renderSummary(event)}</p>
+              <div class="about small dim">${renderDetails(event, context)}</div>
+            </div>
+            <span class="when">${renderTime(event.ts, context.clock)}</span>
+          </li>`,
+      )}
+    </ul>
   </details>`
 }

@@ -13,6 +13,7 @@ import { formAt, pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { readEventWords } from '../view/event-words.ts'
 import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
+import { foldSteps } from './event-groups.ts'
 import { renderEvent } from './event-row.ts'
 import { dayOf, type Clock } from '../../../../kit/web/ui/times.ts'
 import { PAGES } from '../../../texts/texts.ts'
@@ -92,7 +93,7 @@ function renderEvents(
         card({
           title,
           body: html`<ul class="rows" aria-label="${fill(t.list, { day: title })}">
-            ${ofDay.map((event) => renderEvent(event, shown))}
+            ${foldSteps(ofDay).map((folded) => renderEvent(folded, shown))}
           </ul>`,
         }),
       )}

@@ -1,8 +1,7 @@
-/** /ui/runs/compare: leads from two selected runs to the page of one, with the bars of the other below its own. */
+/** /ui/runs/compare: leads from two selected runs to the page of one, with the facts and the bars of the other beside its own. */
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { localPath } from '../../../../kit/web/answers/local-path.ts'
 import { address, attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
-import { divideRun } from '../../../../fleet/run/rules/waterfall.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -33,8 +32,7 @@ function compare(context: CurrentContext): Answer {
   const back = localPath(context.query.get('back'), '/ui/runs')
   const refuse = (error: string) => context.goBack(pathOf(back), { error, query: queryOf(back) })
   if (one === undefined || other === undefined || more.length > 0) return refuse(t.two)
-  if ([one, other].some((run) => !divideRun(run)?.bars.length)) return refuse(t.noTimes)
-  return context.goTo(`${address(runPath(one), { with: renderRunValue(other) })}#times`)
+  return context.goTo(`${address(runPath(one), { with: renderRunValue(other) })}#compared`)
 }
 
 const urlOf = (path: string): URL => new URL(path, 'http://localhost')

@@ -3,46 +3,27 @@ import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { getRouterParam } from 'h3'
 import { printable, printableLines } from '../../../../kit/foundation/printable.ts'
 import { renderDuration } from '../../../../kit/foundation/rate.ts'
-import type { Run, RunDisk, RunMode, RunPhase } from '../../../../engine/inventory/rules/run.ts'
+import type { Run, RunDisk, RunPhase } from '../../../../engine/inventory/rules/run.ts'
 import { secondsOf } from '../../../../fleet/run/rules/run-view.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
-import {
-  banner,
-  card,
-  copyable,
-  copyBlock,
-  factList,
-  renderBytes,
-  renderDiskBytes,
-} from '../../../../kit/web/ui/elements.ts'
+import { banner, card, copyBlock, factList } from '../../../../kit/web/ui/elements.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
-import {
-  address,
-  DIM,
-  fillHtml,
-  html,
-  type Content,
-  type Html,
-} from '../../../../kit/web/ui/html.ts'
+import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
 import { readMac } from '../../../../kit/web/answers/checked.ts'
-import { renderMoment, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { renderMoment } from '../../../../kit/web/ui/times.ts'
 import { pageAt } from '../../../pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { nameOf } from '../view/machine-view.ts'
 import { renderProof } from './first-boot-card.ts'
+import { findOther, renderCompared } from './compared-card.ts'
+import { listPlace, listWritten } from './run-facts.ts'
 import { renderTimes } from './waterfall-card.ts'
 import { renderAgain, renderBefore } from './run-again.ts'
 import { renderRemovalButton } from './run-removal.ts'
 import { renderBar } from '../../../pages/machines/run-bar.ts'
-import {
-  renderArmer,
-  renderRateOf,
-  renderRunState,
-  renderVerified,
-  runPath,
-} from '../view/run-table.ts'
+import { renderRunState, runPath } from '../view/run-table.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.runs.run
@@ -59,6 +40,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const machine = await site.machines.find(mac)
   const log = await site.runs.findLog(mac, run.id)
   const name = machine === null ? mac : nameOf(machine)
+  const other = findOther(context, run)
   // A refresh keeps what the run is compared with.
   const here = address(runPath(run), { with: context.query.get('with') })
   return await context.show({
@@ -79,8 +61,9 @@ async function show(context: CurrentContext): Promise<Answer> {
       </section>
       <div class="columns">
         <div>
+          ${renderCompared(context, run, other)}
           ${card({ title: t.steps.title, body: renderSteps(run, context.clock().zone) })}
-          ${renderTimes(context, run)} ${renderProof(run.proof, context.clock())}
+          ${renderTimes(context, run, other)} ${renderProof(run.proof, context.clock())}
           ${renderLog(run, log)} ${renderBefore(context, run)}
         </div>
         <div>${renderFacts(context, run)}</div>
@@ -141,73 +124,6 @@ const CAPTURE_NAMES = { ...NAMES, ...t.steps.captureNames }
 const renderFacts = (context: CurrentContext, run: Run): Html =>
   html`${card({ title: t.data.title, body: factList(listWritten(run)) })}
   ${card({ title: t.target.title, body: factList(listPlace(run, context.clock())) })}`
-
-const MODES: Readonly<Record<RunMode, string>> = {
-  flash: t.target.byServer,
-  interactive: t.target.inWizard,
-  capture: t.target.capture,
-}
-
-type RunRows = readonly (readonly [string, Content])[]
-
-function listWritten(run: Run): RunRows {
-  const { image, bottleneck, mode } = run
-  const counted: RunRows = [
-    [t.data.read, renderBytes(run.bytes_read)],
-    [mode === 'capture' ? t.data.captured : t.data.written, renderBytes(run.bytes_written)],
-    [t.data.delta, run.delta === null ? null : t.data.deltaStates[run.delta]],
-    [t.data.kept, run.bytes_kept === null ? null : renderBytes(run.bytes_kept)],
-    [t.data.rate, renderRateOf(run)],
-  ]
-  return [
-    [t.data.image, image?.name],
-    [t.data.source, image?.src ? printable(image.src) : null],
-    [t.data.digest, copied(image?.sha256, 12)],
-    [t.data.format, image?.format],
-    ...(run.reported ? counted : []),
-    [t.data.sources, renderSources(run)],
-    [t.data.bottleneck, bottleneck],
-    [t.data.verified, renderVerified(run)],
-    [t.data.warning, run.warning],
-    [t.data.server, run.server],
-  ]
-}
-
-/** What came from each source, a line each; null: the image has one. */
-function renderSources({ sources }: Run): Content {
-  if (sources === null) return null
-  return sources.map(({ name, bytes, trouble }) => {
-    const words = { name: printable(name), bytes: renderBytes(bytes) }
-    return html`<div>
-      ${trouble === null ? fillHtml(t.data.share, words) : fillHtml(t.data.shareUntil, { ...words, trouble: printable(trouble) })}
-    </div>`
-  })
-}
-
-function listPlace(run: Run, clock: Clock): RunRows {
-  const { id, mode, disk, armed_by: armer } = run
-  return [
-    [t.target.disk, disk?.model],
-    [t.target.serial, copied(disk?.serial)],
-    [t.target.size, disk?.size_bytes ? renderDiskBytes(disk.size_bytes) : null],
-    [t.target.path, copied(disk?.path)],
-    [t.target.connection, disk?.tran],
-    [t.target.mode, MODES[mode]],
-    [t.target.armedBy, armer === null ? null : renderBy(run)],
-    [t.target.armed, armer === null ? null : renderTime(armer.at, clock)],
-    [t.target.run, copied(id)],
-  ]
-}
-
-/** `shown`: how many characters the page shows; undefined: all. */
-const copied = (text: string | null | undefined, shown?: number): Content =>
-  text ? copyable(text, printable(text.slice(0, shown))) : null
-
-function renderBy(run: Run): Content {
-  const actor = renderArmer(run)
-  const ip = run.armed_by?.ip
-  return ip ? fillHtml(t.target.armerFrom, { actor, ip, ...DIM }) : actor
-}
 
 /** The log comes from the machine, so its control characters are replaced. */
 function renderLog(run: Run, log: string | null): Content {

@@ -17,11 +17,11 @@ const ACTION_TITLES: ReadonlyMap<string, string> = new Map(
   Object.entries(PAGES.machines.bulk.actions).map(([name, { title }]) => [name, title]),
 )
 
-/** `2.4.30 to rack-03`, `Lock: rack-03`, `Label`. */
-export function nameOfBatch({ action, image, target }: Batch): string {
+/** `2.4.30 to rack-03`, `Lock: rack-03`, `Label: 3 machines`. */
+export function nameOfBatch({ action, image, target, machines }: Batch): string {
   const what = image ?? ACTION_TITLES.get(action) ?? action
-  if (target === null) return what
-  return fill(image === null ? t.nameOfAction : t.name, { what, target })
+  const on = target ?? fillCount(t.machines, machines)
+  return fill(image === null ? t.nameOfAction : t.name, { what, target: on })
 }
 
 /**

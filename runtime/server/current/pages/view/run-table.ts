@@ -154,24 +154,33 @@ const renderPick = (run: Run, name: string, value: string, clock: Clock): Html =
 const renderRow = (run: Run, row: Pick<RunTable, 'nameOf' | 'valueOf'>, clock: Clock): Html => {
   const name = row.nameOf(run.mac)
   return html`<tr id="r-${renderHyphens(run.mac)}-${run.id}">
-    ${renderPick(run, name, row.valueOf(run), clock)}
-    <td class="state"><a href="${runPath(run)}">${renderRunState(run)}</a></td>
-    <th scope="row" class="name">${renderMachine(run.mac, name)}</th>
-    <td class="image" data-label="${titles.image}">${renderImage(run)}</td>
-    <td class="disk" data-label="${titles.disk}">${renderDisk(run)}</td>
-    ${
-      run.result === null
-        ? html`<td colspan="3" class="will">${renderBar(run)}</td>`
-        : html`<td class="number" data-label="${titles.duration}">${renderDuration(run)}</td>
-            <td class="number" data-label="${titles.rate}">${renderRateOf(run)}</td>
-            <td data-label="${titles.verified}">${renderVerified(run)}</td>`
-    }
-    <td data-label="${titles.armer}">${renderArmer(run)}</td>
-    <td class="time" data-label="${titles.started}">
-      ${renderTime(run.started_at ?? run.updated_at, clock)}
-    </td>
-  </tr>`
+      ${renderPick(run, name, row.valueOf(run), clock)}
+      <td class="state"><a href="${runPath(run)}">${renderRunState(run)}</a></td>
+      <th scope="row" class="name">${renderMachine(run.mac, name)}</th>
+      <td class="image" data-label="${titles.image}">${renderImage(run)}</td>
+      <td class="disk" data-label="${titles.disk}">${renderDisk(run)}</td>
+      ${
+        run.result === null
+          ? html`<td colspan="3" class="will">${renderBar(run)}</td>`
+          : html`<td class="number" data-label="${titles.duration}">${renderDuration(run)}</td>
+              <td class="number" data-label="${titles.rate}">${renderRateOf(run)}</td>
+              <td data-label="${titles.verified}">${renderVerified(run)}</td>`
+      }
+      <td data-label="${titles.armer}">${renderArmer(run)}</td>
+      <td class="time" data-label="${titles.started}">
+        ${renderTime(run.started_at ?? run.updated_at, clock)}
+      </td>
+    </tr>
+    ${renderWhy(run)}`
 }
+
+/** Why a run failed, whole, in a row of its own: no column is wide enough for it. */
+const renderWhy = ({ mac, id, reason, result }: Run): Content =>
+  reason === null || result === 'done'
+    ? null
+    : html`<tr class="why" id="w-${renderHyphens(mac)}-${id}">
+        <td colspan="${COLUMNS.length + 1}"><span class="small reason">${reason}</span></td>
+      </tr>`
 
 const renderMachine = (mac: string, name: string): Html =>
   name === mac
@@ -179,13 +188,10 @@ const renderMachine = (mac: string, name: string): Html =>
     : html`<a href="/ui/machines/${mac}" title="${name}"><bdi>${name}</bdi></a>
         <div><span class="mono dim">${mac}</span></div>`
 
-/** A failed run shows its reason below the image. */
-const renderImage = ({ image, reason, result }: Run): Content =>
-  html`${image === null ? html`<span class="dim">${t.unknownImage}</span>` : middle(stemOf(image.name), image.name)}${
-    reason === null || result === 'done'
-      ? null
-      : html`<span class="small reason" title="${reason}">${reason}</span>`
-  }`
+const renderImage = ({ image }: Run): Content =>
+  image === null
+    ? html`<span class="dim">${t.unknownImage}</span>`
+    : middle(stemOf(image.name), image.name)
 
 /** The model, and the end of the serial number below. */
 function renderDisk({ disk }: Run): Content {

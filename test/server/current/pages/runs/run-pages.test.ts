@@ -56,6 +56,12 @@ test('runs are filtered by days, which pages, files and searches keep', async ()
   assert.is(rowsOf(wrong), 1)
 })
 
+/** The table of two runs, without its tags. */
+const factsIn = (page: string) =>
+  (/<table class="compared">[^]*?<\/table>/.exec(page)?.[0] ?? '')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+
 test('two runs that are selected in the list are compared, and drift is said', async () => {
   await using site = await open()
   const { boxes } = site
@@ -84,10 +90,12 @@ test('two runs that are selected in the list are compared, and drift is said', a
   const two = (await compare(values)).headers.get('location') ?? ''
   assert.is(
     two,
-    `/ui/machines/${macOf(1)}/runs/${runIdOf(1)}?with=${encodeURIComponent(values[1] ?? '')}#times`,
+    `/ui/machines/${macOf(1)}/runs/${runIdOf(1)}?with=${encodeURIComponent(values[1] ?? '')}#compared`,
   )
   const compared = await site.read(two)
   assert.match(compared, 'The run of')
+  assert.match(factsIn(compared), /Image (\S+) \1/)
+  assert.match(compared, /These differ: |Nothing differs but their times/)
   // The comparison is still there after the page has refreshed itself.
   const [, again = ''] = /hx-get="([^"]*\/runs\/[^"]*)"/.exec(compared) ?? []
   assert.match(await site.read(again.replaceAll('&amp;', '&')), 'The run of')
