@@ -4,7 +4,8 @@ import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, findPort, login } from '../support/server/flasher-web.ts'
+import { createServerHome, login } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
 
 const test = suite('flasher-web of the earlier line')

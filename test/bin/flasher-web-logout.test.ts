@@ -2,7 +2,8 @@
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, findPort, login, passwordIn } from '../support/server/flasher-web.ts'
+import { createServerHome, login, passwordIn } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 import { startCache } from '../support/server/image-cache.ts'
 
 const test = suite('logging out of server and cache')

@@ -3,7 +3,8 @@ import { Agent, get } from 'node:http'
 import { connect } from 'node:net'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, findPort, login, passwordIn } from '../support/server/flasher-web.ts'
+import { createServerHome, login, passwordIn } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 
 const test = suite('flasher-web')
 

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, findPort } from '../support/server/flasher-web.ts'
+import { createServerHome } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 import { cacheEnv, makeFolder, startCache } from '../support/server/image-cache.ts'
 
 const CACHE = new URL('../../runtime/bin/flasher-cache.ts', import.meta.url).pathname

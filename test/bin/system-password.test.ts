@@ -2,7 +2,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readFile } from 'node:fs/promises'
-import { createServerHome, findPort, login } from '../support/server/flasher-web.ts'
+import { createServerHome, login } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
 
 const test = suite('the operating-system password')

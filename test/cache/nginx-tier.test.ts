@@ -16,7 +16,7 @@ import { readDisk } from '../support/disk/writer.ts'
 import { readBlocks } from '../support/docs.ts'
 import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
 import { NGINX, startNginx } from '../support/http/nginx.ts'
-import { findPort } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 import { bring, makeFolder, serveCache } from '../support/server/image-cache.ts'
 
 const MIB = 1 << 20

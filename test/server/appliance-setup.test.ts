@@ -7,7 +7,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { startPostgres } from '../support/cluster/postgres.ts'
 import { readBlocks } from '../support/docs.ts'
-import { findPort } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 import { onAppliance } from '../support/system/appliance-tree.ts'
 import { EXITED, openTerminal } from '../support/terminal/tmux.ts'
 

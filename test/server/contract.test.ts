@@ -5,7 +5,8 @@ import * as assert from 'uvu/assert'
 import { openSession } from '../../runtime/fleet/cluster/postgres.ts'
 import { readLease, takeLease } from '../../runtime/fleet/cluster/tables.ts'
 import { openWire, startPostgres } from '../support/cluster/postgres.ts'
-import { createServerHome, findPort, login } from '../support/server/flasher-web.ts'
+import { createServerHome, login } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 
 const postgres = await startPostgres()
 const PASSWORD = 'a password of the tests'

@@ -8,7 +8,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { startPostgres } from '../support/cluster/postgres.ts'
 import { askAs, startServer, until, type ClusterServer } from '../support/cluster/servers.ts'
-import { findPort, login } from '../support/server/flasher-web.ts'
+import { login } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 import { macOf } from '../support/server/state.ts'
 
 const test = suite('faults of the database')

@@ -10,7 +10,7 @@ import { startPostgres } from '../support/cluster/postgres.ts'
 import { askAs, startServer, until, type ClusterServer } from '../support/cluster/servers.ts'
 import { openWireTo } from '../support/cluster/wire.ts'
 import { makeAuthority } from '../support/http/authority.ts'
-import { findPort } from '../support/server/flasher-web.ts'
+import { findPort } from '../support/http/ports.ts'
 
 const test = suite('requests that are passed on and break off')
 const MIB = 2 ** 20

@@ -1,8 +1,6 @@
 /** The live system beyond the wizard's first screen: its consoles, its units, and SSH for one key. */
 import { execFile, execFileSync } from 'node:child_process'
 import { mkdtempDisposableSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,6 +10,7 @@ import * as assert from 'uvu/assert'
 import { KERNEL_ARGS, LIVE_PATHS } from '../../appliance/contract.ts'
 import { findBuildObstacle, openIso, openTrio } from '../support/vm/built-images.ts'
 import { startNetboot } from '../support/vm/netboot.ts'
+import { findPort } from '../support/http/ports.ts'
 
 const test = suite('live')
 const obstacle = findBuildObstacle()
@@ -21,15 +20,6 @@ const execute = promisify(execFile)
 
 /** Seconds, ten times what a free machine needs. */
 const PATIENCE = 300
-
-async function findPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
 
 /** A card of its own for SSH: what the initrd did with the first one must not matter. */
 const secondCard = (port: number) => [

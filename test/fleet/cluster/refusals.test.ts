@@ -15,7 +15,7 @@ import * as assert from 'uvu/assert'
 import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
 import { openFreshMember } from '../../support/cluster/members.ts'
 import { startPostgres } from '../../support/cluster/postgres.ts'
-import { findPort } from '../../support/server/flasher-web.ts'
+import { findPort } from '../../support/http/ports.ts'
 import { faultOf } from '../../support/server/state.ts'
 
 const test = suite('databases that cannot be used')

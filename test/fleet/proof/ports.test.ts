@@ -2,7 +2,7 @@
 import { mkdtempDisposable, readFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -17,22 +17,13 @@ import { createShell } from '../../../runtime/kit/host/shell.ts'
 import { makeHostKey, startSshd } from '../../support/net/sshd.ts'
 import { MAC } from '../../support/server/machine-fixture.ts'
 import { originOf } from '../../support/server/runs.ts'
+import { findPort } from '../../support/http/ports.ts'
 
 const test = suite('ports of new systems')
 
 const HOST = '127.0.0.1'
 const shell = createShell({ env: process.env })
 const look = (port: number) => readPort(shell, HOST, port)
-
-async function findPort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, HOST)
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 test('SSH shows its host keys, another port that it is open, and a closed one that it is closed', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-ssh-'))

@@ -4,7 +4,8 @@ import * as assert from 'uvu/assert'
 import { openBrowser, openContext, PASSWORD } from '../../support/browser/browser.ts'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
 import { startOpenIdProvider } from '../../support/people/openid-provider.ts'
-import { createServerHome, findPort } from '../../support/server/flasher-web.ts'
+import { createServerHome } from '../../support/server/flasher-web.ts'
+import { findPort } from '../../support/http/ports.ts'
 
 const test = suite('the browser: logging in with a provider')
 

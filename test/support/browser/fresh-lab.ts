@@ -2,7 +2,8 @@
 import { createSocket } from 'node:dgram'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { createServerHome, findPort } from '../server/flasher-web.ts'
+import { createServerHome } from '../server/flasher-web.ts'
+import { findPort } from '../http/ports.ts'
 import { startCache, type CacheProcess } from '../server/image-cache.ts'
 import { logIn, PASSWORD, type ContextOptions } from './browser.ts'
 

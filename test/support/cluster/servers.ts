@@ -2,7 +2,8 @@
 import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { createServerHome, findPort, login } from '../server/flasher-web.ts'
+import { createServerHome, login } from '../server/flasher-web.ts'
+import { findPort } from '../http/ports.ts'
 import { startFlasher } from '../terminal/flasher.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../runtime/bin/flasher-web.ts', import.meta.url))

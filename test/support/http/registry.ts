@@ -3,11 +3,11 @@ import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import * as http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Certificate, listen } from './hostile-server.ts'
+import type { Certificate } from './hostile-server.ts'
 import { until } from '../server/image-cache.ts'
+import { findPort } from './ports.ts'
 
 export interface TestRegistry extends AsyncDisposable {
   /** `127.0.0.1:port`. */
@@ -33,7 +33,7 @@ export interface TestRegistryOptions {
 
 export async function startRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
   const folder = await mkdtemp(join(tmpdir(), 'flasher-registry-'))
-  const host = `127.0.0.1:${await freePort()}`
+  const host = `127.0.0.1:${await findPort()}`
   await writeFile(join(folder, 'htpasswd'), HTPASSWD)
   await writeFile(join(folder, 'cert.pem'), options.certificate?.cert ?? '')
   await writeFile(join(folder, 'key.pem'), options.certificate?.key ?? '')
@@ -162,12 +162,4 @@ async function putManifest(
   })
   if (put.status !== 201) throw new Error(`manifest: HTTP ${put.status}: ${await put.text()}`)
   return digestOf(body)
-}
-
-async function freePort(): Promise<number> {
-  const server = http.createServer()
-  const port = await listen(server)
-  server.close()
-  await once(server, 'close')
-  return port
 }

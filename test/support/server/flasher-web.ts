@@ -1,10 +1,10 @@
 /** The real server program as a child process, in a folder of its own. */
 import { chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runFlasher, startFlasher, type Ended, type StartOptions } from '../terminal/flasher.ts'
+import { findPort } from '../http/ports.ts'
 
 const programOf = (name: string) =>
   fileURLToPath(new URL(`../../../runtime/bin/${name}`, import.meta.url))
@@ -84,16 +84,3 @@ export const login = async (url: string, password: string) => {
 
 /** The one that a first start prints. */
 export const passwordIn = (text: string) => /^Password: (\S+)$/m.exec(text)?.[1] ?? ''
-
-/** A port that was free a moment ago. */
-export function findPort(): Promise<number> {
-  const server = createServer()
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address: AddressInfo | string | null = server.address()
-      const port = typeof address === 'object' && address !== null ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
-}

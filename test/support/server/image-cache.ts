@@ -16,6 +16,7 @@ import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
 import { createEntrance } from '../../../runtime/kit/web/http/entrance.ts'
 import type { LogSink } from '../../../runtime/kit/web/answers/caller.ts'
 import { listen } from '../http/hostile-server.ts'
+import { findPort } from '../http/ports.ts'
 
 export interface Folder extends AsyncDisposable {
   readonly path: string
@@ -131,7 +132,7 @@ export async function startCache(
   env: Readonly<Record<string, string>> = {},
   checkout = CHECKOUT,
 ): Promise<CacheProcess> {
-  const port = Number(env['FLASHER_CACHE_PORT'] ?? (await freePort()))
+  const port = Number(env['FLASHER_CACHE_PORT'] ?? (await findPort()))
   const child = spawn(process.execPath, [join(checkout, 'runtime/bin/flasher-cache.ts')], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...cacheEnv(state, port), ...env },
@@ -186,14 +187,6 @@ export const cacheEnv = (state: string, port: number) => ({
 async function isUp(base: string): Promise<boolean> {
   const answer = await fetch(`${base}/healthz`).catch(() => null)
   return answer?.ok === true
-}
-
-async function freePort(): Promise<number> {
-  const server = http.createServer()
-  const port = await listen(server)
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** Waits until something is so, however long that takes within reason. */

@@ -1,7 +1,5 @@
 /** The server appliance as a machine: its disk, its ports on loopback, and its console. */
 import { execFileSync } from 'node:child_process'
-import { createServer } from 'node:net'
-import { once } from 'node:events'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import type { Arch } from '../../../appliance/appliance.ts'
@@ -11,6 +9,7 @@ import { ARM_FIRMWARE } from './arm64-machine.ts'
 import { openServer } from './built-images.ts'
 import { FIRMWARE_ARGS, type Firmware } from './usb-machine.ts'
 import { startQemu, type Processor, type Qemu } from './qemu.ts'
+import { findPort } from '../http/ports.ts'
 
 /** How the firmware comes to the boot loader: of a PC, or of arm64. */
 export type ApplianceFirmware = Firmware | 'arm64' | 'arm64-secure'
@@ -160,15 +159,4 @@ export async function runAsRoot(qemu: Qemu, password: string, command: string): 
   const said = await qemu.waitFor(/ended \d+/, 15 * MINUTE)
   assert.match(said, /ended 0/, said)
   return said
-}
-
-/** A port that is free now; QEMU takes a number only. */
-async function findPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
-  return address.port
 }
