@@ -137,4 +137,55 @@ test('events are acknowledged, tokens made and revoked, and the colours stay', (
     await page.waitForURL('**/ui/login')
   }))
 
+test('the search finds a machine, a setting and an action', () =>
+  withPage(async (page, site) => {
+    await site.boxes.boot(5)
+    await page.goto('/ui/dashboard')
+    await page.locator('#find').fill(macOf(5).replaceAll(':', '').toUpperCase())
+    await page.locator('#find').press('Enter')
+    await page.waitForURL('**/ui/find?q=*')
+    await page
+      .getByRole('main')
+      .getByRole('link', { name: macOf(5) })
+      .first()
+      .click()
+    await page.waitForURL(`**/ui/machines/${macOf(5)}`)
+    await page.goto('/ui/find?q=loop')
+    await page.getByRole('link', { name: 'Boots until a loop is suspected' }).click()
+    await page.waitForURL('**/ui/settings**')
+    await page.goto('/ui/find?q=nothing+is+called+so')
+    await page.getByText('Nothing').first().waitFor()
+  }))
+
+test('DHCP: another loader changes the files, and a recipe opens', () =>
+  withPage(async (page) => {
+    await page.goto('/ui/dhcp')
+    const files = page.locator('#dhcp-pxe')
+    await files.getByText('grubx64.efi').or(files.getByText('shimx64.efi')).first().waitFor()
+    await page.getByRole('link', { name: 'iPXE' }).click()
+    await page.waitForURL('**/ui/dhcp?loader=ipxe**')
+    await files.getByText('ipxe.efi').first().waitFor()
+    const recipe = page.locator('#recipes details').first()
+    await recipe.locator('summary').click()
+    await recipe.locator('code').first().waitFor()
+  }))
+
+test('two runs are selected and compared', () =>
+  withPage(async (page, site) => {
+    for (const box of [6, 7]) {
+      await site.boxes.boot(box)
+      const run = { run: `c0ffee00-000${box}`, phase: 'failed', reason: `no disk ${box}` }
+      await site.boxes.report(box, run)
+    }
+    await page.goto('/ui/runs')
+    await page.getByText('no disk 6').waitFor()
+    for (const box of [6, 7]) {
+      await page.getByRole('checkbox', { name: `Select the run of ${macOf(box)}` }).check()
+    }
+    await page.getByRole('button', { name: 'Compare two' }).click()
+    const facts = page.locator('.compared')
+    await facts.getByRole('row', { name: /^Reason no disk \d no disk \d$/ }).waitFor()
+    await page.getByText('These differ: ').waitFor()
+  }))
+
 test.run()
