@@ -106,7 +106,11 @@ export function resolveAction(
   const [ref, channel] = [found.value, { name, ref: found.value }]
   // The mode is its only parameter.
   return action === 'mode'
-    ? accept({ machine: { ...machine, bty_image_ref: ref, channel }, parameters, channel })
+    ? accept({
+        machine: { ...machine, bty_image_ref: ref, channel },
+        parameters: { boot_mode: asked.boot_mode },
+        channel,
+      })
     : accept({ machine, parameters: { ...asked, bty_image_ref: ref }, channel })
 }
 

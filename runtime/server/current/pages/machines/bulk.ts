@@ -190,14 +190,18 @@ function judgeConflicts(
   })
 }
 
+/** Actions that can arm a machine with the image that its channel points to. */
+const ARMING: ReadonlySet<BulkAction> = new Set(['flash', 'mode'])
+
 /** A channel that moves after the answer arms nothing: the order names the image that was shown as well. */
-function targetOf(
+function nameTarget(
   { machine: { mac }, refusal, after }: BulkPreview,
   action: BulkAction,
   parameters: object,
 ) {
   const channel = after === null ? null : channelOf(after.machine)
-  if (action !== 'flash' || after === null || channel === null) return { mac, refusal }
+  const isArming = ARMING.has(action) && after !== null && isArmed(after.machine)
+  if (!isArming || channel === null) return { mac, refusal }
   const { bty_image_ref } = after.machine
   return { mac, refusal, parameters: { ...parameters, channel, bty_image_ref } }
 }
@@ -210,7 +214,7 @@ async function execute(
   verdicts: readonly BulkPreview[],
   form: URLSearchParams,
 ): Promise<Executed> {
-  const targets = verdicts.map((verdict) => targetOf(verdict, action, parameters))
+  const targets = verdicts.map((verdict) => nameTarget(verdict, action, parameters))
   const q = form.get('all') === '1' ? (form.get('q') ?? '') : null
   const { batch, results } = await actOnMany(site, { action, parameters, q }, targets, by())
   const rows = results.flatMap(({ result, reason }, at): BulkDone[] => {

@@ -143,6 +143,21 @@ test('who expects another image than the channel has is refused, as is a channel
   assert.equal(lab.shown(), [REF, 'stable'])
 })
 
+test('a mode that arms is refused where the channel points to another image than was shown', () => {
+  const lab = open()
+  lab.put({ ...IDLE, channel: 'stable' })
+  const arm = (bty_image_ref: string) =>
+    lab.act('mode', { boot_mode: 'flasher-flash-once', channel: 'stable', bty_image_ref })
+  lab.points.set('stable', OTHER_REF)
+  assert.match(arm('ef'.repeat(32)) ?? '', 'another image')
+  assert.equal([lab.machine().boot_mode, ...lab.shown()], ['ipxe-exit', REF, 'stable'])
+  assert.is(arm(OTHER_REF), null)
+  assert.equal(
+    [lab.machine().boot_mode, ...lab.shown()],
+    ['flasher-flash-once', OTHER_REF, 'stable'],
+  )
+})
+
 const refs = fc.constantFrom(REF, OTHER_REF)
 const names = fc.constantFrom('stable', 'edge')
 const bodies = fc.record(
