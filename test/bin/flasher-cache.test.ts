@@ -11,7 +11,7 @@ import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
 import { cacheEnv, makeFolder, startCache, until } from '../support/server/image-cache.ts'
 
 const test = suite('flasher-cache')
-const PROGRAM = new URL('../../runtime/bin/flasher-cache.ts', import.meta.url).pathname
+const PROGRAM = new URL('../../runtime/bin/flasher-cache.mjs', import.meta.url).pathname
 const BYTES = makeBytes(3_000_000)
 const SHA256 = createHash('sha256').update(BYTES).digest('hex')
 

@@ -8,7 +8,7 @@ import { createServerHome } from '../support/server/flasher-web.ts'
 import { EXITED, openTerminal, type TerminalOptions } from '../support/terminal/tmux.ts'
 
 const test = suite('flasher-web restore')
-const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.mjs', import.meta.url))
 
 /** A backup of ours, one of another line made of it, and hardware alone as the ancestor made it. */
 async function createFixture() {

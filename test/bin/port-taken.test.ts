@@ -8,7 +8,7 @@ import { createServerHome } from '../support/server/flasher-web.ts'
 import { findPort } from '../support/http/ports.ts'
 import { cacheEnv, makeFolder, startCache } from '../support/server/image-cache.ts'
 
-const CACHE = new URL('../../runtime/bin/flasher-cache.ts', import.meta.url).pathname
+const CACHE = new URL('../../runtime/bin/flasher-cache.mjs', import.meta.url).pathname
 
 const sentence = (program: string, port: number | string) =>
   `${program}: cannot listen: port ${port} on 127.0.0.1 is already in use by another program\n` +

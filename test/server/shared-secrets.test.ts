@@ -13,7 +13,7 @@ const test = suite('secrets that servers share')
 const postgres = await startPostgres()
 test.after(() => postgres[Symbol.asyncDispose]())
 
-const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.mjs', import.meta.url))
 const KEY = 'a key of at least thirty-two characters'
 const PASSWORD = 'a password of the tests'
 type Home = Awaited<ReturnType<typeof createServerHome>>

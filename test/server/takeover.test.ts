@@ -13,7 +13,7 @@ import { waitUntil } from '../support/waiting.ts'
 const test = suite('takeovers')
 const postgres = await startPostgres()
 const PASSWORD = 'a password of the tests'
-const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.mjs', import.meta.url))
 
 /** A server as a process, which may stand by. */
 async function startMember(home: Awaited<ReturnType<typeof createServerHome>>, database: string) {

@@ -19,7 +19,7 @@ const obstacle = findBuildObstacle()
 if (obstacle !== null) console.log(`skipped: ${obstacle}`)
 const run = obstacle === null ? test : test.skip
 
-const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.mjs', import.meta.url))
 const OTHER_PORT = 8090
 
 /** A second server on the lab's wire, with a state of its own. */

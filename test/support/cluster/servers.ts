@@ -6,7 +6,7 @@ import { createServerHome, login } from '../server/flasher-web.ts'
 import { findPort } from '../http/ports.ts'
 import { startFlasher } from '../terminal/flasher.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../runtime/bin/flasher-web.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../../runtime/bin/flasher-web.mjs', import.meta.url))
 export const PASSWORD = 'a password of the tests'
 const SECRET = 'a-key-that-all-of-these-servers-have'
 

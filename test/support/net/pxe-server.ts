@@ -69,7 +69,7 @@ export async function startPxeServer(
     ...user,
     bounding,
     process.execPath,
-    join(PROGRAMS, 'flasher-web.ts'),
+    join(PROGRAMS, 'flasher-web.mjs'),
   ]
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { DISK_SERIAL, LAB_MAC, LAB_SERVER, type Lab } from '../server/lab.ts'
 import { collectWords, waitUntil } from '../waiting.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../runtime/bin/flasher-web.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../../runtime/bin/flasher-web.mjs', import.meta.url))
 
 /** The server controls the power of what is on its loopback, and waits for first boots. */
 export const ONE_CALL = {

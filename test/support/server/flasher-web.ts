@@ -33,7 +33,7 @@ export async function createServerHome(as: Pick<StartOptions, 'prefix' | 'uid'> 
       argv: readonly string[],
       more: Readonly<Record<string, string>> = {},
       input = '',
-      program = 'flasher-web.ts',
+      program = 'flasher-web.mjs',
     ): Promise<Ended> =>
       runFlasher(argv, {
         ...as,
@@ -45,7 +45,7 @@ export async function createServerHome(as: Pick<StartOptions, 'prefix' | 'uid'> 
     async start(
       argv: readonly string[] = [],
       more: Readonly<Record<string, string>> = {},
-      program = 'flasher-web.ts',
+      program = 'flasher-web.mjs',
     ) {
       const port = more['FLASHER_SERVER_PORT'] ?? String(await findPort())
       const started = startFlasher(argv, {

@@ -133,7 +133,7 @@ export async function startCache(
   checkout = CHECKOUT,
 ): Promise<CacheProcess> {
   const port = Number(env['FLASHER_CACHE_PORT'] ?? (await findPort()))
-  const child = spawn(process.execPath, [join(checkout, 'runtime/bin/flasher-cache.ts')], {
+  const child = spawn(process.execPath, [join(checkout, 'runtime/bin/flasher-cache.mjs')], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...cacheEnv(state, port), ...env },
   })

@@ -128,13 +128,13 @@ export async function startLab(options: LabOptions): Promise<Lab> {
     loader: chooseLoader(options),
     own: ['enable-tftp', `tftp-root=${join(folder, 'tftp')}`],
   })
-  let cache = startProgram('flasher-cache.ts')
+  let cache = startProgram('flasher-cache.mjs')
   const url = await namespace.openDoor(8080)
   const cacheUrl = await namespace.openDoor(8081)
   const waitForCache = () => waitUntil(() => isUp(cacheUrl), cache.said)
   await waitForCache()
 
-  let server = startProgram('flasher-web.ts', prefix)
+  let server = startProgram('flasher-web.mjs', prefix)
   const waitForServer = () => waitUntil(() => isUp(url), server.said)
   await waitForServer()
   const { cookie } = await login(url, LAB_PASSWORD)
@@ -153,7 +153,7 @@ export async function startLab(options: LabOptions): Promise<Lab> {
       await waitUntil(async () => !(await isUp(url)), server.said)
     },
     async startServer() {
-      server = startProgram('flasher-web.ts', prefix)
+      server = startProgram('flasher-web.mjs', prefix)
       await waitForServer()
     },
     async stopCache() {
@@ -161,7 +161,7 @@ export async function startLab(options: LabOptions): Promise<Lab> {
       await waitUntil(async () => !(await isUp(cacheUrl)), cache.said)
     },
     async startCache() {
-      cache = startProgram('flasher-cache.ts')
+      cache = startProgram('flasher-cache.mjs')
       await waitForCache()
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),

@@ -15,7 +15,7 @@ import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
 import { asJson, createTestServer, listen, readJson } from '../../../support/server/server.ts'
 import { waitUntil } from '../../../support/waiting.ts'
 
-const PROGRAM = new URL('../../../../runtime/bin/flasher-web.ts', import.meta.url).pathname
+const PROGRAM = new URL('../../../../runtime/bin/flasher-web.mjs', import.meta.url).pathname
 const test = suite('flasher-web flash over HTTP')
 
 async function open(proof = { enabled: false, limit: 1800, url: '' }) {
