@@ -13,7 +13,8 @@ export const VIEW = {
   columns: {
     state: 'State',
     name: 'Machine',
-    next: 'Next network boot',
+    /** What goes on or is wrong now, else what the next network boot does. */
+    next: 'Now and next',
     image: 'Image',
     disk: 'Disk',
     labels: 'Labels',
