@@ -85,10 +85,14 @@ export const BACKUPS = {
         other: 'What changes: {count} machines',
       },
       none: 'Image, disk, mode, name and labels of all machines stay as they are.',
-      unchanged: {
-        one: 'One more machine stays as it is.',
-        other: '{count} more machines stay as they are.',
+      /** How many machines do what, in one sentence. */
+      counts: {
+        goes: { one: '{count} is forgotten', other: '{count} are forgotten' },
+        returns: { one: '{count} comes back', other: '{count} come back' },
+        changes: { one: '{count} becomes what it was', other: '{count} become what they were' },
+        unchanged: { one: '{count} stays as it is', other: '{count} stay as they are' },
       },
+      rest: { one: 'One more machine', other: '{count} more machines' },
       kinds: {
         goes: 'is not in the backup: it is forgotten until it boots from the network again',
         returns: 'was removed since: it comes back',

@@ -9,6 +9,8 @@ import type { CurrentContext } from '../view/page-context.ts'
 
 const t = PAGES.backups.restore.changes
 
+/** These are in sight, the rest is folded away. */
+const MAX_IN_SIGHT = 10
 /** More than these are counted. */
 const MAX_MACHINES = 200
 const MAX_SETTINGS = 20
@@ -19,20 +21,46 @@ const MAX_SETTINGS = 20
  */
 export function renderDifferences(found: Differences | null, context: CurrentContext): Content {
   if (found === null) return null
-  const { machines, unchanged, settings } = found
-  return html`${machines.length === 0 ? html`<p>${t.none}</p>` : renderMachines(machines, context)}
-  ${machines.length > 0 && unchanged > 0 ? html`<p>${fillCount(t.unchanged, unchanged)}</p>` : null}
+  const { machines, settings } = found
+  return html`${machines.length === 0 ? html`<p>${t.none}</p>` : renderMachines(found, context)}
   ${settings.length === 0 ? null : html`<p>${renderSettings(settings, readEventWords(context))}</p>`}`
 }
 
-function renderMachines(machines: readonly MachineDifference[], context: CurrentContext): Html {
+function renderMachines(found: Differences, context: CurrentContext): Html {
+  const { machines } = found
   const words = readEventWords(context)
+  const render = (listed: Differences['machines']) =>
+    listed.map((machine) => renderMachine(machine, words))
+  const folded = machines.slice(MAX_IN_SIGHT, MAX_MACHINES)
   const more = machines.length - MAX_MACHINES
   return html`<h2>${fillCount(t.title, machines.length)}</h2>
+    <p>${sayCounts(found)}</p>
     <ul class="rows differences">
-      ${machines.slice(0, MAX_MACHINES).map((machine) => renderMachine(machine, words))}
-      ${more > 0 ? html`<li class="dim">${fill(t.more, { count: more })}</li>` : null}
-    </ul>`
+      ${render(machines.slice(0, MAX_IN_SIGHT))}
+    </ul>
+    ${
+      folded.length === 0
+        ? null
+        : html`<details>
+            <summary>${fillCount(t.rest, machines.length - MAX_IN_SIGHT)}</summary>
+            <ul class="rows differences">
+              ${render(folded)}
+              ${more > 0 ? html`<li class="dim">${fill(t.more, { count: more })}</li>` : null}
+            </ul>
+          </details>`
+    }`
+}
+
+/** `2 are forgotten, 1 comes back, 40 stay as they are.` */
+function sayCounts({ machines, unchanged }: Differences): string {
+  const counts = Map.groupBy(machines, ({ kind }) => kind)
+  const said = (['goes', 'returns', 'changes'] as const).map(
+    (kind) => [t.counts[kind], counts.get(kind)?.length ?? 0] as const,
+  )
+  return `${[...said, [t.counts.unchanged, unchanged] as const]
+    .filter(([, count]) => count > 0)
+    .map(([text, count]) => fillCount(text, count))
+    .join(', ')}.`
 }
 
 function renderMachine({ mac, name, kind, changes }: MachineDifference, words: EventWords): Html {

@@ -295,4 +295,30 @@ test('the commands do what the forms do', async () => {
   assert.is((await json('/workers/backups')).backups.length, 2)
 })
 
+test('a restore counts what it changes first, and its command changes it', async () => {
+  await using site = await open()
+  const { ask, json, page, post } = site
+  const put = (mac: string, name: string) => ask(`/machines/${mac}`, asJson({ name }, 'PUT'))
+  const many = Array.from({ length: 14 }, (_, at) => `52:54:00:a1:01:${10 + at}`)
+  for (const mac of [A, ...many]) await put(mac, 'before')
+  await post('/ui/backups')
+  let stored: readonly { readonly backup_id: string }[] = []
+  while (stored.length === 0) ({ stored } = await json('/workers/backups'))
+  const [backup] = stored
+  assert.ok(backup)
+  for (const mac of many) await put(mac, 'after')
+  await ask(`/machines/${A}`, { method: 'DELETE' })
+  await put(B, 'new')
+  const question = await page(`/ui/backups/${encodeURIComponent(backup.backup_id)}/restore`)
+  assert.match(question, 'What changes: 16 machines')
+  assert.match(question, '1 is forgotten, 1 comes back, 14 become what they were.')
+  const [sight = '', folded = ''] = question.split('6 more machines')
+  assert.is(sight.split('class="grow"').length - 1, 10)
+  assert.is(folded.split('class="grow"').length - 1, 6)
+  await site.run(question, 'POST /workers/backups/:id/restore')
+  assert.is((await json(`/machines/${A}`)).name, 'before')
+  assert.is((await json(`/machines/${many[0]}`)).name, 'before')
+  assert.is((await ask(`/machines/${B}`)).status, 404)
+})
+
 test.run()

@@ -11,7 +11,9 @@ const test = suite('the card of servers')
 const postgres = await startPostgres()
 test.after(() => postgres[Symbol.asyncDispose]())
 const PASSWORD = 'a password of the tests'
-const PROGRAM = fileURLToPath(new URL('../../../../../runtime/bin/flasher-web.mjs', import.meta.url))
+const PROGRAM = fileURLToPath(
+  new URL('../../../../../runtime/bin/flasher-web.mjs', import.meta.url),
+)
 
 test('the settings page and the metrics say who leads, how far each one is, and what differs', async () => {
   const name = await postgres.create()
