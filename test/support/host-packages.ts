@@ -6,7 +6,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'bmap-tools': 'a peer in the benchmark',
   'btrfs-progs': 'btrfs inside images',
   bzip2: '.bz2 images',
-  chromium: 'the pages, in a real browser',
+  'chromium-headless-shell': 'the pages, in a real browser',
   curl: 'images in a registry, as others fetch them, and examples of the documentation',
   'debian-archive-keyring': 'the Debian image: who signed the packages',
   'docker-compose': 'the compose file, as compose reads it',

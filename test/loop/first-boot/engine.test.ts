@@ -223,7 +223,10 @@ async function flashAndKill(image: string, { device, folder }: FaultyDisk, at: n
   return requests
 }
 
-test('killed at 40 moments between the write and the end: nothing boots without it', async () => {
+/** FLASHER_TEST_KILLS=100 for a thorough run. */
+const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 12)
+
+test(`killed at ${KILLS} moments between the write and the end: nothing boots without it`, async () => {
   await using image = await createImageFile(CLOUD_PARTS)
   await using disk = await createFaultyDisk({
     nbdkit: scripted(24, { pwrite: GATE, flush: GATE, trim: GATE, zero: GATE }),
@@ -231,9 +234,9 @@ test('killed at 40 moments between the write and the end: nothing boots without 
   const { device } = disk
   const all = await flashAndKill(image.path, disk, NEVER)
   const seen = { blank: 0, provisioned: 0 }
-  for (let n = 1; n <= 40; n += 1) {
+  for (let n = 1; n <= KILLS; n += 1) {
     // The last two come after the end.
-    await flashAndKill(image.path, disk, n < 39 ? Math.ceil((n / 38) * all) : NEVER)
+    await flashAndKill(image.path, disk, n < KILLS - 1 ? Math.ceil((n / (KILLS - 2)) * all) : NEVER)
     const head = await readDisk(device, 0, 4096)
     if (head.every((byte) => byte === 0)) {
       seen.blank += 1
@@ -246,7 +249,7 @@ test('killed at 40 moments between the write and the end: nothing boots without 
     }
   }
   assert.ok(seen.blank > 0 && seen.provisioned > 1, JSON.stringify(seen))
-  console.log(`  40 kills: ${seen.blank} blank, ${seen.provisioned} provisioned`)
+  console.log(`  ${KILLS} kills: ${seen.blank} blank, ${seen.provisioned} provisioned`)
 })
 
 test.run()

@@ -15,7 +15,7 @@ import { startFlasher } from '../../support/terminal/flasher.ts'
 const test = suite('a delta flash that is killed')
 const MIB = 1 << 20
 /** FLASHER_TEST_KILLS=100 for a thorough run. */
-const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 16)
+const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 8)
 /** Two versions of a system that share most of their frames, and zeros between them. */
 const FIRST = Buffer.concat([makeDiskImage(8 * MIB), Buffer.alloc(4 * MIB), makeNoise(12 * MIB, 5)])
 const SECOND = Buffer.concat([

@@ -45,7 +45,7 @@ async function untilDetached(device: string) {
 }
 
 /** FLASHER_TEST_KILLS=100 for a thorough run. */
-const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 24)
+const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 12)
 
 test(`SIGKILL at ${KILLS} moments, most of them in the growth; then a whole flash`, async () => {
   await using image = await makeGrowingImage('ext4')

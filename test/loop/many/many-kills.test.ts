@@ -37,7 +37,7 @@ async function start(devices: readonly string[]) {
 }
 
 /** FLASHER_TEST_KILLS=100 for a thorough run. */
-const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 24)
+const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 12)
 
 test(`SIGKILL at ${KILLS} moments; then a whole flash`, async () => {
   await using one = await createFaultyDisk({ nbdkit: slow(8) })

@@ -28,7 +28,7 @@ const slowDisk = (megabytes: number) => [
 ]
 
 /** FLASHER_TEST_KILLS=100 for a thorough run. */
-const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 12)
+const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 8)
 
 for (const [what, layout, megabytes] of [
   ['in the middle of the disk', PLAIN_ROOT, 32],

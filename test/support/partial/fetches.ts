@@ -120,7 +120,7 @@ export async function createFetch(state: string): Promise<Transfer> {
     async start(checkout = new URL('../../..', import.meta.url).pathname) {
       const port = String(await findPort())
       program = startFlasher([], {
-        program: join(checkout, 'runtime/bin/flasher-web.ts'),
+        program: join(checkout, 'runtime/bin/flasher-web.mjs'),
         env: {
           FLASHER_PATHS_STATE_DIR: state,
           FLASHER_SERVER_HOST: '127.0.0.1',
