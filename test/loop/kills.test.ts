@@ -67,12 +67,15 @@ async function killAfter(device: string, signal: NodeJS.Signals, milliseconds: n
   return { by, left: judge(await readDisk(device), before) }
 }
 
-test('SIGKILL at 32 moments; then a whole flash', async () => {
+/** FLASHER_TEST_KILLS=100 for a thorough run. */
+const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 12)
+
+test(`SIGKILL at ${KILLS} moments; then a whole flash`, async () => {
   await using disk = await createFaultyDisk({ nbdkit: SLOW_DISK })
   const { device } = disk
   const lasts = await flashWhole(device)
   const random = createRandom(11)
-  for (let n = 0; n < 32; n += 1) {
+  for (let n = 0; n < KILLS; n += 1) {
     // Every other time among the last steps, where the ends are written.
     const share = n % 2 === 0 ? random() : 0.7 + 0.35 * random()
     // A table to be found again, should it not be cleared.

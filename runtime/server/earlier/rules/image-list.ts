@@ -9,7 +9,7 @@ export interface UsedImage extends ImageRow {
 }
 
 /** The parameters of the page's address. */
-export interface ImageQuery {
+export interface ShelfQuery {
   /** Words, each of which must occur in the name or be the format. */
   readonly q?: string
   /** `yes`: assigned to a machine, `no`: to none. */
@@ -28,7 +28,7 @@ const KEYS = new Map<string, (image: UsedImage) => SortKey>([
 /** Finds the images that hold all words and are used as asked, in the order of the column. */
 export function selectImages(
   images: readonly UsedImage[],
-  { q = '', used, sort = '' }: ImageQuery,
+  { q = '', used, sort = '' }: ShelfQuery,
 ): readonly UsedImage[] {
   const words = q.toLowerCase().split(/\s+/)
   const found = images.filter(({ name, format, users }) => {

@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
   selectImages,
-  type ImageQuery,
+  type ShelfQuery,
   type UsedImage,
 } from '../../../../runtime/server/earlier/rules/image-list.ts'
 
@@ -24,7 +24,7 @@ const IMAGES = [
   imageOf('Rescue.qcow2', { format: 'qcow2', users: 1, size_bytes: 5 }),
 ]
 
-const namesOf = (query: ImageQuery) => selectImages(IMAGES, query).map(({ name }) => name)
+const namesOf = (query: ShelfQuery) => selectImages(IMAGES, query).map(({ name }) => name)
 
 test('each word must occur in the name or the format, whatever its case', () => {
   assert.equal(namesOf({ q: ' NODE  10 ' }), ['node-2.4.10.img.zst'])

@@ -238,14 +238,14 @@ function renderGroup(
   })
 }
 
-interface MemberFacts {
+interface ShownMember {
   /** What it does at the moment; null: nothing that it reported. */
   readonly run: Run | null
   /** What it is to write; null: what the batch says. */
   readonly image: string | null
 }
 
-function renderMember(member: MemberView, { run, image }: MemberFacts): Html {
+function renderMember(member: MemberView, { run, image }: ShownMember): Html {
   const { mac, machine } = member
   const name = machine === null ? mac : nameOf(machine)
   const reason = findReason(member)
