@@ -47,8 +47,8 @@ const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 export async function openStamped(folder: string, stamp: FileStamp): Promise<FileHandle> {
   const handle = await open(join(folder, stamp.name), FLAGS).catch(() => null)
   if (handle !== null) {
-    const found = stampOf(stamp.name, await handle.stat({ bigint: true }))
-    if (isSameStamp(found, stamp)) return handle
+    const found = await handle.stat({ bigint: true }).catch(() => null)
+    if (found !== null && isSameStamp(stampOf(stamp.name, found), stamp)) return handle
     await handle.close()
   }
   throw new Fault('not-found', `${stamp.name} was changed or removed just now`)

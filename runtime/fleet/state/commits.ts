@@ -154,37 +154,45 @@ export function attemptUnit(file: SqliteFile, unit: Unit, done: (() => void)[]):
   }
 }
 
+/** The log of one file, from its first commit until somebody detaches from it. */
+interface Log {
+  handle: Promise<FileHandle | null> | null
+}
+
 function createDisk() {
-  let opening: Promise<FileHandle | null> | null = null
+  let log: Log = { handle: null }
   let running: Promise<void> = Promise.resolve()
   let waiting: Promise<void> | null = null
 
-  async function reach(path: string) {
-    opening ??= openLog(path).catch((thrown: unknown) => {
-      opening = null
+  async function reach(of: Log, path: string) {
+    of.handle ??= openLog(path).catch((thrown: unknown) => {
+      of.handle = null
       throw thrown
     })
-    const handle = await opening
+    const handle = await of.handle
     await handle?.datasync()
   }
 
   return {
     /** Resolves when all that was written to the file before the call is on the medium. */
     sync(path: string): Promise<void> {
+      const own = log
       const begin = () => {
-        waiting = null
-        running = reach(path)
+        if (own === log) waiting = null
+        running = reach(own, path)
         return running
       }
       return (waiting ??= running.then(begin, begin))
     },
     /** The next call opens anew; resolves when the old file is closed. */
     async detach(): Promise<void> {
-      const handle = opening
-      opening = null
-      // Those who waited for it have been given the failure already.
-      await (waiting ?? running).catch(() => undefined)
-      await (await handle?.catch(() => null))?.close()
+      const old = log
+      const last = waiting ?? running
+      log = { handle: null }
+      waiting = null
+      // What waits still opens the old file. Those who waited for it have been given the failure already.
+      await last.catch(() => undefined)
+      await (await old.handle?.catch(() => null))?.close()
     },
   }
 }

@@ -98,7 +98,8 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
   const timers: NodeJS.Timeout[] = []
   const { lock, held, counter, prune } = await openFiles(options)
   const { opened, current } = held
-  let commits = createCommits({ current, finish: counter.finish })
+  const local = createCommits({ current, finish: counter.finish })
+  let commits = local
   const epochs = createEpochs(current)
   const folding = startFolding({
     commits: () => commits.count(),
@@ -121,18 +122,16 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     doubt: counter.doubt,
     trust: counter.trust,
     countChange: counter.count,
-    sql: {
-      all: (text, ...values) => current().all(text, ...values),
-      get: (text, ...values) => current().get(text, ...values),
-      run: (text, ...values) => current().run(text, ...values),
-    },
+    sql: createReader(current),
     write: (work) => commits.write(work),
     confirm: () => commits.confirm(),
     confirmRead: () => commits.confirmRead(),
     see: (batch) => commits.see(batch),
     async commitThrough(create) {
-      await commits.detach()
+      await local.detach()
       commits = await create({ current, finish: counter.finish, outdate: epochs.begin })
+      // Somebody may have written meanwhile, which opens the log anew.
+      await local.detach()
       if (lock !== null) current().transact(() => counter.trust(current()))
       epochs.begin()
     },
@@ -166,10 +165,19 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
         held.close()
         lock?.[Symbol.dispose]()
         for (const timer of timers) clearInterval(timer)
+        // Who wrote until now had the log opened anew; Node ends a program that forgets an open file.
+        await local.detach()
       }
     },
   }
 }
+
+/** Asks the file that is there at each moment. */
+const createReader = (current: () => Sql): Sql => ({
+  all: (text, ...values) => current().all(text, ...values),
+  get: (text, ...values) => current().get(text, ...values),
+  run: (text, ...values) => current().run(text, ...values),
+})
 
 /** The lock, the database and its counter, or none of them. */
 async function openFiles(options: DatabaseOptions) {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -70,6 +70,29 @@ test('the writes of one moment are on disk together, in their order', async () =
     done,
     done.toSorted((a, b) => a - b),
   )
+})
+
+/** The files below a folder that this process has open. */
+const listOpen = (folder: string): readonly string[] =>
+  readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${fd}`)
+      return target.startsWith(folder) ? [target] : []
+    } catch {
+      return []
+    }
+  })
+
+test('who writes again as soon as a write is done, while it is closed, leaves no file open', async () => {
+  await using folder = await createStateFolder()
+  const database = await createDatabase({ path: folder.path, ...OURS })
+  await insert(database, 'before')
+  const writing = (async () => {
+    for (let n = 0; ; n += 1) await insert(database, `late-${n}`)
+  })()
+  const closing = database[Symbol.asyncDispose]()
+  await Promise.allSettled([writing, closing])
+  assert.equal(listOpen(folder.dir), [])
 })
 
 test('what was asked for before the end is written at the end', async () => {
