@@ -21,6 +21,8 @@ const FILES: Record<string, string> = {
   fails: `throw new Error('each time')`,
   slow: 'await new Promise((resolve) => setTimeout(resolve, 500))',
   'also-slow': 'await new Promise((resolve) => setTimeout(resolve, 500))',
+  'ends-once': `const seen = import.meta.filename + '.seen'
+    if (!fs.existsSync(seen)) { fs.writeFileSync(seen, ''); process.exit(3) }`,
   breaks: `setTimeout(() => { throw new Error('outside of any test') }, 1)
     await new Promise((resolve) => setTimeout(resolve, 60_000))`,
 }
@@ -116,11 +118,22 @@ test('a file whose preparation fails each time is never taken for chance', () =>
   assert.match(end.join('\n'), /FAIL {2}before of before\nError: not prepared/)
 })
 
-test('a file that ends the run of all others is never taken for chance', () => {
-  const { status, lines } = run('^(breaks|passes)')
+test('a file that ends the run of all others is never taken for chance, and they have their turn', () => {
+  const { status, lines } = run('^(also-slow|breaks|passes)')
   assert.is(status, 1)
-  assert.is(lines.at(-1), '0 passed, 1 failed')
+  assert.is(lines.at(-1), '2 passed, 1 failed')
   assert.ok(lines.includes('FAILED breaks.test.ts'))
+  const plain = lines.map((line) => stripVTControlCharacters(line).trim())
+  for (const name of ['also-slow', 'passes']) {
+    assert.is(plain.filter((line) => line === `${name}.test.ts`).length, 1, name)
+  }
+})
+
+test('a file that ended the run by chance is named, and fails nothing', () => {
+  const { status, lines } = run(String.raw`^(ends-once|passes)\.test\.ts$`)
+  assert.is(status, 0)
+  assert.is(lines.at(-1), '2 passed, 0 failed')
+  assert.ok(lines.includes('FLAKY ends-once.test.ts: it passed when run alone'))
 })
 
 test('a pattern that no file matches is not a success', () => {

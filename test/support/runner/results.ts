@@ -4,6 +4,8 @@ import { stripVTControlCharacters } from 'node:util'
 export interface RunResults {
   /** How many tests there were; null where the run broke off. */
   readonly total: number | null
+  /** How many tests there were in the files that had their turn. */
+  readonly seen: number
   readonly failures: readonly FileFailure[]
 }
 
@@ -29,9 +31,15 @@ export function readResults(output: string): RunResults {
   const files = splitFiles(lines)
   const failures = files.map(judge).filter(({ failed }) => failed > 0)
   const last = files.at(-1)
-  if (total !== null || last === undefined) return { total, failures }
+  const complete = total === null ? files.slice(0, -1) : files
+  const seen = total ?? complete.reduce((sum, file) => sum + countTests(file), 0)
+  if (total !== null || last === undefined) return { total, seen, failures }
   const brokenOff = { file: last.file, text: last.lines.join('\n'), failed: 1 }
-  return { total, failures: [...failures.filter(({ file }) => file !== last.file), brokenOff] }
+  return {
+    total,
+    seen: seen + 1,
+    failures: [...failures.filter(({ file }) => file !== last.file), brokenOff],
+  }
 }
 
 interface PrintedFile {
@@ -47,6 +55,9 @@ function splitFiles(lines: readonly string[]): PrintedFile[] {
   }
   return files
 }
+
+const countTests = ({ lines }: PrintedFile): number =>
+  lines.reduce((sum, line) => sum + Number(COUNT.exec(line)?.[2] ?? 0), 0)
 
 function judge({ file, lines }: PrintedFile): FileFailure {
   const end = lines.findIndex((line) => TOTAL.test(line))

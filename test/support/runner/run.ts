@@ -15,6 +15,8 @@ import { SELECTIONS } from './selections.ts'
 /** More failures than this are not chance: they are not run again. */
 const MAX_RETRIED_FILES = 4
 const MAX_SLOW_FILES = 25
+/** A file that ends the run of all is one too many; more than these are no accident. */
+const MAX_BREAKS = 3
 
 const [folder = 'test', ...given] = process.argv.slice(2)
 const words = given.map((word) => SELECTIONS[word] ?? word)
@@ -25,7 +27,7 @@ interface Outcome {
   readonly total: number
   readonly failures: readonly FileFailure[]
   readonly durations: readonly FileDuration[]
-  /** Whether a file ended the run before the others had their turn, twice. */
+  /** Whether files ended the run again and again, so that others had no turn. */
   readonly isBrokenOff: boolean
 }
 
@@ -39,19 +41,36 @@ async function runLane(patterns: readonly string[]): Promise<readonly Outcome[]>
   return ended
 }
 
-/** A run that broke off is repeated whole: what came after the file that ended it had no turn. */
+/** Where a file ends the run of all, those after it still have their turn. */
 async function runPattern(pattern: string, printer: Printer): Promise<Outcome> {
-  const first = await runUvu(pattern, printer)
-  const run = first.results.total === null ? await runUvu(pattern, printer) : first
-  const { total, failures } = run.results
-  const text = total === 0 ? 'no test matches' : `uvu ended with code ${run.code}`
-  const isUnexplained = failures.length === 0 && (run.code !== 0 || total === 0)
-  return {
-    total: total ?? 0,
-    failures: isUnexplained ? [{ file: pattern, text, failed: 1 }] : failures,
-    durations: run.durations,
-    isBrokenOff: total === null,
+  const runs = [await runUvu(pattern, printer)]
+  while (runs.length <= MAX_BREAKS && runs.at(-1)?.results.total === null) {
+    const ran = runs.flatMap(({ durations }) => durations.map(({ file }) => file))
+    write(`\nThe run ended in ${ran.at(-1)}; what comes after it is run now\n`)
+    runs.push(await runUvu(exceptFor(pattern, ran), printer))
   }
+  return joinRuns(pattern, runs)
+}
+
+function joinRuns(pattern: string, runs: readonly Awaited<ReturnType<typeof runUvu>>[]): Outcome {
+  const failures = runs.flatMap(({ results }) => results.failures)
+  const total = runs.reduce((sum, { results }) => sum + results.seen, 0)
+  const code = runs.at(-1)?.code
+  const text = total === 0 ? 'no test matches' : `uvu ended with code ${code}`
+  // Where a file ended the one before, nothing may have been left for the last run.
+  const isUnexplained = failures.length === 0 && (code !== 0 || total === 0)
+  return {
+    total,
+    failures: isUnexplained ? [{ file: pattern, text, failed: 1 }] : failures,
+    durations: runs.flatMap(({ durations }) => durations),
+    isBrokenOff: runs.at(-1)?.results.total === null,
+  }
+}
+
+/** What the pattern matches but for these files; uvu looks for it in their paths. */
+function exceptFor(pattern: string, files: readonly string[]): string {
+  const others = files.map((file) => RegExp.escape(file)).join('|')
+  return `^(?!(${others})$)(?=.*(${pattern}))`
 }
 
 async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
