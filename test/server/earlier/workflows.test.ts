@@ -228,12 +228,12 @@ test('several machines at once, as many as the setting says', async () => {
 
 test('a machine that is flashed again has one run, the newest; a deleted one has none', async () => {
   await using site = await openSite()
-  const workflow = await site.fixture.workflow('while :; do sleep 0.1; done')
+  const { dir } = site.fixture
+  const workflow = await site.fixture.workflow(`touch ${dir}/begun; while :; do sleep 0.1; done`)
   await site.flash(workflow)
-  await eventually(
-    async () => ((await site.log()).includes('--monitor') ? true : null),
-    'the first',
-  )
+  // It has read its file, which is another one from here on.
+  const hasBegun = async () => ((await readdir(dir)).includes('begun') ? true : null)
+  await eventually(hasBegun, 'the first')
   await site.fixture.workflow('exit 0')
   await site.done()
   const machine = await site.awaitStatus('success')
