@@ -86,10 +86,11 @@ export const FLEET: readonly Picture[] = [
   {
     name: 'settings',
     path: '/ui/settings',
-    prepare: (page) =>
-      page
-        .getByRole('heading', { name: 'Flashing' })
-        .evaluate((heading) => heading.scrollIntoView()),
+    async prepare(page) {
+      const section = page.locator('summary').filter({ hasText: 'Flashing' }).first()
+      await section.click()
+      await section.evaluate((element) => element.scrollIntoView())
+    },
   },
   {
     name: 'settings-dhcp',
