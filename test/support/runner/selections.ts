@@ -4,8 +4,8 @@
 const PURE =
   '[a-z-]+\\.test|(library|build|appliance|flasher|server/(current|earlier|texts)|kit/(foundation|texts|terminal)|[\\w/-]+/rules)/.*\\.test|server/shared-[a-z]+\\.test'
 
-/** What needs this host and waits more than it works: servers, their commands, databases and browsers. */
-const SERVICES = '(bin|server|fleet)/.*\\.test'
+/** What needs this host and is about servers: their commands, databases, connections and browsers. */
+const SERVICES = '(bin|server|fleet|kit)/.*\\.test'
 
 /** Each test file is in one of them. */
 export const SELECTIONS: Readonly<Record<string, string>> = {
