@@ -155,16 +155,16 @@ export function attemptUnit(file: SqliteFile, unit: Unit, done: (() => void)[]):
 }
 
 /** The log of one file, from its first commit until somebody detaches from it. */
-interface Log {
+interface OpenLog {
   handle: Promise<FileHandle | null> | null
 }
 
 function createDisk() {
-  let log: Log = { handle: null }
+  let log: OpenLog = { handle: null }
   let running: Promise<void> = Promise.resolve()
   let waiting: Promise<void> | null = null
 
-  async function reach(of: Log, path: string) {
+  async function reach(of: OpenLog, path: string) {
     of.handle ??= openLog(path).catch((thrown: unknown) => {
       of.handle = null
       throw thrown
