@@ -35,7 +35,7 @@ export function selectImages(
     const text = `${name} ${format}`.toLowerCase()
     return (
       words.every((word) => text.includes(word)) &&
-      (used === undefined || users > 0 === (used === 'yes'))
+      (used === 'yes' ? users > 0 : used !== 'no' || users === 0)
     )
   })
   const keyOf = KEYS.get(sort.replace(/^-/, ''))

@@ -36,6 +36,7 @@ test('each word must occur in the name or the format, whatever its case', () => 
 test('images that machines use, and those that none uses', () => {
   assert.equal(namesOf({ used: 'yes' }), ['node-2.4.2.img.zst', 'Rescue.qcow2'])
   assert.equal(namesOf({ used: 'no' }), ['node-2.4.10.img.zst'])
+  assert.is(namesOf({ used: 'perhaps' }).length, 3)
 })
 
 test('by name as people count, by size, by use; an unknown column changes nothing', () => {
