@@ -23,6 +23,10 @@ const FILES: Record<string, string> = {
   'also-slow': 'await new Promise((resolve) => setTimeout(resolve, 500))',
   'ends-once': `const seen = import.meta.filename + '.seen'
     if (!fs.existsSync(seen)) { fs.writeFileSync(seen, ''); process.exit(3) }`,
+  silent: 'await new Promise((resolve) => setTimeout(resolve, 60_000))',
+  waits: `(await import('node:child_process')).spawnSync('sleep', ['61'])`,
+  leaves: `const { spawn } = await import('node:child_process')
+    spawn('sleep', ['62'], { stdio: 'inherit' }).unref()`,
   breaks: `setTimeout(() => { throw new Error('outside of any test') }, 1)
     await new Promise((resolve) => setTimeout(resolve, 60_000))`,
 }
@@ -49,7 +53,9 @@ test.before(() => {
 function run(...patterns: string[]) {
   const program = path.join(import.meta.dirname, 'support/runner/run.ts')
   const cwd = path.join(import.meta.dirname, '..')
-  const { status, stdout } = spawnSync(process.execPath, [program, folder, ...patterns], { cwd })
+  const env = { ...process.env, FLASHER_TEST_SILENCE: '3000' }
+  const argv = [program, folder, ...patterns]
+  const { status, stdout } = spawnSync(process.execPath, argv, { cwd, env })
   return { status, lines: stdout.toString().trimEnd().split('\n') }
 }
 
@@ -127,6 +133,24 @@ test('a file that ends the run of all others is never taken for chance, and they
   for (const name of ['also-slow', 'passes']) {
     assert.is(plain.filter((line) => line === `${name}.test.ts`).length, 1, name)
   }
+})
+
+test('a file that is silent for too long ends with what it started, and the others have their turn', () => {
+  const { status, lines } = run('^(also-slow|passes|silent)', '^(passes|waits)')
+  assert.is(status, 1)
+  assert.is(lines.at(-1), '3 passed, 2 failed')
+  assert.ok(lines.includes('FAILED silent.test.ts'))
+  assert.ok(lines.includes('Ended: 3 s passed without a word. What ran then:'))
+  const end = lines.slice(lines.indexOf('FAILED waits.test.ts')).join('\n')
+  assert.match(end, /\d+ of \d+, S: sleep 61\n/)
+})
+
+test('a program that a test left behind keeps nobody waiting, and is named', () => {
+  const { status, lines } = run('^leaves')
+  assert.is(status, 0)
+  assert.is(lines.at(-1), '1 passed, 0 failed')
+  const named = lines.slice(lines.indexOf('Programs that outlived their tests:')).join('\n')
+  assert.match(named, /\d+ of \d+, S: sleep 62\n/)
 })
 
 test('a file that ended the run by chance is named, and fails nothing', () => {

@@ -3,20 +3,25 @@
  * fails, and ends with what failed. Patterns after a `+` run beside those before it: boots keep one
  * processor busy, and most other tests not even that. A file that failed is run once more, alone: what
  * passes then is named, for a test that passes only sometimes is to be mended, but does not fail the run.
- * The slowest files are named before the count.
+ * A run that is silent is ended, and goes on behind the file that waited. The slowest files are named
+ * before the count.
  */
-import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { createStopwatch, describeSlowest, type FileDuration } from './durations.ts'
 import { createPrinter, type Printer } from './printer.ts'
 import { readResults, type FileFailure } from './results.ts'
 import { SELECTIONS } from './selections.ts'
+import { runWatched } from './watched.ts'
 
 /** More failures than this are not chance: they are not run again. */
 const MAX_RETRIED_FILES = 4
 const MAX_SLOW_FILES = 25
 /** A file that ends the run of all is one too many; more than these are no accident. */
 const MAX_BREAKS = 3
+/** The longest test of this host takes four minutes, and a boot that is emulated an hour at most. */
+const MINUTE = 60_000
+const MAX_SILENCE = Number(process.env['FLASHER_TEST_SILENCE'] ?? 10 * MINUTE)
+const MAX_BOOT_SILENCE = 90 * MINUTE
 
 const [folder = 'test', ...given] = process.argv.slice(2)
 const words = given.map((word) => SELECTIONS[word] ?? word)
@@ -103,21 +108,15 @@ function report(ended: readonly Outcome[], lasting: readonly FileFailure[]) {
 async function runUvu(pattern: string, printer: Printer) {
   const program = path.resolve('node_modules/uvu/bin.js')
   const argv = ['--import', import.meta.resolve('./reasons.ts'), program, folder, pattern]
-  const child = spawn(process.execPath, argv, {
-    stdio: ['inherit', 'pipe', 'pipe'],
-  })
   const stopwatch = createStopwatch()
   let printed = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      printed += text
-      stopwatch.read(text)
-      printer.print(text)
-    })
+  function read(text: string) {
+    printed += text
+    stopwatch.read(text)
+    printer.print(text)
   }
-  const { promise, resolve } = Promise.withResolvers<number>()
-  child.on('close', (code) => resolve(code ?? 1))
-  const code = await promise
+  const silence = pattern === SELECTIONS['boots'] ? MAX_BOOT_SILENCE : MAX_SILENCE
+  const code = await runWatched({ command: [process.execPath, ...argv], silence, read })
   printer.end()
   return { code, results: readResults(printed), durations: stopwatch.end() }
 }

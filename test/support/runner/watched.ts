@@ -1,0 +1,129 @@
+/**
+ * Runs a program that says again and again that it is alive, and always comes to an end with it: a test
+ * that waits for ever, or a program that one left behind, would take the turns of all others.
+ */
+import { spawn, type ChildProcess } from 'node:child_process'
+import fs from 'node:fs'
+
+/** Milliseconds in which what was ended has to be gone, and what was printed last has to be read. */
+const END = 10_000
+
+interface WatchedRun {
+  readonly command: readonly string[]
+  /** Milliseconds without a word after which it is ended, with all that it started. */
+  readonly silence: number
+  /** Given what the program prints, and what there is to say of it. */
+  readonly read: (text: string) => void
+}
+
+/** Returns its exit code; 1 where a signal ended it. */
+export async function runWatched({ command, silence, read }: WatchedRun): Promise<number> {
+  const [file = '', ...argv] = command
+  const child = spawn(file, argv, { stdio: ['inherit', 'pipe', 'pipe'] })
+  const { promise: silent, resolve: endSilent } = Promise.withResolvers<number>()
+  const timer = setTimeout(() => {
+    read(`\nEnded: ${silence / 1000} s passed without a word. What ran then:\n`)
+    for (const member of listFamily(child.pid)) end(member, read)
+    // One that waits for a broken disk outlives even its own end.
+    setTimeout(endSilent, END, 1).unref()
+  }, silence)
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      timer.refresh()
+      read(text)
+    })
+  }
+  const code = await Promise.race([silent, waitForEnd(child, read)])
+  clearTimeout(timer)
+  child.stdout.destroy()
+  child.stderr.destroy()
+  return code
+}
+
+/** Whoever was left behind with its output in hand would keep it open for ever. */
+function waitForEnd(child: ChildProcess, read: (text: string) => void): Promise<number> {
+  const outputs = findOutputs(child.pid)
+  const { promise, resolve } = Promise.withResolvers<number>()
+  child.on('exit', (code) => {
+    const late = setTimeout(() => {
+      read('\nPrograms that outlived their tests:\n')
+      for (const program of listHolders(outputs)) end(program, read)
+      resolve(code ?? 1)
+    }, END)
+    child.on('close', () => {
+      clearTimeout(late)
+      resolve(code ?? 1)
+    })
+  })
+  return promise
+}
+
+interface Program {
+  readonly pid: number
+  readonly parent: number
+  readonly state: string
+  readonly command: string
+}
+
+/** A program with all that it started and that still has a parent among them, itself first. */
+function listFamily(pid: number | undefined): Program[] {
+  const all = listPrograms()
+  const family = all.filter((program) => program.pid === pid)
+  for (const member of family) family.push(...all.filter(({ parent }) => parent === member.pid))
+  return family
+}
+
+/** What has any of these open. */
+const listHolders = (targets: readonly string[]): Program[] =>
+  listPrograms().filter(({ pid }) => listOpen(pid).some((target) => targets.includes(target)))
+
+/** What a program prints to, as the kernel names it. */
+const findOutputs = (pid: number | undefined): string[] =>
+  ['1', '2'].flatMap((number) => readOpen(pid, number))
+
+/** None of one that has ended meanwhile. */
+function listOpen(pid: number): string[] {
+  try {
+    return fs.readdirSync(`/proc/${pid}/fd`).flatMap((number) => readOpen(pid, number))
+  } catch {
+    return []
+  }
+}
+
+function readOpen(pid: number | undefined, number: string): string[] {
+  try {
+    return [fs.readlinkSync(`/proc/${pid}/fd/${number}`)]
+  } catch {
+    return []
+  }
+}
+
+const listPrograms = (): Program[] =>
+  fs
+    .readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => readProgram(Number(name)))
+
+/** None where it has ended meanwhile. */
+function readProgram(pid: number): Program[] {
+  try {
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // The name before it, in brackets, may hold anything.
+    const [state = '?', parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const command = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+    return [{ pid, parent: Number(parent), state, command: command.trim() }]
+  } catch {
+    return []
+  }
+}
+
+const MAX_COMMAND = 300
+
+function end({ pid, parent, state, command }: Program, read: (text: string) => void) {
+  read(`  ${pid} of ${parent}, ${state}: ${command.slice(0, MAX_COMMAND)}\n`)
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended by itself, which is as good.
+  }
+}
