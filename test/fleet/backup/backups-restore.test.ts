@@ -2,6 +2,7 @@ import { readdir, readFile, rm, writeFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createChannels } from '../../../runtime/fleet/channel/channels.ts'
 import { createBatches } from '../../../runtime/fleet/batch/batches.ts'
 import { createBatchKeeper } from '../../../runtime/server/current/batches/batch-keeper.ts'
 import { BY, openBackupFixture, populate } from '../../support/server/backups.ts'
@@ -97,6 +98,29 @@ test('batches come back as they were, and what they had armed is disarmed', asyn
   assert.equal([batches.list(), batches.isPaused(id)], [kept, false])
   assert.equal(batches.listMembers(id), [member])
   assert.is(keeper.view(kept[0] ?? raise()).counts.disarmed, 1)
+})
+
+test('channels point where they did, and those that were added since are gone', async () => {
+  await using folder = await createStateFolder()
+  await using fixture = await openBackupFixture(folder, { now })
+  const channels = createChannels(fixture.database)
+  const pointTo = (name: string, ref: string) =>
+    channels.save(name, () => ({
+      name,
+      bty_image_ref: ref.repeat(64),
+      note: '',
+      moved_at: now().toISOString(),
+      moved_by: BY.actor,
+    }))
+  await pointTo('stable', 'a')
+  await pointTo('next', 'b')
+  const before = channels.list()
+  await fixture.backUp()
+  await pointTo('stable', 'c')
+  await pointTo('later', 'd')
+  await channels.remove('next', () => true)
+  await fixture.backups.restore(ID, BY)
+  assert.equal(channels.list(), before)
 })
 
 const raise = (): never => {
