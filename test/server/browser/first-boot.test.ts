@@ -117,6 +117,7 @@ test('a template is refused, created, assigned, previewed and deleted', async ()
 
   await page.goto(MACHINE)
   const card = page.locator('#first-boot')
+  await page.getByRole('heading', { name: 'First boot', exact: true }).click()
   await card.getByLabel('Template').selectOption('web')
   await card.getByRole('button', { name: 'Assign' }).click()
   await card.getByText('the machine has no name').waitFor()

@@ -104,6 +104,23 @@ export const card = ({ title, id, aside, body }: Card): Html =>
     }${body}
   </section>`
 
+interface FoldedCard extends Card {
+  readonly title: Content
+  /** How it stands, in one line beside the title while it is folded. */
+  readonly about: Content
+  readonly isOpen: boolean
+}
+
+/** Renders a section whose head opens it, without a script too; a link to its `id` does so as well. */
+export const foldedCard = ({ title, id, about, isOpen, body }: FoldedCard): Html =>
+  html`<details class="card fold" ${attributes({ open: isOpen })}>
+    <summary>
+      <h2>${title}</h2>
+      <span class="holds small dim">${about}</span>
+    </summary>
+    <div class="folded" ${attributes({ id })}>${body}</div>
+  </details>`
+
 /** Renders names and values in two columns; rows without a value are left out. */
 export const factList = (rows: readonly (readonly [string, Content])[]): Html =>
   html`<dl class="facts">

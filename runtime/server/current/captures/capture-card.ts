@@ -6,7 +6,7 @@ import { isPending, type CaptureOrder } from '../../../engine/capture/rules/orde
 import { printable } from '../../../kit/foundation/printable.ts'
 import { PAGES } from '../../texts/texts.ts'
 import { fill } from '../../../kit/texts/text.ts'
-import { banner, card } from '../../../kit/web/ui/elements.ts'
+import { banner, foldedCard } from '../../../kit/web/ui/elements.ts'
 import { checkField, hidden, selectField, textField } from '../../../kit/web/ui/fields.ts'
 import type { Notice } from '../../../kit/web/ui/form-notices.ts'
 import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
@@ -51,9 +51,11 @@ export function renderCaptureCard(
   notice: Notice | null,
 ): Html {
   const { capture } = machine
-  return card({
+  return foldedCard({
     title: t.title,
     id: 'capture',
+    about: t.about,
+    isOpen: capture !== null || notice?.typed[TYPED.name] !== undefined,
     body: isPending(capture)
       ? renderPending(capture)
       : html`${capture === null ? null : renderEnded(capture, context.clock())}

@@ -10,6 +10,7 @@ export const MACHINE = {
   },
   capture: {
     title: 'Capture',
+    about: 'Make an image of one of its disks',
     text: 'Makes an image of one of its disks at the next network boot and uploads it to the cache. The disk is only read.',
     /** `{disk}`: the serial number. */
     pending: 'The disk {disk} is captured as {name}.',

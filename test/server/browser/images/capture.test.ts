@@ -67,6 +67,8 @@ async function check(page: Page, name: string) {
 
 async function order(page: Page, name: string) {
   const card = page.locator('#capture')
+  const folded = page.getByText('Make an image of one of its disks')
+  if (await folded.isVisible()) await folded.click()
   await card.getByLabel('New image').fill(name)
   await card.getByLabel('Disk').selectOption(serialOf(1))
   await card.getByRole('button', { name: 'Capture at next boot…' }).click()

@@ -4,7 +4,7 @@ import { hasSecrets } from '../../../../engine/first-boot/rules/template.ts'
 import type { FirstBoot } from '../../../../engine/first-boot/rules/seed.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
-import { banner, card } from '../../../../kit/web/ui/elements.ts'
+import { banner, foldedCard } from '../../../../kit/web/ui/elements.ts'
 import { selectField } from '../../../../kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { previewFirstBoot } from '../../routes/first-boot.ts'
@@ -28,10 +28,12 @@ export async function renderFirstBootCard(
   const { templates } = context.services
   const preview = await previewFirstBoot(context.site, templates, machine)
   const { first_boot: name } = machine
-  return card({
+  const faults = name === null ? [] : listFaults(context, name, preview)
+  return foldedCard({
     title: t.title,
     id: 'first-boot',
-    aside: html`<a class="small" href="${TEMPLATES_PATH}">${t.all}</a>`,
+    about: name === null ? t.none : html`<bdi>${name}</bdi>`,
+    isOpen: faults.length > 0,
     body: html`<form class="row" method="post" action="${machinePath(machine.mac)}/do/first-boot">
         ${selectField({
           name: 'first_boot',
@@ -54,7 +56,8 @@ export async function renderFirstBootCard(
           scope: 'machines',
         },
       ])}
-      ${name === null ? null : renderPreview(context, name, preview)}`,
+      ${faults} ${preview?.ok === true ? renderPreview(context, preview.value) : null}
+      <p><a href="${TEMPLATES_PATH}">${t.all}</a></p>`,
   })
 }
 
@@ -68,19 +71,29 @@ export function listOptions({ services }: CurrentContext, present: string | null
   return [{ value: '', text: t.none }, ...all.map((name) => ({ value: name, text: name }))]
 }
 
-function renderPreview(
+/** Why the machine is not flashed with the template. */
+function listFaults(
   { services }: CurrentContext,
   name: string,
   preview: Awaited<ReturnType<typeof previewFirstBoot>>,
-): Content {
-  if (preview === null) return banner('failed', fill(t.removed, { name }))
+): Html[] {
+  if (preview === null) return [banner('failed', fill(t.removed, { name }))]
   const kept = services.templates.find(name)
   const isOpen =
     kept !== null && hasSecrets(kept.template) && services.config.current().pxe.tokens !== 'require'
-  return html`${isOpen ? banner('needs-you', fillHtml(t.needsTokens, { setting: html`<code>[pxe] tokens = require</code>` })) : null}
-  ${preview.ok && services.config.current().proof.enabled ? renderNoCall(preview.value) : null}
-  ${preview.ok ? renderTexts(preview.value) : banner('failed', fillHtml(t.refused, { reason: preview.refusal, template: html`<a href="${templatePath(name)}"><bdi>${name}</bdi></a>` }))}`
+  const setting = html`<code>[pxe] tokens = require</code>`
+  const template = html`<a href="${templatePath(name)}"><bdi>${name}</bdi></a>`
+  return [
+    ...(isOpen ? [banner('needs-you', fillHtml(t.needsTokens, { setting }))] : []),
+    ...(preview.ok
+      ? []
+      : [banner('failed', fillHtml(t.refused, { reason: preview.refusal, template }))]),
+  ]
 }
+
+const renderPreview = ({ services }: CurrentContext, firstBoot: FirstBoot): Html =>
+  html`${services.config.current().proof.enabled ? renderNoCall(firstBoot) : null}
+  ${renderTexts(firstBoot)}`
 
 /** Where the server waits for first boots, but this template cannot say that one has happened. */
 function renderNoCall(firstBoot: FirstBoot): Content {
