@@ -113,6 +113,20 @@ test('what is unavailable here is said in a sentence', async () => {
   assert.match(await changed.text(), `this cache follows ${pair.main.base}`)
 })
 
+test('a person in a browser is led to the followed cache, by a page with its style', async () => {
+  await using pair = await openPair()
+  const { base } = pair.follower
+  for (const path of ['/', '/ui/login', '/ui/dashboard', '/files/other.img']) {
+    const answer = await fetch(`${base}${path}`, { headers: { accept: 'text/html' } })
+    assert.is(answer.status, 404, path)
+    const text = await answer.text()
+    assert.match(text, `href="${pair.main.base}/ui/dashboard"`)
+    const own = [...text.matchAll(/(?:href|src)="(\/[^"]*)"/g)].map(([, address = '']) => address)
+    assert.ok(own.length > 0)
+    for (const address of own) assert.is((await fetch(`${base}${address}`)).status, 200, address)
+  }
+})
+
 test('while the followed cache is away, what is here is served, and the rest is a clear error', async () => {
   await using pair = await openPair()
   const { base } = pair.follower

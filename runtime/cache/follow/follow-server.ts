@@ -8,15 +8,20 @@ import type { SignedOut } from '../../kit/web/access/signed-out.ts'
 import type { Answer } from '../../kit/web/answers/answers.ts'
 import { taggedJson } from '../../kit/web/answers/answers.ts'
 import type { Assets } from '../../kit/web/answers/assets.ts'
-import type { LogSink } from '../../kit/web/answers/caller.ts'
+import type { ErrorView, LogSink } from '../../kit/web/answers/caller.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import type { Method, Route } from '../../kit/web/answers/route.ts'
 import { etagOf } from '../../kit/web/answers/rules/etag.ts'
 import { createApp } from '../../kit/web/http/dispatch.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
 import { createPeers } from '../../kit/web/http/peer.ts'
+import { assetRoute } from '../../kit/web/ui/assets.ts'
+import { renderErrorPage } from '../../kit/web/ui/error-page.ts'
+import { createLayout } from '../../kit/web/ui/layout.ts'
+import { IMAGES } from '../../kit/web/ui/sections.ts'
+import { HOME } from '../pages/layout.ts'
+import { PAGES } from '../../server/texts/texts.ts'
 import { VERSION_PARAMETER } from '../../engine/catalog/rules/blob-address.ts'
-import { createCachePages } from '../pages/layout.ts'
 import { readToken, sendBlob } from '../routes/blobs.ts'
 import { readSegment } from '../routes/segment.ts'
 import type { Follower } from './follower.ts'
@@ -80,6 +85,7 @@ export function createFollowServer(parts: FollowServerDependencies): { readonly 
       handle: (event) => send(event, askFile(base, readSegment(event, 1) ?? '', wantedOf(event))),
     },
     { ...open, path: '/catalog', handle: list },
+    assetRoute(parts.assets),
     ...METHODS.map((method): Route => ({
       ...open,
       method,
@@ -96,13 +102,18 @@ export function createFollowServer(parts: FollowServerDependencies): { readonly 
     routes,
     guard: createGuard({ sessions: createSessions(parts), tokens: NO_TOKENS }),
     findPeer: createPeers(),
-    failures: { log, renderError: createCachePages({ ...parts, ...NO_SERVER }).renderError },
+    failures: { log, renderError: createErrorPages(parts) },
   })
   return { app }
 }
 
-/** It has pages of errors alone. */
-const NO_SERVER = { serverUrl: () => '', countWaiting: () => 0 } as const
+/** It has no pages but those of errors, which lead to the cache that it follows. */
+function createErrorPages({ assets, base, version }: FollowServerDependencies) {
+  const href = `${base}${HOME}`
+  const nav = [{ href, title: PAGES.images.title, icon: 'image', key: IMAGES }] as const
+  const layout = createLayout({ version, assetUrl: assets.url, nav, hasKeys: false })
+  return (view: ErrorView) => renderErrorPage(layout, { ...view, loggedIn: true, seesAll: true })
+}
 
 function wantedOf(event: H3Event): string | null {
   const wanted = parseWanted(event.url.searchParams.get(VERSION_PARAMETER))
