@@ -121,8 +121,8 @@ export async function startRegistryCopies(parts: CopyDependencies) {
       if (ref === null) return null
       const [to, at] = [renderOrasRef(ref), now().toISOString()]
       const copy: RegistryCopy = { name, sha256, to, status: 'waiting', reason: null, at }
-      // There is nothing to store until it is accepted.
-      dueAt.set(to, performance.now() + againMs)
+      // There is nothing to store until it is accepted, however long that takes.
+      dueAt.set(to, Infinity)
       await save([...others(copy), copy])
       return copy
     },

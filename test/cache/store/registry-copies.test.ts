@@ -4,11 +4,13 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
+import { startRegistryCopies } from '../../../runtime/cache/captures/registry-copies.ts'
+import { createRecords } from '../../../runtime/kit/host/records.ts'
 import { nameCopy } from '../../../runtime/cache/rules/copy-name.ts'
 import { renderOrasRef } from '../../../runtime/kit/net/registry/rules/oras.ts'
 import { makeCapture, openCaptureLab, uploadCapture } from '../../support/capture/uploads.ts'
 import { startRegistry } from '../../support/http/registry.ts'
-import { QUIET, until } from '../../support/server/image-cache.ts'
+import { makeFolder, QUIET, until } from '../../support/server/image-cache.ts'
 
 const test = suite('cache: accepted captures in a registry')
 const run = $({ quiet: true })
@@ -45,6 +47,27 @@ test('an accepted capture is stored, listed, and pulled by others byte for byte'
   assert.is(raw.layers[0].annotations['vnd.flasher.index_sha256'], END.index_sha256)
   const blobs = `http://${registry.host}/v2/captures/web-42/blobs/sha256:${END.sha256}`
   assert.ok(Buffer.from(await (await fetch(blobs)).arrayBuffer()).equals(FILE))
+})
+
+test('what is not yet accepted is not taken for gone, however long that takes', async () => {
+  await using folder = await makeFolder()
+  const target = () => 'oras://127.0.0.1:1/captures'
+  const records = createRecords(join(folder.path, 'records'))
+  const parts = {
+    ...quick,
+    records,
+    folder: folder.path,
+    now: () => new Date(),
+    log: QUIET,
+    target,
+  }
+  await using copies = await startRegistryCopies(parts)
+  const copy = await copies.add(NAME, END.sha256)
+  assert.ok(copy)
+  await new Promise((resolve) => setTimeout(resolve, 4 * quick.againMs))
+  assert.is(copies.list()[0]?.status, 'waiting')
+  copies.begin(copy)
+  await until(() => copies.list()[0]?.status === 'gone')
 })
 
 test('a registry that is away is tried again, its reason is listed and logged once', async () => {
