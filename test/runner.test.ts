@@ -1,5 +1,5 @@
 /** The program that runs the tests: one that fails by chance is named, one that fails is listed last. */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -143,6 +143,23 @@ test('a file that is silent for too long ends with what it started, and the othe
   assert.ok(lines.includes('Ended: 3 s passed without a word. What ran then:'))
   const end = lines.slice(lines.indexOf('FAILED waits.test.ts')).join('\n')
   assert.match(end, /\d+ of \d+, S: sleep 61\n/)
+})
+
+test('a run that is ended by a limit of time says what it was at', async () => {
+  const program = path.join(import.meta.dirname, 'support/runner/run.ts')
+  const cwd = path.join(import.meta.dirname, '..')
+  const argv = [program, folder, '^(passes|silent)', '^also-slow']
+  const child = spawn(process.execPath, argv, { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
+  let text = ''
+  for await (const part of child.stdout.setEncoding('utf8')) {
+    text += part
+    if (/passes\.test\.ts/.test(text)) child.kill('SIGTERM')
+  }
+  const lines = text.trimEnd().split('\n')
+  assert.is(lines.at(-1), '1 passed, 1 failed')
+  assert.ok(lines.includes('Ended: somebody wanted an end. What ran then:'))
+  assert.ok(lines.includes('FAILED silent.test.ts'))
+  assert.not.match(text, /also-slow/)
 })
 
 test('a program that a test left behind keeps nobody waiting, and is named', () => {

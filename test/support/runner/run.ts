@@ -18,9 +18,9 @@ const MAX_RETRIED_FILES = 4
 const MAX_SLOW_FILES = 25
 /** A file that ends the run of all is one too many; more than these are no accident. */
 const MAX_BREAKS = 3
-/** The longest test of this host takes four minutes, and a boot that is emulated an hour at most. */
+/** The longest test of this host takes three minutes; images are built and boots emulated in an hour at most. */
 const MINUTE = 60_000
-const MAX_SILENCE = Number(process.env['FLASHER_TEST_SILENCE'] ?? 10 * MINUTE)
+const MAX_SILENCE = Number(process.env['FLASHER_TEST_SILENCE'] ?? 8 * MINUTE)
 const MAX_BOOT_SILENCE = 90 * MINUTE
 
 const [folder = 'test', ...given] = process.argv.slice(2)
@@ -36,23 +36,31 @@ interface Outcome {
   readonly isBrokenOff: boolean
 }
 
+/** A limit of time that runs out still learns what took so long. */
+const ending = new AbortController()
+process.on('SIGTERM', () => ending.abort())
+
 const outcomes = (await Promise.all(lanes.map(runLane))).flat()
 report(outcomes, await listLasting(outcomes))
 
 async function runLane(patterns: readonly string[]): Promise<readonly Outcome[]> {
   const printer = createPrinter(write, { isAlone: lanes.length === 1 })
   const ended: Outcome[] = []
-  for (const pattern of patterns) ended.push(await runPattern(pattern, printer))
+  for (const pattern of patterns) {
+    if (!ending.signal.aborted) ended.push(await runPattern(pattern, printer))
+  }
   return ended
 }
 
 /** Where a file ends the run of all, those after it still have their turn. */
 async function runPattern(pattern: string, printer: Printer): Promise<Outcome> {
-  const runs = [await runUvu(pattern, printer)]
-  while (runs.length <= MAX_BREAKS && runs.at(-1)?.results.total === null) {
+  const silence = silenceOf(pattern.replace('^', ''))
+  const runs = [await runUvu(pattern, printer, silence)]
+  const isBroken = () => runs.at(-1)?.results.total === null && !ending.signal.aborted
+  while (runs.length <= MAX_BREAKS && isBroken()) {
     const ran = runs.flatMap(({ durations }) => durations.map(({ file }) => file))
     write(`\nThe run ended in ${ran.at(-1)}; what comes after it is run now\n`)
-    runs.push(await runUvu(exceptFor(pattern, ran), printer))
+    runs.push(await runUvu(exceptFor(pattern, ran), printer, silence))
   }
   return joinRuns(pattern, runs)
 }
@@ -80,13 +88,15 @@ function exceptFor(pattern: string, files: readonly string[]): string {
 
 async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
   const failures = ended.flatMap((outcome) => outcome.failures)
-  const isChance = failures.length <= MAX_RETRIED_FILES && !ended.some((run) => run.isBrokenOff)
+  const isOver = ending.signal.aborted || ended.some((run) => run.isBrokenOff)
+  const isChance = failures.length <= MAX_RETRIED_FILES && !isOver
   if (!isChance) return failures
   const lasting: FileFailure[] = []
   for (const failure of failures) {
     write(`\nRunning ${failure.file} once more, alone\n`)
     const printer = createPrinter(write, { isAlone: true })
-    const { code, results } = await runUvu(`^${RegExp.escape(failure.file)}$`, printer)
+    const pattern = `^${RegExp.escape(failure.file)}$`
+    const { code, results } = await runUvu(pattern, printer, silenceOf(failure.file))
     const hasPassed = code === 0 && results.total !== 0 && results.failures.length === 0
     if (!hasPassed) lasting.push(failure)
     else write(`\nFLAKY ${failure.file}: it passed when run alone\n${failure.text}\n`)
@@ -105,7 +115,11 @@ function report(ended: readonly Outcome[], lasting: readonly FileFailure[]) {
   if (lasting.length > 0) process.exitCode = 1
 }
 
-async function runUvu(pattern: string, printer: Printer) {
+function silenceOf(tests: string): number {
+  return tests.startsWith('vm/') ? MAX_BOOT_SILENCE : MAX_SILENCE
+}
+
+async function runUvu(pattern: string, printer: Printer, silence: number) {
   const program = path.resolve('node_modules/uvu/bin.js')
   const argv = ['--import', import.meta.resolve('./reasons.ts'), program, folder, pattern]
   const stopwatch = createStopwatch()
@@ -115,8 +129,8 @@ async function runUvu(pattern: string, printer: Printer) {
     stopwatch.read(text)
     printer.print(text)
   }
-  const silence = pattern === SELECTIONS['boots'] ? MAX_BOOT_SILENCE : MAX_SILENCE
-  const code = await runWatched({ command: [process.execPath, ...argv], silence, read })
+  const command = [process.execPath, ...argv]
+  const code = await runWatched({ command, silence, read, signal: ending.signal })
   printer.end()
   return { code, results: readResults(printed), durations: stopwatch.end() }
 }

@@ -14,27 +14,34 @@ interface WatchedRun {
   readonly silence: number
   /** Given what the program prints, and what there is to say of it. */
   readonly read: (text: string) => void
+  /** Somebody wants an end: the program has it at once. */
+  readonly signal: AbortSignal
 }
 
 /** Returns its exit code; 1 where a signal ended it. */
-export async function runWatched({ command, silence, read }: WatchedRun): Promise<number> {
+export async function runWatched(run: WatchedRun): Promise<number> {
+  const { command, silence, read, signal } = run
   const [file = '', ...argv] = command
   const child = spawn(file, argv, { stdio: ['inherit', 'pipe', 'pipe'] })
-  const { promise: silent, resolve: endSilent } = Promise.withResolvers<number>()
-  const timer = setTimeout(() => {
-    read(`\nEnded: ${silence / 1000} s passed without a word. What ran then:\n`)
+  const { promise: killed, resolve: endKilled } = Promise.withResolvers<number>()
+  function kill(why: string) {
+    read(`\nEnded: ${why}. What ran then:\n`)
     for (const member of listFamily(child.pid)) end(member, read)
     // One that waits for a broken disk outlives even its own end.
-    setTimeout(endSilent, END, 1).unref()
-  }, silence)
+    setTimeout(endKilled, END, 1)
+  }
+  const onAbort = () => kill('somebody wanted an end')
+  signal.addEventListener('abort', onAbort, { once: true })
+  const timer = setTimeout(kill, silence, `${silence / 1000} s passed without a word`)
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
       timer.refresh()
       read(text)
     })
   }
-  const code = await Promise.race([silent, waitForEnd(child, read)])
+  const code = await Promise.race([killed, waitForEnd(child, read)])
   clearTimeout(timer)
+  signal.removeEventListener('abort', onAbort)
   child.stdout.destroy()
   child.stderr.destroy()
   return code
