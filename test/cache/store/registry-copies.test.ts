@@ -17,6 +17,7 @@ const run = $({ quiet: true })
 const IMAGE = await makeCapture()
 const { file: FILE, end: END } = IMAGE
 const NAME = 'Web 42.img.zst'
+const NOWHERE = () => 'oras://127.0.0.1:1/captures'
 const quick = { tickMs: 10, againMs: 50, retryMs: 1, env: {} }
 
 type Lab = Awaited<ReturnType<typeof openCaptureLab>>
@@ -51,7 +52,6 @@ test('an accepted capture is stored, listed, and pulled by others byte for byte'
 
 test('what is not yet accepted is not taken for gone, however long that takes', async () => {
   await using folder = await makeFolder()
-  const target = () => 'oras://127.0.0.1:1/captures'
   const records = createRecords(join(folder.path, 'records'))
   const parts = {
     ...quick,
