@@ -59,7 +59,7 @@ test('what is not yet accepted is not taken for gone, however long that takes', 
     folder: folder.path,
     now: () => new Date(),
     log: QUIET,
-    target,
+    target: NOWHERE,
   }
   await using copies = await startRegistryCopies(parts)
   const copy = await copies.add(NAME, END.sha256)
