@@ -25,6 +25,8 @@ const FILES: Record<string, string> = {
     if (!fs.existsSync(seen)) { fs.writeFileSync(seen, ''); process.exit(3) }`,
   silent: 'await new Promise((resolve) => setTimeout(resolve, 60_000))',
   waits: `(await import('node:child_process')).spawnSync('sleep', ['61'])`,
+  keeps: `const { spawn } = await import('node:child_process')
+    spawn('sleep', ['63'], { stdio: 'ignore' })`,
   leaves: `const { spawn } = await import('node:child_process')
     spawn('sleep', ['62'], { stdio: 'inherit' }).unref()`,
   breaks: `setTimeout(() => { throw new Error('outside of any test') }, 1)
@@ -53,7 +55,7 @@ test.before(() => {
 function run(...patterns: string[]) {
   const program = path.join(import.meta.dirname, 'support/runner/run.ts')
   const cwd = path.join(import.meta.dirname, '..')
-  const env = { ...process.env, FLASHER_TEST_SILENCE: '3000' }
+  const env = { ...process.env, FLASHER_TEST_SILENCE: '12000' }
   const argv = [program, folder, ...patterns]
   const { status, stdout } = spawnSync(process.execPath, argv, { cwd, env })
   return { status, lines: stdout.toString().trimEnd().split('\n') }
@@ -140,7 +142,7 @@ test('a file that is silent for too long ends with what it started, and the othe
   assert.is(status, 1)
   assert.is(lines.at(-1), '3 passed, 2 failed')
   assert.ok(lines.includes('FAILED silent.test.ts'))
-  assert.ok(lines.includes('Ended: 3 s passed without a word. What ran then:'))
+  assert.ok(lines.includes('Ended: 12 s passed without a word. What ran then:'))
   const end = lines.slice(lines.indexOf('FAILED waits.test.ts')).join('\n')
   assert.match(end, /\d+ of \d+, S: sleep 61\n/)
 })
@@ -160,6 +162,16 @@ test('a run that is ended by a limit of time says what it was at', async () => {
   assert.ok(lines.includes('Ended: somebody wanted an end. What ran then:'))
   assert.ok(lines.includes('FAILED silent.test.ts'))
   assert.not.match(text, /also-slow/)
+})
+
+test('a child that a test did not end keeps nobody waiting, and is named', () => {
+  const { status, lines } = run('^keeps', '^passes')
+  assert.is(status, 0)
+  assert.is(lines.at(-1), '2 passed, 0 failed')
+  const named = lines.slice(
+    lines.indexOf('Ended: its tests were over, and it was not. What ran then:'),
+  )
+  assert.match(named.join('\n'), /\d+ of \d+, S: sleep 63\n/)
 })
 
 test('a program that a test left behind keeps nobody waiting, and is named', () => {

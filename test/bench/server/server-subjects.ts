@@ -2,10 +2,11 @@
 import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, connect } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { findPort } from '../../support/http/ports.ts'
 import type { Bare } from './server-bare.ts'
 import { PASSWORD, type Folder } from './server-fixture.ts'
 
@@ -23,7 +24,7 @@ export async function startFlasher(
   settings: Readonly<Record<string, string>> = {},
   checkout: string | null = null,
 ): Promise<Subject> {
-  const port = await findFreePort()
+  const port = await findPort()
   const child = spawn(process.execPath, [`${checkout ?? '.'}/runtime/bin/flasher-web.mjs`], {
     stdio: ['ignore', 'ignore', process.env['FLASHER_DEBUG'] === '1' ? 'inherit' : 'ignore'],
     env: {
@@ -50,7 +51,7 @@ export async function startBare(bare: Bare): Promise<Subject> {
 
 /** One worker, as the others have. Serves the folder below /boot/. */
 export async function startNginx(bootDir: string, sendfile: 'on' | 'off'): Promise<Subject> {
-  const port = await findFreePort()
+  const port = await findPort()
   const dir = await mkdtemp(join(tmpdir(), 'flasher-bench-nginx-'))
   const path = join(dir, 'nginx.conf')
   await writeFile(path, renderNginx(dir, bootDir, port, sendfile))
@@ -114,13 +115,4 @@ function canConnect(port: number): Promise<boolean> {
     socket.destroy()
     return can === true
   })
-}
-
-export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' ? (address?.port ?? 0) : 0
 }

@@ -11,7 +11,7 @@ import { makeDiskImage } from '../disk/disk-images.ts'
 import { createLoop } from '../disk/loop.ts'
 import { createFolder, PASSWORD } from '../../bench/server/server-fixture.ts'
 import { macOf } from '../../bench/server/server-wire.ts'
-import { findFreePort } from '../../bench/server/server-subjects.ts'
+import { findPort } from '../http/ports.ts'
 import { connectInspector } from './inspector.ts'
 
 export interface Ran {
@@ -95,7 +95,7 @@ const CONTACTS = 5
 /** What runs in each of some contacts of a machine that the server knows, after others of its kind. */
 export async function measureContact(checkout: string, what: 'pxe' | 'plan'): Promise<Ran> {
   await using folder = await createFolder(4)
-  const [port, inspect] = [await findFreePort(), await findFreePort()]
+  const [port, inspect] = [await findPort(), await findPort()]
   const server = `http://127.0.0.1:${port}`
   const child = spawn(
     process.execPath,

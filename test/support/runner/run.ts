@@ -36,6 +36,8 @@ interface Outcome {
   readonly isBrokenOff: boolean
 }
 
+const DURATION = /\n {2}Duration: [^\n]*\s*$/
+
 /** A limit of time that runs out still learns what took so long. */
 const ending = new AbortController()
 process.on('SIGTERM', () => ending.abort())
@@ -130,7 +132,13 @@ async function runUvu(pattern: string, printer: Printer, silence: number) {
     printer.print(text)
   }
   const command = [process.execPath, ...argv]
-  const code = await runWatched({ command, silence, read, signal: ending.signal })
+  const code = await runWatched({
+    command,
+    silence,
+    lastWords: DURATION,
+    read,
+    signal: ending.signal,
+  })
   printer.end()
   return { code, results: readResults(printed), durations: stopwatch.end() }
 }

@@ -5,61 +5,77 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import fs from 'node:fs'
 
-/** Milliseconds in which what was ended has to be gone, and what was printed last has to be read. */
-const END = 10_000
+/** Milliseconds in which what was ended has to be gone, and what was printed last has to be read; at most. */
+const MAX_END = 10_000
+/** Characters that are kept of what was said. */
+const MAX_SAID = 1000
 
 interface WatchedRun {
   readonly command: readonly string[]
   /** Milliseconds without a word after which it is ended, with all that it started. */
   readonly silence: number
+  /** What it prints last, before it ends by itself. */
+  readonly lastWords: RegExp
   /** Given what the program prints, and what there is to say of it. */
   readonly read: (text: string) => void
   /** Somebody wants an end: the program has it at once. */
   readonly signal: AbortSignal
 }
 
-/** Returns its exit code; 1 where a signal ended it. */
+/**
+ * Returns its exit code; 1 where it was ended, and 0 where that was after its last words: what they say
+ * counts then.
+ */
 export async function runWatched(run: WatchedRun): Promise<number> {
-  const { command, silence, read, signal } = run
+  const { command, silence, lastWords, read, signal } = run
+  const endMs = Math.min(MAX_END, silence / 6)
   const [file = '', ...argv] = command
   const child = spawn(file, argv, { stdio: ['inherit', 'pipe', 'pipe'] })
   const { promise: killed, resolve: endKilled } = Promise.withResolvers<number>()
+  let said = ''
+  let late: NodeJS.Timeout | undefined
   function kill(why: string) {
     read(`\nEnded: ${why}. What ran then:\n`)
     for (const member of listFamily(child.pid)) end(member, read)
     // One that waits for a broken disk outlives even its own end.
-    setTimeout(endKilled, END, 1)
+    late = setTimeout(endKilled, endMs, lastWords.test(said) ? 0 : 1)
   }
+  const silent = setTimeout(kill, silence, `${silence / 1000} s passed without a word`)
   const onAbort = () => kill('somebody wanted an end')
   signal.addEventListener('abort', onAbort, { once: true })
-  const timer = setTimeout(kill, silence, `${silence / 1000} s passed without a word`)
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
-      timer.refresh()
+      silent.refresh()
+      said = (said + text).slice(-MAX_SAID)
+      clearTimeout(late)
+      // A child of a test, or a port that is still open, has it wait for ever.
+      if (lastWords.test(said))
+        late = setTimeout(kill, endMs, 'its tests were over, and it was not')
       read(text)
     })
   }
-  const code = await Promise.race([killed, waitForEnd(child, read)])
-  clearTimeout(timer)
+  const code = await Promise.race([killed, waitForEnd(child, read, endMs)])
+  clearTimeout(silent)
+  clearTimeout(late)
   signal.removeEventListener('abort', onAbort)
   child.stdout.destroy()
   child.stderr.destroy()
-  return code
+  return code ?? (lastWords.test(said) ? 0 : 1)
 }
 
 /** Whoever was left behind with its output in hand would keep it open for ever. */
-function waitForEnd(child: ChildProcess, read: (text: string) => void): Promise<number> {
+function waitForEnd(child: ChildProcess, read: (text: string) => void, endMs: number) {
   const outputs = findOutputs(child.pid)
-  const { promise, resolve } = Promise.withResolvers<number>()
+  const { promise, resolve } = Promise.withResolvers<number | null>()
   child.on('exit', (code) => {
     const late = setTimeout(() => {
       read('\nPrograms that outlived their tests:\n')
       for (const program of listHolders(outputs)) end(program, read)
-      resolve(code ?? 1)
-    }, END)
+      resolve(code)
+    }, endMs)
     child.on('close', () => {
       clearTimeout(late)
-      resolve(code ?? 1)
+      resolve(code)
     })
   })
   return promise

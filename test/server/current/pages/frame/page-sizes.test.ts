@@ -38,7 +38,7 @@ const LEFT_OUT = [
 ]
 
 async function open() {
-  const parts = new AsyncDisposableStack()
+  await using parts = new AsyncDisposableStack()
   const folder = parts.use(await createFolder(MACHINES))
   const { port } = parts.use(await startFlasher(folder))
   const url = `http://127.0.0.1:${port}`
@@ -54,7 +54,8 @@ async function open() {
   }
   const get = (path: string) =>
     fetch(`${url}${path}`, { headers: { cookie, 'accept-encoding': 'gzip' }, redirect: 'manual' })
-  return { send, get, [Symbol.asyncDispose]: () => parts.disposeAsync() }
+  const held = parts.move()
+  return { send, get, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
 type Site = Awaited<ReturnType<typeof open>>
