@@ -1,7 +1,9 @@
 /** Listens with listhen: the socket, its certificate, and the addresses under which it can be reached. */
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
-import { isIP } from 'node:net'
+import type { RequestListener, Server } from 'node:http'
+import { createServer as createProbe, isIP } from 'node:net'
+import { isUnsafePort } from '../kit/net/rules/unsafe-ports.ts'
 
 interface BoundAddress {
   readonly host: string
@@ -13,13 +15,18 @@ interface BoundAddress {
 
 /** Listens at the address. Rejects with the system's own reason where the address or port is unavailable. */
 export async function listen(handler: RequestListener, { host, port, tls }: BoundAddress) {
-  // listhen would silently take another port when this one is unavailable.
-  await probe(host, port)
+  if (isUnsafePort(port)) {
+    throw new Error('browsers refuse to connect to this port; choose another one')
+  }
+  await probe(host, 0)
   // Loaded here: it would take a quarter of the start-up time of commands that do not listen.
   const listhen = await import('listhen')
+  // listhen listens at a port and closes it again before it begins, and where it is unavailable it
+  // silently takes another one. Machines that connect in between would get no answer, and keep it
+  // from closing: it gets a port that nobody knows.
   const { server, address, getURLs } = await listhen.listen(handler, {
     hostname: host,
-    port: { port, random: port === 0, verbose: false },
+    port: { port: 0, random: true, verbose: false },
     https: tls ?? false,
     isProd: true,
     showURL: false,
@@ -28,16 +35,18 @@ export async function listen(handler: RequestListener, { host, port, tls }: Boun
   // listhen's own listener, for a shutdown that is not used here, throws when a client disconnects
   // before its response was sent.
   server.removeAllListeners('request').on('request', handler)
-  if ((port !== 0 && address.port !== port) || (isIP(host) > 0 && address.address !== host)) {
+  if (isIP(host) > 0 && address.address !== host) {
     server.close()
-    throw new Error('browsers refuse to connect to this port; choose another one')
+    throw new Error(`listhen took ${address.address} in place of ${host}`)
   }
-  const urls = (await getURLs()).map(({ url }) => url)
+  const own = port === 0 ? address.port : port
+  if (port !== 0) await moveTo(server, host, port)
+  const urls = (await getURLs()).map(({ url }) => withPort(url, address.port, own))
   const reachable = urls.filter((url) => !/\/\/(?:0\.0\.0\.0|\[::\])[:/]/.test(url))
   return {
     server,
-    port: address.port,
-    urls: reachable.length > 0 ? reachable : [url(tls, address.port)],
+    port: own,
+    urls: reachable.length > 0 ? reachable : [url(tls, own)],
     /** Uses a renewed certificate for new connections. */
     async renewCertificate() {
       if (tls === null || !('setSecureContext' in server)) return
@@ -47,15 +56,34 @@ export async function listen(handler: RequestListener, { host, port, tls }: Boun
   }
 }
 
+/** Has a server listen at another port than before. */
+async function moveTo(server: Server, host: string, port: number): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  server.closeAllConnections()
+  await closed
+  const listening = once(server, 'listening')
+  server.listen({ host, port })
+  await listening
+}
+
+function withPort(url: string, from: number, to: number): string {
+  const parsed = new URL(url)
+  if (parsed.port === String(from)) parsed.port = String(to)
+  return parsed.href
+}
+
 /** A machine without a network still reaches itself. */
 const url = (tls: BoundAddress['tls'], port: number) =>
   `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}/`
 
 /** Checks that it is possible to listen there, and rejects with the reason where it is not. */
-export function probe(host: string, port: number): Promise<void> {
-  const probing = createServer()
-  return new Promise((resolve, reject) => {
-    probing.once('error', reject)
-    probing.listen({ host, port }, () => probing.close(() => resolve()))
-  })
+export async function probe(host: string, port: number): Promise<void> {
+  // Whoever connects is not to wait for an answer, nor this for the end of it.
+  const probing = createProbe((socket) => socket.destroy())
+  const listening = once(probing, 'listening')
+  probing.listen({ host, port })
+  await listening
+  probing.close()
+  await once(probing, 'close')
 }

@@ -1,32 +1,72 @@
-/** The socket of every server program: what callers do to it must not end the program. */
-import { once } from 'node:events'
-import { connect } from 'node:net'
+/** Listening: clients that are there before the server is, ports that browsers refuse. */
+import { spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome } from '../support/server/flasher-web.ts'
+import { listen } from '../../runtime/bin/listen.ts'
+import { isUnsafePort } from '../../runtime/kit/net/rules/unsafe-ports.ts'
+import { findPort } from '../support/http/ports.ts'
 
 const test = suite('listening')
+const CLIENTS = new URL('../support/net/impatient-clients.ts', import.meta.url).pathname
+const HANDLER = (_: unknown, response: { end(text: string): void }) => response.end('here')
 
-const HEAD =
-  'POST /pxe/aa:bb:cc:dd:ee:01/status HTTP/1.1\r\nHost: x\r\n' +
-  'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
+test('whoever connects while a server starts is answered, and keeps it from nothing', async () => {
+  const port = await findPort()
+  const clients = spawn(process.execPath, [CLIENTS, String(port)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let met = ''
+  clients.stdout.setEncoding('utf8').on('data', (text: string) => {
+    met += text
+  })
+  try {
+    for (let round = 0; round < 20; round += 1) {
+      const started = listen(HANDLER, { host: '127.0.0.1', port, tls: null })
+      const before = met.length
+      const listening = await Promise.race([started, pause(20_000, null, { ref: false })])
+      assert.ok(listening, `it waits for its clients: ${met.slice(-100)}`)
+      assert.equal([listening.port, listening.urls], [port, [`http://127.0.0.1:${port}/`]])
+      for (let tries = 0; !met.includes('answered', before) && tries < 1000; tries += 1)
+        await pause(10)
+      assert.match(met.slice(before), /^answered/, 'the first one that connected')
+      const closed = new Promise((resolve) => listening.server.close(resolve))
+      listening.server.closeAllConnections()
+      await closed
+      await pause(100)
+    }
+  } finally {
+    clients.kill('SIGKILL')
+  }
+})
 
-/** More than the server takes; the caller is gone as soon as the refusal begins to arrive. */
-async function sendTooMuch(port: number): Promise<void> {
-  const socket = connect(port, '127.0.0.1')
-  socket.on('error', () => {})
-  socket.once('data', () => socket.destroy())
-  const closed = once(socket, 'close')
-  const piece = `10000\r\n${' '.repeat(0x1_0000)}\r\n`
-  socket.write(HEAD + piece.repeat(17))
-  await closed.catch(() => {})
+test('what is unavailable is said in the words of the system', async () => {
+  const port = await findPort()
+  const { server } = await listen(HANDLER, { host: '127.0.0.1', port, tls: null })
+  try {
+    await rejects(() => listen(HANDLER, { host: '127.0.0.1', port, tls: null }), /EADDRINUSE/)
+    await rejects(() => listen(HANDLER, { host: '192.0.2.1', port, tls: null }), /EADDRNOTAVAIL/)
+    await rejects(() => listen(HANDLER, { host: '127.0.0.1', port: 6000, tls: null }), /browsers/)
+  } finally {
+    server.close()
+  }
+})
+
+async function rejects(act: () => Promise<unknown>, words: RegExp) {
+  const [settled] = await Promise.allSettled([act()])
+  assert.is(settled.status, 'rejected')
+  if (settled.status === 'rejected') assert.match(String(settled.reason), words)
 }
 
-test('a caller that leaves in the middle of a refused body does not end the server', async () => {
-  await using home = await createServerHome()
-  await using server = await home.start()
-  for (let time = 1; time <= 12; time++) await sendTooMuch(Number(new URL(server.url).port))
-  assert.is((await fetch(`${server.url}/healthz`)).status, 200)
+test('the ports that browsers refuse are known, among them all that listhen knows', () => {
+  const listhen = createRequire(import.meta.url).resolve('listhen')
+  const required: unknown = createRequire(listhen)('get-port-please')
+  const { isSafePort } = Object(required)
+  const all = Array.from({ length: 65_535 }, (_, n) => n + 1)
+  const missing = all.filter((port) => isSafePort(port) === false && !isUnsafePort(port))
+  assert.equal(missing, [])
+  assert.equal([22, 80, 443, 4190, 6000, 8080].filter(isUnsafePort), [22, 4190, 6000])
 })
 
 test.run()

@@ -8,7 +8,7 @@ import type { SignedOut } from '../../kit/web/access/signed-out.ts'
 import type { Answer } from '../../kit/web/answers/answers.ts'
 import { taggedJson } from '../../kit/web/answers/answers.ts'
 import type { Assets } from '../../kit/web/answers/assets.ts'
-import type { ErrorView, LogSink } from '../../kit/web/answers/caller.ts'
+import type { LogSink } from '../../kit/web/answers/caller.ts'
 import { refuse } from '../../kit/web/answers/faults.ts'
 import type { Method, Route } from '../../kit/web/answers/route.ts'
 import { etagOf } from '../../kit/web/answers/rules/etag.ts'
@@ -16,11 +16,7 @@ import { createApp } from '../../kit/web/http/dispatch.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
 import { createPeers } from '../../kit/web/http/peer.ts'
 import { assetRoute } from '../../kit/web/ui/assets.ts'
-import { renderErrorPage } from '../../kit/web/ui/error-page.ts'
-import { createLayout } from '../../kit/web/ui/layout.ts'
-import { IMAGES } from '../../kit/web/ui/sections.ts'
-import { HOME } from '../pages/layout.ts'
-import { PAGES } from '../../server/texts/texts.ts'
+import { createFollowErrors } from '../pages/layout.ts'
 import { VERSION_PARAMETER } from '../../engine/catalog/rules/blob-address.ts'
 import { readToken, sendBlob } from '../routes/blobs.ts'
 import { readSegment } from '../routes/segment.ts'
@@ -102,17 +98,9 @@ export function createFollowServer(parts: FollowServerDependencies): { readonly 
     routes,
     guard: createGuard({ sessions: createSessions(parts), tokens: NO_TOKENS }),
     findPeer: createPeers(),
-    failures: { log, renderError: createErrorPages(parts) },
+    failures: { log, renderError: createFollowErrors(parts) },
   })
   return { app }
-}
-
-/** It has no pages but those of errors, which lead to the cache that it follows. */
-function createErrorPages({ assets, base, version }: FollowServerDependencies) {
-  const href = `${base}${HOME}`
-  const nav = [{ href, title: PAGES.images.title, icon: 'image', key: IMAGES }] as const
-  const layout = createLayout({ version, assetUrl: assets.url, nav, hasKeys: false })
-  return (view: ErrorView) => renderErrorPage(layout, { ...view, loggedIn: true, seesAll: true })
 }
 
 function wantedOf(event: H3Event): string | null {
