@@ -18,9 +18,10 @@ const MAX_RETRIED_FILES = 4
 const MAX_SLOW_FILES = 25
 /** A file that ends the run of all is one too many; more than these are no accident. */
 const MAX_BREAKS = 3
-/** The longest test of this host takes three minutes; images are built and boots emulated in an hour at most. */
+/** The longest test of this host takes three minutes, with more kills more; boots are emulated in an hour at most. */
 const MINUTE = 60_000
-const MAX_SILENCE = Number(process.env['FLASHER_TEST_SILENCE'] ?? 8 * MINUTE)
+const MORE_KILLS = Math.max(1, Number(process.env['FLASHER_TEST_KILLS'] ?? 0) / 12)
+const MAX_SILENCE = Number(process.env['FLASHER_TEST_SILENCE'] ?? 8 * MINUTE * MORE_KILLS)
 const MAX_BOOT_SILENCE = 90 * MINUTE
 
 const [folder = 'test', ...given] = process.argv.slice(2)
