@@ -26,7 +26,8 @@ const FILES: Record<string, string> = {
   silent: 'await new Promise((resolve) => setTimeout(resolve, 60_000))',
   waits: `(await import('node:child_process')).spawnSync('sleep', ['61'])`,
   keeps: `const { spawn } = await import('node:child_process')
-    spawn('sleep', ['63'], { stdio: 'ignore' })`,
+    spawn('sleep', ['63'], { stdio: 'ignore' })
+    setInterval(() => console.log('and so on'), 300)`,
   leaves: `const { spawn } = await import('node:child_process')
     spawn('sleep', ['62'], { stdio: 'inherit' }).unref()`,
   breaks: `setTimeout(() => { throw new Error('outside of any test') }, 1)
@@ -158,7 +159,8 @@ test('a run that is ended by a limit of time says what it was at', async () => {
     if (/passes\.test\.ts/.test(text)) child.kill('SIGTERM')
   }
   const lines = text.trimEnd().split('\n')
-  assert.is(lines.at(-1), '1 passed, 1 failed')
+  assert.is(lines.at(-1), '0 passed, 2 failed')
+  assert.ok(lines.includes('The run was ended before its end'))
   assert.ok(lines.includes('Ended: somebody wanted an end. What ran then:'))
   assert.ok(lines.includes('FAILED silent.test.ts'))
   assert.not.match(text, /also-slow/)

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import type { RequestListener, Server } from 'node:http'
-import { createServer as createProbe, isIP } from 'node:net'
+import { createServer as createProbe } from 'node:net'
 import { isUnsafePort } from '../kit/net/rules/unsafe-ports.ts'
 
 interface BoundAddress {
@@ -35,10 +35,6 @@ export async function listen(handler: RequestListener, { host, port, tls }: Boun
   // listhen's own listener, for a shutdown that is not used here, throws when a client disconnects
   // before its response was sent.
   server.removeAllListeners('request').on('request', handler)
-  if (isIP(host) > 0 && address.address !== host) {
-    server.close()
-    throw new Error(`listhen took ${address.address} in place of ${host}`)
-  }
   const own = port === 0 ? address.port : port
   if (port !== 0) await moveTo(server, host, port)
   const urls = (await getURLs()).map(({ url }) => withPort(url, address.port, own))
@@ -68,7 +64,8 @@ async function moveTo(server: Server, host: string, port: number): Promise<void>
 }
 
 function withPort(url: string, from: number, to: number): string {
-  const parsed = new URL(url)
+  const parsed = URL.parse(url)
+  if (parsed === null) return url
   if (parsed.port === String(from)) parsed.port = String(to)
   return parsed.href
 }

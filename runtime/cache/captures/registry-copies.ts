@@ -56,23 +56,35 @@ export type RegistryCopy = Readonly<z.infer<typeof CopySchema>>
 
 export type RegistryCopies = Awaited<ReturnType<typeof startRegistryCopies>>
 
+/** What is listed, in memory and on disk: a change that cannot be written is none. */
+async function openCopyList(records: Storage) {
+  let copies: readonly RegistryCopy[] = Copies.parse(await records.getItem(KEY))
+  return {
+    all: (): readonly RegistryCopy[] => copies,
+    async save(next: readonly RegistryCopy[]): Promise<void> {
+      const [before, kept] = [copies, next.slice(-MAX_COPIES)]
+      copies = kept
+      const [written] = await Promise.allSettled([records.setItem(KEY, JSON.stringify(kept))])
+      if (written.status === 'fulfilled') return
+      if (copies === kept) copies = before
+      throw written.reason
+    },
+  }
+}
+
 /** Starts to store what waits. What fails is tried again, and its reason is listed and logged once. */
 export async function startRegistryCopies(parts: CopyDependencies) {
   const { records, folder, log, now, env, target } = parts
   const { tickMs = TICK_MS, againMs = AGAIN_MS, retryMs = 500 } = parts
   const closing = new AbortController()
   const { signal } = closing
-  let copies: readonly RegistryCopy[] = Copies.parse(await records.getItem(KEY))
+  const { all, save } = await openCopyList(records)
   /** When each is tried again, in milliseconds of the monotonic clock. */
   const dueAt = new Map<string, number>()
 
-  const save = async (next: readonly RegistryCopy[]) => {
-    copies = next.slice(-MAX_COPIES)
-    await records.setItem(KEY, JSON.stringify(copies))
-  }
-  const others = ({ to }: Pick<RegistryCopy, 'to'>) => copies.filter((each) => each.to !== to)
+  const others = ({ to }: Pick<RegistryCopy, 'to'>) => all().filter((each) => each.to !== to)
   const change = async (copy: RegistryCopy, news: Pick<RegistryCopy, 'status' | 'reason'>) => {
-    const isKnown = copies.some(({ to }) => to === copy.to)
+    const isKnown = all().some(({ to }) => to === copy.to)
     if (isKnown) await save([...others(copy), { ...copy, ...news, at: now().toISOString() }])
   }
 
@@ -102,7 +114,7 @@ export async function startRegistryCopies(parts: CopyDependencies) {
 
   async function run() {
     while (!signal.aborted) {
-      const due = copies.filter(
+      const due = all().filter(
         ({ status, to }) => status === 'waiting' && performance.now() >= (dueAt.get(to) ?? 0),
       )
       // One after the other: the images that machines read come first.
@@ -114,7 +126,7 @@ export async function startRegistryCopies(parts: CopyDependencies) {
   const running = run().catch((thrown: unknown) => log.warn(renderError(thrown)))
   return {
     /** Lists all, the newest last. */
-    list: (): readonly RegistryCopy[] => copies,
+    list: all,
     /** Notes that an image is to be stored, before it is accepted; null: no registry is set. */
     async add(name: string, sha256: string): Promise<RegistryCopy | null> {
       const ref = nameCopy(target(), name, sha256)
@@ -127,7 +139,11 @@ export async function startRegistryCopies(parts: CopyDependencies) {
       return copy
     },
     /** The image was accepted: it is stored with the next look. */
-    begin: (copy: RegistryCopy) => void dueAt.delete(copy.to),
+    async begin(copy: RegistryCopy) {
+      dueAt.delete(copy.to)
+      // Somebody who accepted it as well was refused meanwhile, and dropped what was noted.
+      if (!all().some(({ to }) => to === copy.to)) await save([...all(), copy])
+    },
     /** The image was not accepted. */
     drop: async (copy: RegistryCopy) => await save(others(copy)),
     async [Symbol.asyncDispose]() {

@@ -149,14 +149,13 @@ const copyAccepted = (captures: Captures, copies: RegistryCopies | null): Captur
     const { name, end } = captures.find(id)
     const copy = end === null ? null : await copies?.add(given ?? name, end.sha256)
     if (copies === null || !copy) return await captures.accept(id, given)
-    try {
-      const accepted = await captures.accept(id, given)
-      copies.begin(copy)
-      return accepted
-    } catch (thrown) {
+    const [settled] = await Promise.allSettled([captures.accept(id, given)])
+    if (settled.status === 'rejected') {
       await copies.drop(copy)
-      throw thrown
+      throw settled.reason
     }
+    await copies.begin(copy)
+    return settled.value
   },
 })
 

@@ -53,14 +53,14 @@ const withSystemFolders = (path: string) => {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-const OF_BASH = /^(BASH_ENV|BASH_FUNC_.*|BASHOPTS|SHELLOPTS|ENV)$/
+const OF_BASH = /^(BASH_ENV|BASH_FUNC_.*|BASHOPTS|SHELLOPTS)$/
 
 /**
  * What bash takes from its environment would run before a tool and write between its lines: files,
  * functions, options. As the outermost shell it reads the user's `.bashrc` too, so it is made an inner one.
  */
-function withoutBash(given: Environment): Environment {
-  const others = Object.entries(given).filter(([name]) => !OF_BASH.test(name))
+function withoutBash(env: Environment): Record<string, string> {
+  const others = Object.entries(env).filter(([name]) => !OF_BASH.test(name))
   return { ...Object.fromEntries(others), SHLVL: '1' }
 }
 
@@ -71,7 +71,7 @@ function withoutBash(given: Environment): Environment {
 export function createShell({ env: given }: { readonly env: Environment }): Shell {
   const searchPath = withSystemFolders(given['PATH'] ?? '')
   // Messages are read by our parsers, so they must not depend on the user's language.
-  const env = { ...withoutBash(given), PATH: searchPath, LC_ALL: 'C.UTF-8' }
+  const env = { ...given, PATH: searchPath, LC_ALL: 'C.UTF-8' }
 
   async function has(tool: string) {
     const candidates = isAbsolute(tool)
@@ -90,7 +90,7 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
       quiet: true,
       nothrow: true,
       verbose: false,
-      env: { ...env, ...more },
+      env: withoutBash({ ...env, ...more }),
       ...(input === undefined ? { stdio: ['ignore', 'pipe', 'pipe'] } : { input }),
       ...limits,
     })`${argv}`

@@ -66,7 +66,11 @@ test('what is not yet accepted is not taken for gone, however long that takes', 
   assert.ok(copy)
   await new Promise((resolve) => setTimeout(resolve, 4 * quick.againMs))
   assert.is(copies.list()[0]?.status, 'waiting')
-  copies.begin(copy)
+  // Somebody who accepts it as well is refused, as it is being accepted.
+  const other = await copies.add(NAME, END.sha256)
+  assert.ok(other)
+  await copies.drop(other)
+  await copies.begin(copy)
   await until(() => copies.list()[0]?.status === 'gone')
 })
 

@@ -20,7 +20,6 @@ test("what people have in their shell's own files, functions and options is in n
           PATH: process.env['PATH'],
           HOME: home,
           BASH_ENV: join(home, 'every'),
-          ENV: join(home, 'every'),
           'BASH_FUNC_cat%%': '() { echo a function; }',
           SHELLOPTS: 'xtrace',
           BASHOPTS: 'extdebug',

@@ -20,8 +20,8 @@ const MAX_SLOW_FILES = 25
 const MAX_BREAKS = 3
 /** The longest test of this host takes three minutes, with more kills more; boots are emulated in an hour at most. */
 const MINUTE = 60_000
-const MORE_KILLS = Math.max(1, Number(process.env['FLASHER_TEST_KILLS'] ?? 0) / 12)
-const MAX_SILENCE = Number(process.env['FLASHER_TEST_SILENCE'] ?? 8 * MINUTE * MORE_KILLS)
+const MORE_KILLS = Math.max(1, (Number(process.env['FLASHER_TEST_KILLS']) || 0) / 12)
+const MAX_SILENCE = Number(process.env['FLASHER_TEST_SILENCE']) || 8 * MINUTE * MORE_KILLS
 const MAX_BOOT_SILENCE = 90 * MINUTE
 
 const [folder = 'test', ...given] = process.argv.slice(2)
@@ -62,6 +62,8 @@ async function runPattern(pattern: string, printer: Printer): Promise<Outcome> {
   const isBroken = () => runs.at(-1)?.results.total === null && !ending.signal.aborted
   while (runs.length <= MAX_BREAKS && isBroken()) {
     const ran = runs.flatMap(({ durations }) => durations.map(({ file }) => file))
+    // It ended while the files were loaded: without a name there is none to leave out.
+    if (runs.at(-1)?.durations.length === 0) break
     write(`\nThe run ended in ${ran.at(-1)}; what comes after it is run now\n`)
     runs.push(await runUvu(exceptFor(pattern, ran), printer, silence))
   }
@@ -96,6 +98,10 @@ async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
   if (!isChance) return failures
   const lasting: FileFailure[] = []
   for (const failure of failures) {
+    if (ending.signal.aborted) {
+      lasting.push(failure)
+      continue
+    }
     write(`\nRunning ${failure.file} once more, alone\n`)
     const printer = createPrinter(write, { isAlone: true })
     const pattern = `^${RegExp.escape(failure.file)}$`
@@ -109,13 +115,15 @@ async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
 
 function report(ended: readonly Outcome[], lasting: readonly FileFailure[]) {
   const total = ended.reduce((sum, outcome) => sum + outcome.total, 0)
-  const failed = lasting.reduce((sum, failure) => sum + failure.failed, 0)
+  const isCut = ending.signal.aborted
+  const failed = lasting.reduce((sum, failure) => sum + failure.failed, isCut ? 1 : 0)
   const durations = ended.flatMap((outcome) => outcome.durations)
   const slowest = describeSlowest(durations, MAX_SLOW_FILES)
   if (slowest.length > 0) write(`\nThe slowest files:\n${slowest.join('\n')}\n`)
   for (const { file, text } of lasting) write(`\nFAILED ${file}\n${text}\n`)
+  if (isCut) write('\nThe run was ended before its end\n')
   write(`\n${Math.max(0, total - failed)} passed, ${failed} failed\n`)
-  if (lasting.length > 0) process.exitCode = 1
+  if (isCut || lasting.length > 0) process.exitCode = 1
 }
 
 function silenceOf(tests: string): number {

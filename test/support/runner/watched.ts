@@ -23,44 +23,51 @@ interface WatchedRun {
 }
 
 /**
- * Returns its exit code; 1 where it was ended, and 0 where that was after its last words: what they say
- * counts then.
+ * Returns its exit code; 1 where it was ended, and 0 where it was ended after its last words: what they
+ * say counts then.
  */
 export async function runWatched(run: WatchedRun): Promise<number> {
   const { command, silence, lastWords, read, signal } = run
+  if (signal.aborted) return 1
   const endMs = Math.min(MAX_END, silence / 6)
   const [file = '', ...argv] = command
   const child = spawn(file, argv, { stdio: ['inherit', 'pipe', 'pipe'] })
-  const { promise: killed, resolve: endKilled } = Promise.withResolvers<number>()
+  const { promise: killed, resolve: endKilled } = Promise.withResolvers<null>()
+  const timers: NodeJS.Timeout[] = []
   let said = ''
-  let late: NodeJS.Timeout | undefined
+  let [isOver, isEnded] = [false, false]
+
   function kill(why: string) {
+    if (isEnded) return
+    isEnded = true
     read(`\nEnded: ${why}. What ran then:\n`)
     for (const member of listFamily(child.pid)) end(member, read)
     // One that waits for a broken disk outlives even its own end.
-    late = setTimeout(endKilled, endMs, lastWords.test(said) ? 0 : 1)
+    timers.push(setTimeout(endKilled, endMs, null))
   }
   const silent = setTimeout(kill, silence, `${silence / 1000} s passed without a word`)
+  timers.push(silent)
   const onAbort = () => kill('somebody wanted an end')
   signal.addEventListener('abort', onAbort, { once: true })
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      silent.refresh()
-      said = (said + text).slice(-MAX_SAID)
-      clearTimeout(late)
-      // A child of a test, or a port that is still open, has it wait for ever.
-      if (lastWords.test(said))
-        late = setTimeout(kill, endMs, 'its tests were over, and it was not')
-      read(text)
-    })
+
+  function hear(text: string) {
+    silent.refresh()
+    said = (said + text).slice(-MAX_SAID)
+    read(text)
+    if (isOver || !lastWords.test(said)) return
+    isOver = true
+    // A child of a test, or a port that is still open, has it wait for ever.
+    timers.push(setTimeout(kill, endMs, 'its tests were over, and it was not'))
   }
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', hear)
   const code = await Promise.race([killed, waitForEnd(child, read, endMs)])
-  clearTimeout(silent)
-  clearTimeout(late)
+  for (const timer of timers) clearTimeout(timer)
   signal.removeEventListener('abort', onAbort)
   child.stdout.destroy()
   child.stderr.destroy()
-  return code ?? (lastWords.test(said) ? 0 : 1)
+  child.unref()
+  if (isEnded) return isOver ? 0 : 1
+  return code ?? 1
 }
 
 /** Whoever was left behind with its output in hand would keep it open for ever. */

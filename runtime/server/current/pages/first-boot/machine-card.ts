@@ -6,7 +6,7 @@ import { PAGES } from '../../../texts/texts.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { banner, foldedCard } from '../../../../kit/web/ui/elements.ts'
 import { selectField } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { previewFirstBoot } from '../../routes/first-boot.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -29,11 +29,12 @@ export async function renderFirstBootCard(
   const preview = await previewFirstBoot(context.site, templates, machine)
   const { first_boot: name } = machine
   const faults = name === null ? [] : listFaults(context, name, preview)
+  const hint = preview?.ok === true ? renderNoCall(context, preview.value) : null
   return foldedCard({
     title: t.title,
     id: 'first-boot',
     about: name === null ? t.none : html`<bdi>${name}</bdi>`,
-    isOpen: faults.length > 0,
+    isOpen: faults.length > 0 || hint !== null,
     body: html`<form class="row" method="post" action="${machinePath(machine.mac)}/do/first-boot">
         ${selectField({
           name: 'first_boot',
@@ -56,7 +57,7 @@ export async function renderFirstBootCard(
           scope: 'machines',
         },
       ])}
-      ${faults} ${preview?.ok === true ? renderPreview(context, preview.value) : null}
+      ${faults} ${hint} ${preview?.ok === true ? renderTexts(preview.value) : null}
       <p><a href="${TEMPLATES_PATH}">${t.all}</a></p>`,
   })
 }
@@ -91,12 +92,9 @@ function listFaults(
   ]
 }
 
-const renderPreview = ({ services }: CurrentContext, firstBoot: FirstBoot): Html =>
-  html`${services.config.current().proof.enabled ? renderNoCall(firstBoot) : null}
-  ${renderTexts(firstBoot)}`
-
 /** Where the server waits for first boots, but this template cannot say that one has happened. */
-function renderNoCall(firstBoot: FirstBoot): Content {
+function renderNoCall({ services }: CurrentContext, firstBoot: FirstBoot): Html | null {
+  if (!services.config.current().proof.enabled) return null
   const reason = findCallObstacle(firstBoot)
   return reason === null ? null : html`<p class="hint">${fill(t.noCall, { reason })}</p>`
 }

@@ -269,15 +269,15 @@ async function bootDisk(context: CurrentContext, form: URLSearchParams): Promise
 async function capture(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const typed = readCapture(form)
   const fields = CaptureFieldsSchema.safeParse(typed)
+  const back = { typed: typedCapture(typed), anchor: 'capture' }
   if (fields.success) {
     return isAsked(form)
       ? askCapture(context, typed)
-      : act(context, 'capture', { captured: 1 }, fields.data)
+      : act(context, 'capture', { captured: 1 }, fields.data, back)
   }
   return context.goBack(machinePath(readMac(context.event)), {
     error: t.capture.nameWrong,
-    typed: typedCapture(typed),
-    anchor: 'capture',
+    ...back,
   })
 }
 
@@ -304,12 +304,13 @@ async function act(
   action: string,
   note: PageQuery | (() => PageQuery),
   parameters: object = {},
+  back: Pick<NonNullable<Parameters<CurrentContext['goBack']>[1]>, 'typed' | 'anchor'> = {},
 ): Promise<Answer> {
   const mac = readMac(context.event)
   const acted = await context.site.fleet.act(mac, { action, parameters }, context.by())
   if (acted.result === 'missing') throw refuse(404, fill(t.page.missing, { mac }))
   return acted.result === 'refused'
-    ? context.goBack(machinePath(mac), { error: acted.reason })
+    ? context.goBack(machinePath(mac), { error: acted.reason, ...back })
     : context.goTo(address(machinePath(mac), typeof note === 'function' ? note() : note))
 }
 
