@@ -17,8 +17,10 @@ export const addAxe = (context: BrowserContext) => context.addInitScript({ conte
  * Judges what a page looks like once its transitions have ended: halfway colours are nobody's choice. The size
  * of targets is judged too, which axe leaves out unless it is asked.
  */
-export const listViolations = (page: Page): Promise<readonly string[]> =>
-  page.evaluate(async () => {
+export async function listViolations(page: Page): Promise<readonly string[]> {
+  // Half a page has no landmarks, and links that end within their name.
+  await page.waitForLoadState()
+  return page.evaluate(async () => {
     const moving = document.getAnimations().filter((each) => each instanceof CSSTransition)
     await Promise.allSettled(moving.map(({ finished }) => finished))
     const { violations: found }: { violations: Violation[] } = await Reflect.get(
@@ -29,3 +31,4 @@ export const listViolations = (page: Page): Promise<readonly string[]> =>
       nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 160)}`),
     )
   })
+}
