@@ -18,12 +18,14 @@ export async function listen(handler: RequestListener, { host, port, tls }: Boun
   if (isUnsafePort(port)) {
     throw new Error('browsers refuse to connect to this port; choose another one')
   }
+  // Whether the address is this machine's, in the system's words; the port is any.
   await probe(host, 0)
   // Loaded here: it would take a quarter of the start-up time of commands that do not listen.
   const listhen = await import('listhen')
-  // listhen listens at a port and closes it again before it begins, and where it is unavailable it
-  // silently takes another one. Machines that connect in between would get no answer, and keep it
-  // from closing: it gets a port that nobody knows.
+  // To see whether a port is free, listhen opens it, closes it, and opens it again; where it is taken,
+  // listhen silently chooses another one. A machine that connects before the close gets no answer, and
+  // the close waits for that machine. So listhen gets a random port, which no machine knows, and the
+  // server then moves to its own.
   const { server, address, getURLs } = await listhen.listen(handler, {
     hostname: host,
     port: { port: 0, random: true, verbose: false },
@@ -63,6 +65,7 @@ async function moveTo(server: Server, host: string, port: number): Promise<void>
   await listening
 }
 
+/** An address of the server, with the port that it moved to. */
 function withPort(url: string, from: number, to: number): string {
   const parsed = URL.parse(url)
   if (parsed === null) return url

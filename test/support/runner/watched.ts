@@ -103,7 +103,7 @@ function listFamily(pid: number | undefined): Program[] {
   return family
 }
 
-/** What has any of these open. */
+/** The programs that have one of these open. */
 const listHolders = (targets: readonly string[]): Program[] =>
   listPrograms().filter(({ pid }) => listOpen(pid).some((target) => targets.includes(target)))
 
