@@ -1,10 +1,10 @@
-/** The images partition of a new medium: as small as possible, with a README. */
+/** The images partition of a new medium: a volume that can grow, with a README. */
 import { IMAGES_PARTITION } from '../../appliance/contract.ts'
 import { renderReadme } from '../iso/readme.ts'
 import { renderVolume } from './volume.ts'
 
-/** 16 MiB, 9 of which are the tables of a volume that can grow: it fills the stick at the first start. */
-export const IMAGES_SECTORS = 32_768
+/** 32 MiB (Release artifacts), 9 of which are the tables of a volume that can grow: it fills the stick at the first start. */
+export const IMAGES_SECTORS = 65_536
 /** The serial number of FAT and exFAT volumes on our media; fixed, so that builds are reproducible. */
 export const MEDIA_SERIAL = 0x464c4153
 

@@ -164,7 +164,7 @@ function weighAll({ trio, iso, ipxe, peer }: Artifacts): readonly table.Weight[]
     { name: '`…initrd`', bytes: weigh(trio.initrd), mostMb: 14 },
     { name: '`…squashfs`', bytes: weigh(trio.squashfs), mostMb: 120 },
     { name: 'the three together', bytes: all, mostMb: 150 },
-    { name: '`….iso`', bytes: weigh(iso), mostMb: 172 },
+    { name: '`….iso`', bytes: weigh(iso), mostMb: 189 },
     { name: '`….efi`', bytes: weigh(ipxe), mostMb: null },
     { name: "dracut's initrd, for comparison", bytes: weigh(peer.initrd), mostMb: null },
   ]

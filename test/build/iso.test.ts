@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { BOOT_AT, IMAGES_VOLUME } from '../../appliance/images-volume.ts'
+import { IMAGES_SECTORS, renderImages } from '../../build/exfat/images.ts'
 import { PARTITION_TYPES, parseSpans, renderTable } from '../../build/gpt/table.ts'
 import { FILES_MENU, renderEarly, renderMark, renderMenu } from '../../build/iso/grub.ts'
 import { planHybrid } from '../../build/iso/partitions.ts'
@@ -54,6 +56,28 @@ test('three partitions that sgdisk and the kernel’s library approve of', () =>
   )
   assert.is(hybrid.imagesStart % 2048, 0)
   assert.is(disk.read(0, SECTOR).readUInt32LE(446 + 12), 0xffffffff)
+})
+
+test('the images partition is 32 MiB when built, and its volume is laid out for 512 GiB', () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-iso-'))
+  const path = join(folder.path, 'iso')
+  const hybrid = planHybrid({ id: 'one', head: makeHead(TWO), imagesSectors: IMAGES_SECTORS })
+  const disk = createSparseDisk(hybrid.sectors * SECTOR)
+  const start = hybrid.imagesStart * SECTOR
+  const volume = renderImages({ version: '1.2.3', epoch: 1_760_000_000 })
+  for (const { offset, bytes } of volume) disk.write(start + offset, bytes)
+  for (const { sector, bytes } of hybrid.pieces) disk.write(sector * SECTOR, bytes)
+  disk.save(path, 0, disk.bytes)
+  const size = run('partx', '--raw', '--noheadings', '--bytes', '-n3', '-o', 'SIZE', path).trim()
+  assert.is(size, String(32 * 2 ** 20))
+
+  const boot = disk.read(start, SECTOR)
+  assert.is(boot.readBigUInt64LE(BOOT_AT.volumeLength) * BigInt(SECTOR), BigInt(32 * 2 ** 20))
+  // Four bytes in the FAT for each cluster of 512 GiB, and for the two numbers that no cluster has.
+  const clusters = 2 ** 39 / IMAGES_VOLUME.clusterBytes
+  assert.ok(boot.readUInt32LE(BOOT_AT.fatLength) * SECTOR >= (clusters + 2) * 4)
+  disk.save(path, start, 32 * 2 ** 20)
+  assert.match(run('fsck.exfat', '-n', path), 'clean. directories 1, files 1')
 })
 
 const render = (id: string) => planHybrid({ id, head: makeHead(TWO), imagesSectors: 65_536 })

@@ -72,6 +72,7 @@ test('the first partition is one that a Raspberry Pi reads, and the images come 
   assert.ok(firmware.first + firmware.sectors <= live.first)
   assert.ok(live.first + live.sectors <= images.first)
   assert.ok(images.first + images.sectors < sectors)
+  assert.is(images.sectors * SECTOR, 32 * MIB)
   assert.ok(sectors * SECTOR < 320e6)
   const [protective] = pieces
   assert.is(protective?.bytes[446 + 4], 0xee)
