@@ -1,0 +1,7 @@
+/** Both specifications: which test fails when a row of one is broken. `test/specification.test.ts` checks that each is there. */
+import { CURRENT_ROWS } from './specification-current.ts'
+
+/** By line: sections of both have the same names. */
+export const SPECIFICATIONS = { current: CURRENT_ROWS }
+
+export const SPECIFICATION_ROWS = Object.values(SPECIFICATIONS).flat()
