@@ -3,11 +3,10 @@ import { spawn, spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { stripVTControlCharacters } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createStopwatch, describeSlowest } from './support/runner/durations.ts'
-import { createPrinter } from './support/runner/printer.ts'
+import { describeSlowest } from './support/runner/durations.ts'
+import { planJobs, takeJob, type Job } from './support/runner/queue.ts'
 import { SELECTIONS } from './support/runner/selections.ts'
 
 const test = suite('test runner')
@@ -19,6 +18,9 @@ const FILES: Record<string, string> = {
   chance: `const seen = import.meta.filename + '.seen'
     if (!fs.existsSync(seen)) { fs.writeFileSync(seen, ''); throw new Error('only once') }`,
   fails: `throw new Error('each time')`,
+  'at-once': `throw new Error('at once')`,
+  'p-of-a-pair': '',
+  'b-of-a-pair': 'process.exit(3)',
   slow: 'await new Promise((resolve) => setTimeout(resolve, 500))',
   'also-slow': 'await new Promise((resolve) => setTimeout(resolve, 500))',
   'ends-once': `const seen = import.meta.filename + '.seen'
@@ -57,7 +59,7 @@ function run(...patterns: string[]) {
   const program = path.join(import.meta.dirname, 'support/runner/run.ts')
   const cwd = path.join(import.meta.dirname, '..')
   const env = { ...process.env, FLASHER_TEST_SILENCE: '12000' }
-  const argv = [program, folder, ...patterns]
+  const argv = [program, '--folder', folder, ...patterns]
   const { status, stdout } = spawnSync(process.execPath, argv, { cwd, env })
   return { status, lines: stdout.toString().trimEnd().split('\n') }
 }
@@ -70,38 +72,49 @@ test('each test file is in one selection', () => {
   assert.equal(odd, [])
 })
 
-test('the time of a file ends where the next one begins', () => {
-  let clock = 0
-  const stopwatch = createStopwatch(() => clock)
-  stopwatch.read('one.te')
-  clock = 1000
-  stopwatch.read('st.ts\n suite  • •   (2 / 2)\n')
-  clock = 5500
-  stopwatch.read('two.test.ts\n')
-  clock = 5900
-  const durations = stopwatch.end()
-  assert.equal(durations, [
-    { file: 'one.test.ts', seconds: 4.5 },
-    { file: 'two.test.ts', seconds: 0.4 },
+test('the longest file begins first, pure files share processes, and boots wait for each other', () => {
+  const durations = new Map([
+    ['vm/long.test.ts', 90],
+    ['vm/short.test.ts', 30],
+    ['server/slow.test.ts', 60],
   ])
-  assert.equal(describeSlowest(durations, 5), ['    5 s  one.test.ts'])
+  const files = [...durations.keys(), 'a.test.ts', 'b.test.ts', 'server/new.test.ts']
+  const waiting = planJobs(files, { durations, isPure: (file) => file.length === 9 })
+  assert.equal(
+    waiting.map((job) => job.files.join(' ')),
+    [
+      'vm/long.test.ts',
+      'server/slow.test.ts',
+      'vm/short.test.ts',
+      'a.test.ts b.test.ts',
+      'server/new.test.ts',
+    ],
+  )
+  const running: Job[] = []
+  const slots = { all: 3, boots: 1 }
+  for (let job = takeJob(waiting, running, slots); job !== null;) {
+    running.push(job)
+    job = takeJob(waiting, running, slots)
+  }
+  assert.equal(
+    running.map((job) => job.files[0]),
+    ['vm/long.test.ts', 'server/slow.test.ts', 'a.test.ts'],
+  )
+  assert.is(takeJob(waiting, running.slice(0, 2), slots)?.files[0], 'server/new.test.ts')
+  assert.is(takeJob(waiting, running.slice(0, 1), slots), null)
+  assert.is(takeJob(waiting, [], slots)?.files[0], 'vm/short.test.ts')
 })
 
-test('beside another run each file is printed whole, with the time that a slow one took', () => {
-  let clock = 0
-  const printed: string[] = []
-  const write = (text: string) => printed.push(text)
-  const printer = createPrinter(write, { isAlone: false, now: () => clock })
-  printer.print('one.test.ts\n (1 / 1)\n')
-  clock = 65_000
-  printer.print('two.test.ts\n (2')
-  clock += 400
-  printer.print(' / 2)')
-  printer.end()
-  assert.is(
-    printed.join(''),
-    'one.test.ts\n (1 / 1)\n  65 s, until minute 1\ntwo.test.ts\n (2 / 2)',
+test('the slowest files are named with the time that they took and the processor gave', () => {
+  const lines = describeSlowest(
+    [
+      { file: 'quick.test.ts', seconds: 0.4, processorSeconds: 0.2 },
+      { file: 'ended.test.ts', seconds: 12, processorSeconds: null },
+      { file: 'waits.test.ts', seconds: 61.2, processorSeconds: 3.1 },
+    ],
+    5,
   )
+  assert.equal(lines, ['   61 s     3 s CPU  waits.test.ts', '   12 s     ? s CPU  ended.test.ts'])
 })
 
 test('what passes when it is run alone is named and does not fail the run', () => {
@@ -127,21 +140,30 @@ test('a file whose preparation fails each time is never taken for chance', () =>
   assert.match(end.join('\n'), /FAIL {2}before of before\nError: not prepared/)
 })
 
-test('a file that ends the run of all others is never taken for chance, and they have their turn', () => {
+test('a file that ends its process is never taken for chance, and the others have their turn', () => {
   const { status, lines } = run('^(also-slow|breaks|passes)')
   assert.is(status, 1)
   assert.is(lines.at(-1), '2 passed, 1 failed')
   assert.ok(lines.includes('FAILED breaks.test.ts'))
-  const plain = lines.map((line) => stripVTControlCharacters(line).trim())
-  for (const name of ['also-slow', 'passes']) {
-    assert.is(plain.filter((line) => line === `${name}.test.ts`).length, 1, name)
-  }
+})
+
+test('a file that shares a process with one that ends it has its turn', () => {
+  const { status, lines } = run('^[bp]-of-a-pair')
+  assert.is(status, 1)
+  assert.is(lines.at(-1), '1 passed, 1 failed')
+  assert.ok(lines.includes('FAILED b-of-a-pair.test.ts'))
+})
+
+test('a failure is named in the moment it happens', () => {
+  const { lines } = run('^at-once')
+  const named = lines.indexOf('at-once.test.ts: FAIL  "of at-once": Error: at once')
+  assert.ok(named !== -1 && named < lines.indexOf('FAILED at-once.test.ts'))
 })
 
 test('a file that is silent for too long ends with what it started, and the others have their turn', () => {
   const { status, lines } = run('^(also-slow|passes|silent)', '^(passes|waits)')
   assert.is(status, 1)
-  assert.is(lines.at(-1), '3 passed, 2 failed')
+  assert.is(lines.at(-1), '2 passed, 2 failed')
   assert.ok(lines.includes('FAILED silent.test.ts'))
   assert.ok(lines.includes('Ended: 12 s passed without a word. What ran then:'))
   const end = lines.slice(lines.indexOf('FAILED waits.test.ts')).join('\n')
@@ -151,19 +173,18 @@ test('a file that is silent for too long ends with what it started, and the othe
 test('a run that is ended by a limit of time says what it was at', async () => {
   const program = path.join(import.meta.dirname, 'support/runner/run.ts')
   const cwd = path.join(import.meta.dirname, '..')
-  const argv = [program, folder, '^(passes|silent)', '^also-slow']
+  const argv = [program, '--folder', folder, '^(fails|silent)']
   const child = spawn(process.execPath, argv, { cwd, stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
   for await (const part of child.stdout.setEncoding('utf8')) {
     text += part
-    if (/passes\.test\.ts/.test(text)) child.kill('SIGTERM')
+    if (/each time/.test(text)) child.kill('SIGTERM')
   }
   const lines = text.trimEnd().split('\n')
-  assert.is(lines.at(-1), '0 passed, 2 failed')
+  assert.is(lines.at(-1), '0 passed, 3 failed')
   assert.ok(lines.includes('The run was ended before its end'))
   assert.ok(lines.includes('Ended: somebody wanted an end. What ran then:'))
   assert.ok(lines.includes('FAILED silent.test.ts'))
-  assert.not.match(text, /also-slow/)
 })
 
 test('a child that a test did not end keeps nobody waiting, and is named', () => {
@@ -193,16 +214,6 @@ test('a file that ended the run by chance is named, and fails nothing', () => {
 
 test('a pattern that no file matches is not a success', () => {
   assert.is(run('^none').status, 1)
-})
-
-test('what runs side by side is counted together, and printed file by file', () => {
-  const { status, lines } = run('^(slow|passes)', '+', '^(also-slow|fails)')
-  assert.is(status, 1)
-  assert.is(lines.at(-1), '3 passed, 1 failed')
-  const plain = lines.map((line) => stripVTControlCharacters(line).trim())
-  for (const name of ['slow', 'also-slow']) {
-    assert.is(plain[plain.indexOf(`${name}.test.ts`) + 1], `${name}  •   (1 / 1)`)
-  }
 })
 
 test.run()

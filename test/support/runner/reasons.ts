@@ -1,5 +1,10 @@
-/** Loaded ahead of uvu, which keeps quiet about why a suite's preparation failed: this prints it. */
-import { registerHooks } from 'node:module'
+/**
+ * Loaded ahead of uvu, which keeps quiet about why a suite's preparation failed, and prints other failures
+ * when the suite is over: this prints both at once. Compiled code is kept for the next process.
+ */
+import { enableCompileCache, registerHooks } from 'node:module'
+
+enableCompileCache()
 
 const UVU = import.meta.resolve('uvu')
 const SUITES = import.meta.resolve('./suites.ts')

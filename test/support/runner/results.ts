@@ -1,11 +1,15 @@
-/** Reads what uvu prints: which files failed, with the texts of their failures. */
+/** Reads what the tests of some files printed: which files failed, with the texts of their failures. */
 import { stripVTControlCharacters } from 'node:util'
 
 export interface RunResults {
-  /** How many tests there were; null where the run broke off. */
-  readonly total: number | null
-  /** How many tests there were in the files that had their turn. */
-  readonly seen: number
+  /** Whether the run came to its end, so that each file had its turn. */
+  readonly isWhole: boolean
+  /** How many tests there were in the files that had their turn; a file that broke off counts as one. */
+  readonly tests: number
+  /** The processor's seconds; null where the run did not come to its end. */
+  readonly processorSeconds: number | null
+  /** The files that had their turn, in order. */
+  readonly files: readonly string[]
   readonly failures: readonly FileFailure[]
 }
 
@@ -16,29 +20,32 @@ export interface FileFailure {
   readonly failed: number
 }
 
+/** What is printed first of a test that fails, in the moment it does. */
+export const FAILURE = /^ {3}FAIL {2}(.*)$/
+
 const FILE = /^\S+\.test\.ts$/
-/** Whether uvu names a file with this line: what follows is of its tests. */
-export const isFileLine = (line: string) => FILE.test(stripVTControlCharacters(line))
-
 const COUNT = /\((\d+) \/ (\d+)\)$/
-const TOTAL = /^ {2}Total: +(\d+)$/
+const TOTAL = /^ {2}Total: +\d+$/
+const PROCESSOR = /^Processor: ([\d.]+) s$/
 
-/** What one run of uvu printed, colours or not. A file that broke off the run counts as one failure. */
+/** What one run printed, colours or not. */
 export function readResults(output: string): RunResults {
   const lines = stripVTControlCharacters(output).split('\n')
-  const totals = lines.flatMap((line) => TOTAL.exec(line)?.[1] ?? [])
-  const total = totals[0] === undefined ? null : Number(totals[0])
-  const files = splitFiles(lines)
+  const end = lines.findIndex((line) => TOTAL.test(line))
+  const isWhole = end !== -1
+  const files = splitFiles(isWhole ? lines.slice(0, end) : lines)
+  const processor = lines.flatMap((line) => PROCESSOR.exec(line)?.[1] ?? [])[0]
+  const last = isWhole ? undefined : files.pop()
   const failures = files.map(judge).filter(({ failed }) => failed > 0)
-  const last = files.at(-1)
-  const complete = total === null ? files.slice(0, -1) : files
-  const seen = total ?? complete.reduce((sum, file) => sum + countTests(file), 0)
-  if (total !== null || last === undefined) return { total, seen, failures }
-  const brokenOff = { file: last.file, text: last.lines.join('\n'), failed: 1 }
+  if (last !== undefined) {
+    failures.push({ file: last.file, text: last.lines.join('\n').trim(), failed: 1 })
+  }
   return {
-    total,
-    seen: seen + 1,
-    failures: [...failures.filter(({ file }) => file !== last.file), brokenOff],
+    isWhole,
+    tests: files.reduce((sum, file) => sum + countTests(file), last === undefined ? 0 : 1),
+    processorSeconds: isWhole && processor !== undefined ? Number(processor) : null,
+    files: [...files, ...(last === undefined ? [] : [last])].map(({ file }) => file),
+    failures,
   }
 }
 
@@ -50,7 +57,7 @@ interface PrintedFile {
 function splitFiles(lines: readonly string[]): PrintedFile[] {
   const files: PrintedFile[] = []
   for (const line of lines) {
-    if (isFileLine(line)) files.push({ file: line, lines: [] })
+    if (FILE.test(line)) files.push({ file: line, lines: [] })
     else files.at(-1)?.lines.push(line)
   }
   return files
@@ -60,12 +67,10 @@ const countTests = ({ lines }: PrintedFile): number =>
   lines.reduce((sum, line) => sum + Number(COUNT.exec(line)?.[2] ?? 0), 0)
 
 function judge({ file, lines }: PrintedFile): FileFailure {
-  const end = lines.findIndex((line) => TOTAL.test(line))
-  const own = end === -1 ? lines : lines.slice(0, end)
-  const failed = own.reduce((sum, line) => {
+  const failed = lines.reduce((sum, line) => {
     const [, ran = '0', of = '0'] = COUNT.exec(line) ?? []
     return sum + Number(of) - Number(ran)
   }, 0)
-  const start = own.findIndex((line) => line.trimStart().startsWith('FAIL '))
-  return { file, failed, text: own.slice(Math.max(0, start)).join('\n').trimEnd() }
+  const start = lines.findIndex((line) => FAILURE.test(line))
+  return { file, failed, text: lines.slice(Math.max(0, start)).join('\n').trim() }
 }

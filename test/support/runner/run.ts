@@ -1,101 +1,193 @@
 /**
- * Runs the tests whose path matches each of the patterns, or that a name of a selection stands for, one after another even where one
- * fails, and ends with what failed. Patterns after a `+` run beside those before it: boots keep one
- * processor busy, and most other tests not even that. A file that failed is run once more, alone: what
- * passes then is named, for a test that passes only sometimes is to be mended, but does not fail the run.
- * A run that is silent is ended, and goes on behind the file that waited. The slowest files are named
- * before the count.
+ * Runs test files, each in a process of its own, as many beside each other as waiting allows, the longest
+ * first:
+ *
+ *     node test/support/runner/run.ts [--folder test] [--record] [--changed [COMMIT]] NAME|PATTERN …
+ *
+ * A name is one of the selections; a pattern is looked for in the files' paths. A failure is printed when
+ * it happens, a file when it is over. A file that failed is run once more, alone: what passes then is named
+ * as FLAKY, for a test that passes only sometimes is to be mended, but it does not fail the run. A file
+ * that is silent is ended. The slowest files are named before the count.
  */
+import fs from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
-import { createStopwatch, describeSlowest, type FileDuration } from './durations.ts'
-import { createPrinter, type Printer } from './printer.ts'
-import { readResults, type FileFailure } from './results.ts'
+import { parseArgs } from 'node:util'
+import { listChanged } from './changed.ts'
+import { describeSlowest, readDurations, writeDurations, type FileDuration } from './durations.ts'
+import { planJobs, takeJob, type Job } from './queue.ts'
+import { FAILURE, readResults, type FileFailure, type RunResults } from './results.ts'
 import { SELECTIONS } from './selections.ts'
+import { openSlot, type Slot } from './slots.ts'
 import { runWatched } from './watched.ts'
 
 /** More failures than this are not chance: they are not run again. */
-const MAX_RETRIED_FILES = 4
-const MAX_SLOW_FILES = 25
-/** A file that ends the run of all is one too many; more than these are no accident. */
-const MAX_BREAKS = 3
-/** The longest test of this host takes three minutes, with more kills more; boots are emulated in an hour at most. */
+const MAX_RETRIED_FILES = 6
+const MAX_SLOW_FILES = 10
+/** A file that took fewer seconds needs no line of its own. */
+const QUIET_SECONDS = 10
 const MINUTE = 60_000
+/** The longest test of this host takes three minutes, with more kills more; boots are emulated in an hour at most. */
 const MORE_KILLS = Math.max(1, (Number(process.env['FLASHER_TEST_KILLS']) || 0) / 12)
 const MAX_SILENCE = Number(process.env['FLASHER_TEST_SILENCE']) || 8 * MINUTE * MORE_KILLS
 const MAX_BOOT_SILENCE = 90 * MINUTE
 
-const [folder = 'test', ...given] = process.argv.slice(2)
-const words = given.map((word) => SELECTIONS[word] ?? word)
-const split = words.indexOf('+')
-const lanes = split === -1 ? [words] : [words.slice(0, split), words.slice(split + 1)]
-
-interface Outcome {
-  readonly total: number
-  readonly failures: readonly FileFailure[]
-  readonly durations: readonly FileDuration[]
-  /** Whether files ended the run again and again, so that others had no turn. */
-  readonly isBrokenOff: boolean
+const cores = os.availableParallelism()
+/** Half of what most files do is waiting. */
+const slots = {
+  all: Number(process.env['FLASHER_TEST_WORKERS']) || 3 * cores,
+  boots: Math.max(1, Math.floor(cores / 2)),
 }
 
-const DURATION = /\n {2}Duration: [^\n]*\s*$/
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    folder: { type: 'string', default: 'test' },
+    record: { type: 'boolean', default: false },
+    changed: { type: 'boolean', default: false },
+  },
+})
+const { folder } = options
+const began = performance.now()
 
 /** A limit of time that runs out still learns what took so long. */
 const ending = new AbortController()
-process.on('SIGTERM', () => ending.abort())
+for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => ending.abort())
 
-const outcomes = (await Promise.all(lanes.map(runLane))).flat()
+interface Outcome {
+  readonly job: Job
+  readonly seconds: number
+  readonly results: RunResults
+}
+
+const all = fs.globSync('**/*.test.ts', { cwd: folder }).toSorted()
+const files = chooseFiles()
+const durations = readDurations()
+const pure = new RegExp(SELECTIONS['pure'] ?? '')
+const outcomes = await runQueue(planJobs(files, { durations, isPure: (file) => pure.test(file) }))
 report(outcomes, await listLasting(outcomes))
 
-async function runLane(patterns: readonly string[]): Promise<readonly Outcome[]> {
-  const printer = createPrinter(write, { isAlone: lanes.length === 1 })
+function chooseFiles(): string[] {
+  if (options.changed) return listChanged(all, { folder, since: positionals[0] ?? 'HEAD' })
+  const patterns = positionals.map((word) => new RegExp(SELECTIONS[word] ?? word, 'i'))
+  return all.filter((file) => patterns.some((pattern) => pattern.test(file)))
+}
+
+async function runQueue(waiting: Job[]): Promise<readonly Outcome[]> {
   const ended: Outcome[] = []
-  for (const pattern of patterns) {
-    if (!ending.signal.aborted) ended.push(await runPattern(pattern, printer))
+  const running = new Map<Job, Promise<void>>()
+  const free: Slot[] = []
+  while (!ending.signal.aborted && (waiting.length > 0 || running.size > 0)) {
+    const job = takeJob(waiting, [...running.keys()], slots)
+    if (job === null) {
+      await Promise.race(running.values())
+      continue
+    }
+    const slot = free.pop() ?? openSlot()
+    running.set(
+      job,
+      runJob(job, slot).then((outcome) => {
+        ended.push(outcome)
+        running.delete(job)
+        free.push(slot)
+      }),
+    )
   }
+  await Promise.all(running.values())
+  await Promise.all(free.map((slot) => slot.close()))
   return ended
 }
 
-/** Where a file ends the run of all, those after it still have their turn. */
-async function runPattern(pattern: string, printer: Printer): Promise<Outcome> {
-  const silence = silenceOf(pattern.replace('^', ''))
-  const runs = [await runUvu(pattern, printer, silence)]
-  const isBroken = () => runs.at(-1)?.results.total === null && !ending.signal.aborted
-  while (runs.length <= MAX_BREAKS && isBroken()) {
-    const ran = runs.flatMap(({ durations }) => durations.map(({ file }) => file))
-    // It ended while the files were loaded: without a name there is none to leave out.
-    if (runs.at(-1)?.durations.length === 0) break
-    write(`\nThe run ended in ${ran.at(-1)}; what comes after it is run now\n`)
-    runs.push(await runUvu(exceptFor(pattern, ran), printer, silence))
-  }
-  return joinRuns(pattern, runs)
-}
-
-function joinRuns(pattern: string, runs: readonly Awaited<ReturnType<typeof runUvu>>[]): Outcome {
-  const failures = runs.flatMap(({ results }) => results.failures)
-  const total = runs.reduce((sum, { results }) => sum + results.seen, 0)
-  const code = runs.at(-1)?.code
-  const text = total === 0 ? 'no test matches' : `uvu ended with code ${code}`
-  // Where a file ended the one before, nothing may have been left for the last run.
-  const isUnexplained = failures.length === 0 && (code !== 0 || total === 0)
+/** Files whose process was ended by one of them still have their turn. */
+async function runJob(job: Job, slot: Slot): Promise<Outcome> {
+  const outcome = await runFiles(job, slot)
+  print(outcome)
+  const left = job.files.filter((file) => !outcome.results.files.includes(file))
+  if (outcome.results.isWhole || left.length === 0 || ending.signal.aborted) return outcome
+  const { results, seconds } = await runJob({ ...job, files: left }, slot)
   return {
-    total,
-    failures: isUnexplained ? [{ file: pattern, text, failed: 1 }] : failures,
-    durations: runs.flatMap(({ durations }) => durations),
-    isBrokenOff: runs.at(-1)?.results.total === null,
+    job,
+    seconds: outcome.seconds + seconds,
+    results: {
+      ...results,
+      tests: outcome.results.tests + results.tests,
+      files: [...outcome.results.files, ...results.files],
+      failures: [...outcome.results.failures, ...results.failures],
+    },
   }
 }
 
-/** What the pattern matches but for these files; uvu looks for it in their paths. */
-function exceptFor(pattern: string, files: readonly string[]): string {
-  const others = files.map((file) => RegExp.escape(file)).join('|')
-  return `^(?!(${others})$)(?=.*(${pattern}))`
+async function runFiles(job: Job, slot: Slot): Promise<Outcome> {
+  const started = performance.now()
+  let printed = ''
+  const program = path.join(import.meta.dirname, 'files.ts')
+  const explained = ['--import', import.meta.resolve('./reasons.ts')]
+  const code = await runWatched({
+    command: [process.execPath, ...explained, program, folder, ...job.files],
+    environment: slot.environment,
+    silence: job.isBoot ? MAX_BOOT_SILENCE : MAX_SILENCE,
+    lastWords: /\n {2}Duration: [^\n]*\s*$/,
+    read: (text) => {
+      printed += text
+    },
+    say: (text) => {
+      printed += text
+      write(text)
+    },
+    hear: (line) => {
+      if (FAILURE.test(line)) write(`${nameOf(job)}: ${line.trim()}\n`)
+    },
+    signal: ending.signal,
+  })
+  const left = await slot.check()
+  const seconds = (performance.now() - started) / 1000
+  const results = explain(readResults(printed), { job, code, left, printed })
+  return { job, seconds, results }
+}
+
+/** A run that fails without a failing test says at least how it ended. */
+function explain(
+  results: RunResults,
+  run: {
+    readonly job: Job
+    readonly code: number
+    readonly left: string
+    readonly printed: string
+  },
+): RunResults {
+  const { job, code, left, printed } = run
+  const [file = ''] = job.files
+  const add = (text: string, tests: number) => ({
+    ...results,
+    tests: results.tests + tests,
+    files: job.files,
+    failures: [...results.failures, { file, text, failed: 1 }],
+  })
+  if (left !== '') return add(left, 0)
+  if (results.failures.length > 0) return results
+  if (results.files.length === 0) return add(`It ended with code ${code}\n${printed.trim()}`, 1)
+  if (code !== 0) return add(`It ended with code ${code}`, 0)
+  return results.tests === 0 ? add('It has no test', 1) : results
+}
+
+function print({ job, seconds, results }: Outcome) {
+  const minutes = Math.floor((performance.now() - began) / MINUTE)
+  const isBad = results.failures.length > 0
+  if (seconds < QUIET_SECONDS && !isBad) return
+  const cpu =
+    results.processorSeconds === null ? '' : `, ${results.processorSeconds.toFixed(0)} s CPU`
+  const mark = isBad ? 'failed' : 'passed'
+  write(`minute ${minutes}: ${nameOf(job)} ${mark}, ${seconds.toFixed(0)} s${cpu}\n`)
+}
+
+function nameOf({ files: [first = '', ...others] }: Job): string {
+  return others.length === 0 ? first : `${first} and ${others.length} more`
 }
 
 async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
-  const failures = ended.flatMap((outcome) => outcome.failures)
-  const isOver = ending.signal.aborted || ended.some((run) => run.isBrokenOff)
-  const isChance = failures.length <= MAX_RETRIED_FILES && !isOver
-  if (!isChance) return failures
+  const failures = ended.flatMap(({ results }) => results.failures)
+  const names = new Set(failures.map(({ file }) => file))
+  if (names.size > MAX_RETRIED_FILES) return failures
   const lasting: FileFailure[] = []
   for (const failure of failures) {
     if (ending.signal.aborted) {
@@ -103,53 +195,48 @@ async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
       continue
     }
     write(`\nRunning ${failure.file} once more, alone\n`)
-    const printer = createPrinter(write, { isAlone: true })
-    const pattern = `^${RegExp.escape(failure.file)}$`
-    const { code, results } = await runUvu(pattern, printer, silenceOf(failure.file))
-    const hasPassed = code === 0 && results.total !== 0 && results.failures.length === 0
-    if (!hasPassed) lasting.push(failure)
+    const slot = openSlot()
+    const isBoot = failure.file.startsWith('vm/')
+    const { results } = await runFiles({ files: [failure.file], seconds: 0, isBoot }, slot)
+    await slot.close()
+    if (results.failures.length > 0) lasting.push(failure)
     else write(`\nFLAKY ${failure.file}: it passed when run alone\n${failure.text}\n`)
   }
   return lasting
 }
 
 function report(ended: readonly Outcome[], lasting: readonly FileFailure[]) {
-  const total = ended.reduce((sum, outcome) => sum + outcome.total, 0)
   const isCut = ending.signal.aborted
-  const failed = lasting.reduce((sum, failure) => sum + failure.failed, isCut ? 1 : 0)
-  const durations = ended.flatMap((outcome) => outcome.durations)
-  const slowest = describeSlowest(durations, MAX_SLOW_FILES)
-  if (slowest.length > 0) write(`\nThe slowest files:\n${slowest.join('\n')}\n`)
+  const total = ended.reduce((sum, { results }) => sum + results.tests, 0)
+  const isMissing = total === 0 || isCut
+  const failed = lasting.reduce((sum, failure) => sum + failure.failed, isMissing ? 1 : 0)
+  reportTimes(ended)
   for (const { file, text } of lasting) write(`\nFAILED ${file}\n${text}\n`)
   if (isCut) write('\nThe run was ended before its end\n')
+  else if (total === 0) write('\nNo test matches\n')
   write(`\n${Math.max(0, total - failed)} passed, ${failed} failed\n`)
-  if (isCut || lasting.length > 0) process.exitCode = 1
+  if (failed > 0) process.exitCode = 1
+  if (!isCut && options.folder === 'test') keepDurations(ended)
 }
 
-function silenceOf(tests: string): number {
-  return tests.startsWith('vm/') ? MAX_BOOT_SILENCE : MAX_SILENCE
+function reportTimes(ended: readonly Outcome[]) {
+  const times = ended.map((outcome): FileDuration => ({
+    file: nameOf(outcome.job),
+    seconds: outcome.seconds,
+    processorSeconds: outcome.results.processorSeconds,
+  }))
+  const slowest = describeSlowest(times, MAX_SLOW_FILES)
+  if (slowest.length > 0) write(`\nThe slowest files:\n${slowest.join('\n')}\n`)
+  const wall = (performance.now() - began) / 1000
+  const cpu = times.reduce((sum, { processorSeconds }) => sum + (processorSeconds ?? 0), 0)
+  const used = `${cpu.toFixed(0)} s CPU, ${((100 * cpu) / wall / cores).toFixed(0)} % of ${cores} cores`
+  write(`\n${ended.length} processes in ${(wall / 60).toFixed(1)} minutes: ${used}\n`)
 }
 
-async function runUvu(pattern: string, printer: Printer, silence: number) {
-  const program = path.resolve('node_modules/uvu/bin.js')
-  const argv = ['--import', import.meta.resolve('./reasons.ts'), program, folder, pattern]
-  const stopwatch = createStopwatch()
-  let printed = ''
-  function read(text: string) {
-    printed += text
-    stopwatch.read(text)
-    printer.print(text)
-  }
-  const command = [process.execPath, ...argv]
-  const code = await runWatched({
-    command,
-    silence,
-    lastWords: DURATION,
-    read,
-    signal: ending.signal,
-  })
-  printer.end()
-  return { code, results: readResults(printed), durations: stopwatch.end() }
+function keepDurations(ended: readonly Outcome[]) {
+  const alone = ended.filter(({ job, results }) => job.files.length === 1 && results.isWhole)
+  const found = alone.map(({ job, seconds }): [string, number] => [job.files[0] ?? '', seconds])
+  writeDurations(new Map(found), { files: all, isRecord: options.record })
 }
 
 function write(text: string) {

@@ -1,22 +1,19 @@
 /** Selections of tests by name, for the `pnpm` scripts: which test files each of them runs, as patterns of their paths. */
 
-/** What touches no disk and needs no tool: the rules, the texts, the command lines, the builder. */
+/** What touches nothing but memory: the rules, the texts, the command lines, the builder's plans. */
 const PURE =
-  '[a-z-]+\\.test|(library|build|appliance|flasher|server/(current|earlier|texts)|kit/(foundation|texts|terminal)|[\\w/-]+/rules)/.*\\.test|server/shared-[a-z]+\\.test'
+  '[a-z-]+\\.test|(library|build/(?!board|exfat|initrd|cache)[\\w/-]+|appliance|flasher|server/(current|earlier|texts)|kit/(foundation|texts|terminal)|[\\w/-]+/rules)/.*\\.test|build/(?!exfat)[\\w-]+\\.test|server/shared-[a-z]+\\.test'
 
-/** What needs this host and is about servers: their commands, databases, connections and browsers. */
-const SERVICES = '(bin|server|fleet|kit)/.*\\.test'
-
-/** Rows upon rows of real disks, minutes each: they run with the boots, and those beside them in each run. */
-const LONG = 'loop/(damage|formats|first-boot/engine|capture/(capture|lived))\\.test'
+/** Rows upon rows of real disks, minutes each, and promises with the product's own times. */
+const LONG =
+  'loop/(damage|formats|first-boot/engine|capture/(capture|lived))\\.test|[\\w/-]+/real/.*\\.test'
 
 /** Each test file is in one of them. */
 export const SELECTIONS: Readonly<Record<string, string>> = {
-  pure: `^(${PURE})\\.ts$`,
-  /** What needs this host: files, sockets, loop devices. */
-  host: `^(?!vm/|(${PURE}|${SERVICES}|${LONG})\\.ts$).*\\.test\\.ts$`,
+  pure: `^(?!(${LONG})\\.ts$)(${PURE})\\.ts$`,
+  /** What needs this host: files, sockets, loop devices, databases, browsers. */
+  host: `^(?!vm/|(${PURE}|${LONG})\\.ts$).*\\.test\\.ts$`,
   long: `^(${LONG})\\.ts$`,
-  services: `^(?!(${PURE})\\.ts$)${SERVICES}\\.ts$`,
   'fast-boots': '^vm/fast/.*\\.test\\.ts$',
   boots: '^vm/(?!fast/).*\\.test\\.ts$',
 }

@@ -12,12 +12,18 @@ const MAX_SAID = 1000
 
 interface WatchedRun {
   readonly command: readonly string[]
+  /** What it is given besides our own environment. */
+  readonly environment: Readonly<Record<string, string>>
   /** Milliseconds without a word after which it is ended, with all that it started. */
   readonly silence: number
   /** What it prints last, before it ends by itself. */
   readonly lastWords: RegExp
-  /** Given what the program prints, and what there is to say of it. */
+  /** Given what the program prints. */
   readonly read: (text: string) => void
+  /** Given what there is to say of it. */
+  readonly say: (text: string) => void
+  /** Given each whole line at once. */
+  readonly hear: (line: string) => void
   /** Somebody wants an end: the program has it at once. */
   readonly signal: AbortSignal
 }
@@ -27,21 +33,23 @@ interface WatchedRun {
  * say counts then.
  */
 export async function runWatched(run: WatchedRun): Promise<number> {
-  const { command, silence, lastWords, read, signal } = run
+  const { command, environment, silence, lastWords, read, say, signal } = run
   if (signal.aborted) return 1
   const endMs = Math.min(MAX_END, silence / 6)
   const [file = '', ...argv] = command
-  const child = spawn(file, argv, { stdio: ['inherit', 'pipe', 'pipe'] })
+  const env = { ...process.env, ...environment }
+  const child = spawn(file, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const { promise: killed, resolve: endKilled } = Promise.withResolvers<null>()
   const timers: NodeJS.Timeout[] = []
   let said = ''
+  let line = ''
   let [isOver, isEnded] = [false, false]
 
   function kill(why: string) {
     if (isEnded) return
     isEnded = true
-    read(`\nEnded: ${why}. What ran then:\n`)
-    for (const member of listFamily(child.pid)) end(member, read)
+    say(`\nEnded: ${why}. What ran then:\n`)
+    for (const member of listFamily(child.pid)) end(member, say)
     // One that waits for a broken disk outlives even its own end.
     timers.push(setTimeout(endKilled, endMs, null))
   }
@@ -54,13 +62,16 @@ export async function runWatched(run: WatchedRun): Promise<number> {
     silent.refresh()
     said = (said + text).slice(-MAX_SAID)
     read(text)
+    const lines = (line + text).split('\n')
+    line = lines.pop() ?? ''
+    for (const whole of lines) run.hear(whole)
     if (isOver || !lastWords.test(said)) return
     isOver = true
     // A child of a test, or a port that is still open, has it wait for ever.
     timers.push(setTimeout(kill, endMs, 'its tests were over, and it was not'))
   }
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', hear)
-  const code = await Promise.race([killed, waitForEnd(child, read, endMs)])
+  const code = await Promise.race([killed, waitForEnd(child, say, endMs)])
   for (const timer of timers) clearTimeout(timer)
   signal.removeEventListener('abort', onAbort)
   child.stdout.destroy()
@@ -71,13 +82,13 @@ export async function runWatched(run: WatchedRun): Promise<number> {
 }
 
 /** Whoever was left behind with its output in hand would keep it open for ever. */
-function waitForEnd(child: ChildProcess, read: (text: string) => void, endMs: number) {
+function waitForEnd(child: ChildProcess, say: (text: string) => void, endMs: number) {
   const outputs = findOutputs(child.pid)
   const { promise, resolve } = Promise.withResolvers<number | null>()
   child.on('exit', (code) => {
     const late = setTimeout(() => {
-      read('\nPrograms that outlived their tests:\n')
-      for (const program of listHolders(outputs)) end(program, read)
+      say('\nPrograms that outlived their tests:\n')
+      for (const program of listHolders(outputs)) end(program, say)
       resolve(code)
     }, endMs)
     child.on('close', () => {
@@ -149,8 +160,8 @@ function readProgram(pid: number): Program[] {
 
 const MAX_COMMAND = 300
 
-function end({ pid, parent, state, command }: Program, read: (text: string) => void) {
-  read(`  ${pid} of ${parent}, ${state}: ${command.slice(0, MAX_COMMAND)}\n`)
+function end({ pid, parent, state, command }: Program, say: (text: string) => void) {
+  say(`  ${pid} of ${parent}, ${state}: ${command.slice(0, MAX_COMMAND)}\n`)
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
