@@ -58,7 +58,7 @@ test.before(() => {
 function run(...patterns: string[]) {
   const program = path.join(import.meta.dirname, 'support/runner/run.ts')
   const cwd = path.join(import.meta.dirname, '..')
-  const env = { ...process.env, FLASHER_TEST_SILENCE: '12000' }
+  const env = { ...process.env, FLASHER_TEST_SILENCE: '6000' }
   const argv = [program, '--folder', folder, ...patterns]
   const { status, stdout } = spawnSync(process.execPath, argv, { cwd, env })
   return { status, lines: stdout.toString().trimEnd().split('\n') }
@@ -165,7 +165,7 @@ test('a file that is silent for too long ends with what it started, and the othe
   assert.is(status, 1)
   assert.is(lines.at(-1), '2 passed, 2 failed')
   assert.ok(lines.includes('FAILED silent.test.ts'))
-  assert.ok(lines.includes('Ended: 12 s passed without a word. What ran then:'))
+  assert.ok(lines.includes('Ended: 6 s passed without a word. What ran then:'))
   const end = lines.slice(lines.indexOf('FAILED waits.test.ts')).join('\n')
   assert.match(end, /\d+ of \d+, S: sleep 61\n/)
 })
