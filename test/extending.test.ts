@@ -12,15 +12,8 @@ const EXAMPLES = [
   ...readFileSync('docs/extending.md', 'utf8').matchAll(/^```diff\n(.*?)^```/gms),
 ].map(([, diff = '']) => diff)
 
-/** How many files a format, a boot mode and a page take, docs and tests not counted. */
-const FILES = [4, 5, 4]
-
-test('the examples touch as many files as the page says', () => {
-  const counts = EXAMPLES.map((diff) => diff.match(/^\+\+\+ b\//gm)?.length)
-  assert.equal(counts, FILES)
-})
-
 test('the examples compile', () => {
+  assert.is(EXAMPLES.length, 3)
   const copy = mkdtempSync(join(tmpdir(), 'flasher-extending-'))
   try {
     for (const name of ['appliance', 'build', 'runtime', 'package.json', 'tsconfig.json']) {

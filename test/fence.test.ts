@@ -1,5 +1,5 @@
-/** The architecture as a test: which folder may import what, how much a folder and a file may hold, and that nothing is exported for nobody. */
-import { basename, dirname } from 'node:path'
+/** The architecture as a test: which folder may import what, that nothing goes in circles, and that nothing is exported for nobody. */
+import { dirname } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { listArrows, readTexts, type Arrow } from './support/arrows.ts'
@@ -63,19 +63,11 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 /** What the builder may import of the programs: the words for errors are the same in all of them. */
 const BUILDS = ['appliance', 'runtime/kit/foundation']
 
-/** Tables of texts are data, named by their language: they may be long, and each surface has its own. */
-const TABLES = /^runtime\/\w+\/texts\//
-
-const MAX_FILES = 25
-const MAX_FILE_LINES = 400
-
 const text = readTexts(['appliance/**/*.ts', 'build/**/*.ts', 'runtime/**/*.{ts,mjs}'])
 const tests = readTexts(['test/**/*.ts'])
-const files = [...text.keys()]
 const arrows = listArrows(text)
 const locals = arrows.filter(({ local }) => local)
 const render = (found: readonly Arrow[]) => found.map(({ from, to }) => `${from} -> ${to}`)
-const linesOf = (file: string) => (text.get(file) ?? '').split('\n').length
 const isIn = (file: string, folder: string) => file.startsWith(`${folder}/`)
 const floorOf = (file: string) =>
   FLOORS.findIndex((places) => places.some((place) => isIn(file, place)))
@@ -83,8 +75,6 @@ const placeOf = (file: string) => FLOORS.flat().find((place) => isIn(file, place
 /** `runtime/engine/flash` of every file below it. */
 const roomOf = (file: string) => file.split('/').slice(0, 3).join('/')
 const lineOf = (file: string) => LINES.find((line) => isIn(file, line))
-/** The folder of a file, where a folder and its rules count as one. */
-const topicOf = (file: string) => dirname(file).replace(/\/rules$/, '')
 const isAllowed = (name: string, to: string) =>
   to === name || to.startsWith(name.endsWith(':') ? name : `${name}/`)
 const test = suite('fence')
@@ -160,40 +150,10 @@ test('no folders need each other, types counted', () => {
   assert.equal(findCycles(folders), [])
 })
 
-test('a folder holds at most 25 files', () => {
-  const every = [...files, ...tests.keys()]
-  const counts = Map.groupBy(every, (file) => dirname(file))
-  const bad = [...counts].filter(([, within]) => within.length > MAX_FILES)
-  assert.equal(
-    bad.map(([folder, within]) => `${folder}: ${within.length}`),
-    [],
-  )
-})
-
-test('no file name stands twice in a folder and its rules', () => {
-  const within = files.filter((file) => file.endsWith('.ts') && isIn(file, 'runtime'))
-  const named = Map.groupBy(within, (file) => `${topicOf(file)}/${basename(file)}`)
-  assert.equal([...named.values()].filter(({ length }) => length > 1).flat(), [])
-})
-
 test('what is exported is imported by another file', () => {
   const everywhere = listArrows(new Map([...text, ...tests]))
   const textOf = (file: string) => text.get(file) ?? tests.get(file) ?? ''
   assert.equal(listUnusedExports(text, everywhere, textOf), [])
-})
-
-test('no file is longer than 400 lines', () => {
-  assert.equal(
-    files.filter((file) => linesOf(file) > MAX_FILE_LINES && !TABLES.test(file)),
-    [],
-  )
-})
-
-test('every file opens by saying what it is for', () => {
-  assert.equal(
-    files.filter((file) => file.endsWith('.ts') && !/^(#!.*\n)?\/\*\* /.test(text.get(file) ?? '')),
-    [],
-  )
 })
 
 test.run()

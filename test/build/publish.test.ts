@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { publishText } from '../bench/publish.ts'
-import { compareMeasured, MEASURED } from '../support/documents/measured.ts'
+import { MEASURED } from '../support/documents/measured.ts'
 
 const test = suite('publish')
 
@@ -24,8 +24,6 @@ test('a table comes out as the formatter wants it, and replaces the one before',
     assert.not.match(page, /old|first/)
     const text = await readFile(join(folder, 'measured', 'x.json'), 'utf8')
     const record = MEASURED.parse(JSON.parse(text))
-    assert.equal(compareMeasured('x', record, page), [])
-    assert.is(compareMeasured('x', record, page.replace(' 1 |', ' 2 |')).length, 1)
     assert.match(page, `Measured on ${record.on}: ${record.where}.`)
   } finally {
     await rm(folder, { recursive: true })

@@ -1,7 +1,7 @@
 /** What tables of texts consist of, and how a text is completed: `{name}` stands for a value. */
 
 /** The names in the braces of a text: `'a' | 'b'` of `'{a} of {b}'`. */
-export type Placeholder<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}`
+type Placeholder<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}`
   ? Name | Placeholder<Rest>
   : never
 

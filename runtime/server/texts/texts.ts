@@ -3,6 +3,6 @@ import type { Translated } from '../../kit/texts/translated.ts'
 import { ENGLISH } from './english.ts'
 
 /** What the table of any language satisfies; that its placeholders are known is checked at each use. */
-export type ServerTranslation = Translated<typeof ENGLISH>
+type ServerTranslation = Translated<typeof ENGLISH>
 
 export const PAGES = ENGLISH satisfies ServerTranslation

@@ -8,7 +8,7 @@ import { createServerHome, passwordIn } from '../server/flasher-web.ts'
 import { startCache } from '../server/image-cache.ts'
 import { bodyOf } from '../server/runs.ts'
 import { waitUntil } from '../waiting.ts'
-import { listFences } from './fences.ts'
+import { listRunFences } from './fences.ts'
 
 /** What the pages' machine reports of itself. */
 const DISKS = [
@@ -104,9 +104,7 @@ export type DocumentLab = Awaited<ReturnType<typeof openDocumentLab>>
 
 /** The blocks of a page that its comments say `test` runs, in their order. */
 export const blocksRunBy = (test: string, page: string): readonly string[] =>
-  listFences(readFileSync(`docs/${page}`, 'utf8'))
-    .filter(({ mark }) => mark?.is === 'run' && mark.by === test)
-    .map(({ text }) => text)
+  listRunFences(readFileSync(`docs/${page}`, 'utf8'), test)
 
 /** The shell names each request on standard error, whatever its block does with the answer. */
 const PRELUDE = `curl() { command curl -w '%{stderr}\\n@@ %{http_code} %{method} %{url_effective}\\n' "$@"; }\n`

@@ -51,24 +51,3 @@ export const renderMeasured = ({ on, where, blocks }: Measured): string =>
 
 const renderTable = ({ columns, right, rows }: Table) =>
   [columns, right.map((is) => (is ? '---:' : '---')), ...rows].map(renderRow).join('\n')
-
-/** What stands between the markers of a name; null: the page lacks them. */
-export function findSection(page: string, name: string): string | null {
-  const [, rest] = page.split(`<!-- measured:${name} -->`)
-  const [section, after] = rest?.split(`<!-- /measured:${name} -->`) ?? []
-  return after === undefined ? null : (section ?? null)
-}
-
-/** What differs between a page and the record of a name, as sentences. */
-export function compareMeasured(name: string, record: Measured, page: string): readonly string[] {
-  const section = findSection(page, name)
-  if (section === null) return [`${record.page} lacks <!-- measured:${name} -->`]
-  const shown = parseBlocks(section)
-  const recorded = parseBlocks(renderMeasured(record))
-  return Array.from({ length: Math.max(shown.length, recorded.length) }, (_, at) => at)
-    .filter((at) => JSON.stringify(shown[at]) !== JSON.stringify(recorded[at]))
-    .map(
-      (at) =>
-        `${record.page}: block ${at + 1} of <!-- measured:${name} --> is not that of docs/measured/${name}.json: run pnpm docs:measured`,
-    )
-}

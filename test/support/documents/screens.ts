@@ -25,12 +25,3 @@ export const showScreens = (page: string, screens: ReadonlyMap<string, string>):
       ? whole
       : `<!-- screen: ${name} -->\n\n\`\`\`text\n${screen}\n\`\`\`\n\n<!-- end -->`
   })
-
-/** The screens that a page shows otherwise than they were recorded, or that were not recorded. */
-export const listWrongScreens = (
-  page: string,
-  screens: ReadonlyMap<string, string>,
-): readonly string[] =>
-  [...page.matchAll(SCREEN)]
-    .filter(([whole, name = '']) => !screens.has(name) || showScreens(whole, screens) !== whole)
-    .map(([, name = '']) => name)

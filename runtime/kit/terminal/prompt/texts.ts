@@ -1,7 +1,7 @@
 /** What questions on a terminal say by themselves, in the language that is in use; another language is one more table, named here. */
 import type { Translated } from '../../texts/translated.ts'
 
-export const ENGLISH = {
+const ENGLISH = {
   /** Two things of a list, or the list so far and its last one. */
   lists: {
     either: '{one} or {other}',
@@ -46,6 +46,6 @@ export const ENGLISH = {
 } as const
 
 /** What the table of any language satisfies. */
-export type PromptTranslation = Translated<typeof ENGLISH>
+type PromptTranslation = Translated<typeof ENGLISH>
 
 export const PROMPT_TEXTS = ENGLISH satisfies PromptTranslation
