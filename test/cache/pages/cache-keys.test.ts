@@ -1,19 +1,14 @@
 /** The cache's own pages in a browser: the keys of the server's, the search of images, and errors as pages. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser } from 'playwright-core'
-import { openBrowser } from '../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../support/browser/shared.ts'
 import { makeFolder, PASSWORD, serveCache } from '../../support/server/image-cache.ts'
 
 const test = suite('cache: keys and errors')
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 async function open(base: string) {
-  const context = await browser.newContext()
+  const context = await shared.browser.newContext()
   const page = await context.newPage()
   await page.goto(`${base}/ui/login`)
   await page.getByRole('textbox').fill(PASSWORD)

@@ -2,19 +2,16 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { openBrowser, openContext, PASSWORD } from '../../support/browser/browser.ts'
+import { openContext, PASSWORD } from '../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../support/browser/shared.ts'
 import { createServerHome } from '../../support/server/flasher-web.ts'
 import { createSystemAccount, hashOf } from '../../support/system/system-account.ts'
 
 const test = suite('the earlier line in a browser')
 const MAC = '52:54:00:12:34:56'
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 async function startEarlier() {
   const stack = new AsyncDisposableStack()
@@ -39,7 +36,7 @@ async function logIn(page: Page): Promise<void> {
 
 test('log in, upload an image, set the policy flash, see the script', async () => {
   await using site = await startEarlier()
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, site)
   const page = await opened.context.newPage()
   await logIn(page)
 
@@ -112,7 +109,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await writeFile(site.home.at(`images/${long}`), 'x')
     await fetch(`${site.url}/pxe/${MAC}`)
     await addFailed(site.url)
-    await using opened = await openContext(browser, site, { colorScheme })
+    await using opened = await openContext(shared.browser, site, { colorScheme })
     await addAxe(opened.context)
     const page = await opened.context.newPage()
     await logIn(page)

@@ -1,9 +1,10 @@
 /** First-boot templates as people use them: made, refused, assigned, previewed, removed; secrets are dots. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { logIn, openBrowser, openContext, startSite } from '../../support/browser/browser.ts'
+import { logIn, openContext, startSite } from '../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../support/browser/shared.ts'
 import { macOf } from '../../support/server/web-machines.ts'
 
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB ada@example'
@@ -11,11 +12,7 @@ const PATH = '/ui/first-boot'
 const MACHINE = `/ui/machines/${macOf(1)}`
 
 const test = suite('the browser: first-boot templates')
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 /** Clicks beside typing: the navigation, and the button of the form; the form is open where there is no template. */
 async function create(page: Page) {
@@ -40,7 +37,7 @@ async function expectError(page: Page, label: string, text: string) {
 
 /** Without scripts: the preview opens in a page of its own, and what was typed stays in the form. */
 async function unscripted(site: Awaited<ReturnType<typeof startSite>>, before: Page) {
-  const context = await browser.newContext({
+  const context = await shared.browser.newContext({
     javaScriptEnabled: false,
     storageState: await before.context().storageState(),
     baseURL: site.url,
@@ -64,7 +61,7 @@ async function unscripted(site: Awaited<ReturnType<typeof startSite>>, before: P
 test('a template is refused, created, assigned, previewed and deleted', async () => {
   await using site = await startSite()
   await site.boxes.boot(1)
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, site)
   await addAxe(opened.context)
   const page = await opened.context.newPage()
   await logIn(page)

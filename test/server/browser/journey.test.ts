@@ -1,29 +1,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Locator } from 'playwright-core'
-import {
-  chooseAction,
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import type { Locator } from 'playwright-core'
+import { chooseAction, logIn, openContext } from '../../support/browser/browser.ts'
+import { createSharedSite } from '../../support/browser/shared.ts'
 import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: from an unknown box to an armed one')
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
+const shared = createSharedSite(test)
 
 test('a wrong password is refused, the right one leads to the page that was asked for', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   await page.goto('/ui/machines?q=rack-1')
   assert.match(page.url(), /\/ui\/login\?next=/)
@@ -36,8 +22,8 @@ test('a wrong password is refused, the right one leads to the page that was aske
 })
 
 test('a box appears, gets image and disk, is armed by its serial, and its row follows', async () => {
-  await using opened = await openContext(browser, site)
-  const { boxes } = site
+  await using opened = await openContext(shared.browser, shared.site)
+  const { boxes } = shared.site
   const page = await opened.context.newPage()
   await logIn(page)
   await page.goto('/ui/machines')
@@ -89,10 +75,10 @@ test('a box appears, gets image and disk, is armed by its serial, and its row fo
 })
 
 test('five clicks and four keys from a discovered box to an armed one', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
-  await site.boxes.boot(21)
-  await site.boxes.tellDisks(21)
+  await shared.site.boxes.boot(21)
+  await shared.site.boxes.tellDisks(21)
   await logIn(page)
   await page.goto('/ui/machines')
   let [clicks, keys] = [0, 0]
@@ -109,15 +95,15 @@ test('five clicks and four keys from a discovered box to an armed one', async ()
   keys += typed.length
   await click(page.getByRole('button', { name: /^Arm/ }))
   await page.getByText('Armed. Boot the machine').waitFor()
-  assert.is((await site.boxes.plan(21)).mode, 'flash')
+  assert.is((await shared.site.boxes.plan(21)).mode, 'flash')
   assert.equal([clicks, keys], [5, 4])
 })
 
 test('a mode that was chosen by hand stays, and only what erases a disk is called armed', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
-  await site.boxes.boot(22)
-  await site.boxes.tellDisks(22)
+  await shared.site.boxes.boot(22)
+  await shared.site.boxes.tellDisks(22)
   await logIn(page)
   await page.goto(`/ui/machines/${macOf(22)}`)
   await page.getByRole('radio', { name: /^Boot its disk/ }).check()
@@ -132,9 +118,9 @@ test('a mode that was chosen by hand stays, and only what erases a disk is calle
 })
 
 test('what was typed and refused is still there, with the reason', async () => {
-  await using opened = await openContext(browser, site)
-  await site.boxes.boot(2)
-  await site.boxes.tellDisks(2)
+  await using opened = await openContext(shared.browser, shared.site)
+  await shared.site.boxes.boot(2)
+  await shared.site.boxes.tellDisks(2)
   const page = await opened.context.newPage()
   await logIn(page)
   await page.goto(`/ui/machines/${macOf(2)}`)
@@ -147,10 +133,10 @@ test('what was typed and refused is still there, with the reason', async () => {
 })
 
 test('a disk and an image that went away stay picked, and say so', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   await logIn(page)
-  await site.boxes.boot(3)
+  await shared.site.boxes.boot(3)
   await page.request.put(`/machines/${macOf(3)}`, {
     data: {
       boot_mode: 'flasher-flash-once',
@@ -158,7 +144,7 @@ test('a disk and an image that went away stay picked, and say so', async () => {
       target_disk_serial: 'GONE-1',
     },
   })
-  await site.boxes.tellDisks(3)
+  await shared.site.boxes.tellDisks(3)
   await page.goto(`/ui/machines/${macOf(3)}`)
   await page.getByText('(gone)').first().waitFor()
   await page.getByLabel('Labels').fill('kept')
@@ -172,13 +158,13 @@ test('a disk and an image that went away stay picked, and say so', async () => {
 })
 
 test('many at once: what would be done, who is left out and why, and the count to type', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   await logIn(page)
   const [{ ref }] = await (await page.request.get('/images')).json()
   for (const box of [11, 12, 13]) {
-    await site.boxes.boot(box)
-    await site.boxes.tellDisks(box)
+    await shared.site.boxes.boot(box)
+    await shared.site.boxes.tellDisks(box)
     await page.request.put(`/machines/${macOf(box)}`, {
       data: {
         labels: [`many-${box}`],
@@ -187,7 +173,7 @@ test('many at once: what would be done, who is left out and why, and the count t
         target_disk_serial: box === 13 ? null : serialOf(box),
       },
     })
-    await site.boxes.done(box)
+    await shared.site.boxes.done(box)
   }
   await page.goto('/ui/machines?q=many')
   await page.getByLabel('Select all on this page').check()

@@ -1,26 +1,13 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import {
-  openBrowser,
-  openContext,
-  PASSWORD,
-  startSite,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import { openContext, PASSWORD } from '../../support/browser/browser.ts'
+import { createSharedSite } from '../../support/browser/shared.ts'
 import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser by keyboard alone')
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
+const shared = createSharedSite(test)
 
 /** The field has the focus by itself, a moment after the page is there. */
 async function typePassword(page: Page) {
@@ -30,13 +17,13 @@ async function typePassword(page: Page) {
 }
 
 test('log in, find, pick, open, assign, arm, and back', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   const { keyboard } = page
   const focused = () => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '')
   for (const box of [1, 2, 3]) {
-    await site.boxes.boot(box)
-    await site.boxes.tellDisks(box)
+    await shared.site.boxes.boot(box)
+    await shared.site.boxes.tellDisks(box)
   }
   await page.goto('/ui/machines')
   await typePassword(page)
@@ -87,12 +74,12 @@ test('log in, find, pick, open, assign, arm, and back', async () => {
   await keyboard.type(serialOf(3).slice(-4))
   await keyboard.press('Enter')
   await page.getByText('Armed. Boot the machine').waitFor()
-  assert.is((await site.boxes.plan(3)).mode, 'flash')
+  assert.is((await shared.site.boxes.plan(3)).mode, 'flash')
   assert.equal(opened.complaints, [])
 })
 
 test('the palette finds and opens, keys lead to sections, and both leave fields alone', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   const { keyboard } = page
   await page.goto('/ui/dashboard')
@@ -138,7 +125,7 @@ test('the palette finds and opens, keys lead to sections, and both leave fields 
 })
 
 test('a login says that it is sent, the first Tab offers to skip the navigation, and focus is always seen', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   await page.goto('/ui/login')
   let sent = 0

@@ -1,26 +1,22 @@
 /** A phone as the console: from the code on a machine's screen to its page, where two taps arm it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { openBrowser, openContext, PASSWORD, startSite } from '../../support/browser/browser.ts'
+import { openContext, PASSWORD, startSite } from '../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../support/browser/shared.ts'
 import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const PAGE = `/ui/machines/${macOf(1)}`
 
 const test = suite('the browser: a phone')
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 test('the code leads to the page after the login, which arms in two taps and shows why it failed', async () => {
   await using site = await startSite()
   await site.boxes.boot(1)
   await site.boxes.tellDisks(1)
   const viewport = { width: 390, height: 844 }
-  await using opened = await openContext(browser, site, { viewport, hasTouch: true })
+  await using opened = await openContext(shared.browser, site, { viewport, hasTouch: true })
   await addAxe(opened.context)
   const page = await opened.context.newPage()
   await page.goto(`/M/${macOf(1).replaceAll(':', '').toUpperCase()}`)

@@ -2,16 +2,16 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
 import {
   chooseAction,
   logIn,
-  openBrowser,
   openContext,
   startSite,
   type ContextOptions,
 } from '../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../support/browser/shared.ts'
 import { makeAuthority } from '../../support/http/authority.ts'
 import { makeFolder } from '../../support/server/image-cache.ts'
 import { startRedfish, BMC_USER } from '../../support/power/redfish-fake.ts'
@@ -21,11 +21,7 @@ const MACHINE = `/ui/machines/${macOf(1)}`
 const { SHOTS } = process.env
 
 const test = suite('the browser: power')
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 /** Two machines, each with a BMC that nobody set yet, and a page of one who is logged in. */
 async function openLab(options: ContextOptions = {}) {
@@ -39,7 +35,7 @@ async function openLab(options: ContextOptions = {}) {
     await site.boxes.boot(box)
     await site.boxes.tellDisks(box)
   }
-  const { context, complaints } = stack.use(await openContext(browser, site, options))
+  const { context, complaints } = stack.use(await openContext(shared.browser, site, options))
   if (options.javaScriptEnabled !== false) await addAxe(context)
   const page = await context.newPage()
   await logIn(page)
@@ -267,7 +263,7 @@ test('everything works without scripts', async () => {
 test('a server without networks for power shows none of it', async () => {
   await using site = await startSite()
   await site.boxes.boot(1)
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, site)
   const page = await opened.context.newPage()
   await logIn(page)
   await page.goto(MACHINE)

@@ -2,27 +2,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { execFileSync } from 'node:child_process'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import { logIn, openContext } from '../../support/browser/browser.ts'
+import { createSharedSite } from '../../support/browser/shared.ts'
 import { macOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: on paper')
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
+const shared = createSharedSite(test)
 
 const countVisible = async (page: Page, selector: string) =>
   (await Promise.all((await page.locator(selector).all()).map((each) => each.isVisible()))).filter(
@@ -30,11 +17,11 @@ const countVisible = async (page: Page, selector: string) =>
   ).length
 
 test('pages print what is known in dark letters, without navigation and buttons', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   await logIn(page)
-  await site.boxes.boot(1)
-  await site.boxes.tellDisks(1)
+  await shared.site.boxes.boot(1)
+  await shared.site.boxes.tellDisks(1)
   await page.emulateMedia({ media: 'print', colorScheme: 'dark' })
   for (const path of [
     '/ui/dashboard',
@@ -55,7 +42,7 @@ test('pages print what is known in dark letters, without navigation and buttons'
 })
 
 test('labels fill sheets of A4, and a phone reads their codes', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   await addAxe(opened.context)
   const page = await opened.context.newPage()
   await logIn(page)
@@ -64,7 +51,7 @@ test('labels fill sheets of A4, and a phone reads their codes', async () => {
     const data = { name: `bench ${box}`, labels: ['lab', 'slot-7', 'rack-1'] }
     await request.put(`/machines/${macOf(box)}`, { data })
   }
-  await site.boxes.tellDisks(1)
+  await shared.site.boxes.tellDisks(1)
   await page.goto('/ui/machines?q=bench')
   await page.getByRole('link', { name: 'Print labels' }).click()
   await page.getByText('This page has 48 labels').waitFor()
@@ -77,7 +64,7 @@ test('labels fill sheets of A4, and a phone reads their codes', async () => {
   const picture = await label.screenshot({ scale: 'device' })
   const read = execFileSync('zbarimg', ['--quiet', '--raw', '-'], { input: picture })
   const code = read.toString().trim()
-  assert.is(code, `${site.url}/m/${macOf(1).replaceAll(':', '')}`.toUpperCase())
+  assert.is(code, `${shared.site.url}/m/${macOf(1).replaceAll(':', '')}`.toUpperCase())
   await page.goto(code.replace(/^HTTP:/, 'http:'))
   await page.waitForURL(`**/ui/machines/${macOf(1)}`)
   await page.goto('/ui/machines/labels?q=bench')

@@ -1,32 +1,19 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import { logIn, openContext } from '../../support/browser/browser.ts'
+import { createSharedSite } from '../../support/browser/shared.ts'
 import { bodyOf, runIdOf } from '../../support/server/runs.ts'
 import { macOf, serialOf } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: runs')
-let browser: Browser
-let site: WebSite
-test.before(async () => {
-  ;[browser, site] = await Promise.all([openBrowser(), startSite()])
-})
-test.after(async () => {
-  await browser.close()
-  await site[Symbol.asyncDispose]()
-})
+const shared = createSharedSite(test)
 
 type Fields = Parameters<typeof bodyOf>[0]
 
 async function report(box: number, fields: Fields): Promise<void> {
-  const answer = await fetch(`${site.url}/pxe/${macOf(box)}/progress`, {
+  const answer = await fetch(`${shared.site.url}/pxe/${macOf(box)}/progress`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(bodyOf({ run: runIdOf(box), ...fields })),
@@ -56,11 +43,11 @@ async function time(page: Page, selector: string, text: string): Promise<number>
 const checkAxe = async (page: Page) => assert.equal(await listViolations(page), [])
 
 test('a bar moves on table, page, dashboard and wall soon after the post', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   await addAxe(opened.context)
   const page = await opened.context.newPage()
   await logIn(page)
-  await site.boxes.boot(1)
+  await shared.site.boxes.boot(1)
   await report(1, { phase: 'started', image: IMAGE, disk: diskOf(1) })
   let percent = 10
   for (const path of [
@@ -92,10 +79,10 @@ test('a bar moves on table, page, dashboard and wall soon after the post', async
 })
 
 test('a list shows image and disk of a run that goes on, and reasons whole; a log is at its end, wrapped', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   await logIn(page)
-  await site.boxes.boot(20)
+  await shared.site.boxes.boot(20)
   await report(20, { phase: 'started', image: IMAGE, disk: diskOf(20) })
   await report(20, { bytes_written: 40, total_bytes: 100 })
   await page.goto('/ui/runs?state=running')
@@ -106,7 +93,10 @@ test('a list shows image and disk of a run that goes on, and reasons whole; a lo
   const reason = `cannot write to /dev/sda: ${'the cable is loose, '.repeat(15)}at last`
   await report(20, { phase: 'failed', reason })
   const log = Array.from({ length: 400 }, (_, at) => `${at} ${'x'.repeat(300)}`).join('\n')
-  await fetch(`${site.url}/pxe/${macOf(20)}/log?run=${runIdOf(20)}`, { method: 'POST', body: log })
+  await fetch(`${shared.site.url}/pxe/${macOf(20)}/log?run=${runIdOf(20)}`, {
+    method: 'POST',
+    body: log,
+  })
   await page.goto('/ui/runs?state=failed')
   const shown = page.locator('#rows .reason').first()
   assert.is(await shown.innerText(), reason)
@@ -123,10 +113,10 @@ test('a list shows image and disk of a run that goes on, and reasons whole; a lo
 const plain = (iso: string) => iso.slice(0, 19).replace('T', ' ')
 
 test('exact times are in the zone of the browser, with UTC on hover', async () => {
-  await using opened = await openContext(browser, site, { timezoneId: 'Asia/Tokyo' })
+  await using opened = await openContext(shared.browser, shared.site, { timezoneId: 'Asia/Tokyo' })
   const page = await opened.context.newPage()
   await logIn(page)
-  await site.boxes.boot(21)
+  await shared.site.boxes.boot(21)
   await report(21, { phase: 'started', image: IMAGE, disk: diskOf(21) })
   await report(21, { phase: 'done', bytes_written: 1 })
   await page.goto(`/ui/machines/${macOf(21)}/runs/${runIdOf(21)}`)
@@ -145,11 +135,11 @@ test('exact times are in the zone of the browser, with UTC on hover', async () =
 
 test('a failed run: its reason, its steps, its log; nothing of it is markup', async () => {
   const hostile = '<img src=x onerror=alert(1)>'
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   await addAxe(opened.context)
   const page = await opened.context.newPage()
   await logIn(page)
-  await site.boxes.boot(2)
+  await shared.site.boxes.boot(2)
   const disk = { path: '/dev/sda', model: hostile, serial: `"'>${hostile}` }
   await report(2, { phase: 'started', image: { name: hostile }, disk, bottleneck: hostile })
   await report(2, { bytes_written: 5, total_bytes: 10 })
@@ -157,7 +147,10 @@ test('a failed run: its reason, its steps, its log; nothing of it is markup', as
   await page.locator(barOf(2)).waitFor()
   await report(2, { phase: 'failed', reason: `no more ${hostile}` })
   const log = `first line\n${hostile}\n\u001B[31mred\u001B[0m \u202E`
-  await fetch(`${site.url}/pxe/${macOf(2)}/log?run=${runIdOf(2)}`, { method: 'POST', body: log })
+  await fetch(`${shared.site.url}/pxe/${macOf(2)}/log?run=${runIdOf(2)}`, {
+    method: 'POST',
+    body: log,
+  })
   await page.goto(`/ui/machines/${macOf(2)}/runs/${runIdOf(2)}`)
   await page.getByText('Failed to write').waitFor()
   await page.getByText(`no more ${hostile}`).first().waitFor()
@@ -173,10 +166,10 @@ test('a failed run: its reason, its steps, its log; nothing of it is markup', as
 })
 
 test('the history is found by words, and taken along', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   await logIn(page)
-  await site.boxes.boot(4)
+  await shared.site.boxes.boot(4)
   await report(4, { phase: 'started', image: IMAGE, disk: diskOf(4) })
   await report(4, { phase: 'done', bytes_written: 1, verified: true })
   await page.getByRole('link', { name: 'Runs', exact: true }).click()
@@ -193,11 +186,11 @@ test('the history is found by words, and taken along', async () => {
 })
 
 test('the page of a machine says what was flashed to which disk', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   await addAxe(opened.context)
   const page = await opened.context.newPage()
   await logIn(page)
-  const { boxes } = site
+  const { boxes } = shared.site
   await boxes.boot(5)
   await boxes.tellDisks(5)
   const [image]: readonly { ref: string }[] = await (await page.request.get('/images')).json()
@@ -221,14 +214,14 @@ test('the page of a machine says what was flashed to which disk', async () => {
 })
 
 test('a click sorts the history, and another one turns it round', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   const page = await opened.context.newPage()
   await logIn(page)
   for (const [box, name] of [
     [7, 'sorted-10.img'],
     [8, 'sorted-9.img'],
   ] as const) {
-    await site.boxes.boot(box)
+    await shared.site.boxes.boot(box)
     await report(box, { phase: 'started', image: { name }, disk: diskOf(box) })
     await report(box, { phase: 'done', bytes_written: 1 })
   }
@@ -248,12 +241,12 @@ test('a click sorts the history, and another one turns it round', async () => {
 })
 
 test('selected runs are removed after a question, and one that is running cannot be', async () => {
-  await using opened = await openContext(browser, site)
+  await using opened = await openContext(shared.browser, shared.site)
   await addAxe(opened.context)
   const page = await opened.context.newPage()
   await logIn(page)
   for (const box of [11, 12, 13]) {
-    await site.boxes.boot(box)
+    await shared.site.boxes.boot(box)
     await report(box, { phase: 'started', image: { name: 'removed.img' }, disk: diskOf(box) })
     if (box !== 13) await report(box, { phase: 'done', bytes_written: 1 })
   }
@@ -285,10 +278,10 @@ test('selected runs are removed after a question, and one that is running cannot
 })
 
 test('without scripts, too', async () => {
-  await using opened = await openContext(browser, site, { javaScriptEnabled: false })
+  await using opened = await openContext(shared.browser, shared.site, { javaScriptEnabled: false })
   const page = await opened.context.newPage()
   await logIn(page)
-  await site.boxes.boot(14)
+  await shared.site.boxes.boot(14)
   await report(14, { phase: 'started', image: { name: 'unscripted.img' }, disk: diskOf(14) })
   await report(14, { phase: 'done', bytes_written: 1 })
   await page.goto('/ui/runs?q=unscripted')

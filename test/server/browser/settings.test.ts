@@ -1,30 +1,21 @@
 /** Settings, events and the account as people use them: a search while typing, dates, another password. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
-import {
-  logIn,
-  openBrowser,
-  openContext,
-  startSite,
-  type WebSite,
-} from '../../support/browser/browser.ts'
+import type { Page } from 'playwright-core'
+import { logIn, openContext, startSite, type WebSite } from '../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../support/browser/shared.ts'
 import { macOf } from '../../support/server/web-machines.ts'
 
 const NEXT = 'another password for tests'
 const test = suite('the browser: settings, events, account')
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 async function withPage(
   site: WebSite,
   work: (page: Page) => Promise<void>,
   options: Parameters<typeof openContext>[2] = {},
 ) {
-  await using opened = await openContext(browser, site, options)
+  await using opened = await openContext(shared.browser, site, options)
   await work(await opened.context.newPage())
   assert.equal(opened.complaints, [])
 }

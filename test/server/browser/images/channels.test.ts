@@ -1,9 +1,10 @@
 /** Channels as people use them: made, chosen for a machine and for many, moved, removed; also without scripts. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../../support/browser/axe.ts'
-import { logIn, openBrowser, openContext, startSite } from '../../../support/browser/browser.ts'
+import { logIn, openContext, startSite } from '../../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../../support/browser/shared.ts'
 import { disksOf, IMAGES, macOf, serialOf } from '../../../support/server/web-machines.ts'
 import { asJson } from '../../../support/server/server.ts'
 
@@ -11,11 +12,7 @@ const PATH = '/ui/channels'
 const MACHINE = `/ui/machines/${macOf(1)}`
 
 const test = suite('the browser: channels')
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 const names = IMAGES.map(({ name }) => String(name)).filter((name) => /\.img/.test(name))
 
@@ -42,7 +39,7 @@ for (const javaScriptEnabled of [true, false]) {
     const [old = '', next = ''] = names
     await fetch(`${site.url}/pxe/${macOf(1)}`)
     await fetch(`${site.url}/pxe/${macOf(1)}/inventory`, asJson({ disks: disksOf(1) }))
-    await using opened = await openContext(browser, site, { javaScriptEnabled })
+    await using opened = await openContext(shared.browser, site, { javaScriptEnabled })
     if (javaScriptEnabled) await addAxe(opened.context)
     const page = await opened.context.newPage()
     await logIn(page)

@@ -1,18 +1,14 @@
 /** The pages of notifications in Chromium: a receiver is added, refused, tested, given a rule and removed; narrow and without scripts. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser } from 'playwright-core'
 import { addAxe, listViolations } from '../../../support/browser/axe.ts'
-import { logIn, openBrowser, openContext, startSite } from '../../../support/browser/browser.ts'
+import { logIn, openContext, startSite } from '../../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../../support/browser/shared.ts'
 import { SIGNING_KEY } from '../../../support/notify/notify-lab.ts'
 import { startReceiver } from '../../../support/notify/receivers.ts'
 
 const test = suite('the browser: notifications')
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? 'with scripts' : 'without scripts'
@@ -20,7 +16,7 @@ for (const javaScriptEnabled of [true, false]) {
     await using receiver = await startReceiver()
     await using site = await startSite({ FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8' })
     const viewport = javaScriptEnabled ? { width: 390, height: 844 } : { width: 1280, height: 800 }
-    await using opened = await openContext(browser, site, { javaScriptEnabled, viewport })
+    await using opened = await openContext(shared.browser, site, { javaScriptEnabled, viewport })
     if (javaScriptEnabled) await addAxe(opened.context)
     const page = await opened.context.newPage()
     const check = async () => {

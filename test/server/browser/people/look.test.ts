@@ -1,17 +1,14 @@
 /** Who may only look is shown no field that no button sends, on any page, and reads what is assigned. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { PAGE_GATE } from '../../../../runtime/server/routes/rules/page-gate.ts'
-import { logIn, openBrowser, openContext, startSite } from '../../../support/browser/browser.ts'
+import { logIn, openContext, startSite } from '../../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../../support/browser/shared.ts'
 import { macOf, serialOf } from '../../../support/server/web-machines.ts'
 
 const test = suite('the browser: who may only look')
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 const THEIRS = 'a password of their own'
 
@@ -51,13 +48,13 @@ const listFields = (page: Page) =>
 
 test('no page shows a field without a button', async () => {
   await using site = await startSite()
-  await using administrator = await openContext(browser, site, {})
+  await using administrator = await openContext(shared.browser, site, {})
   const first = await administrator.context.newPage()
   await site.boxes.boot(1)
   await site.boxes.tellDisks(1)
   await logIn(first)
   await addLea(first)
-  await using opened = await openContext(browser, site, {})
+  await using opened = await openContext(shared.browser, site, {})
   const page = await opened.context.newPage()
   await logInAsLea(page)
   const paths = Object.entries(PAGE_GATE).flatMap(([path, { GET }]) =>
@@ -74,7 +71,7 @@ test('no page shows a field without a button', async () => {
 
 test('the page of a machine says in words what is assigned', async () => {
   await using site = await startSite()
-  await using administrator = await openContext(browser, site, {})
+  await using administrator = await openContext(shared.browser, site, {})
   const first = await administrator.context.newPage()
   await site.boxes.boot(1)
   await site.boxes.tellDisks(1)
@@ -86,7 +83,7 @@ test('the page of a machine says in words what is assigned', async () => {
   await first.getByRole('radio', { name: /^Boot its disk/ }).check()
   await first.getByRole('button', { name: 'Save' }).click()
   await first.getByText('Saved').first().waitFor()
-  await using opened = await openContext(browser, site, {})
+  await using opened = await openContext(shared.browser, site, {})
   const page = await opened.context.newPage()
   await logInAsLea(page)
   await page.goto(`/ui/machines/${macOf(1)}`)

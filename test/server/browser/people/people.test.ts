@@ -1,16 +1,13 @@
 /** The pages of people in Chromium: somebody is added, refused, changed, logs in, and is removed; narrow, dark, and without scripts. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { addAxe, listViolations } from '../../../support/browser/axe.ts'
-import { logIn, openBrowser, openContext, startSite } from '../../../support/browser/browser.ts'
+import { logIn, openContext, startSite } from '../../../support/browser/browser.ts'
+import { createSharedBrowser } from '../../../support/browser/shared.ts'
 
 const test = suite('the browser: people')
-let browser: Browser
-test.before(async () => {
-  browser = await openBrowser()
-})
-test.after(() => browser.close())
+const shared = createSharedBrowser(test)
 
 const THEIRS = 'a password of their own'
 
@@ -49,7 +46,7 @@ for (const javaScriptEnabled of [true, false]) {
   test(`somebody is added, changed and removed, ${how}`, async () => {
     await using site = await startSite()
     const viewport = javaScriptEnabled ? { width: 390, height: 844 } : { width: 1280, height: 800 }
-    await using opened = await openContext(browser, site, { javaScriptEnabled, viewport })
+    await using opened = await openContext(shared.browser, site, { javaScriptEnabled, viewport })
     if (javaScriptEnabled) await addAxe(opened.context)
     const page = await opened.context.newPage()
     const look = async () => {
@@ -87,11 +84,11 @@ for (const javaScriptEnabled of [true, false]) {
 
 test('after a wrong password the name stays, and the next one is typed at once', async () => {
   await using site = await startSite()
-  await using administrator = await openContext(browser, site, {})
+  await using administrator = await openContext(shared.browser, site, {})
   const first = await administrator.context.newPage()
   await logIn(first)
   await addOtto(first, async () => {})
-  await using opened = await openContext(browser, site, {})
+  await using opened = await openContext(shared.browser, site, {})
   const page = await opened.context.newPage()
   const focused = () => page.evaluate(() => document.activeElement?.getAttribute('name'))
   await page.goto('/ui/login')
