@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createSeededRandom, KILLS } from '../../support/seed.ts'
 import { makeBootFolder } from '../../support/server/boot-folder.ts'
 
 const test = suite('boot files and kill -9')
@@ -29,8 +30,9 @@ async function runUntilKilled(dir: string, ms: number): Promise<number> {
 
 test('killed at any moment, the set in force is whole: the last one, or the one that was under way', async () => {
   await using folder = await makeBootFolder()
-  for (let round = 0; round < 10; round += 1) {
-    const last = await runUntilKilled(folder.dir, round * 7)
+  const random = createSeededRandom(3)
+  for (let round = 0; round < KILLS; round += 1) {
+    const last = await runUntilKilled(folder.dir, random() * 70)
     await using files = await folder.open()
     const set = files.active().x86_64
     assert.ok(set !== null)

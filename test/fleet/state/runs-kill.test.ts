@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createSeededRandom, KILLS } from '../../support/seed.ts'
 import { runIdOf } from '../../support/server/runs.ts'
 import {
   createStateFolder,
@@ -16,16 +17,22 @@ import {
 const test = suite('runs and kill -9')
 const WRITER = join(import.meta.dirname, '../../support/server/run-writer.ts')
 
-/** What it said until it was killed. */
-async function runUntilKilled(path: string, first: number, ms: number): Promise<readonly string[]> {
+/** What it said until it was killed, `ms` after the `done`th run was (0: after it had opened the state). */
+async function runUntilKilled(
+  path: string,
+  { first = 0, done = 0, ms = 0 },
+): Promise<readonly string[]> {
   const child = spawn(process.execPath, [WRITER, path, RELEASE, String(first)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   try {
     const said: string[] = []
+    let ended = 0
     for await (const line of createInterface(child.stdout)) {
       said.push(line)
-      if (line === 'open') void sleep(ms).then(() => child.kill('SIGKILL'))
+      if (line.startsWith('done ')) ended += 1
+      else if (line !== 'open') continue
+      if (ended === done) void sleep(ms).then(() => child.kill('SIGKILL'))
     }
     return said
   } finally {
@@ -37,9 +44,12 @@ async function runUntilKilled(path: string, first: number, ms: number): Promise<
 test('every phase that was acknowledged is there, and every end with its last figures', async () => {
   await using folder = await createStateFolder()
   const newest = new Map<number, string>()
-  for (let round = 0; round < 5; round += 1) {
+  const random = createSeededRandom(4)
+  for (let round = 0; round < KILLS; round += 1) {
     const first = Math.max(0, ...newest.keys()) + 100
-    for (const line of await runUntilKilled(folder.path, first, 60 + round * 60)) {
+    // The first time it has hardly begun.
+    const kill = { first, done: round === 0 ? 0 : 20, ms: random() * 100 }
+    for (const line of await runUntilKilled(folder.path, kill)) {
       const [phase = '', n] = line.split(' ')
       if (n !== undefined) newest.set(Number(n), phase)
     }

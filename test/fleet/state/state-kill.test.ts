@@ -6,24 +6,36 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createSeededRandom, KILLS } from '../../support/seed.ts'
 import { AT, createStateFolder, machineOf, macOf, RELEASE } from '../../support/server/state.ts'
 
 const test = suite('state and kill -9')
 const WRITER = join(import.meta.dirname, '../../support/server/state-writer.ts')
 
-/** Runs the writer until it is killed `ms` after it said `begun` or `open`; what it said by then. */
+interface Kill {
+  readonly release?: string
+  /** The number that the writer begins with. */
+  readonly first: number
+  readonly after?: string
+  readonly times?: number
+  readonly ms: number
+}
+
+/** Runs the writer until it is killed `ms` after it said that for the `times`th time; what it said by then. */
 async function runUntilKilled(
   path: string,
-  { release = RELEASE, first = 0, after = 'open', ms = 0 },
+  { release = RELEASE, first, after = 'open', times = 1, ms }: Kill,
 ): Promise<readonly string[]> {
   const child = spawn(process.execPath, [WRITER, path, release, String(first)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   try {
     const said: string[] = []
+    let left = times
     for await (const line of createInterface(child.stdout)) {
       said.push(line)
-      if (line === after) void sleep(ms).then(() => child.kill('SIGKILL'))
+      if (line.startsWith(after) && (left -= 1) === 0)
+        void sleep(ms).then(() => child.kill('SIGKILL'))
     }
     return said
   } finally {
@@ -40,8 +52,11 @@ test('nothing that was acknowledged is lost, however often it is killed', async 
   const events = new Set<number>()
   const newest = new Map<number, number>()
   let first = 0
-  for (let round = 0; round < 5; round += 1) {
-    const said = await runUntilKilled(folder.path, { first, ms: 20 + round * 40 })
+  const random = createSeededRandom(1)
+  for (let round = 0; round < KILLS; round += 1) {
+    // The first time it has hardly begun.
+    const moment = round === 0 ? {} : { after: 'event', times: 50 }
+    const said = await runUntilKilled(folder.path, { first, ...moment, ms: random() * 100 })
     for (const n of numbersOf(said, 'event')) events.add(n)
     for (const n of numbersOf(said, 'machine')) newest.set(n % 64, n)
     first = Math.max(first, ...events, ...newest.values()) + 100
@@ -76,9 +91,11 @@ test('an upgrade that is killed at any moment leaves the old fleet or the new on
       })),
     )
   }
-  for (let round = 0; round < 8; round += 1) {
+  const random = createSeededRandom(2)
+  for (let round = 0; round < KILLS; round += 1) {
     const release = `2.${round}.0`
-    await runUntilKilled(folder.path, { release, after: 'begun', ms: round * 5, first: 1_000_000 })
+    const ms = random() * 40
+    await runUntilKilled(folder.path, { release, after: 'begun', ms, first: 1_000_000 })
     const file = new DatabaseSync(folder.path)
     const machines = file.prepare('SELECT count(*) AS n FROM machines').get()?.['n']
     const hardware = file.prepare('SELECT count(*) AS n FROM hardware').get()?.['n']
