@@ -13,6 +13,16 @@ test('comments and empty lines stay here', () => {
   assert.not.match(carried, /set server/)
 })
 
+test('whoever names the server, it is asked for /pxe-bootstrap.ipxe', () => {
+  const chains = [...renderCarried(SCRIPT, null).matchAll(/^chain .*? (\S+)/gm)]
+  assert.equal(
+    chains.map(([, url]) => url),
+    ['', 'http://${next-server}:8080', 'http://${next-server}', '${server}'].map(
+      (base) => `${base}/pxe-bootstrap.ipxe?mac=\${mac:hexhyp}`,
+    ),
+  )
+})
+
 test('each label that is gone to is there', () => {
   const labels = new Set([...SCRIPT.matchAll(/^:(\w+)$/gm)].map(([, label]) => label))
   const targets = [...SCRIPT.matchAll(/goto (\w+)/g)].map(([, label]) => label)

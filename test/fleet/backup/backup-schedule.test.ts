@@ -1,4 +1,5 @@
 import { rm, writeFile } from 'node:fs/promises'
+import { mock } from 'node:test'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { startBackupSchedule } from '../../../runtime/fleet/backup/backup-schedule.ts'
@@ -62,6 +63,22 @@ test('heeds a change of the settings at its next look', async () => {
   fixture.settings.current = { ...fixture.settings.current, enabled: true }
   await fixture.schedule.tick()
   assert.is(fixture.backups.jobs().length, 2)
+})
+
+test('looks every 60 seconds', async () => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  try {
+    await using fixture = await createFixture()
+    await fixture.schedule.tick()
+    fixture.clock.at += 24 * HOUR
+    mock.timers.tick(59_999)
+    assert.is(fixture.backups.jobs().length, 1)
+    mock.timers.tick(1)
+    await fixture.schedule.tick()
+    assert.is(fixture.backups.jobs().length, 2)
+  } finally {
+    mock.timers.reset()
+  }
 })
 
 test('tries again an hour after a failure, not every minute', async () => {

@@ -42,6 +42,14 @@ const noticeOf = ({ outcome }: Driven) =>
 const catalogOf = ({ outcome }: Driven) =>
   outcome.kind === 'interactive' ? outcome.start.catalog : null
 
+const LSHW = { id: 'box', class: 'system' }
+const hardware = {
+  readTree: async () => LSHW,
+  readBmcAddress: async () => '10.20.0.11',
+  readBootTimes: async () => '',
+  readKernelLog: async () => [],
+}
+
 run('flash: written, told, rebooted', async () => {
   await using images = await serveImage()
   await using server = await openServer([
@@ -119,13 +127,6 @@ run('a flash on a console that the server does not drive is reported as well', a
 run('inventory: posts the disks and the hardware, then reboots', async () => {
   await using server = await openServer([])
   await using loop = await createLoop({ megabytes: 16 })
-  const lshw = { id: 'box', class: 'system' }
-  const hardware = {
-    readTree: async () => lshw,
-    readBmcAddress: async () => '10.20.0.11',
-    readBootTimes: async () => '',
-    readKernelLog: async () => [],
-  }
   // Its first contact: the server does not know it before it asks for the plan.
   const box = await driveMachine({
     server: server.url,
@@ -137,17 +138,21 @@ run('inventory: posts the disks and the hardware, then reboots', async () => {
   const [disk] = (await server.machines.find(MAC))?.known_disks ?? []
   assert.equal([disk?.path, disk?.by_path, disk?.size_bytes], [loop.device, PLACE, 16 * 2 ** 20])
   const stored = await server.ask(`/machines/${MAC}/lshw.json`)
-  assert.equal(await stored.json(), lshw)
+  assert.equal(await stored.json(), LSHW)
   assert.is((await server.machines.find(MAC))?.bmc_address, '10.20.0.11')
 })
 
 run('exit: a word, and the machine goes on', async () => {
   await using server = await openServer([])
+  await using loop = await createLoop({ megabytes: 16 })
   await server.arm({ boot_mode: 'ipxe-exit' })
-  const box = await driveMachine({ server: server.url })
+  const places = { [PLACE]: loop.device }
+  const box = await driveMachine({ server: server.url, places, parts: { hardware } })
   assert.equal(box.outcome, { kind: 'exit', code: 0 })
   assert.is(box.reboots, 0)
   assert.ok(box.said.some((line) => line.includes('boot its own disk')))
+  const stored = await server.ask(`/machines/${MAC}/lshw.json`)
+  assert.equal(await stored.json(), LSHW, 'the hardware is posted in every mode')
 })
 
 run('a failed write is reported at once, and the wizard opens', async () => {

@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import {
   findSystemPartition,
+  isBootWanted,
   loaderFor,
   parseBootEntries,
 } from '../../../../runtime/engine/disk/rules/boot-entry.ts'
@@ -45,6 +46,13 @@ test('knows the loaders of both architectures', () => {
   assert.is(loaderFor('arm64'), '\\EFI\\BOOT\\BOOTAA64.EFI')
   assert.is(loaderFor('riscv64'), null)
   assert.is(loaderFor('constructor'), null)
+})
+
+test('the variable: 1, true, yes and on ask for it, everything else does not', () => {
+  for (const yes of ['1', 'true', 'yes', 'on']) assert.ok(isBootWanted(yes), yes)
+  for (const no of [undefined, '', '0', 'false', 'no', 'off', '2', 'y', 'yes please']) {
+    assert.not(isBootWanted(no), String(no))
+  }
 })
 
 async function partition(script: string): Promise<Buffer> {

@@ -12,7 +12,7 @@ import { openState } from '../../../../runtime/flasher/wizard/flow/flow.ts'
 import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
 import { UNTOUCHED, type Menu } from '../../../../runtime/kit/terminal/prompt/menu.ts'
 import type { Frame, Size } from '../../../../runtime/kit/terminal/prompt/painter.ts'
-import { runFlasher } from '../../../support/terminal/flasher.ts'
+import { runFlasher, startFlasher } from '../../../support/terminal/flasher.ts'
 
 const test = suite('wizard program')
 const run = promisify(execFile)
@@ -75,6 +75,16 @@ test('without a terminal a server must be one', async () => {
     stdout: '',
     stderr: 'flasher: --server "://x" is not an address\n  Write it like http://10.0.0.1:8080.\n',
   })
+})
+test('without --server the machine server is looked for as flasher-server', async () => {
+  const { child, saw, ended } = startFlasher(['--mac', '52:54:00:12:34:56'])
+  child.stdin?.end()
+  try {
+    await saw('server at http://flasher-server and http://flasher-server:8080')
+  } finally {
+    child.kill()
+    await ended
+  }
 })
 test('misuse of its options: 2, with what was wrong', async () => {
   const { code, stderr } = await runFlasher(['--server', 'lab', 'list'])
