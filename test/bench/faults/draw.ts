@@ -102,7 +102,13 @@ export function createDraw(tree: string, seed: number) {
       programOf([changed])
       return faults[0]?.text ?? null
     },
-    [Symbol.dispose]: () => api.close(),
+    [Symbol.dispose]() {
+      try {
+        api.close()
+      } catch {
+        // Ctrl-C has ended tsc already.
+      }
+    },
   }
 }
 

@@ -8,8 +8,8 @@ import path from 'node:path'
 const TYPES = /^(?:import|export) type\b[^']*'.*'$/gm
 const REFERENCE = /(['"`])(\.{1,2}\/[^'"`\n]+\.(?:ts|mjs))\1/g
 const PROGRAMS = 'runtime/bin/'
-/** A program is as far away as so many imports; a folder in common brings a test so many nearer. */
-const [PROGRAM_STEPS, FOLDER_STEPS] = [3, 2]
+/** A program is as far away as so many imports; a word that both paths have brings a test so many nearer. */
+const [PROGRAM_STEPS, WORD_STEPS] = [3, 2]
 /** The record of the last run, in a tree that has one. */
 const DURATIONS = 'test/support/runner/durations.json'
 
@@ -42,9 +42,8 @@ export function createWitnesses(tree: string, isWanted: (test: string) => boolea
   /** A boot in QEMU comes last, a test of the same name first, then the nearest, then the fastest. */
   function rank(test: string, file: string, steps: number): readonly number[] {
     const isSame = path.basename(test, '.test.ts') === path.basename(file, '.ts')
-    const [own, theirs] = [test.split('/').slice(1), file.split('/').slice(1)]
-    const common = theirs.findIndex((folder, at) => own[at] !== folder)
-    const distance = steps - FOLDER_STEPS * common
+    const common = listWords(test).intersection(listWords(file)).size
+    const distance = steps - WORD_STEPS * common
     const duration = seconds.get(test) ?? listReferences(test, texts.get(test) ?? '').length
     return [Number(test.startsWith('test/vm/')), Number(!isSame), distance, duration]
   }
@@ -60,6 +59,16 @@ export function createWitnesses(tree: string, isWanted: (test: string) => boolea
         .map(({ test }) => ({ file: test, seconds: seconds.get(test) ?? null })),
   }
 }
+
+/** The words of a path below its first folder, without their plurals. */
+const listWords = (file: string): ReadonlySet<string> =>
+  new Set(
+    file
+      .replace(/\..*/, '')
+      .split(/[/-]/)
+      .slice(1)
+      .map((word) => word.replace(/s$/, '')),
+  )
 
 const listReferences = (file: string, text: string): readonly string[] =>
   [...text.matchAll(REFERENCE)].map(([, , name = '']) => path.join(path.dirname(file), name))
