@@ -2,16 +2,15 @@
  * Which tests load a file, nearest first: by the imports of the test files, and of the programs in
  * `runtime/bin` that a test or its support names. What a program loads only later is among its imports.
  */
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { readDurations } from '../../support/runner/durations.ts'
 
 const TYPES = /^(?:import|export) type\b[^']*'.*'$/gm
 const REFERENCE = /(['"`])(\.{1,2}\/[^'"`\n]+\.(?:ts|mjs))\1/g
 const PROGRAMS = 'runtime/bin/'
 /** A program is as far away as so many imports; a word that both paths have brings a test so many nearer. */
 const [PROGRAM_STEPS, WORD_STEPS] = [3, 2]
-/** The record of the last run, in a tree that has one. */
-const DURATIONS = 'test/support/runner/durations.json'
 
 export interface Witness {
   /** The test file, from the tree's folder. */
@@ -27,7 +26,8 @@ export function createWitnesses(tree: string, isWanted: (test: string) => boolea
   /** Who refers to a file, also for its types alone; who loads it, and how far away it is then. */
   const importers = new Map<string, Set<string>>()
   const loaders = new Map<string, Map<string, number>>()
-  const seconds = readDurations(tree)
+  const durations = readDurations()
+  const secondsOf = (test: string) => durations.get(path.relative('test', test)) ?? null
   for (const [file, text] of texts) {
     const load = (name: string, steps: number) =>
       loaders.getOrInsertComputed(name, () => new Map()).getOrInsert(file, steps)
@@ -44,7 +44,8 @@ export function createWitnesses(tree: string, isWanted: (test: string) => boolea
     const isSame = path.basename(test, '.test.ts') === path.basename(file, '.ts')
     const common = listWords(test).intersection(listWords(file)).size
     const distance = steps - WORD_STEPS * common
-    const duration = seconds.get(test) ?? listReferences(test, texts.get(test) ?? '').length
+    // Where nothing is known, what imports little is taken for fast.
+    const duration = secondsOf(test) ?? listReferences(test, texts.get(test) ?? '').length / 10
     return [Number(test.startsWith('test/vm/')), Number(!isSame), distance, duration]
   }
   return {
@@ -56,7 +57,7 @@ export function createWitnesses(tree: string, isWanted: (test: string) => boolea
         .filter(([name]) => name.endsWith('.test.ts') && isWanted(name))
         .map(([test, steps]) => ({ test, order: rank(test, file, steps) }))
         .toSorted((one, two) => compare(one.order, two.order) || (one.test < two.test ? -1 : 1))
-        .map(({ test }) => ({ file: test, seconds: seconds.get(test) ?? null })),
+        .map(({ test }) => ({ file: test, seconds: secondsOf(test) })),
   }
 }
 
@@ -99,15 +100,4 @@ function measureSteps(from: string, loaders: ReadonlyMap<string, ReadonlyMap<str
 function compare(one: readonly number[], other: readonly number[]): number {
   const at = one.findIndex((value, index) => value !== other[index])
   return at === -1 ? 0 : (one[at] ?? 0) - (other[at] ?? 0)
-}
-
-function readDurations(tree: string): ReadonlyMap<string, number> {
-  const file = path.join(tree, DURATIONS)
-  if (!existsSync(file)) return new Map()
-  const entries: [string, unknown][] = Object.entries(JSON.parse(readFileSync(file, 'utf8')))
-  return new Map(
-    entries.flatMap(([name, value]) =>
-      typeof value === 'number' ? [[path.join('test', name.replace(/^test\//, '')), value]] : [],
-    ),
-  )
 }
