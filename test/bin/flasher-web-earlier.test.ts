@@ -1,5 +1,5 @@
 /** `FLASHER_LINE=earlier flasher-web`, as a process: its variables, its state, and what a crash leaves. */
-import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
@@ -47,6 +47,8 @@ test('it listens where the variables say, and keeps its state there', async () =
   await writeFile(home.at('images/a.img'), 'bytes')
   {
     await using server = await home.start([], env)
+    const { version } = JSON.parse(await readFile('package.json', 'utf8'))
+    assert.equal(await (await fetch(`${server.url}/version`)).json(), { version })
     const { cookie, status } = await login(server.url, PASSWORD)
     assert.is(status, 303)
     const headers = { cookie, 'content-type': 'application/json' }
@@ -55,6 +57,11 @@ test('it listens where the variables say, and keeps its state there', async () =
     assert.is((await fetch(mac, { method: 'PUT', headers, body })).status, 200)
     assert.is(await (await fetch(`${server.url}/images/a.img`)).text(), 'bytes')
     assert.ok((await stat(home.at('netboot'))).isDirectory())
+    assert.ok((await stat(home.at('earlier/state.db'))).isFile())
+    // Exactly one process serves a state folder.
+    const second = await home.run([], { ...env, FLASHER_WEB_PORT: String(await findPort()) })
+    assert.is(second.code, 1)
+    assert.match(second.stderr, /process \d+ already serves/)
   }
   await using again = await home.start([], env)
   const script = await (await fetch(`${again.url}/pxe/52-54-00-12-34-56`)).text()

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createShell } from '../../runtime/kit/host/shell.ts'
@@ -56,6 +56,18 @@ test('--yes: writes, verifies, says exactly which disk is lost, and exits 0', as
   assert.match(stdout, /^Done\. Wrote 4\.19 MB \(4194304 bytes\) to .*, verified\.\n$/m)
   assert.match(stderr, /^\[started\] total_bytes=4194304\n\[writing\] img\n/)
   assert.match(stderr, /\n\[synced\]\n\[partprobed\]\n\[done\]\n$/)
+})
+test("afterwards the kernel knows the image's partitions", async () => {
+  await using fixture = await createFixture()
+  await using loop = await createLoop()
+  const input = 'label: gpt\nsize=1M\n'
+  await shell.require(['sfdisk', '--quiet', fixture.image], { input })
+  const argv = ['flash', '--image', fixture.image, '--target', loop.device, '--yes']
+  const { code, stderr } = await runFlasher(argv)
+  assert.is(code, 0, stderr)
+  const name = basename(loop.device)
+  const sectors = await readFile(`/sys/class/block/${name}p1/size`, 'utf8')
+  assert.is(Number(sectors), 2048)
 })
 test('--dry-run wins over --yes: nothing is written, 0', async () => {
   await using fixture = await createFixture()
