@@ -72,11 +72,12 @@ test('list disks: each record has the fields of the table', async () => {
   assert.equal(head.trim().split(/ +/).slice(0, 7).join(' ').toLowerCase(), fields.join(' '))
 })
 
+const listImages = async (flags: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  JSON.parse((await run(['list', 'images', '--json', ...flags], env)).stdout)
+
 test('list images: the recognised formats directly in the root, which the flag, the variable or the default names', async () => {
   await using images = await createImages()
-  const list = async (flags: readonly string[], env: Readonly<Record<string, string>> = {}) =>
-    JSON.parse((await run(['list', 'images', '--json', ...flags], env)).stdout)
-  const found = await list(['--image-root', images.folder])
+  const found = await listImages(['--image-root', images.folder])
   assert.equal(
     found.images.map(({ name, format }: Readonly<Record<string, string>>) => [name, format]),
     [
@@ -86,10 +87,10 @@ test('list images: the recognised formats directly in the root, which the flag, 
     ],
   )
   const env = { FLASHER_IMAGE_ROOT: images.at('below') }
-  const named = await list([], env)
+  const named = await listImages([], env)
   assert.equal([named.image_root, named.images.length], [images.at('below'), 1])
-  assert.is((await list(['--image-root', images.folder], env)).images.length, 3)
-  assert.is((await list([])).image_root, '/var/lib/flasher/images')
+  assert.is((await listImages(['--image-root', images.folder], env)).images.length, 3)
+  assert.is((await listImages([])).image_root, '/var/lib/flasher/images')
 })
 
 test('inspect image: path, format and size_bytes always; a detail for qcow2 and zst, none for img', async () => {

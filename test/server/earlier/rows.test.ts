@@ -180,6 +180,11 @@ test('GET /images: each recognised format, by its name', async () => {
   ])
 })
 
+const form = (fields: Readonly<Record<string, string>>) => ({
+  method: 'POST',
+  body: new URLSearchParams(fields),
+})
+
 test('/events/machines: the rows of the table on connect, and after each form post', async () => {
   await using server = await createEarlierServer()
   const ask = await server.operator()
@@ -188,10 +193,6 @@ test('/events/machines: the rows of the table on connect, and after each form po
   const first = await events.next()
   assert.is(first?.name, 'machines-update')
   assert.match(first?.data ?? '', /<tr id="row-52-54-00-12-34-56"/)
-  const form = (fields: Readonly<Record<string, string>>) => ({
-    method: 'POST',
-    body: new URLSearchParams(fields),
-  })
   await ask(`/ui/machines/${MAC}`, form({ hostname: 'renamed', boot_policy: 'local' }))
   assert.ok(await events.until(({ data }) => data.includes('renamed')))
   await ask(`/ui/machines/${MAC}/delete`, form({}))
