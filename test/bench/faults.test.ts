@@ -38,7 +38,11 @@ console.log(isWithin(3) ? 'fits' : 'too large')
   'test/kit/net/limit.test.ts': `import { isWithin } from '../../../runtime/kit/net/limit.ts'
 if (!isWithin(9) || isWithin(10)) throw new Error('a wrong limit')
 `,
-  'test/kit/text/pieces.test.ts': `import { describe } from '../../../runtime/kit/text/pieces.ts'
+  'test/kit/text/pieces.test.ts': `import { spawn } from 'node:child_process'
+import { describe } from '../../../runtime/kit/text/pieces.ts'
+// It outlives its test, and knows nothing but a folder.
+const left = ['-e', 'setInterval(() => {}, 1000)', process.cwd() + '/left']
+spawn(process.execPath, left, { detached: true, env: {}, stdio: 'ignore' }).unref()
 if (describe(2) !== '2 pieces') throw new Error('a wrong text')
 `,
   'test/kit/text/always-fails.test.ts': `import '../../../runtime/kit/text/pieces.ts'
@@ -73,9 +77,16 @@ function run(...more: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, argv, { encoding: 'utf8', env })
   assert.is(status, 0, stderr)
   assert.equal(readdirSync(copies), [])
+  assert.equal(listPrograms(copies), [])
   assert.is(git('worktree', 'list').trim().split('\n').length, 1)
   return stdout
 }
+
+/** The commands that name the folder. */
+const listPrograms = (named: string): readonly string[] =>
+  spawnSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+    .stdout.split('\n')
+    .filter((command) => command.includes(named))
 
 /** `pieces.ts:2 check skipped: not found`, in the order of their lines. */
 const listOutcomes = (file: string) =>

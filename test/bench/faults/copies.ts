@@ -3,7 +3,6 @@ import { execFile, execFileSync, spawn } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
-  globSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -17,10 +16,9 @@ import { promisify, stripVTControlCharacters } from 'node:util'
 
 const execute = promisify(execFile)
 const REASONS = './test/support/runner/reasons.ts'
-/** What a test file starts has this in its environment, with the number of the run. */
-const MARK = 'FLASHER_FAULTS_RUN'
 /** Milliseconds for what is asked to end, before it is killed. */
 const MAX_END = 3000
+const NAMESPACES = '/run/netns'
 const MAX_OUTPUT = 2 ** 20
 
 export interface TestRun {
@@ -42,7 +40,6 @@ let runs = 0
 /** A work tree of the tree's commit below `folder`, without its packages: those are linked. */
 export function makeCopy(tree: string, folder: string, name: string) {
   const at = path.join(folder, name)
-  const scratch = path.join(folder, `${name}t`)
   const git = (...argv: string[]) => execFileSync('git', ['-C', tree, ...argv], { stdio: 'pipe' })
   git('worktree', 'add', '--detach', '--quiet', at, 'HEAD')
   const packages = path.join(tree, 'node_modules')
@@ -60,25 +57,25 @@ export function makeCopy(tree: string, folder: string, name: string) {
     /** Runs one test file in a process of its own, at most so many seconds. */
     async run({ test, seconds, signal }: TestOrder): Promise<TestRun> {
       runs += 1
-      const mark = `${MARK}=${process.pid}-${runs}`
+      // All that the test starts names it, in the environment or in the command.
+      const scratch = path.join(folder, `${runs}t`)
       mkdirSync(scratch)
       // Servers run as other users.
       chmodSync(scratch, 0o1777)
       const ending = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
       const began = performance.now()
       const argv = [...within(), process.execPath, ...flags, test]
-      const { code, output } = await start(argv, ending, {
+      const { code, output, pid } = await start(argv, ending, {
         cwd: at,
         env: {
           ...process.env,
           PATH: `${path.join(at, 'node_modules/.bin')}:${process.env['PATH']}`,
           TMPDIR: scratch,
           NODE_COMPILE_CACHE: path.join(folder, 'compiled'),
-          [MARK]: mark.slice(MARK.length + 1),
         },
       })
       const took = (performance.now() - began) / 1000
-      await clean(mark, scratch)
+      await clean(scratch, `${at}/`, pid)
       const isTooLong = code === null && ending.aborted
       const failed = isTooLong ? 'too long' : 'failed'
       const outcome = signal.aborted ? 'ended' : code === 0 ? 'passed' : failed
@@ -116,33 +113,39 @@ async function start(
   // Whoever is left behind with its output in hand would keep it open.
   child.stdout.destroy()
   child.stderr.destroy()
-  return { code, output }
+  return { code, output, pid: child.pid ?? 0 }
 }
 
-/** Ends the programs of a run, detaches its loop devices and removes its files. */
-async function clean(mark: string, scratch: string) {
+/** Ends the programs of a run, gives back its loop devices and network namespaces, and removes its files. */
+async function clean(scratch: string, copy: string, pid: number) {
   const until = performance.now() + MAX_END
   let signal: NodeJS.Signals = 'SIGTERM'
-  for (let left = listMarked(mark); left.length > 0; left = listMarked(mark)) {
-    for (const pid of left) end(pid, signal)
+  for (let left = listUsers([scratch, copy]); left.length > 0; left = listUsers([scratch, copy])) {
+    for (const each of left) end(each, signal)
     await sleep(100)
     if (performance.now() > until) signal = 'SIGKILL'
     if (performance.now() > until + MAX_END) break
   }
-  for (const backing of globSync('/sys/block/loop*/loop/backing_file')) {
-    const device = `/dev/${backing.split('/')[3]}`
-    if (!tryRead(backing).startsWith(`${scratch}/`)) continue
-    await execute('partx', ['-d', device]).catch(() => {})
-    await execute('losetup', ['--detach', device]).catch(() => {})
+  for (const name of readdirSync('/sys/block')) {
+    if (!tryRead(`/sys/block/${name}/loop/backing_file`).startsWith(`${scratch}/`)) continue
+    await execute('partx', ['-d', `/dev/${name}`]).catch(() => {})
+    await execute('losetup', ['--detach', `/dev/${name}`]).catch(() => {})
   }
-  rmSync(scratch, { recursive: true, force: true })
+  const namespaces = existsSync(NAMESPACES) ? readdirSync(NAMESPACES) : []
+  for (const name of namespaces.filter((each) => each.includes(`-${pid}-`))) {
+    await execute('ip', ['netns', 'del', name]).catch(() => {})
+  }
+  rmSync(scratch, { recursive: true, force: true, maxRetries: 3 })
 }
 
-/** The programs that were started with this in their environment. */
-const listMarked = (mark: string): readonly number[] =>
+/** The programs that name one of the folders in their environment or command; some start with no other. */
+const listUsers = (folders: readonly string[]): readonly number[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => tryRead(`/proc/${pid}/environ`).split('\0').includes(mark))
+    .filter((pid) => {
+      const text = tryRead(`/proc/${pid}/environ`) + tryRead(`/proc/${pid}/cmdline`)
+      return folders.some((folder) => text.includes(folder))
+    })
     .map(Number)
 
 function tryRead(file: string): string {
