@@ -1,4 +1,5 @@
 /** Rows of the current line's specification, against the real program: routes, pages, settings and the catalog. */
+import { execFileSync } from 'node:child_process'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -25,7 +26,7 @@ const MAC = '52:54:00:12:34:56'
 const OTHER = '52:54:00:00:00:99'
 const DISK = { path: '/dev/sda', serial: 'S1', tran: 'nvme', removable: false, readonly: false }
 
-/** A cache service that knows `GET /catalog` alone, whose list can be changed, beside a site of releases that has none. */
+/** A cache service that knows `GET /catalog` alone, whose list can be changed, beside a site of releases that has none, and of `stalls/` never says so. */
 async function startUpstream() {
   const names = ['first.img']
   return {
@@ -33,7 +34,7 @@ async function startUpstream() {
     ...(await startHostileServer((request, response) => {
       const entries = names.map((name) => ({ name, src: `https://h/${name}`, size_bytes: 5 }))
       if (request.url?.split('?')[0] === '/catalog') response.end(JSON.stringify({ entries }))
-      else response.writeHead(404).end()
+      else if (request.url?.startsWith('/stalls/') !== true) response.writeHead(404).end()
     })),
   }
 }
@@ -69,6 +70,7 @@ async function open() {
   return {
     upstream,
     home,
+    pid: server.child.pid,
     request,
     ask,
     names,
@@ -259,6 +261,23 @@ test('the release that the page fetches is the one that was saved, without a res
   await until(() => asked().some((url) => url.startsWith('/a/b/releases/download/v1.2.3/')))
 })
 
+test('what is under way is on its page, and is cancelled there', async () => {
+  const server = site()
+  await server.post('/ui/settings/upstream', { netboot_repo: 'stalls/here', netboot_tag: 'v9.9.9' })
+  await server.post('/ui/netboot/fetch-release')
+  const cancel = /action="\/ui\/netboot\/cancel-fetch"[^]{0,300}value="v9\.9\.9"/
+  await until(async () => cancel.test(await server.read('/ui/netboot')))
+  await server.post('/ui/netboot/cancel-fetch', { tag: 'v9.9.9' })
+  await until(async () => !cancel.test(await server.read('/ui/netboot')))
+  await until(async () => {
+    const begun = Array.from({ length: 8 }, () => server.post('/ui/backups'))
+    const shown = await server.read('/ui/backups')
+    await Promise.all(begun)
+    return /action="\/ui\/backups\/[\w-]+\/cancel"/.test(shown)
+  })
+  await server.ask('/workers/backups', { method: 'DELETE' })
+})
+
 test('form posts and discoveries are events of the channel, which needs the cookie', async () => {
   const server = site()
   const events = readEvents(await server.ask('/events/machines'))
@@ -275,6 +294,11 @@ test('form posts and discoveries are events of the channel, which needs the cook
     await events.until(({ name, data }) => name === 'machines-update' && !data.includes(OTHER)),
   )
   await events.close()
+})
+
+test('the server listens on no UDP port', () => {
+  const listed = execFileSync('ss', ['-H', '-l', '-u', '-n', '-p'], { encoding: 'utf8' })
+  assert.not.match(listed, `pid=${site().pid},`)
 })
 
 test.run()

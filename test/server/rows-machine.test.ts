@@ -118,6 +118,16 @@ test('an unknown machine posts its disks once and boots its disk from then on', 
   assert.is((await machine()).boot_mode, 'flasher-inventory')
 })
 
+test('boot_mode: five values and no other', async () => {
+  await using fixture = await open()
+  const modes = ['ipxe-exit', 'flasher-flash-always', 'flasher-flash-once', 'flasher-tui']
+  for (const boot_mode of [...modes, 'flasher-inventory', 'flash', 'tui', 'IPXE-EXIT', '', null]) {
+    const { status } = await fixture.ask(`/machines/${MAC}`, asJson({ boot_mode }, 'PUT'))
+    const isMode = modes.includes(String(boot_mode)) || boot_mode === 'flasher-inventory'
+    assert.is(status, isMode ? 200 : 422, String(boot_mode))
+  }
+})
+
 test('labels: what a set of them may hold', async () => {
   await using fixture = await open()
   const put = async (labels: readonly string[]) =>

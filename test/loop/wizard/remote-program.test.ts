@@ -61,8 +61,12 @@ async function openWizardContext() {
         Buffer.concat([gzipSync(IMAGE), Buffer.alloc(IMAGE.length)]).subarray(0, IMAGE.length),
       ),
     restarts: () => readFile(join(folder, 'restarts'), 'utf8').catch(() => ''),
-    open: (env: Readonly<Record<string, string>> = {}, through: readonly string[] = []) =>
-      openTerminal([...through, process.execPath, FLASHER, ...argv], {
+    open: (
+      env: Readonly<Record<string, string>> = {},
+      through: readonly string[] = [],
+      more: readonly string[] = [],
+    ) =>
+      openTerminal([...through, process.execPath, FLASHER, ...argv, ...more], {
         columns: 100,
         env: { ...settings, ...env },
       }),
@@ -115,6 +119,16 @@ run(
     assert.is(await fixture.restarts(), '')
   },
 )
+
+run('--catalog counts for nothing where the server decides', async () => {
+  await using fixture = await openWizardContext()
+  await fixture.server.arm({ boot_mode: 'flasher-tui' })
+  await using terminal = await fixture.open({}, [], ['--catalog', '/nowhere.toml'])
+  const screen = await terminal.waitFor('> Image:')
+  const text = screen.join('\n')
+  assert.ok(text.includes(`catalog:    ${fixture.server.url}/catalog.toml`), text)
+  assert.not.match(text, /nowhere/)
+})
 
 run('nothing to do: a word, and the end', async () => {
   await using fixture = await openWizardContext()
