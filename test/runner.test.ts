@@ -137,7 +137,7 @@ test('a file whose preparation fails each time is never taken for chance', () =>
   assert.is(status, 1)
   assert.is(lines.at(-1), '0 passed, 1 failed')
   const end = lines.slice(lines.indexOf('FAILED before.test.ts'))
-  assert.match(end.join('\n'), /FAIL {2}before of before\nError: not prepared/)
+  assert.match(end.join('\n'), /FAIL: before of before\nError: not prepared/)
 })
 
 test('a file that ends its process is never taken for chance, and the others have their turn', () => {
@@ -156,7 +156,7 @@ test('a file that shares a process with one that ends it has its turn', () => {
 
 test('a failure is named in the moment it happens', () => {
   const { lines } = run('^at-once')
-  const named = lines.indexOf('at-once.test.ts: FAIL  "of at-once": Error: at once')
+  const named = lines.indexOf('at-once.test.ts: FAIL: "of at-once": Error: at once')
   assert.ok(named !== -1 && named < lines.indexOf('FAILED at-once.test.ts'))
 })
 

@@ -4,12 +4,37 @@
  */
 import fs from 'node:fs'
 import path from 'node:path'
-import { run } from 'uvu/run'
+import { pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
+
+declare global {
+  // What uvu keeps between a file and its turn.
+  var UVU_DEFER: boolean | undefined
+  var UVU_INDEX: number | undefined
+  var UVU_QUEUE: unknown[][]
+}
 
 const [folder = 'test', ...names] = process.argv.slice(2)
 
 process.on('exit', () => process.stdout.write(`\nProcessor: ${readProcessorSeconds()} s\n`))
-await run(names.map((name) => ({ name, file: path.resolve(folder, name) })))
+globalThis.UVU_DEFER = true
+const uvu = await import('uvu')
+for (const [index, name] of names.entries()) {
+  globalThis.UVU_INDEX = index
+  globalThis.UVU_QUEUE.push([name])
+  await load(name)
+}
+await uvu.exec()
+
+/** Of several files the one that cannot be loaded is named. */
+async function load(name: string) {
+  try {
+    await import(pathToFileURL(path.resolve(folder, name)).href)
+  } catch (thrown) {
+    process.stdout.write(`${name}\n   FAIL: it cannot be loaded: ${inspect(thrown)}\n`)
+    process.exit(1)
+  }
+}
 
 function readProcessorSeconds(): number {
   const stat = fs.readFileSync('/proc/self/stat', 'utf8')

@@ -5,6 +5,7 @@ export interface Job {
   readonly files: readonly string[]
   /** Seconds that they took last time, together. */
   readonly seconds: number
+  readonly isPure: boolean
   /** QEMU keeps a processor busy, or two. */
   readonly isBoot: boolean
 }
@@ -25,7 +26,7 @@ const MAX_SHARED_FILES = 60
 /** Longest first: what takes long must not be what everybody waits for in the end. */
 export function planJobs(files: readonly string[], { durations, isPure }: Surroundings): Job[] {
   const secondsOf = (file: string) => durations.get(file) ?? NEW
-  const jobs: { files: string[]; seconds: number; isBoot: boolean }[] = []
+  const jobs: (Job & { files: string[]; seconds: number })[] = []
   let shared: (typeof jobs)[number] | undefined
   for (const file of files) {
     const seconds = secondsOf(file)
@@ -38,7 +39,7 @@ export function planJobs(files: readonly string[], { durations, isPure }: Surrou
       shared.seconds += seconds
       continue
     }
-    const job = { files: [file], seconds, isBoot: file.startsWith('vm/') }
+    const job = { files: [file], seconds, isPure: isPure(file), isBoot: file.startsWith('vm/') }
     jobs.push(job)
     if (isPure(file)) shared = job
   }

@@ -21,7 +21,7 @@ export interface FileFailure {
 }
 
 /** What is printed first of a test that fails, in the moment it does. */
-export const FAILURE = /^ {3}FAIL {2}(.*)$/
+export const FAILURE = /^ {3}FAIL: /
 
 const FILE = /^\S+\.test\.ts$/
 const COUNT = /\((\d+) \/ (\d+)\)$/

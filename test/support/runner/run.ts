@@ -122,9 +122,12 @@ async function runFiles(job: Job, slot: Slot): Promise<Outcome> {
   let printed = ''
   const program = path.join(import.meta.dirname, 'files.ts')
   const explained = ['--import', import.meta.resolve('./reasons.ts')]
+  // Node itself holds them to it: no file is written, no process started, no connection opened.
+  const held = job.isPure ? ['--permission', '--allow-fs-read=*', '--no-warnings'] : []
   const code = await runWatched({
-    command: [process.execPath, ...explained, program, folder, ...job.files],
-    environment: slot.environment,
+    command: [process.execPath, ...held, ...explained, program, folder, ...job.files],
+    // Else bash would run its user's `.bashrc` for each command that gets its input through a socket.
+    environment: { ...slot.environment, SHLVL: '2' },
     silence: job.isBoot ? MAX_BOOT_SILENCE : MAX_SILENCE,
     lastWords: /\n {2}Duration: [^\n]*\s*$/,
     read: (text) => {
@@ -197,7 +200,10 @@ async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
     write(`\nRunning ${failure.file} once more, alone\n`)
     const slot = openSlot()
     const isBoot = failure.file.startsWith('vm/')
-    const { results } = await runFiles({ files: [failure.file], seconds: 0, isBoot }, slot)
+    const { results } = await runFiles(
+      { files: [failure.file], seconds: 0, isBoot, isPure: false },
+      slot,
+    )
     await slot.close()
     if (results.failures.length > 0) lasting.push(failure)
     else write(`\nFLAKY ${failure.file}: it passed when run alone\n${failure.text}\n`)

@@ -29,7 +29,7 @@ function explain<Context>(
     try {
       await action(state)
     } catch (thrown) {
-      process.stdout.write(`\n   FAIL  ${say(inspect(thrown))}\n`)
+      process.stdout.write(`\n   FAIL: ${say(inspect(thrown))}\n`)
       throw thrown
     }
   }
