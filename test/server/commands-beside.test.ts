@@ -2,13 +2,12 @@
 import { readdir } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startPostgres } from '../support/cluster/postgres.ts'
+import { lendDatabases } from '../support/cluster/postgres.ts'
 import { askAs, startServer, until } from '../support/cluster/servers.ts'
 import { macOf } from '../support/server/state.ts'
 
 const test = suite('commands beside servers that share a database')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 const RUNS = /only the one that leads changes it[\s\S]*on the pages or by the API of any of them/
 const SERVED = /already serves[\s\S]*stop the other one/

@@ -6,7 +6,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { setFileName, TRIO } from '../../runtime/fleet/boot/rules/boot-set.ts'
 import { parsePlan } from '../../runtime/flasher/order/rules/plan.ts'
-import { startPostgres } from '../support/cluster/postgres.ts'
+import { lendDatabases } from '../support/cluster/postgres.ts'
 import {
   addBootFile,
   askAs,
@@ -15,22 +15,20 @@ import {
   type ClusterServer,
 } from '../support/cluster/servers.ts'
 import { makeBytes } from '../support/collect.ts'
+import { opened } from '../support/opened.ts'
 import { makeFolder, serveCache } from '../support/server/image-cache.ts'
 import { macOf } from '../support/server/state.ts'
 
 const test = suite('contract, orders')
-const postgres = await startPostgres()
-const folder = await makeFolder()
 const NAMES = ['one.img', 'two.img']
 const contents = NAMES.map((_, at) => makeBytes(64 * 1024, at + 1))
-for (const [at, name] of NAMES.entries()) {
-  await writeFile(join(folder.path, name), contents[at] ?? '')
-}
-const cache = await serveCache(folder.path)
-test.after(async () => {
-  await cache[Symbol.asyncDispose]()
-  await folder[Symbol.asyncDispose]()
-  await postgres[Symbol.asyncDispose]()
+const postgres = lendDatabases(test)
+const cache = opened(test, async (stack) => {
+  const folder = stack.use(await makeFolder())
+  for (const [at, name] of NAMES.entries()) {
+    await writeFile(join(folder.path, name), contents[at] ?? '')
+  }
+  return serveCache(folder.path)
 })
 
 const SERIAL = 'THE-TARGET'
@@ -42,7 +40,7 @@ const digestOf = (at: number) =>
     .digest('hex')
 
 async function openServer(database: string) {
-  const server = await startServer(database, { FLASHER_WITHCACHE_URL: cache.base })
+  const server = await startServer(database, { FLASHER_WITHCACHE_URL: cache().base })
   for (const part of TRIO) {
     await addBootFile(server, setFileName({ arch: 'x86_64', version: '1.0.0', part }), part)
   }

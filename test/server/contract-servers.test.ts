@@ -3,14 +3,13 @@ import { readdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openWire, startPostgres } from '../support/cluster/postgres.ts'
+import { lendDatabases, openWire, startPostgres } from '../support/cluster/postgres.ts'
 import { askAs, startServer, until, type ClusterServer } from '../support/cluster/servers.ts'
 import { readProcessorTimes } from '../support/processor-times.ts'
 import { macOf } from '../support/server/state.ts'
 
 const test = suite('contract, several servers')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 /** Somebody who names one machine after the other by way of a server, until asked to end. */
 function changeMachines(ask: Awaited<ReturnType<typeof askAs>>, from: number) {
@@ -168,7 +167,7 @@ test("10: only the leader's backup schedule runs, and the next leader goes on fr
 })
 
 test('4, 5: without a leader reports are held and then refused, and only a machine without an order leaves', async () => {
-  const own = await startPostgres()
+  await using own = await startPostgres()
   const name = await own.create()
   await using leader = await startServer(own.urlOf(name))
   await leader.leads()
@@ -214,7 +213,6 @@ test('4, 5: without a leader reports are held and then refused, and only a machi
   await standby.leads()
   const again = await fetch(`${standby.url}/pxe/${armed}/done`, { method: 'POST' })
   assert.is(again.status, 204)
-  await own[Symbol.asyncDispose]()
 })
 
 test.run()

@@ -4,11 +4,10 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openSession } from '../../runtime/fleet/cluster/postgres.ts'
 import { readLease, takeLease } from '../../runtime/fleet/cluster/tables.ts'
-import { openWire, startPostgres } from '../support/cluster/postgres.ts'
+import { lendDatabases, openWire, type Databases } from '../support/cluster/postgres.ts'
 import { createServerHome, login } from '../support/server/flasher-web.ts'
 import { findPort } from '../support/http/ports.ts'
 
-const postgres = await startPostgres()
 const PASSWORD = 'a password of the tests'
 const MAC = '52:54:00:12:34:56'
 
@@ -19,9 +18,9 @@ interface Store {
   readonly name: string
 }
 
-const STORES: Readonly<Record<string, () => Promise<Store>>> = {
+const STORES: Readonly<Record<string, (postgres: Databases) => Promise<Store>>> = {
   'SQLite alone': async () => ({ env: {}, wire: null, name: '' }),
-  'PostgreSQL, one server': async () => {
+  'PostgreSQL, one server': async (postgres) => {
     const name = await postgres.create()
     const wire = await openWire(postgres, name)
     return { env: { FLASHER_DATABASE_URL: wire.url }, wire, name }
@@ -50,9 +49,10 @@ async function open({ env }: Store) {
 
 for (const [where, openStore] of Object.entries(STORES)) {
   const test = suite(`contract, ${where}`)
+  const postgres = lendDatabases(test)
 
   test('1: what was acknowledged outlives a kill, and with a database the whole host', async () => {
-    const store = await openStore()
+    const store = await openStore(postgres)
     await using home = await open(store)
     {
       await using server = await home.start()
@@ -73,7 +73,7 @@ for (const [where, openStore] of Object.entries(STORES)) {
   })
 
   test('3: an answer that changes nothing is given only by who still leads', async () => {
-    const store = await openStore()
+    const store = await openStore(postgres)
     await using home = await open(store)
     await using server = await home.start()
     const plan = () => server.ask(`/pxe/${MAC}/plan`)
@@ -92,7 +92,7 @@ for (const [where, openStore] of Object.entries(STORES)) {
   })
 
   test('5: reports of machines wait for the database, for 12 seconds at most', async () => {
-    const store = await openStore()
+    const store = await openStore(postgres)
     if (store.wire === null) return
     await using home = await open(store)
     await using server = await home.start()
@@ -129,7 +129,7 @@ for (const [where, openStore] of Object.entries(STORES)) {
   })
 
   test('8: a state of a database is not served without it until it is detached; import is the way back', async () => {
-    const store = await openStore()
+    const store = await openStore(postgres)
     await using home = await open(store)
     {
       await using server = await home.start()
@@ -140,7 +140,7 @@ for (const [where, openStore] of Object.entries(STORES)) {
       assert.is((await server.ask(`/machines/${MAC}`, put)).status, 200)
     }
     if (store.wire === null) {
-      const other = await STORES['PostgreSQL, one server']?.()
+      const other = await STORES['PostgreSQL, one server']?.(postgres)
       const env = other?.env ?? {}
       const port = String(await findPort())
       const refused = await home.run([], { ...env, FLASHER_SERVER_PORT: port })
@@ -164,7 +164,7 @@ for (const [where, openStore] of Object.entries(STORES)) {
   })
 
   test('10: a backup is restored under the database, and nothing is armed', async () => {
-    const store = await openStore()
+    const store = await openStore(postgres)
     await using home = await open(store)
     const labelMachine = async (label: string) => {
       await using server = await home.start()
@@ -187,7 +187,3 @@ for (const [where, openStore] of Object.entries(STORES)) {
 
   test.run()
 }
-
-const last = suite('contract')
-last('ends its database', () => postgres[Symbol.asyncDispose]())
-last.run()

@@ -1,51 +1,44 @@
 /** Requests on their way through a server that stands by: over TLS, and with a leader that is cut off or dies in their middle. */
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtempDisposable, readdir, readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startPostgres } from '../support/cluster/postgres.ts'
+import { lendDatabases } from '../support/cluster/postgres.ts'
 import { askAs, startServer, until, type ClusterServer } from '../support/cluster/servers.ts'
 import { openWireTo } from '../support/cluster/wire.ts'
 import { makeAuthority } from '../support/http/authority.ts'
 import { findPort } from '../support/http/ports.ts'
+import { opened } from '../support/opened.ts'
 
 const test = suite('requests that are passed on and break off')
 const MIB = 2 ** 20
 const CONTENT = randomBytes(48 * MIB)
 const KEY = 'a key that these servers have, and no database'
 
-const postgres = await startPostgres()
-const name = await postgres.create()
-const folder = await mkdtemp(join(tmpdir(), 'flasher-tls-'))
-const { caFile } = await makeAuthority(folder)
-const port = await findPort()
+const postgres = lendDatabases(test)
+const name = opened(test, () => postgres.create())
+const folder = opened(test, () => mkdtempDisposable(join(tmpdir(), 'flasher-tls-')))
+const authority = opened(test, () => makeAuthority(folder().path))
+const port = opened(test, () => findPort())
 /** It lies between the servers. */
-const wire = await openWireTo(() => connect(port, '127.0.0.1'))
-const leader = await startServer(postgres.urlOf(name), {
-  FLASHER_DATABASE_KEY: KEY,
-  FLASHER_SERVER_PORT: String(port),
-  FLASHER_SERVER_TLS_CERT: join(folder, 'server.pem'),
-  FLASHER_SERVER_TLS_KEY: join(folder, 'server.key'),
-  FLASHER_DATABASE_OWN_URL: `https://127.0.0.1:${wire.port}`,
-})
-await leader.leads()
-const startStandby = async (more: Readonly<Record<string, string>>) => {
-  const server = await startServer(postgres.urlOf(name), { FLASHER_DATABASE_KEY: KEY, ...more })
-  await server.standsBy()
-  return server
-}
-const standby = await startStandby({ FLASHER_CA_FILE: caFile })
-
-test.after(async () => {
-  await standby[Symbol.asyncDispose]()
-  await leader[Symbol.asyncDispose]()
-  await wire[Symbol.asyncDispose]()
-  await postgres[Symbol.asyncDispose]()
-  await rm(folder, { recursive: true })
-})
+const wire = opened(test, () => openWireTo(() => connect(port(), '127.0.0.1')))
+const leader = opened(test, () =>
+  startServer(postgres.urlOf(name()), {
+    FLASHER_DATABASE_KEY: KEY,
+    FLASHER_SERVER_PORT: String(port()),
+    FLASHER_SERVER_TLS_CERT: join(folder().path, 'server.pem'),
+    FLASHER_SERVER_TLS_KEY: join(folder().path, 'server.key'),
+    FLASHER_DATABASE_OWN_URL: `https://127.0.0.1:${wire().port}`,
+  }),
+)
+test.before(() => leader().leads())
+const startStandby = (more: Readonly<Record<string, string>>) =>
+  startServer(postgres.urlOf(name()), { FLASHER_DATABASE_KEY: KEY, ...more })
+const standby = opened(test, () => startStandby({ FLASHER_CA_FILE: authority().caFile }))
+test.before(() => standby().standsBy())
 
 const awaitReady = ({ url }: ClusterServer, status: 200 | 503) =>
   until(async () => (await fetch(`${url}/healthz?ready`)).status === status)
@@ -61,24 +54,25 @@ async function refuse(server: ClusterServer, words: string) {
 }
 
 test('a leader is believed by its certificate alone: its authority, and the name in its address', async () => {
-  const operator = await askAs(standby)
+  const operator = await askAs(standby())
   assert.is((await operator('/machines')).status, 200)
   {
     await using other = await startStandby({})
+    await other.standsBy()
     await refuse(
       other,
-      `https://127.0.0.1:${wire.port}: the certificate comes from an unknown authority. FLASHER_CA_FILE names`,
+      `https://127.0.0.1:${wire().port}: the certificate comes from an unknown authority. FLASHER_CA_FILE names`,
     )
   }
   const setUrl = (host: string) =>
-    postgres.query(name, `UPDATE flasher.lease SET url = 'https://${host}:${wire.port}'`)
+    postgres.query(name(), `UPDATE flasher.lease SET url = 'https://${host}:${wire().port}'`)
   await setUrl('localhost')
   await refuse(
-    standby,
-    `https://localhost:${wire.port}: the certificate is for another host name. Its database.own_url must have a name that is in its certificate.`,
+    standby(),
+    `https://localhost:${wire().port}: the certificate is for another host name. Its database.own_url must have a name that is in its certificate.`,
   )
   await setUrl('127.0.0.1')
-  await awaitReady(standby, 200)
+  await awaitReady(standby(), 200)
 })
 
 /** Half of it comes, then `act`, then the rest. */
@@ -95,7 +89,7 @@ function halved(act: () => void) {
 
 /** Resolves to the status; `broken`: the connection ended, as it does where a server reads no more. */
 async function upload(file: string, body: BodyInit) {
-  const operator = await askAs(standby)
+  const operator = await askAs(standby())
   const headers = { 'content-type': 'application/octet-stream' }
   const put = { method: 'PUT', body, headers, duplex: 'half' as const }
   return await operator(`/boot/${file}`, put).then(
@@ -106,7 +100,7 @@ async function upload(file: string, body: BodyInit) {
 
 /** What came of an answer; `act` is called after the first MiB. */
 async function download(path: string, act: () => void) {
-  const answer = await fetch(`${standby.url}${path}`)
+  const answer = await fetch(`${standby().url}${path}`)
   assert.is(answer.status, 200)
   const pieces: Uint8Array[] = []
   let [length, hasActed, isBroken] = [0, false, false]
@@ -129,15 +123,15 @@ const listFiles = async (server: ClusterServer, part: string) =>
   (await readdir(server.home.at('state/boot'))).filter((file) => file.includes(part))
 
 test('an upload that is cut off leaves nothing and can be repeated; a download goes on where it stopped', async () => {
-  assert.ok([502, 'broken'].includes(await upload('large.bin', halved(wire.cut))))
-  assert.equal(await listFiles(leader, 'large'), [])
+  assert.ok([502, 'broken'].includes(await upload('large.bin', halved(wire().cut))))
+  assert.equal(await listFiles(leader(), 'large'), [])
   assert.is(await upload('large.bin', CONTENT), 200)
-  assert.ok(CONTENT.equals(await readFile(leader.home.at('state/boot/large.bin'))))
+  assert.ok(CONTENT.equals(await readFile(leader().home.at('state/boot/large.bin'))))
 
-  const { isBroken, bytes } = await download('/boot/large.bin', wire.cut)
+  const { isBroken, bytes } = await download('/boot/large.bin', wire().cut)
   assert.ok(isBroken && bytes.length < CONTENT.length)
   const headers = { range: `bytes=${bytes.length}-` }
-  const rest = await fetch(`${standby.url}/boot/large.bin`, { headers })
+  const rest = await fetch(`${standby().url}/boot/large.bin`, { headers })
   assert.is(rest.status, 206)
   assert.ok(CONTENT.equals(Buffer.concat([bytes, Buffer.from(await rest.arrayBuffer())])))
 })
@@ -147,21 +141,21 @@ test('a leader that dies in the middle of both leaves nothing half, and the uplo
     download('/boot/large.bin', () => undefined),
     upload(
       'other.bin',
-      halved(() => leader.kill('SIGKILL')),
+      halved(() => leader().kill('SIGKILL')),
     ),
   ])
   const [{ isBroken, bytes }, uploaded] = both
   assert.ok([502, 'broken'].includes(uploaded), String(uploaded))
   assert.is(isBroken, bytes.length < CONTENT.length)
-  await standby.leads()
+  await standby().leads()
   assert.is(await upload('other.bin', CONTENT), 200)
-  assert.ok(CONTENT.equals(await readFile(standby.home.at('state/boot/other.bin'))))
+  assert.ok(CONTENT.equals(await readFile(standby().home.at('state/boot/other.bin'))))
   // What only the dead one has is not there, rather than anything else.
-  assert.is((await fetch(`${standby.url}/boot/large.bin`)).status, 404)
+  assert.is((await fetch(`${standby().url}/boot/large.bin`)).status, 404)
 
-  leader.restart()
-  await leader.standsBy()
-  assert.equal(await listFiles(leader, 'other'), [])
+  leader().restart()
+  await leader().standsBy()
+  assert.equal(await listFiles(leader(), 'other'), [])
 })
 
 test.run()

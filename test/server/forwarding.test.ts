@@ -7,25 +7,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createClientSeal } from '../../runtime/kit/web/http/client-seal.ts'
-import { startPostgres } from '../support/cluster/postgres.ts'
+import { lendDatabases } from '../support/cluster/postgres.ts'
 import { addBootFile, askAs, startServer, until } from '../support/cluster/servers.ts'
+import { opened } from '../support/opened.ts'
 import { macOf } from '../support/server/state.ts'
 
 const test = suite('a server that stands by')
-const postgres = await startPostgres()
-const name = await postgres.create()
+const postgres = lendDatabases(test)
+const name = opened(test, () => postgres.create())
 const KEY = 'a key that these servers have, and no database'
 const settings = { FLASHER_DATABASE_KEY: KEY }
-const leader = await startServer(postgres.urlOf(name), settings)
-await leader.leads()
-const standby = await startServer(postgres.urlOf(name), settings)
-await standby.standsBy()
-
-test.after(async () => {
-  await standby[Symbol.asyncDispose]()
-  await leader[Symbol.asyncDispose]()
-  await postgres[Symbol.asyncDispose]()
-})
+const leader = opened(test, () => startServer(postgres.urlOf(name()), settings))
+test.before(() => leader().leads())
+const standby = opened(test, () => startServer(postgres.urlOf(name()), settings))
+test.before(() => standby().standsBy())
 
 interface RawAnswer {
   readonly status: number
@@ -57,27 +52,27 @@ function ask(
 
 test('the leader sees the client as it came, and its scripts name the server that the client asked', async () => {
   const mac = macOf(1)
-  const { text } = await ask(standby.port, `/pxe/${mac}`, { from: '127.0.0.2' })
+  const { text } = await ask(standby().port, `/pxe/${mac}`, { from: '127.0.0.2' })
   assert.match(text, `flasher: ${mac}`)
-  const operator = await askAs(standby)
+  const operator = await askAs(standby())
   const machine = await (await operator(`/machines/${mac}`)).json()
   assert.is(machine.last_seen_ip, '127.0.0.2')
   const events = await (await operator('/events.json?kind=machine.discovered')).text()
   assert.match(events, '127.0.0.2')
   const headers = { host: 'boxes.example:81' }
-  await addBootFile(leader, 'x', 'x')
-  const bootstrap = await ask(standby.port, '/pxe-bootstrap.ipxe', { headers })
+  await addBootFile(leader(), 'x', 'x')
+  const bootstrap = await ask(standby().port, '/pxe-bootstrap.ipxe', { headers })
   assert.match(bootstrap.text, 'http://boxes.example:81/')
 })
 
 test('nobody else is believed about the address of a client', async () => {
   const lies = ['203.0.113.9;http;' + 'A'.repeat(43), '203.0.113.9', 'x'.repeat(5000)]
   for (const [at, lie] of lies.entries()) {
-    for (const { port } of [leader, standby]) {
+    for (const { port } of [leader(), standby()]) {
       const mac = macOf(10 + at)
       const headers = { 'flasher-client': lie, 'x-forwarded-for': '203.0.113.9' }
       assert.is((await ask(port, `/pxe/${mac}`, { headers })).status, 200)
-      const machine = await (await (await askAs(leader))(`/machines/${mac}`)).json()
+      const machine = await (await (await askAs(leader()))(`/machines/${mac}`)).json()
       assert.is(machine.last_seen_ip, '127.0.0.1')
     }
   }
@@ -85,7 +80,7 @@ test('nobody else is believed about the address of a client', async () => {
 
 /** What a member makes of a request for `path`; another `key` than that of the servers: an outsider. */
 async function createSealing(port: number, key: string) {
-  const [row] = await postgres.query(name, 'SELECT cluster, epoch FROM flasher.lease')
+  const [row] = await postgres.query(name(), 'SELECT cluster, epoch FROM flasher.lease')
   const seal = createClientSeal({ key, cluster: String(row?.['cluster']) })
   const host = `127.0.0.1:${port}`
   const client = { ip: '192.0.2.1', isSecure: false }
@@ -96,41 +91,41 @@ async function createSealing(port: number, key: string) {
 }
 
 test('what another server passed on is not passed on again', async () => {
-  const seal = await createSealing(standby.port, KEY)
+  const seal = await createSealing(standby().port, KEY)
   const headers = seal('/version')
-  assert.is((await ask(standby.port, '/version', { headers })).status, 421)
+  assert.is((await ask(standby().port, '/version', { headers })).status, 421)
   // Two servers that each take the other one for the leader do not ask each other for ever.
   const asked = { headers: seal('/healthz?ready') }
-  assert.is((await ask(standby.port, '/healthz?ready', asked)).status, 421)
+  assert.is((await ask(standby().port, '/healthz?ready', asked)).status, 421)
   // A seal is for one request.
-  assert.is((await ask(standby.port, '/healthz?ready', { headers })).status, 200)
-  assert.is((await ask(standby.port, '/openapi.json', { headers })).status, 200)
+  assert.is((await ask(standby().port, '/healthz?ready', { headers })).status, 200)
+  assert.is((await ask(standby().port, '/openapi.json', { headers })).status, 200)
 })
 
 test('a seal is believed once, by the leader that it was made for', async () => {
-  const seal = await createSealing(leader.port, KEY)
+  const seal = await createSealing(leader().port, KEY)
   const path = `/pxe/${macOf(20)}`
   const headers = seal(path)
-  assert.is((await ask(leader.port, path, { headers })).status, 200)
-  const operator = await askAs(leader)
+  assert.is((await ask(leader().port, path, { headers })).status, 200)
+  const operator = await askAs(leader())
   const seenAt = async (mac: string) =>
     (await (await operator(`/machines/${mac}`)).json()).last_seen_ip
   assert.is(await seenAt(macOf(20)), '192.0.2.1')
-  assert.is((await ask(leader.port, path, { headers })).status, 421)
-  assert.is((await ask(leader.port, path, { headers: seal(path, '0') })).status, 421)
-  assert.is((await ask(leader.port, path, { headers: seal(path) })).status, 200)
+  assert.is((await ask(leader().port, path, { headers })).status, 421)
+  assert.is((await ask(leader().port, path, { headers: seal(path, '0') })).status, 421)
+  assert.is((await ask(leader().port, path, { headers: seal(path) })).status, 200)
 })
 
 test('who knows the name of the database and not the key seals nothing', async () => {
-  const seal = await createSealing(leader.port, '')
+  const seal = await createSealing(leader().port, '')
   const path = `/pxe/${macOf(21)}`
-  assert.is((await ask(leader.port, path, { headers: seal(path) })).status, 200)
-  const machine = await (await (await askAs(leader))(`/machines/${macOf(21)}`)).json()
+  assert.is((await ask(leader().port, path, { headers: seal(path) })).status, 200)
+  const machine = await (await (await askAs(leader()))(`/machines/${macOf(21)}`)).json()
   assert.is(machine.last_seen_ip, '127.0.0.1')
 })
 
 test('an upload of any size comes through, and is not held in memory', async () => {
-  const operator = await askAs(standby)
+  const operator = await askAs(standby())
   const piece = randomBytes(1024 * 1024)
   const pieces = 160
   const digest = createHash('sha256')
@@ -143,17 +138,17 @@ test('an upload of any size comes through, and is not held in memory', async () 
       controller.enqueue(piece)
     },
   })
-  const before = residentOf(standby.process().child.pid)
+  const before = residentOf(standby().process().child.pid)
   const put = { method: 'PUT', body, duplex: 'half' as const }
   const headers = { 'content-type': 'application/octet-stream' }
   const answer = await operator('/boot/large.bin', { ...put, headers })
   assert.is(answer.status, 200, await answer.text())
-  const grown = residentOf(standby.process().child.pid) - before
+  const grown = residentOf(standby().process().child.pid) - before
   assert.ok(grown < 80 * 1024 * 1024, `${grown} bytes more`)
-  const stored = await readFile(leader.home.at('state/boot/large.bin'))
+  const stored = await readFile(leader().home.at('state/boot/large.bin'))
   assert.is(createHash('sha256').update(stored).digest('hex'), digest.digest('hex'))
   // And back: the leader alone has the file.
-  const back = await fetch(`${standby.url}/boot/large.bin`, { headers: { range: 'bytes=5-9' } })
+  const back = await fetch(`${standby().url}/boot/large.bin`, { headers: { range: 'bytes=5-9' } })
   assert.is(back.status, 206)
   assert.equal(Buffer.from(await back.arrayBuffer()), piece.subarray(5, 10))
 })
@@ -163,17 +158,17 @@ const residentOf = (pid: number | undefined) =>
 
 test('boot files are its own where it has them, and the machine that fetches one is seen by the leader', async () => {
   const mac = macOf(30)
-  await addBootFile(standby, 'own.bin', 'of the server that stands by')
-  await ask(standby.port, `/pxe/${mac}`)
-  const { text } = await ask(standby.port, `/boot/own.bin?mac=${mac}`, { from: '127.0.0.3' })
+  await addBootFile(standby(), 'own.bin', 'of the server that stands by')
+  await ask(standby().port, `/pxe/${mac}`)
+  const { text } = await ask(standby().port, `/boot/own.bin?mac=${mac}`, { from: '127.0.0.3' })
   assert.is(text, 'of the server that stands by')
-  assert.is((await ask(leader.port, '/boot/own.bin')).status, 404)
-  assert.is((await ask(standby.port, '/boot/nobody.bin')).status, 404)
-  const gone = { method: 'DELETE', headers: { origin: standby.url } }
-  assert.is((await fetch(`${standby.url}/boot/own.bin`, gone)).status, 405)
-  await addBootFile(leader, 'own.bin', 'of the leader')
-  await ask(standby.port, `/boot/own.bin?mac=${mac}`, { from: '127.0.0.3' })
-  const operator = await askAs(leader)
+  assert.is((await ask(leader().port, '/boot/own.bin')).status, 404)
+  assert.is((await ask(standby().port, '/boot/nobody.bin')).status, 404)
+  const gone = { method: 'DELETE', headers: { origin: standby().url } }
+  assert.is((await fetch(`${standby().url}/boot/own.bin`, gone)).status, 405)
+  await addBootFile(leader(), 'own.bin', 'of the leader')
+  await ask(standby().port, `/boot/own.bin?mac=${mac}`, { from: '127.0.0.3' })
+  const operator = await askAs(leader())
   await until(async () => {
     const machine = await (await operator(`/machines/${mac}`)).json()
     return machine.last_seen_ip === '127.0.0.3'
@@ -181,8 +176,8 @@ test('boot files are its own where it has them, and the machine that fetches one
 })
 
 test('a live page stays open through it, and its end reaches the leader', async () => {
-  const operator = await askAs(standby)
-  const direct = await askAs(leader)
+  const operator = await askAs(standby())
+  const direct = await askAs(leader())
   const listeners = async () =>
     Number(/^flasher_sse_clients (\d+)/m.exec(await (await direct('/metrics')).text())?.[1])
   const before = await listeners()
@@ -213,22 +208,22 @@ const countTo = (port: number) =>
 
 test('many requests share a few connections to the leader', async () => {
   const asks = Array.from({ length: 20 }, async () => {
-    for (let n = 0; n < 20; n += 1) await (await fetch(`${standby.url}/version`)).text()
+    for (let n = 0; n < 20; n += 1) await (await fetch(`${standby().url}/version`)).text()
   })
   await Promise.all(asks)
   await sleep(100)
-  assert.ok(countTo(leader.port) < 64, `${countTo(leader.port)} connections`)
+  assert.ok(countTo(leader().port) < 64, `${countTo(leader().port)} connections`)
 })
 
 test('health is its own; it is ready as long as the leader is', async () => {
   const host = { headers: { host: 'any name!' } }
-  assert.is((await ask(standby.port, '/healthz', host)).status, 200)
-  assert.is((await ask(standby.port, '/healthz?ready')).status, 200)
-  leader.kill('SIGSTOP')
-  assert.is((await ask(standby.port, '/healthz')).status, 200)
-  assert.is((await ask(standby.port, '/healthz?ready')).status, 503)
-  leader.kill('SIGCONT')
-  await until(async () => (await ask(standby.port, '/healthz?ready')).status === 200)
+  assert.is((await ask(standby().port, '/healthz', host)).status, 200)
+  assert.is((await ask(standby().port, '/healthz?ready')).status, 200)
+  leader().kill('SIGSTOP')
+  assert.is((await ask(standby().port, '/healthz')).status, 200)
+  assert.is((await ask(standby().port, '/healthz?ready')).status, 503)
+  leader().kill('SIGCONT')
+  await until(async () => (await ask(standby().port, '/healthz?ready')).status === 200)
 })
 
 test.run()

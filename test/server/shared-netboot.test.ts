@@ -3,7 +3,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { TRIO } from '../../runtime/fleet/boot/rules/boot-set.ts'
-import { startPostgres } from '../support/cluster/postgres.ts'
+import { lendDatabases } from '../support/cluster/postgres.ts'
 import {
   askAs,
   startServer,
@@ -13,8 +13,7 @@ import {
 import { partName, sha256 } from '../support/server/boot-folder.ts'
 
 const test = suite('live systems that servers share')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 const KEY = { FLASHER_DATABASE_KEY: 'a key of at least thirty-two characters' }
 
 /** A machine with much other work takes its time. */

@@ -3,15 +3,14 @@ import { cp, rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startPostgres } from '../support/cluster/postgres.ts'
+import { lendDatabases } from '../support/cluster/postgres.ts'
 import { createServerHome, login } from '../support/server/flasher-web.ts'
 import { findPort } from '../support/http/ports.ts'
 import { startFlasher } from '../support/terminal/flasher.ts'
 import { waitUntil } from '../support/waiting.ts'
 
 const test = suite('secrets that servers share')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.mjs', import.meta.url))
 const KEY = 'a key of at least thirty-two characters'

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { startPostgres } from '../support/cluster/postgres.ts'
+import { opened } from '../support/opened.ts'
 import { createServerHome, login } from '../support/server/flasher-web.ts'
 import { findPort } from '../support/http/ports.ts'
 import { macOf } from '../support/server/state.ts'
@@ -11,7 +12,7 @@ import { startFlasher } from '../support/terminal/flasher.ts'
 import { waitUntil } from '../support/waiting.ts'
 
 const test = suite('takeovers')
-const postgres = await startPostgres()
+const postgres = opened(test, () => startPostgres())
 const PASSWORD = 'a password of the tests'
 const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.mjs', import.meta.url))
 
@@ -62,8 +63,8 @@ async function findMissing(ask: Ask, acknowledged: readonly string[]) {
 }
 
 test('what a leader acknowledged is there after its kill and its stop, and a live leader keeps the lease', async () => {
-  const name = await postgres.create()
-  const url = postgres.urlOf(name)
+  const name = await postgres().create()
+  const url = postgres().urlOf(name)
   await using homes = new AsyncDisposableStack()
   const home = async () => homes.use(await createServerHome())
   const firstHome = await home()
@@ -90,14 +91,14 @@ test('what a leader acknowledged is there after its kill and its stop, and a liv
   const askThird = await third.lead()
   await using fourth = await startMember(firstHome, url)
   await fourth.saw('standing by')
-  const [stored] = await postgres.query(name, 'SELECT count(*)::int AS n FROM flasher.machines')
+  const [stored] = await postgres().query(name, 'SELECT count(*)::int AS n FROM flasher.machines')
   second.child.kill('SIGCONT')
   await later.ended
   const { code, stderr } = await second.ended
   assert.is(code, 1, stderr)
   assert.match(stderr, 'flasher-web: another server leads this fleet now')
   // What came late was refused: it is nowhere.
-  assert.equal(await postgres.query(name, 'SELECT count(*)::int AS n FROM flasher.machines'), [
+  assert.equal(await postgres().query(name, 'SELECT count(*)::int AS n FROM flasher.machines'), [
     stored,
   ])
   assert.equal(await findMissing(askThird, later.acknowledged), [])
@@ -113,5 +114,4 @@ test('what a leader acknowledged is there after its kill and its stop, and a liv
   assert.is(ended.code, 0, ended.stderr)
 })
 
-test.after(() => postgres[Symbol.asyncDispose]())
 test.run()

@@ -6,12 +6,11 @@ import { catchUp } from '../../../runtime/fleet/cluster/catching-up.ts'
 import { openSession, type PgSession } from '../../../runtime/fleet/cluster/postgres.ts'
 import { openSqlite } from '../../../runtime/fleet/state/sqlite.ts'
 import { openMember } from '../../support/cluster/members.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
+import { lendDatabases } from '../../support/cluster/postgres.ts'
 import { createStateFolder, machineOf, macOf } from '../../support/server/state.ts'
 
 const test = suite('catching up')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 /** The fleet made many changes of which no row is left. */
 const MANY = `WITH last AS (SELECT seq FROM flasher.lease),

@@ -6,7 +6,7 @@ import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
 import { readLease, takeLease } from '../../../runtime/fleet/cluster/tables.ts'
 import type { Database } from '../../../runtime/fleet/state/database.ts'
 import { openFreshMember, openMember } from '../../support/cluster/members.ts'
-import { openWire, startPostgres } from '../../support/cluster/postgres.ts'
+import { lendDatabases, openWire } from '../../support/cluster/postgres.ts'
 import {
   AT,
   createStateFolder,
@@ -17,8 +17,7 @@ import {
 } from '../../support/server/state.ts'
 
 const test = suite('cluster')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 const TABLES = [
   'machines',

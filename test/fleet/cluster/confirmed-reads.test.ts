@@ -3,13 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openFreshMember } from '../../support/cluster/members.ts'
-import { openWire, startPostgres } from '../../support/cluster/postgres.ts'
+import { lendDatabases, openWire } from '../../support/cluster/postgres.ts'
 import { createStateFolder, machineOf, macOf } from '../../support/server/state.ts'
 import { waitUntil } from '../../support/waiting.ts'
 
 const test = suite('confirmed reads')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 type Member = Awaited<ReturnType<typeof openFreshMember>>
 

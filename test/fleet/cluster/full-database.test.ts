@@ -4,22 +4,23 @@ import * as assert from 'uvu/assert'
 import { openFreshMember } from '../../support/cluster/members.ts'
 import { startPostgres } from '../../support/cluster/postgres.ts'
 import { mountDisk } from '../../support/cluster/small-disk.ts'
+import { opened } from '../../support/opened.ts'
 import { machineOf, macOf } from '../../support/server/state.ts'
 
 const test = suite('a database without room')
-const postgres = await startPostgres()
-const folder = `${postgres.dir}/space`
-const disk = await mountDisk(folder, 64, 'postgres')
-test.after(async () => {
-  await postgres.stop('SIGQUIT')
-  await disk[Symbol.asyncDispose]()
-  await postgres[Symbol.asyncDispose]()
+const lab = opened(test, async (stack) => {
+  const postgres = stack.use(await startPostgres())
+  const folder = `${postgres.dir}/space`
+  const disk = stack.use(await mountDisk(folder, 64, 'postgres'))
+  stack.defer(() => postgres.stop('SIGQUIT'))
+  return { postgres, folder, disk }
 })
 
 /** A lease that is not renewed for so long would be taken. */
 const FULL_MS = 7000
 
 test('a full disk of the database makes changes wait: nothing is lost, nobody takes over, and it is said once', async () => {
+  const { postgres, folder, disk } = lab()
   await postgres.query('postgres', `CREATE TABLESPACE small LOCATION '${folder}'`)
   await postgres.query('postgres', 'CREATE DATABASE small TABLESPACE small')
   const url = postgres.urlOf('small')

@@ -3,13 +3,12 @@ import * as assert from 'uvu/assert'
 import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
 import { readMembers, writeMember } from '../../../runtime/fleet/cluster/members.ts'
 import { openFreshMember } from '../../support/cluster/members.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
+import { lendDatabases } from '../../support/cluster/postgres.ts'
 import { createServerHome } from '../../support/server/flasher-web.ts'
 import { faultOf, RELEASE } from '../../support/server/state.ts'
 
 const test = suite('servers and their releases')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 const memberOf = (id: string, release: string) => ({ id, name: `server-${id}`, release, url: '' })
 const NEW = '99.0.0'

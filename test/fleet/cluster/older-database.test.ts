@@ -5,13 +5,12 @@ import * as assert from 'uvu/assert'
 import { readMembership } from '../../../runtime/fleet/state/membership.ts'
 import { openSqlite } from '../../../runtime/fleet/state/sqlite.ts'
 import { openFreshMember, openMember } from '../../support/cluster/members.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
+import { lendDatabases } from '../../support/cluster/postgres.ts'
 import { createStateFolder, faultOf, machineOf, macOf, noteOf } from '../../support/server/state.ts'
 import { waitUntil } from '../../support/waiting.ts'
 
 const test = suite('older databases')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 test('a server that stands by follows, and does not lead once the database went back', async () => {
   const name = await postgres.create()

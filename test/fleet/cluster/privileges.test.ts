@@ -3,12 +3,12 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openFreshMember } from '../../support/cluster/members.ts'
 import { startPostgres } from '../../support/cluster/postgres.ts'
+import { opened } from '../../support/opened.ts'
 import { readBlocks } from '../../support/docs.ts'
 import { faultOf } from '../../support/server/state.ts'
 
 const test = suite('privileges in the database')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = opened(test, () => startPostgres())
 
 /** The documented lines, for a user and a database of this name; the user `flasher` of the tests may do everything. */
 async function grant(name: string, change: (text: string) => string = (text) => text) {
@@ -17,8 +17,8 @@ async function grant(name: string, change: (text: string) => string = (text) => 
     .replaceAll(/\bflasher\b/g, name)
     .split(/;\n/)
   assert.ok(lines.length > 4)
-  for (const line of lines) await postgres.query('postgres', line)
-  return postgres.urlOf(name).replace('//flasher@', `//${name}@`)
+  for (const line of lines) await postgres().query('postgres', line)
+  return postgres().urlOf(name).replace('//flasher@', `//${name}@`)
 }
 
 test('the documented user makes its tables, leads, and does without CREATE afterwards', async () => {
@@ -27,10 +27,10 @@ test('the documented user makes its tables, leads, and does without CREATE after
     await using first = await openFreshMember(url)
     assert.ok(first.leader.lease.epoch > 0)
   }
-  await postgres.query('postgres', 'REVOKE CREATE ON DATABASE plain FROM plain')
+  await postgres().query('postgres', 'REVOKE CREATE ON DATABASE plain FROM plain')
   await using again = await openFreshMember(url)
   assert.ok(again.leader.lease.epoch > 1)
-  const [role] = await postgres.query(
+  const [role] = await postgres().query(
     'postgres',
     `SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication AS more FROM pg_roles WHERE rolname = 'plain'`,
   )

@@ -4,18 +4,18 @@ import * as assert from 'uvu/assert'
 import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
 import { openFreshMember } from '../../support/cluster/members.ts'
 import { startPostgres } from '../../support/cluster/postgres.ts'
+import { opened } from '../../support/opened.ts'
 import { faultOf, machineOf, macOf } from '../../support/server/state.ts'
 
 const test = suite('a database that takes no writes')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = opened(test, () => startPostgres())
 
 const END_SESSIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()
   AND application_name = 'flasher-web'`
 
 test('a standby of PostgreSQL is refused with a sentence, and used once it is the primary', async () => {
-  const name = await postgres.create()
-  await using replica = await startPostgres({ follows: postgres })
+  const name = await postgres().create()
+  await using replica = await startPostgres({ follows: postgres() })
   const url = replica.urlOf(name)
   const fault = await faultOf(openSession(url))
   assert.match(fault.message, 'takes no writes: it is a standby, or read-only')
@@ -29,16 +29,16 @@ test('a standby of PostgreSQL is refused with a sentence, and used once it is th
 })
 
 test('a database that becomes read-only makes changes wait, and nothing is lost', async () => {
-  const name = await postgres.create()
-  await using member = await openFreshMember(postgres.urlOf(name))
+  const name = await postgres().create()
+  await using member = await openFreshMember(postgres().urlOf(name))
   await member.machines.commit(macOf(1), null, machineOf(1))
   const set = (value: string) =>
-    postgres.query(
+    postgres().query(
       'postgres',
       `ALTER DATABASE ${name} SET default_transaction_read_only = ${value}`,
     )
   await set('on')
-  await postgres.query('postgres', END_SESSIONS)
+  await postgres().query('postgres', END_SESSIONS)
   const stored = member.machines.commit(macOf(2), null, machineOf(2))
   await sleep(3000)
   assert.is(member.machines.peek(macOf(2)), null)

@@ -1,12 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
-import {
-  appendFileSync,
-  chownSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,68 +10,70 @@ import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
 import { openFreshMember } from '../../support/cluster/members.ts'
 import { startPostgres } from '../../support/cluster/postgres.ts'
 import { findPort } from '../../support/http/ports.ts'
+import { opened } from '../../support/opened.ts'
 import { faultOf } from '../../support/server/state.ts'
 
 const test = suite('databases that cannot be used')
-const dir = mkdtempSync(join(tmpdir(), 'flasher-pg-tls-'))
-const at = (name: string) => join(dir, name)
-const port = await findPort()
-const uid = Number(execFileSync('id', ['-u', 'postgres'], { encoding: 'utf8' }))
-const certify = [
-  ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2'],
-  ['-keyout', at('key.pem'), '-out', at('cert.pem'), '-subj', '/CN=db.example.org'],
-  ['-addext', 'subjectAltName=DNS:db.example.org'],
-].flat()
-execFileSync('openssl', certify, { stdio: 'ignore' })
-for (const name of ['key.pem', 'cert.pem']) chownSync(at(name), uid, uid)
-chownSync(dir, uid, uid)
-const tls = ['ssl=on', `ssl_cert_file=${at('cert.pem')}`, `ssl_key_file=${at('key.pem')}`]
-const postgres = await startPostgres({ settings: ['listen_addresses=127.0.0.1', ...tls], port })
-test.after(async () => {
-  await postgres[Symbol.asyncDispose]()
-  rmSync(dir, { recursive: true })
+const lab = opened(test, async (stack) => {
+  const { path: dir } = stack.use(await mkdtempDisposable(join(tmpdir(), 'flasher-pg-tls-')))
+  const at = (name: string) => join(dir, name)
+  const port = await findPort()
+  const certify = [
+    ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2'],
+    ['-keyout', at('key.pem'), '-out', at('cert.pem'), '-subj', '/CN=db.example.org'],
+    ['-addext', 'subjectAltName=DNS:db.example.org'],
+  ].flat()
+  execFileSync('openssl', certify, { stdio: 'ignore' })
+  execFileSync('chown', ['-R', 'postgres:', dir])
+  const tls = ['ssl=on', `ssl_cert_file=${at('cert.pem')}`, `ssl_key_file=${at('key.pem')}`]
+  const settings = ['listen_addresses=127.0.0.1', ...tls]
+  const postgres = stack.use(await startPostgres({ settings, port }))
+  const tcp = `postgres://flasher:secret-word@127.0.0.1:${port}`
+  return { at, port, postgres, tcp }
 })
 const refusalOf = async (url: string) => {
   const fault = await faultOf(openSession(url))
   assert.not.match(`${fault.message} ${fault.hint}`, 'secret-word', 'no password in a message')
   return `${fault.code}: ${fault.message}`
 }
-const TCP = `postgres://flasher:secret-word@127.0.0.1:${port}`
 
 test('a certificate for another name, and one of an unknown authority', async () => {
+  const { at, tcp } = lab()
   assert.match(
-    await refusalOf(`${TCP}/postgres?sslmode=verify-full&sslrootcert=${at('cert.pem')}`),
+    await refusalOf(`${tcp}/postgres?sslmode=verify-full&sslrootcert=${at('cert.pem')}`),
     'input-invalid: the certificate of the database server is for another name',
   )
   assert.match(
-    await refusalOf(`${TCP}/postgres?sslmode=verify-full`),
+    await refusalOf(`${tcp}/postgres?sslmode=verify-full`),
     'nobody that this host trusts',
   )
 })
 
 test('a wrong password, a user that may not come in, a database that is not there', async () => {
+  const { postgres, tcp } = lab()
   await postgres.query('postgres', `CREATE ROLE other LOGIN PASSWORD 'right'`)
   const hba = join(postgres.data, 'pg_hba.conf')
   const before = readFileSync(hba, 'utf8')
   writeFileSync(hba, `host all other 127.0.0.1/32 scram-sha-256\n${before}`)
   await postgres.query('postgres', 'SELECT pg_reload_conf()')
   await sleep(300)
-  const other = TCP.replace('flasher:', 'other:')
+  const other = tcp.replace('flasher:', 'other:')
   assert.match(
     await refusalOf(`${other}/postgres`),
     'input-invalid: the database refused the password',
   )
   assert.match(
-    await refusalOf(`${TCP}/nowhere`),
+    await refusalOf(`${tcp}/nowhere`),
     'input-invalid: there is no database of that name',
   )
   appendFileSync(hba, '')
 })
 
 test('a database that takes no writes, and nobody at the address', async () => {
+  const { postgres, tcp } = lab()
   const name = await postgres.create()
   await postgres.query('postgres', `ALTER DATABASE ${name} SET default_transaction_read_only = on`)
-  assert.match(await refusalOf(`${TCP}/${name}`), 'no-leader: the database takes no writes')
+  assert.match(await refusalOf(`${tcp}/${name}`), 'no-leader: the database takes no writes')
   assert.match(
     await refusalOf(`postgres://flasher@127.0.0.1:${await findPort()}/x`),
     'no-leader: nothing answers at the address',
@@ -85,22 +81,25 @@ test('a database that takes no writes, and nobody at the address', async () => {
 })
 
 test('a user that may make no tables', async () => {
+  const { postgres, tcp } = lab()
   const name = await postgres.create()
   await postgres.query('postgres', 'CREATE ROLE poor LOGIN')
-  const fault = await faultOf(openFreshMember(`${TCP.replace('flasher:', 'poor:')}/${name}`))
+  const fault = await faultOf(openFreshMember(`${tcp.replace('flasher:', 'poor:')}/${name}`))
   assert.is(fault.code, 'input-invalid')
   assert.match(fault.message, 'may not do what this server needs')
 })
 
 test('PgBouncer, by name', async () => {
+  const { at, port, postgres } = lab()
   const name = await postgres.create()
   const bouncer = await findPort()
   writeFileSync(
     at('bouncer.ini'),
     `[databases]\n${name} = host=${postgres.dir} port=${port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${bouncer}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n`,
   )
-  chownSync(at('bouncer.ini'), uid, uid)
-  const child = spawn('/usr/sbin/pgbouncer', [at('bouncer.ini')], { uid, stdio: 'ignore' })
+  execFileSync('chown', ['postgres:', at('bouncer.ini')])
+  const argv = ['--reuid', 'postgres', '--clear-groups', '/usr/sbin/pgbouncer', at('bouncer.ini')]
+  const child = spawn('setpriv', argv, { stdio: 'ignore' })
   try {
     const url = `postgres://flasher@127.0.0.1:${bouncer}/${name}`
     let refusal = await refusalOf(url)
@@ -115,8 +114,9 @@ test('PgBouncer, by name', async () => {
 })
 
 test('a database of the other release line', async () => {
+  const { postgres, tcp } = lab()
   const name = await postgres.create()
-  const url = `${TCP}/${name}`
+  const url = `${tcp}/${name}`
   await (await openFreshMember(url, { line: 'earlier' }))[Symbol.asyncDispose]()
   const fault = await faultOf(openFreshMember(url))
   assert.match(fault.message, 'belongs to the earlier release line')

@@ -12,12 +12,11 @@ import { createSharedFiles } from '../../../runtime/fleet/cluster/shared-files.t
 import { openPowerBook } from '../../../runtime/fleet/power/power-store.ts'
 import { createSignedOut } from '../../../runtime/kit/web/access/signed-out.ts'
 import { openFreshMember } from '../../support/cluster/members.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
+import { lendDatabases } from '../../support/cluster/postgres.ts'
 import { faultOf } from '../../support/server/state.ts'
 
 const test = suite('files that servers share, as rows')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 const doNothing = () => Promise.resolve()
 const KEY = 'a key of at least thirty-two characters'

@@ -3,12 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openFreshMember } from '../../support/cluster/members.ts'
-import { openWire, startPostgres } from '../../support/cluster/postgres.ts'
+import { lendDatabases, openWire } from '../../support/cluster/postgres.ts'
 import { machineOf, macOf } from '../../support/server/state.ts'
 
 const test = suite('a leader that stops')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 /** What is under way has four of them. */
 const MAX_MS = 8000

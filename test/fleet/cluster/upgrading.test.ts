@@ -4,13 +4,12 @@ import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
 import { renderFormerSchema } from '../../../runtime/fleet/cluster/rules/former-schema.ts'
 import { SCHEMA } from '../../../runtime/fleet/state/schema.ts'
 import { openFreshMember, openMember } from '../../support/cluster/members.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
+import { lendDatabases } from '../../support/cluster/postgres.ts'
 import { createStateFolder, faultOf, macOf, machineOf, noteOf } from '../../support/server/state.ts'
 import { waitUntil } from '../../support/waiting.ts'
 
 const test = suite('upgrades of a shared database')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 /** As a release before left it: another shape, a column less, and a table that nobody knows any more. */
 const makeOlder = async (name: string) => {

@@ -2,13 +2,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openFreshMember } from '../../support/cluster/members.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
+import { lendDatabases } from '../../support/cluster/postgres.ts'
 import { readBlocks } from '../../support/docs.ts'
 import { macOf, machineOf } from '../../support/server/state.ts'
 
 const test = suite('views of a shared database')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 test('machines and runs are shown as columns, and a word that cannot be shown hides no row', async () => {
   const name = await postgres.create()

@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
+import { opened, type Suite } from '../opened.ts'
+import { askForPostgres } from '../runner/slots.ts'
 import { openWireTo } from './wire.ts'
 
 const BIN = '/usr/lib/postgresql/15/bin'
@@ -24,6 +26,15 @@ interface PostgresOptions {
 
 export async function startPostgres({ settings = [], port = 5432, follows }: PostgresOptions = {}) {
   const who = { uid: idOf('-u'), gid: idOf('-g') }
+  const ends = [
+    '--pdeathsig',
+    'QUIT',
+    '--reuid',
+    'postgres',
+    '--regid',
+    'postgres',
+    '--clear-groups',
+  ]
   const dir = await mkdtemp(join(tmpdir(), 'flasher-pg-'))
   await chmod(dir, 0o777)
   const data = join(dir, 'data')
@@ -44,7 +55,8 @@ export async function startPostgres({ settings = [], port = 5432, follows }: Pos
       dir,
       ...[`port=${port}`, 'listen_addresses=', ...settings].flatMap((each) => ['-c', each]),
     ]
-    const started = spawn(`${BIN}/postgres`, options, { ...who, stdio: 'ignore' })
+    const program = [...ends, `${BIN}/postgres`, ...options]
+    const started = spawn('setpriv', program, { stdio: 'ignore' })
     for (let attempt = 0; attempt < 200; attempt += 1) {
       const client = new Client({ host: dir, port, user: 'flasher', database: 'postgres' })
       client.on('error', () => undefined)
@@ -67,6 +79,26 @@ export async function startPostgres({ settings = [], port = 5432, follows }: Pos
     await ended
   }
 
+  return {
+    ...reach(dir, port),
+    data,
+    stop,
+    async restart() {
+      await stop()
+      child = await start()
+    },
+    async start() {
+      child = await start()
+    },
+    async [Symbol.asyncDispose]() {
+      await stop('SIGQUIT')
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A server that runs already: how it is asked, and databases of one's own. */
+function reach(dir: string, port: number, prefix = 'fleet') {
   const urlOf = (name: string) => `postgres://flasher@localhost/${name}?host=${dir}&port=${port}`
   async function query(name: string, text: string) {
     const client = new Client(urlOf(name))
@@ -81,27 +113,53 @@ export async function startPostgres({ settings = [], port = 5432, follows }: Pos
   let made = 0
   return {
     dir,
-    data,
     urlOf,
     query,
     /** A fresh database; returns its name. */
     async create(): Promise<string> {
       made += 1
-      const name = `fleet_${made}`
+      const name = `${prefix}_${made}`
       await query('postgres', `CREATE DATABASE ${name}`)
       return name
     },
-    stop,
-    async restart() {
-      await stop()
-      child = await start()
+  }
+}
+
+export type Databases = ReturnType<typeof lendDatabases>
+
+/**
+ * Databases for a suite that neither ends their server nor changes it: on the server of the slot in which the
+ * file runs, or on one of its own where it runs alone.
+ */
+export function lendDatabases(test: Suite) {
+  const server = opened(test, async () => {
+    const slot = process.env['FLASHER_TEST_SLOT']
+    return slot === undefined ? startPostgres() : borrow(await askForPostgres(slot))
+  })
+  return {
+    get dir() {
+      return server().dir
     },
-    async start() {
-      child = await start()
+    urlOf: (name: string) => server().urlOf(name),
+    query: (name: string, text: string) => server().query(name, text),
+    create: () => server().create(),
+  }
+}
+
+function borrow({ dir, prefix }: { readonly dir: string; readonly prefix: string }) {
+  const server = reach(dir, 5432, prefix)
+  const names: string[] = []
+  return {
+    ...server,
+    async create() {
+      const name = await server.create()
+      names.push(name)
+      return name
     },
     async [Symbol.asyncDispose]() {
-      await stop('SIGQUIT')
-      await rm(dir, { recursive: true, force: true })
+      for (const name of names) {
+        await server.query('postgres', `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+      }
     },
   }
 }

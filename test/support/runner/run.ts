@@ -83,7 +83,7 @@ async function runQueue(waiting: Job[]): Promise<readonly Outcome[]> {
       await Promise.race(running.values())
       continue
     }
-    const slot = free.pop() ?? openSlot()
+    const slot = free.pop() ?? (await openSlot())
     running.set(
       job,
       runJob(job, slot).then((outcome) => {
@@ -198,7 +198,7 @@ async function listLasting(ended: readonly Outcome[]): Promise<FileFailure[]> {
       continue
     }
     write(`\nRunning ${failure.file} once more, alone\n`)
-    const slot = openSlot()
+    const slot = await openSlot()
     const isBoot = failure.file.startsWith('vm/')
     const { results } = await runFiles(
       { files: [failure.file], seconds: 0, isBoot, isPure: false },

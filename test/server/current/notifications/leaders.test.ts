@@ -1,15 +1,14 @@
 /** Notifications of two servers on one PostgreSQL: only the one that leads sends, and its successor goes on with the same message. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startPostgres } from '../../../support/cluster/postgres.ts'
+import { lendDatabases } from '../../../support/cluster/postgres.ts'
 import { askAs, startServer } from '../../../support/cluster/servers.ts'
 import { failLogin, startHoldingReceiver } from '../../../support/notify/receivers.ts'
 import { asForm } from '../../../support/people/current-server.ts'
 import { waitUntil } from '../../../support/waiting.ts'
 
 const test = suite('notifications of servers on one database')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = lendDatabases(test)
 
 const ENV = { FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8' }
 

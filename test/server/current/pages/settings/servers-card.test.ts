@@ -2,22 +2,22 @@ import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { startPostgres } from '../../../../support/cluster/postgres.ts'
+import { opened } from '../../../../support/opened.ts'
 import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
 import { findPort } from '../../../../support/http/ports.ts'
 import { startFlasher } from '../../../../support/terminal/flasher.ts'
 import { waitUntil } from '../../../../support/waiting.ts'
 
 const test = suite('the card of servers')
-const postgres = await startPostgres()
-test.after(() => postgres[Symbol.asyncDispose]())
+const postgres = opened(test, () => startPostgres())
 const PASSWORD = 'a password of the tests'
 const PROGRAM = fileURLToPath(
   new URL('../../../../../runtime/bin/flasher-web.mjs', import.meta.url),
 )
 
 test('the settings page and the metrics say who leads, how far each one is, and what differs', async () => {
-  const name = await postgres.create()
-  const url = postgres.urlOf(name)
+  const name = await postgres().create()
+  const url = postgres().urlOf(name)
   await using first = await createServerHome()
   await using second = await createServerHome()
   const env = { FLASHER_ADMIN_PASSWORD: PASSWORD, FLASHER_DATABASE_URL: url }
@@ -59,7 +59,7 @@ test('the settings page and the metrics say who leads, how far each one is, and 
     started.child.kill('SIGTERM')
     await started.ended
     // What it said last is not shown as if it were so now: another server may lead by then.
-    await postgres.stop()
+    await postgres().stop()
     let shown = ''
     await waitUntil(
       async () => (shown = await readPage()).includes('Not available at the moment'),
@@ -67,7 +67,7 @@ test('the settings page and the metrics say who leads, how far each one is, and 
     )
     assert.match(shown, 'The socket of the database is not there')
     assert.not.match(await read('/metrics'), 'flasher_server_behind_changes{')
-    await postgres.start()
+    await postgres().start()
     await waitUntil(
       async () => (await readPage()).includes('2 servers'),
       () => 'the card shows them again',
