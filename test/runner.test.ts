@@ -15,7 +15,7 @@ test.after(() => fs.rmSync(folder, { recursive: true, force: true }))
 
 const FILES: Record<string, string> = {
   passes: '',
-  chance: `const seen = import.meta.filename + '.seen'
+  'chance-1': `const seen = import.meta.filename + '.seen'
     if (!fs.existsSync(seen)) { fs.writeFileSync(seen, ''); throw new Error('only once') }`,
   fails: `throw new Error('each time')`,
   'at-once': `throw new Error('at once')`,
@@ -23,14 +23,14 @@ const FILES: Record<string, string> = {
   'b-of-a-pair': 'process.exit(3)',
   slow: 'await new Promise((resolve) => setTimeout(resolve, 500))',
   'also-slow': 'await new Promise((resolve) => setTimeout(resolve, 500))',
-  'ends-once': `const seen = import.meta.filename + '.seen'
+  'ends-once-1': `const seen = import.meta.filename + '.seen'
     if (!fs.existsSync(seen)) { fs.writeFileSync(seen, ''); process.exit(3) }`,
   silent: 'await new Promise((resolve) => setTimeout(resolve, 60_000))',
-  waits: `(await import('node:child_process')).spawnSync('sleep', ['61'])`,
-  keeps: `const { spawn } = await import('node:child_process')
+  'waits-1': `(await import('node:child_process')).spawnSync('sleep', ['61'])`,
+  'keeps-1': `const { spawn } = await import('node:child_process')
     spawn('sleep', ['63'], { stdio: 'ignore' })
     setInterval(() => console.log('and so on'), 300)`,
-  leaves: `const { spawn } = await import('node:child_process')
+  'leaves-1': `const { spawn } = await import('node:child_process')
     spawn('sleep', ['62'], { stdio: 'inherit' }).unref()`,
   breaks: `setTimeout(() => { throw new Error('outside of any test') }, 1)
     await new Promise((resolve) => setTimeout(resolve, 60_000))`,
@@ -58,7 +58,7 @@ test.before(() => {
 function run(...patterns: string[]) {
   const program = path.join(import.meta.dirname, 'support/runner/run.ts')
   const cwd = path.join(import.meta.dirname, '..')
-  const env = { ...process.env, FLASHER_TEST_SILENCE: '6000' }
+  const env = { ...process.env, FLASHER_TEST_SILENCE: '12000' }
   const argv = [program, '--folder', folder, ...patterns]
   const { status, stdout } = spawnSync(process.execPath, argv, { cwd, env })
   return { status, lines: stdout.toString().trimEnd().split('\n') }
@@ -110,18 +110,21 @@ test('the slowest files are named with the time that they took and the processor
     [
       { file: 'quick.test.ts', seconds: 0.4, processorSeconds: 0.2 },
       { file: 'ended.test.ts', seconds: 12, processorSeconds: null },
-      { file: 'waits.test.ts', seconds: 61.2, processorSeconds: 3.1 },
+      { file: 'waits-1.test.ts', seconds: 61.2, processorSeconds: 3.1 },
     ],
     5,
   )
-  assert.equal(lines, ['   61 s     3 s CPU  waits.test.ts', '   12 s     ? s CPU  ended.test.ts'])
+  assert.equal(lines, [
+    '   61 s     3 s CPU  waits-1.test.ts',
+    '   12 s     ? s CPU  ended.test.ts',
+  ])
 })
 
 test('what passes when it is run alone is named and does not fail the run', () => {
   const { status, lines } = run('^passes', '^chance')
   assert.is(status, 0)
   assert.is(lines.at(-1), '2 passed, 0 failed')
-  assert.ok(lines.includes('FLAKY chance.test.ts: it passed when run alone'))
+  assert.ok(lines.includes('FLAKY chance-1.test.ts: it passed when run alone'))
 })
 
 test('what fails again is listed at the end, after the other patterns had their turn', () => {
@@ -165,8 +168,8 @@ test('a file that is silent for too long ends with what it started, and the othe
   assert.is(status, 1)
   assert.is(lines.at(-1), '2 passed, 2 failed')
   assert.ok(lines.includes('FAILED silent.test.ts'))
-  assert.ok(lines.includes('Ended: 6 s passed without a word. What ran then:'))
-  const end = lines.slice(lines.indexOf('FAILED waits.test.ts')).join('\n')
+  assert.ok(lines.includes('Ended: 12 s passed without a word. What ran then:'))
+  const end = lines.slice(lines.indexOf('FAILED waits-1.test.ts')).join('\n')
   assert.match(end, /\d+ of \d+, S: sleep 61\n/)
 })
 
@@ -206,10 +209,10 @@ test('a program that a test left behind keeps nobody waiting, and is named', () 
 })
 
 test('a file that ended the run by chance is named, and fails nothing', () => {
-  const { status, lines } = run(String.raw`^(ends-once|passes)\.test\.ts$`)
+  const { status, lines } = run(String.raw`^(ends-once-1|passes)\.test\.ts$`)
   assert.is(status, 0)
   assert.is(lines.at(-1), '2 passed, 0 failed')
-  assert.ok(lines.includes('FLAKY ends-once.test.ts: it passed when run alone'))
+  assert.ok(lines.includes('FLAKY ends-once-1.test.ts: it passed when run alone'))
 })
 
 test('a pattern that no file matches is not a success', () => {
