@@ -9,7 +9,7 @@ export interface MappedFile {
 const OPENING = /^(?:#!.*\n)?\/\*\*((?:[^*]|\*(?!\/))*)\*\//
 
 /** Returns the first sentence of a file's opening comment; empty when there is none. */
-export function parseOpening(text: string): string {
+function parseOpening(text: string): string {
   const words = (OPENING.exec(text)?.[1] ?? '').replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()
   const [sentence = ''] = words.split(/(?<=\.)\s+(?=[A-Z`(])/, 1)
   return sentence.replace(/\.$/, '')

@@ -1,6 +1,5 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Locator } from 'playwright-core'
 import { chooseAction, logIn, openContext } from '../../support/browser/browser.ts'
 import { createSharedSite } from '../../support/browser/shared.ts'
 import { macOf, serialOf } from '../../support/server/web-machines.ts'
@@ -72,31 +71,6 @@ test('a box appears, gets image and disk, is armed by its serial, and its row fo
   await row.getByText('done').waitFor()
   await boxes.fail(1, 'too late to count')
   assert.equal(opened.complaints, [])
-})
-
-test('five clicks and four keys from a discovered box to an armed one', async () => {
-  await using opened = await openContext(shared.browser, shared.site)
-  const page = await opened.context.newPage()
-  await shared.site.boxes.boot(21)
-  await shared.site.boxes.tellDisks(21)
-  await logIn(page)
-  await page.goto('/ui/machines')
-  let [clicks, keys] = [0, 0]
-  const click = async (target: Locator) => {
-    await target.click()
-    clicks += 1
-  }
-  await click(page.getByRole('link', { name: macOf(21) }))
-  await click(page.getByText('debian-13-generic-amd64.img.zst'))
-  await click(page.getByText('Samsung SSD 980 500GB'))
-  await click(page.getByRole('button', { name: 'Review and arm…' }))
-  const typed = serialOf(21).slice(-4)
-  await page.getByRole('dialog').getByRole('textbox').pressSequentially(typed)
-  keys += typed.length
-  await click(page.getByRole('button', { name: /^Arm/ }))
-  await page.getByText('Armed. Boot the machine').waitFor()
-  assert.is((await shared.site.boxes.plan(21)).mode, 'flash')
-  assert.equal([clicks, keys], [5, 4])
 })
 
 test('a mode that was chosen by hand stays, and only what erases a disk is called armed', async () => {

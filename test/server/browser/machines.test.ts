@@ -94,37 +94,6 @@ test('a label leads to the machines that share it', () =>
     assert.is(await page.locator('#rows tr').count(), 30)
   }))
 
-test('the mark of the row with the keyboard is in no head', () =>
-  withPage(async (page) => {
-    await page.goto('/ui/machines')
-    await page.getByRole('link', { name: 'Machine', exact: true }).focus()
-    const marks = await page
-      .locator('.fleet thead th')
-      .evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell).boxShadow))
-    assert.ok(
-      marks.every((mark) => !mark.includes(' 3px 0px')),
-      marks.join('; '),
-    )
-  }))
-
-/** The first machine is seen without scrolling, also at 200 %, which leaves 640 by 400 of 1280 by 800. */
-for (const [width, height] of [
-  [390, 844],
-  [640, 400],
-] as const) {
-  test(`a machine is within the first screen of ${width} by ${height}, and 100 of them in 8,000 pixels`, () =>
-    withPage(
-      async (page) => {
-        await page.goto('/ui/machines')
-        const box = await page.locator('#rows tr').first().boundingBox()
-        assert.ok(box !== null && box.y + box.height <= height, JSON.stringify(box))
-        const whole = await page.evaluate(() => document.documentElement.scrollHeight)
-        assert.ok(whole < 8000, `${whole}`)
-      },
-      { viewport: { width, height } },
-    ))
-}
-
 test('Flash again is offered where something was flashed; what failed is tried again', () =>
   withPage(async (page) => {
     for (const [box, name] of [

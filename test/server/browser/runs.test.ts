@@ -213,33 +213,6 @@ test('the page of a machine says what was flashed to which disk', async () => {
   assert.equal(opened.complaints, [])
 })
 
-test('a click sorts the history, and another one turns it round', async () => {
-  await using opened = await openContext(shared.browser, shared.site)
-  const page = await opened.context.newPage()
-  await logIn(page)
-  for (const [box, name] of [
-    [7, 'sorted-10.img'],
-    [8, 'sorted-9.img'],
-  ] as const) {
-    await shared.site.boxes.boot(box)
-    await report(box, { phase: 'started', image: { name }, disk: diskOf(box) })
-    await report(box, { phase: 'done', bytes_written: 1 })
-  }
-  await page.goto('/ui/runs?q=sorted')
-  const read = () => page.locator('.runs tbody .image').allTextContents()
-  const names = async () => (await read()).map((text) => /sorted-\d+/.exec(text)?.[0])
-  for (const [sort, expected] of [
-    ['image', ['sorted-9', 'sorted-10']],
-    ['-image', ['sorted-10', 'sorted-9']],
-  ] as const) {
-    await page.locator('.runs thead').getByRole('link', { name: 'Image' }).click()
-    await page.waitForURL(`**/ui/runs?q=sorted&sort=${sort}`)
-    assert.equal(await names(), expected)
-  }
-  assert.is(await page.locator('[aria-sort]').getAttribute('aria-sort'), 'descending')
-  assert.equal(opened.complaints, [])
-})
-
 test('selected runs are removed after a question, and one that is running cannot be', async () => {
   await using opened = await openContext(shared.browser, shared.site)
   await addAxe(opened.context)

@@ -6,24 +6,8 @@ import {
   describeFallback,
   describeValue,
   findTitle,
-  translateRows,
 } from '../../../../runtime/server/pages/settings/setting-texts.ts'
 import { SETTING_TEXTS, SETTINGS } from '../../../../runtime/server/current/rules/settings.ts'
-import { describeSettings } from '../../../../runtime/kit/config/rules/shown-setting.ts'
-
-/** A language that lacks a setting, or a label of one, does not compile. */
-const GERMAN = {
-  max_flashes: {
-    title: 'Gleichzeitige Flash-Vorgänge',
-    help: 'So viele Maschinen schreiben zugleich; die anderen warten.',
-    labels: { 0: 'Unbegrenzt' },
-  },
-  tokens: {
-    title: 'Boot-Token',
-    help: 'Ob Maschinen ihren Start nachweisen müssen.',
-    labels: { off: 'Aus', prefer: 'Maschinen, die es können', require: 'Alle Maschinen' },
-  },
-} as const satisfies Pick<(typeof SETTING_TEXTS)['pxe'], 'max_flashes' | 'tokens'>
 
 const test = suite('texts of settings')
 const rows = listSettings(SETTINGS)
@@ -88,14 +72,6 @@ test('values are shown for people', () => {
     return row && describeFallback(row)
   })
   assert.equal([dir, url], ['<paths.state_dir>/boot', 'none'])
-})
-
-test('a language is typed from the table', () => {
-  assert.equal(Object.keys(GERMAN.tokens.labels), Object.keys(SETTINGS.pxe.tokens.labels))
-  const shown = describeSettings(SETTINGS, {}, new Map(), [])
-  const titles = translateRows(shown, { pxe: GERMAN }).map(({ setting }) => setting.title)
-  assert.ok(titles.includes('Boot-Token'))
-  assert.ok(titles.includes('Port'), 'a setting without a translation keeps its own words')
 })
 
 test.run()

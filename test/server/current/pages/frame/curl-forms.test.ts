@@ -1,9 +1,8 @@
-/** Every form of every page has its request as a command where the API has one, and the command does the same. */
+/** The commands that stand beside forms do what the forms do. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { PAGE_GATE } from '../../../../../runtime/server/routes/rules/page-gate.ts'
 import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
 import { asJson } from '../../../../support/server/server.ts'
 import { disksOf, serialOf } from '../../../../support/server/web-machines.ts'
@@ -13,61 +12,6 @@ const run = promisify(execFile)
 
 const [A, B, C] = ['52:54:00:a1:00:07', '52:54:00:a1:00:08', '52:54:00:a1:00:09'] as const
 const REF = 'ab'.repeat(32)
-const M = '/ui/machines/:mac'
-
-/** The route of the API that does what a form does. Forms that stand nowhere here have none. */
-const ROUTE_OF: Readonly<Record<string, string>> = {
-  '/ui/account/tokens': 'POST /tokens',
-  '/ui/account/tokens/:id/revoke': 'DELETE /tokens/:id',
-  '/ui/machines': 'PUT /machines/:mac',
-  '/ui/machines/bulk': 'POST /machines/bulk',
-  [M]: 'PUT /machines/:mac',
-  [`${M}/delete`]: 'DELETE /machines/:mac',
-  [`${M}/undo`]: 'POST /machines/:mac/undo',
-  [`${M}/do/flash`]: 'POST /machines/:mac/flash',
-  [`${M}/do/capture`]: 'POST /machines/:mac/capture',
-  [`${M}/do/cancel-capture`]: 'DELETE /machines/:mac/capture',
-  [`${M}/do/boot-disk`]: 'POST /machines/bulk',
-  [`${M}/do/disarm`]: 'POST /machines/bulk',
-  [`${M}/do/first-boot`]: 'POST /machines/bulk',
-  [`${M}/do/refresh`]: 'POST /machines/bulk',
-  [`${M}/do/lock`]: 'POST /machines/bulk',
-  [`${M}/do/unlock`]: 'POST /machines/bulk',
-  [`${M}/do/power`]: 'POST /machines/:mac/power',
-  [`${M}/power`]: 'PUT /machines/:mac/power',
-  [`${M}/power/delete`]: 'DELETE /machines/:mac/power',
-  [`${M}/power/unpin`]: 'DELETE /machines/:mac/power/certificate',
-  '/ui/runs/remove': 'DELETE /machines/:mac/runs/:id',
-  '/ui/batches/:id/pause': 'POST /batches/:id/pause',
-  '/ui/batches/:id/disarm': 'POST /batches/:id/disarm',
-  '/ui/batches/:id/undo': 'POST /batches/:id/undo',
-  '/ui/batches/:id/resume': 'POST /batches/:id/resume',
-  '/ui/batches/:id/retry': 'POST /batches/:id/retry',
-  '/ui/events/acknowledge': 'POST /events/ack',
-  '/ui/first-boot': 'PUT /first-boot/:name',
-  '/ui/first-boot/:name': 'PUT /first-boot/:name',
-  '/ui/first-boot/:name/delete': 'DELETE /first-boot/:name',
-  '/ui/channels/save': 'PUT /channels/:name',
-  '/ui/channels/:name/remove': 'DELETE /channels/:name',
-  '/ui/netboot/fetch-release': 'POST /boot/releases',
-  '/ui/netboot/cancel-fetch': 'DELETE /boot/releases/:tag',
-  '/ui/backups': 'POST /workers/backups',
-  '/ui/backups/:id/cancel': 'DELETE /workers/backups/:id',
-  '/ui/backups/:id/delete': 'DELETE /ui/backups/:id',
-  '/ui/backups/:id/restore': 'POST /workers/backups/:id/restore',
-  '/admin/cache/refresh': 'POST /admin/cache/refresh',
-}
-
-/** Forms that the API has no route for: choices of one browser, and what only pages change. */
-const WITHOUT = [
-  /^\/ui\/(theme|logout|keys|account\/password|people|notifications|dashboard\/setup)/,
-  /^\/ui\/machines\/(columns|searches|file)/,
-  /^\/ui\/(cache|settings)\b/,
-  // It makes an earlier live system the one that machines boot.
-  /^\/ui\/netboot\/use-set/,
-  // The earlier line.
-  /^\/ui\/(machines\/:mac\/provision|images|boot)/,
-]
 
 const readText = (markup: string): string =>
   markup
@@ -80,25 +24,7 @@ const readText = (markup: string): string =>
 const readCommands = (page: string): readonly string[] =>
   [...page.matchAll(/<code>(curl [^<]*)<\/code>/g)].map(([, text = '']) => readText(text))
 
-/** The paths of the forms of a page, and what each posts beside what people type. */
-const readForms = (page: string) =>
-  [...page.matchAll(/<form\b([^>]*)>([^]*?)<\/form>/g)].flatMap(([, head = '', body = '']) => {
-    const action = /\baction="([^"]*)"/.exec(head)?.[1]
-    // Without a button there is nothing to press, as where no event waits. It may stand elsewhere.
-    const id = /\bid="([^"]*)"/.exec(head)?.[1] ?? ''
-    const hasButton = body.includes('<button') || page.includes(`<button form="${id}"`)
-    if (action === undefined || !/method="post"/.test(head) || !hasButton) return []
-    const fields = [...body.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)]
-    return [{ action, fields: fields.map(([, name = '', value = '']) => [name, readText(value)]) }]
-  })
-
 const patternOf = (path: string): RegExp => new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`)
-
-/** The row of a form; the most exact one first. */
-const rowOf = (path: string): string | undefined =>
-  [...Object.keys(ROUTE_OF), ...Object.keys(PAGE_GATE)]
-    .toSorted((one, other) => Number(one.includes(':')) - Number(other.includes(':')))
-    .find((row) => patternOf(row).test(path))
 
 const isOf = (command: string, route: string): boolean => {
   const [, method = 'GET', url = ''] = /^curl -fsS (?:-X (\w+) )?'([^']*)'/.exec(command) ?? []
@@ -179,74 +105,6 @@ async function fill({ ask, post }: Opened): Promise<void> {
   // A failed login is acknowledged on the page of events.
   await post('/ui/login', [['password', 'wrong']])
 }
-
-/** Checks one page; resolves to the rows of its forms that have a route. */
-async function checkPage({ page, post }: Opened, path: string): Promise<readonly string[]> {
-  const text = await page(path)
-  const rows: string[] = []
-  for (const { action, fields } of readForms(text)) {
-    const row = rowOf(action) ?? ''
-    const route = ROUTE_OF[row]
-    // What a selection in a table leads to is shown by its preview.
-    if (route === undefined || row === '/ui/machines/bulk') continue
-    rows.push(row)
-    const asks = fields.some(([name, value]) => name === 'confirm' && value === 'ask')
-    const typed = action.endsWith('/do/capture') ? [['capture_name', 'x.img.zst']] : []
-    const question = asks ? await post(action, [...fields, ...typed]) : ''
-    const has = readCommands(`${text}${question}`).some((command) => isOf(command, route))
-    assert.ok(has, `${path}: the form ${action} has no command for ${route}`)
-  }
-  return rows
-}
-
-test('each form has a route of the API, or is known to have none', async () => {
-  await using site = await open()
-  const document = await site.json('/openapi.json')
-  for (const [path, row] of Object.entries(PAGE_GATE)) {
-    if (row.POST === undefined) continue
-    const has = ROUTE_OF[path] !== undefined
-    const hasNone = WITHOUT.some((each) => each.test(path))
-    assert.ok(has !== hasNone, `${path} has a route of the API, or stands among those without`)
-  }
-  for (const route of Object.values(ROUTE_OF)) {
-    const [method = '', path = ''] = route.split(' ')
-    const template = path.replaceAll(/:(\w+)/g, '{$1}')
-    assert.ok(document.paths[template]?.[method.toLowerCase()] !== undefined, route)
-  }
-})
-
-test('each form that has a route has a command on its page, or in its question', async () => {
-  await using site = await open()
-  await fill(site)
-  const paths = [
-    'dashboard',
-    'machines',
-    'runs',
-    'netboot',
-    'backups',
-    'events',
-    'settings',
-    'account',
-    'channels',
-    'first-boot',
-    'first-boot?new=1',
-    'first-boot/web',
-    'people',
-    'notifications',
-    'batches',
-    `machines/${A}`,
-    `machines/${B}`,
-    `machines/${C}`,
-  ].map((path) => `/ui/${path}`)
-  const seen = new Set<string>()
-  for (const path of paths) {
-    for (const row of await checkPage(site, path)) seen.add(row)
-  }
-  const met = ['/ui/events/acknowledge', '/admin/cache/refresh', '/ui/netboot/fetch-release', M]
-  for (const row of [...met, `${M}/do/lock`, `${M}/do/flash`, `${M}/delete`, `${M}/do/capture`]) {
-    assert.ok(seen.has(row), `${row} was met`)
-  }
-})
 
 const ASK = [['confirm', 'ask']] as const
 
