@@ -3,6 +3,8 @@ import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderNewc } from '../../../../../build/initrd/newc.ts'
+import { findTitle } from '../../../../../runtime/server/pages/settings/setting-texts.ts'
+import { SETTING_TEXTS } from '../../../../../runtime/server/current/rules/settings.ts'
 import { createServerHome } from '../../../../support/server/flasher-web.ts'
 
 const test = suite('forms of the pages, as scripts post them')
@@ -164,6 +166,60 @@ test('a form that is out of date overwrites nothing', async () => {
   assert.match(page, /was changed in the meantime/)
   assert.match(page, 'value="three"')
   assert.equal((await site.machine()).labels, ['two'])
+})
+
+test('settings: saved above files, refused with the reason, secrets never shown', async () => {
+  await using site = await open()
+  assert.equal(
+    await site.post('/ui/settings/upstream', { netboot_repo: 'a/b', netboot_tag: 'v1.0.0' }),
+    [303, '/ui/settings?saved=upstream'],
+  )
+  const [, bad] = await site.post('/ui/settings/upstream', { netboot_repo: 'no repository' })
+  assert.match(bad ?? '', /#boot\.release_repo$/)
+  assert.match(await site.text(bad), 'value="no repository"')
+  const good = { backup_enabled: 'on', backup_cadence: 'daily', backup_retention_count: '3' }
+  assert.equal(await site.post('/ui/settings/backup', good), [
+    303,
+    '/ui/settings?saved=backup#backup-schedule',
+  ])
+  const wrong = { ...good, backup_retention_count: '0' }
+  assert.is((await site.post('/ui/settings/backup', wrong))[0], 422)
+  assert.is((await site.post('/ui/settings/backup', wrong, { accept: 'text/html' }))[0], 303)
+  const page = await (await site.ask('/ui/settings')).text()
+  assert.match(page, /value="a\/b"/)
+  assert.not.match(page, />secret</)
+  assert.not.match(page, /value="secret"/)
+})
+
+test('configuration lines: written, refused, not for what the environment says', async () => {
+  await using site = await open()
+  const edit = (section: string, key: string, value: string) =>
+    site.post('/ui/settings/config/edit', { section, key, value })
+  assert.equal(await edit('pxe', 'loop_limit', '9'), [
+    303,
+    '/ui/settings?saved=config#pxe.loop_limit',
+  ])
+  assert.match(await site.home.text('state/flasher.toml'), /loop_limit = 9/)
+  assert.equal(await edit('server', 'public_url', 'https://a.example'), [
+    303,
+    '/ui/settings?saved=config#server.public_url',
+  ])
+  for (const [section, key, value, says] of [
+    ['pxe', 'loop_limit', 'many', /Must be a whole number from 1 to 1000, not &quot;many&quot;\./],
+    ['server', 'port', '80', /environment variable FLASHER_SERVER_PORT/],
+    ['admin', 'password', 'x', /It decides who may log in/],
+    ['no', 'such', 'x', /No such setting/],
+  ] as const) {
+    const [, location] = await edit(section, key, value)
+    assert.match(
+      location ?? '',
+      new RegExp(`^/ui/settings\\?error=[^&]+&notice=[\\w-]{12}#${section}\\.${key}$`),
+    )
+    const page = await site.text(location)
+    assert.match(page, says)
+    const name = `${section}.${key}`
+    assert.match(page, `<a href="#${name}">${findTitle(SETTING_TEXTS, name) ?? name}</a>: `)
+  }
 })
 
 test('events: JSON for scripts; assets: a closed list, kept for ever', async () => {
