@@ -4,6 +4,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { startBackupSchedule } from '../../../runtime/fleet/backup/backup-schedule.ts'
 import { openBackupFixture } from '../../support/server/backups.ts'
+import { until } from '../../support/server/image-cache.ts'
 import { createStateFolder } from '../../support/server/state.ts'
 
 const test = suite('backup schedule')
@@ -72,10 +73,11 @@ test('looks every 60 seconds', async () => {
     await fixture.schedule.tick()
     fixture.clock.at += 24 * HOUR
     mock.timers.tick(59_999)
-    assert.is(fixture.backups.jobs().length, 1)
+    fixture.clock.at += 1000
     mock.timers.tick(1)
-    await fixture.schedule.tick()
-    assert.is(fixture.backups.jobs().length, 2)
+    const jobs = () => fixture.backups.jobs()
+    await until(() => jobs().length === 2 && jobs().every(({ finished_at: at }) => at !== null))
+    assert.is(jobs()[0]?.started_at, new Date(START + 24 * HOUR + 1000).toISOString())
   } finally {
     mock.timers.reset()
   }
