@@ -144,8 +144,8 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
   ]),
   ...rowsOf('Transitions', [
     ['unknown MAC: row created with bty_image_ref null and flasher-inventory', OPEN, 'a first contact makes a row, a second one keeps its mode'],
-    ['unknown MAC: discovered_at, last_seen_at, last_seen_ip | known MAC: boot_mode unchanged, last_seen updated | PUT: replaced by the body | done: last_flashed_at set, boot_mode never changed', MACHINE_ROWS, CONTACTS],
-    ['unknown MAC: posts its disks and boots on', MACHINE_ROWS, 'an unknown machine posts its disks once and boots its disk from then on'],
+    ['known MAC: boot_mode unchanged, last_seen updated | PUT: replaced by the body | done: last_flashed_at set, boot_mode never changed', MACHINE_ROWS, CONTACTS],
+    ['unknown MAC: discovered_at, last_seen_at, last_seen_ip | unknown MAC: posts its disks and boots on', MACHINE_ROWS, 'an unknown machine posts its disks once and boots its disk from then on'],
     ['machines-update on discovery, PUT and DELETE', 'server/updates/live.test.ts', 'the whole table on connect, and after each change'],
     ['DELETE: record removed, 204', MACHINES, 'put creates and replaces, get and list answer it, delete removes it'],
     ['flasher-flash-once: stays, the disk thereafter | flasher-flash-always: stays, re-armed', MACHINE_ROWS, '${boot_mode}: the script before and after the end of a flash'],

@@ -109,9 +109,15 @@ for (const [boot_mode, flashesAgain] of [
 
 test('an unknown machine posts its disks once and boots its disk from then on', async () => {
   await using fixture = await open()
-  const { machine, contact } = fixture
+  const { machine, later, contact } = fixture
   const script = async () => await (await contact('')).text()
+  const at = later()
   assert.ok(isLive(await script()))
+  const { discovered_at, last_seen_at, last_seen_ip, bty_image_ref } = await machine()
+  assert.equal(
+    [discovered_at, last_seen_at, last_seen_ip, bty_image_ref],
+    [at, at, '192.0.2.7', null],
+  )
   assert.equal((await (await contact('/plan')).json()).plan, { mode: 'inventory' })
   await contact('/inventory', asJson({ disks: DISKS }))
   assert.match(await script(), /^sanboot --no-describe --drive 0x80 \|\| exit$/m)
