@@ -11,8 +11,11 @@ const sources = new Map<string, string>()
 
 function sourceOf(name: string): string | null {
   const path = join(import.meta.dirname, name)
-  if (!sources.has(name))
-    sources.set(name, existsSync(path) ? readFileSync(path, 'utf8').replaceAll(/\(\s+/g, '(') : '')
+  if (!sources.has(name)) {
+    const text = existsSync(path) ? readFileSync(path, 'utf8').replaceAll(/\(\s+/g, '(') : ''
+    // Some titles begin with the name of a row.
+    sources.set(name, text + text.replaceAll(/\(`\$\{[^}]*\}:? ?/g, '(`'))
+  }
   return sources.get(name) || null
 }
 

@@ -123,6 +123,7 @@ test('a workflow that fails leaves the disk without its ends', async () => {
       },
     )
     assert.is(ended.code, code, ended.stderr)
+    assert.match(ended.stderr, /^\[partprobed\]\n\[provisioning\] cijoe\n/m)
     if (code === 0)
       assert.ok((await readDisk(device, 512, 512)).toString('latin1').startsWith('EFI PART'))
     else {

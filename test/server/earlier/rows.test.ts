@@ -201,7 +201,9 @@ test('/events/machines: the rows of the table on connect, and after each form po
 })
 
 test('/ui/boot: of each file whether it is there, its size and its time; a form with latest', async () => {
-  await using server = await createEarlierServer()
+  await using server = await createEarlierServer({
+    env: { FLASHER_RELEASES_BASE_URL: 'http://site.test', FLASHER_BOOT_RELEASE_REPO: 'a/b' },
+  })
   const name = 'flasher-live-x86_64.initrd'
   await server.putBootFile(name, 'x'.repeat(1234))
   const time = new Date('2026-11-20T08:00:00.000Z')
@@ -211,6 +213,7 @@ test('/ui/boot: of each file whether it is there, its size and its time; a form 
   assert.match(row, '>present<')
   assert.match(row, '1234')
   assert.match(row, '2026-11-20T08:00:00')
+  assert.match(page, /action="\/ui\/boot\/fetch-release"[^]*name="tag"[^>]*value="latest"/)
 })
 
 test('/ui/machines/{mac}: what is known, and a form with each field of MachineUpsert', async () => {

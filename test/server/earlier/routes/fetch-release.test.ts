@@ -66,7 +66,7 @@ const FORMS = [
 ] as const
 
 for (const [tag, folder] of FORMS) {
-  test(`tag "${tag}" from ${folder}`, async () => {
+  test(`a release is fetched with tag "${tag}" from ${folder}`, async () => {
     await using site = await startSite({ folder })
     await using server = await serverOf(site.origin)
     assert.match(await fetchRelease(server, tag), 'was installed')
