@@ -1,4 +1,4 @@
-/** What can be imported has declarations whose types can be reached, and that explain everything. */
+/** What can be imported has declarations whose types can be reached. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -34,54 +34,10 @@ test('the compiler writes a declaration for everything that can be imported', ()
   const { status, stdout } = spawnSync(resolve('node_modules/.bin/tsc'), ['--project', project])
   assert.is(stdout.toString(), '')
   assert.is(status, 0)
-  const flaws = MODULES.flatMap((name) =>
-    listFlaws(readFileSync(join(folder.path, `out/runtime/library/${name}.d.ts`), 'utf8')).map(
-      (flaw) => `${name}: ${flaw}`,
-    ),
-  )
-  assert.equal(flaws, [])
-})
-
-/** What a declaration file does not explain: exports, parameters, results, errors, examples. */
-function listFlaws(text: string): readonly string[] {
-  const exported =
-    /(\/\*\*(?:(?!\*\/)[^])*\*\/\n)?export (?:declare )?(const|function|class|interface|type) (\w+)([^]*?)(?=\n(?:\/\*\*|export|declare)|$)/g
-  return [...text.matchAll(exported)].flatMap(([, comment = '', kind = '', name = '', rest = '']) =>
-    comment === ''
-      ? [`${name}: no comment`]
-      : listRequired(kind, rest)
-          .filter((tag) => !comment.includes(tag))
-          .map((tag) => `${name}: no ${tag.trim()}`),
-  )
-}
-
-/** The tags that a comment must have; promises may be rejected, and their comments say with what. */
-function listRequired(kind: string, rest: string): readonly string[] {
-  const example = '@example\n * ```ts\n'
-  if (kind === 'class') return [example]
-  if (kind !== 'function' && !rest.includes('=>')) return []
-  return [
-    ...listParameters(rest).map((parameter) => `@param ${parameter} - `),
-    ...(/(?:void|void>);?\s*$/.test(rest) ? [] : ['@returns ']),
-    ...(rest.includes('Promise<') ? ['@throws {'] : []),
-    example,
-  ]
-}
-
-/** The names between the first parentheses; a pattern is called `options` in comments. */
-function listParameters(signature: string): readonly string[] {
-  let depth = 0
-  let flat = ''
-  for (const sign of signature) {
-    if (')}]>'.includes(sign)) depth -= 1
-    if (depth === 0 && sign === ')') break
-    if (depth === 1) flat += sign
-    if ('({[<'.includes(sign)) depth += 1
+  for (const name of MODULES) {
+    const text = readFileSync(join(folder.path, `out/runtime/library/${name}.d.ts`), 'utf8')
+    assert.match(text, /^export /m, name)
   }
-  return flat
-    .split(',')
-    .map((one) => /^\s*(\w+)\??\s*:/.exec(one)?.[1] ?? (/^\s*\{/.test(one) ? 'options' : ''))
-    .filter((name) => name !== '')
-}
+})
 
 test.run()
