@@ -9,7 +9,7 @@ const JUDGED = [
   'engine/first-boot/rules/cidata',
   'extending|runner.*|shell|fences',
   'flasher/(link|live-system|order)/[\\w-]+',
-  'flasher/(commands/push|link/rules/peer-config|wizard/(capture/destination|screens/(machine-code|program)))',
+  'flasher/(commands/push|link/rules/peer-config|rows|wizard/(capture/destination|screens/(machine-code|program)))',
   'fleet/(boot/rules/dhcp|machine/rules/list-budget)',
   'kit/(foundation/(ssh-signature|system-error|system-text)|net/rules/mac-spellings)',
   'kit/terminal/(command/(completion|manual)|text/server-log)',
