@@ -16,7 +16,7 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     count: { type: 'string', default: '120' },
-    minutes: { type: 'string', default: '10' },
+    minutes: { type: 'string' },
     workers: { type: 'string', default: '2' },
     only: { type: 'string', default: '' },
     tree: { type: 'string', default: path.join(import.meta.dirname, '../..') },
@@ -33,7 +33,8 @@ if (values.help) {
 Draws faults of seven kinds from runtime/ of the tree's commit. Those that tsc finds are listed apart; for each
 other one, the test files that load its file run until one fails, nearest first, at most --minutes. A test is a
 witness when it fails twice with the fault and passes without. --json keeps the results; --resume goes on with
-such a file; --again tries the faults of such a file instead of drawing, wherever their lines are now.`)
+such a file, and with more --minutes tries again what was not finished; --again tries the faults of such a file
+instead of drawing, wherever their lines are now.`)
   process.exit(0)
 }
 
@@ -41,18 +42,18 @@ const tree = realpathSync(values.tree)
 const commit = execFileSync('git', ['-C', tree, 'rev-parse', 'HEAD'], { encoding: 'utf8' }).trim()
 const record = values.resume === undefined ? null : readRecord(values.resume)
 if (record !== null && record.commit !== commit) throw new Error(`it is of commit ${record.commit}`)
-const { seed, only, minutes } = record ?? {
-  seed: Number(values.seed),
-  only: values.only,
-  minutes: Number(values.minutes),
-}
+const { seed, only } = record ?? { seed: Number(values.seed), only: values.only }
+const minutes = Number(values.minutes ?? record?.minutes ?? 10)
 const json = values.json ?? values.resume
 const again =
   values.again === undefined
     ? null
     : readRecord(values.again).faults.filter(({ result }) => result.outcome !== 'types')
 const count = again?.length ?? Number(values.count)
-const results = new Map<number, RecordedFault>(record?.faults.map((one) => [one.number, one]))
+/** With more minutes than before, what was not finished has another turn. */
+const isKept = ({ result }: RecordedFault) =>
+  result.outcome !== 'not finished' || minutes <= (record?.minutes ?? 0)
+const results = new Map(record?.faults.filter(isKept).map((one) => [one.number, one]))
 
 const ending = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => ending.abort())
