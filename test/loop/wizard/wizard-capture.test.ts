@@ -135,27 +135,4 @@ test('from the list of images, to a folder and under a name of its own', async (
   await run`cmp ${await unpack(join(folder, 'web 42.img.zst'))} ${source.backing}`
 })
 
-test('what the help says', async () => {
-  await using fixture = await createWizardFixture({})
-  await using source = await createLoop({ megabytes: 8 })
-  await using terminal = await fixture.open()
-  const readHelp = async (words: RegExp, back: string) => {
-    await terminal.press('?')
-    const help = await terminal.waitFor('Any key: back to the screen.')
-    assert.match(textOf(help), words)
-    await terminal.press('x')
-    await terminal.waitFor(back)
-  }
-  await terminal.waitFor('Where do the images come from?')
-  await readHelp(/or a disk that an image is made of/, 'Where do the images')
-  await terminal.press('m', 'Enter')
-  const disks = await terminal.waitFor(new RegExp(`${source.device} [^]*> Disk:`))
-  await readHelp(/Choose the disk that an image is made of\. It is only read\./, '> Disk:')
-  await terminal.press(numberOf(disks, source.device), 'Enter')
-  await terminal.waitFor('> Image:')
-  await readHelp(/Type where the image goes/, '> Image:')
-  await terminal.press('Enter')
-  await terminal.waitFor('[y] CAPTURE')
-  await readHelp(/only y starts the capture.*g, generalize clear the files/, '[y] CAPTURE')
-})
 test.run()

@@ -119,12 +119,4 @@ test('on a terminal that cannot redraw, several numbers in one line', async () =
   await terminal.waitFor(`${EXITED}0`)
 })
 
-test('the help of the list tells of the space bar', async () => {
-  await using fixture = await createWizardFixture()
-  await using target = await createTarget()
-  await using terminal = await fixture.open()
-  await goToDisks(terminal, [target.device])
-  await terminal.press('?')
-  await terminal.waitFor(/^Space +tick the marked row/m)
-})
 test.run()

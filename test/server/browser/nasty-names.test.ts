@@ -5,7 +5,6 @@ import { listViolations } from '../../support/browser/axe.ts'
 import { chooseAction } from '../../support/browser/browser.ts'
 import { createSiteLab } from '../../support/browser/site-lab.ts'
 import { settleNastyFleet } from '../../support/server/nasty-fleet.ts'
-import { UNCOUNTED } from '../../support/server/web-machines.ts'
 
 const test = suite('the browser: lists of long, foreign and hostile names')
 const MACHINES = 40
@@ -50,17 +49,6 @@ for (const [name, options] of WINDOWS) {
       assert.is(await page.locator('main img').count(), 0)
     }, options))
 }
-
-test('who armed a machine is shown whole in the list of runs', () =>
-  withPage(async (page) => {
-    const mac = '52:54:00:a2:00:05'
-    const data = { ...UNCOUNTED, run: 'c0ffee00-0005', phase: 'started', mode: 'flash' }
-    await page.request.get(`/pxe/${mac}?buildarch=x86_64`)
-    assert.is((await page.request.post(`/pxe/${mac}/progress`, { data })).status(), 204)
-    await page.goto('/ui/runs')
-    await page.locator('#rows tr').getByText('the operator').waitFor()
-    assert.equal(await listCut(page, 'thead .armer, #rows td:has([title*="operator"])'), [])
-  }))
 
 test('a text that is shortened keeps its end, and is whole on hover and while it has the focus', () =>
   withPage(async (page) => {
