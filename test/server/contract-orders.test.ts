@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert'
 import { setFileName, TRIO } from '../../runtime/fleet/boot/rules/boot-set.ts'
 import { parsePlan } from '../../runtime/flasher/order/rules/plan.ts'
 import { lendDatabases } from '../support/cluster/postgres.ts'
+import { SHORT_LEASE, timesOf } from '../support/cluster/times.ts'
 import {
   addBootFile,
   askAs,
@@ -40,7 +41,10 @@ const digestOf = (at: number) =>
     .digest('hex')
 
 async function openServer(database: string) {
-  const server = await startServer(database, { FLASHER_WITHCACHE_URL: cache().base })
+  const server = await startServer(database, {
+    ...timesOf(SHORT_LEASE),
+    FLASHER_WITHCACHE_URL: cache().base,
+  })
   for (const part of TRIO) {
     await addBootFile(server, setFileName({ arch: 'x86_64', version: '1.0.0', part }), part)
   }

@@ -1,10 +1,10 @@
 /** Real servers on one database, killed and stopped while people change machines. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { startPostgres } from '../support/cluster/postgres.ts'
 import { opened } from '../support/opened.ts'
+import { SHORT_LEASE, timesOf } from '../support/cluster/times.ts'
 import { createServerHome, login } from '../support/server/flasher-web.ts'
 import { findPort } from '../support/http/ports.ts'
 import { macOf } from '../support/server/state.ts'
@@ -21,7 +21,7 @@ async function startMember(home: Awaited<ReturnType<typeof createServerHome>>, d
   const port = await findPort()
   const url = `http://127.0.0.1:${port}`
   const own = { FLASHER_SERVER_PORT: String(port), FLASHER_ADMIN_PASSWORD: PASSWORD }
-  const env = { ...home.env, ...own, FLASHER_DATABASE_URL: database }
+  const env = { ...home.env, ...own, FLASHER_DATABASE_URL: database, ...timesOf(SHORT_LEASE) }
   const started = startFlasher([], { program: PROGRAM, env })
   return {
     ...started,
@@ -57,6 +57,12 @@ function changeMachines(ask: Ask, from: number) {
   return { acknowledged, ended }
 }
 
+const untilSome = ({ acknowledged }: Pick<ReturnType<typeof changeMachines>, 'acknowledged'>) =>
+  waitUntil(
+    async () => acknowledged.length > 20,
+    () => 'something was acknowledged',
+  )
+
 async function findMissing(ask: Ask, acknowledged: readonly string[]) {
   const answers = await Promise.all(acknowledged.map((mac) => ask(`/machines/${mac}`)))
   return acknowledged.filter((_, at) => answers[at]?.status !== 200)
@@ -74,10 +80,7 @@ test('what a leader acknowledged is there after its kill and its stop, and a liv
   await second.saw('standing by')
 
   const before = changeMachines(askFirst, 0)
-  await waitUntil(
-    async () => before.acknowledged.length > 20,
-    () => 'something was acknowledged',
-  )
+  await untilSome(before)
   first.child.kill('SIGKILL')
   const askSecond = await second.lead()
   await before.ended
@@ -86,7 +89,7 @@ test('what a leader acknowledged is there after its kill and its stop, and a liv
   await using third = await startMember(await home(), url)
   await third.saw('standing by')
   const later = changeMachines(askSecond, 100_000)
-  await sleep(1500)
+  await untilSome(later)
   second.child.kill('SIGSTOP')
   const askThird = await third.lead()
   await using fourth = await startMember(firstHome, url)
@@ -104,7 +107,13 @@ test('what a leader acknowledged is there after its kill and its stop, and a liv
   assert.equal(await findMissing(askThird, later.acknowledged), [])
 
   // The end of a former leader's session is none of the present one's.
-  await sleep(2500)
+  const beat = async () =>
+    Number((await postgres().query(name, 'SELECT beat FROM flasher.lease'))[0]?.['beat'])
+  const present = await beat()
+  await waitUntil(
+    async () => (await beat()) > present + 1,
+    () => 'the lease was renewed twice',
+  )
   const put = { method: 'PUT', body: '{"labels":["after"]}' }
   assert.is((await askThird(`/machines/${macOf(7)}`, put)).status, 200)
 

@@ -18,3 +18,10 @@ export function readProcessorTimes(pid: number | undefined): ProcessorTimes {
     return { worked: 0, waited: 0 }
   }
 }
+
+/** Returns what tells how many milliseconds these processes have waited since, while others had all processors. */
+export function startWaits(pids: readonly (number | undefined)[]): () => number {
+  const sum = () => pids.reduce((total: number, pid) => total + readProcessorTimes(pid).waited, 0)
+  const before = sum()
+  return () => sum() - before
+}

@@ -13,7 +13,7 @@ export async function waitUntil(
   const deadline = performance.now() + patienceMs
   while (!(await isSo())) {
     if (performance.now() > deadline) throw new Error(`it never came to be: ${said()}`)
-    await sleep(200)
+    await sleep(50)
   }
 }
 

@@ -5,9 +5,8 @@ import { createUnit, type Commits } from '../state/commits.ts'
 import { explainSqlite, type Sql } from '../state/sqlite.ts'
 import type { Leader } from './leader.ts'
 import { createLocalState, type LocalDependencies, type Waiting } from './local-state.ts'
+import type { ClusterTimes } from './rules/times.ts'
 
-/** Whoever waits for an answer learns after so long that there is none; clients give up after 15 s. */
-const HOLD_MS = 12_000
 const LOOK_MS = 250
 /** More than that in one statement makes everybody wait for the first. */
 const MAX_UNITS = 200
@@ -19,10 +18,13 @@ const MAX_WAITING = 10_000
  * not durable; what it changed goes to the database, and once it is there into `state.db`. The next
  * group begins after that.
  */
-export function createGroupCommits(dependencies: LocalDependencies): Commits {
+export function createGroupCommits(
+  dependencies: LocalDependencies,
+  { holdMs }: Pick<ClusterTimes, 'holdMs'>,
+): Commits {
   const { current, leader } = dependencies
   const local = createLocalState(dependencies)
-  const queue = createQueue(dependencies, createGroup(dependencies, local))
+  const queue = createQueue(dependencies, createGroup(dependencies, local, holdMs), holdMs)
 
   const write = <T>(work: (sql: Sql) => T): Promise<T> =>
     new Promise((resolve, reject) => queue.add(createUnit(current, work, resolve, reject)))
@@ -51,7 +53,7 @@ export function createGroupCommits(dependencies: LocalDependencies): Commits {
       }),
     async detach() {
       // Whoever waits longer has an answer already.
-      await settle(queue.settle(), HOLD_MS)
+      await settle(queue.settle(), holdMs)
       queue.end()
       await leader.stop()
     },
@@ -62,7 +64,12 @@ export function createGroupCommits(dependencies: LocalDependencies): Commits {
 function createGroup(
   { current, leader }: LocalDependencies,
   local: ReturnType<typeof createLocalState>,
+  holdMs: number,
 ) {
+  /** Whether somebody waits for it still: its work did not throw, and is not too old. */
+  const isWaited = ({ hasFailed, since }: Waiting): boolean =>
+    !hasFailed && performance.now() - since <= holdMs
+
   async function store(units: readonly Waiting[]): Promise<void> {
     const { changes, done } = local.rehearse(units)
     if (done.length === 0) return
@@ -93,14 +100,11 @@ function createGroup(
 
 const DIVISIBLE: readonly FaultCode[] = ['input-invalid', 'no-leader']
 
-/** Whether somebody waits for it still: its work did not throw, and is not too old. */
-const isWaited = ({ hasFailed, since }: Waiting): boolean =>
-  !hasFailed && performance.now() - since <= HOLD_MS
-
 /** One group after the other, and nothing waits longer than somebody waits for its answer. */
 function createQueue(
   { leader, outdate }: Pick<LocalDependencies, 'leader' | 'outdate'>,
   commit: (units: readonly Waiting[]) => Promise<void>,
+  holdMs: number,
 ) {
   const queue: Waiting[] = []
   let inFlight: readonly Waiting[] = []
@@ -116,7 +120,7 @@ function createQueue(
       await commit(inFlight)
       count += 1
       // Somebody got no answer, and has read the rows as they were.
-      if (performance.now() - since > HOLD_MS) outdate()
+      if (performance.now() - since > holdMs) outdate()
       inFlight = []
     }
   }
@@ -132,7 +136,7 @@ function createQueue(
   }
 
   const watch = setInterval(() => {
-    const limit = performance.now() - HOLD_MS
+    const limit = performance.now() - holdMs
     for (const { unit, since } of inFlight) if (since < limit) unit.fail(held(leader))
     while ((queue[0]?.since ?? Infinity) < limit) queue.shift()?.unit.fail(held(leader))
   }, LOOK_MS).unref()

@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
-import { decideDoubt, SURE_MS, type Position } from './rules/lease.ts'
+import { decideDoubt, type Position } from './rules/lease.ts'
 import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
+import type { ClusterTimes } from './rules/times.ts'
 import { toFault, type PgSession } from './postgres.ts'
 import { readPosition, RENEW, renameTerm, takeHint, type TakenLease } from './tables.ts'
 
@@ -14,6 +15,7 @@ export interface HoldDependencies extends TakenLease {
   /** Everything up to here is in `state.db`. */
   readonly position: Position
   open(): Promise<PgSession>
+  readonly times: Pick<ClusterTimes, 'sureMs'>
   readonly log: { warn(message: string): void }
   /** Called once: this server leads no more, and its memory is not to be used. */
   onEnd(why: Fault): void
@@ -61,7 +63,7 @@ type Attempted = 'stored' | 'doubtful' | 'no-room'
 export function createHold(dependencies: HoldDependencies) {
   const ending = createEnding(dependencies.onEnd)
   const troubles = createTroubles(dependencies.log)
-  const { session, position, term, epoch, holdsHint } = dependencies
+  const { session, position, term, epoch, holdsHint, times } = dependencies
   const at: HeldLease = { session, position, terms: [term], holdsHint, askedAt: -Infinity }
   const store = createSender(at, dependencies, ending, troubles)
   let line: Promise<unknown> = Promise.resolve()
@@ -89,7 +91,9 @@ export function createHold(dependencies: HoldDependencies) {
     },
     /** Whether nobody else can lead at this moment; false: that is to be asked. */
     isSure: () =>
-      ending.why() === null && !at.session.isOver() && performance.now() - at.askedAt < SURE_MS,
+      ending.why() === null &&
+      !at.session.isOver() &&
+      performance.now() - at.askedAt < times.sureMs,
     /** Why nothing is stored at the moment, in a clause; null: all is well. */
     trouble: troubles.current,
     ended: ending.why,

@@ -15,7 +15,8 @@ import { readWaitedFor, type Member } from './members.ts'
 import { openSession, toFault, type PgSession } from './postgres.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
 import { upgradeTables } from './upgrading.ts'
-import { decideTakeover, LEASE_MS, renderTake, type LeaseWatch } from './rules/lease.ts'
+import { decideTakeover, renderTake, type LeaseWatch } from './rules/lease.ts'
+import { TIMES, type ClusterTimes } from './rules/times.ts'
 import {
   checkShape,
   ensureTables,
@@ -42,6 +43,8 @@ export interface JoinOptions {
   readonly start?: Start
   /** This ends the wait of a server that stands by; one that leads by then hands over within seconds. */
   readonly signal?: AbortSignal | undefined
+  /** Only tests give others than the usual ones. */
+  readonly times?: ClusterTimes | undefined
   readonly log: { info(message: string): void; warn(message: string): void }
   /** This takes each reading of the lease while this server stands by; null: the database is away. */
   follow?(lease: Lease | null): void
@@ -148,8 +151,8 @@ const AWAY_MS = 1000
  * server follows what changes, so that it knows of a database that went back before it leads.
  */
 async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
-  const { url, line, patience, log, signal } = options
-  const session = await openSession(url)
+  const { url, line, patience, log, signal, times = TIMES } = options
+  const session = await openSession(url, times)
   const begun = performance.now()
   let watch: LeaseWatch | null = null
   let [told, followed] = ['', NOWHERE]
@@ -158,12 +161,12 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
     for (;;) {
       const lease = await look(session, options)
       const holdsHint = await takeHint(session, lease.epoch)
-      const decided = decideTakeover(watch, lease, performance.now(), holdsHint)
+      const decided = decideTakeover(watch, lease, performance.now(), holdsHint, times)
       watch = decided.watch
       const why = renderTake(decided)
       const tried = why === null ? renderLed(lease) : await takeOver(session, lease, options, why)
       if (typeof tried !== 'string') return tried
-      const isLate = performance.now() - begun > 2 * LEASE_MS
+      const isLate = performance.now() - begun > 2 * times.leaseMs
       if (patience === 'now' && isLate) throw refuseTaking(lease, tried)
       if (tried !== told) log.info(`standing by: ${tried}`)
       told = tried
@@ -237,7 +240,7 @@ async function lead(
   dependencies: CommitsDependencies,
   options: JoinOptions,
 ): Promise<{ readonly joined: JoinedLeader; readonly commits: Commits }> {
-  const { url, log, onEnd, signal, start = 'usual' } = options
+  const { url, log, onEnd, signal, start = 'usual', times = TIMES } = options
   const file = dependencies.current()
   if (isOlderShape(seen)) {
     const { release } = options.member
@@ -254,7 +257,8 @@ async function lead(
     session,
     ...taken,
     position,
-    open: () => openSession(url),
+    open: () => openSession(url, times),
+    times,
     log,
     onEnd,
   })
@@ -263,7 +267,7 @@ async function lead(
     const brought = await leader.replaceAll(tables, (table) => readParts(file, table))
     writeMembership(file, { cluster, ...brought })
   }
-  const commits = createGroupCommits({ ...dependencies, leader, cluster, log })
+  const commits = createGroupCommits({ ...dependencies, leader, cluster, log }, times)
   if (signal !== undefined) addAbortListener(signal, () => leaveInTime(leader))
   const seconds = ((performance.now() - takenAt) / 1000).toFixed(1)
   log.info(`leads since ${lease.since}; ${position.seq} changes so far, caught up in ${seconds} s`)

@@ -5,6 +5,7 @@ import { Client, type QueryConfig } from 'pg'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { settle } from '../../kit/host/watch.ts'
 import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
+import { TIMES, type ClusterTimes } from './rules/times.ts'
 
 export type PgRow = Readonly<Record<string, unknown>>
 
@@ -22,18 +23,20 @@ export interface PgSession extends AsyncDisposable {
   readonly survivesHost: boolean
 }
 
+type SessionTimes = Pick<ClusterTimes, 'statementMs' | 'answerMs'>
+
 const BIGINT = 20
 const CONNECT_MS = 5000
-/** The database itself gives up on a statement after 3 s; this is for one that has gone silent. */
-const ANSWER_MS = 6000
-/** The same in `transact`, where it gives up after 60 s. */
+/** `answerMs` in `transact`, where the database gives up after 60 s. */
 const LONG_ANSWER_MS = 65_000
 
 /** How long a session may take to say goodbye. */
 const END_MS = 1000
 
 /** A leader that is stopped in the middle of something holds nothing for long. */
-const TUNE = `SET statement_timeout = '3s'; SET idle_in_transaction_session_timeout = '2s';
+const renderTuning = (
+  statementMs: number,
+) => `SET statement_timeout = ${statementMs}; SET idle_in_transaction_session_timeout = '2s';
   SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3;
   SET tcp_user_timeout = 3000; SET standard_conforming_strings = on`
 
@@ -46,20 +49,20 @@ const FACTS = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_o
  * Rejects with a Fault whose cause is what was thrown: `input-invalid` where it stays so until
  * somebody changes something, else `no-leader`.
  */
-export async function openSession(url: string): Promise<PgSession> {
+export async function openSession(url: string, times: SessionTimes = TIMES): Promise<PgSession> {
   const opened = connect(
     postgresql({
       connectionString: url,
       application_name: 'flasher-web',
       connectionTimeoutMillis: CONNECT_MS,
-      query_timeout: ANSWER_MS,
+      query_timeout: times.answerMs,
       keepAlive: true,
     }),
   )
   try {
     const client: unknown = await opened.getInstance()
     if (!(client instanceof Client)) throw new TypeError('db0 gave no connection of pg')
-    return await prepareSession(client)
+    return await prepareSession(client, times)
   } catch (thrown) {
     throw thrown instanceof Fault ? thrown : toFault(describePostgresError(thrown), thrown)
   }
@@ -79,7 +82,10 @@ interface TimedQuery extends QueryConfig {
   readonly query_timeout: number
 }
 
-async function prepareSession(client: Client): Promise<PgSession> {
+async function prepareSession(
+  client: Client,
+  { statementMs, answerMs: usualMs }: SessionTimes,
+): Promise<PgSession> {
   let isOver = false
   const drop = () => {
     isOver = true
@@ -96,14 +102,14 @@ async function prepareSession(client: Client): Promise<PgSession> {
   })
   client.setTypeParser(BIGINT, Number)
   const names = new Map<string, string>()
-  let answerMs = ANSWER_MS
+  let answerMs = usualMs
   const ask = async (query: QueryConfig): Promise<readonly PgRow[]> => {
     const timed: TimedQuery = { ...query, query_timeout: answerMs }
     return (await client.query<PgRow>(timed)).rows
   }
   const query: PgSession['query'] = (text, values = []) => ask({ text, values: [...values] })
   try {
-    await client.query(TUNE)
+    await client.query(renderTuning(statementMs))
     const [facts] = await query(FACTS)
     if (facts?.['readOnly'] !== false) throw refuse('25006')
     // A pooler gives a number of its own; what a session keeps would be another one's a moment later.
@@ -128,11 +134,11 @@ async function prepareSession(client: Client): Promise<PgSession> {
           await query('COMMIT')
           return made
         } catch (thrown) {
-          answerMs = ANSWER_MS
+          answerMs = usualMs
           await query('ROLLBACK').catch(drop)
           throw thrown
         } finally {
-          answerMs = ANSWER_MS
+          answerMs = usualMs
         }
       },
       drop,

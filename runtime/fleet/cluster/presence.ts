@@ -10,6 +10,7 @@ import type { NetbootShare } from './netboot-share.ts'
 import { mayBeCopy, type MemberFacts, type MemberRow } from './rules/member.ts'
 import type { NetbootRow } from './rules/shared-netboot.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
+import type { ClusterTimes } from './rules/times.ts'
 import type { ServerStanding, SharedFiles } from './shared-files.ts'
 import { hasTables, readLease, type Lease } from './tables.ts'
 
@@ -34,6 +35,8 @@ interface PresenceOptions {
   readonly member: Member
   readonly files: SharedFiles
   open(): Promise<PgSession>
+  /** A change waits for its database for `holdMs`. */
+  readonly times: Pick<ClusterTimes, 'holdMs'>
   /** Where this server's state stands; null: it has not joined yet. */
   membership(): ClusterMembership | null
   facts(): OwnFacts
@@ -53,12 +56,10 @@ const NO_NETBOOT: PresentNetboot = {
 }
 
 const BEAT_MS = 1000
-/** A change waits for its database as long. */
-const SHARE_MS = 12_000
 
 /** Begins at once, in a session of its own; a database that is away is asked again each second. */
 export function createPresence(options: PresenceOptions) {
-  const { member, open, membership, facts } = options
+  const { member, open, membership, facts, times } = options
   const netboot = options.netboot ?? NO_NETBOOT
   const inOrder = createQueue(1)
   let session: PgSession | null = null
@@ -103,7 +104,7 @@ export function createPresence(options: PresenceOptions) {
      * that takes longer than 12 s.
      */
     async share(): Promise<void> {
-      const until = performance.now() + SHARE_MS
+      const until = performance.now() + times.holdMs
       for (;;) {
         try {
           await inOrder(beat)

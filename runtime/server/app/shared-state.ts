@@ -8,6 +8,7 @@ import type { JoinedLeader, JoinOptions } from '../../fleet/cluster/joining.ts'
 import type { NetbootShare } from '../../fleet/cluster/netboot-share.ts'
 import type { OwnFacts, Presence } from '../../fleet/cluster/presence.ts'
 import type { ClusterNotes } from '../../fleet/cluster/cluster-notes.ts'
+import { TIMES, type ClusterTimes } from '../../fleet/cluster/rules/times.ts'
 import type { SharedFilePaths } from '../../fleet/cluster/shared-files.ts'
 import type { Member } from '../../fleet/cluster/members.ts'
 
@@ -35,6 +36,8 @@ export interface SharedDatabase {
   readonly patience: JoinOptions['patience']
   readonly start?: JoinOptions['start']
   readonly signal?: AbortSignal
+  /** Only a server of the tests has others than the usual ones. */
+  readonly times?: ClusterTimes
   onEnd(why: Fault): void
 }
 
@@ -89,7 +92,7 @@ async function joinOthers(
 ): Promise<SharedState> {
   const { joinCluster } = await import('../../fleet/cluster/joining.ts')
   const { openNotes } = await import('../../fleet/cluster/cluster-notes.ts')
-  const { patience, start = 'usual', signal, onEnd } = shared
+  const { patience, start = 'usual', signal, onEnd, times } = shared
   const url = await completeUrl(shared)
   const notes = await openNotes(shared.notes)
   const memberKey = patience === 'now' ? '' : await readKey(shared)
@@ -103,7 +106,7 @@ async function joinOthers(
   const more = { member, memberKey, notes, netboot, url, log: say }
   const presence = patience === 'now' ? null : await beginPresence(database, shared, more)
   try {
-    const join = { ...follows, url, member, line, patience, start, signal, log: say, onEnd }
+    const join = { ...follows, url, member, line, patience, start, signal, log: say, onEnd, times }
     await presence?.check()
     const leader = await joinCluster(database, join)
     await presence?.lead(leader.lease.epoch).catch(async (thrown: unknown) => {
@@ -131,6 +134,7 @@ async function beginPresence(
   shared: SharedDatabase,
   { member, memberKey: key, notes, netboot, url, log }: PresenceDependencies,
 ): Promise<Presence> {
+  const { times = TIMES } = shared
   const { createPresence } = await import('../../fleet/cluster/presence.ts')
   const { createSharedFiles } = await import('../../fleet/cluster/shared-files.ts')
   const { openSession } = await import('../../fleet/cluster/postgres.ts')
@@ -138,7 +142,8 @@ async function beginPresence(
   return createPresence({
     member,
     files: createSharedFiles({ paths: shared.files, key, notes, log }),
-    open: () => openSession(url),
+    open: () => openSession(url, times),
+    times,
     membership: () => readMembership(database.sql),
     facts: shared.facts,
     notes,

@@ -1,6 +1,7 @@
 /** A server while it does not lead: it listens, serves boot files itself, and passes everything else on to the leader. */
 import type { IncomingMessage } from 'node:http'
 import type { H3Event } from 'h3'
+import type { ClusterTimes } from '../../fleet/cluster/rules/times.ts'
 import type { Lease } from '../../fleet/cluster/tables.ts'
 import { hasFile } from '../../fleet/boot/boot-folder.ts'
 import type { BootFolder } from '../../fleet/boot/boot-files.ts'
@@ -36,6 +37,7 @@ interface StandingByDependencies extends Pick<
   readonly listenSettings: Parameters<typeof openDoor>[2]
   /** The text of `[database] key`; empty: none. */
   readonly memberKey: string
+  readonly times: Pick<ClusterTimes, 'holdMs'>
   readonly log: ServerLog
 }
 
@@ -47,7 +49,8 @@ export async function openStandingBy(parts: StandingByDependencies) {
   const bootDir = bootFiles.dir
   const [authorities, assets] = [await readAuthorities(environment.env), await createAssets()]
   let seal: ClientSeal | null = null
-  const forwarder = createForwarder({ seal: () => seal, authorities, log })
+  const { holdMs } = parts.times
+  const forwarder = createForwarder({ seal: () => seal, authorities, holdMs, log })
   const doubtful = new WeakSet<IncomingMessage>()
   const find = (sha256: string) => netboot.find(sha256)
   const members = createMemberFiles({ seal: () => seal, authorities, find })

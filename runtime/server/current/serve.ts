@@ -1,5 +1,6 @@
 /** `flasher-web`: runs the server until it is asked to end. */
 import { renderError, type Fault } from '../../kit/foundation/fault.ts'
+import { parseTimes, TIMES } from '../../fleet/cluster/rules/times.ts'
 import type { CompleteSet } from '../../fleet/boot/rules/boot-set.ts'
 import type { ActiveSets } from '../../fleet/boot/boot-scan.ts'
 import { copyBuiltSets } from '../../fleet/boot/built-sets.ts'
@@ -22,8 +23,10 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const log = openLog(environment, config, () => config.current().log.level)
   const release = await readVersion()
   const lost = createLoss(environment.signal)
-  await using standby = createStandby({ environment, config, log, release })
-  const leads = { ...lost, standBy: standby.open }
+  const times = parseTimes(environment.env['FLASHER_TEST_TIMES'])
+  if (times !== TIMES) log.warn('FLASHER_TEST_TIMES is set, which is for tests alone')
+  await using standby = createStandby({ environment, config, log, release, times })
+  const leads = { ...lost, standBy: standby.open, times }
   const opening = { config, release, visit: false, log, leads }
   await using state = await openState(opening).catch((thrown: unknown) => {
     // Asked to end while it stood by, or waited for its database: that is an end in order.

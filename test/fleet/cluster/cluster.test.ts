@@ -3,10 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
+import { TIMES } from '../../../runtime/fleet/cluster/rules/times.ts'
 import { readLease, takeLease } from '../../../runtime/fleet/cluster/tables.ts'
 import type { Database } from '../../../runtime/fleet/state/database.ts'
-import { openFreshMember, openMember } from '../../support/cluster/members.ts'
 import { lendDatabases, openWire } from '../../support/cluster/postgres.ts'
+import { openFreshMember, openMember, untilSaid } from '../../support/cluster/members.ts'
+import { until } from '../../support/cluster/servers.ts'
 import {
   AT,
   createStateFolder,
@@ -335,22 +337,25 @@ test('the database away for a moment: changes wait, and are stored then', async 
   await using member = await openFreshMember(wire.url)
   wire.sever()
   const write = member.machines.commit(macOf(1), null, machineOf(1))
-  await sleep(3000)
+  await untilSaid(member, 'changes wait')
   assert.is(member.machines.peek(macOf(1)), null)
   wire.mend()
   assert.is(await write, true)
-  assert.match(member.said.join('\n'), 'changes wait')
   assert.match(member.said.join('\n'), 'answers again')
 })
 
 test('rows that take too long fail alone, and hold nobody else up', async () => {
   const name = await postgres.create()
-  await using member = await openFreshMember(postgres.urlOf(name))
+  const times = { ...TIMES, statementMs: 1500, answerMs: 3000 }
+  await using member = await openFreshMember(postgres.urlOf(name), { times })
   const { store, machines } = member
   await store.save({ slow: '1' })
-  const lock = `BEGIN; SELECT 1 FROM flasher.settings FOR UPDATE; SELECT pg_sleep(11); COMMIT`
+  // Longer than the group, and the row alone after it.
+  const lock = `BEGIN; SELECT 1 FROM flasher.settings FOR UPDATE; SELECT pg_sleep(6); COMMIT`
   const locked = postgres.query(name, lock)
-  await sleep(500)
+  const sleeping =
+    "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
+  await until(async () => (await postgres.query(name, sleeping)).length === 1)
   const [slow, other] = await Promise.allSettled([
     store.save({ slow: '2' }),
     machines.commit(macOf(1), null, machineOf(1)),
@@ -365,8 +370,9 @@ test('rows that take too long fail alone, and hold nobody else up', async () => 
 })
 
 test('what is read at once may take longer than a group', async () => {
-  await using session = await openSession(postgres.urlOf(await postgres.create()))
-  await session.transact('', () => session.query('SELECT pg_sleep(6.5)'))
+  const times = { statementMs: 1000, answerMs: 1500 }
+  await using session = await openSession(postgres.urlOf(await postgres.create()), times)
+  await session.transact('', () => session.query('SELECT pg_sleep(2)'))
 })
 
 test('a backup that cannot be used leaves everything as it was', async () => {

@@ -2,13 +2,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { TIMES } from '../../../runtime/fleet/cluster/rules/times.ts'
 import { openFreshMember } from '../../support/cluster/members.ts'
 import { lendDatabases, openWire } from '../../support/cluster/postgres.ts'
+import { SHORT_LEASE } from '../../support/cluster/times.ts'
 import { createStateFolder, machineOf, macOf } from '../../support/server/state.ts'
 import { waitUntil } from '../../support/waiting.ts'
 
 const test = suite('confirmed reads')
 const postgres = lendDatabases(test)
+
+const times = { ...TIMES, ...SHORT_LEASE }
 
 type Member = Awaited<ReturnType<typeof openFreshMember>>
 
@@ -33,11 +37,13 @@ test('a state that stands alone is never asked', async () => {
 test('a renewal is enough for a moment; a silent database is not, and a lost session even less', async () => {
   const name = await postgres.create()
   await using wire = await openWire(postgres, name)
-  await using leader = await openFreshMember(wire.url)
+  await using leader = await openFreshMember(wire.url, { times })
   await sureInTheEnd(leader)
   wire.hold()
-  await sleep(2600)
-  assert.is(isSure(leader), false)
+  await waitUntil(
+    async () => !isSure(leader),
+    () => 'the leader is sure no more',
+  )
   const asked = leader.database.confirmRead()
   wire.mend()
   assert.is(await asked, true)
@@ -53,7 +59,7 @@ test('a renewal is enough for a moment; a silent database is not, and a lost ses
 test('a leader that is silent is not sure at any moment at which another one leads, nor afterwards', async () => {
   const name = await postgres.create()
   await using wire = await openWire(postgres, name)
-  await using leader = await openFreshMember(wire.url)
+  await using leader = await openFreshMember(wire.url, { times })
   await leader.machines.commit(macOf(1), null, machineOf(1))
   let [isReplaced, wrong] = [false, 0]
   const watch = setInterval(() => {
@@ -61,12 +67,16 @@ test('a leader that is silent is not sure at any moment at which another one lea
     if (isSure(leader) && wasReplaced) wrong += 1
   }, 20)
   wire.hold()
-  await using next = await openFreshMember(postgres.urlOf(name), { patience: 'wait' })
+  await using next = await openFreshMember(postgres.urlOf(name), { patience: 'wait', times })
   isReplaced = true
   const known = next.machines.peek(macOf(1))
   await next.machines.commit(macOf(1), known, { ...machineOf(1), name: 'new' })
   wire.mend()
-  await sleep(1500)
+  await waitUntil(
+    async () => leader.ended.length > 0,
+    () => 'the former leader has ended',
+  )
+  await sleep(200)
   clearInterval(watch)
   assert.is(wrong, 0)
   assert.match(String(await Promise.resolve(leader.database.confirmRead()).catch(String)), 'leads')

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { TIMES } from '../../../runtime/fleet/cluster/rules/times.ts'
 import { openFreshMember } from '../../support/cluster/members.ts'
+import { SHORT_LEASE } from '../../support/cluster/times.ts'
 import { startPostgres } from '../../support/cluster/postgres.ts'
 import { mountDisk } from '../../support/cluster/small-disk.ts'
 import { opened } from '../../support/opened.ts'
@@ -17,18 +19,19 @@ const lab = opened(test, async (stack) => {
 })
 
 /** A lease that is not renewed for so long would be taken. */
-const FULL_MS = 7000
+const FULL_MS = 1.5 * SHORT_LEASE.leaseMs
+const times = { ...TIMES, ...SHORT_LEASE }
 
 test('a full disk of the database makes changes wait: nothing is lost, nobody takes over, and it is said once', async () => {
   const { postgres, folder, disk } = lab()
   await postgres.query('postgres', `CREATE TABLESPACE small LOCATION '${folder}'`)
   await postgres.query('postgres', 'CREATE DATABASE small TABLESPACE small')
   const url = postgres.urlOf('small')
-  await using leader = await openFreshMember(url)
+  await using leader = await openFreshMember(url, { times })
   await leader.machines.commit(macOf(1), null, machineOf(1))
   const leaving = new AbortController()
   const member = { id: 'b', name: 'b', release: '', url: 'http://b' }
-  const options = { patience: 'wait', signal: leaving.signal, member } as const
+  const options = { patience: 'wait', signal: leaving.signal, member, times } as const
   const standby = openFreshMember(url, options).catch(() => null)
   await disk.fill()
   const tree = JSON.stringify({ id: 'x'.repeat(200_000) })

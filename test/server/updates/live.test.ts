@@ -184,7 +184,7 @@ test('a comment keeps a silent channel open', async () => {
   await events.next()
   const next = events.next()
   time += 21_000
-  await sleep(1500)
+  await eventually(() => events.comments() === 1)
   await ask(`/machines/${macOf(1)}`, asJson({}, 'PUT'))
   await next
   assert.is(events.comments(), 1)

@@ -1,6 +1,7 @@
 /** Servers of one fleet, as far as their state goes: each with a folder of its own, on one database. */
 import { joinCluster, type JoinOptions } from '../../../runtime/fleet/cluster/joining.ts'
 import type { Fault } from '../../../runtime/kit/foundation/fault.ts'
+import { until } from './servers.ts'
 import { createStateFolder, RELEASE, type StateFolder } from '../server/state.ts'
 
 /** Opens the state in a folder and joins; what it said and why it ended are kept. */
@@ -29,6 +30,10 @@ export async function openMember(
     throw thrown
   }
 }
+
+/** Waits until a member has said this. */
+export const untilSaid = ({ said }: { readonly said: readonly string[] }, words: string) =>
+  until(async () => said.some((line) => line.includes(words)))
 
 export async function openFreshMember(url: string, options: Parameters<typeof openMember>[2] = {}) {
   const folder = await createStateFolder()

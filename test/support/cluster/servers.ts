@@ -61,7 +61,7 @@ export async function askAs({ url }: Pick<ClusterServer, 'url'>) {
 /** Asks again until it is so; fails after a while. */
 export async function until<T>(
   ask: () => Promise<T | null | false>,
-  milliseconds = 20_000,
+  milliseconds = 60_000,
 ): Promise<T> {
   const end = performance.now() + milliseconds
   for (;;) {

@@ -1,4 +1,5 @@
 /** Who leads: when a server takes the lease over, and what an answer of the database says of the one that it holds. */
+import { TIMES, type ClusterTimes } from './times.ts'
 
 /** The lease as one reading found it. */
 export interface LeaseReading {
@@ -20,20 +21,6 @@ export interface LeaseWatch {
   readonly silentMs: number
 }
 
-/** A leader that has not renewed the lease for so long is taken for gone. */
-export const LEASE_MS = 5000
-/**
- * Readings further apart count as if they were so far apart: this process or the database may have been
- * stopped meanwhile, and a leader that was held up by the same has to have its time to renew.
- */
-const GAP_MS = 2000
-
-/**
- * A leader answers from memory for so long after it asked whether the lease is its own, and it was. Nobody
- * else leads by then: the database ends a session in which it hears nothing after 3 s at the earliest.
- */
-export const SURE_MS = 2500
-
 /** Why a lease may be taken: its leader stopped in order, its session ended, or it renewed it no more. */
 type TakeReason = 'handed-over' | 'session-ended' | 'silent'
 
@@ -52,13 +39,14 @@ export function decideTakeover(
   { term, beat, holder }: LeaseReading,
   at: number,
   holdsHint: boolean,
+  { leaseMs, gapMs }: Pick<ClusterTimes, 'leaseMs' | 'gapMs'> = TIMES,
 ): LeaseDecision {
   const isSame = before !== null && before.term === term && before.beat === beat
-  const silentMs = isSame ? before.silentMs + Math.min(at - before.lastAt, GAP_MS) : 0
+  const silentMs = isSame ? before.silentMs + Math.min(at - before.lastAt, gapMs) : 0
   const watch = { term, beat, lastAt: at, silentMs }
   if (holder === '') return { take: 'handed-over', watch }
   if (holdsHint) return { take: 'session-ended', watch }
-  return { take: silentMs >= LEASE_MS ? 'silent' : null, watch }
+  return { take: silentMs >= leaseMs ? 'silent' : null, watch }
 }
 
 /** Tells in a clause why the lease is taken; null: it is not. */

@@ -22,6 +22,8 @@ interface ForwarderDependencies {
   /** PEM texts of authorities; undefined: those of Node. */
   readonly authorities: string[] | undefined
   readonly log: Pick<LogSink, 'warn'>
+  /** Milliseconds for which a request waits for a leader; only tests give another time. */
+  readonly holdMs?: number
   /** Requests that are under way at a time; others wait. */
   readonly maxSockets?: number
 }
@@ -47,7 +49,7 @@ export type Forwarder = ReturnType<typeof createForwarder>
 
 /** Creates it; it passes nothing on before `follow` was called. */
 export function createForwarder(dependencies: ForwarderDependencies) {
-  const { seal } = dependencies
+  const { seal, holdMs = HOLD_MS } = dependencies
   const line = createLine(dependencies)
   const exchanges = createExchanges(dependencies, line)
   const target = createTarget()
@@ -55,7 +57,7 @@ export function createForwarder(dependencies: ForwarderDependencies) {
 
   async function pass(job: ForwardJob, otherwise: Otherwise): Promise<void> {
     const { response } = job
-    const until = performance.now() + HOLD_MS
+    const until = performance.now() + holdMs
     while (!response.destroyed) {
       const to = target.current()
       const isOpen = to !== null && seal() !== null

@@ -1,6 +1,7 @@
 /** Current line: opens the server while it does not lead, on the copy of the fleet that its state holds. */
 import { listOthers } from '../../../fleet/boot/rules/other-servers.ts'
 import { renderBoot } from '../../../fleet/boot/rules/boot-script.ts'
+import type { ClusterTimes } from '../../../fleet/cluster/rules/times.ts'
 import { NOWHERE, readMembership } from '../../../fleet/state/membership.ts'
 import type { Database } from '../../../fleet/state/database.ts'
 import { readText } from '../../../fleet/state/sqlite.ts'
@@ -25,6 +26,7 @@ interface LineStandbyDependencies {
   readonly release: string
   readonly database: Database
   readonly memberKey: string
+  readonly times: ClusterTimes
 }
 
 /** Listens. Rejects with a Fault where it cannot. */

@@ -36,7 +36,7 @@ interface StateOptions extends Pick<
 > {
   readonly config: LineConfig
   /** For the server: what stops its waiting for the lease, and what is called when it has lost it. */
-  readonly leads?: Pick<SharedDatabase, 'signal' | 'onEnd' | 'standBy'>
+  readonly leads?: Pick<SharedDatabase, 'signal' | 'onEnd' | 'standBy' | 'times'>
   /** `apart`: without that database, though the state may belong to it. */
   readonly start?: SharedDatabase['start'] | 'apart'
 }

@@ -4,10 +4,10 @@ import * as assert from 'uvu/assert'
 import {
   decideDoubt,
   decideTakeover,
-  LEASE_MS,
   renderTake,
   type LeaseWatch,
 } from '../../../../runtime/fleet/cluster/rules/lease.ts'
+import { TIMES } from '../../../../runtime/fleet/cluster/rules/times.ts'
 
 const test = suite('lease')
 const LOOK_MS = 500
@@ -29,7 +29,7 @@ function lookAll(
 
 test('the same beat for five seconds is taken over, not sooner', () => {
   const taken = lookAll(Array.from({ length: 12 }, () => [7, LOOK_MS] as const))
-  assert.is(taken.indexOf(true), LEASE_MS / LOOK_MS)
+  assert.is(taken.indexOf(true), TIMES.leaseMs / LOOK_MS)
 })
 
 test('nobody takes over from a leader that renews, whatever the clock says', () => {
@@ -42,7 +42,7 @@ test('nobody takes over from a leader that renews, whatever the clock says', () 
       // The leader is never silent for longer than four seconds.
       const readings = looks.map(([isRenewed, after]) => {
         quiet += after
-        if (isRenewed || quiet > LEASE_MS - 1000) [beat, quiet] = [beat + 1, 0]
+        if (isRenewed || quiet > TIMES.leaseMs - 1000) [beat, quiet] = [beat + 1, 0]
         return [beat, after] as const
       })
       const taken = lookAll(readings, from)

@@ -3,6 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { lendDatabases } from '../../../support/cluster/postgres.ts'
 import { askAs, startServer } from '../../../support/cluster/servers.ts'
+import { SHORT_LEASE, timesOf } from '../../../support/cluster/times.ts'
 import { failLogin, startHoldingReceiver } from '../../../support/notify/receivers.ts'
 import { asForm } from '../../../support/people/current-server.ts'
 import { waitUntil } from '../../../support/waiting.ts'
@@ -10,7 +11,7 @@ import { waitUntil } from '../../../support/waiting.ts'
 const test = suite('notifications of servers on one database')
 const postgres = lendDatabases(test)
 
-const ENV = { FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8' }
+const ENV = { ...timesOf(SHORT_LEASE), FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8' }
 
 test('a leader that is replaced in mid-send notes nothing more, and the next one sends the same message', async () => {
   await using receiver = await startHoldingReceiver()
