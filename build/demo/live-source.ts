@@ -6,7 +6,7 @@ export interface ReleaseSite {
   readonly tag: string
 }
 
-interface LiveFacts {
+export interface LiveFacts {
   /** The version of a complete set in `dist/`; null: there is none. */
   readonly built: string | null
   /** The version of a complete set in the demo's own state, from an earlier run. */

@@ -7,6 +7,7 @@ import { ownerOf } from '../../build/cache/key.ts'
 import { UsageError } from '../../build/arguments.ts'
 import { readBuild } from '../../build/command.ts'
 import { planImages, type Plan } from '../../build/plan.ts'
+import { renderPlan } from '../../build/plan-text.ts'
 import type { Step } from '../../build/steps/step.ts'
 
 const test = suite('plan')
@@ -188,6 +189,12 @@ test('no configuration names a mirror or a registry', () => {
     /https?:\/\/[a-z0-9.-]*(debian|npmjs|mirror|snapshot)/i.test(readFileSync(file, 'utf8')),
   )
   assert.equal(hosts, [])
+})
+
+test('people can read it', () => {
+  const text = renderPlan(only('ipxe-efi'))
+  assert.match(text, /^ipxe-arm64: iPXE for UEFI on arm64/m)
+  assert.match(text, /flasher-ipxe-arm64-v1\.2\.3\.efi {2}← {2}@ipxe-arm64\/ipxe\.efi/)
 })
 
 /** Null where the command line is accepted. */

@@ -1,9 +1,9 @@
 /** The storm gate over HTTP: machines that all boot at once, and the queue in which they wait. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { entryOf, REF } from '../../support/server/machine-fixture.ts'
+import { diskOf, entryOf, REF } from '../../support/server/machine-fixture.ts'
 import { bodyOf } from '../../support/server/runs.ts'
-import { asJson, createTestServer, type TestServer } from '../../support/server/server.ts'
+import { asJson, createTestServer, readJson, type TestServer } from '../../support/server/server.ts'
 import { macOf } from '../../support/server/state.ts'
 
 const test = suite('storm gate')
@@ -31,6 +31,9 @@ async function contact(server: TestServer, box: number): Promise<string | number
   assert.not.match(script, /sanboot|\bexit\b/, 'it neither boots its disk nor gives up')
   return Number(/waits: place (\d+) of/.exec(script)?.[1] ?? Number.NaN)
 }
+
+const planOf = async (server: TestServer, box: number): Promise<string> =>
+  (await readJson(server.request(`/pxe/${macOf(box)}/plan`))).mode
 
 const all = (server: TestServer, boxes: number) =>
   Promise.all(Array.from({ length: boxes }, (_, at) => contact(server, at + 1)))
@@ -129,6 +132,53 @@ test('done, failed, an edit and silence let the next one in', async () => {
     site.clock.seconds += 20
     assert.is(await contact(server, 6), turn < 89 ? 1 : 'live', `turn ${turn}`)
   }
+})
+
+test('a flash that its machine cancelled gives its place back, without another word', async () => {
+  await using site = await open(2, 1)
+  assert.equal([await contact(site.server, 1), await contact(site.server, 2)], ['live', 1])
+  await site.server.request(`/pxe/${macOf(1)}/plan`)
+  const post = (phase: string) =>
+    site.server.request(
+      `/pxe/${macOf(1)}/progress`,
+      asJson({
+        run: 'run-00000001',
+        phase,
+        bytes_read: 0,
+        bytes_written: 0,
+        total_bytes: null,
+        rate: null,
+        eta_seconds: null,
+      }),
+    )
+  assert.is((await post('write')).status, 204)
+  assert.is(await contact(site.server, 2), 1)
+  assert.is((await post('cancelled')).status, 204)
+  assert.is(await contact(site.server, 2), 'live')
+})
+
+test('a machine whose plan is not to flash after all gives its place back', async () => {
+  await using site = await open(3, 1)
+  const { server, ask } = site
+  assert.equal([await contact(server, 1), await contact(server, 2)], ['live', 1])
+  // Its disk is not among those that it has: somebody has to look.
+  await server.request(`/pxe/${macOf(1)}/inventory`, asJson({ disks: [diskOf('S9')] }))
+  assert.is(await contact(server, 2), 1)
+  assert.is(await planOf(server, 1), 'interactive')
+  assert.is(await contact(server, 2), 'live')
+  assert.equal([await contact(server, 3), await contact(server, 1)], [1, 2], 'it waits like all')
+
+  await ask('/machines/bulk', asJson({ action: 'lock', macs: [macOf(2)] }))
+  assert.is(await planOf(server, 2), 'exit')
+  assert.is(await contact(server, 3), 'live')
+})
+
+test('a machine that is flashed without a script of ours counts as well', async () => {
+  await using site = await open(3, 1)
+  await site.server.request(`/pxe/${macOf(1)}/plan`)
+  assert.equal([await contact(site.server, 2), await contact(site.server, 3)], [1, 2])
+  await site.server.request(`/pxe/${macOf(2)}/plan`)
+  assert.equal([await contact(site.server, 3)], [1], 'it waits no longer')
 })
 
 test('modes that do not flash pass by the line', async () => {
