@@ -1,8 +1,10 @@
 /** A loop device of its own for a test, given back whatever happens: `await using loop = …`. */
-import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { $ } from 'zx'
+import { basename, join } from 'node:path'
+import { promisify } from 'node:util'
+import { SCRATCH } from '../scratch.ts'
 
 export interface LoopOptions {
   /** The size; `sizeBytes` wins where both are given. 64 MiB when neither is. */
@@ -12,7 +14,7 @@ export interface LoopOptions {
   readonly readonly?: boolean
   /** Bypass the page cache of the backing's file system (ext4: yes, tmpfs: no). */
   readonly directIo?: boolean
-  /** The folder under which the backing file lies, for example one on tmpfs. */
+  /** The folder under which the backing file lies; one in memory where it is left out and the disk is small. */
   readonly directory?: string
   /** An existing file or device to sit on, which then stays. */
   readonly backing?: string
@@ -25,17 +27,20 @@ export interface Loop extends AsyncDisposable {
   readonly backing: string
 }
 
-const run = $({ quiet: true, verbose: false })
-const tryRun = $({ quiet: true, verbose: false, nothrow: true })
+const MAX_BYTES_IN_MEMORY = 256 * 2 ** 20
+
+const run = promisify(execFile)
+const tryRun = (tool: string, argv: readonly string[]) => run(tool, argv).catch(() => undefined)
 
 /** Needs root. Disposing unmounts what is mounted from it, removes partitions, detaches, deletes. */
 export async function createLoop(options: LoopOptions = {}): Promise<Loop> {
-  const folder = await mkdtemp(join(options.directory ?? tmpdir(), 'flasher-loop-'))
+  const folder = await mkdtemp(join(options.directory ?? directoryOf(options), 'flasher-loop-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
     const backing = options.backing ?? join(folder, 'disk')
     if (options.backing === undefined) await makeSparse(backing, bytesOf(options))
-    const device = (await run`losetup --find --show ${flagsOf(options)} ${backing}`).stdout.trim()
+    const argv = ['--find', '--show', ...flagsOf(options), backing]
+    const device = (await run('losetup', argv)).stdout.trim()
     return {
       device,
       backing,
@@ -55,6 +60,10 @@ const flagsOf = ({ sectorBytes = 512, readonly, directIo }: LoopOptions): readon
   ...(directIo === true ? ['--direct-io=on'] : []),
 ]
 
+/** Direct I/O takes a file system that has it. */
+const directoryOf = (options: LoopOptions) =>
+  options.directIo !== true && bytesOf(options) <= MAX_BYTES_IN_MEMORY ? SCRATCH : tmpdir()
+
 const bytesOf = ({ sizeBytes, megabytes = 64 }: LoopOptions) => sizeBytes ?? megabytes * 2 ** 20
 
 async function makeSparse(path: string, bytes: number) {
@@ -64,10 +73,17 @@ async function makeSparse(path: string, bytes: number) {
 
 /** Best effort, in the order the kernel needs: a device in use would only be marked for later. */
 async function detach(device: string) {
-  await tryRun`swapoff ${device}`
-  for (const point of await mountPointsOf(device)) await tryRun`umount ${point}`
-  await tryRun`partx -d ${device}`
-  await run`losetup --detach ${device}`
+  const swaps = await readFile('/proc/swaps', 'utf8')
+  if (swaps.includes(device)) await tryRun('swapoff', [device])
+  for (const point of await mountPointsOf(device)) await tryRun('umount', [point])
+  if (await hasPartitions(device)) await tryRun('partx', ['-d', device])
+  await run('losetup', ['--detach', device])
+}
+
+async function hasPartitions(device: string): Promise<boolean> {
+  const name = basename(device)
+  const entries = await readdir(`/sys/class/block/${name}`)
+  return entries.some((entry) => entry.startsWith(`${name}p`))
 }
 
 /** Where the device or a partition of it is mounted here, the innermost first. */

@@ -1,6 +1,5 @@
 /** Flashes as the program does: opens, looks, plans and executes, with the real parts. */
-import { execFileSync } from 'node:child_process'
-import { constants } from 'node:fs'
+import { constants, readFileSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as assert from 'uvu/assert'
@@ -99,8 +98,12 @@ export async function readDisk(device: string, from = 0, bytes = sizeOf(device) 
   }
 }
 
-export const sizeOf = (device: string): number =>
-  Number(execFileSync('blockdev', ['--getsize64', device], { encoding: 'utf8' }))
+/** The kernel counts in units of 512 bytes, whatever the sectors are. */
+export function sizeOf(device: string): number {
+  const { rdev } = statSync(device)
+  const [major, minor] = [(rdev >> 8) & 0xfff, (rdev & 0xff) | ((rdev >> 12) & 0xfff00)]
+  return 512 * Number(readFileSync(`/sys/dev/block/${major}:${minor}/size`, 'utf8'))
+}
 
 /** Covers a disk with noise and another system's partition table; returns what it holds then. */
 export async function makeStale(device: string, sectorBytes = 512): Promise<Buffer> {
