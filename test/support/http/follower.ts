@@ -15,6 +15,9 @@ import { QUIET } from '../server/image-cache.ts'
 
 const now = () => new Date()
 
+/** Milliseconds: nothing is silent for so long here, however busy the machine is. */
+const STALL_MS = 120_000
+
 interface FollowerOptions {
   readonly maxBytes?: number
   /** Milliseconds. */
@@ -23,13 +26,13 @@ interface FollowerOptions {
 }
 
 export async function serveFollower(folder: string, base: string, options: FollowerOptions = {}) {
-  const followed = createFollowed({ base, env: {}, stallMs: 5000 })
+  const followed = createFollowed({ base, env: {}, stallMs: STALL_MS })
   const { elapsed, warn = () => undefined, maxBytes = 0 } = options
   const log = { ...QUIET, warn }
   const follower = await createFollower({
     folder,
     followed,
-    sources: createSources({ env: {}, retryMs: 1, stallMs: 5000 }),
+    sources: createSources({ env: {}, retryMs: 1, stallMs: STALL_MS }),
     maxBytes: () => maxBytes,
     now,
     log,

@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import * as http from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCacheServer } from '../../../runtime/cache/routes/server.ts'
@@ -15,6 +14,7 @@ import { createSecret } from '../../../runtime/kit/web/access/secret.ts'
 import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
 import { createEntrance } from '../../../runtime/kit/web/http/entrance.ts'
 import type { LogSink } from '../../../runtime/kit/web/answers/caller.ts'
+import { SCRATCH } from '../scratch.ts'
 import { listen } from '../http/hostile-server.ts'
 import { findPort } from '../http/ports.ts'
 
@@ -23,7 +23,7 @@ export interface Folder extends AsyncDisposable {
 }
 
 export async function makeFolder(): Promise<Folder> {
-  const path = await mkdtemp(join(tmpdir(), 'flasher-cache-'))
+  const path = await mkdtemp(join(SCRATCH, 'flasher-cache-'))
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }
 
