@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createRandom } from '../support/collect.ts'
 import { pipeThrough } from '../support/disk/compressed.ts'
 import { makeDiskImage } from '../support/disk/disk-images.ts'
 import { createFaultyDisk } from '../support/disk/faulty-disk.ts'
+import { createSeededRandom, KILLS } from '../support/seed.ts'
 import { startFlash } from '../support/terminal/program.ts'
 import { assertSame, expectedDisk, makeStale, readDisk, untilFree } from '../support/disk/writer.ts'
 
@@ -67,14 +67,11 @@ async function killAfter(device: string, signal: NodeJS.Signals, milliseconds: n
   return { by, left: judge(await readDisk(device), before) }
 }
 
-/** FLASHER_TEST_KILLS=100 for a thorough run. */
-const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 12)
-
 test(`SIGKILL at ${KILLS} moments; then a whole flash`, async () => {
   await using disk = await createFaultyDisk({ nbdkit: SLOW_DISK })
   const { device } = disk
   const lasts = await flashWhole(device)
-  const random = createRandom(11)
+  const random = createSeededRandom(11)
   for (let n = 0; n < KILLS; n += 1) {
     // Every other time among the last steps, where the ends are written.
     const share = n % 2 === 0 ? random() : 0.7 + 0.35 * random()
@@ -91,12 +88,12 @@ for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const) {
-  test(`${signal} at 6 moments: it says so and leaves the disk blank`, async () => {
+  test(`${signal} at ${KILLS} moments: it says so and leaves the disk blank`, async () => {
     await using disk = await createFaultyDisk({ nbdkit: SLOW_DISK })
     const { device } = disk
     const lasts = await flashWhole(device)
-    const random = createRandom(12)
-    for (let n = 0; n < 6; n += 1) {
+    const random = createSeededRandom(12)
+    for (let n = 0; n < KILLS; n += 1) {
       const share = 0.1 + 0.9 * random()
       const { by, left } = await killAfter(device, signal, share * lasts)
       const isRight = by === 0 ? left === 'complete' : by === code && left === 'blank'

@@ -25,6 +25,7 @@ import {
 import { makeFolders, type Part } from '../../support/disk/flashed-disk.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
 import { createLoop } from '../../support/disk/loop.ts'
+import { createSeededRandom, KILLS } from '../../support/seed.ts'
 import { assertBlank, makeStale, readDisk, untilFree } from '../../support/disk/writer.ts'
 
 const MIB = 2 ** 20
@@ -223,9 +224,6 @@ async function flashAndKill(image: string, { device, folder }: FaultyDisk, at: n
   return requests
 }
 
-/** FLASHER_TEST_KILLS=100 for a thorough run. */
-const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 12)
-
 test(`killed at ${KILLS} moments between the write and the end: nothing boots without it`, async () => {
   await using image = await createImageFile(CLOUD_PARTS)
   await using disk = await createFaultyDisk({
@@ -233,10 +231,12 @@ test(`killed at ${KILLS} moments between the write and the end: nothing boots wi
   })
   const { device } = disk
   const all = await flashAndKill(image.path, disk, NEVER)
+  const random = createSeededRandom(41)
   const seen = { blank: 0, provisioned: 0 }
   for (let n = 1; n <= KILLS; n += 1) {
-    // The last two come after the end.
-    await flashAndKill(image.path, disk, n < KILLS - 1 ? Math.ceil((n / (KILLS - 2)) * all) : NEVER)
+    // The last two come after the end, and the others each in its share of the requests.
+    const at = Math.max(1, Math.ceil(((n - random()) / (KILLS - 2)) * all))
+    await flashAndKill(image.path, disk, n < KILLS - 1 ? at : NEVER)
     const head = await readDisk(device, 0, 4096)
     if (head.every((byte) => byte === 0)) {
       seen.blank += 1

@@ -5,17 +5,15 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createRandom } from '../../support/collect.ts'
 import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
 import { createFaultyDisk } from '../../support/disk/faulty-disk.ts'
 import { packBuffer } from '../../support/disk/packed-image.ts'
 import { readDisk, untilFree } from '../../support/disk/writer.ts'
+import { createSeededRandom, KILLS } from '../../support/seed.ts'
 import { startFlasher } from '../../support/terminal/flasher.ts'
 
 const test = suite('a delta flash that is killed')
 const MIB = 1 << 20
-/** FLASHER_TEST_KILLS=100 for a thorough run. */
-const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 8)
 /** Two versions of a system that share most of their frames, and zeros between them. */
 const FIRST = Buffer.concat([makeDiskImage(8 * MIB), Buffer.alloc(4 * MIB), makeNoise(12 * MIB, 5)])
 const SECOND = Buffer.concat([
@@ -66,7 +64,7 @@ test(`SIGKILL at ${KILLS} moments; then a whole flash`, async () => {
 
   await flashWhole('first')
   const lasts = await flashWhole('second')
-  const random = createRandom(31)
+  const random = createSeededRandom(31)
   let before: Left = 'second'
   for (let n = 0; n < KILLS; n += 1) {
     const wanted = n % 2 === 0 ? 'first' : 'second'

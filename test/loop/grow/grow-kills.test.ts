@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createRandom } from '../../support/collect.ts'
 import { createFaultyDisk } from '../../support/disk/faulty-disk.ts'
 import {
   checkFileSystem,
@@ -14,6 +13,7 @@ import {
   readSize,
 } from '../../support/disk/growing-images.ts'
 import { readDisk, untilFree } from '../../support/disk/writer.ts'
+import { createSeededRandom, KILLS } from '../../support/seed.ts'
 import { startFlash } from '../../support/terminal/program.ts'
 
 const test = suite('a growing flash that is killed')
@@ -44,9 +44,6 @@ async function untilDetached(device: string) {
   }
 }
 
-/** FLASHER_TEST_KILLS=100 for a thorough run. */
-const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 12)
-
 test(`SIGKILL at ${KILLS} moments, most of them in the growth; then a whole flash`, async () => {
   await using image = await makeGrowingImage('ext4')
   const bytes = await readFile(image.path)
@@ -60,7 +57,7 @@ test(`SIGKILL at ${KILLS} moments, most of them in the growth; then a whole flas
     return performance.now() - begun
   }
   const lasts = await flashWhole()
-  const random = createRandom(21)
+  const random = createSeededRandom(21)
   for (let n = 0; n < KILLS; n += 1) {
     const share = n % 3 === 0 ? random() : 0.4 + 0.6 * random()
     const { child, ended } = await start(bytes, device)

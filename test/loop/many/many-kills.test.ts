@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createRandom } from '../../support/collect.ts'
 import { makeDiskImage } from '../../support/disk/disk-images.ts'
 import { createFaultyDisk } from '../../support/disk/faulty-disk.ts'
 import { makeStale, readDisk, untilFree } from '../../support/disk/writer.ts'
+import { createSeededRandom, KILLS } from '../../support/seed.ts'
 import { startFlash } from '../../support/terminal/program.ts'
 
 const test = suite('a flash of several disks that is killed')
@@ -36,9 +36,6 @@ async function start(devices: readonly string[]) {
   return flash
 }
 
-/** FLASHER_TEST_KILLS=100 for a thorough run. */
-const KILLS = Number(process.env['FLASHER_TEST_KILLS'] ?? 12)
-
 test(`SIGKILL at ${KILLS} moments; then a whole flash`, async () => {
   await using one = await createFaultyDisk({ nbdkit: slow(8) })
   await using two = await createFaultyDisk({ nbdkit: slow(14) })
@@ -53,7 +50,7 @@ test(`SIGKILL at ${KILLS} moments; then a whole flash`, async () => {
     return performance.now() - begun
   }
   const lasts = await flashWhole()
-  const random = createRandom(31)
+  const random = createSeededRandom(32)
   for (let n = 0; n < KILLS; n += 1) {
     if (n % 4 === 0) for (const device of devices) await makeStale(device)
     const before = await Promise.all(devices.map((device) => readDisk(device)))
