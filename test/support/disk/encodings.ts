@@ -31,7 +31,7 @@ const qcow2 = (...flags: readonly string[]) => ({
   },
 })
 
-export const ENCODINGS: readonly Encoding[] = [
+const ALL: readonly Encoding[] = [
   { name: 'raw', format: 'img', encode: (image) => image },
   {
     name: 'zstd with size and checksum',
@@ -71,3 +71,16 @@ export const ENCODINGS: readonly Encoding[] = [
   { name: 'qcow2, zlib', format: 'qcow2', ...qcow2('-c') },
   { name: 'qcow2, zstd', format: 'qcow2', ...qcow2('-c', '-o', 'compression_type=zstd') },
 ]
+
+/** Each image is stored once in each way: xz and bzip2 take seconds for what does not compress. */
+export const ENCODINGS: readonly Encoding[] = ALL.map((encoding) => {
+  const known = new WeakMap<Buffer, Buffer>()
+  return {
+    ...encoding,
+    encode(image: Buffer) {
+      const stored = known.get(image) ?? encoding.encode(image)
+      known.set(image, stored)
+      return stored
+    },
+  }
+})
