@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { SCRATCH } from '../scratch.ts'
 
@@ -77,8 +78,19 @@ async function detach(device: string) {
   if (swaps.includes(device)) await tryRun('swapoff', [device])
   for (const point of await mountPointsOf(device)) await tryRun('umount', [point])
   if (await hasPartitions(device)) await tryRun('partx', ['-d', device])
+  const held = await readBacking(device)
   await run('losetup', ['--detach', device])
+  if (held === null) return
+  // While somebody still looks at it, the kernel only marks it, and it keeps the file below it in use.
+  for (let tries = 0; tries < 250; tries += 1) {
+    if ((await readBacking(device)) !== held) return
+    await sleep(20)
+  }
 }
+
+/** Null: nothing is attached to it. */
+const readBacking = (device: string) =>
+  readFile(`/sys/class/block/${basename(device)}/loop/backing_file`, 'utf8').catch(() => null)
 
 async function hasPartitions(device: string): Promise<boolean> {
   const name = basename(device)
