@@ -4,18 +4,18 @@ import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { opened } from '../support/opened.ts'
 import { blocksRunBy, openDocumentLab, type RanBlock } from '../support/documents/document-lab.ts'
 import { readBlocks } from '../support/docs.ts'
 
 const test = suite('blocks of the documentation')
 const SELF = 'test/bin/document-blocks.test.ts'
 
-const lab = await openDocumentLab()
-test.after(() => lab[Symbol.asyncDispose]())
+const lab = opened(test, () => openDocumentLab())
 
 /** Runs a block; each of its requests is answered with a status below 400. */
 async function run(text: string): Promise<RanBlock> {
-  const ran = await lab.run(text)
+  const ran = await lab().run(text)
   const failed = ran.requests.filter((request) => Number(request.slice(0, 3)) >= 400)
   assert.equal(failed, [], `${text}\n${ran.out}\n${ran.err}`)
   assert.is(ran.code, 0, `${text}\n${ran.out}\n${ran.err}`)
@@ -23,7 +23,7 @@ async function run(text: string): Promise<RanBlock> {
 }
 
 /** What an expression of the shell has. */
-const valueOf = async (expression: string) => (await lab.run(`echo "${expression}"`)).out.trim()
+const valueOf = async (expression: string) => (await lab().run(`echo "${expression}"`)).out.trim()
 
 /** The key belongs to no pair that anybody has. */
 const PUBLIC_KEY = `AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(43)}`
@@ -52,7 +52,7 @@ test('api.md: a session, tokens, and the machine that they read', async () => {
   assert.is(sessions.requests.length, 4)
   assert.match(sessions.out, '"name":"ci"')
   await run(block('api() {'))
-  await lab.discover()
+  await lab().discover()
   const read = await run(block('lshw.json'))
   assert.is(read.requests.length, 5)
   assert.match(read.out, '"S5GXNX0T123456"')
@@ -63,18 +63,18 @@ test('api.md: it is assigned an image, removed, and assigned again', async () =>
   const { requests } = await run(block('ref=$('))
   assert.match(requests.join('\n'), /^200 GET \/images\n20[01] PUT .*\n204 DELETE /)
   assert.match(await valueOf('$ref'), /^[0-9a-f]{8,}/)
-  await lab.discover()
+  await lab().discover()
   await run(assign())
 })
 
 test('api.md: a flash is waited for, twice', async () => {
   // The assignment has armed it; from here on only the block does.
-  await lab.flash('3f2c1e9a-0000')
-  const [flashed] = await Promise.all([run(block('--max-time 1860')), lab.flash()])
+  await lab().flash('3f2c1e9a-0000')
+  const [flashed] = await Promise.all([run(block('--max-time 1860')), lab().flash()])
   assert.match(flashed.out, '"outcome":"flashed"')
   // The words of the block that follows the command are about the same machine.
   await run('mac=aa:bb:cc:dd:ee:01')
-  await Promise.all([run(block('outcome=$(')), lab.flash('3f2c1e9a-0002')])
+  await Promise.all([run(block('outcome=$(')), lab().flash('3f2c1e9a-0002')])
   assert.is(await valueOf('$outcome'), 'flashed')
 })
 
@@ -98,7 +98,7 @@ test('power.md and api.md: its BMC, which turns it off and on', async () => {
   await run(shared)
   await run(`api -X PUT $flasher/machines/aa:bb:cc:dd:ee:12 -d '{}'`)
   const [csv = ''] = readBlocks('power.md', 'csv')
-  await writeFile(join(lab.home.dir, 'bmcs.csv'), csv)
+  await writeFile(join(lab().home.dir, 'bmcs.csv'), csv)
   await run(list)
 })
 
@@ -120,7 +120,7 @@ test('capture.md: a capture is ordered and cancelled, and many are', async () =>
 test('cache.md: an image is uploaded in parts', async () => {
   const [upload = ''] = blocksRunBy(SELF, 'cache.md')
   const name = 'uploaded.img.zst'
-  await writeFile(join(lab.home.dir, name), zstdCompressSync(Buffer.alloc(2 ** 21, 7)))
+  await writeFile(join(lab().home.dir, name), zstdCompressSync(Buffer.alloc(2 ** 21, 7)))
   const { out, requests } = await run(upload.replace('debian-13.img.zst', name))
   assert.is(requests.length, 3)
   assert.match(out, `"${name}"`)

@@ -11,6 +11,7 @@ import { parseOrasRef } from '../../../runtime/kit/net/registry/rules/oras.ts'
 import { faultOf } from '../../support/collect.ts'
 import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
 import { startHostileServer } from '../../support/http/hostile-server.ts'
+import { opened } from '../../support/opened.ts'
 import { startUploadRegistry, type UploadFault } from '../../support/http/upload-registry.ts'
 
 const test = suite('push to a registry that fails')
@@ -25,18 +26,19 @@ interface Pushing {
   readonly retryMs?: number
 }
 
-/** One packed image is enough for all of them. */
-const folder = await mkdtempDisposable(join(tmpdir(), 'flasher-push-test-'))
-const path = join(folder.path, 'disk.img.zst')
-await writeFile(join(folder.path, 'disk.img'), IMAGE)
 const quiet = { signal: new AbortController().signal, onProgress: () => undefined }
-await packImage(
-  { env: {} },
-  { image: join(folder.path, 'disk.img'), output: path, format: null, sha256: null, level: 1 },
-  quiet,
-)
-const BYTES = await readFile(path)
-const DIGEST = `sha256:${createHash('sha256').update(BYTES).digest('hex')}`
+
+/** One packed image is enough for all of them. */
+const packed = opened(test, async (stack) => {
+  const folder = stack.use(await mkdtempDisposable(join(tmpdir(), 'flasher-push-test-')))
+  const image = join(folder.path, 'disk.img')
+  const path = `${image}.zst`
+  await writeFile(image, IMAGE)
+  await packImage({ env: {} }, { image, output: path, format: null, sha256: null, level: 1 }, quiet)
+  const bytes = await readFile(path)
+  const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+  return { path, bytes, digest }
+})
 
 async function push(host: string, { env = {}, retryMs = 1 }: Pushing = {}) {
   const ref = parseOrasRef(`oras://${host}/lab/disk:v1`)
@@ -44,7 +46,15 @@ async function push(host: string, { env = {}, retryMs = 1 }: Pushing = {}) {
   const stages: PushStage[] = []
   const pushed = await pushImage(
     { env: { FLASHER_REGISTRY_HTTP: host, ...env } },
-    { image: path, ref: ref.value, format: null, sha256: null, level: 1, name: 'disk', arch: null },
+    {
+      image: packed().path,
+      ref: ref.value,
+      format: null,
+      sha256: null,
+      level: 1,
+      name: 'disk',
+      arch: null,
+    },
     { ...quiet, retryMs, onStage: (stage) => stages.push(stage) },
   )
   return { pushed, stages }
@@ -80,7 +90,7 @@ test('a cut in the middle of a chunk: only the rest of it is sent again', async 
   })
   await using registry = await startUploadRegistry(fault)
   const { stages } = await push(registry.host)
-  assert.ok(registry.blobs.get(DIGEST)?.equals(BYTES))
+  assert.ok(registry.blobs.get(packed().digest)?.equals(packed().bytes))
   assert.equal(stages, ['checking', 'uploading'])
   const ranges = registry.seen
     .filter(isPatch)
@@ -105,7 +115,7 @@ test('an answer that is lost: what has arrived is not sent again', async () => {
   })
   await using registry = await startUploadRegistry(fault)
   await push(registry.host)
-  assert.ok(registry.blobs.get(DIGEST)?.equals(BYTES))
+  assert.ok(registry.blobs.get(packed().digest)?.equals(packed().bytes))
   const ranges = registry.seen.filter(isPatch).map(({ headers }) => headers['content-range'])
   assert.is(new Set(ranges).size, ranges.length)
 })
@@ -129,7 +139,7 @@ test('429 with Retry-After is waited for, and a busy registry is asked again', a
   }
   await using registry = await startUploadRegistry(note)
   await push(registry.host)
-  assert.ok(registry.blobs.get(DIGEST)?.equals(BYTES))
+  assert.ok(registry.blobs.get(packed().digest)?.equals(packed().bytes))
   assert.ok((asked[1] ?? 0) - (asked[0] ?? 0) >= 990)
 })
 
@@ -155,7 +165,7 @@ test('a token that expires during the upload is asked for anew, for pull and pus
   }
   await using registry = await startUploadRegistry(fault)
   await push(registry.host)
-  assert.ok(registry.blobs.get(DIGEST)?.equals(BYTES))
+  assert.ok(registry.blobs.get(packed().digest)?.equals(packed().bytes))
   assert.ok(tokens >= 3)
   const scopes = registry.seen
     .filter(({ url }) => url.startsWith('/token'))
@@ -188,7 +198,7 @@ test('uploads that lie elsewhere are never told the password', async () => {
   }
   const { pushed } = await push(host, { env })
   assert.equal([pushed.wasThere, pushed.hasRanges], [false, true])
-  assert.ok(target.blobs.get(DIGEST)?.equals(BYTES))
+  assert.ok(target.blobs.get(packed().digest)?.equals(packed().bytes))
   assert.ok(target.seen.every(({ headers }) => headers.authorization === undefined))
 })
 
@@ -207,7 +217,7 @@ test('an upload that is collected in the middle begins again, and not for ever',
     await using registry = await startUploadRegistry(fault)
     if (times === 1) {
       assert.equal((await push(registry.host)).stages, ['checking', 'uploading', 'again'])
-      assert.ok(registry.blobs.get(DIGEST)?.equals(BYTES))
+      assert.ok(registry.blobs.get(packed().digest)?.equals(packed().bytes))
     } else {
       const lost = await faultOf(() => push(registry.host))
       assert.match(lost.message, /lost the upload 3 times/)
@@ -221,13 +231,13 @@ test('a blob that is collected before its manifest is stored is sent once more',
     ({ method, url }) => method === 'PUT' && url?.includes('/manifests/') === true,
   )
   const fault = once((_, __, { blobs }) => {
-    blobs.delete(DIGEST)
+    blobs.delete(packed().digest)
     return false
   })
   await using registry = await startUploadRegistry(fault)
   const { pushed, stages } = await push(registry.host)
   assert.equal(stages, ['checking', 'uploading', 'again'])
-  assert.ok(registry.blobs.get(DIGEST)?.equals(BYTES))
+  assert.ok(registry.blobs.get(packed().digest)?.equals(packed().bytes))
   assert.is(pushed.wasThere, false)
   const again = await push(registry.host)
   assert.equal([again.pushed.wasThere, again.pushed.manifest], [true, pushed.manifest])
@@ -238,11 +248,11 @@ const LIES: readonly (readonly [string, RegExp, UploadFault])[] = [
     'other bytes than it was sent',
     /sends other bytes of sha256:/,
     (request, _, { blobs }) => {
-      const held = blobs.get(DIGEST)
+      const held = blobs.get(packed().digest)
       if (request.headers.range === undefined || held === undefined) return false
       const wrong = Buffer.from(held)
       wrong.writeUInt8(wrong.readUInt8(5) ^ 1, 5)
-      blobs.set(DIGEST, wrong)
+      blobs.set(packed().digest, wrong)
       return false
     },
   ],
@@ -250,7 +260,7 @@ const LIES: readonly (readonly [string, RegExp, UploadFault])[] = [
     'another size',
     /it has 7 bytes/,
     (request, response, { blobs }) => {
-      if (request.method !== 'HEAD' || !blobs.has(DIGEST)) return false
+      if (request.method !== 'HEAD' || !blobs.has(packed().digest)) return false
       response.writeHead(200, { 'content-length': 7 }).end()
       return true
     },
@@ -283,7 +293,7 @@ for (const [what, message, lie] of LIES) {
       request.url?.includes('44136fa3') === true ? false : lie(request, response, held),
     )
     // What is there already is compared as well.
-    if (what === 'another size') registry.blobs.set(DIGEST, BYTES)
+    if (what === 'another size') registry.blobs.set(packed().digest, packed().bytes)
     const fault = await faultOf(() => push(registry.host))
     assert.is(fault.code, 'digest-mismatch')
     assert.match(fault.message, message)
@@ -320,7 +330,7 @@ test('a registry that fails while it is read back is asked again', async () => {
     if (failed === 1) request.socket.destroy()
     else if (failed === 2) response.writeHead(503).end()
     else {
-      response.writeHead(206, { 'content-length': 65_536 }).write(BYTES.subarray(0, 100))
+      response.writeHead(206, { 'content-length': 65_536 }).write(packed().bytes.subarray(0, 100))
       setTimeout(() => request.socket.destroy(), 20)
     }
     return true
@@ -331,7 +341,7 @@ test('a registry that fails while it is read back is asked again', async () => {
 
 test('a registry without ranges is noticed, and one that stays busy is given up', async () => {
   await using registry = await startUploadRegistry((request, response, { blobs }) => {
-    const held = blobs.get(DIGEST)
+    const held = blobs.get(packed().digest)
     if (request.headers.range === undefined || held === undefined) return false
     response.end(held)
     return true
@@ -345,5 +355,4 @@ test('a registry without ranges is noticed, and one that stays busy is given up'
   assert.match((await faultOf(() => push(busy.host))).message, /HTTP 503; gave up after 12/)
 })
 
-test.after(() => folder[Symbol.asyncDispose]())
 test.run()

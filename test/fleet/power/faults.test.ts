@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert'
 import { printable } from '../../../runtime/kit/foundation/printable.ts'
 import { BmcSchema } from '../../../runtime/fleet/power/rules/bmc.ts'
 import { actWith, createSubject, PXE } from '../../support/power/acting.ts'
+import { opened } from '../../support/opened.ts'
 import { BMC_USER, startRedfish, type Lies } from '../../support/power/redfish-fake.ts'
 
 const SEEDS = 100
@@ -11,10 +12,7 @@ const TIMES = { limit: 600, poll: 10, again: 120, rest: 10 }
 const PATIENCE_MS = 6000
 
 const test = suite('seeded faults')
-const fake = await startRedfish()
-test.after(async () => {
-  await fake[Symbol.asyncDispose]()
-})
+const fake = opened(test, () => startRedfish())
 
 /** Mulberry32: the same faults for the same seed. */
 function createDice(seed: number): (sides: number) => number {
@@ -46,27 +44,27 @@ const FAULTS: readonly ((dice: (sides: number) => number) => Partial<Lies>)[] = 
 
 /** What is tried with a seed, after the faults of it have been put in place. */
 function prepare(seed: number) {
-  fake.reset()
+  fake().reset()
   const dice = createDice(seed)
   for (let count = 1 + dice(3); count > 0; count -= 1) {
-    Object.assign(fake.lies, FAULTS[dice(FAULTS.length)]?.(dice))
+    Object.assign(fake().lies, FAULTS[dice(FAULTS.length)]?.(dice))
   }
   const action = (['on', 'off', 'restart'] as const)[dice(3)] ?? 'on'
-  fake.state.isOn = action !== 'on'
+  fake().state.isOn = action !== 'on'
   const boot = action !== 'off' && dice(2) === 0 ? PXE : null
-  return { action, boot, told: `seed ${seed}, ${action}, ${JSON.stringify(fake.lies)}` }
+  return { action, boot, told: `seed ${seed}, ${action}, ${JSON.stringify(fake().lies)}` }
 }
 
 async function tryOnce(seed: number): Promise<boolean> {
   const { action, boot, told } = prepare(seed)
   const started = performance.now()
-  const bmc = BmcSchema.parse({ way: 'redfish', address: fake.address })
+  const bmc = BmcSchema.parse({ way: 'redfish', address: fake().address })
   const done = await actWith(createSubject(bmc, BMC_USER), { action, boot }, TIMES)
   assert.ok(performance.now() - started < PATIENCE_MS, `it took too long: ${told}`)
   if (done.ok) {
-    assert.is(fake.state.isOn, action !== 'off', told)
+    assert.is(fake().state.isOn, action !== 'off', told)
     assert.is(done.value.state, action === 'off' ? 'off' : 'on', told)
-    if (boot !== null) assert.is(fake.state.boot['BootSourceOverrideTarget'], 'Pxe', told)
+    if (boot !== null) assert.is(fake().state.boot['BootSourceOverrideTarget'], 'Pxe', told)
     return true
   }
   const { asked, seen, fix } = done.refusal

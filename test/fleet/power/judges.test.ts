@@ -2,6 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createShell } from '../../../runtime/kit/host/shell.ts'
+import { opened } from '../../support/opened.ts'
 import { startRedfish } from '../../support/power/redfish-fake.ts'
 
 const SUSHY = `
@@ -27,27 +28,26 @@ print('agreed')
 `
 
 const test = suite('judges of the Redfish BMC of the tests')
-const fake = await startRedfish()
+const fake = opened(test, () => startRedfish())
 const shell = createShell({ env: process.env })
-test.before.each(() => fake.reset())
-test.after(async () => {
-  await fake[Symbol.asyncDispose]()
-})
+test.before.each(() => fake().reset())
 
 test('sushy turns it on from the network and inserts a CD', async () => {
-  const ran = await shell.run(['/usr/bin/python3', '-c', SUSHY, fake.address], { timeout: 60_000 })
+  const ran = await shell.run(['/usr/bin/python3', '-c', SUSHY, fake().address], {
+    timeout: 60_000,
+  })
   assert.match(ran.stdout, /agreed/, ran.stderr)
-  assert.is(fake.state.isOn, true)
-  assert.is(fake.state.image, 'http://192.0.2.1/x.iso')
-  assert.is(fake.sessions(), 0)
+  assert.is(fake().state.isOn, true)
+  assert.is(fake().state.image, 'http://192.0.2.1/x.iso')
+  assert.is(fake().sessions(), 0)
 })
 
 test('redfishtool turns it on and reads that it is', async () => {
-  const tool = ['redfishtool', '-r', `127.0.0.1:${fake.port}`, '-S', 'Never', '-u', 'admin']
+  const tool = ['redfishtool', '-r', `127.0.0.1:${fake().port}`, '-S', 'Never', '-u', 'admin']
   const login = ['-p', 's3cret', '-A', 'Basic', 'Systems', '-I', '1']
   const set = await shell.run([...tool, ...login, 'reset', 'On'], { timeout: 60_000 })
   assert.is(set.exitCode, 0, set.stderr + set.stdout)
-  assert.is(fake.state.isOn, true)
+  assert.is(fake().state.isOn, true)
   const read = await shell.run([...tool, ...login, 'get'], { timeout: 60_000 })
   assert.match(read.stdout, /"PowerState": "On"/, read.stderr)
 })

@@ -12,16 +12,14 @@ import { openRedfish } from '../../../runtime/fleet/power/redfish-client.ts'
 import { BmcSchema } from '../../../runtime/fleet/power/rules/bmc.ts'
 import { makeAuthority } from '../../support/http/authority.ts'
 import { actWith, createSubject, NETWORK, PXE } from '../../support/power/acting.ts'
-import { BMC_USER, startRedfish } from '../../support/power/redfish-fake.ts'
+import { opened } from '../../support/opened.ts'
+import { BMC_USER, startRedfish, type Lies } from '../../support/power/redfish-fake.ts'
 
 const test = suite('Redfish')
-const fake = await startRedfish()
-test.before.each(() => fake.reset())
-test.after(async () => {
-  await fake[Symbol.asyncDispose]()
-})
+const fake = opened(test, () => startRedfish())
+test.before.each(() => fake().reset())
 
-const bmc = (address = fake.address) => BmcSchema.parse({ way: 'redfish', address })
+const bmc = (address = fake().address) => BmcSchema.parse({ way: 'redfish', address })
 const subject = () => createSubject(bmc(), BMC_USER)
 
 test('sets the boot device with its mode, reads it back, then turns on; the session is ended', async () => {
@@ -30,9 +28,9 @@ test('sets the boot device with its mode, reads it back, then turns on; the sess
     ok: true,
     value: { state: 'on', confirmed: true, changed: true, boot: 'set' },
   })
-  assert.is(fake.state.isOn, true)
-  assert.is(fake.sessions(), 0)
-  assert.equal(fake.bodies.slice(1), [
+  assert.is(fake().state.isOn, true)
+  assert.is(fake().sessions(), 0)
+  assert.equal(fake().bodies.slice(1), [
     {
       Boot: {
         BootSourceOverrideEnabled: 'Once',
@@ -48,16 +46,16 @@ test('boots from an address and from a virtual CD', async () => {
   const url = 'http://192.0.2.1:8080/boot/x.efi'
   const http = { device: 'http', firmware: 'bios', url } as const
   assert.is((await actWith(subject(), { action: 'on', boot: http })).ok, true)
-  assert.is(fake.state.boot['HttpBootUri'], url)
-  assert.is(fake.state.boot['BootSourceOverrideMode'], 'UEFI')
+  assert.is(fake().state.boot['HttpBootUri'], url)
+  assert.is(fake().state.boot['BootSourceOverrideMode'], 'UEFI')
   const iso = 'http://192.0.2.1:8080/boot/x.iso'
   const cd = { device: 'cd', firmware: 'uefi', url: iso } as const
   assert.is((await actWith(subject(), { action: 'restart', boot: cd })).ok, true)
-  assert.is(fake.state.image, iso)
-  assert.is(fake.state.boot['BootSourceOverrideTarget'], 'Cd')
+  assert.is(fake().state.image, iso)
+  assert.is(fake().state.boot['BootSourceOverrideTarget'], 'Cd')
 })
 
-const LIES: readonly (readonly [string, Partial<typeof fake.lies>])[] = [
+const LIES: readonly (readonly [string, Partial<Lies>])[] = [
   ['a state that lags', { lagMs: 150 }],
   ['202 and a task', { task: 'Completed', lagMs: 60 }],
   ['a reset that does nothing', { lostResets: 1 }],
@@ -74,42 +72,42 @@ const LIES: readonly (readonly [string, Partial<typeof fake.lies>])[] = [
 ]
 for (const [what, lies] of LIES) {
   test(`gets there in spite of ${what}`, async () => {
-    Object.assign(fake.lies, lies)
+    Object.assign(fake().lies, lies)
     const done = await actWith(subject(), { action: 'on', boot: PXE })
     assert.equal(done, {
       ok: true,
       value: { state: 'on', confirmed: true, changed: true, boot: 'set' },
     })
-    assert.is(fake.state.isOn, true)
-    assert.is(fake.state.boot['BootSourceOverrideTarget'], 'Pxe')
-    assert.is(fake.sessions(), 0)
+    assert.is(fake().state.isOn, true)
+    assert.is(fake().state.boot['BootSourceOverrideTarget'], 'Pxe')
+    assert.is(fake().sessions(), 0)
   })
 }
 
 test('a reset that never becomes so is said, with what was asked and seen', async () => {
-  fake.lies.lostResets = 1000
+  fake().lies.lostResets = 1000
   const { refusal } = refused(await actWith(subject(), { action: 'on', boot: null }))
   assert.is(refusal.kind, 'not-so')
   assert.is(refusal.asked, 'It was to be turned on')
   assert.match(refusal.seen, /still reads off/)
   assert.is(refusal.state, 'off')
-  assert.is(fake.sessions(), 0)
+  assert.is(fake().sessions(), 0)
 })
 
 test('a task that failed is said with its words', async () => {
-  Object.assign(fake.lies, { task: 'Exception', lostResets: 1000, hostile: true })
+  Object.assign(fake().lies, { task: 'Exception', lostResets: 1000, hostile: true })
   const { refusal } = refused(await actWith(subject(), { action: 'on', boot: null }))
   assert.match(refusal.seen, /Exception/)
   assert.is(printable(refusal.seen), refusal.seen)
 })
 
 test('a wrong password is tried once, and hostile texts are made harmless', async () => {
-  fake.lies.hostile = true
+  fake().lies.hostile = true
   const wrong = createSubject(bmc(), { user: 'admin', password: 'x'.repeat(200) })
   const { refusal } = refused(await actWith(wrong, { action: 'on', boot: null }))
   assert.is(refusal.kind, 'login')
   assert.is(printable(refusal.seen), refusal.seen)
-  assert.is(fake.asked.filter((each) => each.startsWith('POST')).length, 1)
+  assert.is(fake().asked.filter((each) => each.startsWith('POST')).length, 1)
 })
 
 test('a password that a BMC repeats is in no failure, and a 400 for it is not answered with another try', async () => {
@@ -131,8 +129,8 @@ test('a password that a BMC repeats is in no failure, and a 400 for it is not an
       },
       close() {},
     }
-    const opened = await openRedfish(new URL(fake.address), http, { user: 'admin', password })
-    const { refusal } = refused(opened)
+    const client = await openRedfish(new URL(fake().address), http, { user: 'admin', password })
+    const { refusal } = refused(client)
     assert.is(refusal.kind, 'login')
     assert.not.match(refusal.seen, /s3cret/)
     assert.equal(asked, ['GET /redfish/v1/', 'POST /redfish/v1/SessionService/Sessions'])
@@ -140,30 +138,30 @@ test('a password that a BMC repeats is in no failure, and a 400 for it is not an
 })
 
 test('one that is on is not booted anew unless a restart is asked for', async () => {
-  fake.state.isOn = true
+  fake().state.isOn = true
   const { refusal } = refused(await actWith(subject(), { action: 'on', boot: PXE }))
   assert.is(refusal.kind, 'not-now')
-  assert.equal(fake.bodies.length, 1)
+  assert.equal(fake().bodies.length, 1)
   assert.is((await actWith(subject(), { action: 'restart', boot: PXE })).ok, true)
   assert.equal(
-    fake.bodies.filter((each) => JSON.stringify(each).includes('ResetType')),
+    fake().bodies.filter((each) => JSON.stringify(each).includes('ResetType')),
     [{ ResetType: 'ForceOff' }, { ResetType: 'On' }],
   )
 })
 
 test('nothing is sent outside the networks, and no redirect is followed elsewhere', async () => {
-  const before = fake.connections()
+  const before = fake().connections()
   const outside = createSubject(bmc(), BMC_USER, { networks: ['192.0.2.0/24'] })
   const { refusal } = refused(await actWith(outside, { action: 'on', boot: null }))
   assert.is(refusal.kind, 'address')
-  const own = createSubject(bmc(), BMC_USER, { networks: NETWORK, ownPorts: [fake.port] })
+  const own = createSubject(bmc(), BMC_USER, { networks: NETWORK, ownPorts: [fake().port] })
   assert.is(refused(await actWith(own, { action: 'on', boot: null })).refusal.kind, 'address')
-  const named = createSubject(bmc(`http://localhost:${fake.port}`), BMC_USER, {
+  const named = createSubject(bmc(`http://localhost:${fake().port}`), BMC_USER, {
     networks: ['192.0.2.0/24'],
   })
   assert.is(refused(await actWith(named, { action: 'read', boot: null })).refusal.kind, 'address')
-  assert.is(fake.connections(), before)
-  fake.lies.redirect = 'http://127.0.0.1:1/redfish/v1/'
+  assert.is(fake().connections(), before)
+  fake().lies.redirect = 'http://127.0.0.1:1/redfish/v1/'
   const moved = refused(await actWith(subject(), { action: 'read', boot: null }))
   assert.is(moved.refusal.kind, 'address')
 })

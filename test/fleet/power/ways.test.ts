@@ -5,20 +5,26 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { BmcSchema, type Bmc } from '../../../runtime/fleet/power/rules/bmc.ts'
 import { actWith, createSubject, macOf, PXE, TIMES } from '../../support/power/acting.ts'
+import { opened } from '../../support/opened.ts'
 import { startIpmi } from '../../support/power/ipmi-emulator.ts'
 import { startOutlet } from '../../support/power/outlet-fake.ts'
 import { BMC_USER, startRedfish } from '../../support/power/redfish-fake.ts'
 
-const redfish = await startRedfish()
-const ipmi = await startIpmi()
-const outlet = await startOutlet()
+const test = suite('ways to power')
+const redfish = opened(test, () => startRedfish())
+const ipmi = opened(test, () => startIpmi())
+const outlet = opened(test, () => startOutlet())
 const packets: Buffer[] = []
-const listener = createSocket('udp4').on('message', (packet) => packets.push(packet))
-listener.bind(0, '127.0.0.1')
-await once(listener, 'listening')
+const listener = opened(test, async (stack) => {
+  const socket = createSocket('udp4').on('message', (packet) => packets.push(packet))
+  stack.defer(() => void socket.close())
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  return { port: socket.address().port }
+})
 
 interface Way {
-  readonly bmc: Bmc
+  bmc(): Bmc
   isOn(): boolean | Promise<boolean>
   turn(on: boolean): void | Promise<void>
   /** What it boots from next. */
@@ -30,40 +36,35 @@ interface Way {
 
 const WAYS: Readonly<Record<string, Way>> = {
   redfish: {
-    bmc: BmcSchema.parse({ way: 'redfish', address: redfish.address }),
-    isOn: () => redfish.state.isOn,
-    turn: (on) => void (redfish.state.isOn = on),
-    boot: () => redfish.state.boot['BootSourceOverrideTarget'],
-    count: () => redfish.asked.length,
+    bmc: () => BmcSchema.parse({ way: 'redfish', address: redfish().address }),
+    isOn: () => redfish().state.isOn,
+    turn: (on) => void (redfish().state.isOn = on),
+    boot: () => redfish().state.boot['BootSourceOverrideTarget'],
+    count: () => redfish().asked.length,
     confirms: true,
   },
   ipmi: {
-    bmc: BmcSchema.parse({ way: 'ipmi', address: ipmi.address }),
-    isOn: ipmi.isOn,
-    turn: ipmi.turn,
-    boot: ipmi.boot,
-    count: async () => (await ipmi.log()).split('\n').length,
+    bmc: () => BmcSchema.parse({ way: 'ipmi', address: ipmi().address }),
+    isOn: () => ipmi().isOn(),
+    turn: (on) => ipmi().turn(on),
+    boot: () => ipmi().boot(),
+    count: async () => (await ipmi().log()).split('\n').length,
     confirms: true,
   },
   hook: {
-    bmc: BmcSchema.parse(outlet.hook),
-    isOn: () => outlet.state.isOn,
-    turn: (on) => void (outlet.state.isOn = on),
-    boot: () => outlet.state.boot,
-    count: () => outlet.asked.length,
+    bmc: () => BmcSchema.parse(outlet().hook),
+    isOn: () => outlet().state.isOn,
+    turn: (on) => void (outlet().state.isOn = on),
+    boot: () => outlet().state.boot,
+    count: () => outlet().asked.length,
     confirms: false,
   },
 }
 
-const test = suite('ways to power')
-test.after(async () => {
-  listener.close()
-  for (const end of [redfish, ipmi, outlet]) await end[Symbol.asyncDispose]()
-})
 test.before.each(async () => {
-  redfish.reset()
-  await ipmi.reset()
-  Object.assign(outlet.state, { isOn: false, boot: 'none', status: 200, answer: 'json' })
+  redfish().reset()
+  await ipmi().reset()
+  Object.assign(outlet().state, { isOn: false, boot: 'none', status: 200, answer: 'json' })
 })
 
 /** Programs of BMCs answer late on a machine that is busy, and no test here is of a limit. */
@@ -71,7 +72,7 @@ const act = (...[subject, request]: Parameters<typeof actWith>) =>
   actWith(subject, request, { ...TIMES, limit: 30_000 })
 
 for (const [name, way] of Object.entries(WAYS)) {
-  const subject = () => createSubject(way.bmc, BMC_USER)
+  const subject = () => createSubject(way.bmc(), BMC_USER)
 
   test(`${name}: reads what is, turns on and off, and changes nothing that is so already`, async () => {
     const read = await act(subject(), { action: 'read', boot: null })
@@ -111,7 +112,7 @@ for (const [name, way] of Object.entries(WAYS)) {
 
   test(`${name}: a wrong password ends it at once, and the failure says what to do`, async () => {
     const started = performance.now()
-    const wrong = createSubject(way.bmc, { user: 'admin', password: 'wrong' })
+    const wrong = createSubject(way.bmc(), { user: 'admin', password: 'wrong' })
     const done = await act(wrong, { action: 'on', boot: null })
     assert.is(done.ok ? null : done.refusal.kind, 'login')
     assert.match(done.ok ? '' : done.refusal.fix, /user and password/i)
@@ -122,7 +123,7 @@ for (const [name, way] of Object.entries(WAYS)) {
   test(`${name}: nothing outside the networks is asked`, async () => {
     const before = await way.count()
     for (const networks of [[], ['192.0.2.0/24']]) {
-      const outside = createSubject(way.bmc, BMC_USER, { networks })
+      const outside = createSubject(way.bmc(), BMC_USER, { networks })
       const done = await act(outside, { action: 'on', boot: null })
       assert.is(done.ok ? null : done.refusal.kind, 'address')
     }
@@ -131,7 +132,7 @@ for (const [name, way] of Object.entries(WAYS)) {
 }
 
 test('ipmi: the cipher suite that worked is remembered, and the password is in no argument', async () => {
-  const subject = createSubject(BmcSchema.parse({ way: 'ipmi', address: ipmi.address }), BMC_USER)
+  const subject = createSubject(BmcSchema.parse({ way: 'ipmi', address: ipmi().address }), BMC_USER)
   assert.is((await act(subject, { action: 'read', boot: null })).ok, true)
   assert.is(subject.learned().suite, 3)
   await subject.learn({ suite: 17 })
@@ -140,42 +141,42 @@ test('ipmi: the cipher suite that worked is remembered, and the password is in n
 })
 
 test('ipmi: a boot device that reads back as another is said', async () => {
-  await ipmi.forgetBoots()
-  const subject = createSubject(BmcSchema.parse({ way: 'ipmi', address: ipmi.address }), BMC_USER)
+  await ipmi().forgetBoots()
+  const subject = createSubject(BmcSchema.parse({ way: 'ipmi', address: ipmi().address }), BMC_USER)
   const done = await act(subject, { action: 'on', boot: PXE })
   assert.is(done.ok ? null : done.refusal.kind, 'boot-lost')
-  assert.is(await ipmi.isOn(), false)
+  assert.is(await ipmi().isOn(), false)
 })
 
 test('ipmi: a password of 200 characters is refused before a byte is sent', async () => {
-  const bmc = BmcSchema.parse({ way: 'ipmi', address: ipmi.address })
+  const bmc = BmcSchema.parse({ way: 'ipmi', address: ipmi().address })
   const subject = createSubject(bmc, { user: 'admin', password: 'x'.repeat(200) })
   const done = await act(subject, { action: 'on', boot: null })
   assert.match(done.ok ? '' : done.refusal.seen, /at most 20 bytes/)
 })
 
 test('hook: reads a word as well, and says what a broken one answers', async () => {
-  const subject = createSubject(BmcSchema.parse(outlet.hook), BMC_USER)
-  Object.assign(outlet.state, { answer: 'text', isOn: true })
+  const subject = createSubject(BmcSchema.parse(outlet().hook), BMC_USER)
+  Object.assign(outlet().state, { answer: 'text', isOn: true })
   const read = await act(subject, { action: 'read', boot: null })
   assert.is(read.ok && read.value.state, 'on')
-  outlet.state.status = 404
+  outlet().state.status = 404
   const done = await act(subject, { action: 'off', boot: null })
   assert.match(done.ok ? '' : done.refusal.seen, /answered 404/)
 })
 
 test('hook: without a URL for the state it says that it cannot tell', async () => {
-  const hook = BmcSchema.parse({ ...outlet.hook, state: null, network: null })
+  const hook = BmcSchema.parse({ ...outlet().hook, state: null, network: null })
   const done = await act(createSubject(hook, BMC_USER), { action: 'restart', boot: PXE })
   assert.equal(done, {
     ok: true,
     value: { state: 'unknown', confirmed: false, changed: true, boot: 'own' },
   })
-  assert.is(outlet.state.isOn, true)
+  assert.is(outlet().state.isOn, true)
 })
 
 test('Wake-on-LAN: sends the MAC sixteen times, and promises nothing', async () => {
-  const { port } = listener.address()
+  const { port } = listener()
   const bmc = BmcSchema.parse({ way: 'wake-on-lan', address: `127.0.0.1:${port}` })
   const subject = createSubject(bmc, null)
   const done = await act(subject, { action: 'on', boot: PXE })

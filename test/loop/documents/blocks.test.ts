@@ -11,6 +11,7 @@ import { createLoop } from '../../support/disk/loop.ts'
 import { blocksRunBy } from '../../support/documents/document-lab.ts'
 import { serveFolder } from '../../support/http/folder-server.ts'
 import { startRegistry } from '../../support/http/registry.ts'
+import { opened } from '../../support/opened.ts'
 import { FLASHER } from '../../support/terminal/flasher.ts'
 
 const test = suite('blocks that write to disks')
@@ -18,9 +19,17 @@ const SELF = 'test/loop/documents/blocks.test.ts'
 const execute = promisify(execFile)
 const MIB = 2 ** 20
 
-const scratch = await mkdtempDisposable(join(tmpdir(), 'flasher-blocks-'))
-test.after(() => scratch[Symbol.asyncDispose]())
-const at = (name: string) => join(scratch.path, name)
+const content = makeContent(8 * MIB)
+const scratch = opened(test, () => mkdtempDisposable(join(tmpdir(), 'flasher-blocks-')))
+const at = (name: string) => join(scratch().path, name)
+
+test.before(async () => {
+  await writeFile(at('raw'), content)
+  await execute('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', at('raw'), at('debian.qcow2')])
+  const options = { encoding: 'buffer', maxBuffer: 64 * MIB } as const
+  const { stdout } = await execute('xz', ['-k', '-T1', '-c', at('raw')], options)
+  await writeFile(at('debian.img.xz'), stdout)
+})
 
 /** The programs of the pages are those of this checkout. */
 const PRELUDE = `
@@ -33,17 +42,9 @@ npx() { shift; "$@"; }
 async function run(text: string, names: Readonly<Record<string, string>>): Promise<string> {
   const here = Object.entries(names).reduce((rest, [name, by]) => rest.replaceAll(name, by), text)
   for (const name of Object.keys(names)) assert.match(text, name)
-  const { stdout } = await execute('bash', ['-c', `${PRELUDE}${here}`], { cwd: scratch.path })
+  const { stdout } = await execute('bash', ['-c', `${PRELUDE}${here}`], { cwd: scratch().path })
   return stdout
 }
-
-const content = makeContent(8 * MIB)
-await writeFile(at('raw'), content)
-await execute('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', at('raw'), at('debian.qcow2')])
-await execute('xz', ['-k', '-T1', '-c', at('raw')], {
-  encoding: 'buffer',
-  maxBuffer: 64 * MIB,
-}).then(({ stdout }) => writeFile(at('debian.img.xz'), stdout))
 
 const first = async (file: string) => (await readFile(file)).subarray(0, content.length)
 
@@ -76,7 +77,7 @@ mkfs.ext4 -q ${source.device}p1`
 })
 
 test('README.md: disks are listed, and an image is written from an address', async () => {
-  using site = await serveFolder(scratch.path)
+  using site = await serveFolder(scratch().path)
   await using target = await createLoop({ megabytes: 16 })
   const [block = ''] = blocksRunBy(SELF, '../README.md')
   await run(block, { '/dev/sdb': target.device, 'https://example.org': site.url })

@@ -1,6 +1,7 @@
 /** Logging in with a provider: a role from a group, a session that ends, and what is said to somebody without one. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { opened } from '../../support/opened.ts'
 import { asForm, createCurrentServer } from '../../support/people/current-server.ts'
 import { startOpenIdProvider } from '../../support/people/openid-provider.ts'
 import { createProviderBrowser, ORIGIN } from '../../support/people/provider-browser.ts'
@@ -9,17 +10,13 @@ import { asJson, readJson } from '../../support/server/server.ts'
 const test = suite('logging in with a provider')
 
 /** One of each for all tests of the file; each test has people of its own. */
-const provider = await startOpenIdProvider({ origins: [ORIGIN] })
-const server = await createCurrentServer(provider.settings)
-const { store } = { store: server.state.peopleStore }
-const openBrowser = () => createProviderBrowser(provider, server)
-test.after(async () => {
-  await server[Symbol.asyncDispose]()
-  await provider[Symbol.asyncDispose]()
-})
+const provider = opened(test, () => startOpenIdProvider({ origins: [ORIGIN] }))
+const server = opened(test, () => createCurrentServer(provider().settings))
+const store = () => server().state.peopleStore
+const openBrowser = () => createProviderBrowser(provider(), server())
 
 test('a group gives a role, a person, a session and a record', async () => {
-  provider.accounts.set('u1', { preferred_username: 'Änna', groups: ['lab', 'guests', 'other'] })
+  provider().accounts.set('u1', { preferred_username: 'Änna', groups: ['lab', 'guests', 'other'] })
   const browser = openBrowser()
   const page = await (await browser.ask('/ui/login?next=/ui/events')).text()
   assert.match(page, 'Log in with Example')
@@ -34,13 +31,13 @@ test('a group gives a role, a person, a session and a record', async () => {
   )
   assert.is((await browser.ask('/ui/machines')).status, 200)
   assert.is((await browser.ask('/ui/people')).status, 403)
-  const person = store.findByName('anna')
+  const person = store().findByName('anna')
   assert.equal(
     [person?.role, person?.provider],
-    ['operate', { issuer: provider.issuer, subject: 'u1' }],
+    ['operate', { issuer: provider().issuer, subject: 'u1' }],
   )
-  assert.is(store.passwordOf(person?.id ?? ''), null)
-  const operator = await server.operator()
+  assert.is(store().passwordOf(person?.id ?? ''), null)
+  const operator = await server().operator()
   const events = await readJson(operator('/events?person=anna'))
   const lines = events.events.map(({ kind, actor, summary }: Record<string, string>) =>
     [kind, actor, summary].join(' · '),
@@ -70,7 +67,7 @@ test('the state cookie is Lax, short, of the login alone, and holds nothing that
 })
 
 test('the callback answers 200 and leads on, since it gets no Strict cookie: other sessions stay', async () => {
-  provider.accounts.set('u2', { preferred_username: 'bert', groups: ['guests'] })
+  provider().accounts.set('u2', { preferred_username: 'bert', groups: ['guests'] })
   const browser = openBrowser()
   browser.cookies.set('flasher-token', 'another.session')
   const there = await browser.begin()
@@ -80,7 +77,7 @@ test('the callback answers 200 and leads on, since it gets no Strict cookie: oth
 })
 
 test('who has no role sees why, what was said, and whom to ask; and nothing else', async () => {
-  provider.accounts.set('u3', { preferred_username: 'carl', groups: ['kitchen', '<b>'] })
+  provider().accounts.set('u3', { preferred_username: 'carl', groups: ['kitchen', '<b>'] })
   const browser = openBrowser()
   const back = await browser.logIn('u3')
   assert.is(back.status, 403)
@@ -92,75 +89,75 @@ test('who has no role sees why, what was said, and whom to ask; and nothing else
   assert.match(page, 'href="/ui/login/openid?again=1"')
   assert.not(browser.cookies.has('flasher-token'))
   assert.is((await browser.ask('/ui/machines')).status, 303)
-  assert.is(store.findByName('carl'), null)
+  assert.is(store().findByName('carl'), null)
 })
 
 test('a claim that is missing is named', async () => {
-  provider.accounts.set('u4', { preferred_username: 'dora' })
+  provider().accounts.set('u4', { preferred_username: 'dora' })
   const page = await (await openBrowser().logIn('u4')).text()
   assert.match(page, 'Not sent')
   assert.match(page, '<code>groups</code>')
 })
 
 test('a group that was taken away ends the sessions of before, and narrows tokens, with the next login', async () => {
-  provider.accounts.set('u5', { preferred_username: 'emil', groups: ['admins'] })
+  provider().accounts.set('u5', { preferred_username: 'emil', groups: ['admins'] })
   const browser = openBrowser()
   await browser.logIn('u5')
   const first = browser.cookies.get('flasher-token') ?? ''
-  const old = server.withCookie(`flasher-token=${first}`)
+  const old = server().withCookie(`flasher-token=${first}`)
   const made = await (await old('/tokens', asJson({ name: 'ci', scopes: ['admin'] }))).json()
   const useToken = async (path: string) =>
-    (await server.request(path, { headers: { authorization: `Bearer ${made.token}` } })).status
+    (await server().request(path, { headers: { authorization: `Bearer ${made.token}` } })).status
   assert.equal([(await old('/tokens')).status, await useToken('/tokens')], [200, 200])
-  provider.accounts.set('u5', { preferred_username: 'emil', groups: ['guests'] })
+  provider().accounts.set('u5', { preferred_username: 'emil', groups: ['guests'] })
   // Nobody is asked in between: the provider says it with the next login.
   assert.is((await old('/tokens')).status, 200)
   const back = await openBrowser().logIn('u5')
   assert.is(back.status, 303)
   assert.is((await old('/machines')).status, 401)
   assert.equal([await useToken('/tokens'), await useToken('/machines')], [403, 200])
-  provider.accounts.set('u5', { preferred_username: 'emil', groups: [] })
+  provider().accounts.set('u5', { preferred_username: 'emil', groups: [] })
   assert.is((await openBrowser().logIn('u5')).status, 403)
-  assert.equal([await useToken('/machines'), store.findByName('emil')?.role], [403, null])
-  const path = `/ui/people/${store.findByName('emil')?.id}`
-  const person = await (await (await server.operator())(path)).text()
+  assert.equal([await useToken('/machines'), store().findByName('emil')?.role], [403, null])
+  const path = `/ui/people/${store().findByName('emil')?.id}`
+  const person = await (await (await server().operator())(path)).text()
   assert.match(person, 'ci, refused at the moment')
 })
 
 test('somebody with a name that is taken is not taken for them', async () => {
-  const operator = await server.operator()
+  const operator = await server().operator()
   const fields = { name: 'frida', role: 'administrate', password: 'a password of their own' }
   await operator('/ui/people', asForm(fields))
-  provider.accounts.set('u6', { preferred_username: 'frida', groups: ['guests'] })
-  provider.accounts.set('u7', { preferred_username: 'administrator', groups: ['guests'] })
+  provider().accounts.set('u6', { preferred_username: 'frida', groups: ['guests'] })
+  provider().accounts.set('u7', { preferred_username: 'administrator', groups: ['guests'] })
   for (const account of ['u6', 'u7']) assert.is((await openBrowser().logIn(account)).status, 303)
-  assert.is(store.findByName('frida')?.provider, null)
-  assert.is(store.findByName('frida-2')?.role, 'look')
-  assert.is(store.findByName('administrator-2')?.role, 'look')
-  await operator(`/ui/people/${store.findByName('frida')?.id}/remove`, { method: 'POST' })
+  assert.is(store().findByName('frida')?.provider, null)
+  assert.is(store().findByName('frida-2')?.role, 'look')
+  assert.is(store().findByName('administrator-2')?.role, 'look')
+  await operator(`/ui/people/${store().findByName('frida')?.id}/remove`, { method: 'POST' })
 })
 
 test('two logins of one person at once make one person', async () => {
-  provider.accounts.set('u8', { preferred_username: 'gerd', groups: ['lab'] })
+  provider().accounts.set('u8', { preferred_username: 'gerd', groups: ['lab'] })
   const answers = await Promise.all([openBrowser().logIn('u8'), openBrowser().logIn('u8')])
   assert.equal(
     answers.map(({ status }) => status),
     [303, 303],
   )
-  assert.is(store.findByName('gerd-2'), null)
+  assert.is(store().findByName('gerd-2'), null)
 })
 
 test('an administrator blocks somebody, lets them in again, and removes them', async () => {
-  provider.accounts.set('u9', { preferred_username: 'hans', groups: ['lab'] })
+  provider().accounts.set('u9', { preferred_username: 'hans', groups: ['lab'] })
   const browser = openBrowser()
   await browser.logIn('u9')
-  const operator = await server.operator()
+  const operator = await server().operator()
   const post = async (what: string, fields = {}) => {
-    const id = store.findByName('hans')?.id ?? ''
+    const id = store().findByName('hans')?.id ?? ''
     const answer = await operator(`/ui/people/${id}/${what}`, asForm(fields))
     return answer.headers.get('location') ?? ''
   }
-  const hans = `/ui/people/${store.findByName('hans')?.id}`
+  const hans = `/ui/people/${store().findByName('hans')?.id}`
   assert.match(await (await operator(hans)).text(), 'Operate, says 127.0.0.1')
   assert.match(await post('block'), 'done=blocked')
   assert.is((await browser.ask('/machines')).status, 401)
@@ -168,18 +165,18 @@ test('an administrator blocks somebody, lets them in again, and removes them', a
   assert.is(refused.status, 403)
   assert.match(await refused.text(), 'an administrator of this server has blocked you')
   assert.match(await post('unblock'), 'done=unblocked')
-  assert.is(store.findByName('hans')?.role, null)
+  assert.is(store().findByName('hans')?.role, null)
   assert.is((await openBrowser().logIn('u9')).status, 303)
   // The provider alone knows their password, and says their role.
   assert.not.match(await post('password', { password: 'another password' }), 'done=')
   assert.not.match(await post('role', { role: 'administrate' }), 'done=')
-  assert.is(store.findByName('hans')?.role, 'operate')
+  assert.is(store().findByName('hans')?.role, 'operate')
   assert.match(await post('remove'), 'done=removed')
-  assert.is(store.findByName('hans'), null)
+  assert.is(store().findByName('hans'), null)
 })
 
 test('the account page has no form for a password that is not here', async () => {
-  provider.accounts.set('u10', { preferred_username: 'ines', groups: ['guests'] })
+  provider().accounts.set('u10', { preferred_username: 'ines', groups: ['guests'] })
   const browser = openBrowser()
   await browser.logIn('u10')
   const page = await (await browser.ask('/ui/account')).text()
@@ -189,26 +186,26 @@ test('the account page has no form for a password that is not here', async () =>
 })
 
 test('who logs out is sent to the logout of the provider', async () => {
-  provider.accounts.set('u11', { preferred_username: 'jana', groups: ['guests'] })
+  provider().accounts.set('u11', { preferred_username: 'jana', groups: ['guests'] })
   const browser = openBrowser()
   await browser.logIn('u11')
   const out = await browser.ask('/ui/logout', { method: 'POST' })
   const page = await out.text()
   assert.is(out.status, 200)
-  assert.match(page, `content="0; url=${provider.issuer}/session/end?`)
+  assert.match(page, `content="0; url=${provider().issuer}/session/end?`)
   assert.match(page, encodeURIComponent(`${ORIGIN}/ui/login`))
   assert.not(browser.cookies.has('flasher-token'))
-  assert.is((await (await server.operator())('/ui/logout', { method: 'POST' })).status, 303)
+  assert.is((await (await server().operator())('/ui/logout', { method: 'POST' })).status, 303)
 })
 
 test('groups give the labels of a scope, which are another one with the next login', async () => {
   await using scoped = await createCurrentServer({
-    ...provider.settings,
+    ...provider().settings,
     FLASHER_OIDC_SCOPES: 'lab; rack a; rack b, leads; *',
   })
   const labelsOf = async (groups: readonly string[]) => {
-    provider.accounts.set('u13', { preferred_username: 'lena', groups })
-    const back = await createProviderBrowser(provider, scoped).logIn('u13')
+    provider().accounts.set('u13', { preferred_username: 'lena', groups })
+    const back = await createProviderBrowser(provider(), scoped).logIn('u13')
     assert.is(back.status, 303)
     return scoped.state.peopleStore.findByName('lena')?.labels
   }
@@ -222,7 +219,7 @@ test('groups give the labels of a scope, which are another one with the next log
 })
 
 test('a login leads to pages of this server alone', async () => {
-  provider.accounts.set('u12', { preferred_username: 'karl', groups: ['guests'] })
+  provider().accounts.set('u12', { preferred_username: 'karl', groups: ['guests'] })
   for (const next of [
     'https://evil.example/',
     '//evil.example/ui',

@@ -1,6 +1,6 @@
 /** The server appliance for arm64 does what that for PCs does, under Secure Boot; and a Raspberry Pi finds in it what it looks for. */
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -8,6 +8,7 @@ import * as assert from 'uvu/assert'
 import { openPiVolume, PI_BOARDS, readPiStart } from '../../support/boot/pi-boot.ts'
 import { SERVER_BOOT } from '../../../appliance/server.ts'
 import { renderGrubEnvironment } from '../../../build/server/grub.ts'
+import { opened } from '../../support/opened.ts'
 import { findBuildObstacle, openServer } from '../../support/vm/built-images.ts'
 import { writeServerDisk } from '../../support/vm/server-appliance.ts'
 import { FIRMWARE_OFFSET, startPi } from '../../support/vm/server/pi-machine.ts'
@@ -20,11 +21,10 @@ const run = obstacle === null ? test : test.skip
 
 /** Seconds, ten times what a free machine needs. */
 const PATIENCE = 900
-const folder = await mkdtemp(join(tmpdir(), 'flasher-server-'))
-test.after(() => rm(folder, { recursive: true }))
+const folder = opened(test, () => mkdtempDisposable(join(tmpdir(), 'flasher-server-')))
 
 run('a Raspberry Pi 4 and a 5 find U-Boot and device trees', async () => {
-  const volume = openPiVolume(await writeServerDisk(folder, 'arm64'), FIRMWARE_OFFSET)
+  const volume = openPiVolume(await writeServerDisk(folder().path, 'arm64'), FIRMWARE_OFFSET)
   for (const name of Object.values(PI_BOARDS).flat()) {
     assert.is(volume.read(`/${name}`).readUInt32BE(0), 0xd00dfeed, name)
   }
@@ -43,7 +43,7 @@ run('a Raspberry Pi 4 and a 5 find U-Boot and device trees', async () => {
 run(
   'U-Boot starts GRUB from the card of a Raspberry Pi, which gives up a version after its attempts',
   async () => {
-    const disk = await writeServerDisk(folder, 'arm64')
+    const disk = await writeServerDisk(folder().path, 'arm64')
     const { version } = await openServer('arm64')
     const used = renderGrubEnvironment({ good: version, next: '99.0.0', tries: '0' })
     const place = ['-i', `${disk}@@${FIRMWARE_OFFSET}`, '-', `::${SERVER_BOOT.environment}`]
@@ -65,7 +65,7 @@ run(
 )
 
 run('a fresh disk boots by UEFI, is updated and rolled back, and keeps its state', () =>
-  updateAndRollBack({ arch: 'arm64', firmware: 'arm64-secure', folder }),
+  updateAndRollBack({ arch: 'arm64', firmware: 'arm64-secure', folder: folder().path }),
 )
 
 test.run()

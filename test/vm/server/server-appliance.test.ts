@@ -1,9 +1,10 @@
 /** The server appliance boots, serves, tells its password, and keeps its state over an update and a rollback. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { opened } from '../../support/opened.ts'
 import { findBuildObstacle } from '../../support/vm/built-images.ts'
 import {
   login,
@@ -22,17 +23,16 @@ const obstacle = findBuildObstacle()
 if (obstacle !== null) console.log(`skipped: ${obstacle}`)
 const run = obstacle === null ? test : test.skip
 
-const folder = await mkdtemp(join(tmpdir(), 'flasher-server-'))
-test.after(() => rm(folder, { recursive: true }))
+const folder = opened(test, () => mkdtempDisposable(join(tmpdir(), 'flasher-server-')))
 
 run('a fresh disk boots by BIOS, is updated and rolled back, and keeps its state', () =>
-  updateAndRollBack({ arch: 'x86_64', firmware: 'bios', folder }),
+  updateAndRollBack({ arch: 'x86_64', firmware: 'bios', folder: folder().path }),
 )
 
 run('nginx takes the place of the image cache, and gives it back', async () => {
   await using machine = await startAppliance({
     firmware: 'bios',
-    disk: await writeServerDisk(folder),
+    disk: await writeServerDisk(folder().path),
   })
   const { qemu } = machine
   const password = readPassword(await waitForLogin(qemu))
@@ -48,8 +48,8 @@ run('nginx takes the place of the image cache, and gives it back', async () => {
 })
 
 run('a seed chooses the earlier line and its password, under Secure Boot', async () => {
-  const disk = await writeServerDisk(folder)
-  const seed = writeSeed(folder, {
+  const disk = await writeServerDisk(folder().path)
+  const seed = writeSeed(folder().path, {
     'meta-data': 'instance-id: seeded\n',
     'user-data': [
       '#cloud-config',
