@@ -51,7 +51,7 @@ function renderOpenApi(
     paths,
     components: {
       schemas: {
-        ...Object.fromEntries(Object.entries(schemas).map(([k, v]) => [k, plain(v)])),
+        ...schemas,
         Error: renderSchema(ERROR, 'input'),
       },
       securitySchemes: {
@@ -148,13 +148,7 @@ function mediaTypeOf(schema: SchemaRef): string {
 }
 
 const refer = (schema: SchemaRef): Json =>
-  typeof schema === 'string' ? { $ref: `#/components/schemas/${schema}` } : plain(schema)
-
-/** Removes the dialect, which the document names once. */
-function plain(schema: Json): Json {
-  const { $schema: _, ...rest } = schema
-  return rest
-}
+  typeof schema === 'string' ? { $ref: `#/components/schemas/${schema}` } : schema
 
 const pathParameters = (path: string) =>
   [...path.matchAll(/:([a-z_]+)/gi)].map(([, name]) => ({

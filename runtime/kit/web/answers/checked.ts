@@ -24,15 +24,22 @@ export const QueryTimeSchema = z.iso
 
 /**
  * Renders a schema as JSON Schema: `input` for what is sent (a default makes a field optional),
- * `output` for what is answered.
+ * `output` for what is answered. That is worked out where the document becomes text, as most
+ * programs never show it; `more` is added to it.
  */
 export function renderSchema(
   schema: z.ZodType,
   io: 'input' | 'output',
+  more: Readonly<Record<string, unknown>> = {},
 ): Readonly<Record<string, unknown>> {
-  // The dialect is said once, by the document.
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io })
-  return rest
+  return {
+    ...more,
+    toJSON() {
+      // The dialect is said once, by the document.
+      const { $schema: _, ...rest } = z.toJSONSchema(schema, { io })
+      return { ...rest, ...more }
+    },
+  }
 }
 
 /** Returns the machine that the path names. Throws a 400 for anything that is no MAC address. */

@@ -72,8 +72,14 @@ const FlatPlanSchema = z.object({
   reason: z.string().optional(),
 })
 
-const render = (schema: z.ZodType): Readonly<Record<string, unknown>> =>
-  z.toJSONSchema(schema, { io: 'input' })
+/** Worked out where the API document becomes text. */
+const render = (schema: z.ZodType): Readonly<Record<string, unknown>> => ({
+  toJSON() {
+    // The dialect is said once, by the document.
+    const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' })
+    return rest
+  },
+})
 
 export const SCHEMAS = {
   Machine: render(MachineSchema),

@@ -39,8 +39,14 @@ const ImageEntrySchema = z.object({
 
 const FlatPlanSchema = z.object({ mode: z.enum(PLAN_MODES), reason: z.string().optional() })
 
-const render = (schema: z.ZodType): Readonly<Record<string, unknown>> =>
-  z.toJSONSchema(schema, { io: 'input' })
+/** Worked out where the API document becomes text. */
+const render = (schema: z.ZodType): Readonly<Record<string, unknown>> => ({
+  toJSON() {
+    // The dialect is said once, by the document.
+    const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' })
+    return rest
+  },
+})
 
 export const SCHEMAS = {
   Machine: render(MachineSchema),
