@@ -1,10 +1,19 @@
 /** Reads CSV as spreadsheets save it: any of three separators, quotes, any line end; what is too much is refused. */
+import { BYTE_ORDER_MARK } from './csv.ts'
 import { accept, refuse, type Result } from './result.ts'
 
 export interface CsvRow {
   /** Where it begins, counted from 1. */
   readonly line: number
   readonly cells: readonly string[]
+  /** Whether it has a cell for each column and no more: what does not fit may stand in another's column. */
+  readonly fits: boolean
+}
+
+interface CsvTable {
+  /** As the first row names them; none: there is no row. */
+  readonly columns: readonly string[]
+  readonly rows: readonly CsvRow[]
 }
 
 export interface CsvLimits {
@@ -28,22 +37,24 @@ export interface CsvRefusal {
 const SEPARATORS = [',', ';', '\t'] as const
 type Separator = (typeof SEPARATORS)[number]
 
-const BYTE_ORDER_MARK = '\ufeff'
+/** A first line with which spreadsheets are told the separator. */
+const DECLARED = /^"?sep=([,;\t])"?[,;\t]*(?:\r\n|\r|\n)/i
 
 /** Characters of the first line that are looked at for the separator. */
 const MAX_LOOKED_AT = 20_000
 
 /**
- * Parses a table; rows without anything in them are left out. Reading ends at the first refusal, so that hostile
+ * Parses a table; rows without anything in them are left out, and so are empty cells behind the last column. Reading ends at the first refusal, so that hostile
  * text costs little. Cells of a table that `renderCsvRow` made still want `unguardCell`.
  */
-export function parseCsv(text: string, limits: CsvLimits): Result<readonly CsvRow[], CsvRefusal> {
+export function parseCsv(text: string, limits: CsvLimits): Result<CsvTable, CsvRefusal> {
   const source = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text
   const nul = source.indexOf('\0')
   if (nul >= 0) return refuse({ why: 'nul', line: 1 + countLineEnds(source.slice(0, nul)) })
-  const readCell = createCellReader(source, findSeparator(source), limits.characters)
-  const rows: CsvRow[] = []
-  let [at, line, read] = [0, 1, 0]
+  const start = findStart(source)
+  const readCell = createCellReader(source, start.separator, limits.characters)
+  const rows: Omit<CsvRow, 'fits'>[] = []
+  let { at, line, read } = start
   while (at < source.length) {
     const begin = line
     const cells: string[] = []
@@ -57,8 +68,21 @@ export function parseCsv(text: string, limits: CsvLimits): Result<readonly CsvRo
     if (++read > limits.rows) return refuse({ why: 'rows', line: begin })
     if (cells.some((cell) => cell !== '')) rows.push({ line: begin, cells })
   }
-  return accept(rows)
+  return accept(toTable(rows))
 }
+
+function toTable([head, ...rows]: readonly Omit<CsvRow, 'fits'>[]): CsvTable {
+  const columns = dropEmptyEnd(head?.cells ?? [], 0)
+  const toRow = ({ line, cells: all }: Omit<CsvRow, 'fits'>): CsvRow => {
+    const cells = dropEmptyEnd(all, columns.length)
+    return { line, cells, fits: cells.length === columns.length }
+  }
+  return { columns, rows: rows.map(toRow) }
+}
+
+/** Spreadsheets fill all rows up to the longest one. */
+const dropEmptyEnd = (cells: readonly string[], least: number): readonly string[] =>
+  cells.slice(0, Math.max(least, cells.findLastIndex((cell) => cell.trim() !== '') + 1))
 
 interface ReadCell {
   readonly text: string
@@ -69,7 +93,7 @@ interface ReadCell {
   readonly ends: boolean
 }
 
-function createCellReader(source: string, separator: Separator, most: number) {
+function createCellReader(source: string, separator: string, most: number) {
   const plain = new RegExp(`[^${separator}\\r\\n]*`, 'y')
 
   /** Reads what stands behind a cell: a separator, or the end of the row. */
@@ -102,6 +126,14 @@ function createCellReader(source: string, separator: Separator, most: number) {
     const text = plain.exec(source)?.[0] ?? ''
     return close(text, at + text.length, line)
   }
+}
+
+/** Returns the separator, and where the first row begins. */
+function findStart(source: string) {
+  const [declaration = '', separator] = DECLARED.exec(source) ?? []
+  return separator === undefined
+    ? { separator: findSeparator(source), at: 0, line: 1, read: 0 }
+    : { separator, at: declaration.length, line: 2, read: 0 }
 }
 
 /** Returns the separator that the first line has most of outside of quotes. */

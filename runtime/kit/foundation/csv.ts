@@ -1,6 +1,9 @@
 /** Renders rows as CSV (RFC 4180), safe to open in a spreadsheet. */
 import { printableText } from './printable.ts'
 
+/** Spreadsheets take a file for UTF-8 only where it begins with this. */
+export const BYTE_ORDER_MARK = '\ufeff'
+
 export type Cell = string | number | boolean | null | undefined
 
 /**

@@ -12,7 +12,9 @@ const LIMITS = { rows: 1000, columns: 50, characters: 1000 }
 
 const parse = (text: string) => {
   const parsed = parseCsv(text, LIMITS)
-  return parsed.ok ? parsed.value.map(({ cells }) => cells.map(unguardCell)) : parsed.refusal
+  if (!parsed.ok) return parsed.refusal
+  const { columns, rows } = parsed.value
+  return [columns, ...rows.map(({ cells }) => cells)].map((cells) => cells.map(unguardCell))
 }
 
 test('what is written is read again, whatever its texts', () => {
@@ -21,8 +23,8 @@ test('what is written is read again, whatever its texts', () => {
     fc.string({ unit: fc.constantFrom("'", '"', '=', ' ', ',', ';', '\t', '\n', 'a', '＝') }),
   )
   fc.assert(
-    fc.property(fc.array(fc.array(cell, { minLength: 2, maxLength: 4 })), (rows) => {
-      const head = ['mac', 'name']
+    fc.property(fc.array(fc.array(cell, { minLength: 4, maxLength: 4 })), (rows) => {
+      const head = ['mac', 'name', 'rack', 'slot']
       const text = [head, ...rows].map(renderCsvRow).join('')
       const shown = rows.map((cells) => cells.map(printableText))
       const full = shown.filter((cells) => cells.some((each) => each !== ''))
@@ -53,6 +55,33 @@ test('separators, quotes, line ends and the byte order mark of spreadsheets', ()
     ['a', 'b'],
     ['=1+1', "'x"],
   ])
+})
+
+test('a row that does not fit its columns says so; empty cells at the end are harmless', () => {
+  const parsed = parseCsv('a,b,\n1,2\n1\n1,2,3\n1,2, ,\n1,2,,3\n1,\n', LIMITS)
+  assert.ok(parsed.ok)
+  assert.equal(parsed.value.columns, ['a', 'b'])
+  assert.equal(
+    parsed.value.rows.map(({ line, cells, fits }) => [line, cells.length, fits]),
+    [
+      [2, 2, true],
+      [3, 1, false],
+      [4, 3, false],
+      [5, 2, true],
+      [6, 4, false],
+      [7, 2, true],
+    ],
+  )
+})
+
+test('a first line that declares the separator is no row, and lines are counted with it', () => {
+  for (const declared of ['sep=;', '"sep=;"', 'SEP=;;;']) {
+    const parsed = parseCsv(`\ufeff${declared}\r\na,x;b\r\n1;2`, LIMITS)
+    assert.ok(parsed.ok)
+    assert.equal(parsed.value.columns, ['a,x', 'b'])
+    assert.equal(parsed.value.rows, [{ line: 3, cells: ['1', '2'], fits: true }])
+  }
+  assert.equal(parse('sep=\t\na\tb\n'), [['a', 'b']])
 })
 
 test('a refusal names the line', () => {

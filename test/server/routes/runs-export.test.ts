@@ -50,7 +50,8 @@ test('CSV: one row a run, and no cell that a spreadsheet would calculate', async
   const answer = await ask('/runs.csv')
   assert.match(answer.headers.get('content-type') ?? '', /^text\/csv/)
   assert.match(answer.headers.get('content-disposition') ?? '', /^attachment/)
-  const text = await answer.text()
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(await answer.arrayBuffer())
+  assert.ok(text.startsWith('\ufeffmac,'), 'a byte order mark, once')
   const rows = parseCsv(text)
   assert.is(rows.length, formulas.length + 1)
   const width = rows[0]?.length

@@ -1,4 +1,5 @@
 /** A list of BMCs as CSV: one line for each machine, the columns named in the first one. */
+import { unguardCell } from '../../../kit/foundation/csv.ts'
 import {
   parseCsv,
   type CsvLimits,
@@ -7,7 +8,7 @@ import {
 } from '../../../kit/foundation/csv-reader.ts'
 import { listFieldErrors, renderFieldErrors } from '../../../kit/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
+import { findMac, type Mac } from '../../../kit/net/rules/mac.ts'
 import { BmcSchema, CredentialSchema, type Bmc } from './bmc.ts'
 import type { PowerChange } from './power-book.ts'
 
@@ -24,8 +25,8 @@ export function parseBmcCsv(
 ): Result<ReadonlyMap<Mac, PowerChange>, readonly string[]> {
   const parsed = parseCsv(text, LIMITS)
   if (!parsed.ok) return refuse([`Line ${parsed.refusal.line}: ${OBSTACLES[parsed.refusal.why]}`])
-  const [head, ...rows] = parsed.value
-  const names = head?.cells.map((name) => name.trim().toLowerCase()) ?? []
+  const { columns, rows } = parsed.value
+  const names = columns.map((name) => name.trim().toLowerCase())
   return isHead(names) ? parseRows(names, rows) : refuse([BAD_HEAD])
 }
 
@@ -51,8 +52,8 @@ function parseRows(
 ): Result<ReadonlyMap<Mac, PowerChange>, readonly string[]> {
   const changes = new Map<Mac, PowerChange>()
   const mistakes: string[] = []
-  for (const { line, cells } of rows) {
-    const parsed = parseRow(names, cells)
+  for (const { line, ...row } of rows) {
+    const parsed = parseRow(names, row)
     if (!parsed.ok) mistakes.push(`Line ${line}: ${parsed.refusal}`)
     else if (changes.has(parsed.value.mac)) mistakes.push(`Line ${line}: this MAC comes twice`)
     else changes.set(parsed.value.mac, parsed.value.change)
@@ -63,13 +64,17 @@ function parseRows(
 
 function parseRow(
   names: readonly string[],
-  row: readonly string[],
+  { cells: row, fits }: Omit<CsvRow, 'line'>,
 ): Result<{ readonly mac: Mac; readonly change: PowerChange }, string> {
-  if (row.length !== names.length) return refuse('it has another number of columns')
-  const cells = Object.fromEntries(names.map((name, at) => [name, row[at]?.trim() ?? '']))
-  const { mac = '', user = '', password: _, ...fields } = cells
-  const parsedMac = parseMac(mac)
-  if (!parsedMac.ok) return refuse('not a MAC address')
+  if (!fits) {
+    return refuse(`it has ${row.length} cells, the first line names ${names.length} columns`)
+  }
+  const cells = Object.fromEntries(
+    names.map((name, at) => [name, unguardCell(row[at] ?? '').trim()]),
+  )
+  const { mac: text = '', user = '', password: _, ...fields } = cells
+  const mac = findMac(text)
+  if (mac === null) return refuse('not a MAC address')
   const bmc = parseBmc(fields)
   if (!bmc.ok) return bmc
   // A password may begin or end with a blank.
@@ -78,7 +83,7 @@ function parseRow(
   if (!credential.success) return refuse(renderFieldErrors(listFieldErrors(credential.error)))
   const isGiven = user !== '' || password !== ''
   const change = { bmc: bmc.value, credential: isGiven ? credential.data : undefined }
-  return accept({ mac: parsedMac.value, change })
+  return accept({ mac, change })
 }
 
 function parseBmc(fields: Readonly<Record<string, string>>): Result<Bmc, string> {

@@ -1,5 +1,6 @@
 /** What routes return: one kind of value, made by a function for each use, such as a page, a redirect, JSON, a download. */
 import type { H3Event } from 'h3'
+import { BYTE_ORDER_MARK } from '../../foundation/csv.ts'
 
 type AnswerHeaders = Readonly<Record<string, string>>
 
@@ -96,6 +97,15 @@ export const download = (rows: AsyncIterable<string>, type: string, name: string
     },
     streamOf(encode(rows)),
   )
+
+/** Answers with the rows of a table, as `download` does. */
+export const downloadCsv = (rows: AsyncIterable<string>, name: string) =>
+  download(mark(rows), 'text/csv', name)
+
+async function* mark(rows: AsyncIterable<string>): AsyncGenerator<string> {
+  yield BYTE_ORDER_MARK
+  yield* rows
+}
 
 async function* encode(rows: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder()

@@ -1,7 +1,7 @@
 /** The routes of a table's exports: all rows that its filters find, as CSV and as one JSON array. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { H3Event } from 'h3'
-import { download } from './answers.ts'
+import { download, downloadCsv } from './answers.ts'
 import type { Route, SchemaRef } from './route.ts'
 
 interface Export<Row> {
@@ -34,7 +34,7 @@ export function exportRoutes<Row>(of: Export<Row>): readonly Route[] {
         answers: { 200: { type: 'string', contentMediaType: 'text/csv' } },
         refuses: [422],
       },
-      handle: (event) => download(renderCsv(of, walk(open(event))), 'text/csv', `${name}.csv`),
+      handle: (event) => downloadCsv(renderCsv(of, walk(open(event))), `${name}.csv`),
     },
     {
       method: 'GET',

@@ -1,6 +1,6 @@
 /** `/machines.csv`: the machines that a search finds, as a table whose names and labels can be read back. */
 import { parseHardware } from '../../../engine/inventory/rules/hardware.ts'
-import { download } from '../../../kit/web/answers/answers.ts'
+import { downloadCsv } from '../../../kit/web/answers/answers.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
 import { letOthersIn } from '../../routes/many.ts'
 import type { Site } from '../../routes/site.ts'
@@ -51,7 +51,7 @@ export function machineTableRoutes(
       },
       async handle(event) {
         const found = site.views.match(await site.machines.list(), event.url.searchParams)
-        return download(render(found, site.contact(event)), 'text/csv', 'machines.csv')
+        return downloadCsv(render(found, site.contact(event)), 'machines.csv')
       },
     },
   ]

@@ -68,8 +68,13 @@ export const MACHINE_FILE = {
     doubled: 'The first line names the column {column} twice.',
   },
   lineRefusals: {
+    cells:
+      'This line has {found} cells, but the first line names {columns} columns. Put quotation marks around a text with a separator in it.',
     notMac: '"{text}" is not a MAC address (six pairs of hexadecimal digits).',
     notUtf8: 'The name has characters that are no UTF-8. Save the table as "CSV UTF-8".',
+    notNamed:
+      'The name was read in another encoding than UTF-8. Download the table again, and save it as "CSV UTF-8".',
+    date: 'A spreadsheet has turned the {column} into the date "{text}". Format the column as text, and enter the {column} again.',
     twoRacks:
       'The labels name {inLabels}, the column {column} names {inColumn}: they must be the same.',
   },

@@ -168,7 +168,12 @@ test('a list is taken whole or not at all', async () => {
   assert.is((await readJson(lab.ask(`/machines/${OTHER}/power`))).user, 'ad"min')
   const other = `\ufeffmac;way;address;user;password\r\n${OTHER};ipmi;10.0.0.8;ops;'=1+1\r\n`
   assert.equal(await readJson(send(other)), { imported: 1 }, 'as spreadsheets of other countries')
+  const spelled = `sep=;\nmac;way;address;user\n${OTHER.toUpperCase().replaceAll(':', '')};ipmi;10.0.0.8;'-x;;\n`
+  assert.equal(await readJson(send(spelled)), { imported: 1 }, 'as names from a file')
+  assert.is((await readJson(lab.ask(`/machines/${OTHER}/power`))).user, '-x')
   for (const [bad, words] of [
+    [`mac,way,address\n${MAC},ipmi\n`, /Line 2: it has 2 cells, the first line names 3 columns/],
+    [`mac,way,address\n${MAC},ipmi,a,b\n`, /Line 2: it has 4 cells/],
     ['mac,way\nx,ipmi\n', /Line 2: not a MAC/],
     ['mac,way\n\n\nx,ipmi\n', /Line 4: not a MAC/],
     ['mac,way,address,boss\n', /first line/],

@@ -66,9 +66,14 @@ function readName(before: string | null, cell: string | undefined): Result<strin
   // Characters that no table shows are written as escapes, which are no new name.
   if (cell === undefined || cell === printableText(before ?? '')) return accept(before)
   if (cell.includes('\ufffd')) return refuse(t.notUtf8)
+  if (cell === misread(before ?? '')) return refuse(t.notNamed)
   const parsed = NameSchema.safeParse(cell)
   return parsed.success ? accept(parsed.data || null) : refuse(asSentence(parsed.error))
 }
+
+/** What a spreadsheet shows of a text that it does not take for UTF-8. */
+const misread = (text: string): string =>
+  new TextDecoder('windows-1252').decode(new TextEncoder().encode(text))
 
 function readLabels(
   before: readonly string[],
@@ -94,6 +99,10 @@ function readColumn(
   column: RackColumn,
   { named, cell }: { readonly named: readonly string[]; readonly cell: string | undefined },
 ): Result<readonly string[], string> {
+  const isKnown = (text: string) =>
+    before.some((label) => findColumn(label) === column && cellOf(label).trim() === text)
+  const date = split(cell).find((text) => DATE.test(text) && !isKnown(text))
+  if (date !== undefined) return refuse(fill(t.date, { column, text: date }))
   const inLabels = sortLabels(named.filter((label) => isOf(column, label)))
   const inColumn = sortLabels(split(cell).flatMap((text) => findLabels(before, column, text)))
   if (inLabels.length === 0) {
@@ -104,6 +113,21 @@ function readColumn(
     ? accept(inLabels)
     : refuse(fill(t.twoRacks, { inLabels: one, column, inColumn: other }))
 }
+
+const MONTHS =
+  'janv?|f[eé][bv]r?|m[aä]rs?|märz|mrz|mrt|a[pbv]r|ma[igjy]|mei|ju[nl]|juin|juil|giu|lug|aug|ago|août|sept?|set|o[ckt]t|out|nov|d[eéi][cz]|ene|gen'
+
+/** The days and months that spreadsheets of several countries make of `1-4`, `1-32` or `3/12`. */
+const DATE = new RegExp(
+  [
+    String.raw`^\d{1,2}[-. /]+(?:${MONTHS})\.?(?:[-. /]+\d{2,4})?$`,
+    String.raw`^(?:jan|feb|mar|mrz|mär|apr|may|mai|jun|jul|aug|sep|o[ck]t|nov|de[cz])\.?[-. ]+\d\d$`,
+    String.raw`^\d{1,2}[-./]\d{1,2}[-./](?:19|20)\d\d$`,
+    String.raw`^(?:19|20)\d\d[-./]\d{1,2}[-./]\d{1,2}$`,
+    String.raw`^\d{1,2}/\d{1,2}/\d\d$`,
+  ].join('|'),
+  'iu',
+)
 
 const isElsewhere = (label: string): boolean => findColumn(label) === null
 

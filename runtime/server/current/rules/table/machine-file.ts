@@ -1,6 +1,11 @@
 /** A file with the names and labels of machines: parses it, and decides line by line what it would change. */
 import { unguardCell } from '../../../../kit/foundation/csv.ts'
-import { parseCsv, type CsvLimits, type CsvRefusal } from '../../../../kit/foundation/csv-reader.ts'
+import {
+  parseCsv,
+  type CsvLimits,
+  type CsvRefusal,
+  type CsvRow,
+} from '../../../../kit/foundation/csv-reader.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
 import { findMac, type Mac } from '../../../../kit/net/rules/mac.ts'
 import { fill } from '../../../../kit/texts/text.ts'
@@ -16,7 +21,8 @@ const LIMITS: CsvLimits = { rows: 20_001, columns: 100, characters: 10_000 }
 interface FileRow {
   readonly line: number
   readonly mac: Result<Mac, string>
-  readonly cells: Partial<IdentityCells>
+  /** The refusal says why they cannot be told apart. */
+  readonly cells: Result<Partial<IdentityCells>, string>
 }
 
 export interface MachineFile {
@@ -36,13 +42,13 @@ const COLUMNS: ReadonlyMap<string, FileColumn> = new Map<string, FileColumn>([
 export function parseMachineFile(text: string): Result<MachineFile, string> {
   const parsed = parseCsv(text, LIMITS)
   if (!parsed.ok) return refuse(describeRefusal(parsed.refusal))
-  const [head, ...rows] = parsed.value
-  if (head === undefined) return refuse(t.refusals.empty)
-  const columns = head.cells.map((title) => COLUMNS.get(title.trim().toLowerCase()) ?? null)
+  const { columns: titles, rows } = parsed.value
+  if (titles.length === 0) return refuse(t.refusals.empty)
+  const columns = titles.map((title) => COLUMNS.get(title.trim().toLowerCase()) ?? null)
   const refusal = findHeadRefusal(columns)
   if (refusal !== null) return refuse(refusal)
-  const ignored = head.cells.filter((title, at) => columns[at] === null && title.trim() !== '')
-  return accept({ rows: rows.map(({ line, cells }) => toRow(line, cells, columns)), ignored })
+  const ignored = titles.filter((title, at) => columns[at] === null && title.trim() !== '')
+  return accept({ rows: rows.map((row) => toRow(row, columns)), ignored })
 }
 
 function describeRefusal({ why, line }: CsvRefusal): string {
@@ -60,11 +66,7 @@ function findHeadRefusal(columns: readonly (FileColumn | null)[]): string | null
   return known.length === 1 ? t.refusals.noColumn : null
 }
 
-function toRow(
-  line: number,
-  cells: readonly string[],
-  columns: readonly (FileColumn | null)[],
-): FileRow {
+function toRow({ line, cells, fits }: CsvRow, columns: readonly (FileColumn | null)[]): FileRow {
   const found = new Map<FileColumn, string>()
   for (const [at, column] of columns.entries()) {
     if (column !== null) found.set(column, unguardCell(cells[at] ?? ''))
@@ -78,7 +80,9 @@ function toRow(
   return {
     line,
     mac: mac === null ? refuse(text.slice(0, MAX_SHOWN)) : accept(mac),
-    cells: Object.fromEntries(named),
+    cells: fits
+      ? accept(Object.fromEntries(named))
+      : refuse(fill(t.lineRefusals.cells, { found: cells.length, columns: columns.length })),
   }
 }
 
@@ -117,6 +121,9 @@ export function createLinePlanner(
     if (mac.ok) counts.set(mac.value, (counts.get(mac.value) ?? 0) + 1)
   }
   return ({ line, mac, cells }) => {
+    if (!cells.ok) {
+      return { is: 'refused', line, mac: mac.ok ? mac.value : mac.refusal, reason: cells.refusal }
+    }
     if (!mac.ok) {
       const reason = fill(t.lineRefusals.notMac, { text: mac.refusal })
       return { is: 'refused', line, mac: mac.refusal, reason }
@@ -125,7 +132,7 @@ export function createLinePlanner(
     if ((counts.get(mac.value) ?? 0) > 1) return { is: 'twice', ...base }
     const before = find(mac.value)
     if (before === null) return { is: 'unknown', ...base }
-    const after = applyIdentity(before, cells)
+    const after = applyIdentity(before, cells.value)
     if (!after.ok) return { is: 'refused', ...base, reason: after.refusal }
     return isSameIdentity(before, after.value)
       ? { is: 'same', ...base }

@@ -58,7 +58,9 @@ test('a table goes out, comes back, is shown, applied, on record and undone', as
 
   const answer = await admin('/machines.csv?q=label:lab')
   assert.match(answer.headers.get('content-disposition') ?? '', /machines\.csv/)
-  const table = await answer.text()
+  const bytes = new Uint8Array(await answer.arrayBuffer())
+  assert.equal([...bytes.subarray(0, 3)], [0xef, 0xbb, 0xbf], 'a byte order mark')
+  const table = new TextDecoder().decode(bytes)
   const [head, row, ...rest] = table.split('\r\n')
   assert.is(head, 'mac,name,labels,rack,slot,serial,image,disk,mode,state')
   assert.match(row ?? '', /^52:54:00:a1:00:01,"'=HYPERLINK\(""x""\)",lab,1,4,SN-1,,,/)

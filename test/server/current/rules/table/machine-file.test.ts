@@ -136,8 +136,32 @@ test('each line says what it does, or why not', () => {
     reasonOf(`x,"${Array.from({ length: 17 }, (_, at) => `l${at}`).join()}",`),
     /at most 16/,
   )
+  assert.match(reasonOf('Web server, left,blue,1'), /^This line has 5 cells, .* names 4 columns/)
+  assert.match(reasonOf('x'), /^This line has 2 cells, .* names 4 columns/)
+  assert.is(reasonOf('x,,,,'), 'changed')
   // A formula of a spreadsheet is a text again.
   assert.is(plan(`mac,name\n${MAC},'=1+1`, fleet)[0]?.is, 'changed')
+})
+
+test('a rack that a spreadsheet made a date of is said to be such, and a name in another encoding', () => {
+  const before = { name: 'Büro Süd', labels: ['rack-4-Jan'] }
+  const decide = (columns: string, row: string) => {
+    const [line] = plan(`mac,${columns}\n${MAC},${row}`, { [MAC]: before })
+    return line?.is === 'refused' ? line.reason : String(line?.is)
+  }
+  for (const date of ['4-Feb', '04. Jan', '4. Mrz', '04-janv', '1/avr', '04-Jan-2026', 'Jan-32']) {
+    assert.match(decide('rack', date), `turned the rack into the date "${date}"`)
+  }
+  for (const date of ['01.04.2026', '4/1/2026', '2026-04-01', '4/1/26']) {
+    assert.match(decide('slot', date), `turned the slot into the date "${date}"`)
+  }
+  for (const rack of ['1-4', '1-2-3', '1.2.12', 'A-12', 'May', '12-left', 'set-12', '4-Jan-x']) {
+    assert.is(decide('rack', rack), 'changed', rack)
+  }
+  assert.is(decide('rack', '4-Jan'), 'same', 'a rack that is called so')
+  assert.is(decide('name', '4-Feb'), 'changed')
+  assert.match(decide('name', 'BÃ¼ro SÃ¼d'), /another encoding/)
+  assert.is(decide('name', 'BÃ¼ro'), 'changed')
 })
 
 test('a file as a whole is refused in a sentence', () => {
