@@ -222,7 +222,7 @@ function report(ended: readonly Outcome[], lasting: readonly FileFailure[]) {
   else if (total === 0) write('\nNo test matches\n')
   write(`\n${Math.max(0, total - failed)} passed, ${failed} failed\n`)
   if (failed > 0) process.exitCode = 1
-  if (!isCut && options.folder === 'test') keepDurations(ended)
+  if (options.folder === 'test') keepDurations(ended)
 }
 
 function reportTimes(ended: readonly Outcome[]) {
