@@ -22,7 +22,7 @@ import { openSlot, type Slot } from './slots.ts'
 import { runWatched } from './watched.ts'
 
 /** More failures than this are not chance: they are not run again. */
-const MAX_RETRIED_FILES = 6
+const MAX_RETRIED_FILES = 10
 const MAX_SLOW_FILES = 10
 /** A file that took fewer seconds needs no line of its own. */
 const QUIET_SECONDS = 10
@@ -128,6 +128,8 @@ async function runFiles(job: Job, slot: Slot): Promise<Outcome> {
     command: [process.execPath, ...held, ...explained, program, folder, ...job.files],
     // Else bash would run its user's `.bashrc` for each command that gets its input through a socket.
     environment: { ...slot.environment, SHLVL: '2' },
+    // A guest has only so long to boot, whatever runs beside it.
+    niceness: job.isBoot ? 0 : 5,
     silence: job.isBoot ? MAX_BOOT_SILENCE : MAX_SILENCE,
     lastWords: /\n {2}Duration: [^\n]*\s*$/,
     read: (text) => {

@@ -4,6 +4,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import fs from 'node:fs'
+import os from 'node:os'
 
 /** Milliseconds in which what was ended has to be gone, and what was printed last has to be read; at most. */
 const MAX_END = 10_000
@@ -14,6 +15,8 @@ interface WatchedRun {
   readonly command: readonly string[]
   /** What it is given besides our own environment. */
   readonly environment: Readonly<Record<string, string>>
+  /** How nice it is to others: 0 for what has to keep up with a clock. */
+  readonly niceness: number
   /** Milliseconds without a word after which it is ended, with all that it started. */
   readonly silence: number
   /** What it prints last, before it ends by itself. */
@@ -39,6 +42,7 @@ export async function runWatched(run: WatchedRun): Promise<number> {
   const [file = '', ...argv] = command
   const env = { ...process.env, ...environment }
   const child = spawn(file, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  if (child.pid !== undefined) os.setPriority(child.pid, run.niceness)
   const { promise: killed, resolve: endKilled } = Promise.withResolvers<null>()
   const timers: NodeJS.Timeout[] = []
   let said = ''
