@@ -127,7 +127,7 @@ async function runFiles(job: Job, slot: Slot): Promise<Outcome> {
   const code = await runWatched({
     command: [process.execPath, ...held, ...explained, program, folder, ...job.files],
     // Else bash would run its user's `.bashrc` for each command that gets its input through a socket.
-    environment: { ...slot.environment, SHLVL: '2' },
+    environment: { ...slot.environment, SHLVL: '2', PATH: withOurNode(process.env['PATH'] ?? '') },
     // A guest has only so long to boot, whatever runs beside it.
     niceness: job.isBoot ? 0 : 5,
     silence: job.isBoot ? MAX_BOOT_SILENCE : MAX_SILENCE,
@@ -148,6 +148,11 @@ async function runFiles(job: Job, slot: Slot): Promise<Outcome> {
   const seconds = (performance.now() - started) / 1000
   const results = explain(readResults(printed), { job, code, left, printed })
   return { job, seconds, results }
+}
+
+/** Programs that a test installs are started by the Node that the tests run in. */
+function withOurNode(folders: string): string {
+  return [path.dirname(process.execPath), folders].join(path.delimiter)
 }
 
 /** A run that fails without a failing test says at least how it ended. */
