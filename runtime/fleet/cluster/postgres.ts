@@ -42,7 +42,9 @@ const renderTuning = (
 
 const FACTS = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS "readOnly",
   pg_backend_pid() AS pid, current_setting('synchronous_standby_names') AS others,
-  current_setting('synchronous_commit') AS waits`
+  current_setting('synchronous_commit') AS waits, current_setting('server_encoding') AS encoding,
+  current_database() AS name, pg_get_userbyid(datdba) AS owner
+  FROM pg_database WHERE datname = current_database()`
 
 /**
  * Opens a session. `url`: `postgres://user:password@host/database`, which is never part of a message.
@@ -114,6 +116,7 @@ async function prepareSession(
     if (facts?.['readOnly'] !== false) throw refuse('25006')
     // A pooler gives a number of its own; what a session keeps would be another one's a moment later.
     if (facts['pid'] !== numberOf(client)) throw refuse('pooler')
+    if (facts['encoding'] !== 'UTF8') throw refuseEncoding(facts)
     if (facts['waits'] === 'off') await query('SET synchronous_commit = on')
     return {
       query,
@@ -160,6 +163,20 @@ const numberOf = (client: Client): unknown => ('processID' in client ? client.pr
 
 const refuse = (code: string): Fault =>
   toFault(describePostgresError(Object.assign(new Error('checked at the start'), { code })))
+
+/** Names come in every script, and no other encoding of PostgreSQL holds them all. */
+function refuseEncoding(facts: PgRow): Fault {
+  const [name, owner] = [textOf(facts, 'name'), textOf(facts, 'owner')]
+  const encoding = textOf(facts, 'encoding')
+  const message = `the database ${name} has the encoding ${encoding}, which cannot hold every text: it must be UTF8`
+  const command = `createdb ${quote(`${name}_utf8`)} --owner ${quote(owner)} --encoding UTF8 --template template0`
+  return new Fault('input-invalid', message, {
+    hint: `Make another one on its server, and name it in database.url: ${command}`,
+  })
+}
+
+const quote = (word: string): string =>
+  /^[\w.-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 
 /** Reads a column of text. Throws a TypeError where it holds anything else, or there is no row. */
 export function textOf(row: PgRow | undefined, column: string): string {

@@ -69,6 +69,22 @@ test('a wrong password, a user that may not come in, a database that is not ther
   appendFileSync(hba, '')
 })
 
+test('a database whose encoding cannot hold every text, with the command that makes a right one', async () => {
+  const { port, postgres, tcp } = lab()
+  for (const encoding of ['LATIN1', 'SQL_ASCII', 'EUC_JP']) {
+    const name = `Old ${encoding}`
+    const wish = `ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`
+    await postgres.query('postgres', `CREATE DATABASE "${name}" OWNER flasher ${wish}`)
+    const fault = await faultOf(openSession(`${tcp}/${encodeURIComponent(name)}`))
+    assert.is(fault.code, 'input-invalid')
+    assert.match(fault.message, `the encoding ${encoding}, which cannot hold every text`)
+    const [, command = ''] = /(createdb .*)$/.exec(fault.hint ?? '') ?? []
+    execFileSync('bash', ['-c', `${command} -h ${postgres.dir} -p ${port} -U flasher`])
+    const made = await openSession(`${tcp}/${encodeURIComponent(`${name}_utf8`)}`)
+    await made[Symbol.asyncDispose]()
+  }
+})
+
 test('a database that takes no writes, and nobody at the address', async () => {
   const { postgres, tcp } = lab()
   const name = await postgres.create()
