@@ -8,6 +8,7 @@ import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
 import type { Site, UpsertRefusal } from './site.ts'
 import { readMac } from '../../kit/web/answers/checked.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
+import { meetsConditions } from '../../kit/web/answers/rules/etag.ts'
 
 export function machineRoutes(site: Site): readonly Route[] {
   const { line, machines, views, findMachine } = site
@@ -100,13 +101,8 @@ function createRecordHandlers({ line, findMachine, fleet, by }: Site) {
   }
   const show = (machine: MachineBase) => json(line.toWire(machine), 200, { etag: tagOf(machine) })
 
-  /** `If-Match`, for those who do not want to overwrite what another changed meanwhile. */
-  const expects = (event: H3Event) => (machine: MachineBase | null) => {
-    const wanted = event.req.headers.get('if-match')
-    if (wanted === null) return true
-    if (machine === null) return false
-    return wanted.trim() === '*' || wanted.split(',').some((tag) => tag.trim() === tagOf(machine))
-  }
+  const expects = (event: H3Event) => (machine: MachineBase | null) =>
+    meetsConditions(event.req.headers, machine === null ? null : tagOf(machine))
 
   return {
     show,
@@ -138,7 +134,8 @@ function asError(mac: Mac, refusal: UpsertRefusal) {
   }
 }
 
-const stale = (mac: Mac) => refuse(412, `the record of ${mac} has changed meanwhile`)
+const stale = (mac: Mac) =>
+  refuse(412, `the record of ${mac} has changed meanwhile, or is not to be replaced`)
 
 /** Browsers save this and do not show it, because every text in it is the machine's own. */
 const attach = (body: string, name: string) =>

@@ -145,6 +145,23 @@ test('If-Match guards against overwriting what another changed', async () => {
   assert.is((await ask(`/machines/${MAC}`, stale)).status, 412)
 })
 
+test('If-None-Match: * creates a machine, and never replaces one', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const put = (label: string, tag: string) => {
+    const wish = asJson({ labels: [label] }, 'PUT')
+    return ask(`/machines/${MAC}`, { ...wish, headers: { ...wish.headers, 'if-none-match': tag } })
+  }
+  const made = await put('first', '*')
+  assert.is(made.status, 200)
+  const tag = made.headers.get('etag') ?? ''
+  for (const unwanted of ['*', tag, `"x", W/${tag}`]) {
+    assert.is((await put('second', unwanted)).status, 412, unwanted)
+  }
+  assert.equal((await (await ask(`/machines/${MAC}`)).json()).labels, ['first'])
+  assert.is((await put('second', '"other"')).status, 200)
+})
+
 test('flash arms now, and can wait for the end', async () => {
   await using server = await createTestServer({ catalog: [entryOf(REF)] })
   const ask = await server.operator()

@@ -12,7 +12,7 @@ import { json, nothing } from '../../../kit/web/answers/answers.ts'
 import { checked, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '../../../kit/web/answers/faults.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
-import { etagOf } from '../../../kit/web/answers/rules/etag.ts'
+import { etagOf, meetsConditions } from '../../../kit/web/answers/rules/etag.ts'
 import { fieldError } from '../../../kit/foundation/field-error.ts'
 import {
   removeChannel,
@@ -98,7 +98,8 @@ export function channelRoutes(parts: ChannelEditDependencies): readonly Route[] 
 }
 
 const NO_IMAGE = 'the catalog has no such image'
-const stale = (name: string) => refuse(412, `the channel ${name} was changed in the meantime`)
+const stale = (name: string) =>
+  refuse(412, `the channel ${name} was changed in the meantime, or is not to be replaced`)
 
 const readName = (event: H3Event): string => getRouterParam(event, 'name', { decode: true }) ?? ''
 
@@ -123,10 +124,5 @@ const tagOf = (channel: ImageChannel): string => etagOf(JSON.stringify(channel))
 const show = (parts: ChannelEditDependencies, channel: ImageChannel) =>
   json(toWire(parts, channel), 200, { etag: tagOf(channel) })
 
-/** `If-Match`, for those who do not want to overwrite what another changed meanwhile. */
-const expects = (event: H3Event) => (channel: ImageChannel | null) => {
-  const wanted = event.req.headers.get('if-match')
-  if (wanted === null) return true
-  if (channel === null) return false
-  return wanted.trim() === '*' || wanted.split(',').some((tag) => tag.trim() === tagOf(channel))
-}
+const expects = (event: H3Event) => (channel: ImageChannel | null) =>
+  meetsConditions(event.req.headers, channel === null ? null : tagOf(channel))

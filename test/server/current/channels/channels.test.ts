@@ -100,6 +100,7 @@ test('an image that is not there is refused, and so is an edit of something else
   assert.is((await put(operator, OLD, {}, { 'if-match': '*' })).status, 412, 'there is none yet')
   const etag = (await put(operator, OLD)).headers.get('etag') ?? ''
   assert.is((await operator('/channels/stable')).headers.get('etag'), etag)
+  assert.is((await put(operator, NEW, {}, { 'if-none-match': '*' })).status, 412, 'it is there')
   assert.is((await put(operator, NEW, {}, { 'if-match': etag })).status, 200)
   assert.is((await put(operator, OLD, {}, { 'if-match': etag })).status, 412)
   const stale = { method: 'DELETE', headers: { 'if-match': etag } }
