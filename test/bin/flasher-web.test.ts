@@ -58,7 +58,9 @@ test('SIGTERM ends it with code 0, live channels and idle connections included',
 
 test('with a page open it ends at once: its stream, its idle connections, and one that never asked', async () => {
   await using home = await createServerHome()
-  const server = await home.start()
+  const server = await home.start([], { FLASHER_SERVER_KEEP_ALIVE_SECONDS: '600' })
+  const health = await fetch(`${server.url}/healthz`)
+  assert.is(health.headers.get('keep-alive'), 'timeout=600')
   const { cookie } = await login(server.url, passwordIn(server.stdout()))
   const agent = new Agent({ keepAlive: true })
   const spare = connect(Number(new URL(server.url).port), '127.0.0.1')

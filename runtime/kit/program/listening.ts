@@ -68,6 +68,8 @@ interface ListenSettings {
   /** Paths of PEM files; both empty: plain HTTP. */
   readonly tls_cert: string
   readonly tls_key: string
+  /** How long an idle connection stays open, seconds; absent: as usual. */
+  readonly keep_alive_seconds?: number
   /** How another address is chosen, for the fault that says that this one is taken. */
   readonly settingHint: string
 }
@@ -104,7 +106,7 @@ async function listen(
   const address = addressOf(settings)
   try {
     const listening = await environment.listen(handler, address)
-    tuneServer(listening.server)
+    tuneServer(listening.server, settings.keep_alive_seconds)
     return listening
   } catch (cause) {
     throw explainListening(cause, { ...address, settingHint: settings.settingHint })

@@ -278,6 +278,14 @@ export const longDuration: Kind<number, typeof NO_LABELS> = {
   field: { as: 'duration', least: 60 },
 }
 
+/** A span for which services of buckets sign addresses. */
+export const signedSpan: typeof duration = {
+  ...duration,
+  schema: duration.schema.refine((seconds) => seconds >= 60 && seconds <= 604_800),
+  wants: 'a span from 1m to 7d, like 6h',
+  field: { as: 'duration', least: 60 },
+}
+
 const PART = /(\d+)\s*([a-z]*)/g
 
 function parseDuration(given: string): number {

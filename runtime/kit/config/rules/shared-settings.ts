@@ -57,14 +57,6 @@ export const PUBLIC_URL = both({
   fallback: '',
 })
 
-/** A span for which services of buckets sign addresses. */
-const signedSpan: typeof duration = {
-  ...duration,
-  schema: duration.schema.refine((seconds) => seconds >= 60 && seconds <= 604_800),
-  wants: 'a span from 1m to 7d, like 6h',
-  field: { as: 'duration', least: 60 },
-}
-
 /** The settings of section `[s3]`: what opens the buckets in which images lie. */
 export const S3_SETTINGS = {
   endpoint: both({
@@ -106,7 +98,7 @@ export const S3_SETTINGS = {
     title: 'Lifetime of signed addresses',
     topic: 'buckets',
     help: 'How long an address is valid with which a machine reads an image from a bucket; a machine that takes longer gets a new one.',
-    kind: signedSpan,
+    kind: kinds.signedSpan,
     fallback: 21_600,
   }),
 }
@@ -201,10 +193,7 @@ export const CACHE_SETTINGS = {
   }),
 }
 
-/**
- * The settings of section `[server]` that say under which names and through which proxies callers
- * reach it.
- */
+/** The settings of section `[server]` that say under which names and through which proxies it is reached. */
 export const REACH_SETTINGS = {
   public_url: PUBLIC_URL,
   allowed_hosts: ofServer({
@@ -220,6 +209,14 @@ export const REACH_SETTINGS = {
     help: 'Proxies whose `Forwarded` and `X-Forwarded-*` headers are trusted.',
     kind: kinds.ranges,
     fallback: [],
+  }),
+  keep_alive_seconds: ofServer({
+    title: 'Idle connections (seconds)',
+    topic: 'proxy',
+    help: 'How long an idle connection stays open. Proxies and load balancers must close theirs first: set more than their idle timeout, often 60 seconds, for some load balancers 600 or more.',
+    kind: wholeNumber(5, 86_400),
+    fallback: 75,
+    restart: true,
   }),
   tls_cert: ofServer({
     title: 'HTTPS certificate',

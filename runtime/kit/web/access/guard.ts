@@ -126,13 +126,17 @@ function findForeign(event: H3Event, peer: Peer): string | null {
   const site = event.req.headers.get('sec-fetch-site')
   if (site !== null && site !== 'same-origin' && site !== 'none') return OTHER_SITE
   const origin = event.req.headers.get('origin')
-  if (origin === null) return null
+  if (origin === null || isHidden(origin, site)) return null
   const url = URL.parse(origin)
   if (url === null || url.origin === 'null') return OTHER_SITE
   if (peer.ownHosts.some((own) => isSame(url, own))) return null
   const what = `the page is at ${url.host}, and this server was asked for ${peer.host}`
   return `${site === null ? `${OTHER_SITE}, or ` : ''}${NO_HOST}: ${what} (nginx: proxy_set_header Host $http_host)`
 }
+
+/** Privacy extensions, and the `Referrer-Policy` of a proxy, hide the origin of our own forms as well. */
+const isHidden = (origin: string, site: string | null) =>
+  origin === 'null' && site === 'same-origin'
 
 const OTHER_SITE = 'this request comes from another site'
 /** A plain `proxy_pass` of nginx sends the name of the server behind it. */

@@ -35,6 +35,12 @@ export const LIMITS = {
   waitSeconds: 3600,
 } as const
 
+/**
+ * Proxies use an idle connection again for up to a minute: a server that closes it first loses the request
+ * that is on its way, and the proxy answers 502.
+ */
+const KEEP_ALIVE_SECONDS = 75
+
 /** The fields of Node's HTTP server, or of its HTTPS server. */
 export type TunableServer = Pick<
   Server,
@@ -45,10 +51,10 @@ export type TunableServer = Pick<
  * Limits slow and idle connections. A whole request has no limit of time, since uploads take what
  * they take: each body has a limit of its own instead (`body.ts`).
  */
-export function tuneServer(server: TunableServer): void {
+export function tuneServer(server: TunableServer, keepAliveSeconds = KEEP_ALIVE_SECONDS): void {
   server.headersTimeout = 15_000
   server.requestTimeout = 0
-  server.keepAliveTimeout = 30_000
+  server.keepAliveTimeout = keepAliveSeconds * 1000
   server.maxHeadersCount = 100
   server.maxConnections = 8192
 }

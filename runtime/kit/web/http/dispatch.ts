@@ -54,6 +54,8 @@ export function createApp(parts: AppDependencies): H3 {
     for (const route of routes) {
       app.on(route.method, path, guarded(route, route.method, parts, bodies))
       if (isForHead(route)) app.on('HEAD', path, guarded(route, 'HEAD', parts, bodies))
+      // HAProxy asks with it whether a server is up, unless it is told otherwise.
+      if (route.isForAnyHost) app.on('OPTIONS', path, guarded(route, route.method, parts, bodies))
     }
     const allow = allowOf(routes)
     app.all(path, (event) => {
@@ -207,6 +209,9 @@ function mostOf(route: { readonly most?: number | (() => number) }, usual: numbe
 const isForHead = ({ method, answersHead }: Route) => method === 'GET' && answersHead !== false
 
 function allowOf(routes: readonly Route[]): string {
-  const methods = routes.flatMap((route) => (isForHead(route) ? ['GET', 'HEAD'] : [route.method]))
+  const methods = routes.flatMap((route) => [
+    ...(isForHead(route) ? ['GET', 'HEAD'] : [route.method]),
+    ...(route.isForAnyHost ? ['OPTIONS'] : []),
+  ])
   return [...new Set(methods)].join(', ')
 }

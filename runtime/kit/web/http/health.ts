@@ -5,7 +5,7 @@ import { refuse } from '../answers/faults.ts'
 import type { Route } from '../answers/route.ts'
 
 /**
- * Makes both routes; `/healthz` answers whatever the `Host` header is. `findObstacle`: why the server
+ * Makes both routes; `/healthz` answers whatever the `Host` header is, and OPTIONS as well. `findObstacle`: why the server
  * cannot change anything at the moment, for load balancers, which ask `/healthz?ready`.
  */
 export const healthRoutes = (

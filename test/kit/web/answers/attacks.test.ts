@@ -132,6 +132,9 @@ test('another site can send no form', async () => {
     { origin: 'http://flasher.test:8080.evil.test' },
     { origin: 'nonsense' },
     { 'sec-fetch-site': 'same-origin', origin: 'http://evil.test' },
+    { 'sec-fetch-site': 'cross-site', origin: 'null' },
+    { 'sec-fetch-site': 'none', origin: 'null' },
+    { 'sec-fetch-site': 'same-origin', origin: 'nonsense' },
   ]
   for (const [path, init] of posts) {
     for (const headers of foreign) {
@@ -144,6 +147,8 @@ test('another site can send no form', async () => {
     {},
     { origin: 'http://flasher.test:8080', 'sec-fetch-site': 'same-origin' },
     { 'sec-fetch-site': 'none' },
+    // Its own origin was hidden by an extension of the browser, or by a proxy.
+    { origin: 'null', 'sec-fetch-site': 'same-origin' },
   ]) {
     const wish = asJson({}, 'PUT')
     const answer = await ask(`/machines/${MAC}`, {

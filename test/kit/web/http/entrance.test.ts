@@ -91,10 +91,27 @@ test('whether it is well is said to whoever asks, by whatever name', async () =>
   for (const host of ['', 'a b', 'a:99999', '[fe80::1%25eth0]:8080', 'other.', '10.0.0.1']) {
     assert.match(await send(http.port, '/healthz', { host }), '{"status":"ok"}', host)
     assert.is(codeOf(await send(http.port, '/version', { host })), 400, host)
+    const method = 'OPTIONS'
+    assert.match(await send(http.port, '/healthz?ready', { host, method }), '{"status":"ok"}', host)
   }
   for (const host of ['flasher.lan', 'FLASHER.lan.:8080']) {
     assert.is(codeOf(await send(http.port, '/version', { host })), 200, host)
   }
+})
+
+test('OPTIONS is taken by the health check alone, which names it', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  assert.is(codeOf(await send(http.port, '/version', { method: 'OPTIONS' })), 405)
+  assert.match(await send(http.port, '/healthz', { method: 'PUT' }), 'allow: GET, HEAD, OPTIONS')
+})
+
+test('an idle connection outlives those that proxies keep for a minute', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  const answer = await fetch(`http://127.0.0.1:${http.port}/healthz`)
+  assert.is(answer.headers.get('keep-alive'), 'timeout=75')
+  assert.is(http.http.keepAliveTimeout, 75_000)
 })
 
 test('the zone and the last dot of an address are taken, and never put into scripts', async () => {
