@@ -1,7 +1,7 @@
 /** The whole way of a flash, from an order to the last 4 KiB of each disk: looks, refuses, writes, verifies, provisions, reports. */
 import type { DeltaState } from '../inventory/rules/run.ts'
 import type { FlashEvent, FlashOrder, FlashPlan } from './rules/flash.ts'
-import { describeFailure, type FlashOutcome, type FlashStage } from './rules/outcome.ts'
+import { describeFailure, type FlashOutcome } from './rules/outcome.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { inspectImage } from '../image/image-inspection.ts'
 import { readEnd } from '../image/content/image-end.ts'
@@ -23,6 +23,7 @@ import {
   type ReadyDisk,
   type ReadyFlashes,
 } from './flash-planner.ts'
+import { createDiskRecord, type DiskRecord } from './disk-record.ts'
 import { createHolding, orErase } from './held-disk.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
 import { createWaits } from './meter.ts'
@@ -172,7 +173,7 @@ const describeUnbegun = (thrown: unknown, target: string, { aborted }: AbortSign
 
 /** How far a flash came. */
 interface Reached {
-  stage: FlashStage
+  readonly record: DiskRecord
   bytesWritten: number
   /** Null: nothing is compared. */
   bytesKept: number | null
@@ -193,7 +194,7 @@ async function runOne(
   options: RunOptions,
 ): Promise<FlashOutcome> {
   const reached: Reached = {
-    stage: 'checking',
+    record: createDiskRecord(),
     bytesWritten: 0,
     bytesKept: null,
     delta: null,
@@ -204,7 +205,7 @@ async function runOne(
   } catch (thrown) {
     const { path: target } = flash.plan.target
     const isAborted = options.signal.aborted
-    return describeFailure(thrown, { target, stage: reached.stage, isAborted })
+    return describeFailure(thrown, { target, stage: reached.record.stage(), isAborted })
   }
 }
 
@@ -223,20 +224,17 @@ async function writeAndProvision(
   const seedEarly = canSeedEarly ? await provisioner.openEarly(provisioning, signal) : null
   const warnings: string[] = []
   const onWarning = (words: string) => void warnings.push(words)
-  const how = { signal, beforeEnds, seedEarly, onWarning }
+  const how = { signal, beforeEnds, seedEarly, onWarning, record: reached.record }
   for await (const event of writeImage(tools, plan, openStream, how)) {
     note(event, reached)
     onEvent(event, plan)
   }
-  reached.stage = 'written'
   const seconds = (performance.now() - before) / 1000
   if (provisioner !== null && reached.provisioned !== provisioning.mode) {
     onEvent({ event: 'provisioning', note: provisioning.mode }, plan)
     const work = provisioner.apply(provisioning, plan.target.node, { signal })
     // Nobody may boot what was not provisioned to its end.
-    await orErase(tools, plan, work, () => {
-      reached.stage = 'writing'
-    })
+    await orErase({ ...tools, record: reached.record }, plan, work)
   }
   const { bytesWritten, bytesKept, delta } = reached
   const verified = plan.verify !== 'none'
@@ -247,9 +245,7 @@ const SUDO = { hint: 'Run it again as root, for example with sudo.' } as const
 
 function note(event: FlashEvent, reached: Reached) {
   if (event.event === 'provisioning') reached.provisioned = event.note
-  if (event.event !== 'writing') return
-  reached.stage = 'writing'
-  if (event.phase !== 'write') return
+  if (event.event !== 'writing' || event.phase !== 'write') return
   reached.bytesWritten = event.bytes_written
   reached.bytesKept = event.bytes_kept ?? null
   reached.delta = event.delta ?? reached.delta
@@ -262,6 +258,7 @@ interface WriteOptions {
   /** What `--provision` writes before the ends where it can; null: nothing. */
   readonly seedEarly?: EarlySeeder | null
   readonly onWarning?: ((words: string) => void) | undefined
+  readonly record?: DiskRecord
 }
 
 /**
@@ -300,8 +297,10 @@ async function* checkAndOverwrite(
   tools: WriteTools,
   plan: FlashPlan,
   openStream: OpenStream,
-  { signal, beforeEnds: planned = null, seedEarly = null, onWarning: warn }: WriteOptions,
+  options: WriteOptions,
 ): AsyncGenerator<FlashEvent> {
+  const { beforeEnds: planned = null, seedEarly = null, onWarning: warn } = options
+  const { signal, record = createDiskRecord() } = options
   const waits = createWaits()
   const opened = await untilAborted(signal, openStream({ waits, signal }))
   const tasks = createTaskGroup()
@@ -309,7 +308,7 @@ async function* checkAndOverwrite(
   const withinDeadline = createDeadline(CLEANUP_MS)
   const facts = { ...plan.target, sizeBytes: plan.target.identity.sizeBytes }
   let opening: Promise<ImageStream> | null = null
-  const disk = createHolding(tools.disks, plan, signal)
+  const disk = createHolding({ ...tools, record }, plan, signal)
   try {
     // What is compared must not change any more.
     const compared = plan.delta && opened.map !== null ? await disk.hold() : null
@@ -324,7 +323,7 @@ async function* checkAndOverwrite(
     signal.throwIfAborted()
     const image = { plan, counted: opened.counted, delta, imageStream, head, ...changes }
     yield* overwrite(
-      { ...image, device, prepare, seedEarly, tasks, slots, waits, signal, warn },
+      { ...image, device, prepare, seedEarly, tasks, slots, waits, signal, warn, record },
       tools,
     )
   } finally {
@@ -347,6 +346,7 @@ interface Overwriting extends WriteRun, TableChanges {
   readonly prepare: ReturnType<BeforeEnds['plan']> | null
   readonly seedEarly: EarlySeeder | null
   readonly warn: WriteOptions['onWarning']
+  readonly record: DiskRecord
 }
 
 /** Few flashes grow anything. */
@@ -391,6 +391,7 @@ async function* overwrite(run: Overwriting, tools: WriteTools): AsyncGenerator<F
     onEnds = writeEnds(device, pieces, verifies, signal)
     await untilAborted(signal, onEnds)
     isWhole = true
+    run.record.complete()
   } finally {
     // Nothing boots without its ends. What is still being written there must come before this.
     const erase = () => eraseEnds(device, pieces)

@@ -1,5 +1,6 @@
 /** Opens the disk of a plan exclusively, and checks once more that it is the one of the plan; erases it after a failure. */
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import type { DiskRecord } from './disk-record.ts'
 import { decideRace, type FlashPlan } from './rules/flash.ts'
 import { openDevice, type Device } from '../disk/device.ts'
 import { clearEnds } from '../disk/disk-ends.ts'
@@ -12,7 +13,11 @@ import { untilAborted } from '../../kit/host/watch.ts'
  * The disk is opened by `hold`, and closed by `release`, which also waits for an opening that is still
  * under way. A Fault `target-raced` where it is in use, or another disk than the plan names.
  */
-export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, signal: AbortSignal) {
+export function createHolding(
+  { disks, record }: { readonly disks: Pick<Disks, 'probe'>; readonly record: DiskRecord },
+  plan: FlashPlan,
+  signal: AbortSignal,
+) {
   const { target, image } = plan
   let opening: Promise<Device> | null = null
   let checking: Promise<void> | null = null
@@ -29,7 +34,7 @@ export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, sign
       const device = await untilAborted(signal, opening)
       checking = inspect()
       checking.catch(() => undefined)
-      return device
+      return record.watch(device)
     },
     /** Resolves when the disk was found to be the one of the plan. */
     async check() {
@@ -54,18 +59,17 @@ export function createHolding(disks: Pick<Disks, 'probe'>, plan: FlashPlan, sign
 interface EraseTools {
   readonly disks: Pick<Disks, 'probe'>
   readonly shell: Shell
+  readonly record: DiskRecord
 }
 
 /**
  * For `work` after the ends: where it fails, the disk is taken its table and boot code again, if it is
- * still the one of the plan and nobody uses it; `onErased` is called then. Where that fails too, the
- * image stays, and both are said.
+ * still the one of the plan and nobody uses it. Where that fails too, both are said.
  */
 export async function orErase(
   tools: EraseTools,
   plan: FlashPlan,
   work: Promise<void>,
-  onErased: () => void,
 ): Promise<void> {
   try {
     await work
@@ -78,14 +82,13 @@ export async function orErase(
       const words = `${message}; then the disk could not be erased: ${renderError(late)}`
       throw new Fault(code, words, { hint, cause: thrown })
     }
-    onErased()
     throw thrown
   }
 }
 
-async function eraseFlashed({ disks, shell }: EraseTools, plan: FlashPlan): Promise<void> {
+async function eraseFlashed({ shell, ...tools }: EraseTools, plan: FlashPlan): Promise<void> {
   // This must happen after a cancel as well, so its signal never aborts.
-  const disk = createHolding(disks, plan, new AbortController().signal)
+  const disk = createHolding(tools, plan, new AbortController().signal)
   try {
     const device = await disk.hold()
     await disk.check()

@@ -34,15 +34,47 @@ export interface FlashFailure {
   readonly cause?: unknown
 }
 
-/** How far a flash came: `writing` from the first byte on, `written` once the whole image is on the disk. */
-export type FlashStage = 'checking' | 'writing' | 'written'
+/** What a flash has done to a disk so far. */
+export type FlashStage =
+  /** No write was begun. */
+  | 'checking'
+  /** Writes were begun, and none to the first sectors was confirmed. */
+  | 'begun'
+  /** The first sectors are erased, and with them every table. */
+  | 'writing'
+  /** The first sectors of the image were begun: they may be there, all or in part. */
+  | 'closing'
+  /** The whole image is on the disk. */
+  | 'written'
 
 /** `target`: as the user named it. */
 const LEAVES: Readonly<Record<FlashStage, (target: string) => string>> = {
   checking: () => 'Nothing was written.',
+  begun: (target) => `${target} confirmed no write: nothing of the image is on it.`,
   writing: (target) =>
     `${target} was left without a partition table, so that it cannot boot: flash it again.`,
+  closing: (target) =>
+    `The partition table of the image may be on ${target} and was not erased again: do not boot from it, flash it again.`,
   written: (target) => `The image is on ${target}; the step after the write is what failed.`,
+}
+
+interface DiskWrite {
+  /** It reaches the first sector. */
+  readonly isFirst: boolean
+  /** It erases. */
+  readonly isBlank: boolean
+  /** The disk confirmed it; else it is about to be written. */
+  readonly isConfirmed: boolean
+}
+
+/** The stage after a write; one that fails changes nothing more. */
+export function nextStage(
+  stage: FlashStage,
+  { isFirst, isBlank, isConfirmed }: DiskWrite,
+): FlashStage {
+  if (isFirst && isBlank && isConfirmed) return 'writing'
+  if (isFirst && !isBlank) return 'closing'
+  return stage === 'checking' ? 'begun' : stage
 }
 
 interface FailurePoint {
