@@ -1,4 +1,4 @@
-/** The cookie of a login that is under way at a provider: where it goes on afterwards, signed by the key of sessions. */
+/** The cookie of the logins that are under way at a provider, one a tab: where each goes on afterwards, signed by the key of sessions. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { z } from 'zod'
@@ -13,6 +13,8 @@ const AHEAD_SECONDS = 60
 const MAX_CHARACTERS = 3072
 /** A browser may hold several of the name, of different paths. */
 const MAX_COOKIES = 3
+/** Stands between the logins of several tabs, newest first. */
+const SEPARATOR = '~'
 /** Only pages of the login get it, and only from this server. */
 const PATH = '/ui/login'
 
@@ -53,23 +55,47 @@ export function createLoginStates({ secret: master, now }: { secret: Secret; now
     return claims === undefined || !isInTime ? null : complete(claims.state, claims.next)
   }
 
+  const listOpen = (event: H3Event) =>
+    listValues(event.req.headers.get('cookie')).flatMap((value) => {
+      const login = parse(value)
+      return login === null ? [] : [{ value, login }]
+    })
+
   return {
-    /** Begins one; `cookie` is a `Set-Cookie` value. */
-    begin(next: string, isSecure: boolean): LoginState & { readonly cookie: string } {
+    /** Begins one beside those of other tabs; `cookie` is a `Set-Cookie` value. */
+    begin(
+      event: H3Event,
+      next: string,
+      isSecure: boolean,
+    ): LoginState & { readonly cookie: string } {
       const state = randomBytes(18).toString('base64url')
       const text = JSON.stringify({ state, next, iat: present() })
       const body = Buffer.from(text).toString('base64url')
       const value = `${body}.${secret.sign(`login:${body}`)}`
-      return { ...complete(state, next), cookie: renderCookie(value, MAX_SECONDS, isSecure) }
+      const others = listOpen(event).map((open) => open.value)
+      return { ...complete(state, next), cookie: renderLogins([value, ...others], isSecure) }
     },
     /** Null: this browser began no login with that state, or too long ago. */
     read(event: H3Event, state: string | null): LoginState | null {
-      const found = listValues(event.req.headers.get('cookie')).map(parse)
-      return found.find((each) => each?.state === state) ?? null
+      return listOpen(event).find(({ login }) => login.state === state)?.login ?? null
     },
-    /** The `Set-Cookie` value that ends it: it counts once. */
-    clear: (isSecure: boolean): string => renderCookie('', 0, isSecure),
+    /** The `Set-Cookie` value that ends this login, which counts once; those of other tabs stay. */
+    end(event: H3Event, state: string, isSecure: boolean): string {
+      const others = listOpen(event).filter(({ login }) => login.state !== state)
+      return renderLogins(
+        others.map(({ value }) => value),
+        isSecure,
+      )
+    },
   }
+}
+
+/** The cookie with as many of these logins as it can hold. */
+function renderLogins(values: readonly string[], isSecure: boolean): string {
+  const size = MAX_CHARACTERS - NAME.length - 1
+  const fits = (_: string, at: number) => values.slice(0, at + 1).join(SEPARATOR).length <= size
+  const kept = values.filter(fits)
+  return renderCookie(kept.join(SEPARATOR), kept.length === 0 ? 0 : MAX_SECONDS, isSecure)
 }
 
 const listValues = (header: string | null): readonly string[] =>
@@ -78,7 +104,7 @@ const listValues = (header: string | null): readonly string[] =>
     .map((pair) => pair.trim())
     .filter((pair) => pair.startsWith(`${NAME}=`) && pair.length <= MAX_CHARACTERS)
     .slice(0, MAX_COOKIES)
-    .map((pair) => pair.slice(NAME.length + 1))
+    .flatMap((pair) => pair.slice(NAME.length + 1).split(SEPARATOR))
 
 /** A Strict cookie would not come back with the browser, which the provider sends. */
 const renderCookie = (value: string, seconds: number, isSecure: boolean): string =>

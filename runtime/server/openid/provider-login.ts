@@ -123,7 +123,7 @@ function createBegin({ states, sessions, showLogin, recordAll }: ProviderLoginDe
     const next = wanted.length > MAX_NEXT || wanted.startsWith('/ui/login') ? HOME : wanted
     const isAgain = query.has('again')
     if (!isAgain && sessions.read(event) !== null) return seeOther(next)
-    const { cookie, ...flow } = states.begin(next, peerOf(event).isSecure)
+    const { cookie, ...flow } = states.begin(event, next, peerOf(event).isSecure)
     const begun = await provider.begin({ ...flow, redirectUri: redirectUriOf(event) }, isAgain)
     if (begun.ok) return seeOther(begun.value, { 'set-cookie': cookie, ...UNKEPT })
     await recordFailure(recordAll, event, provider, begun.refusal)
@@ -151,16 +151,18 @@ const CROWDED = refuse<ProviderFailure>({
 })
 
 function createFinish(parts: ProviderLoginDependencies) {
-  const { states, showLogin, recordAll } = parts
+  const { states, sessions, showLogin, recordAll } = parts
   const limit = createNetworkLimit(MAX_OF_NETWORK)
   return async (event: H3Event, provider: SetProvider): Promise<Answer> => {
     if (event.url.search.length > MAX_SEARCH) throw refuseRequest(400, t.tooLong)
     const state = states.read(event, event.url.searchParams.get('state'))
     if (state === null) {
+      // Back, a reload: the login was finished already.
+      if (sessions.read(event) !== null) return seeOther(HOME, UNKEPT)
       const login = `${originOf(event)}/ui/login`
       return showLogin(event, HOME, fill(t.errors.unknown, { address: login }), 400)
     }
-    addCookie(event, states.clear(peerOf(event).isSecure))
+    addCookie(event, states.end(event, state.state, peerOf(event).isSecure))
     const flow = { ...state, redirectUri: redirectUriOf(event) }
     const found =
       (await limit.run(peerOf(event).ip, () => provider.finish(flow, event.url.search))) ?? CROWDED

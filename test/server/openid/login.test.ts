@@ -218,6 +218,31 @@ test('groups give the labels of a scope, which are another one with the next log
   assert.is(await labelsOf(['guests', 'leads']), null)
 })
 
+test('each of two tabs gets in, and Back or a reload after the login shows the pages', async () => {
+  provider().accounts.set('u9', { preferred_username: 'tabea', groups: ['lab'] })
+  const browser = openBrowser()
+  const tabs = [await browser.begin('/ui/events'), await browser.begin('/ui/runs')] as const
+  const [first, last] = [await browser.visit(tabs[0], 'u9'), await browser.visit(tabs[1], 'u9')]
+  for (const [address, to] of [
+    [first, '/ui/events'],
+    [last, '/ui/runs'],
+    [last, '/ui/dashboard'],
+  ] as const) {
+    const back = await browser.comeBack(address)
+    assert.equal([back.status, back.headers.get('location')], [303, to], await back.text())
+    assert.is((await browser.ask('/ui/machines')).status, 200)
+  }
+  assert.not(browser.cookies.has('flasher-openid'), 'no login is under way any more')
+})
+
+test('as many logins are under way as a cookie holds, the newest of them', async () => {
+  const browser = openBrowser()
+  for (let at = 0; at < 40; at++) await browser.begin(`/ui/machines?q=${at}`)
+  assert.ok((browser.cookies.get('flasher-openid') ?? '').length < 3072)
+  provider().accounts.set('u10', { preferred_username: 'vera', groups: ['lab'] })
+  assert.is((await browser.logIn('u10', `/ui/machines?q=${'x'.repeat(900)}`)).status, 303)
+})
+
 test('a login leads to pages of this server alone', async () => {
   provider().accounts.set('u12', { preferred_username: 'karl', groups: ['guests'] })
   for (const next of [

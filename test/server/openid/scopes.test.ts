@@ -67,7 +67,7 @@ test('a login that is under way counts for ten minutes, and no more on a clock t
   const start = Date.parse('2026-11-27T08:00:00Z')
   let ms = start
   const states = createLoginStates({ secret, now: () => new Date(ms) })
-  const { state, cookie, nonce, verifier } = states.begin('/ui/machines', true)
+  const { state, cookie, nonce, verifier } = states.begin(eventWith(''), '/ui/machines', true)
   const [pair = ''] = cookie.split('; ')
   const read = (seconds: number) => {
     ms = start + seconds * 1000
