@@ -48,12 +48,16 @@ export function createUndoableEdits<M extends MachineBase>(elapsed: () => number
   }
 
   return {
-    /** `continues`: it is a part of the edit before, where that left what this one has changed. */
+    /** `continues`: it is a part of the edit before, where that left what this one has changed, for the same batch. */
     note(edit: MachineEdit<M>, continues: boolean): void {
       sweep()
       const { mac } = edit.before
       const former = edits.get(mac)
-      const isSame = continues && former !== undefined && isUnchanged(former.after, edit.before)
+      const isSame =
+        continues &&
+        former !== undefined &&
+        former.batch === edit.batch &&
+        isUnchanged(former.after, edit.before)
       forget(mac)
       const fits = hardwareBytes + sizeOf(edit.hardware) <= MAX_HARDWARE_BYTES
       const hardware = fits ? edit.hardware : null

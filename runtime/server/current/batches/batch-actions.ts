@@ -164,7 +164,9 @@ async function actOnMembers(
     const planned = plan(member)
     const { mac, machine: before } = member
     if (planned === null || before === null) continue
-    const acted = await site.fleet.act(mac, { ...planned, batch: batch.id }, by)
+    // Undo brings back what the machine had before the batch, not the order that it had from it.
+    const continues = planned.action === 'disarm'
+    const acted = await site.fleet.act(mac, { ...planned, batch: batch.id, continues }, by)
     if (acted.result !== 'done' || acted.machine === null) continue
     done += 1
     const order = findNewOrder(before, acted.machine, planned.action)

@@ -216,6 +216,24 @@ test('what a batch gave is disarmed once it is undone, a try again too', async (
   assert.is(await lab.boot(FIRST), 'held-back', 'its disk may be half written')
 })
 
+test('undo after the rest was disarmed brings back what machines had before the batch', async () => {
+  await using lab = await openBatchLab()
+  const imageOf = async (mac: string) => {
+    const { bty_image_ref, boot_mode } = await readJson(lab.ask(`/machines/${mac}`))
+    return { bty_image_ref, boot_mode }
+  }
+  const before = await imageOf(FIRST)
+  const body = { action: 'mode', macs: [FIRST], parameters: { boot_mode: 'ipxe-exit' } }
+  const { batch: earlier } = await readJson(lab.ask('/machines/bulk', asJson(body)))
+  const armed = { ...body, parameters: { boot_mode: 'flasher-flash-always' } }
+  const { batch } = await readJson(lab.ask('/machines/bulk', asJson(armed)))
+  assert.is((await readJson(lab.act(batch, 'disarm'))).done, 1)
+  assert.is((await readJson(lab.act(batch, 'undo'))).done, 1)
+  assert.equal(await imageOf(FIRST), { ...before, boot_mode: 'ipxe-exit' })
+  assert.is((await readJson(lab.act(batch, 'undo'))).done, 0)
+  assert.is((await readJson(lab.act(earlier, 'undo'))).done, 0, 'its own edit was not the newest')
+})
+
 test('what failed is armed again within the batch, and the rest can be disarmed', async () => {
   await using lab = await openBatchLab()
   const id = await lab.arm()
