@@ -1,9 +1,10 @@
-/** Sends one request over HTTP to a receiver: to the checked address alone, within limits, without redirects and proxies. */
+/** Sends one request over HTTP to a receiver: to the checked addresses alone, within limits, without redirects and proxies. */
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { isIP } from 'node:net'
 import { describeFailure } from '../../kit/net/rules/network-failure.ts'
-import type { FindOutgoing } from './outgoing.ts'
+import { parseRetryAfter } from '../../kit/net/rules/retry.ts'
+import { routeTo, type FindOutgoing } from './outgoing.ts'
 import { failed, judgeAnswer, type DeliveryOutcome } from './rules/outcome.ts'
 import { within } from './within.ts'
 
@@ -43,8 +44,7 @@ export async function sendHttp(
   const { request } = url.protocol === 'https:' ? https : http
   const started = request({
     method: post.method,
-    host: found.value,
-    port,
+    ...routeTo({ host, port }, found.value, given.limitMs),
     path: `${url.pathname}${url.search}`,
     // A connection for each message: there are few, and none is found closed.
     agent: false,
@@ -93,31 +93,43 @@ function describeError(
 
 function exchange(request: http.ClientRequest, body: string): Promise<DeliveryOutcome> {
   const { promise, resolve, reject } = Promise.withResolvers<DeliveryOutcome>()
-  request.on('error', reject)
+  let isAnswered = false
+  request.on('error', (error) => {
+    // What ends the connection afterwards changes nothing.
+    if (!isAnswered) reject(error)
+  })
   request.on('response', (response) => {
-    // What is behind the beginning is not read: the status has said it all.
-    readStart(response).then((start) => {
-      const { statusCode: status = 0, headers } = response
-      resolve(judgeAnswer(status, start, readWait(headers['retry-after'])))
+    isAnswered = true
+    const { statusCode: status = 0, headers } = response
+    const judge = (start: string) => judgeAnswer(status, start, readWait(headers['retry-after']))
+    // A body that never ends is not waited for. It is still read: some programs end with their reader.
+    if (judge('').failure === null) resolve(judge(''))
+    void readStart(response).then((start) => {
+      resolve(judge(start))
       request.destroy()
-    }, reject)
+    })
   })
   request.end(body)
   return promise
 }
 
+/** What came before the limit or a broken connection counts: the status has said the most. */
 async function readStart(response: http.IncomingMessage): Promise<string> {
   const parts: Buffer[] = []
   let size = 0
-  for await (const chunk of response) {
-    if (!(chunk instanceof Buffer)) continue
-    parts.push(chunk)
-    size += chunk.length
-    if (size >= MAX_ANSWER) break
+  try {
+    for await (const chunk of response) {
+      if (!(chunk instanceof Buffer)) continue
+      parts.push(chunk)
+      size += chunk.length
+      if (size >= MAX_ANSWER) break
+    }
+  } catch {
+    // There is no more of it.
   }
   return Buffer.concat(parts).toString('utf8').slice(0, MAX_ANSWER)
 }
 
-/** Milliseconds; null: it names no seconds. */
+/** Milliseconds; null: it names neither seconds nor a date. */
 const readWait = (text: string | undefined): number | null =>
-  text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) * 1000 : null
+  parseRetryAfter(text, Date.parse(text ?? '') - Date.now(), Infinity)

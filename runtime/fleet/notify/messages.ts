@@ -9,7 +9,8 @@ import { MessageContentSchema } from './rules/message.ts'
 /** How many messages of one receiver stay on record besides those that wait. */
 const MAX_KEPT = 100
 
-const MESSAGE_STATES = ['waiting', 'delivered', 'given-up'] as const
+/** `partly`: some addresses of a mail have it, and others wait. It holds up no other message. */
+const MESSAGE_STATES = ['waiting', 'partly', 'delivered', 'given-up'] as const
 
 const MessageRecordSchema = z.object({
   receiver: z.string(),
@@ -24,6 +25,10 @@ const MessageRecordSchema = z.object({
   next_at: z.string(),
   /** Why the last attempt failed; null: it did not. */
   failure: z.string().nullable(),
+  /** The addresses of a mail that have not got it yet; absent: nobody has. */
+  left: z.array(z.string()).optional(),
+  /** What was said of each address that was refused for good, while others have the mail. */
+  refused: z.record(z.string(), z.string()).optional(),
   content: MessageContentSchema,
   /**
    * What the receiver was called and where the pages were when it was made: a later attempt has the
@@ -38,6 +43,9 @@ export interface Message extends MessageRecord {
   /** The name by which a receiver knows it again; the same at each attempt. */
   readonly id: string
 }
+
+/** It is sent again by itself. */
+export const isOpen = ({ state }: Message): boolean => state === 'waiting' || state === 'partly'
 
 export type Messages = ReturnType<typeof createMessages>
 
@@ -59,7 +67,10 @@ export function createMessages(database: Database) {
     find: (id: string): Message | null => readOne(database.sql, id),
     /** The one of a receiver that is next; null: none waits. */
     findWaiting: (receiver: string): Message | null =>
-      database.sql.all(WAITING, receiver).flatMap(readRow)[0] ?? null,
+      database.sql.all(FIRST, receiver, 'waiting').flatMap(readRow)[0] ?? null,
+    /** The oldest one of which some addresses wait; null: there is none. */
+    findPartly: (receiver: string): Message | null =>
+      database.sql.all(FIRST, receiver, 'partly').flatMap(readRow)[0] ?? null,
     countWaiting: (): number => Number(database.sql.get(COUNT)?.['n']),
     /** Newest first. */
     list: (receiver: string, limit: number): readonly Message[] =>
@@ -76,14 +87,16 @@ export function createMessages(database: Database) {
 }
 
 const COLUMNS = 'SELECT id, record FROM notify_messages'
-const WAITING = `${COLUMNS} WHERE receiver = ? AND state = 'waiting' ORDER BY queued_at, id LIMIT 1`
-const COUNT = `SELECT count(*) AS n FROM notify_messages WHERE state = 'waiting'`
+/** The states of what is not over. */
+const OPEN = `('waiting', 'partly')`
+const FIRST = `${COLUMNS} WHERE receiver = ? AND state = ? ORDER BY queued_at, id LIMIT 1`
+const COUNT = `SELECT count(*) AS n FROM notify_messages WHERE state IN ${OPEN}`
 const LIST = `${COLUMNS} WHERE receiver = ? ORDER BY queued_at DESC, id LIMIT ?`
 const SAVE = `INSERT INTO notify_messages (id, receiver, state, queued_at, record) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (id) DO UPDATE SET state = excluded.state, queued_at = excluded.queued_at,
   record = excluded.record`
 const PRUNE = `DELETE FROM notify_messages WHERE id IN (SELECT id FROM notify_messages
-  WHERE receiver = ? AND state <> 'waiting' ORDER BY queued_at DESC, id LIMIT -1 OFFSET ${MAX_KEPT})`
+  WHERE receiver = ? AND state NOT IN ${OPEN} ORDER BY queued_at DESC, id LIMIT -1 OFFSET ${MAX_KEPT})`
 
 const save = (sql: Sql, id: string, record: MessageRecord) =>
   sql.run(SAVE, id, record.receiver, record.state, record.queued_at, JSON.stringify(record))
@@ -104,7 +117,7 @@ function readRow(row: Row): readonly Message[] {
  * transaction: what waits there may have been sent since.
  */
 export function silence(sql: Sql): void {
-  for (const message of sql.all(`${COLUMNS} WHERE state = 'waiting'`).flatMap(readRow)) {
+  for (const message of sql.all(`${COLUMNS} WHERE state IN ${OPEN}`).flatMap(readRow)) {
     const { id, ...record } = message
     save(sql, id, { ...record, state: 'given-up', failure: OLDER_STATE })
   }

@@ -1,15 +1,16 @@
-/** Finds the address of a receiver and checks it: what is connected to is what was checked. */
+/** Finds the addresses of a receiver and checks them: what is connected to is what was checked. */
+import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
+import { isIP, type TcpNetConnectOpts } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { refuseOutgoing, type OutgoingRules } from './rules/outgoing-address.ts'
 
-/** Finds the address to connect to. The refusal says in words why nothing may be sent there. */
+/** Finds the addresses to connect to, at least one. The refusal says in words why nothing may be sent there. */
 export type FindOutgoing = (to: {
   readonly host: string
   readonly port: number
-}) => Promise<Result<string, string>>
+}) => Promise<Result<readonly string[], string>>
 
 /** Resolves to every address of a name; rejects where it has none. */
 type ResolveName = (host: string) => Promise<readonly { readonly address: string }[]>
@@ -23,17 +24,41 @@ export function createOutgoing(
 ): FindOutgoing {
   return async ({ host, port }) => {
     const found = isIP(host) === 0 ? await resolveName(host).catch(() => []) : [{ address: host }]
-    const [first] = found
-    if (first === undefined) return refuse('host name not found')
+    if (found.length === 0) return refuse('host name not found')
     const now = { ...rules(), own: listOwn() }
-    // Every address that the name has must be allowed: which one is used is the resolver's choice.
+    // Every address that the name has must be allowed: any of them may be the one that answers.
     for (const { address } of found) {
       const why = refuseOutgoing({ address, port }, now)
       if (why !== null) return refuse(`nothing is sent there: ${why}`)
     }
-    return accept(first.address)
+    return accept(found.map(({ address }) => address))
   }
 }
 
 const listOwn = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address))
+
+/** Milliseconds after which the next address is tried, where the limit leaves it so much. */
+const NEXT_ADDRESS_MS = 3000
+
+/**
+ * Options of a connection to these addresses alone, one after the other until one answers. The name is
+ * not looked up again.
+ */
+export function routeTo(
+  { host, port }: { readonly host: string; readonly port: number },
+  addresses: readonly string[],
+  limitMs: number,
+) {
+  const all: LookupAddress[] = addresses.map((address) => ({ address, family: isIP(address) }))
+  return {
+    host,
+    port,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: Math.min(
+      NEXT_ADDRESS_MS,
+      Math.max(10, Math.floor(limitMs / (all.length + 1))),
+    ),
+    lookup: (_host, _options, done) => done(null, all),
+  } satisfies TcpNetConnectOpts
+}

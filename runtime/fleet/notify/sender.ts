@@ -5,13 +5,14 @@ import type { Database } from '../state/database.ts'
 import type { JournalEntry } from '../state/journal.ts'
 import { SYSTEM_EVENT } from '../state/event-rows.ts'
 import { createFollower, type ReadingDependencies } from './follower.ts'
-import type { Message, Messages } from './messages.ts'
+import { isOpen, type Message, type Messages } from './messages.ts'
 import type { Receivers } from './receivers.ts'
 import type { ReceiverSecrets } from './receiver-secrets.ts'
 import { composeTest } from './rules/message.ts'
-import type { DeliveryOutcome } from './rules/outcome.ts'
+import { describeRefused, type DeliveryOutcome } from './rules/outcome.ts'
 import type { Receiver } from './rules/receiver.ts'
 import { isDue, planRetry } from './rules/retry-plan.ts'
+import { pickNews, settleAttempt } from './rules/settlement.ts'
 import type { transmit } from './transmission.ts'
 
 interface SendingDependencies extends Pick<ReadingDependencies, 'matches' | 'findNamed' | 'base'> {
@@ -32,15 +33,34 @@ export function createSender(given: SendingDependencies) {
   const { receivers, messages, now, log } = given
   const follower = createFollower(given)
   const busy = new Map<string, Promise<void>>()
-
+  const following = new Map<string, Promise<unknown>>()
   const { attempt, transmitTo } = createAttempts(given)
+
+  /** Events of a receiver are read once at a time; an attempt may take ten minutes beside it. */
+  function follow<T>(
+    receiver: Receiver,
+    use: (found: Awaited<ReturnType<typeof follower.follow>>) => Promise<T>,
+  ): Promise<T> {
+    const former = following.get(receiver.id) ?? Promise.resolve()
+    const work = former.then(async () => await use(await follower.follow(receiver)))
+    const end = work.catch(() => undefined)
+    following.set(receiver.id, end)
+    void end.then(() => {
+      if (following.get(receiver.id) === end) following.delete(receiver.id)
+    })
+    return work
+  }
 
   /** At most one attempt, and then what waits behind it is looked at again. */
   async function serve(receiver: Receiver): Promise<void> {
-    const present = await follower.follow(receiver)
-    const waiting = messages.findWaiting(receiver.id) ?? (await present.compose())
-    if (waiting === null || !isDue(epochOf(waiting.next_at), now().getTime())) return
-    await attempt(receiver, waiting)
+    const waiting = await follow(
+      receiver,
+      async ({ compose }) => messages.findWaiting(receiver.id) ?? (await compose()),
+    )
+    const next = [waiting, messages.findPartly(receiver.id)]
+      .filter((one) => one !== null)
+      .find((one) => isDue(epochOf(one.next_at), now().getTime()))
+    if (next !== undefined) await attempt(receiver, next)
   }
 
   function begin(receiver: Receiver): void {
@@ -65,20 +85,17 @@ export function createSender(given: SendingDependencies) {
      * after it, and are no rules for what was before.
      */
     async catchUp(receiver: Receiver): Promise<void> {
-      await busy.get(receiver.id)
-      const work = follower.follow(receiver).then(async ({ finish }) => void (await finish()))
-      busy.set(
-        receiver.id,
-        work.finally(() => busy.delete(receiver.id)),
-      )
-      await work
+      await follow(receiver, ({ finish }) => finish())
     },
     /** Resolves once nothing is being sent. */
     async settle(): Promise<void> {
-      await Promise.all(busy.values())
+      await Promise.all([...busy.values(), ...following.values()])
     },
   }
 }
+
+/** The messages among which the one before is looked for. */
+const MAX_LOOKED_AT = 20
 
 type TransmitTo = ReturnType<typeof createAttempts>['transmitTo']
 
@@ -91,6 +108,7 @@ function createAttempts(given: SendingDependencies) {
       target: receiver.target,
       secret: given.secrets.find(receiver.id),
       message: { id, made_at, receiver: receiver_name, content, base },
+      left: message.left,
     })
   }
 
@@ -109,18 +127,34 @@ function createAttempts(given: SendingDependencies) {
       next_at: iso(planned(null, started)),
     }))
     if (noted === null) return
-    const { failure, wanted } = await transmitTo(receiver, message)
-    const next = failure === null ? null : planned(wanted, now())
-    const state = failure === null ? 'delivered' : next === null ? 'given-up' : 'waiting'
-    const next_at = iso(next)
+    const outcome = await transmitTo(receiver, message)
+    const next = planned(outcome.wanted, now())
+    const settled = settleAttempt(message, outcome, next)
+    const isOver = settled.state === 'delivered'
     const kept = await messages.change(message.id, (before) =>
       // A restore has given it up meanwhile; only that it arrived is news.
-      before.state === 'waiting' || state === 'delivered'
-        ? { ...before, state, failure, next_at }
+      before.state === message.state || isOver
+        ? { ...before, ...settled, next_at: iso(isOver ? null : next) }
         : before,
     )
-    if (state === 'given-up' && kept?.failure === failure)
+    if (kept !== null) await recordLosses(receiver, kept, outcome, settled)
+  }
+
+  async function recordLosses(
+    receiver: Receiver,
+    message: Message,
+    { partly }: DeliveryOutcome,
+    { state, failure }: Pick<Message, 'state' | 'failure'>,
+  ): Promise<void> {
+    if (state === 'given-up' && message.failure === failure)
       await given.record(describeGivenUp(receiver, message, failure ?? ''))
+    if (partly === undefined) return
+    const isEarlier = (one: Message) =>
+      one.id !== message.id && one.attempts > 0 && !one.content.is_test
+    const before = messages.list(receiver.id, MAX_LOOKED_AT).find(isEarlier)
+    const news = pickNews(partly.never, before?.refused ?? {})
+    if (Object.keys(news).length > 0)
+      await given.record(describeLoss(receiver, message, describeRefused(news)))
   }
 
   return { attempt, transmitTo }
@@ -162,26 +196,41 @@ const createManual = (
     const at = now().toISOString()
     const fresh = { state: 'waiting', queued_at: at, next_at: at, attempts: 0 } as const
     const found = messages.find(id)
-    if (found === null || found.state === 'waiting') return found
+    if (found === null || isOpen(found)) return found
     if (found.state === 'given-up') {
       return await messages.change(id, (before) => ({ ...before, ...fresh }))
     }
     const { id: _, ...record } = found
     return await database.write((sql) =>
-      messages.insert(sql, { ...record, ...fresh, tried_at: null, failure: null }),
+      messages.insert(sql, {
+        ...record,
+        ...fresh,
+        tried_at: null,
+        failure: null,
+        left: undefined,
+        refused: undefined,
+      }),
     )
   },
 })
 
-const describeGivenUp = (
-  { id, name }: Receiver,
-  { content: { title } }: Message,
-  failure: string,
-): JournalEntry => ({
+const describeGivenUp = (receiver: Receiver, { content }: Message, failure: string) =>
+  describeFailed(
+    receiver,
+    `Notifications to ${receiver.name} have failed for a day, and one was given up (${content.title}): ${failure}`,
+  )
+
+const describeLoss = (receiver: Receiver, { content }: Message, failure: string) =>
+  describeFailed(
+    receiver,
+    `Not everyone got a notification to ${receiver.name} (${content.title}): ${failure}`,
+  )
+
+const describeFailed = ({ id, name }: Receiver, summary: string): JournalEntry => ({
   ...SYSTEM_EVENT,
   kind: 'notification.failed',
   subject_kind: 'settings',
   subject_id: name,
-  summary: `Notifications to ${name} have failed for a day, and one was given up (${title}): ${failure}`,
+  summary,
   details: { receiver: id },
 })

@@ -16,6 +16,8 @@ interface Transmission {
   /** What opens it; null: none is kept here. */
   readonly secret: string | null
   readonly message: OutgoingMessage
+  /** The addresses of a mail that are left of an earlier attempt; absent: all. */
+  readonly left?: readonly string[] | undefined
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -23,7 +25,7 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
 /** Sends it once, within the limit. What is needed for one kind alone is loaded where it is used. */
 export async function transmit(
-  { target, secret, message }: Transmission,
+  { target, secret, message, left }: Transmission,
   given: HttpPostDependencies,
 ): Promise<DeliveryOutcome> {
   if (secret === null && NEEDS_SECRET[target.kind]) {
@@ -31,7 +33,8 @@ export async function transmit(
   }
   if (target.kind === 'mail') {
     const { sendMail } = await import('./mail.ts')
-    return await sendMail(target, secret ?? '', { id: message.id, ...renderMail(message) }, given)
+    const mail = { id: message.id, left, ...renderMail(message) }
+    return await sendMail(target, secret ?? '', mail, given)
   }
   return await sendHttp(await makePost(target, secret ?? '', message), given)
 }

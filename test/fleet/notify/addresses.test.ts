@@ -5,7 +5,8 @@ import { sendHttp } from '../../../runtime/fleet/notify/http-post.ts'
 import { sendMail } from '../../../runtime/fleet/notify/mail.ts'
 import { createOutgoing, type FindOutgoing } from '../../../runtime/fleet/notify/outgoing.ts'
 import type { TargetOf } from '../../../runtime/fleet/notify/rules/receiver.ts'
-import { startReceiver } from '../../support/notify/receivers.ts'
+import { TAKEN } from '../../../runtime/fleet/notify/rules/outcome.ts'
+import { startMailServer, startReceiver } from '../../support/notify/receivers.ts'
 
 const test = suite('addresses of receivers')
 
@@ -18,6 +19,17 @@ const given = (find: FindOutgoing, signal = new AbortController().signal) => ({
 })
 
 const never: FindOutgoing = () => new Promise(() => undefined)
+
+const mailAt = (port: number): TargetOf<'mail'> => ({
+  kind: 'mail',
+  host: 'mail.test',
+  port,
+  security: 'none',
+  user: '',
+  from: 'a@b.test',
+  to: ['c@d.test'],
+})
+const CONTENT = { id: 'msg_1', subject: 's', text: 't', html: 'h' }
 
 /** A name server that gives another answer each time. */
 function changing(...answers: readonly (readonly string[])[]) {
@@ -48,26 +60,33 @@ test('a name that changes after its check is not asked again, and is checked at 
   assert.is(asked.length, 4, 'once for each attempt')
 })
 
+test('a name whose first address is dead is reached by the next one, and by none that was not checked', async () => {
+  await using receiver = await startReceiver()
+  await using smtp = await startMailServer()
+  const find = createOutgoing(
+    () => ({ networks: ['127.0.0.0/8', '::1'], ownPorts: [] }),
+    async () => ['::1', '127.0.0.9', '127.0.0.1'].map((address) => ({ address })),
+  )
+  const dead = { ...given(find), limitMs: 10_000 }
+  const url = `http://name.invalid:${receiver.port}/hook`
+  assert.equal(await sendHttp(post(url), dead), { failure: null, wanted: null })
+  assert.is(receiver.received.length, 1)
+  assert.equal(await sendMail(mailAt(smtp.port), '', CONTENT, dead), TAKEN)
+  assert.is(smtp.mails.length, 1)
+  const closed = await sendMail(mailAt(1), '', CONTENT, dead)
+  assert.is(closed.failure, 'connection refused')
+})
+
 test('a name server that never answers ends the attempt at its limit, and so does a stop', async () => {
-  const mail: TargetOf<'mail'> = {
-    kind: 'mail',
-    host: 'mail.test',
-    port: 25,
-    security: 'none',
-    user: '',
-    from: 'a@b.test',
-    to: ['c@d.test'],
-  }
-  const content = { id: 'msg_1', subject: 's', text: 't', html: 'h' }
   // Nothing else keeps this process: the limits of attempts do not.
   const awake = setInterval(() => undefined, 1000)
   const limit = 'the name server gave no address within 0.3 s'
   assert.is((await sendHttp(post('http://name.test/'), given(never))).failure, limit)
-  assert.is((await sendMail(mail, '', content, given(never))).failure, limit)
+  assert.is((await sendMail(mailAt(25), '', CONTENT, given(never))).failure, limit)
   const stopped = 'the server was stopped meanwhile'
   const ended = given(never, AbortSignal.abort())
   assert.is((await sendHttp(post('http://name.test/'), ended)).failure, stopped)
-  assert.is((await sendMail(mail, '', content, ended)).failure, stopped)
+  assert.is((await sendMail(mailAt(25), '', CONTENT, ended)).failure, stopped)
   clearInterval(awake)
 })
 

@@ -29,7 +29,11 @@ const RECORD = {
 function createBench({ database, journal }: BackupFixture, clock: { at: number }) {
   const messages = createMessages(database)
   const receivers = createReceivers(database)
-  const sent: { readonly id: string; readonly body: string }[] = []
+  const sent: {
+    readonly id: string
+    readonly body: string
+    readonly left: readonly string[] | undefined
+  }[] = []
   const warned: string[] = []
   const bench = {
     messages,
@@ -54,8 +58,8 @@ function createBench({ database, journal }: BackupFixture, clock: { at: number }
     secrets: { find: () => 'a secret' },
     matches: () => false,
     findNamed: () => null,
-    async send({ message: { id, ...message } }) {
-      sent.push({ id, body: JSON.stringify(message) })
+    async send({ message: { id, ...message }, left }) {
+      sent.push({ id, body: JSON.stringify(message), left })
       return await bench.answer()
     },
     base: () => bench.base,
@@ -150,6 +154,72 @@ test('what is under way during a restore is not queued again when it fails', asy
   assert.is(bench.messages.list(id, 10)[0]?.state, 'given-up')
   await bench.tick()
   assert.is(bench.sent.length, 2)
+})
+
+/** What a mail server says that refuses addresses of a mail. */
+const partly = (
+  later: readonly string[],
+  never: Readonly<Record<string, string>> = {},
+): DeliveryOutcome => ({ failure: 'some', wanted: null, partly: { later, never } })
+
+test('a mail that some have waits for the others alone, and holds up no other message', async () => {
+  await using opened = await openBench()
+  const { fixture, bench, clock } = opened
+  const { id } = await bench.add()
+  const heard = () => bench.sent.map(({ left }) => left)
+  const losses = () => fixture.journal.list({ kind: 'notification.failed', limit: 10 })
+  bench.answer = async () => partly(['grey@a.test'], { 'gone@a.test': '550 unknown' })
+  await bench.fail(1)
+  await bench.tick()
+  assert.equal(
+    bench.messages.list(id, 10).map(({ state }) => state),
+    ['partly'],
+  )
+  assert.match((await losses())[0]?.summary ?? '', 'gone@a.test (550 unknown)')
+  assert.not.match((await losses())[0]?.summary ?? '', 'grey@a.test')
+  // The next one goes to all at once, and what it meets again is no news.
+  bench.answer = async () => partly([], { 'gone@a.test': '550 unknown' })
+  await bench.fail(2)
+  clock.at -= 59_000
+  await bench.tick()
+  assert.equal(heard(), [undefined, undefined])
+  assert.is((await losses()).length, 1)
+  bench.answer = async () => TAKEN
+  await bench.tick()
+  assert.equal(heard(), [undefined, undefined, ['grey@a.test']])
+  assert.is(bench.sent[0]?.id, bench.sent[2]?.id)
+  assert.equal(
+    bench.messages.list(id, 10).map(({ state, failure }) => [state, failure?.includes('gone@')]),
+    [
+      ['delivered', true],
+      ['delivered', true],
+    ],
+  )
+  // Who sends it again sends it to all.
+  await bench.sender.sendAgain(bench.sent[0]?.id ?? '')
+  await bench.tick()
+  assert.is(heard().at(-1), undefined)
+  assert.is(bench.messages.list(id, 10)[0]?.failure, null)
+})
+
+test('rules are changed while a mail server takes its time, and what waited goes out once', async () => {
+  await using opened = await openBench()
+  const { bench, clock } = opened
+  const receiver = await bench.add()
+  const held = Promise.withResolvers<DeliveryOutcome>()
+  bench.answer = () => held.promise
+  await bench.fail(1)
+  clock.at += 60_000
+  bench.sender.tick()
+  while (bench.sent.length < 1) await new Promise((resolve) => setTimeout(resolve, 5))
+  await bench.fail(2)
+  await bench.sender.catchUp(receiver)
+  assert.is(bench.messages.countWaiting(), 2)
+  held.resolve(TAKEN)
+  await bench.sender.settle()
+  for (let n = 0; n < 3; n += 1) await bench.tick()
+  assert.is(bench.sent.length, 2)
+  assert.is(bench.messages.countWaiting(), 0)
 })
 
 /** What each write of a leader meets that was replaced. */

@@ -54,10 +54,14 @@ interface ReceivedMail {
 }
 
 interface MailOptions {
-  readonly certificate: Certificate
+  readonly certificate?: Certificate
   /** TLS from the first byte. */
   readonly secure?: boolean
   readonly withoutStartTls?: boolean
+  /** Returns what is said of an address, such as `550 unknown`; null: it is taken. */
+  readonly refuse?: (address: string) => string | null
+  /** Called with each mail before the server says that it has it. */
+  readonly check?: () => Promise<unknown>
 }
 
 /** `await using`: an SMTP server that takes the user `flasher` with the password `sesame`. */
@@ -65,17 +69,29 @@ export async function startMailServer({
   certificate,
   secure = false,
   withoutStartTls,
-}: MailOptions) {
+  refuse = () => null,
+  check = async () => undefined,
+}: MailOptions = {}) {
   const mails: ReceivedMail[] = []
+  const names: string[] = []
   const smtp = new SMTPServer({
     ...certificate,
     secure,
     authOptional: true,
-    disabledCommands: withoutStartTls === true ? ['STARTTLS'] : [],
+    disabledCommands: withoutStartTls === true || certificate === undefined ? ['STARTTLS'] : [],
     onAuth({ username = '', password = '' }, _session, callback) {
       const isRight = username === 'flasher' && password === 'sesame'
       if (isRight) callback(null, { user: username })
       else callback(new Error('no such user or password'))
+    },
+    onRcptTo({ address }, { hostNameAppearsAs }, callback) {
+      names.push(hostNameAppearsAs)
+      const said = refuse(address)
+      if (said === null) callback()
+      else
+        callback(
+          Object.assign(new Error(said.slice(4)), { responseCode: Number(said.slice(0, 3)) }),
+        )
     },
     onData(stream, { envelope, secure: isSecure, user }, callback) {
       const parts: Buffer[] = []
@@ -89,7 +105,7 @@ export async function startMailServer({
           isSecure,
           user: user === undefined ? null : String(user),
         })
-        callback()
+        void check().then(() => callback())
       })
     },
   })
@@ -98,6 +114,8 @@ export async function startMailServer({
   await new Promise((resolve) => listening.once('listening', resolve))
   return {
     mails,
+    /** The names with which clients have introduced themselves, one for each address. */
+    names,
     port: portOf(listening),
     [Symbol.asyncDispose]: () =>
       new Promise<void>((resolve) => {

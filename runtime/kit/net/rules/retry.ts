@@ -22,8 +22,12 @@ export function decideDelay(tries: number, firstMs: number, random: number): num
  * Parses a `Retry-After` header into milliseconds from now, bounded; null: none. `untilDateMs` is
  * how far away it is where it is a date (NaN: it is none).
  */
-export function parseRetryAfter(text: string | undefined, untilDateMs: number): number | null {
+export function parseRetryAfter(
+  text: string | undefined,
+  untilDateMs: number,
+  mostMs = LONGEST_OBEYED_MS,
+): number | null {
   if (text === undefined) return null
   const wait = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : untilDateMs
-  return Number.isNaN(wait) ? null : Math.min(LONGEST_OBEYED_MS, Math.max(0, wait))
+  return Number.isNaN(wait) ? null : Math.min(mostMs, Math.max(0, wait))
 }

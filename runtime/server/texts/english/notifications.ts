@@ -66,6 +66,7 @@ export const NOTIFICATIONS = {
   states: {
     none: 'Nothing sent yet.',
     delivered: 'Delivered {time}.',
+    partly: 'Delivered {time}, but not to everyone: {failure}.',
     failing: 'Failing since {time}: {failure}. Next attempt {next}.',
     'given-up': 'Given up {time}: {failure}.',
     waiting: 'A message waits to be sent.',
@@ -97,7 +98,12 @@ export const NOTIFICATIONS = {
     none: 'Nothing was sent yet.',
     again: 'Send again',
     attempts: { one: '1 attempt', other: '{count} attempts' },
-    states: { waiting: 'waiting', delivered: 'delivered', 'given-up': 'given up' },
+    states: {
+      waiting: 'waiting',
+      partly: 'some addresses wait',
+      delivered: 'delivered',
+      'given-up': 'given up',
+    },
     test: 'test',
   },
   buttons: { test: 'Send a test', pause: 'Pause', resume: 'Resume' },

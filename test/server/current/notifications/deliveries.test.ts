@@ -243,9 +243,17 @@ test('a message that was given up is sent again with its id, and one that was de
   await messages.change(first?.id ?? '', (one) => ({ ...one, queued_at: old, next_at: now }))
   await until(() => messages.findWaiting(id) === null)
   assert.match(await lab.textOf(page), 'Given up')
-  const { events } = await (await lab.ask('/events?kind=notification.failed')).json()
+  // The event follows the note on the message.
+  let events: readonly { readonly summary: string }[] = []
+  await waitUntil(
+    async () => {
+      ;({ events } = await (await lab.ask('/events?kind=notification.failed')).json())
+      return events.length > 0
+    },
+    () => 'an event says so',
+  )
   assert.is(events.length, 1)
-  assert.match(events[0].summary, 'have failed for a day')
+  assert.match(events[0]?.summary ?? '', 'have failed for a day')
   isUp = true
   const again = () => lab.ask(`${page}/again`, asForm({ message: first?.id ?? '' }))
   await again()

@@ -1,7 +1,7 @@
 /** /ui/notifications: who is notified of what happens, whether it arrives, and what was sent. */
 import { getRouterParam } from 'h3'
 import type { EditRefusal } from '../../../../fleet/notify/receiver-edits.ts'
-import type { Message } from '../../../../fleet/notify/messages.ts'
+import { isOpen, type Message } from '../../../../fleet/notify/messages.ts'
 import {
   nameTarget,
   TARGET_KINDS,
@@ -132,11 +132,15 @@ function renderState(context: CurrentContext, { id, paused }: Receiver): Content
   }
   const [last] = messages.list(id, 2).filter(({ state }) => state !== 'waiting')
   if (last === undefined) return waiting === null ? t.states.none : t.states.waiting
-  const at = time(last.tried_at ?? last.queued_at)
-  return last.state === 'delivered'
-    ? html`${badge('done', '')} ${fillHtml(t.states.delivered, { time: at })}`
-    : html`${badge('failed', '')}
-      ${fillHtml(t.states['given-up'], { time: at, failure: last.failure ?? '' })}`
+  return renderLast(last, time(last.tried_at ?? last.queued_at))
+}
+
+function renderLast({ state, failure }: Message, time: Content): Html {
+  if (failure === null && state !== 'given-up') {
+    return html`${badge('done', '')} ${fillHtml(t.states.delivered, { time })}`
+  }
+  const text = state === 'given-up' ? t.states['given-up'] : t.states.partly
+  return html`${badge('failed', '')} ${fillHtml(text, { time, failure: failure ?? '' })}`
 }
 
 async function showForm(context: CurrentContext): Promise<Answer> {
@@ -255,6 +259,7 @@ function renderLog(context: CurrentContext, { id }: Receiver): Html {
 
 const TONES: Readonly<Record<Message['state'], Tone>> = {
   waiting: 'running',
+  partly: 'running',
   delivered: 'done',
   'given-up': 'failed',
 }
@@ -270,7 +275,7 @@ function renderMessage(context: CurrentContext, message: Message): Html {
         <code>${id}</code></span
       ></span
     >
-    ${state === 'waiting' || content.is_test ? null : postButton({ action: `${pathOfReceiver(receiver)}/again`, label: t.log.again, values: { message: id } })}
+    ${isOpen(message) || content.is_test ? null : postButton({ action: `${pathOfReceiver(receiver)}/again`, label: t.log.again, values: { message: id } })}
   </li>`
 }
 
