@@ -5,8 +5,8 @@ import { isRedirect } from '../../kit/net/rules/redirect.ts'
 import type { DocumentAnswer } from '../../kit/net/json-client.ts'
 import type { BmcHttp, BmcRequest } from './bmc-http.ts'
 import type { Credential } from './rules/bmc.ts'
-import { lasting, passing } from './rules/power.ts'
-import { judgeRefusal, parseDocument, RootSchema } from './rules/redfish.ts'
+import { lasting, passing, type PowerTrouble } from './rules/power.ts'
+import { findMade, judgeRefusal, parseDocument, RootSchema } from './rules/redfish.ts'
 import type { PowerAnswer } from './driver.ts'
 
 export interface RedfishClient {
@@ -26,14 +26,22 @@ export interface RedfishClient {
 const SESSIONS = '/redfish/v1/SessionService/Sessions'
 const MAX_REDIRECTS = 3
 
+/** What is remembered from one session to the next within a request. */
+export interface RedfishMemory {
+  /** A password without a session was refused: it is not tried again, as BMCs lock accounts. */
+  wantsSession: boolean
+}
+
 /** Opens a session, or does with a password in each request where the BMC has no room for one. */
 export async function openRedfish(
   base: URL,
   http: BmcHttp,
   credential: Credential | null,
+  memory: RedfishMemory = { wantsSession: false },
 ): PowerAnswer<RedfishClient> {
   let authorization: Readonly<Record<string, string>> = {}
   let isOpen = false
+  let noSession: PowerTrouble | null = null
 
   async function ask(path: string, request: BmcRequest): PowerAnswer<DocumentAnswer> {
     let url = new URL(path, base)
@@ -42,7 +50,9 @@ export async function openRedfish(
       const asked = await http.ask(url, { ...request, headers })
       if (!asked.ok || !isRedirect(asked.value.status)) return asked
       const next = URL.parse(asked.value.headers.location ?? '', url)
-      if (request.method !== 'GET' || next?.origin !== base.origin) return refuse(ELSEWHERE)
+      if (next?.origin !== base.origin) return refuse(ELSEWHERE)
+      const isSame = asked.value.status !== 303 && nameWithoutSlash(next) === nameWithoutSlash(url)
+      if (request.method !== 'GET' && !isSame) return refuse(ELSEWHERE)
       url = next
     }
     return refuse(ELSEWHERE)
@@ -52,9 +62,13 @@ export async function openRedfish(
     const asked = await ask(path, request)
     if (!asked.ok || isSuccess(asked.value.status)) return asked
     const { status, bytes } = asked.value
+    const refusal = judgeRefusal(status, hidePassword(bytes, credential?.password ?? ''))
     // A BMC that restarted knows its sessions no more.
-    const words = hidePassword(bytes, credential?.password ?? '')
-    return refuse(status === 401 && isOpen ? ENDED : judgeRefusal(status, words))
+    if (status === 401 && isOpen) return refuse(ENDED)
+    if (status !== 401 || noSession === null) return refuse(refusal)
+    // Where it is full, that is why.
+    memory.wantsSession = true
+    return refuse(noSession)
   }
 
   async function get<T>(path: string, schema: z.ZodType<T>) {
@@ -73,6 +87,8 @@ export async function openRedfish(
       ? accept(NO_LOGIN)
       : await logIn(send, base, Links?.Sessions?.['@odata.id'] ?? SESSIONS, credential)
   if (!login.ok) return login
+  noSession = login.value.noSession
+  if (noSession !== null && memory.wantsSession) return refuse(noSession)
   authorization = login.value.headers
   isOpen = 'x-auth-token' in authorization
   let { session } = login.value
@@ -93,9 +109,11 @@ interface RedfishLogin {
   readonly headers: Readonly<Record<string, string>>
   /** The path of the session; null: there is none to end. */
   readonly session: string | null
+  /** Why there was no room for one just now; null: there was, or it offers none. */
+  readonly noSession: PowerTrouble | null
 }
 
-const NO_LOGIN: RedfishLogin = { headers: {}, session: null }
+const NO_LOGIN: RedfishLogin = { headers: {}, session: null, noSession: null }
 
 /** Where there is no room for a session, a password in each request may do. */
 async function logIn(
@@ -111,7 +129,8 @@ async function logIn(
   return accept({
     headers:
       typeof token === 'string' ? { 'x-auth-token': token } : { authorization: basic(credential) },
-    session: made.ok ? pathOf(made.value, base) : null,
+    session: made.ok ? findMade(made.value.headers.location, made.value.bytes, base) : null,
+    noSession: made.ok || !made.refusal.passes ? null : made.refusal,
   })
 }
 
@@ -130,11 +149,8 @@ const HAS_NO_ROOM: ReadonlySet<string> = new Set(['sessions', 'unsupported', 're
 const basic = ({ user, password }: Credential) =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
-/** Where the answer says that what was made is; null: nowhere, or on another host. */
-export function pathOf({ headers }: DocumentAnswer, base: URL): string | null {
-  const url = headers.location === undefined ? null : URL.parse(headers.location, base)
-  return url?.origin === base.origin ? `${url.pathname}${url.search}` : null
-}
+/** Some answer a change by the same path with a slash behind it: it may be sent there. */
+const nameWithoutSlash = ({ pathname, search }: URL) => `${pathname.replace(/\/$/, '')}${search}`
 
 const UPDATE = 'Look for an update of its firmware, or use another way.'
 const ELSEWHERE = lasting(

@@ -2,11 +2,11 @@
 import { accept, refuse } from '../../kit/foundation/result.ts'
 import type { PowerAnswer, PowerDriver, PowerVisit } from './driver.ts'
 import { createBmcHttp, type BmcHttpDependencies } from './bmc-http.ts'
-import { openRedfish, pathOf, type RedfishClient } from './redfish-client.ts'
+import { openRedfish, type RedfishClient, type RedfishMemory } from './redfish-client.ts'
 import { insertCd } from './redfish-media.ts'
 import type { BmcOf, Credential } from './rules/bmc.ts'
 import { lasting, passing, quote } from './rules/power.ts'
-import type { BootOnce, PowerPress, PowerState } from './rules/power.ts'
+import type { BootOnce, PowerPress, PowerReading } from './rules/power.ts'
 import * as redfish from './rules/redfish.ts'
 
 type Http = Omit<BmcHttpDependencies, 'signal'>
@@ -18,6 +18,7 @@ export function createRedfishDriver(
   given: Http,
 ): PowerDriver {
   const base = new URL(bmc.address.includes('://') ? bmc.address : `https://${bmc.address}`)
+  const memory: RedfishMemory = { wantsSession: false }
   return {
     abilities: {
       reads: true,
@@ -27,7 +28,7 @@ export function createRedfishDriver(
     },
     async open(signal) {
       const http = createBmcHttp(base, { ...given, signal })
-      const client = await openRedfish(base, http, credential)
+      const client = await openRedfish(base, http, credential, memory)
       const found = client.ok ? await findSystem(client.value, bmc.system) : client
       if (client.ok && found.ok) return accept(createVisit(client.value, found.value, base, http))
       if (client.ok) await client.value.close()
@@ -73,7 +74,7 @@ function createVisit(
     return refuse(passing('refused', failure, 'Look at the log of its BMC.'))
   }
 
-  async function readState(): PowerAnswer<PowerState> {
+  async function readState(): PowerAnswer<PowerReading> {
     const system = await readSystem()
     if (!system.ok) return system
     const checked = await readTask()
@@ -91,18 +92,19 @@ function createVisit(
       body: { ResetType: type },
     })
     if (!sent.ok) return sent
-    task = sent.value.status === 202 ? pathOf(sent.value, base) : null
+    const { status, headers, bytes } = sent.value
+    task = status === 202 ? redfish.findMade(headers.location, bytes, base) : null
     return accept(null)
   }
 
   async function setBoot(boot: BootOnce): PowerAnswer<null> {
     const inserted = boot.device === 'cd' ? await insertCd(client, path, boot.url) : accept(null)
     if (!inserted.ok) return inserted
-    const set = await patchBoot(client, path, boot)
+    const set = await setAnywhere(client, path, boot)
     if (!set.ok) return set
-    const system = await readSystem()
-    if (!system.ok) return system
-    const mismatch = redfish.findBootMismatch(system.value.value, boot)
+    const read = await client.get(set.value, redfish.SystemSchema)
+    if (!read.ok) return read
+    const mismatch = redfish.findBootMismatch(read.value.value, boot)
     return mismatch === null ? accept(null) : refuse(passing('boot-lost', mismatch, SET_BY_HAND))
   }
 
@@ -117,9 +119,18 @@ function createVisit(
   }
 }
 
+/** At the system, or where its settings are where it refuses that. Tells where it is read back. */
+async function setAnywhere(client: RedfishClient, path: string, boot: BootOnce) {
+  const set = await patchBoot(client, path, boot)
+  if (set.ok || set.refusal.passes || set.refusal.kind !== 'refused') return set
+  const system = await client.get(path, redfish.SystemSchema)
+  const settings = system.ok ? system.value.value['@Redfish.Settings']?.SettingsObject : undefined
+  return settings === undefined ? set : await patchBoot(client, settings['@odata.id'], boot)
+}
+
 /** It is sent with the entity tag where the BMC has one; some want it strong, some want none. */
-async function patchBoot(client: RedfishClient, path: string, boot: BootOnce): PowerAnswer<null> {
-  const body = redfish.renderBootOverride(boot)
+async function patchBoot(client: RedfishClient, path: string, boot: BootOnce): PowerAnswer<string> {
+  const tried = new Set<string>()
   for (const shape of TAGS) {
     const read = await client.get(path, redfish.SystemSchema)
     if (!read.ok) return read
@@ -127,20 +138,40 @@ async function patchBoot(client: RedfishClient, path: string, boot: BootOnce): P
     if (redfish.lacksBootDevice(system, boot)) {
       return refuse(lasting('unsupported', 'it does not list this boot device', OTHER))
     }
-    const tag = shape(etag || (system['@odata.etag'] ?? ''))
+    const tag = shape(etag, system['@odata.etag'] ?? '')
+    if (tried.has(tag)) continue
+    tried.add(tag)
     const headers = tag === '' ? {} : { 'if-match': tag }
-    const sent = await client.send(path, { method: 'PATCH', headers, body })
-    if (sent.ok) return accept(null)
+    const sent = await patchOne(client, path, headers, redfish.listBootOverrides(system, boot))
+    if (sent.ok) return accept(path)
     if (!/answered 4(?:12|28)/.test(sent.refusal.seen)) return sent
   }
   return refuse(passing('refused', 'it accepts no entity tag', UPDATE))
 }
 
-const TAGS: readonly ((etag: string) => string)[] = [
-  (etag) => etag,
-  (etag) => etag.replace(/^W\//, ''),
+/** Sends the next of the bodies where one is refused for what is in it. */
+async function patchOne(
+  client: RedfishClient,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  [body, ...others]: readonly object[],
+): PowerAnswer<unknown> {
+  const sent = await client.send(path, { method: 'PATCH', headers, body: body ?? {} })
+  if (sent.ok || others.length === 0) return sent
+  const isForBody = !sent.refusal.passes && sent.refusal.kind === 'refused'
+  return isForBody ? await patchOne(client, path, headers, others) : sent
+}
+
+/** `inHeader` and `inDocument` are what it says of its tag; either may be wrong. */
+const TAGS: readonly ((inHeader: string, inDocument: string) => string)[] = [
+  (inHeader, inDocument) => inHeader || inDocument,
+  (inHeader, inDocument) => makeStrong(inHeader || inDocument),
+  (inHeader, inDocument) => inDocument || inHeader,
+  (inHeader, inDocument) => makeStrong(inDocument || inHeader),
   () => '',
 ]
+
+const makeStrong = (etag: string) => etag.replace(/^W\//, '')
 
 const OTHER = 'Use another way to this machine.'
 const UPDATE = 'Look for an update of its firmware.'

@@ -64,7 +64,13 @@ const WAYS: Readonly<Record<string, Way>> = {
 test.before.each(async () => {
   redfish().reset()
   await ipmi().reset()
-  Object.assign(outlet().state, { isOn: false, boot: 'none', status: 200, answer: 'json' })
+  Object.assign(outlet().state, {
+    isOn: false,
+    boot: 'none',
+    status: 200,
+    answer: 'json',
+    words: [],
+  })
 })
 
 /** Programs of BMCs answer late on a machine that is busy, and no test here is of a limit. */
@@ -163,6 +169,30 @@ test('hook: reads a word as well, and says what a broken one answers', async () 
   outlet().state.status = 404
   const done = await act(subject, { action: 'off', boot: null })
   assert.match(done.ok ? '' : done.refusal.seen, /answered 404/)
+})
+
+test('hook: what is neither on nor off is quoted without its secrets, and nothing is pressed', async () => {
+  const said = '{"output":true,"key":"hunter22","user":"s3cret"}'
+  const state = `${outlet().hook.state}?key=hunter22`
+  const subject = createSubject(BmcSchema.parse({ ...outlet().hook, state }), BMC_USER)
+  for (const action of ['read', 'on'] as const) {
+    outlet().state.words = [said]
+    const done = await act(subject, { action, boot: null })
+    assert.is(done.ok ? null : done.refusal.kind, 'answer')
+    const shown = done.ok ? '' : done.refusal.seen
+    assert.ok(shown.endsWith('the hook answered {"output":true,"key":"…","user":"…"}'), shown)
+  }
+  assert.is(outlet().state.isOn, false)
+  Object.assign(outlet().state, { status: 409, words: ['The relay is stuck'] })
+  const refused = await act(subject, { action: 'read', boot: null })
+  assert.match(refused.ok ? '' : refused.refusal.seen, /answered 409: The relay is stuck/)
+})
+
+test('hook: once it was pressed, other words are waited out', async () => {
+  const subject = createSubject(BmcSchema.parse(outlet().hook), BMC_USER)
+  outlet().state.words = ['off', 'warming up', 'warming up']
+  const done = await act(subject, { action: 'on', boot: null })
+  assert.is(done.ok && done.value.state, 'on')
 })
 
 test('hook: without a URL for the state it says that it cannot tell', async () => {

@@ -8,14 +8,21 @@ export type OutletFake = Awaited<ReturnType<typeof startOutlet>>
 
 /** Starts it on a free port of 127.0.0.1; it wants the user `admin` with the password `s3cret`. */
 export async function startOutlet() {
-  const state = { isOn: false, boot: 'none', status: 200, answer: 'json' as 'json' | 'text' }
+  const state = {
+    isOn: false,
+    boot: 'none',
+    status: 200,
+    answer: 'json' as 'json' | 'text',
+    /** What it says instead of its state, or beside another status, one after the other. */
+    words: [] as string[],
+  }
   const asked: string[] = []
   const app = new H3()
   const wanted = `Basic ${Buffer.from('admin:s3cret').toString('base64')}`
   app.use((event, next) => {
     asked.push(`${event.req.method} ${event.url.pathname}`)
     if (event.req.headers.get('authorization') !== wanted) return new Response('', { status: 401 })
-    if (state.status !== 200) return new Response('', { status: state.status })
+    if (state.status !== 200) return new Response(state.words.shift(), { status: state.status })
     return next()
   })
   const turn = (on: boolean) => () => {
@@ -29,6 +36,8 @@ export async function startOutlet() {
     return 'OK'
   })
   app.get('/:mac/state', () => {
+    const other = state.words.shift()
+    if (other !== undefined) return other
     const word = state.isOn ? 'ON' : 'OFF'
     return state.answer === 'json' ? { POWER: word } : `${word}\n`
   })

@@ -7,6 +7,15 @@ import type { AddressInfo } from 'node:net'
 import { H3, toNodeHandler, type H3Event } from 'h3'
 import type { Certificate } from '../http/hostile-server.ts'
 import type { Namespace } from '../http/namespace.ts'
+import {
+  documentsOf,
+  HOSTILE,
+  MEDIA,
+  respond,
+  SETTINGS,
+  SYSTEM,
+  TASK,
+} from './redfish-documents.ts'
 
 export const BMC_USER = { user: 'admin', password: 's3cret' }
 
@@ -41,6 +50,20 @@ export interface Lies {
   redirect: string | null
   /** Answers what is no JSON, that often. */
   garbage: number
+  /** Where it says what a new session is called: a path, an address at another host, or nothing but the body. */
+  sessionAt: 'path' | 'address' | 'body'
+  /** It wants a session, and takes no password without one. */
+  wantsSession: boolean
+  /** The boot mode cannot be written, or is not there. */
+  mode: 'free' | 'fixed' | 'absent'
+  /** The boot device is set where its settings are, and refused at the system. */
+  settings: boolean
+  /** Answers each change by the same path with a slash behind it. */
+  slash: boolean
+  /** The entity tag in the header is none that it takes. */
+  wrongHeaderTag: boolean
+  /** So many readings say this after it was turned on, and turning it on again is refused. */
+  slowOn: { readonly reads: string; left: number } | null
 }
 
 const HONEST: Lies = {
@@ -60,10 +83,15 @@ const HONEST: Lies = {
   hostile: false,
   redirect: null,
   garbage: 0,
+  sessionAt: 'path',
+  wantsSession: false,
+  mode: 'free',
+  settings: false,
+  slash: false,
+  wrongHeaderTag: false,
+  slowOn: null,
 }
 
-const HOSTILE = '\u001b[2J</script><img src=x onerror=alert(1)>\u202e'
-const SYSTEM = '/redfish/v1/Systems/1'
 const BOOT = {
   BootSourceOverrideEnabled: 'Disabled',
   BootSourceOverrideTarget: 'None',
@@ -142,6 +170,9 @@ function createFake() {
     const { pathname } = event.url
     asked.push(`${event.req.method} ${pathname}`)
     if (lies.redirect !== null) return respond(307, {}, { location: lies.redirect })
+    if (lies.slash && event.req.method !== 'GET' && !pathname.endsWith('/')) {
+      return respond(308, {}, { location: `${pathname}/` })
+    }
     if (take('errors')) return fail(500, 'Base.1.0.InternalError')
     if (take('garbage')) return new Response('<html>starting…', { status: 200 })
     const isOpen = /^\/redfish(?:\/v1\/?)?$/.test(pathname) || isLogin(event)
@@ -151,6 +182,7 @@ function createFake() {
   const isAllowed = ({ req }: H3Event) => {
     const token = req.headers.get('x-auth-token')
     if (token !== null) return [...sessions.values()].includes(token)
+    if (lies.wantsSession) return false
     const { user, password } = BMC_USER
     const basic = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
     return req.headers.get('authorization') === basic
@@ -179,29 +211,41 @@ function createFake() {
     sessions.set(id, token)
     const path = `/redfish/v1/SessionService/Sessions/${id}`
     const document = { '@odata.id': path, Id: id, Name: 'session', UserName: BMC_USER.user }
-    return respond(201, document, { location: path, 'x-auth-token': token })
+    const named = { path, address: `https://bmc-17.example${path}/`, body: null }[lies.sessionAt]
+    const location = named === null ? {} : { location: named }
+    return respond(201, document, { ...location, 'x-auth-token': token })
   })
   app.delete('/redfish/v1/SessionService/Sessions/:id', (event) => {
     sessions.delete(event.context.params?.['id'] ?? '')
     return new Response(null, { status: 204 })
   })
 
-  app.patch(SYSTEM, async (event) => {
+  const change = async (event: H3Event) => {
     const given = event.req.headers.get('if-match')
     if (lies.wantsEtag && given === null) return fail(428, 'Base.1.0.PreconditionRequired')
     const wanted = etag().replace('W/', '')
     if (lies.wantsEtag && given !== wanted) return fail(412, 'Base.1.0.PreconditionFailed')
     const body = (await event.req.json()) as { readonly Boot?: Record<string, unknown> }
     bodies.push(body)
+    if (lies.mode !== 'free' && body.Boot?.['BootSourceOverrideMode'] !== undefined) {
+      return fail(400, 'Base.1.8.PropertyNotWritable')
+    }
     if (!take('lostBoots')) state.boot = { ...state.boot, ...body.Boot }
     state.version += 1
     return new Response(null, { status: 204 })
-  })
+  }
+  app.patch(SYSTEM, (event) =>
+    lies.settings ? fail(400, 'Ami.1.0.OperationSupportedInFutureStateURI') : change(event),
+  )
+  app.patch(SETTINGS, (event) => (lies.settings ? change(event) : fail(404, 'Base.1.0.Missing')))
   app.post(`${SYSTEM}/Actions/ComputerSystem.Reset`, async (event) => {
     const { ResetType: type } = (await event.req.json()) as { readonly ResetType?: string }
     bodies.push({ ResetType: type })
     if (type !== 'On' && type !== 'ForceOff') return fail(400, 'Base.1.0.ActionParameterNotInList')
     const on = type === 'On'
+    if (on && state.isOn && lies.slowOn !== null) {
+      return fail(400, 'iLO.2.14.InvalidOperationForSystemState')
+    }
     const isLost = take('lostResets')
     if (!isLost && lies.lagMs === 0) state.isOn = on
     const now = life
@@ -255,128 +299,6 @@ function createFake() {
   }
 }
 
-const TASK = '/redfish/v1/TaskService/Tasks/7'
-const MEDIA = '/redfish/v1/Managers/1/VirtualMedia/Cd'
-const link = (path: string) => ({ '@odata.id': path })
-
-const collection = (path: string, ...members: readonly string[]) => ({
-  '@odata.id': path,
-  Name: 'collection',
-  Members: members.map(link),
-  'Members@odata.count': members.length,
-})
-
 function isLogin({ req, url }: H3Event): boolean {
   return req.method === 'POST' && url.pathname === '/redfish/v1/SessionService/Sessions'
 }
-
-function documentsOf(
-  state: {
-    isOn: boolean
-    boot: Record<string, unknown>
-    image: string | null
-    early: { readonly on: boolean; left: number } | null
-  },
-  lies: Lies,
-  etag: () => string,
-): Readonly<Record<string, () => Response>> {
-  const readPower = () => {
-    const early = state.early
-    if (early !== null && early.left > 0) {
-      early.left -= 1
-      return early.on ? 'On' : 'Off'
-    }
-    return state.isOn ? 'On' : 'Off'
-  }
-  const bare: Readonly<Record<string, () => object>> = {
-    '/redfish': () => ({ v1: '/redfish/v1/' }),
-    '/redfish/v1': () => ({
-      '@odata.id': '/redfish/v1/',
-      Id: 'RootService',
-      Name: lies.hostile ? HOSTILE : 'Root Service',
-      RedfishVersion: '1.6.0',
-      UUID: '92384634-2938-2342-8820-489239905423',
-      Systems: link('/redfish/v1/Systems'),
-      Managers: link('/redfish/v1/Managers'),
-      SessionService: link('/redfish/v1/SessionService'),
-      Links: { Sessions: link('/redfish/v1/SessionService/Sessions') },
-    }),
-    '/redfish/v1/SessionService': () => ({
-      '@odata.id': '/redfish/v1/SessionService',
-      Id: 'SessionService',
-      Name: 'Session Service',
-      ServiceEnabled: true,
-      SessionTimeout: 600,
-      Sessions: link('/redfish/v1/SessionService/Sessions'),
-    }),
-    '/redfish/v1/SessionService/Sessions': () => collection('/redfish/v1/SessionService/Sessions'),
-    '/redfish/v1/Systems': () => collection('/redfish/v1/Systems', SYSTEM),
-    '/redfish/v1/Managers': () => collection('/redfish/v1/Managers', '/redfish/v1/Managers/1'),
-    '/redfish/v1/Managers/1': () => ({
-      '@odata.id': '/redfish/v1/Managers/1',
-      Id: '1',
-      Name: 'BMC',
-      VirtualMedia: link('/redfish/v1/Managers/1/VirtualMedia'),
-    }),
-    '/redfish/v1/Managers/1/VirtualMedia': () =>
-      collection('/redfish/v1/Managers/1/VirtualMedia', MEDIA),
-    [MEDIA]: () => ({
-      '@odata.id': MEDIA,
-      Id: 'Cd',
-      Name: 'Virtual CD',
-      MediaTypes: ['CD', 'DVD'],
-      Image: state.image,
-      Inserted: state.image !== null,
-      Actions: {
-        '#VirtualMedia.InsertMedia': { target: `${MEDIA}/Actions/VirtualMedia.InsertMedia` },
-        '#VirtualMedia.EjectMedia': { target: `${MEDIA}/Actions/VirtualMedia.EjectMedia` },
-      },
-    }),
-    [TASK]: () => ({
-      '@odata.id': TASK,
-      Id: '7',
-      Name: 'Task',
-      TaskState: lies.task ?? 'Completed',
-      Messages: [{ Message: lies.hostile ? HOSTILE : 'The fan is missing' }],
-    }),
-    [SYSTEM]: () => ({
-      '@odata.id': SYSTEM,
-      '@odata.etag': etag(),
-      Id: '1',
-      Name: 'System',
-      UUID: '38947555-7742-3448-3784-823347823834',
-      Manufacturer: lies.hostile ? HOSTILE : 'Contoso',
-      PowerState: readPower(),
-      Status: { State: 'Enabled', Health: 'OK' },
-      Boot: {
-        ...state.boot,
-        'BootSourceOverrideTarget@Redfish.AllowableValues': [
-          'None',
-          'Pxe',
-          'Cd',
-          'Hdd',
-          'UefiHttp',
-        ],
-      },
-      Links: { ManagedBy: [link('/redfish/v1/Managers/1')] },
-      Actions: {
-        '#ComputerSystem.Reset': {
-          target: `${SYSTEM}/Actions/ComputerSystem.Reset`,
-          'ResetType@Redfish.AllowableValues': ['On', 'ForceOff'],
-        },
-      },
-    }),
-  }
-  return Object.fromEntries(
-    Object.entries(bare).map(([path, make]) => [
-      path,
-      () => respond(200, make(), path === SYSTEM ? { etag: etag() } : {}),
-    ]),
-  )
-}
-
-const respond = (status: number, body: object, headers: Readonly<Record<string, string>> = {}) =>
-  new Response(JSON.stringify(body), {
-    status,
-    headers: { 'content-type': 'application/json', 'odata-version': '4.0', ...headers },
-  })

@@ -1,6 +1,7 @@
 /** Hooks: the URL of a verb, and what the answer to a question for the state means. */
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { quote } from './power.ts'
 import type { PowerState } from './power.ts'
 
 /** Puts the machine's MAC into the template. */
@@ -22,8 +23,8 @@ const WORDS: Readonly<Record<string, PowerState>> = {
 
 const FIELDS = ['state', 'power', 'POWER', 'ison', 'on', 'status']
 
-/** Reads `on`, `off` and what means them, as the whole text or as one field of a JSON object. */
-export function readHookState(body: string): PowerState {
+/** Reads `on`, `off` and what means them, as the whole text or as one field of a JSON object; null: neither. */
+export function readHookState(body: string): PowerState | null {
   const plain = WORDS[body.trim().toLowerCase()]
   if (plain !== undefined) return plain
   const document = parseJson(body)
@@ -33,5 +34,18 @@ export function readHookState(body: string): PowerState {
     const state = WORDS[String(known.get(field)).toLowerCase()]
     if (state !== undefined) return state
   }
-  return 'unknown'
+  return null
+}
+
+/** Characters of a value of the URL that are too few to be a secret. */
+const MAX_PLAIN = 3
+
+/** Renders what a hook said; what stands behind the `?` of its URL, and the password, may be repeated in it. */
+export function quoteHook(body: string, url: URL, password: string): string {
+  const secrets = [password, url.search.slice(1), ...url.searchParams.values()]
+  const hidden = secrets
+    .flatMap((secret) => [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)])
+    .filter((secret) => secret.length > MAX_PLAIN)
+    .reduce((text, secret) => text.replaceAll(secret, '…'), body)
+  return quote(hidden)
 }

@@ -4,6 +4,13 @@ import { printable } from '../../../kit/foundation/printable.ts'
 /** `unknown`: the way cannot tell, or the BMC said something else. */
 export type PowerState = 'on' | 'off' | 'unknown'
 
+/** What one reading says. A machine that is turning on is waited for, and nothing is pressed meanwhile. */
+export type PowerReading = PowerState | 'turning-on'
+
+/** Outside of a request, one that is turning on is neither on nor off. */
+export const stateOf = (reading: PowerReading): PowerState =>
+  reading === 'turning-on' ? 'unknown' : reading
+
 export const POWER_ACTIONS = ['on', 'off', 'restart', 'read'] as const
 export type PowerAction = (typeof POWER_ACTIONS)[number]
 

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import { passing, quote } from './power.ts'
-import type { BootDevice, BootOnce, PowerPress, PowerState, PowerTrouble } from './power.ts'
+import type { BootDevice, BootOnce, PowerPress, PowerReading, PowerTrouble } from './power.ts'
 
 const text = z.string().max(2000)
 /** A path on the BMC itself; `//host/` and its like with a backslash would be another one. */
@@ -46,6 +46,8 @@ export const SystemSchema = z.object({
     .optional()
     .catch(undefined),
   VirtualMedia: optionalLink,
+  /** Where changes are written that become so at the next start, on BMCs of AMI. */
+  '@Redfish.Settings': z.object({ SettingsObject: optionalLink }).optional().catch(undefined),
 })
 type System = z.infer<typeof SystemSchema>
 
@@ -83,13 +85,25 @@ export function findTaskFailure({ TaskState, Messages = [] }: z.infer<typeof Tas
   return `its task ended as ${quote(`${TaskState} ${words}`)}`
 }
 
+const MadeSchema = z.object({ '@odata.id': path })
+
+/**
+ * Says where on the BMC is what a request made: some name a host that is not theirs, some say it in the
+ * body alone. Null: nowhere.
+ */
+export function findMade(location: string | undefined, bytes: Buffer, base: URL): string | null {
+  const url = location ? URL.parse(location, base) : null
+  const named = url === null ? undefined : path.safeParse(`${url.pathname}${url.search}`).data
+  return named ?? parseDocument(MadeSchema, bytes)?.['@odata.id'] ?? null
+}
+
 const message = z.object({ Message: text.optional().catch(undefined) })
 const ErrorSchema = z.object({
   error: z.object({
     code: text.optional().catch(undefined),
     message: text.optional().catch(undefined),
     '@Message.ExtendedInfo': z
-      .array(message.extend({ MessageId: text.optional().catch(undefined) }))
+      .array(message.extend({ MessageId: text.optional().catch(undefined), MessageArgs: texts }))
       .max(50)
       .optional()
       .catch(undefined),
@@ -100,11 +114,14 @@ const ErrorSchema = z.object({
 export const parseDocument = <T>(schema: z.ZodType<T>, bytes: Buffer): T | null =>
   schema.safeParse(parseJson(bytes.toString('utf8'))).data ?? null
 
-/** `PoweringOn` and whatever else is on its way, is neither. */
-export function readPowerState({ PowerState: state }: System): PowerState {
-  if (state === 'On') return 'on'
-  return state === 'Off' ? 'off' : 'unknown'
+const STATES: Readonly<Record<string, PowerReading>> = {
+  On: 'on',
+  Off: 'off',
+  PoweringOn: 'turning-on',
 }
+
+export const readPowerState = ({ PowerState: state }: System): PowerReading =>
+  STATES[state ?? ''] ?? 'unknown'
 
 const RESETS: Readonly<Record<PowerPress, readonly string[]>> = {
   on: ['On', 'ForceOn'],
@@ -122,7 +139,7 @@ export function chooseReset(system: System, press: PowerPress): string | null {
 
 const TARGETS: Readonly<Record<BootDevice, string>> = { network: 'Pxe', http: 'UefiHttp', cd: 'Cd' }
 
-/** What is written to set the boot device once; the mode always goes with the target. */
+/** What is written to set the boot device once; the mode goes with the target. */
 export const renderBootOverride = ({ device, firmware, url }: BootOnce) => ({
   Boot: {
     BootSourceOverrideEnabled: 'Once',
@@ -132,6 +149,18 @@ export const renderBootOverride = ({ device, firmware, url }: BootOnce) => ({
     HttpBootUri: device === 'http' && url !== null ? url : undefined,
   },
 })
+
+/**
+ * Lists what is written one after the other until one is accepted: without the mode where there is none,
+ * or where it is right already and may be the BMC's own.
+ */
+export function listBootOverrides({ Boot }: System, boot: BootOnce): readonly object[] {
+  const whole = renderBootOverride(boot)
+  const { BootSourceOverrideMode: wanted, ...rest } = whole.Boot
+  const bare = { Boot: rest }
+  if (Boot !== undefined && !('BootSourceOverrideMode' in Boot)) return [bare]
+  return Boot?.BootSourceOverrideMode === wanted ? [whole, bare] : [whole]
+}
 
 /** Says what the boot device reads back as, where that is not what was set; null: it is. */
 export function findBootMismatch({ Boot }: System, boot: BootOnce): string | null {
@@ -168,7 +197,10 @@ export function lacksBootDevice({ Boot }: System, { device }: BootOnce): boolean
 
 /** Its words distinguish a session for which there is no room from a refused password. */
 const NO_ROOM =
-  /session ?limit|SessionLimitExceeded|too many sessions|maximum number of (?:user )?sessions/i
+  /session ?limit|CreateLimitReached|RAC0218|too many (?:\w+ ){0,2}sessions|maximum (?:number|limit) of (?:\w+ ){0,3}sessions|no (?:more|free) sessions/i
+
+/** A press that comes again, or too early, is refused by some; what counts is the state that follows. */
+const NOT_IN_THIS_STATE = /InvalidOperationForSystemState|current power state|ResourceInUse/i
 
 /** Some refuse a password with a 400; it is not tried in another form then. */
 const NO_LOGIN = /UnauthorizedLoginAttempt|invalid (?:user ?name|user|password|credentials?)\b/i
@@ -187,20 +219,26 @@ const LASTING: Readonly<Record<number, readonly [PowerTrouble['kind'], string]>>
 
 /** What an answer that is no success means. */
 export function judgeRefusal(status: number, bytes: Buffer): PowerTrouble {
-  const words = readError(bytes)
+  const [words, all] = readError(bytes)
   const seen = `it answered ${status}${words === '' ? '' : `: ${quote(words)}`}`
-  if (NO_ROOM.test(words)) return passing('sessions', seen, 'End some of its sessions.')
-  const known = NO_LOGIN.test(words) ? LASTING[401] : LASTING[status]
+  if (NO_ROOM.test(all)) return passing('sessions', seen, 'End some of its sessions.')
+  const known = NO_LOGIN.test(all) ? LASTING[401] : LASTING[status]
   const [kind, fix] = known ?? ['refused', 'Look at the log of its BMC.']
-  const passes = kind === 'refused' && (status >= 500 || PASSING.has(status))
+  const mayPass = status >= 500 || PASSING.has(status) || NOT_IN_THIS_STATE.test(all)
+  const passes = kind === 'refused' && mayPass
   return { kind, seen, fix, passes }
 }
 
-function readError(bytes: Buffer): string {
+/** What is shown of an error, and all that it says. */
+function readError(bytes: Buffer): readonly [shown: string, all: string] {
   const error = parseDocument(ErrorSchema, bytes)?.error
   const extended = error?.['@Message.ExtendedInfo'] ?? []
   const first = extended.find(({ Message }) => Message !== undefined)
-  return [extended[0]?.MessageId, first?.Message ?? error?.message ?? error?.code]
-    .filter((part) => part !== undefined)
-    .join(' ')
+  const [id, names] = [extended[0]?.MessageId, extended[0]?.MessageArgs?.join(' ')]
+  const shown = [id, first?.Message ?? names ?? error?.message ?? error?.code]
+  const all = extended.flatMap(({ MessageId, Message }) => [MessageId, Message])
+  return [joinTexts(shown), joinTexts([error?.code, error?.message, ...all])]
 }
+
+const joinTexts = (parts: readonly (string | undefined)[]) =>
+  parts.filter((part) => part !== undefined).join(' ')
