@@ -17,6 +17,7 @@ import { createLoop } from '../../support/disk/loop.ts'
 import { withMounted } from '../../support/disk/flashed-disk.ts'
 import { assertBlank, isFree } from '../../support/disk/writer.ts'
 import { runFlasher } from '../../support/terminal/flasher.ts'
+import { waitUntil } from '../../support/waiting.ts'
 
 const test = suite('what grew is checked')
 const run = $({ quiet: true })
@@ -56,7 +57,9 @@ for (const [what, options] of Object.entries(MKFS)) {
     } finally {
       await run`losetup --detach ${part}`
     }
-    assert.equal(await listLoopsOn(device), [])
+    // The kernel lets go of a detached one when its last reader does.
+    const isLetGo = async () => (await listLoopsOn(device)).length === 0
+    await waitUntil(isLetGo, () => `${device} is still under a loop device`)
     assert.ok(await isFree(device))
   })
 }
