@@ -122,15 +122,19 @@ function createEffort(watch: PowerWatch, step: PowerStep) {
   let [isBootSet, sentAt, readings] = [step.boot === null, -Infinity, 0]
   let trouble: PowerTrouble | null = null
 
+  const isDue = () =>
+    readings === 0 &&
+    !(step.press === 'on' && watch.state.current === 'turning-on') &&
+    performance.now() - sentAt >= watch.times.again
+
   async function send(): Promise<void> {
-    const isOnItsWay = step.press === 'on' && watch.state.current === 'turning-on'
-    if (readings > 0 || isOnItsWay || performance.now() - sentAt < watch.times.again) return
+    if (!isDue()) return
     const sent = await sendOnce(watch, step, () => (isBootSet = true))
-    const isLater = sentAt > -Infinity
+    trouble = sent.ok ? null : sent.refusal
     // Where one press was accepted, that the next one is refused says nothing of the first.
-    const mayPass = !sent.ok && isLater && sent.refusal.kind === 'refused'
-    if (sent.ok || mayPass) sentAt = performance.now()
-    trouble = sent.ok ? null : { ...sent.refusal, passes: sent.refusal.passes || mayPass }
+    const isRepeat = sentAt > -Infinity && trouble?.kind === 'refused'
+    if (trouble !== null && isRepeat) trouble = { ...trouble, passes: true }
+    if (sent.ok || isRepeat) sentAt = performance.now()
   }
 
   return {

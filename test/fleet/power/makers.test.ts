@@ -1,6 +1,7 @@
 /** Habits of BMCs by their makers: maker × habit × action, against the one fake. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { z } from 'zod'
 import type { PowerAction } from '../../../runtime/fleet/power/rules/power.ts'
 import { accept } from '../../../runtime/kit/foundation/result.ts'
 import type { BmcRequest } from '../../../runtime/fleet/power/bmc-http.ts'
@@ -17,13 +18,13 @@ test.before.each(() => fake().reset())
 
 /** A press may come again at each reading, so that one that must not come is seen. */
 const TIMES = { limit: 60_000, poll: 1, again: 0, rest: 1 }
-const act = (action: PowerAction, times = TIMES) => {
+const act = (action: PowerAction) => {
   const subject = createSubject(
     BmcSchema.parse({ way: 'redfish', address: fake().address }),
     BMC_USER,
   )
   const boot = action === 'on' || action === 'restart' ? PXE : null
-  return actWith(subject, { action, boot }, times)
+  return actWith(subject, { action, boot }, TIMES)
 }
 const presses = (type: string) =>
   fake().bodies.filter((body) => JSON.stringify(body) === `{"ResetType":"${type}"}`).length
@@ -32,8 +33,8 @@ const HABITS: readonly (readonly [maker: string, habit: string, lies: () => Part
   ['Dell', 'names a session by another host', () => ({ sessionAt: 'address', maxSessions: 1 })],
   ['Lenovo', 'names a session in the body alone', () => ({ sessionAt: 'body', maxSessions: 1 })],
   ['HPE', 'has a fixed boot mode', () => ({ mode: 'fixed' })],
-  ['HPE', 'takes long to turn on', () => ({ slowOn: { reads: 'PoweringOn', left: 60 } })],
-  ['HPE', 'reads off meanwhile', () => ({ slowOn: { reads: 'Off', left: 60 } })],
+  ['HPE', 'takes long to turn on', () => ({ slowOn: { reads: 'PoweringOn', readings: 60 } })],
+  ['HPE', 'reads off meanwhile', () => ({ slowOn: { reads: 'Off', readings: 60 } })],
   ['Supermicro', 'has no boot mode', () => ({ mode: 'absent' })],
   [
     'Supermicro',
@@ -55,7 +56,7 @@ const HABITS: readonly (readonly [maker: string, habit: string, lies: () => Part
       slash: true,
       wantsEtag: true,
       wrongHeaderTag: true,
-      slowOn: { reads: 'PoweringOn', left: 60 },
+      slowOn: { reads: 'PoweringOn', readings: 60 },
     }),
   ],
 ]
@@ -91,15 +92,31 @@ test('a mode that is fixed and another one is no success, and nothing is turned 
 })
 
 test('a BMC without room for a session is full, and its password is tried once', async () => {
-  Object.assign(fake().lies, { maxSessions: 0, wantsSession: true })
-  const done = await act('read', { ...TIMES, limit: 300 })
-  assert.is(done.ok ? null : done.refusal.kind, 'sessions')
-  assert.is(fake().asked.filter((each) => each === 'GET /redfish/v1/Systems').length, 1)
+  const asked: string[] = []
+  const http = {
+    async ask({ pathname }: URL, { method }: BmcRequest) {
+      asked.push(`${method} ${pathname}`)
+      const message = 'The maximum number of user sessions is reached.'
+      const full = { Systems: { '@odata.id': '/Systems' }, error: { message } }
+      const status = method === 'POST' ? 503 : pathname === '/Systems' ? 401 : 200
+      return accept({ status, headers: {}, bytes: Buffer.from(JSON.stringify(full)) })
+    },
+    close() {},
+  }
+  const memory = { wantsSession: false }
+  const open = () => openRedfish(new URL('http://192.0.2.9'), http, BMC_USER, memory)
+  const first = await open()
+  const read = first.ok ? await first.value.get('/Systems', z.unknown()) : first
+  for (const done of [read, await open()]) {
+    assert.is(done.ok ? null : done.refusal.kind, 'sessions')
+    assert.is(done.ok ? null : done.refusal.passes, true)
+  }
+  assert.is(asked.filter((each) => each === 'GET /Systems').length, 1)
 })
 
 test('one that is turning on already is not turned on again', async () => {
-  Object.assign(fake().lies, { slowOn: { reads: 'PoweringOn', left: 60 } })
-  fake().state.isOn = true
+  Object.assign(fake().lies, { slowOn: { reads: 'PoweringOn', readings: 60 } })
+  Object.assign(fake().state, { isOn: true, slowLeft: 60 })
   const subject = createSubject(
     BmcSchema.parse({ way: 'redfish', address: fake().address }),
     BMC_USER,

@@ -22,14 +22,15 @@ export function documentsOf(
     boot: Record<string, unknown>
     image: string | null
     early: { readonly on: boolean; left: number } | null
+    slowLeft: number
   },
   lies: Lies,
   etag: () => string,
 ): Readonly<Record<string, () => Response>> {
   const readPower = () => {
     const { early } = state
-    if (state.isOn && lies.slowOn !== null && lies.slowOn.left > 0) {
-      lies.slowOn.left -= 1
+    if (state.isOn && lies.slowOn !== null && state.slowLeft > 0) {
+      state.slowLeft -= 1
       return lies.slowOn.reads
     }
     if (early !== null && early.left > 0) {

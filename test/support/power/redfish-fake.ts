@@ -63,7 +63,7 @@ export interface Lies {
   /** The entity tag in the header is none that it takes. */
   wrongHeaderTag: boolean
   /** So many readings say this after it was turned on, and turning it on again is refused. */
-  slowOn: { readonly reads: string; left: number } | null
+  slowOn: { readonly reads: string; readonly readings: number } | null
 }
 
 const HONEST: Lies = {
@@ -152,6 +152,7 @@ function createFake() {
     version: 1,
     awayUntil: 0,
     early: null as { readonly on: boolean; left: number } | null,
+    slowLeft: 0,
   }
   /** What was to happen before a reset of the test happens no more. */
   let life = 0
@@ -238,21 +239,26 @@ function createFake() {
     lies.settings ? fail(400, 'Ami.1.0.OperationSupportedInFutureStateURI') : change(event),
   )
   app.patch(SETTINGS, (event) => (lies.settings ? change(event) : fail(404, 'Base.1.0.Missing')))
+  const become = (on: boolean) => {
+    const now = life
+    if (lies.lagMs === 0) state.isOn = on
+    else setTimeout(() => life === now && (state.isOn = on), lies.lagMs)
+  }
+  /** False: it is on, or turning on, and one that is slow refuses to be turned on then. */
+  const startSlowly = () => {
+    if (lies.slowOn === null) return true
+    if (state.isOn) return false
+    state.slowLeft = lies.slowOn.readings
+    return true
+  }
   app.post(`${SYSTEM}/Actions/ComputerSystem.Reset`, async (event) => {
     const { ResetType: type } = (await event.req.json()) as { readonly ResetType?: string }
     bodies.push({ ResetType: type })
-    if (type !== 'On' && type !== 'ForceOff') return fail(400, 'Base.1.0.ActionParameterNotInList')
+    if (!RESETS.has(type ?? '')) return fail(400, 'Base.1.0.ActionParameterNotInList')
     const on = type === 'On'
-    if (on && state.isOn && lies.slowOn !== null) {
-      return fail(400, 'iLO.2.14.InvalidOperationForSystemState')
-    }
+    if (on && !startSlowly()) return fail(400, 'iLO.2.14.InvalidOperationForSystemState')
     const isLost = take('lostResets')
-    if (!isLost && lies.lagMs === 0) state.isOn = on
-    const now = life
-    const become = () => {
-      if (life === now) state.isOn = on
-    }
-    if (!isLost && lies.lagMs > 0) setTimeout(become, lies.lagMs)
+    if (!isLost) become(on)
     if (lies.earlyReadings > 0) state.early = { on, left: lies.earlyReadings }
     if (lies.restartMs > 0) {
       state.awayUntil = performance.now() + lies.restartMs
@@ -291,6 +297,7 @@ function createFake() {
         image: null,
         awayUntil: 0,
         early: null,
+        slowLeft: 0,
       })
       sessions.clear()
       asked.length = 0
@@ -299,6 +306,8 @@ function createFake() {
   }
 }
 
+const RESETS: ReadonlySet<string> = new Set(['On', 'ForceOff'])
+
 function isLogin({ req, url }: H3Event): boolean {
-  return req.method === 'POST' && url.pathname === '/redfish/v1/SessionService/Sessions'
+  return req.method === 'POST' && /^\/redfish\/v1\/SessionService\/Sessions\/?$/.test(url.pathname)
 }

@@ -231,13 +231,13 @@ export function judgeRefusal(status: number, bytes: Buffer): PowerTrouble {
 
 /** What is shown of an error, and all that it says. */
 function readError(bytes: Buffer): readonly [shown: string, all: string] {
-  const error = parseDocument(ErrorSchema, bytes)?.error
-  const extended = error?.['@Message.ExtendedInfo'] ?? []
-  const first = extended.find(({ Message }) => Message !== undefined)
-  const [id, names] = [extended[0]?.MessageId, extended[0]?.MessageArgs?.join(' ')]
-  const shown = [id, first?.Message ?? names ?? error?.message ?? error?.code]
-  const all = extended.flatMap(({ MessageId, Message }) => [MessageId, Message])
-  return [joinTexts(shown), joinTexts([error?.code, error?.message, ...all])]
+  const { code, message: words, ...rest } = parseDocument(ErrorSchema, bytes)?.error ?? {}
+  const extended = rest['@Message.ExtendedInfo'] ?? []
+  const names = extended.slice(0, 1).map(({ MessageArgs = [] }) => MessageArgs.join(' '))
+  const said = extended.map(({ Message }) => Message)
+  const [shown] = [...said, ...names, words, code].filter(Boolean)
+  const ids = extended.map(({ MessageId }) => MessageId)
+  return [joinTexts([ids[0], shown]), joinTexts([code, words, ...ids, ...said])]
 }
 
 const joinTexts = (parts: readonly (string | undefined)[]) =>
