@@ -45,8 +45,11 @@ export const editTo = (label: string) => ({
 
 export interface Departure {
   readonly signal: NodeJS.Signals
-  /** Within how many seconds another one leads, but for what it waits for a processor. */
-  readonly seconds: number
+  /**
+   * Within how many seconds another one leads, but for what it waits for a processor; null where other
+   * tests run beside it: only what is held and answered counts then.
+   */
+  readonly seconds: number | null
   /** What the next one says of it. */
   readonly why: string
 }
@@ -80,7 +83,8 @@ export async function proveDeparture(
   await Promise.race(others.map((other) => other.leads()))
   const took = performance.now() - before
   const own = took - waited()
-  assert.ok(own < seconds * 1000, `another one led after ${took} ms, ${own} of its own`)
+  const isInTime = seconds === null || own < seconds * 1000
+  assert.ok(isInTime, `another one led after ${took} ms, ${own} of its own`)
   await Promise.any(others.map((other) => other.process().saw(`takes the lease: ${why}`)))
   assert.is((await done).status, 204)
   // They go on under the next one, who may want another login.
