@@ -48,7 +48,7 @@ test('lists the newest first, says why one cannot be restored, and restores the 
     rows.map((row) => row.slice(0, 22)),
     [`❯ ${fixture.id}`, `- ${fixture.strange}`, `  ${fixture.bare}`],
   )
-  assert.match(rows[0] ?? '', /Z +now +0 +[\d.]+ kB$/)
+  assert.match(rows[0] ?? '', /Z +(now|\d+ (s|min) ago) +0 +[\d.]+ kB$/)
   assert.match(rows[1] ?? '', /d ago +0 +[\d.]+ kB +\(of the earlier\\x1b\[2J line\)$/)
   assert.match(rows[2] ?? '', /d ago +hardware only$/)
   await terminal.press('Down', 'Enter')

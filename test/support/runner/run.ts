@@ -1,13 +1,11 @@
 /**
- * Runs test files, each in a process of its own, as many beside each other as waiting allows, the longest
- * first:
+ * Runs test files, each in a process of its own, as many beside each other as waiting allows, the longest first.
+ * Its arguments are `[--folder test] [--record] [--changed [COMMIT]] NAME|PATTERN …`: a name is one of the
+ * selections, a pattern is looked for in the files' paths.
  *
- *     node test/support/runner/run.ts [--folder test] [--record] [--changed [COMMIT]] NAME|PATTERN …
- *
- * A name is one of the selections; a pattern is looked for in the files' paths. A failure is printed when
- * it happens, a file when it is over. A file that failed is run once more, alone: what passes then is named
- * as FLAKY, for a test that passes only sometimes is to be mended, but it does not fail the run. A file
- * that is silent is ended. The slowest files are named before the count.
+ * A failure is printed when it happens, a file when it is over. A file that failed is run once more, alone: what
+ * passes then is named as FLAKY, for a test that passes only sometimes is to be mended, but it does not fail the
+ * run. A file that is silent is ended. The slowest files are named before the count.
  */
 import fs from 'node:fs'
 import os from 'node:os'

@@ -140,7 +140,7 @@ export function chooseReset(system: System, press: PowerPress): string | null {
 const TARGETS: Readonly<Record<BootDevice, string>> = { network: 'Pxe', http: 'UefiHttp', cd: 'Cd' }
 
 /** What is written to set the boot device once; the mode goes with the target. */
-export const renderBootOverride = ({ device, firmware, url }: BootOnce) => ({
+const renderBootOverride = ({ device, firmware, url }: BootOnce) => ({
   Boot: {
     BootSourceOverrideEnabled: 'Once',
     BootSourceOverrideTarget: TARGETS[device],
