@@ -69,7 +69,7 @@ test('unknown paths and methods', async () => {
     ['POST', '/machines', 'GET, HEAD'],
     ['PATCH', `/machines/${MAC}`, 'GET, HEAD, PUT, DELETE'],
     ['GET', '/machines/bulk', 'POST'],
-    ['DELETE', '/healthz', 'GET, HEAD'],
+    ['DELETE', '/healthz', 'GET, HEAD, OPTIONS'],
     ['GET', `/pxe/${MAC}/done`, 'POST'],
     ['POST', '/boot/x', 'GET, HEAD, PUT'],
   ] as const
