@@ -37,7 +37,7 @@ export interface CsvRefusal {
 const SEPARATORS = [',', ';', '\t'] as const
 type Separator = (typeof SEPARATORS)[number]
 
-/** A first line with which spreadsheets are told the separator. */
+/** A first line that names the separator to spreadsheets: `sep=;`. */
 const DECLARED = /^"?sep=([,;\t])"?[,;\t]*(?:\r\n|\r|\n)/i
 
 /** Characters of the first line that are looked at for the separator. */

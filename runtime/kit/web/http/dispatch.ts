@@ -54,7 +54,7 @@ export function createApp(parts: AppDependencies): H3 {
     for (const route of routes) {
       app.on(route.method, path, guarded(route, route.method, parts, bodies))
       if (isForHead(route)) app.on('HEAD', path, guarded(route, 'HEAD', parts, bodies))
-      // HAProxy asks with it whether a server is up, unless it is told otherwise.
+      // By default HAProxy asks with OPTIONS whether a server is up.
       if (route.isForAnyHost) app.on('OPTIONS', path, guarded(route, route.method, parts, bodies))
     }
     const allow = allowOf(routes)
