@@ -72,19 +72,21 @@ test('each test file is in one selection', () => {
   assert.equal(odd, [])
 })
 
-test('the longest file begins first, pure files share processes, and boots wait for each other', () => {
+test('boots begin first and wait for each other, then the longest file, and pure files share processes', () => {
   const durations = new Map([
     ['vm/long.test.ts', 90],
     ['vm/short.test.ts', 30],
-    ['server/slow.test.ts', 60],
+    ['server/slow.test.ts', 120],
+    ['server/slower.test.ts', 150],
   ])
   const files = [...durations.keys(), 'a.test.ts', 'b.test.ts', 'server/new.test.ts']
   const waiting = planJobs(files, { durations, isPure: (file) => file.length === 9 })
   assert.equal(
     waiting.map((job) => job.files.join(' ')),
     [
-      'vm/long.test.ts',
+      'server/slower.test.ts',
       'server/slow.test.ts',
+      'vm/long.test.ts',
       'vm/short.test.ts',
       'a.test.ts b.test.ts',
       'server/new.test.ts',
@@ -98,11 +100,11 @@ test('the longest file begins first, pure files share processes, and boots wait 
   }
   assert.equal(
     running.map((job) => job.files[0]),
-    ['vm/long.test.ts', 'server/slow.test.ts', 'a.test.ts'],
+    ['vm/long.test.ts', 'server/slower.test.ts', 'server/slow.test.ts'],
   )
-  assert.is(takeJob(waiting, running.slice(0, 2), slots)?.files[0], 'server/new.test.ts')
-  assert.is(takeJob(waiting, running.slice(0, 1), slots), null)
-  assert.is(takeJob(waiting, [], slots)?.files[0], 'vm/short.test.ts')
+  assert.is(takeJob(waiting, running.slice(0, 2), slots)?.files[0], 'a.test.ts')
+  assert.is(takeJob(waiting, running.slice(1), slots)?.files[0], 'vm/short.test.ts')
+  assert.is(takeJob(waiting, running, slots), null)
 })
 
 test('the slowest files are named with the time that they took and the processor gave', () => {

@@ -52,10 +52,14 @@ interface Slots {
   readonly boots: number
 }
 
-/** The next job for a slot that is free, or null where it has to wait for a boot to end. */
+/**
+ * The next job for a slot that is free, or null where it has to wait for a boot to end. Boots go before what takes
+ * longer: they wait for each other, and would still do that when everything else is over.
+ */
 export function takeJob(waiting: Job[], running: readonly Job[], slots: Slots): Job | null {
   if (running.length >= slots.all) return null
   const mayBoot = running.filter(({ isBoot }) => isBoot).length < slots.boots
-  const index = waiting.findIndex(({ isBoot }) => mayBoot || !isBoot)
+  const boot = mayBoot ? waiting.findIndex(({ isBoot }) => isBoot) : -1
+  const index = boot === -1 ? waiting.findIndex(({ isBoot }) => !isBoot) : boot
   return index === -1 ? null : (waiting.splice(index, 1)[0] ?? null)
 }
