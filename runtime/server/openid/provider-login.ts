@@ -239,8 +239,8 @@ const recordFailure = (
   recordAll: RecordEvents,
   event: H3Event,
   { name }: SetProvider,
-  { detail }: ProviderFailure,
-) => recordRefusal(recordAll, event, `Failed login with ${name}: ${detail}`)
+  { detail, noted = detail }: ProviderFailure,
+) => recordRefusal(recordAll, event, `Failed login with ${name}: ${noted}`)
 
 /** Whoever failed need not be who they said, so it is no act of theirs. */
 async function recordRefusal(recordAll: RecordEvents, event: H3Event, summary: string) {

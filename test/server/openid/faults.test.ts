@@ -141,6 +141,27 @@ test('somebody who turns back at the provider learns that', async () => {
   )
 })
 
+test('what a browser brings along is on no record: anybody can make up the words', async () => {
+  await using both = await startBoth()
+  const { provider, server } = both
+  for (const [error, words] of [
+    ['access_denied', 'it says access_denied'],
+    ['made up', 'it let nobody in'],
+  ] as const) {
+    const browser = createProviderBrowser(provider, server)
+    const state = new URL(await browser.begin()).searchParams.get('state') ?? ''
+    const said = { state, error, error_description: 'call @here', iss: provider.issuer }
+    const search = new URLSearchParams(said)
+    await isRefused(
+      await browser.comeBack(`${ORIGIN}/ui/login/openid/callback?${search}`),
+      403,
+      /it says .*call @here/,
+    )
+    const [event] = await server.state.journal.list({ kind: 'auth.login.failed', limit: 1 })
+    assert.is(event?.summary, `Failed login with Example: ${words}`)
+  }
+})
+
 test('a secret that the provider does not know is no fault of the person', async () => {
   await using both = await startBoth({ FLASHER_OIDC_CLIENT_SECRET: 'wrong' })
   await fails(createProviderBrowser(both.provider, both.server), 502, 'it says invalid_client')

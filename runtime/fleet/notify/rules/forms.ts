@@ -85,8 +85,9 @@ const escapeSlack = (text: string): string =>
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')
-    // These make text bold, italic or code, and a channel of a `#name` where Slack looks for links.
-    .replaceAll(/[*_~`]/g, (mark) => `${mark}\u200b`)
+    // These make text bold, italic or code, a channel of a `#name` where Slack looks for links, and
+    // ring for everybody in programs that take what Slack takes (`@here`, `@channel`, `@all`).
+    .replaceAll(/[*_~`@]/g, (mark) => `${mark}\u200b`)
 
 /** The body of an incoming webhook. */
 export function renderSlack({ content, base }: OutgoingMessage): string {
@@ -133,13 +134,20 @@ export function renderHtml({ content, base }: OutgoingMessage): string {
   ].join('')
 }
 
-/** The content of `m.room.message`; `m.notice` is what other programs do not answer. */
+/** Servers of before intentional mentions look for it in the text. */
+const breakRoom = (text: string): string => text.replaceAll(/@(?=room)/gi, '@\u200b')
+
+/**
+ * The content of `m.room.message`; `m.notice` is what other programs do not answer, and no mentions
+ * ring nobody, whatever name or `@room` a text holds.
+ */
 export const renderMatrix = (message: OutgoingMessage): string =>
   JSON.stringify({
     msgtype: 'm.notice',
-    body: [message.content.title, ...renderLines(message)].join('\n'),
+    body: breakRoom([message.content.title, ...renderLines(message)].join('\n')),
     format: 'org.matrix.custom.html',
-    formatted_body: renderHtml(message),
+    formatted_body: breakRoom(renderHtml(message)),
+    'm.mentions': {},
   })
 
 export interface MailContent {

@@ -2,6 +2,7 @@
 import { Fault } from '../../foundation/fault.ts'
 import { accept, refuse, type Result } from '../../foundation/result.ts'
 import { createDiscovery, type ProviderOptions } from './provider-discovery.ts'
+import { joinClaims, type ProviderClaims } from './rules/provider-claims.ts'
 import { isClientUnknown, type ProviderFailure } from './rules/provider-failure.ts'
 
 /** A login on its way to the provider and back; what is secret is made of one key by each server alike. */
@@ -12,12 +13,6 @@ export interface LoginFlow {
   readonly nonce: string
   /** PKCE's secret. */
   readonly verifier: string
-}
-
-/** What the provider says of a person; `iss` and `sub` are texts. */
-type ProviderClaims = Readonly<Record<string, unknown>> & {
-  readonly iss: string
-  readonly sub: string
 }
 
 export type Provider = ReturnType<typeof createProvider>
@@ -118,5 +113,5 @@ async function readClaims(
   const { userinfo_endpoint: more } = configuration.serverMetadata()
   if (more === undefined || isEnough(claims)) return claims
   const found = await library.fetchUserInfo(configuration, tokens.access_token, claims.sub)
-  return { ...found, ...claims }
+  return joinClaims(claims, found)
 }

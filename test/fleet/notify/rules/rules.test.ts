@@ -137,6 +137,14 @@ test('texts of machines are escaped in each form', () => {
   assert.not.match(mail.subject, /[\r\n\u202e]/)
 })
 
+test('texts of machines ring nobody', () => {
+  const loud = compose(1, eventOf({ summary: `${MAC} @here <!channel> @Channel @everyone @room <@U1>` }))
+  assert.not.match(JSON.parse(renderSlack(sent(loud))).text, /@\w|<[!@]/)
+  const matrix = JSON.parse(renderMatrix(sent(loud)))
+  assert.equal(matrix['m.mentions'], {})
+  for (const text of [matrix.body, matrix.formatted_body]) assert.not.match(text, '@room')
+})
+
 test('what ntfy takes is bounded in bytes, and a character is not cut', () => {
   const body = JSON.parse(
     renderNtfy(sent(compose(97, eventOf({ summary: 'ü'.repeat(500) }))), 'lab'),

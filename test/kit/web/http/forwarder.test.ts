@@ -64,6 +64,21 @@ test('what says who the client is and how long the body is comes before what the
   assert.is(names.filter((name) => name === 'Content-Length').length, 1)
 })
 
+test('a client takes no header away by naming it in Connection', async () => {
+  using parts = await setUp('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+  const { socket, seen } = parts
+  const decisive = ['Origin', 'Sec-Fetch-Site', 'Cookie', 'Authorization', 'X-Forwarded-For']
+  const fields = decisive.map((name) => `${name}: said`).join('\r\n')
+  socket.write(
+    `GET /a HTTP/1.1\r\nHost: a.example\r\nConnection: ${decisive.join(', ')}, flasher-client\r\nKeep-Alive: 5\r\n${fields}\r\n\r\n`,
+  )
+  await new Promise((resolve) => socket.once('data', resolve))
+  const [{ text = '' } = {}] = seen
+  for (const name of decisive) assert.match(text, `\r\n${name}: said\r\n`)
+  assert.match(text, '\r\nflasher-client: ')
+  assert.not.match(text, /keep-alive: 5/i)
+})
+
 test('a server that does not lead keeps no connection that waits for the rest of a body', async () => {
   using parts = await setUp('HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\n\r\n')
   const { socket, seen } = parts

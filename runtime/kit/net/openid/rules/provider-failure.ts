@@ -12,6 +12,8 @@ export interface ProviderFailure {
   readonly why: 'away' | 'settings' | 'denied' | 'spent' | 'doubtful'
   /** What was wrong, as a clause. */
   readonly detail: string
+  /** The same for the record, where the browser brought the words along: anybody can make them up. */
+  readonly noted?: string
 }
 
 /** The provider's own words are of any length. */
@@ -127,7 +129,10 @@ function readError(thrown: unknown): ProviderFailure | null {
   if (error === '') return null
   const more = readText(thrown, 'error_description')
   const words = printable(more === '' ? error : `${error} (${more})`).slice(0, MAX_WORDS)
-  return { why: ERRORS[error] ?? 'denied', detail: `it says ${words}` }
+  const failure = { why: ERRORS[error] ?? 'denied', detail: `it says ${words}` } as const
+  if (codeOf(thrown) !== 'OAUTH_AUTHORIZATION_RESPONSE_ERROR') return failure
+  const isKnown = error === 'access_denied' || Object.hasOwn(ERRORS, error)
+  return { ...failure, noted: isKnown ? `it says ${error}` : 'it let nobody in' }
 }
 
 /**

@@ -3,10 +3,15 @@
 import { renderError } from '../../../foundation/fault.ts'
 import { describeFailure } from '../../../net/rules/network-failure.ts'
 
-/** They are of one connection alone (RFC 9110, 7.6.1); `expect` was answered by the server that had the request first. */
+/**
+ * They are of one connection alone (RFC 9110, 7.6.1); `expect` was answered by the server that had the
+ * request first. What `Connection` names besides goes on: with its header a client would take away what
+ * the leader decides by, such as `Origin`.
+ */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
   'connection',
   'expect',
+  'http2-settings',
   'keep-alive',
   'proxy-connection',
   'te',
@@ -20,24 +25,13 @@ type RawHeaders = readonly string[]
 
 /** Lists the headers that are not of this connection alone, spelled and repeated as they came, without those of `left`. */
 export function listPassedHeaders(raw: RawHeaders, left: readonly string[] = []): string[] {
-  const dropped = new Set([...OF_CONNECTION, ...listNamed(raw), ...left])
+  const dropped = new Set([...OF_CONNECTION, ...left])
   const passed: string[] = []
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const [name = '', value = ''] = raw.slice(at, at + 2)
     if (!dropped.has(name.toLowerCase())) passed.push(name, value)
   }
   return passed
-}
-
-/** What `Connection` names is of this connection, too. */
-function listNamed(raw: RawHeaders): readonly string[] {
-  const named: string[] = []
-  for (let at = 0; at + 1 < raw.length; at += 2) {
-    if (raw[at]?.toLowerCase() !== 'connection') continue
-    named.push(...(raw[at + 1] ?? '').split(',').map((name) => name.trim().toLowerCase()))
-  }
-  // A client that names these would have them taken away from its own request.
-  return named.filter((name) => name !== 'host' && name !== 'content-length')
 }
 
 /** How a try to pass a request on ended without an answer. */
