@@ -1,12 +1,15 @@
 /** Chooses the driver of a machine by its way. */
 import type { Shell } from '../../kit/host/shell.ts'
+import { refuse } from '../../kit/foundation/result.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { PowerDriver } from './driver.ts'
 import { createHookDriver } from './hook-driver.ts'
 import { createIpmiDriver } from './ipmi-driver.ts'
 import type { FindAddress } from './address-check.ts'
 import { createRedfishDriver } from './redfish-driver.ts'
-import type { Bmc, Credential, LearnedBmc } from './rules/bmc.ts'
+import type { Bmc, LearnedBmc } from './rules/bmc.ts'
+import type { FoundCredential } from './rules/power-book.ts'
+import { refuseForLabel } from './rules/reach.ts'
 import { createWakeDriver } from './wake-driver.ts'
 
 export interface DriverDependencies {
@@ -19,15 +22,17 @@ export interface DriverDependencies {
 export interface PowerSubject {
   readonly mac: Mac
   readonly bmc: Bmc
-  readonly credential: Credential | null
+  readonly found: FoundCredential | null
   learned(): LearnedBmc
   learn(change: Partial<LearnedBmc>): Promise<void>
 }
 
 export function createDriver(
-  { mac, bmc, credential, learned, learn }: PowerSubject,
-  { shell, findAddress, timeoutMs }: DriverDependencies,
+  { mac, bmc, found, learned, learn }: PowerSubject,
+  { shell, findAddress: findAny, timeoutMs }: DriverDependencies,
 ): PowerDriver {
+  const credential = found?.credential ?? null
+  const findAddress = found === null ? findAny : limitAddresses(findAny, found)
   const http = {
     findAddress,
     timeoutMs,
@@ -46,8 +51,19 @@ export function createDriver(
         keepSuite: (suite) => learn({ suite }),
       })
     case 'wake-on-lan':
-      return createWakeDriver(bmc, mac, findAddress)
+      // It sends no password.
+      return createWakeDriver(bmc, mac, findAny)
     case 'hook':
       return createHookDriver(bmc, { mac, credential }, http)
   }
 }
+
+/** Checks the address that will be connected to, before a byte is sent there. */
+const limitAddresses =
+  (findAddress: FindAddress, { label, addresses }: FoundCredential): FindAddress =>
+  async (to) => {
+    const found = await findAddress(to)
+    if (!found.ok || addresses === null) return found
+    const trouble = refuseForLabel(found.value, { label, addresses })
+    return trouble === null ? found : refuse(trouble)
+  }

@@ -111,7 +111,7 @@ function findSubject(
   return {
     mac,
     bmc: entry.bmc,
-    credential: book.findCredential(mac, labels)?.credential ?? null,
+    found: book.findCredential(mac, labels),
     learned: () => book.find(mac)?.learned ?? NOTHING_LEARNED,
     learn: (learned) => book.learn(mac, learned, key),
   }

@@ -14,6 +14,7 @@ import {
   listSharing,
   PowerBookSchema,
   type FoundCredential,
+  type LabelCredential,
   type PowerBookContent,
   type PowerChange,
   type PowerEntry,
@@ -77,15 +78,21 @@ export async function openPowerBook(path: string, share?: () => Promise<void>) {
         const next = { ...entry, learned: { ...entry.learned, ...learned } }
         return { ...before, machines: { ...before.machines, [mac]: next } }
       }),
-    /** The users of labels and of all machines, without passwords. */
-    listUsers: () => ({
-      all: content.all?.user ?? null,
-      labels: Object.fromEntries(
-        Object.entries(content.labels).map(([label, { user }]) => [label, user]),
-      ),
-    }),
+    /** The users of labels and of all machines, without passwords, and where those of labels may be sent. */
+    listUsers() {
+      const labels = Object.entries(content.labels)
+      return {
+        all: content.all?.user ?? null,
+        labels: Object.fromEntries(labels.map(([label, { user }]) => [label, user])),
+        addresses: Object.fromEntries(labels.map(([label, { addresses }]) => [label, addresses])),
+      }
+    },
+    /** The labels that have a password: who gives one to a machine decides what is sent to its BMC. */
+    listLabels: (): readonly string[] => Object.keys(content.labels),
+    findForLabel: (label: string): LabelCredential | null =>
+      Object.hasOwn(content.labels, label) ? (content.labels[label] ?? null) : null,
     /** `credential` null removes it. */
-    saveForLabel: (label: string, credential: Credential | null) =>
+    saveForLabel: (label: string, credential: LabelCredential | null) =>
       change((before) => {
         const { [label]: _, ...labels } = before.labels
         return {

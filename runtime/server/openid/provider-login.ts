@@ -38,6 +38,8 @@ export interface SetProvider {
   readonly name: string
   /** Whom to ask for a role. */
   readonly contact: string
+  /** The labels that groups there give as scopes. */
+  readonly scopeLabels: readonly string[]
   begin(flow: LoginFlow, isAgain: boolean): Promise<Result<string, ProviderFailure>>
   finish(flow: LoginFlow, search: string): Promise<Result<ProviderIdentity, ProviderFailure>>
   /** Where its own session ends; null: it offers no such address. */

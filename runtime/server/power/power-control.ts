@@ -68,7 +68,8 @@ const UNBOUNDED = {
 export function createPowerControl(given: PowerControlDependencies) {
   const { power, book, labelsOf, recordAll } = given
 
-  const runs = { ...createWritingList(given), ...UNBOUNDED }
+  const listSecretLabels = book.listLabels
+  const runs = { ...createWritingList(given), ...UNBOUNDED, listSecretLabels }
 
   /** Says why a request is refused before anything is sent; null: it is not. */
   function refuse(mac: Mac, asked: PowerBody): string | null {

@@ -206,12 +206,15 @@ function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): S
 
 /** The site as somebody with bounds sees it: what is outside of their scope is found, listed and counted nowhere. */
 function scopeSite<M extends MachineBase>(site: Site<M>, bounds: Bounds): Site<M> {
-  const { line, people } = site
+  const { line, people, power } = site
   const labelsOf = (machine: M) => line.labelsOf?.(machine) ?? []
   const edits = createEditBounds<M>(bounds, {
     labelsOf,
-    listScopeLabels: () =>
-      new Set(people?.store.list().flatMap(({ labels }) => labels ?? []) ?? []),
+    listScopeLabels: () => [
+      ...(people?.store.list().flatMap(({ labels }) => labels ?? []) ?? []),
+      ...(people?.provider()?.scopeLabels ?? []),
+    ],
+    listSecretLabels: () => power?.listSecretLabels?.() ?? [],
   })
   const fleet = site.fleet.within(edits)
   if (bounds.reach === null) return { ...site, bounds, fleet }

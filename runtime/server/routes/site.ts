@@ -69,6 +69,8 @@ export interface MachinePower {
   foresee(mac: Mac, isRestart: boolean): string | null
   /** Boots one machine after the other. Resolves once all were tried, or no more are to be. */
   bootEach(macs: readonly Mac[], request: BootEachRequest): Promise<void>
+  /** Lists the labels that have the password of BMCs; absent: none has. */
+  listSecretLabels?(): readonly string[]
   /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
   forgetMachine(mac: Mac): Promise<void>
   /**

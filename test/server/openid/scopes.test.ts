@@ -45,11 +45,21 @@ test('groups limit the machines that are seen and changed, by sessions and token
   assert.equal([await lock(OFFICE), await lock(RACK)], [404, 303])
   const { peopleStore, tokens } = server.state
   const owner = peopleStore.findByName('lena')?.id ?? null
-  const made = await tokens.create({ name: 'ci', scopes: ['read'], expires_at: null, owner }, 10)
+  const made = await tokens.create(
+    { name: 'ci', scopes: ['read', 'machines'], expires_at: null, owner },
+    10,
+  )
   assert.ok(made.ok)
   const headers = { authorization: `Bearer ${made.value.token}` }
   const byToken = async () => await macsOf(await server.request('/machines', { headers }))
   assert.equal(await byToken(), [RACK])
+  const change = asJson({ action: 'label', macs: [RACK], parameters: { add: ['office'] } })
+  const labelled = await server.request('/machines/bulk', {
+    ...change,
+    headers: { ...change.headers, ...headers },
+  })
+  const [{ reason }] = (await labelled.json()).results
+  assert.match(reason, 'The label office is the scope of people', 'although nobody has it yet')
   const two = await logIn('team-b')
   assert.is((await one.ask('/machines')).status, 401, 'the session with the other scope has ended')
   assert.equal([await macsOf(await two.ask('/machines')), await byToken()], [[OFFICE], [OFFICE]])

@@ -34,7 +34,7 @@ export function createSubject(
   return {
     mac: macOf('52:54:00:00:00:01'),
     bmc,
-    credential,
+    found: credential && { credential, from: 'machine', label: null, addresses: null },
     rules: { networks: NETWORK, ownPorts: [], ...rules },
     learned: () => learned,
     async learn(change) {

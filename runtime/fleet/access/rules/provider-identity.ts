@@ -66,10 +66,18 @@ function decideLabels(
   scopes: readonly string[],
 ): readonly string[] | null {
   if (scopes.length === 0) return null
-  const lines = scopes.map((line) => line.split(';').map((part) => part.trim()))
-  const labels = lines.flatMap(([value = '', ...of]) => (values.includes(value) ? of : []))
+  const labels = splitScopes(scopes).flatMap(([value = '', ...of]) =>
+    values.includes(value) ? of : [],
+  )
   return labels.includes(ALL) ? null : [...new Set(labels)].toSorted()
 }
+
+const splitScopes = (scopes: readonly string[]) =>
+  scopes.map((line) => line.split(';').map((part) => part.trim()))
+
+/** Lists the labels that some group gives. */
+export const listGivenLabels = (scopes: readonly string[]): readonly string[] =>
+  splitScopes(scopes).flatMap((line) => line.slice(1).filter((label) => label !== ALL))
 
 /** Stands for all machines in the place of a label. */
 const ALL = '*'

@@ -17,6 +17,12 @@ export const CredentialSchema = z.strictObject({
 })
 export type Credential = z.infer<typeof CredentialSchema>
 
+/** Addresses and CIDR ranges, as in `[power] networks`. */
+export const AddressesSchema = z
+  .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], 'addresses and CIDR ranges'))
+  .max(100)
+  .describe('Addresses and CIDR ranges of the BMCs to which it is sent, and to no other')
+
 /** A host name, an IPv4 address or an IPv6 address in brackets, perhaps with a port. */
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]{0,252}[a-z0-9])?|\[[0-9a-f:]{2,45}\])(?::\d{1,5})?$/i
 

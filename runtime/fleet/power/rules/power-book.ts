@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
 import {
+  AddressesSchema,
   BmcSchema,
   CredentialSchema,
   LearnedSchema,
@@ -20,11 +21,17 @@ const EntrySchema = z.strictObject({
 })
 export type PowerEntry = z.infer<typeof EntrySchema>
 
+const LabelCredentialSchema = CredentialSchema.extend({
+  /** What it may be sent to; earlier releases listed nothing. */
+  addresses: AddressesSchema.default([]),
+})
+export type LabelCredential = z.infer<typeof LabelCredentialSchema>
+
 /** `<state_dir>/power.json`. */
 export const PowerBookSchema = z.strictObject({
   version: z.literal(1),
   machines: z.record(MacSchema, EntrySchema),
-  labels: z.record(z.string(), CredentialSchema),
+  labels: z.record(z.string(), LabelCredentialSchema),
   all: CredentialSchema.nullable(),
 })
 export type PowerBookContent = z.infer<typeof PowerBookSchema>
@@ -71,6 +78,8 @@ export interface FoundCredential {
   readonly from: CredentialOrigin
   /** The label, where it is that of one. */
   readonly label: string | null
+  /** The addresses and ranges to which it may be sent; null: to any BMC that was set. */
+  readonly addresses: readonly string[] | null
 }
 
 /** Finds what opens a machine's BMC: its own credential, then that of its first label, then that of all. */
@@ -80,14 +89,18 @@ export function findCredential(
   labels: readonly string[],
 ): FoundCredential | null {
   if (entry.credential !== null) {
-    return { credential: entry.credential, from: 'machine', label: null }
+    return { credential: entry.credential, from: 'machine', ...ANYWHERE }
   }
   for (const label of labels.toSorted()) {
-    const credential = Object.hasOwn(byLabel, label) ? byLabel[label] : undefined
-    if (credential !== undefined) return { credential, from: 'label', label }
+    const found = Object.hasOwn(byLabel, label) ? byLabel[label] : undefined
+    if (found === undefined) continue
+    const { addresses, ...credential } = found
+    return { credential, from: 'label', label, addresses }
   }
-  return all === null ? null : { credential: all, from: 'all', label: null }
+  return all === null ? null : { credential: all, from: 'all', ...ANYWHERE }
 }
+
+const ANYWHERE = { label: null, addresses: null } as const
 
 /** Lists the other machines that lose power together with this one. */
 export function listSharing({ machines }: PowerBookContent, mac: Mac): readonly string[] {

@@ -35,6 +35,24 @@ export function refuseAddress(
   return isOwn ? lasting('address', `${plain} is this server itself`, CORRECT) : null
 }
 
+/**
+ * Returns why the credential of a label may not be sent to an address, which a name server may have
+ * given; null: it may.
+ */
+export function refuseForLabel(
+  address: string,
+  { label, addresses }: { readonly label: string | null; readonly addresses: readonly string[] },
+): PowerTrouble | null {
+  const plain = plainAddress(address)
+  if (isNamedBy(plain, addresses)) return null
+  const seen = `the password of the label ${label} may not be sent to ${plain}`
+  return lasting('address', seen, describeListing(label ?? ''))
+}
+
+/** Says what an administrator does where the password of a label is sent nowhere, or not to an address. */
+export const describeListing = (label: string): string =>
+  `Make sure which BMCs have it, and list all of their addresses or ranges: PUT /power/credentials/labels/${encodeURIComponent(label)} {"addresses": ["10.20.0.0/24"]}.`
+
 /** Where a BMC listens for IPMI. */
 const IPMI_PORT = 623
 

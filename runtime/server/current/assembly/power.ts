@@ -3,6 +3,7 @@ import { openPowerBook } from '../../../fleet/power/power-store.ts'
 import { createPower, type PowerService } from '../../../fleet/power/power-service.ts'
 import type { BootStamps } from '../../../fleet/run/boot-stamps.ts'
 import { createReach } from '../../../fleet/power/address-check.ts'
+import { describeListing } from '../../../fleet/power/rules/reach.ts'
 import { createShell, type Environment } from '../../../kit/host/shell.ts'
 import type { ServerLog } from '../../../kit/terminal/text/server-log.ts'
 import { createEventRecorder } from '../../routes/fleet.ts'
@@ -25,12 +26,17 @@ const POLL_MS = 2000
 const AGAIN_MS = 30_000
 const REST_MS = 5000
 
+const NOWHERE = 'no addresses are listed for the password of the label'
+
 /** Rejects with a Fault where the file of BMCs cannot be read. */
 export async function openPower({ config, state, log, env, now, stamps }: PowerServices) {
   const settings = () => config.current()
   const book = await openPowerBook(decideFolders(config).power, async () => {
     await state.presence?.share()
   })
+  for (const [label, { length }] of Object.entries(book.listUsers().addresses)) {
+    if (length === 0) log.warn(`${NOWHERE} ${label}: it is sent nowhere. ${describeListing(label)}`)
+  }
   const power = createPower({
     book,
     shell: createShell({ env }),

@@ -1,5 +1,9 @@
 /** Current line: the OpenID provider that `[oidc]` names, made anew where the section changes. */
-import { hasAllClaims, identify } from '../../../fleet/access/rules/provider-identity.ts'
+import {
+  hasAllClaims,
+  identify,
+  listGivenLabels,
+} from '../../../fleet/access/rules/provider-identity.ts'
 import type { Environment } from '../../../kit/host/shell.ts'
 import { accept } from '../../../kit/foundation/result.ts'
 import { createProvider, type Provider } from '../../../kit/net/openid/provider.ts'
@@ -73,6 +77,7 @@ function toSetProvider(provider: Provider, settings: OidcSettings): SetProvider 
   return {
     issuer: settings.issuer,
     name: nameOf(settings),
+    scopeLabels: listGivenLabels(settings.scopes),
     contact: settings.contact,
     begin: provider.begin,
     async finish(flow, search) {

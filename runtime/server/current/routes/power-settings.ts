@@ -3,11 +3,13 @@ import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { MAX_CSV_BYTES, parseBmcCsv } from '../../../fleet/power/rules/bmc-csv.ts'
 import {
+  AddressesSchema,
   BmcUpsertSchema,
   CredentialSchema,
   queueOf,
   renderBmc,
 } from '../../../fleet/power/rules/bmc.ts'
+import { describeListing } from '../../../fleet/power/rules/reach.ts'
 import type { PowerChange } from '../../../fleet/power/rules/power-book.ts'
 import { renderError } from '../../../kit/foundation/fault.ts'
 import { json, nothing } from '../../../kit/web/answers/answers.ts'
@@ -25,7 +27,12 @@ import { showPower } from './power.ts'
 const USERS = z.object({
   all: z.string().nullable(),
   labels: z.record(z.string(), z.string()),
+  addresses: z.record(z.string(), z.array(z.string())),
 })
+
+const LABEL_BODY = CredentialSchema.partial()
+  .extend({ addresses: AddressesSchema.min(1).optional() })
+  .describe('What is left out stays')
 
 /** Lists the routes that say how the power of machines is reached. */
 export const powerSettingRoutes = (
@@ -162,6 +169,7 @@ function credentialRoutes(site: Site<Machine>, { book }: PowerControl): readonly
     },
     credentialRoute(site, '/power/credentials', {
       summary: 'Sets what opens the BMCs of all machines',
+      body: CredentialSchema,
       async save(_event, credential) {
         await book.saveForAll(credential)
         return 'The credentials for all BMCs were set'
@@ -180,10 +188,15 @@ function credentialRoutes(site: Site<Machine>, { book }: PowerControl): readonly
 function labelRoutes(site: Site<Machine>, { book }: PowerControl): readonly Route[] {
   return [
     credentialRoute(site, '/power/credentials/labels/:label', {
-      summary: 'Sets what opens the BMCs of machines with a label',
-      async save(event, credential) {
+      summary: 'Sets what opens the BMCs of machines with a label, and which addresses these have',
+      body: LABEL_BODY,
+      async save(event, sent) {
         const label = readLabel(event)
-        await book.saveForLabel(label, credential)
+        const { user, password, addresses = [] } = { ...book.findForLabel(label), ...sent }
+        if (user === undefined || password === undefined || addresses.length === 0) {
+          throw refuse(422, `Give user, password and addresses. ${describeListing(label)}`)
+        }
+        await book.saveForLabel(label, { user, password, addresses })
         return `The credentials for BMCs with the label ${label} were set`
       },
     }),
@@ -201,17 +214,18 @@ function labelRoutes(site: Site<Machine>, { book }: PowerControl): readonly Rout
   ]
 }
 
-interface CredentialUse {
+interface CredentialUse<Body> {
   readonly summary: string
+  readonly body: z.ZodType<Body>
   /** Throws what it refuses; returns what is put on record. */
-  save(event: H3Event, credential: z.output<typeof CredentialSchema>): Promise<string>
+  save(event: H3Event, credential: Body): Promise<string>
 }
 
 /** Makes a route that sets a credential (204), and puts that on record. */
-const credentialRoute = (
+const credentialRoute = <Body>(
   site: Site<Machine>,
   path: string,
-  { summary, save }: CredentialUse,
+  { summary, body, save }: CredentialUse<Body>,
 ): Route => ({
   method: 'PUT',
   path,
@@ -219,12 +233,12 @@ const credentialRoute = (
   takes: 'json',
   doc: {
     summary,
-    body: renderSchema(CredentialSchema, 'input'),
+    body: renderSchema(body, 'input'),
     answers: { 204: null },
     isNeverMissing: true,
   },
   async handle(event, sent) {
-    await recordPowerSetting(site, event, null, await save(event, checked(CredentialSchema, sent)))
+    await recordPowerSetting(site, event, null, await save(event, checked(body, sent)))
     return nothing()
   },
 })

@@ -42,13 +42,19 @@ test('credentials: its own, then that of its label, then that of all', async () 
     lab.ask(`/power/credentials${path}`, asJson(body, 'PUT'))
   assert.is((await put('', { user: 'nobody', password: 'x' })).status, 204)
   assert.is((await readJson(lab.ask(POWER))).credential_from, 'all')
-  assert.is((await put('/labels/rack-1', BMC_USER)).status, 204)
+  const unlisted = await put('/labels/rack-1', BMC_USER)
+  assert.is(unlisted.status, 422)
+  assert.match((await unlisted.json()).detail, '/power/credentials/labels/rack-1 {"addresses"')
+  const addresses = ['127.0.0.1']
+  assert.is((await put('/labels/rack-1', { ...BMC_USER, addresses })).status, 204)
+  assert.is((await put('/labels/rack-1', { password: BMC_USER.password })).status, 204)
   const view = await readJson(lab.ask(POWER))
   assert.equal([view.credential_from, view.credential_label], ['label', 'rack-1'])
   await readJson(lab.ask(POWER, asJson({ action: 'read' })))
   assert.equal(await readJson(lab.ask('/power/credentials')), {
     all: 'nobody',
     labels: { 'rack-1': 'admin' },
+    addresses: { 'rack-1': addresses },
   })
   await lab.set({ credential: { user: 'own', password: 'y' } })
   assert.is((await readJson(lab.ask(POWER))).credential_from, 'machine')
@@ -57,6 +63,49 @@ test('credentials: its own, then that of its label, then that of all', async () 
     lab.ask(POWER, asJson({ way: 'redfish', address: 'http://127.0.0.9:1' }, 'PUT')),
   )
   assert.is(moved.credential_from, 'label')
+})
+
+test('the password of a label goes to the addresses alone that are listed for it', async () => {
+  await using lab = await openPowerLab()
+  await lab.set()
+  const path = '/power/credentials/labels/rack-1'
+  const list = async (...addresses: readonly string[]) =>
+    assert.is((await lab.ask(path, asJson({ ...BMC_USER, addresses }, 'PUT'))).status, 204)
+  const read = async () => await lab.ask(POWER, asJson({ action: 'read' }))
+  for (const others of [['10.20.0.0/24'], ['0.0.0.0/0'], ['127.0.0.2']]) {
+    await list(...others)
+    const { detail, failure } = await (await read()).json()
+    assert.is(failure.kind, 'address')
+    assert.match(detail, `the password of the label rack-1 may not be sent to 127.0.0.1`)
+    assert.match(detail, `PUT ${path} {"addresses"`)
+  }
+  assert.is(lab.fake.asked.length, 0, 'nothing was asked')
+  await list('10.20.0.0/24', '127.0.0.0/8')
+  assert.is((await read()).status, 200)
+})
+
+test('who does not administrate gives no machine the password of another rack, and takes none', async () => {
+  await using lab = await openPowerLab()
+  await lab.set()
+  const secret = { ...BMC_USER, addresses: ['127.0.0.1'] }
+  await lab.ask('/power/credentials/labels/secret', asJson(secret, 'PUT'))
+  const operate = await lab.token('read', 'machines', 'flash', 'power')
+  const change = async (add: string, remove: string) => {
+    const parameters = { add: [add], remove: [remove] }
+    const body = asJson({ action: 'label', macs: [MAC], parameters })
+    const [{ result, reason }] = (await readJson(operate('/machines/bulk', body))).results
+    return [result, reason]
+  }
+  const [result, reason] = await change('secret', 'none')
+  assert.is(result, 'refused')
+  assert.match(reason, 'The label secret has the password of BMCs')
+  assert.equal(await change('free', 'rack-1'), ['done', null])
+  const whole = { boot_mode: 'ipxe-exit', labels: ['secret'] }
+  assert.is((await operate(`/machines/${MAC}`, asJson(whole, 'PUT'))).status, 403)
+  assert.is((await lab.ask(`/machines/${MAC}`, asJson(whole, 'PUT'))).status, 200)
+  assert.is((await change('free', 'secret'))[0], 'refused')
+  assert.is((await operate(`/machines/${MAC}/undo`, { method: 'POST' })).status, 409)
+  assert.is((await readJson(lab.ask(POWER))).credential_label, 'secret')
 })
 
 test('a token needs the scope power, and only admin says where a BMC is', async () => {

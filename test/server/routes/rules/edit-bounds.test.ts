@@ -16,7 +16,11 @@ const boundsOf = (
 ) =>
   createEditBounds<Labelled>(
     { reach, administrates },
-    { labelsOf: ({ labels }) => labels, listScopeLabels: () => new Set(scopes) },
+    {
+      labelsOf: ({ labels }) => labels,
+      listScopeLabels: () => scopes,
+      listSecretLabels: () => ['secret'],
+    },
   )
 
 test('a scope sees what has one of its labels and adds nothing; without one all is seen', () => {
@@ -43,6 +47,16 @@ test('a label that is a scope is neither given nor taken, by whoever does not ad
     assert.is(bounds.refuse(machine('lab'), machine('lab')), null)
   }
   assert.is(boundsOf(null, true).refuse(machine('lab'), machine('rack')), null)
+})
+
+test('a label that has a password is neither given nor taken, by whoever does not administrate', () => {
+  for (const bounds of [boundsOf(['lab']), boundsOf(null)]) {
+    assert.match(bounds.refuse(machine('lab'), machine('lab', 'secret')) ?? '', 'has the password')
+    assert.match(bounds.refuse(machine('lab', 'secret'), machine('lab')) ?? '', 'has the password')
+    assert.match(bounds.refuse(null, machine('secret')) ?? '', 'has the password')
+    assert.is(bounds.refuse(machine('lab', 'secret'), machine('secret', 'lab')), null)
+  }
+  assert.is(boundsOf(null, true).refuse(machine(), machine('secret')), null)
 })
 
 test('their own labels are fixed where nobody is known to have them', () => {
