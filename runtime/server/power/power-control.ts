@@ -68,8 +68,7 @@ const UNBOUNDED = {
 export function createPowerControl(given: PowerControlDependencies) {
   const { power, book, labelsOf, recordAll } = given
 
-  const listSecretLabels = book.listLabels
-  const runs = { ...createWritingList(given), ...UNBOUNDED, listSecretLabels }
+  const runs = { ...createWritingList(given), ...UNBOUNDED, listSecretLabels: book.listLabels }
 
   /** Says why a request is refused before anything is sent; null: it is not. */
   function refuse(mac: Mac, asked: PowerBody): string | null {
