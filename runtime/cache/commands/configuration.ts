@@ -23,6 +23,7 @@ export function decidePaths(config: CacheConfig) {
     token: `${folder}/${DATA_FOLDER}/token`,
     password: `${stateDir}/admin-password`,
     secret: `${stateDir}/session-secret`,
+    state: `${stateDir}/state.db`,
     signedOut: `${stateDir}/signed-out.json`,
   } as const
 }

@@ -3,8 +3,6 @@ import { createSources } from '../../engine/image/sources/sources.ts'
 import type { openLog } from '../../kit/program/listening.ts'
 import { runServer } from '../../kit/program/listening.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
-import { createSecret } from '../../kit/web/access/secret.ts'
-import { createSignedOut } from '../../kit/web/access/signed-out.ts'
 import { createAssets } from '../../kit/web/answers/assets.ts'
 import { createFollowed } from '../follow/followed.ts'
 import { createFollower } from '../follow/follower.ts'
@@ -42,15 +40,9 @@ export async function follow(
   const { app } = createFollowServer({
     follower,
     base,
-    secret: await createSecret({
-      path: paths.secret,
-      configured: config.current().server.session_secret,
-    }),
-    signedOut: await createSignedOut({ path: paths.signedOut, now, log }),
     assets: await createAssets(),
     version,
     log,
-    now,
   })
   return await runServer(environment, {
     app,

@@ -8,7 +8,7 @@ import { ensureLocalToken, isOneOf } from '../../fleet/access/local-token.ts'
 import { readVersion } from '../../kit/host/package-manifest.ts'
 import { createPasswords } from '../../fleet/access/passwords.ts'
 import { createSecret } from '../../kit/web/access/secret.ts'
-import { createSignedOut } from '../../kit/web/access/signed-out.ts'
+import { createCacheSessions } from '../../fleet/access/cache-sessions.ts'
 import { createSources } from '../../engine/image/sources/sources.ts'
 import { readS3Access } from '../../kit/net/s3/s3-keys.ts'
 import { prepareStateDir } from '../../kit/config/state-dirs.ts'
@@ -59,7 +59,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
       path: paths.secret,
       configured: config.current().server.session_secret,
     }),
-    signedOut: await createSignedOut({ path: paths.signedOut, now, log }),
+    book: createCacheSessions({ ...paths, now }),
     assets: await createAssets(),
     checkPassword: passwords.check,
     isOwnToken: (text) => isOneOf(text, [token]),

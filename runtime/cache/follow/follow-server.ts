@@ -2,9 +2,6 @@
 import type { H3, H3Event } from 'h3'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { createGuard } from '../../kit/web/access/guard.ts'
-import type { Secret } from '../../kit/web/access/secret.ts'
-import { createSessions } from '../../kit/web/access/session.ts'
-import type { SignedOut } from '../../kit/web/access/signed-out.ts'
 import type { Answer } from '../../kit/web/answers/answers.ts'
 import { taggedJson } from '../../kit/web/answers/answers.ts'
 import type { Assets } from '../../kit/web/answers/assets.ts'
@@ -34,15 +31,13 @@ interface FollowServerDependencies {
   readonly follower: Follower
   /** The base address of the followed cache. */
   readonly base: string
-  readonly secret: Secret
-  readonly signedOut: SignedOut
   readonly assets: Assets
   readonly version: string
   readonly log: LogSink
-  now(): Date
 }
 
 /** Nobody has any rights here. */
+const NO_SESSIONS = { read: () => null, renew: () => '', holds: () => false }
 const NO_TOKENS = { check: () => null, find: () => null }
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
@@ -96,7 +91,7 @@ export function createFollowServer(parts: FollowServerDependencies): { readonly 
   ]
   const app = createApp({
     routes,
-    guard: createGuard({ sessions: createSessions(parts), tokens: NO_TOKENS }),
+    guard: createGuard({ sessions: NO_SESSIONS, tokens: NO_TOKENS }),
     findPeer: createPeers(),
     failures: { log, renderError: createFollowErrors(parts) },
   })

@@ -2,7 +2,6 @@
 import type { H3 } from 'h3'
 import { UPLOAD_KEY } from '../../engine/capture/rules/upload-token.ts'
 import type { Assets } from '../../kit/web/answers/assets.ts'
-import type { SignedOut } from '../../kit/web/access/signed-out.ts'
 import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
 import { assetRoute } from '../../kit/web/ui/assets.ts'
 import { createPasswordCheck } from '../../kit/web/access/password-check.ts'
@@ -15,7 +14,7 @@ import type { PlainEvent, EventSubject } from '../../kit/web/answers/plain-event
 import { loginRoutes } from '../../kit/web/access/login.ts'
 import { createPeers } from '../../kit/web/http/peer.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
-import { createSessions } from '../../kit/web/access/session.ts'
+import { createSessions, type SessionBook } from '../../kit/web/access/session.ts'
 import { themeRoute } from '../../kit/web/ui/theme.ts'
 import { createTokenCheck, type KnownToken } from '../../kit/web/access/token-check.ts'
 import { createCachePages, HOME } from '../pages/layout.ts'
@@ -30,7 +29,7 @@ import type { CacheSite } from './site.ts'
 
 interface CacheServerDependencies extends CacheSite {
   readonly secret: Secret
-  readonly signedOut: SignedOut
+  readonly book: SessionBook
   readonly assets: Assets
   readonly version: string
   /** Milliseconds of a clock that nobody sets; the process's own unless said. */

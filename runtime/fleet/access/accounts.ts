@@ -29,8 +29,6 @@ export type PersonRefusal =
 interface AccountsDependencies {
   readonly people: People
   readonly tokens: Pick<Tokens, 'list' | 'revoke'>
-  /** Ends every session of a person, wherever they are logged in. */
-  endSessions(id: string): Promise<void>
   record(entry: JournalEntry): Promise<void>
 }
 
@@ -51,20 +49,8 @@ interface NewAccount {
 export type Accounts = ReturnType<typeof createAccounts>
 
 /** What takes something away counts at the next request of the person; each change is on record. */
-export function createAccounts({ people, tokens, endSessions, record }: AccountsDependencies) {
+export function createAccounts({ people, tokens, record }: AccountsDependencies) {
   const note = createNote(record)
-
-  /**
-   * Sessions end before the row is changed, since a crash behind it would keep them; and once more behind
-   * it, for whoever logged in meanwhile.
-   */
-  async function change(id: string, store: () => Promise<Person | null>): Promise<Person | null> {
-    if (people.find(id) === null) return null
-    await endSessions(id)
-    const changed = await store()
-    if (changed !== null) await endSessions(id)
-    return changed
-  }
 
   return {
     async add(given: NewAccount, by: Requester): Promise<Result<Person, PersonRefusal>> {
@@ -92,7 +78,7 @@ export function createAccounts({ people, tokens, endSessions, record }: Accounts
       const before = people.find(id)
       if (isOfProvider(before)) return refuse('of-provider')
       const rights = { ...(role && { role }), ...(scope && { labels: scope.value }) }
-      const changed = await change(id, () => people.setRights(id, rights))
+      const changed = await people.setRights(id, rights)
       if (before === null || changed === null) return refuse('unknown')
       const { done, changes } = describeChange(before, changed)
       await note('changed', by, changed, [done, { changes }])
@@ -108,15 +94,15 @@ export function createAccounts({ people, tokens, endSessions, record }: Accounts
       if (!fine.ok) return fine
       if (isOfProvider(people.find(id))) return refuse('of-provider')
       const hash = await hashPassword(password)
-      const changed = await change(id, () => people.setPassword(id, hash))
+      const changed = await people.setPassword(id, hash)
       if (changed === null) return refuse('unknown')
       await note('password', by, changed, ['got another password', null])
       return accept(changed)
     },
-    setBlocked: createBlocking(people, change, note),
+    setBlocked: createBlocking(people, note),
     /** Ends their sessions and revokes their tokens. */
     async remove(id: string, by: Requester): Promise<Result<Person, PersonRefusal>> {
-      const removed = await change(id, () => people.remove(id))
+      const removed = await people.remove(id)
       if (removed === null) return refuse('unknown')
       const owned = (await tokens.list()).filter(({ owner }) => owner === id)
       for (const token of owned) await tokens.revoke(token.id)
@@ -132,15 +118,11 @@ export function createAccounts({ people, tokens, endSessions, record }: Accounts
  * role, and neither have their tokens; both come back with their next login.
  */
 const createBlocking =
-  (
-    people: People,
-    change: (id: string, store: () => Promise<Person | null>) => Promise<Person | null>,
-    note: ReturnType<typeof createNote>,
-  ) =>
+  (people: People, note: ReturnType<typeof createNote>) =>
   async (id: string, isBlocked: boolean, by: Requester): Promise<Result<Person, PersonRefusal>> => {
     const before = people.find(id)
     if (before !== null && !isOfProvider(before)) return refuse('has-password')
-    const changed = await change(id, () => people.setBlocked(id, isBlocked))
+    const changed = await people.setBlocked(id, isBlocked)
     if (changed === null) return refuse('unknown')
     const done = isBlocked ? 'was blocked' : 'may log in again'
     await note(isBlocked ? 'blocked' : 'unblocked', by, changed, [done, null])

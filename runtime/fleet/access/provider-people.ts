@@ -18,14 +18,12 @@ export type AdmissionRefusal =
 
 interface ProviderPeopleDependencies {
   readonly people: People
-  /** Ends every session of a person, wherever they are logged in. */
-  endSessions(id: string): Promise<void>
   record(entry: JournalEntry): Promise<void>
 }
 
 /** Creates what admits them. Nobody is taken for somebody else because of a name. */
 export function createProviderPeople(parts: ProviderPeopleDependencies) {
-  const { people, endSessions, record } = parts
+  const { people, record } = parts
   const note = createNote(record)
 
   /** Whoever never had a role gets no row: a provider may know more people than there is room for. */
@@ -62,10 +60,7 @@ export function createProviderPeople(parts: ProviderPeopleDependencies) {
     const { id } = before
     if (before.blocked_at !== null) return refuse('blocked')
     const isNews = before.role !== role || !isSameReach(before.labels, labels)
-    // Sessions end before the row is changed, since a crash behind it would keep them; and once more behind it.
-    if (isNews) await endSessions(id)
     const changed = await people.storeLogin(id, { role, labels })
-    if (isNews) await endSessions(id)
     if (changed === null) return await add(identity, called, ip)
     if (changed.blocked_at !== null) return refuse('blocked')
     if (isNews) {

@@ -19,7 +19,8 @@ import { dropMembership } from '../state/membership.ts'
 import type { Database } from '../state/database.ts'
 import { inspectState } from '../state/inspection.ts'
 import { closeWhole } from '../state/rotation.ts'
-import { openSqlite, readText, readTextOrNull, type Row, type Sql } from '../state/sqlite.ts'
+import { listOwnParts } from '../state/schema.ts'
+import { openSqlite, readText, readTextOrNull, type Sql, type SqliteFile } from '../state/sqlite.ts'
 
 export interface Restored {
   readonly backup_id: string
@@ -92,14 +93,10 @@ export function createRestorer<Machine extends MachineBase>({
     try {
       await fetchTo(candidate, backup, file, onProgress)
       const { release } = inspectState(candidate, database.line)
-      const revoked = listRevoked(database)
-      const people = listPeople(database)
       let disarmed: readonly DisarmedMachine[] = []
       const archive = await database.replaceWith(candidate, () => {
         disarmed = disarmIn(candidate)
       })
-      await revokeAgain(database, revoked)
-      await keepPeople(database, people, iso())
       const machines = Number(database.sql.get('SELECT count(*) AS n FROM machines')?.['n'])
       const { backup_id } = backup
       return { backup_id, kind: 'full', machines, archive, release, disarmed }
@@ -169,13 +166,14 @@ function createCandidates<Machine extends MachineBase>({
     await file.sync()
   }
 
-  /** What it holds arms nothing, before it is in force. */
+  /** What it holds arms nothing and lets nobody in again, before it is in force. */
   function disarmIn(candidate: string): readonly DisarmedMachine[] {
     const file = openSqlite(candidate)
     try {
       return file.transact(() => {
         // Where its server followed a database, this one may not.
         dropMembership(file)
+        keepEnds(file, database.sql, iso())
         return disarmAll(file, orders, iso(), readRecords(database.sql, orders))
       })
     } finally {
@@ -253,49 +251,38 @@ const nothingToImportInto = ({ path }: Database, id: string) =>
     hint: 'Move that file away first, or restore a backup that holds a database.',
   })
 
-interface Revoked {
-  readonly id: string
-  readonly at: string
-}
-
-const listRevoked = ({ sql }: Database): readonly Revoked[] =>
-  sql
-    .all('SELECT id, revoked_at FROM tokens WHERE revoked_at IS NOT NULL')
-    .map((row) => ({ id: readText(row, 'id'), at: readText(row, 'revoked_at') }))
-
-/** An older state must not give a token back what was taken from it since. */
-async function revokeAgain(database: Database, revoked: readonly Revoked[]) {
-  await database.write((sql) => {
-    for (const { id, at } of revoked) {
-      sql.run('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL', at, id)
-    }
-  })
-}
-
 const PEOPLE = ['id', 'record', 'password', 'updated_at', 'removed_at'] as const
 
 const REMOVE_NAMESAKES = `UPDATE people SET removed_at = ?, updated_at = ?, password = NULL
   WHERE removed_at IS NULL AND id <> ? AND json_extract(record, '$.name') = json_extract(?, '$.name')`
 
-const listPeople = ({ sql }: Database): readonly Row[] =>
-  sql.all(`SELECT ${PEOPLE.join(', ')} FROM people`)
+/** Nobody knows which sessions have ended since: those of before name another mark. */
+const END_SESSIONS = `UPDATE people SET record = json_set(record, '$.mark', lower(hex(randomblob(9))))
+  WHERE json_valid(record)`
 
 /**
- * An older state must bring back no password, role or person that was changed or removed since: of
- * whoever is known, what was kept counts. People whom it alone knows come back, unless somebody else has
- * their name by now.
+ * An older state must bring back no password, role, session or person that was changed or removed since:
+ * of whoever is known in `present`, what was kept counts. People whom it alone knows come back, without a
+ * session, unless somebody else has their name by now. Nor does it give a token back what was taken from it.
  */
-async function keepPeople(database: Database, people: readonly Row[], at: string) {
-  const names = PEOPLE.join(', ')
+function keepEnds(file: SqliteFile, present: Sql, at: string): void {
+  const tables = file.listTables()
+  // An upgrade takes it over from there.
+  if (!tables.includes('people')) file.execute(listOwnParts().get('people') ?? '')
+  file.run(END_SESSIONS)
+  const people = present.all(`SELECT ${PEOPLE.join(', ')} FROM people`)
   const values = PEOPLE.map(() => '?').join(', ')
-  await database.write((sql) => {
-    for (const row of people) {
-      const kept = PEOPLE.map((name) => readTextOrNull(row, name))
-      sql.run(`INSERT OR REPLACE INTO people (${names}) VALUES (${values})`, ...kept)
-    }
-    const present = people.filter((row) => readTextOrNull(row, 'removed_at') === null)
-    for (const row of present) {
-      sql.run(REMOVE_NAMESAKES, at, at, readText(row, 'id'), readText(row, 'record'))
-    }
-  })
+  for (const row of people) {
+    const kept = PEOPLE.map((name) => readTextOrNull(row, name))
+    file.run(`INSERT OR REPLACE INTO people (${PEOPLE.join(', ')}) VALUES (${values})`, ...kept)
+  }
+  for (const row of people.filter((each) => readTextOrNull(each, 'removed_at') === null)) {
+    file.run(REMOVE_NAMESAKES, at, at, readText(row, 'id'), readText(row, 'record'))
+  }
+  if (!tables.includes('tokens')) return
+  for (const row of present.all('SELECT id, revoked_at FROM tokens WHERE revoked_at IS NOT NULL')) {
+    file.run(REVOKE, readText(row, 'revoked_at'), readText(row, 'id'))
+  }
 }
+
+const REVOKE = 'UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL'

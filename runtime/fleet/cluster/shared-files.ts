@@ -9,7 +9,6 @@ import type { ClusterNotes } from './cluster-notes.ts'
 import type { PgSession } from './postgres.ts'
 import {
   decideSharedFile,
-  mergeLogouts,
   SharedFileNameSchema,
   type SharedFileName,
   type SharedFileNote,
@@ -63,11 +62,11 @@ export function createSharedFiles({ paths, key, notes, log }: SharedFilesOptions
     },
     /** Rejects with a Fault `input-invalid` where the rows were wrapped with another key; changes nothing. */
     async check(session: PgSession, cluster: string): Promise<void> {
-      const [name] = key === '' ? [] : (await readVersions(session)).keys()
-      if (name === undefined) return
-      const known = SharedFileNameSchema.parse(name)
-      const row = await readSecret(session, known)
-      if (row !== null) createWrapping(key, cluster).unwrap(known, row.wrapped)
+      if (key === '') return
+      const stored = await readVersions(session)
+      const name = SharedFileNameSchema.options.find((each) => stored.has(each))
+      const row = name === undefined ? null : await readSecret(session, name)
+      if (name !== undefined && row !== null) createWrapping(key, cluster).unwrap(name, row.wrapped)
     },
     /** Whether the database has rows that this server could use, had it their key. */
     lacksKey: async (session: PgSession): Promise<boolean> =>
@@ -123,11 +122,6 @@ async function exchangeOne(file: SharedFile, stored: string | null): Promise<boo
       return await (isInMemory(file)
         ? keepOwn(file, stored, content)
         : takeChanged(file, { stored, content }, noted))
-    case 'merge':
-      await take(file, { stored, content }, (taken) =>
-        mergeLogouts(taken.toString(), String(content ?? '')),
-      )
-      return false
   }
 }
 
@@ -139,7 +133,7 @@ const keepOwn = async (file: SharedFile, stored: string | null, content: Uint8Ar
 
 async function takeChanged(file: SharedFile, read: ReadPair, noted: SharedFileNote | null) {
   const { name, log } = file
-  if (!(await take(file, read, (taken) => taken))) return false
+  if (!(await take(file, read))) return false
   if (noted === null) return true
   const isOwnLost = read.content !== null && digestOf(read.content) !== noted.digest
   if (isOwnLost) log.warn(`${name} was changed here and on another server: the other change counts`)
@@ -158,20 +152,19 @@ interface ReadPair {
 }
 
 /**
- * What `make` makes of the row's content becomes the file's. False where one of them is another by now:
- * a logout that was written meanwhile stays, and so does a key that was deleted.
+ * The row's content becomes the file's. False where one of them is another by now: a key that was
+ * deleted meanwhile stays so.
  */
 async function take(
   { name, path, cluster, session, wrapping, notes }: SharedFile,
   { stored, content }: ReadPair,
-  make: (taken: Buffer) => Buffer | string,
 ): Promise<boolean> {
   const row = await readSecret(session, name)
   if (row === null || row.version !== stored) return false
   const taken = Buffer.from(wrapping.unwrap(name, row.wrapped))
   return await inTurnOf(path, async () => {
     if (!isSame(await readContent(path), content)) return false
-    await replaceFile(path, make(taken), 0o600)
+    await replaceFile(path, taken, 0o600)
     await notes.keep(cluster, name, { version: row.version, digest: digestOf(taken) })
     return true
   })

@@ -188,6 +188,16 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   26: DAMAGED,
 }
 
+/** Reads rows of a file that another program works with, which it may replace as soon as they are read. */
+export function readOnce(
+  path: string,
+  text: string,
+  ...values: readonly SqlValue[]
+): readonly Row[] {
+  using file = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS })
+  return file.prepare(text).all(...values)
+}
+
 /** What SQLite threw, as a Fault where a person can do something about it; anything else unchanged. */
 export function explainSqlite(thrown: unknown, path: string): unknown {
   if (!(thrown instanceof Error) || !('errcode' in thrown)) return thrown

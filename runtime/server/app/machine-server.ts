@@ -1,14 +1,13 @@
 /** Opens the machine server of a line: what both lines give it, beside what a line brings. */
 import type { ServerConfig } from '../../kit/config/config.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
 import { pathOfUrl } from '../../kit/net/rules/host-header.ts'
 import { PAGES } from '../texts/texts.ts'
 import { fill } from '../../kit/texts/text.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { createSecret, type Secret } from '../../kit/web/access/secret.ts'
+import type { ServerSessions } from '../../fleet/access/people.ts'
 import { createSignedOut } from '../../kit/web/access/signed-out.ts'
 import { watchSpace } from '../../fleet/state/disk-space.ts'
-import { SYSTEM_EVENT } from '../../fleet/state/event-rows.ts'
 import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
 import { createServer, type ServerOptions } from '../routes/server.ts'
 import { toWebSettings } from './web-settings.ts'
@@ -27,7 +26,7 @@ interface ServerDependencies<M extends MachineBase> {
 type OwnService =
   | keyof FleetState<never>
   | 'secret'
-  | 'signedOut'
+  | 'book'
   | 'settings'
   | 'now'
   | 'log'
@@ -61,25 +60,13 @@ export async function openMachineServer<M extends MachineBase>(
       onLow: log.warn,
     }),
   )
-  const signedOut = await createSignedOut({
-    path: folders.signedOut,
-    now,
-    log,
-    share: async () => await state.presence?.share(),
-    onDamage(summary) {
-      const lost = { kind: 'auth.logouts.lost', subject_kind: 'auth', summary } as const
-      journal.record({ ...SYSTEM_EVENT, ...lost }).catch((thrown: unknown) => {
-        log.warn(`the event could not be recorded: ${renderError(thrown)}`)
-      })
-    },
-  })
-  // Who logs in from here on is logged in on the next leader, too: it has this key and this list.
+  // Who logs in from here on is logged in on the next leader, too: it has this key.
   await state.presence?.share()
   const server = createServer<M>({
     ...state,
     ...(await open(secret, opened)),
     secret,
-    signedOut,
+    book: await openBook(state, folders.signedOut, now),
     settings: () => toWebSettings(config.current()),
     now,
     log,
@@ -95,5 +82,21 @@ export async function openMachineServer<M extends MachineBase>(
     /** Ends the channels, so that their connections can be closed. */
     endChannels: server.close,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
+  }
+}
+
+/** A state that may be an older copy lets nobody in again whose session has ended since. */
+async function openBook(
+  { peopleStore, database, leader }: Pick<FleetState<never>, 'peopleStore' | 'database' | 'leader'>,
+  path: string,
+  now: () => Date,
+): Promise<ServerSessions> {
+  await peopleStore.openSessions(leader === null && database.doubt !== null)
+  const { sessions } = peopleStore
+  // A cache with the same state directory writes there which sessions were logged out of it.
+  const list = createSignedOut({ path, now })
+  return {
+    ...sessions,
+    admit: (session) => (list.has(session) ? undefined : sessions.admit(session)),
   }
 }

@@ -45,12 +45,8 @@ export function createProviderLogins(options: ProviderLoginsOptions): {
   readonly providers: ProviderLogins
   readonly routes: readonly Route[]
 } {
-  const { provider: find, store, sessions, views, journal } = options
-  const admission = createProviderPeople({
-    people: store,
-    endSessions: sessions.endPerson,
-    record: journal.record,
-  })
+  const { provider: find, store, views, journal } = options
+  const admission = createProviderPeople({ people: store, record: journal.record })
 
   const providers: ProviderLogins = {
     describe(next) {

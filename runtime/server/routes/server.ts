@@ -74,7 +74,14 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
   const { accounts, ...logins } = createPeopleLogins(options, sessions, recordAll)
   const ofPeople = logins.named
-  const changePassword = createPasswordChange({ ...options, sessions, check, recordAll, ofPeople })
+  const changePassword = createPasswordChange({
+    ...options,
+    sessions,
+    endNameless: options.book.endNameless,
+    check,
+    recordAll,
+    ofPeople,
+  })
   const metrics = createMetrics()
   const site = createSite({ ...options, metrics, recordAll, changePassword, accounts }, guard)
   const channel = createChannel({ ...site, views })
@@ -150,12 +157,7 @@ function createPeopleLogins<M extends MachineBase>(
     return { accounts: null, named: undefined, providers: undefined, providerRoutes: [] }
   const { store, provider } = people
   const { record } = journal
-  const accounts = createAccounts({
-    people: store,
-    tokens,
-    endSessions: sessions.endPerson,
-    record,
-  })
+  const accounts = createAccounts({ people: store, tokens, record })
   const named = createNamedLogins(people, accounts)
   const parts = { ...options, store, provider, named, sessions, recordAll }
   const { providers, routes: providerRoutes } = createProviderLogins(parts)

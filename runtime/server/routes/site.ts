@@ -4,7 +4,7 @@ import type { Bounds } from '../../kit/web/answers/rules/reach.ts'
 import type { EditBounds } from './rules/edit-bounds.ts'
 import type { Accounts } from '../../fleet/access/accounts.ts'
 import type { Passwords } from '../../fleet/access/passwords.ts'
-import type { People } from '../../fleet/access/people.ts'
+import type { People, ServerSessions } from '../../fleet/access/people.ts'
 import type { NamelessLogin } from '../../fleet/access/rules/nameless-login.ts'
 import type { Scope } from '../../kit/web/answers/rules/rights.ts'
 import type { FlashSlot, MachineBase } from '../../engine/inventory/rules/machine.ts'
@@ -19,7 +19,6 @@ import type { BootStamps } from '../../fleet/run/boot-stamps.ts'
 import type { Run } from '../../engine/inventory/rules/run.ts'
 import type { Runs } from '../../fleet/run/runs.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
-import type { SignedOut } from '../../kit/web/access/signed-out.ts'
 import type { Tokens } from '../../fleet/access/tokens.ts'
 import type { ProviderViews, SetProvider } from '../openid/provider-login.ts'
 import type { BatchMaker } from './batch-maker.ts'
@@ -121,7 +120,8 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly bootFiles: BootFiles
   readonly tokens: Tokens
   readonly secret: Secret
-  readonly signedOut: SignedOut
+  /** Whose sessions hold. */
+  readonly book: ServerSessions
   settings(): WebSettings
   checkPassword(given: string): Promise<boolean>
   /** Null: the password is the operating system's, and is changed there. */

@@ -155,7 +155,19 @@ test('an older state brings back no person, role or password that was taken away
     return added.value
   }
   const [removed, changed, kept] = [await add('anna'), await add('otto'), await add('lea')]
+  const { sessions } = fixture.people
+  const hold = (...owners: readonly (string | null)[]) =>
+    owners.map((owner) => {
+      const who = owner === null ? undefined : { id: owner, name: '', role: null, labels: null }
+      const mark = marks.get(owner) ?? ''
+      return sessions.admit({ bty_authed: true, iat: 0, sid: 'one', mark, who }) !== undefined
+    })
+  await fixture.people.openSessions()
+  const owners = [removed.id, changed.id, kept.id, null] as const
+  const marks = new Map(owners.map((owner) => [owner, sessions.markOf(owner)]))
+  assert.equal(hold(...owners), [true, true, true, true])
   await fixture.backUp()
+  await sessions.end(null, 'one', 1)
   await fixture.people.remove(removed.id)
   await fixture.people.setRights(changed.id, { role: 'look' })
   await fixture.people.setPassword(changed.id, 'another hash')
@@ -168,6 +180,7 @@ test('an older state brings back no person, role or password that was taken away
       ['otto', 'look', 'another hash'],
     ],
   )
+  assert.equal(hold(...owners), [false, false, false, false])
 })
 
 test('whoever has the name of a restored person by now keeps it, and there is one of them', async () => {

@@ -6,11 +6,10 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createPasswords, hashPassword } from '../../../runtime/fleet/access/passwords.ts'
 import { openNotes } from '../../../runtime/fleet/cluster/cluster-notes.ts'
-import { openSession, type PgSession } from '../../../runtime/fleet/cluster/postgres.ts'
+import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
 import type { SharedFileName } from '../../../runtime/fleet/cluster/rules/shared-file.ts'
 import { createSharedFiles } from '../../../runtime/fleet/cluster/shared-files.ts'
 import { openPowerBook } from '../../../runtime/fleet/power/power-store.ts'
-import { createSignedOut } from '../../../runtime/kit/web/access/signed-out.ts'
 import { openFreshMember } from '../../support/cluster/members.ts'
 import { lendDatabases } from '../../support/cluster/postgres.ts'
 import { faultOf } from '../../support/server/state.ts'
@@ -134,44 +133,6 @@ test('a change of BMCs that loses to another leader is refused with a sentence',
   assert.match(refused.hint ?? '', 'try again')
   await next.exchange(session, cluster, { role: 'leads', epoch: epoch + 1 })
   assert.match(await next.read(), 'calvin')
-})
-
-test('a logout of the moment in which another list is taken stays, also on disk', async () => {
-  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-shared-'))
-  const url = postgres.urlOf(await postgres.create())
-  await using member = await openFreshMember(url)
-  const { cluster, epoch } = member.leader.lease
-  await using session = await openSession(url)
-  const own = await createBook(folder.path, 'own', 'signed-out')
-  const other = await createBook(folder.path, 'other', 'signed-out')
-  const leads = { role: 'leads', epoch } as const
-  const standsBy = { role: 'stands-by', epoch: null } as const
-  const until = new Date(Date.now() + 3_600_000)
-  const log = { warn: () => undefined }
-  const list = await createSignedOut({ path: own.path, now: () => new Date(), log })
-  await own.exchange(session, cluster, leads)
-  await other.exchange(session, cluster, standsBy)
-  await other.write(JSON.stringify({ ...JSON.parse(await other.read()), there: until.getTime() }))
-  await other.exchange(session, cluster, standsBy)
-
-  let isFirst = true
-  const slow: PgSession = {
-    ...session,
-    // The file was read by then, and is not replaced yet.
-    query: async (text, values) => {
-      if (isFirst && text.includes('wrapped')) {
-        isFirst = false
-        await list.add('here', until)
-      }
-      return await session.query(text, values)
-    },
-  }
-  await own.exchange(slow, cluster, leads)
-  assert.is(isFirst, false)
-  const kept = Object.keys(JSON.parse(await own.read()))
-  assert.ok(kept.includes('here') && kept.includes('there'), kept.join())
-  await other.exchange(session, cluster, standsBy)
-  assert.is(await other.read(), await own.read())
 })
 
 test.run()

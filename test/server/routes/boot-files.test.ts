@@ -153,7 +153,7 @@ test('nothing outside the folder is served or written, however it is spelled', a
   }
   assert.equal(
     (await readdir(server.dir)).filter((name) => !name.startsWith('state.db')).toSorted(),
-    ['boot', 'secret', 'session-secret', 'signed-out.json'],
+    ['boot', 'secret', 'session-secret'],
   )
   assert.is((await ask('/machines')).status, 200)
 })

@@ -1,13 +1,10 @@
 /** A cache that follows another one, on loopback, in this process. */
 import { once } from 'node:events'
 import * as http from 'node:http'
-import { join } from 'node:path'
 import { createFollowed } from '../../../runtime/cache/follow/followed.ts'
 import { createFollower } from '../../../runtime/cache/follow/follower.ts'
 import { createFollowServer } from '../../../runtime/cache/follow/follow-server.ts'
 import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
-import { createSecret } from '../../../runtime/kit/web/access/secret.ts'
-import { createSignedOut } from '../../../runtime/kit/web/access/signed-out.ts'
 import { createAssets } from '../../../runtime/kit/web/answers/assets.ts'
 import { createEntrance } from '../../../runtime/kit/web/http/entrance.ts'
 import { listen } from './hostile-server.ts'
@@ -42,12 +39,9 @@ export async function serveFollower(folder: string, base: string, options: Follo
   const { app } = createFollowServer({
     follower,
     base,
-    secret: await createSecret({ path: join(folder, 'secret'), configured: '' }),
-    signedOut: await createSignedOut({ path: join(folder, 'signed-out'), now, log }),
     assets: await createAssets(),
     version: '1.2.3',
     log,
-    now,
   })
   const server = http.createServer(createEntrance(app, QUIET))
   const port = await listen(server)

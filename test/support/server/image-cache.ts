@@ -9,7 +9,7 @@ import { createCacheServer } from '../../../runtime/cache/routes/server.ts'
 import { createAssets } from '../../../runtime/kit/web/answers/assets.ts'
 import { createImageCache, type ImageCache } from '../../../runtime/cache/store/image-cache.ts'
 import { readLocalToken } from '../../../runtime/fleet/access/local-token.ts'
-import { createSignedOut } from '../../../runtime/kit/web/access/signed-out.ts'
+import { createCacheSessions } from '../../../runtime/fleet/access/cache-sessions.ts'
 import { createSecret } from '../../../runtime/kit/web/access/secret.ts'
 import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
 import { createEntrance } from '../../../runtime/kit/web/http/entrance.ts'
@@ -83,10 +83,10 @@ export async function serveCache(folder: string, options: CacheOptions = {}): Pr
   const { app } = createCacheServer({
     cache,
     secret,
-    signedOut: await createSignedOut({
-      path: join(folder, '.cache/signed-out'),
+    book: createCacheSessions({
+      state: join(folder, '.cache/no-state'),
+      signedOut: join(folder, '.cache/signed-out'),
       now: () => new Date(),
-      log: QUIET,
     }),
     assets: await createAssets(),
     checkPassword: async (given) => given === PASSWORD,

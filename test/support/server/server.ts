@@ -15,9 +15,9 @@ import { createMachines } from '../../../runtime/fleet/state/machines.ts'
 import { createBootStamps } from '../../../runtime/fleet/run/boot-stamps.ts'
 import { createRuns } from '../../../runtime/fleet/run/runs.ts'
 import { createSecret, deriveSecret, type Secret } from '../../../runtime/kit/web/access/secret.ts'
-import { createSignedOut } from '../../../runtime/kit/web/access/signed-out.ts'
 import { createProofs, type Proofs } from '../../../runtime/fleet/proof/proofs.ts'
 import { createTemplates, type Templates } from '../../../runtime/fleet/first-boot/templates.ts'
+import { createPeople } from '../../../runtime/fleet/access/people.ts'
 import { createTokens } from '../../../runtime/fleet/access/tokens.ts'
 import type { CatalogEntry } from '../../../runtime/engine/catalog/rules/catalog.ts'
 import {
@@ -192,6 +192,8 @@ export async function createTestServer(options: TestServerOptions = {}) {
     now,
     elapsed,
   })
+  const people = createPeople(database, { now })
+  await people.openSessions()
   const server = createServer<Machine>({
     elapsed,
     proof: proofs,
@@ -221,11 +223,7 @@ export async function createTestServer(options: TestServerOptions = {}) {
     bootFiles,
     tokens: createTokens(database, { now }),
     secret,
-    signedOut: await createSignedOut({
-      path: join(dir, 'signed-out.json'),
-      now,
-      log: { warn: note },
-    }),
+    book: people.sessions,
     settings: () => settings.current,
     now,
     log: logs,

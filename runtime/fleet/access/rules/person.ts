@@ -38,6 +38,15 @@ export const PersonRecordSchema = z.object({
   blocked_at: z.string().nullable().default(null),
 })
 
+/** What is kept of the sessions of somebody, in the row that is theirs. */
+export const OwnSessionsSchema = z.object({
+  /** What a session names that holds; empty: none does. */
+  mark: z.string().default(''),
+  /** Those that were ended one by one, with when they would end by themselves, in seconds of the epoch. */
+  ended: z.record(z.string(), z.number()).default({}),
+})
+export type OwnSessions = Readonly<z.infer<typeof OwnSessionsSchema>>
+
 export interface Person extends Readonly<z.infer<typeof PersonRecordSchema>> {
   /** Stays theirs, whoever has the name later. */
   readonly id: string

@@ -1,15 +1,8 @@
 /** What becomes of a file that every server has and a row of the database has as well. */
 import { z } from 'zod'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
 
 /** The files that servers share, by the names of their rows. */
-export const SharedFileNameSchema = z.enum([
-  'session-secret',
-  'admin-password',
-  'signed-out',
-  'power',
-  'notify',
-])
+export const SharedFileNameSchema = z.enum(['session-secret', 'admin-password', 'power', 'notify'])
 export type SharedFileName = z.infer<typeof SharedFileNameSchema>
 
 /** What a server remembers of the last time that its file and the row were the same. */
@@ -30,10 +23,9 @@ interface SharedFileState {
 }
 
 /**
- * `take`: the row's content replaces the file; `bring`: the other way; `merge`: both are put together;
- * `renew`: a new one is made and brought.
+ * `take`: the row's content replaces the file; `bring`: the other way; `renew`: a new one is made and brought.
  */
-type SharedFileDecision = 'nothing' | 'take' | 'bring' | 'merge' | 'renew'
+type SharedFileDecision = 'nothing' | 'take' | 'bring' | 'renew'
 
 /**
  * Decides it. A server that joins takes what the others have. A file that somebody changed since is
@@ -41,30 +33,16 @@ type SharedFileDecision = 'nothing' | 'take' | 'bring' | 'merge' | 'renew'
  * ends all sessions: that is what people delete it for.
  */
 export function decideSharedFile(state: SharedFileState): SharedFileDecision {
-  const { name, noted, local, stored } = state
+  const { noted, local, stored } = state
   if (local === null) return decideMissing(state)
   if (stored === null) return 'bring'
   if (noted === null) return 'take'
-  const isRowNew = noted.version !== stored
-  if (noted.digest === local) return isRowNew ? 'take' : 'nothing'
-  const both = name === 'signed-out' ? 'merge' : 'take'
-  return isRowNew ? both : 'bring'
+  if (noted.version !== stored) return 'take'
+  return noted.digest === local ? 'nothing' : 'bring'
 }
 
 function decideMissing({ name, noted, stored }: SharedFileState): SharedFileDecision {
   const isFirst = stored !== null && noted === null
   if (name === 'session-secret' && !isFirst) return 'renew'
   return stored === null ? 'nothing' : 'take'
-}
-
-const LogoutsSchema = z.record(z.string(), z.number())
-
-/** Puts two lists of ended sessions together, each with its later end: nobody who logged out comes back. */
-export function mergeLogouts(one: string, two: string): string {
-  const [first, second] = [one, two].map(
-    (text) => LogoutsSchema.safeParse(parseJson(text)).data ?? {},
-  )
-  const both: Record<string, number> = { ...first }
-  for (const [id, end] of Object.entries(second ?? {})) both[id] = Math.max(end, both[id] ?? end)
-  return `${JSON.stringify(both)}\n`
 }

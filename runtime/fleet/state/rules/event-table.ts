@@ -26,7 +26,6 @@ const LOSSES: ReadonlySet<string> = new Set([
   'system.disk.low',
   'system.state.empty',
   'system.state.disarmed',
-  'auth.logouts.lost',
 ])
 
 /** Tells whether somebody should look at events of this kind: failures, suspicions, losses. */

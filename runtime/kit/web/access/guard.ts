@@ -21,7 +21,10 @@ export type Guard = ReturnType<typeof createGuard>
  * Creates the guard that the dispatcher asks at each request; what it refuses is thrown as 401, 403
  * or 429.
  */
-export function createGuard(parts: { readonly sessions: Sessions; readonly tokens: TokenCheck }) {
+export function createGuard(parts: {
+  readonly sessions: Pick<Sessions, 'read' | 'renew' | 'holds'>
+  readonly tokens: TokenCheck
+}) {
   const { sessions, tokens } = parts
   /** What a caller showed, for as long as its answer lasts. */
   const shown = new WeakMap<Caller, string>()

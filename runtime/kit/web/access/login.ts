@@ -46,7 +46,7 @@ interface LoginDependencies {
   readonly named?: NamedLogins | undefined
   /** Absent: nobody else says who somebody is. */
   readonly providers?: ProviderLogins | undefined
-  /** A session has ended in memory. */
+  /** A session has ended. */
   onEnd?(): void
   /** Once a session was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
@@ -162,10 +162,8 @@ function createLogOut(site: LoginDependencies) {
     const caller = callerOf(event)
     const person = personOf(caller)
     if (caller.kind === 'session') {
-      const ended = sessions.revoke(caller.id)
-      // It counts already: nobody waits for the disk.
+      await sessions.revoke(caller)
       site.onEnd?.()
-      await ended
       await site.onLogout?.(sessions.renderCookie(caller.id, person))
     }
     await record(site, event, { ...renderPerson(person), kind: 'auth.logout', what: 'logged out' })

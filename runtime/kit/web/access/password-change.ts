@@ -24,6 +24,8 @@ export type ChangePassword = (
 
 interface PasswordChangeDependencies {
   readonly sessions: Sessions
+  /** Ends all sessions of the administrator. Rejects where that cannot be stored. */
+  endNameless(): Promise<void>
   readonly check: CheckPassword
   /** Null: the password is the operating system's, and is changed there. */
   readonly setPassword: ((password: string) => Promise<void>) | null
@@ -58,7 +60,7 @@ const FAILED: PlainEvent = {
  * stays logged in.
  */
 export function createPasswordChange(parts: PasswordChangeDependencies): ChangePassword {
-  const { sessions, recordAll, ofPeople } = parts
+  const { sessions, endNameless, setPassword, recordAll, ofPeople } = parts
 
   /** The one who asks: how their password is checked and set. */
   function accountOf(event: H3Event) {
@@ -68,8 +70,15 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
       return {
         actor: 'operator' as const,
         checked: undefined,
-        set: parts.setPassword,
-        begin: async () => [await sessions.endOthers(event, isSecure)],
+        set:
+          setPassword &&
+          (async (password: string) => {
+            // A crash behind the new password would keep them; and once more, for whoever logged in meanwhile.
+            await endNameless()
+            await setPassword(password)
+            await endNameless()
+          }),
+        begin: () => [sessions.issue(event, isSecure)],
         changed: [CHANGED],
       }
     }
@@ -81,7 +90,7 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
       },
       set: (password: string) => ofPeople.setPassword(person, password, ip),
       // As they are in this moment: their role may have been changed since the session began.
-      begin: async () => {
+      begin: () => {
         const present = ofPeople.findById(person.id)
         return present === null ? [] : [sessions.issue(event, isSecure, present)]
       },
@@ -104,7 +113,7 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
     }
     if (password === current) return refuse({ why: 'unchanged' })
     await account.set(password)
-    for (const cookie of await account.begin()) event.res.headers.append('set-cookie', cookie)
+    for (const cookie of account.begin()) event.res.headers.append('set-cookie', cookie)
     await recordAll(account.changed, on)
     return accept(null)
   }

@@ -7,7 +7,6 @@ import { parseJson } from '../../foundation/json-reader.ts'
 import type { CallerPerson } from '../answers/caller.ts'
 import { reachOf } from '../answers/rules/reach.ts'
 import { ROLES } from '../answers/rules/rights.ts'
-import type { SignedOut } from './signed-out.ts'
 import type { Secret } from './secret.ts'
 
 /** A session in use is issued anew when it is this old. */
@@ -24,28 +23,34 @@ interface LoginSession {
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
   readonly isStale: boolean
-  /** How often all sessions had been ended before it began; null: an earlier release issued it. */
-  readonly generation: number | null
+  /** What it names that its owner's row must have. */
+  readonly mark: string
   /** Whose it is; null: the administrator's. */
-  readonly person: SessionPerson | null
-}
-
-interface SessionPerson extends CallerPerson {
-  /** When they logged in, in seconds of the epoch; it stays as the session slides. */
-  readonly from: number
-  /** How often all sessions of theirs had been ended by then. */
-  readonly gen: number
+  readonly person: CallerPerson | null
   /** When it ends however it is used, in seconds of the epoch; absent: it does not. */
   readonly until?: number | undefined
 }
 
-type Renewed = Pick<LoginSession, 'id' | 'generation' | 'person'>
+/** What a session says of itself. */
+export type SessionClaims = z.infer<typeof Claims>
+
+/** Whose sessions hold: what ends them is part of the row of their owner. `owner` null: the administrator. */
+export interface SessionBook {
+  /** What sessions name that begin now; another one ends all sessions of before. */
+  markOf(owner: string | null): string
+  /** Returns whose session it is, as they are now (null: the administrator); undefined: it holds no more. */
+  admit(session: SessionClaims): CallerPerson | null | undefined
+  /** Ends one session. `until`: when it would end by itself, in seconds of the epoch. Rejects where it cannot be stored. */
+  end(owner: string | null, session: string, until: number): Promise<void>
+}
+
+type Renewed = Pick<LoginSession, 'id' | 'mark' | 'person' | 'until'>
 
 export type Sessions = ReturnType<typeof createSessions>
 
 interface SessionsDependencies {
   readonly secret: Secret
-  readonly signedOut: SignedOut
+  readonly book: SessionBook
   readonly now: () => Date
   /** Whether sessions without a name count; absent: they do. A cache with the same key opens them, too. */
   allowsNameless?(): boolean
@@ -61,46 +66,43 @@ interface SessionsDependencies {
  * send.
  */
 export function createSessions(parts: SessionsDependencies) {
-  const { signedOut, secret } = parts
+  const { book, secret } = parts
   const read = createReader(parts)
-  const { render, beginning, admit } = createRenderer(parts)
+  const present = () => Math.floor(parts.now().getTime() / 1000)
 
   /** Those of other servers stay in the cookie, unread. */
   const listOthers = (event: H3Event) =>
     sessionsOf(event).filter((value) => readSigned(value, secret) === null)
 
-  const add = (event: H3Event, session: string, isSecure: boolean) =>
-    renderSetCookie([session, ...listOthers(event)], isSecure)
+  function render({ id, mark, person, until }: Renewed): string {
+    const body = renderClaims({ iat: present(), sid: id, mark, until, who: describe(person) })
+    return person === null
+      ? `${body}.${secret.sign(`session:${body}`)}`
+      : `${PERSON}${body}.${secret.sign(`person:${body}`)}`
+  }
 
-  const issue = (event: H3Event, isSecure: boolean, person: CallerPerson | null = null) =>
-    add(event, render(makeId(), admit(person)), isSecure)
+  const add = (event: H3Event, isSecure: boolean, session: Renewed) =>
+    renderSetCookie([render(session), ...listOthers(event)], isSecure)
+
+  const begin = (person: CallerPerson | null, until?: number): Renewed => ({
+    id: randomBytes(12).toString('base64url'),
+    mark: book.markOf(person?.id ?? null),
+    person,
+    until,
+  })
 
   return {
     /** Begins one, of a person or of the administrator. A `Set-Cookie` value. */
-    issue,
+    issue: (event: H3Event, isSecure: boolean, person: CallerPerson | null = null) =>
+      add(event, isSecure, begin(person)),
     /** Begins one of a person whom a provider has just named: it ends 12 hours later. A `Set-Cookie` value. */
     issueForProvider: (event: H3Event, isSecure: boolean, person: CallerPerson) =>
-      add(
-        event,
-        render(
-          makeId(),
-          admit(person, Math.floor(parts.now().getTime() / 1000) + PROVIDER_SECONDS),
-        ),
-        isSecure,
-      ),
+      add(event, isSecure, begin(person, present() + PROVIDER_SECONDS)),
     /** One that was read goes on. A `Set-Cookie` value. */
-    renew: (event: H3Event, isSecure: boolean, { id, generation, person }: Renewed) =>
-      add(event, render(id, person, generation), isSecure),
-    /** Ends every session there is. A `Set-Cookie` value, for the one browser that stays logged in. */
-    async endOthers(event: H3Event, isSecure: boolean): Promise<string> {
-      await signedOut.addAll(beginning())
-      return issue(event, isSecure)
-    },
-    /** Ends every session of a person: at the next request, wherever it comes from. */
-    endPerson: signedOut.addPerson,
+    renew: add,
     /** `name=value`, as a browser sends it that is logged in nowhere else. */
     renderCookie: (id: string, person: CallerPerson | null) =>
-      renderSessions([render(id, admit(person))]),
+      renderSessions([render({ ...begin(person), id })]),
     /** Null for anything but a session of ours that still holds. */
     read(event: H3Event): LoginSession | null {
       for (const value of sessionsOf(event)) {
@@ -110,7 +112,8 @@ export function createSessions(parts: SessionsDependencies) {
       return null
     },
     /** Ends it for every copy of its cookie, of which the newest may be of this moment. */
-    revoke: (id: string) => signedOut.add(id, endOf(beginning())),
+    revoke: ({ id, person }: Pick<LoginSession, 'id' | 'person'>) =>
+      book.end(person?.id ?? null, id, present() + SESSION_SECONDS),
     /** Whether one that was read holds still. */
     holds: ({ value }: Pick<LoginSession, 'value'>) => read(value) !== null,
     /** The `Set-Cookie` value that takes ours away, and deletes the cookie where none is left. */
@@ -121,60 +124,35 @@ export function createSessions(parts: SessionsDependencies) {
   }
 }
 
+/** What a cache says of a person that has no row of them. */
+const describe = (person: CallerPerson | null): SessionClaims['who'] =>
+  person === null
+    ? undefined
+    : { id: person.id, name: person.name, role: person.role, labels: reachOf(person) }
+
 function createReader(parts: SessionsDependencies) {
-  const { secret, signedOut, now, allowsNameless, renewsPeople = true } = parts
-  const isVoid = (claims: z.infer<typeof Claims>): boolean =>
-    hasEnded(signedOut, claims) || (claims.who === undefined && allowsNameless?.() === false)
+  const { secret, book, now, allowsNameless, renewsPeople = true } = parts
 
   return (value: string): LoginSession | null => {
     const body = readSigned(value, secret)
     const claims = body === null ? null : parseClaims(body)
-    if (claims === null || isVoid(claims)) return null
+    const person = claims === null ? undefined : book.admit(claims)
+    if (claims === null || person === undefined) return null
+    if (person === null && allowsNameless?.() === false) return null
     // What we signed is good however far ahead it lies: the clock was wrong then, or is now.
     const present = Math.floor(now().getTime() / 1000)
     const age = present - claims.iat
-    const person = claims.who ?? null
-    if (age >= SESSION_SECONDS || isPast(person, present)) return null
+    const { sid: id, mark, until } = claims
+    if (age >= SESSION_SECONDS || isPast(until, present)) return null
     return {
       value,
-      id: claims.sid,
-      expiresAt: endOfClaims(claims) * 1000,
+      id,
+      expiresAt: Math.min(claims.iat + SESSION_SECONDS, until ?? Infinity) * 1000,
       isStale: age >= RENEW_SECONDS && (renewsPeople || person === null),
-      generation: claims.gen ?? null,
+      mark,
       person,
+      until,
     }
-  }
-}
-
-function createRenderer({ secret, signedOut, now }: SessionsDependencies) {
-  /** When a session begins: after all that have ended, some of them perhaps in this very second. */
-  const beginning = () => Math.max(Math.floor(now().getTime() / 1000), signedOut.endedUpTo() + 1)
-
-  return {
-    beginning,
-    admit: (person: CallerPerson | null, until?: number): SessionPerson | null => {
-      if (person === null) return null
-      const { id, name, role } = person
-      const { second, count } = signedOut.endOf(id)
-      const labels = reachOf(person)
-      return { id, name, role, labels, from: Math.max(beginning(), second + 1), gen: count, until }
-    },
-    render(
-      id: string,
-      person: SessionPerson | null,
-      generation: number | null = signedOut.countEndings(),
-    ): string {
-      const claims = {
-        iat: beginning(),
-        sid: id,
-        gen: generation ?? undefined,
-        who: person ?? undefined,
-      }
-      const body = renderClaims(claims)
-      return person === null
-        ? `${body}.${secret.sign(`session:${body}`)}`
-        : `${PERSON}${body}.${secret.sign(`person:${body}`)}`
-    },
   }
 }
 
@@ -194,38 +172,15 @@ function readSigned(value: string, secret: Secret): string | null {
 
 const sessionsOf = (event: H3Event) => listSessions(event.req.headers.get('cookie'))
 
-/**
- * By how often all were ended, since two ends may share a second; and by the time, since that count
- * begins anew where its file is lost. Earlier releases issued theirs without a count.
- */
-const hasEnded = (signedOut: SignedOut, { sid, iat, gen, who }: z.infer<typeof Claims>): boolean =>
-  signedOut.has(sid) ||
-  iat <= signedOut.endedUpTo() ||
-  (who !== undefined && hasEndedFor(signedOut.endOf(who.id), who)) ||
-  (gen !== undefined && gen < signedOut.countEndings())
-
-const hasEndedFor = (
-  { second, count }: ReturnType<SignedOut['endOf']>,
-  { from, gen }: Pick<SessionPerson, 'from' | 'gen'>,
-): boolean => from <= second || gen < count
-
-/** When a session ends, in seconds of the epoch. */
-const endOfClaims = ({ iat, who }: z.infer<typeof Claims>): number =>
-  Math.min(iat + SESSION_SECONDS, who?.until ?? Infinity)
-
 /** An end that is farther away than any was when it was given tells of a clock that was wrong: nobody knows it. */
-function isPast(person: Pick<SessionPerson, 'until'> | null, present: number): boolean {
-  if (person?.until === undefined) return false
-  const left = person.until - present
+function isPast(until: number | undefined, present: number): boolean {
+  if (until === undefined) return false
+  const left = until - present
   return left <= 0 || left > PROVIDER_SECONDS + AHEAD_SECONDS
 }
 
-const renderClaims = (claims: Omit<z.infer<typeof Claims>, 'bty_authed'>): string =>
+const renderClaims = (claims: Omit<SessionClaims, 'bty_authed'>): string =>
   Buffer.from(JSON.stringify({ bty_authed: true, ...claims })).toString('base64url')
-
-const makeId = () => randomBytes(12).toString('base64url')
-
-const endOf = (issuedAt: number) => new Date((issuedAt + SESSION_SECONDS) * 1000)
 
 const renderSetCookie = (sessions: readonly string[], isSecure: boolean) =>
   `${renderSessions(sessions)}; Path=/; Max-Age=${SESSION_SECONDS}; ${attributes(isSecure)}`
@@ -235,11 +190,13 @@ const renderDeletion = (isSecure: boolean) =>
 
 const attributes = (isSecure: boolean) => `HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 
+/** Releases before marks issued sessions without one: they have ended. */
 const Claims = z.object({
   bty_authed: z.literal(true),
   iat: z.number(),
   sid: z.string(),
-  gen: z.int().min(0).optional(),
+  mark: z.string(),
+  until: z.number().optional(),
   who: z
     .object({
       id: z.string(),
@@ -247,9 +204,6 @@ const Claims = z.object({
       role: z.enum(ROLES).nullable().catch(null),
       // What cannot be read lets nobody see more.
       labels: z.array(z.string()).readonly().nullable().default(null).catch([]),
-      from: z.number(),
-      gen: z.int().min(0),
-      until: z.number().optional(),
     })
     .optional(),
 })

@@ -84,11 +84,10 @@ export function describeShared(
 
 /** What a configuration sets itself is not shared as a file. */
 function listSharedFiles(config: LineConfig): SharedDatabase['files'] {
-  const { secret, password, signedOut, power, notify } = decideFolders(config)
+  const { secret, password, power, notify } = decideFolders(config)
   return {
     ...(config.current().server.session_secret === '' ? { 'session-secret': secret } : {}),
     ...(findPasswordOrigin(config) === null ? { 'admin-password': password } : {}),
-    'signed-out': signedOut,
     power,
     notify,
   }

@@ -11,12 +11,10 @@ import type { Requester } from '../../../fleet/state/journal.ts'
 import { Fault } from '../../../kit/foundation/fault.ts'
 import type { Result } from '../../../kit/foundation/result.ts'
 import { ROLES, type Role } from '../../../kit/web/answers/rules/rights.ts'
-import { createSignedOut } from '../../../kit/web/access/signed-out.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 import type { RunCommand } from '../../../kit/terminal/command/program.ts'
 import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
 import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
-import { decideFolders } from '../assembly/configuration.ts'
 import { askPassword } from './password.ts'
 import { visitState, type Visit } from './visit.ts'
 
@@ -54,7 +52,7 @@ export const addPerson: RunCommand<ProcessEnvironment> = async (environment, giv
   const role = readRole(given)
   const password = await choosePassword(environment, given)
   await using visit = await visitState(environment, given)
-  const accounts = await openAccounts(visit)
+  const accounts = openAccounts(visit)
   const person = settle(
     await accounts.add({ name, role, password, labels: readLabels(given) }, BY),
     name,
@@ -74,9 +72,11 @@ export const setRole: RunCommand<ProcessEnvironment> = async (environment, given
   await using visit = await visitState(environment, given)
   const { id, name } = findPerson(visit, given)
   settle(
-    await (
-      await openAccounts(visit)
-    ).setRights(id, { role, ...((isForAll || labels !== null) && { labels }) }, BY),
+    await openAccounts(visit).setRights(
+      id,
+      { role, ...((isForAll || labels !== null) && { labels }) },
+      BY,
+    ),
     name,
   )
   visit.success(`${name} has the role ${role}; all sessions of ${name} have ended`)
@@ -88,7 +88,7 @@ export const setPassword: RunCommand<ProcessEnvironment> = async (environment, g
   const password = await choosePassword(environment, given)
   await using visit = await visitState(environment, given)
   const { id, name } = findPerson(visit, given)
-  settle(await (await openAccounts(visit)).setPassword(id, password, BY), name)
+  settle(await openAccounts(visit).setPassword(id, password, BY), name)
   print(environment, given, password)
   visit.success(`${name} has another password; all sessions of ${name} have ended`)
   return SUCCESS
@@ -98,26 +98,14 @@ export const setPassword: RunCommand<ProcessEnvironment> = async (environment, g
 export const removePerson: RunCommand<ProcessEnvironment> = async (environment, given) => {
   await using visit = await visitState(environment, given)
   const { id, name } = findPerson(visit, given)
-  settle(await (await openAccounts(visit)).remove(id, BY), name)
+  settle(await openAccounts(visit).remove(id, BY), name)
   visit.success(`${name} was removed; all sessions and tokens of ${name} have ended`)
   return SUCCESS
 }
 
-/** A running server takes up the end of sessions at the next request. */
-async function openAccounts({ config, state, warn }: Visit): Promise<Accounts> {
-  const { peopleStore: people, tokens, journal } = state
-  const signedOut = await createSignedOut({
-    path: decideFolders(config).signedOut,
-    now: () => new Date(),
-    log: { warn },
-  })
-  return createAccounts({
-    people,
-    tokens,
-    endSessions: signedOut.addPerson,
-    record: journal.record,
-  })
-}
+/** A running server reads the rows at the next request. */
+const openAccounts = ({ state: { peopleStore, tokens, journal } }: Visit): Accounts =>
+  createAccounts({ people: peopleStore, tokens, record: journal.record })
 
 function readRole({ positionals: [, text = ''] }: Arguments): Role {
   const role = ROLES.find((each) => each === text)

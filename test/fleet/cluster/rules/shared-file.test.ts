@@ -2,7 +2,6 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
   decideSharedFile,
-  mergeLogouts,
   type SharedFileName,
 } from '../../../../runtime/fleet/cluster/rules/shared-file.ts'
 
@@ -30,7 +29,6 @@ const ROWS: readonly (readonly [
   ['session-secret', noted, 'two', 'v1', 'bring', 'it was changed here'],
   ['admin-password', noted, 'two', 'v2', 'take', 'what was acknowledged elsewhere counts'],
   ['admin-password', noted, null, 'v1', 'take', 'a lost file comes back'],
-  ['signed-out', noted, 'two', 'v2', 'merge', 'nobody who logged out comes back'],
 ]
 
 for (const [name, note, local, stored, wanted, why] of ROWS) {
@@ -38,11 +36,5 @@ for (const [name, note, local, stored, wanted, why] of ROWS) {
     assert.is(decideSharedFile({ name, noted: note, local, stored }), wanted)
   })
 }
-
-test('two lists of logouts become one, and a damaged one costs only itself', () => {
-  assert.equal(JSON.parse(mergeLogouts('{"a":1,"b":2}', '{"b":2,"c":3}')), { a: 1, b: 2, c: 3 })
-  assert.equal(JSON.parse(mergeLogouts('{"a":5,"b":1}', '{"a":4,"b":2}')), { a: 5, b: 2 })
-  assert.equal(JSON.parse(mergeLogouts('nonsense', '{"c":3}')), { c: 3 })
-})
 
 test.run()

@@ -1,43 +1,71 @@
 /** Sessions that end together, and sessions of several servers in one cookie. */
-import { mkdtempDisposable, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { H3Event } from 'h3'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseJson } from '../../../../runtime/kit/foundation/json-reader.ts'
+import { createCacheSessions } from '../../../../runtime/fleet/access/cache-sessions.ts'
+import { createPeople } from '../../../../runtime/fleet/access/people.ts'
+import { createDatabase } from '../../../../runtime/fleet/state/database.ts'
 import { createSecret } from '../../../../runtime/kit/web/access/secret.ts'
-import { createSignedOut } from '../../../../runtime/kit/web/access/signed-out.ts'
 import { createSessions } from '../../../../runtime/kit/web/access/session.ts'
 
 const test = suite('sessions')
 
+/** A server, and what a start of it reads; and a cache beside it, or with a state of its own. */
 async function createFixture() {
   const folder = await mkdtempDisposable(join(tmpdir(), 'flasher-session-'))
   const secret = await createSecret({ path: join(folder.path, 'session-secret'), configured: '' })
   const clock = { time: 1_800_000_000_000 }
   const now = () => new Date(clock.time)
-  const path = join(folder.path, 'signed-out.json')
-  const said: string[] = []
-  const open = async (more: { readonly renewsPeople?: boolean } = {}) =>
-    createSessions({
-      ...more,
-      secret,
-      now,
-      signedOut: await createSignedOut({
-        path,
-        now,
-        log: { warn: (message) => void said.push(message) },
-      }),
-    })
-  return { clock, open, path, said, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
+  const path = join(folder.path, 'state.db')
+  const openDatabase = () => createDatabase({ path, release: '1.2.3', line: 'current', now })
+  let database = await openDatabase()
+  let people = createPeople(database, { now })
+  await people.openSessions()
+  const restart = async (change?: () => Promise<void>) => {
+    await database[Symbol.asyncDispose]()
+    await change?.()
+    database = await openDatabase()
+    people = createPeople(database, { now })
+    await people.openSessions()
+    return open()
+  }
+  const open = () => createSessions({ secret, now, book: people.sessions })
+  const openCache = (state = path) => {
+    const book = createCacheSessions({ state, signedOut: join(folder.path, 'out.json'), now })
+    return createSessions({ secret, now, book, renewsPeople: false })
+  }
+  return {
+    clock,
+    path,
+    secret,
+    open,
+    openCache,
+    restart,
+    people: () => people,
+    async endOthers() {
+      await people.sessions.endNameless()
+      return open().issue(NOBODY, false)
+    },
+    async addPerson(name: string) {
+      const added = await people.add({ name, role: 'administrate', labels: null }, null)
+      assert.ok(added.ok)
+      return added.value
+    },
+    async [Symbol.asyncDispose]() {
+      await database[Symbol.asyncDispose]()
+      await folder[Symbol.asyncDispose]()
+    },
+  }
 }
 
 const asking = (cookie: string) => ({ req: { headers: new Headers({ cookie }) } }) as H3Event
 const NOBODY = asking('')
 const pairOf = (line: string) => line.split(';')[0] ?? ''
 
-const NO_SESSION = { id: '', generation: null, person: null } as const
+const NO_SESSION = { id: '', mark: '', person: null } as const
 
 type Sessions = ReturnType<typeof createSessions>
 
@@ -47,33 +75,24 @@ const whichHold = (sessions: Sessions, lines: readonly string[]) =>
 
 test('a login in the second of a new password counts', async () => {
   await using fixture = await createFixture()
-  const sessions = await fixture.open()
-  const before = sessions.issue(NOBODY, false)
-  const mine = await sessions.endOthers(NOBODY, false)
-  const lines = [before, mine, sessions.issue(NOBODY, false)]
-  assert.equal(whichHold(sessions, lines), [false, true, true])
-  assert.equal(whichHold(await fixture.open(), lines), [false, true, true], 'after a restart')
-  fixture.clock.time += 3_600_000
-  assert.equal(whichHold(sessions, lines), [false, true, true], 'an hour later')
-})
-
-test('two new passwords in one second: the second ends what began after the first', async () => {
-  await using fixture = await createFixture()
-  const [server, cache] = [await fixture.open(), await fixture.open()]
-  const first = await server.endOthers(NOBODY, false)
-  const between = server.issue(NOBODY, false)
-  const second = await server.endOthers(NOBODY, false)
-  const lines = [first, between, second, server.issue(NOBODY, false)]
-  for (const sessions of [server, cache, await fixture.open()]) {
-    assert.equal(whichHold(sessions, lines), [false, false, true, true])
+  const before = fixture.open().issue(NOBODY, false)
+  const first = await fixture.endOthers()
+  const between = fixture.open().issue(NOBODY, false)
+  const second = await fixture.endOthers()
+  const lines = [before, first, between, second, fixture.open().issue(NOBODY, false)]
+  const wanted = [false, false, false, true, true]
+  for (const open of [fixture.open, fixture.openCache, fixture.restart]) {
+    assert.equal(whichHold(await open(), lines), wanted)
   }
+  fixture.clock.time += 3_600_000
+  assert.equal(whichHold(fixture.open(), lines), wanted, 'an hour later')
 })
 
 test('a session of a provider slides like any other, and ends 12 hours after the login', async () => {
   await using fixture = await createFixture()
   const { clock } = fixture
-  const person = { id: 'a1', name: 'anna', role: 'operate', labels: null } as const
-  const sessions = await fixture.open()
+  const person = await fixture.addPerson('anna')
+  const sessions = fixture.open()
   let line = sessions.issueForProvider(NOBODY, false, person)
   const end = clock.time + 12 * 3_600_000
   for (let hours = 1; hours < 12; hours++) {
@@ -97,25 +116,20 @@ const YEARS = 365 * 24 * 3_600_000
 
 test('one of a clock that ran ahead is good, and ends with a logout and with a new password', async () => {
   await using fixture = await createFixture()
-  const sessions = await fixture.open()
   fixture.clock.time += 30 * YEARS
-  const [one, two] = [sessions.issue(NOBODY, false), sessions.issue(NOBODY, false)]
+  const [one, two] = [fixture.open().issue(NOBODY, false), fixture.open().issue(NOBODY, false)]
   fixture.clock.time -= 30 * YEARS
-  assert.equal(whichHold(await fixture.open(), [one, two]), [true, true])
-  const headers = new Headers({ cookie: one.split(';')[0] ?? '' })
-  await sessions.revoke(sessions.read({ req: { headers } } as H3Event)?.id ?? '')
+  assert.equal(whichHold(await fixture.restart(), [one, two]), [true, true])
+  await fixture.open().revoke(fixture.open().read(asking(pairOf(one))) ?? NO_SESSION)
   for (const weeks of [0, 2, 1000]) {
     fixture.clock.time += weeks * 7 * 24 * 3_600_000
-    await sessions.revoke(`another ${weeks}`)
-    assert.equal(whichHold(await fixture.open(), [one, two]), [false, true])
+    await fixture.open().revoke({ id: `another ${weeks}`, person: null })
+    assert.equal(whichHold(await fixture.restart(), [one, two]), [false, true])
     fixture.clock.time -= weeks * 7 * 24 * 3_600_000
   }
-  const mine = await sessions.endOthers(NOBODY, false)
-  assert.equal(whichHold(sessions, [one, two, mine]), [false, false, true])
-  assert.equal(whichHold(await fixture.open(), [one, two, mine]), [false, false, true])
+  const mine = await fixture.endOthers()
+  assert.equal(whichHold(await fixture.restart(), [one, two, mine]), [false, false, true])
 })
-
-const ANNA = { id: 'a1', name: 'anna', role: 'administrate', labels: null } as const
 
 for (const [what, change] of [
   ['was ahead at the login', (clock: { time: number }) => void (clock.time -= 30 * YEARS)],
@@ -123,40 +137,41 @@ for (const [what, change] of [
 ] as const) {
   test(`a session of a person ends where the clock ${what}, and the next one counts`, async () => {
     await using fixture = await createFixture()
-    const sessions = await fixture.open()
-    const other = sessions.issue(NOBODY, false, { ...ANNA, id: 'b2' })
-    const ended = sessions.issue(NOBODY, false, ANNA)
+    const [anna, otto] = [await fixture.addPerson('anna'), await fixture.addPerson('otto')]
+    const begin = (person: typeof anna) => fixture.open().issue(NOBODY, false, person)
+    const [other, ended] = [begin(otto), begin(anna)]
     change(fixture.clock)
-    await sessions.endPerson(ANNA.id)
-    const between = sessions.issue(NOBODY, false, ANNA)
-    await sessions.endPerson(ANNA.id)
-    const lines = [ended, between, sessions.issue(NOBODY, false, ANNA), other]
-    for (const each of [sessions, await fixture.open()]) {
-      assert.equal(whichHold(each, lines), [false, false, true, true])
+    await fixture.people().setRights(anna.id, {})
+    const between = begin(anna)
+    await fixture.people().setPassword(anna.id, 'a hash')
+    const lines = [ended, between, begin(anna), other]
+    for (const open of [fixture.open, fixture.openCache, fixture.restart]) {
+      assert.equal(whichHold(await open(), lines), [false, false, true, true])
     }
   })
 }
 
-test("the end of a person's sessions outlives ten thousand logouts of others", async () => {
+test('more logouts than anybody has in a week end all sessions of theirs rather than none', async () => {
   await using fixture = await createFixture()
-  const sessions = await fixture.open()
-  const ended = sessions.issue(NOBODY, false, ANNA)
-  await sessions.endPerson(ANNA.id)
-  const logouts = Array.from({ length: 9999 }, (_, index) => [`s${index}`, 4_000_000_000_000])
-  const kept = parseJson(await readFile(fixture.path, 'utf8'))
-  await writeFile(
-    fixture.path,
-    JSON.stringify(Object.assign({}, kept, Object.fromEntries(logouts))),
-  )
-  await (await fixture.open()).revoke('one more')
-  await (await fixture.open()).revoke('and another')
-  assert.equal(whichHold(await fixture.open(), [ended]), [false])
+  const anna = await fixture.addPerson('anna')
+  const [mine, hers] = [
+    fixture.open().issue(NOBODY, false),
+    fixture.open().issue(NOBODY, false, anna),
+  ]
+  const gone = fixture.open().issue(NOBODY, false)
+  await fixture.open().revoke(fixture.open().read(asking(pairOf(gone))) ?? NO_SESSION)
+  const leave = (n: number) => fixture.open().revoke({ id: `s${n}`, person: null })
+  await Promise.all(Array.from({ length: 999 }, (_, n) => leave(n)))
+  assert.equal(whichHold(fixture.open(), [gone, mine, hers]), [false, true, true])
+  await leave(1000)
+  assert.equal(whichHold(await fixture.restart(), [gone, mine, hers]), [false, false, true])
 })
 
 test('where nobody learns of a role that was taken away, a session of a person is not renewed', async () => {
   await using fixture = await createFixture()
-  const [server, cache] = [await fixture.open(), await fixture.open({ renewsPeople: false })]
-  const lines = [server.issue(NOBODY, false, ANNA), server.issue(NOBODY, false)]
+  const [server, cache] = [fixture.open(), fixture.openCache('/proc/none.db')]
+  const anna = await fixture.addPerson('anna')
+  const lines = [server.issue(NOBODY, false, anna), server.issue(NOBODY, false)]
   fixture.clock.time += 2 * 3_600_000
   const areStale = (sessions: Sessions) =>
     lines.map((line) => sessions.read(asking(pairOf(line)))?.isStale)
@@ -164,68 +179,52 @@ test('where nobody learns of a role that was taken away, a session of a person i
   assert.equal(areStale(cache), [false, true])
 })
 
-test('after all were ended by a clock that ran ahead, a login counts and goes on', async () => {
-  await using fixture = await createFixture()
-  const sessions = await fixture.open()
-  fixture.clock.time += 30 * YEARS
-  await sessions.endOthers(NOBODY, false)
-  fixture.clock.time -= 30 * YEARS
-  const line = sessions.issue(NOBODY, false)
-  assert.equal(whichHold(await fixture.open(), [line]), [true])
-  const headers = new Headers({ cookie: line.split(';')[0] ?? '' })
-  const session = sessions.read({ req: { headers } } as H3Event)
-  assert.equal(whichHold(sessions, [sessions.renew(NOBODY, false, session ?? NO_SESSION)]), [true])
-})
-
 test('a session that goes on does not outlive the end of all', async () => {
   await using fixture = await createFixture()
-  const sessions = await fixture.open()
-  await sessions.endOthers(NOBODY, false)
-  const renewed = sessions.renew(NOBODY, false, { ...NO_SESSION, id: 'read before', generation: 0 })
-  assert.equal(whichHold(sessions, [renewed]), [false])
+  const session = fixture.open().read(asking(pairOf(fixture.open().issue(NOBODY, false))))
+  await fixture.endOthers()
+  const renewed = fixture.open().renew(NOBODY, false, session ?? NO_SESSION)
+  assert.equal(whichHold(fixture.open(), [renewed]), [false])
+})
+
+test('a session of a release that knew no rows has ended', async () => {
+  await using fixture = await createFixture()
+  const { id, name, role } = await fixture.addPerson('anna')
+  const iat = Math.floor(fixture.clock.time / 1000)
+  const sign = (purpose: string, prefix: string, claims: object) => {
+    const text = JSON.stringify({ bty_authed: true, iat, sid: 'one', ...claims })
+    const body = Buffer.from(text).toString('base64url')
+    return `flasher-token=${prefix}${body}.${fixture.secret.sign(`${purpose}:${body}`)}`
+  }
+  const who = { id, name, role, labels: null, from: iat, gen: 0 }
+  const lines = [
+    sign('session', '', { gen: 0 }),
+    sign('session', '', {}),
+    sign('person', 'p.', { who }),
+  ]
+  for (const each of [fixture.open(), fixture.openCache(), fixture.openCache('/proc/none.db')]) {
+    assert.equal(whichHold(each, lines), [false, false, false])
+  }
+  const fresh = sign('session', '', { mark: fixture.people().sessions.markOf(null) })
+  assert.equal(whichHold(fixture.open(), [fresh]), [true], 'the same with the mark of the row')
+  assert.equal(whichHold(fixture.open(), [sign('session', '', { mark: '' })]), [false])
 })
 
 const LOSSES: Readonly<Record<string, (path: string) => Promise<void>>> = {
   removed: (path) => rm(path),
   empty: (path) => writeFile(path, ''),
-  damaged: (path) => writeFile(path, '{"*:1800000000": '),
 }
 
 for (const [what, lose] of Object.entries(LOSSES)) {
-  test(`no session that has ended comes back where the list of them is ${what}`, async () => {
+  test(`no session comes back where the state is ${what}`, async () => {
     await using fixture = await createFixture()
-    let sessions = await fixture.open()
-    const ended: string[] = []
-    for (let turn = 0; turn < 3; turn++) {
-      const [left, other] = [sessions.issue(NOBODY, false), sessions.issue(NOBODY, false)]
-      await sessions.revoke(sessions.read(asking(pairOf(left)))?.id ?? '')
-      ended.push(left, other, await sessions.endOthers(NOBODY, false))
-      await sessions.endOthers(NOBODY, false)
-      fixture.clock.time += 5000
-      const open = sessions.issue(NOBODY, false)
-      assert.equal(whichHold(sessions, [open]), [true])
-      await lose(fixture.path)
-      assert.equal(whichHold(sessions, [open, ...ended]), [true, ...ended.map(() => false)])
-      fixture.clock.time += 5000
-      // While it runs, the server writes down again what it knows.
-      await sessions.revoke('somebody else')
-      assert.equal(whichHold(await fixture.open(), [open, ...ended]), [
-        true,
-        ...ended.map(() => false),
-      ])
-      await lose(fixture.path)
-      sessions = await fixture.open()
-      ended.push(open)
-      assert.equal(
-        whichHold(sessions, ended),
-        ended.map(() => false),
-        'a start without it',
-      )
-      const fresh = sessions.issue(NOBODY, false)
-      const mine = await sessions.endOthers(NOBODY, false)
-      assert.equal(whichHold(await fixture.open(), [fresh, mine]), [false, true])
-    }
-    assert.is(fixture.said.length > 0, what !== 'removed')
+    const lines = [
+      fixture.open().issue(NOBODY, false),
+      fixture.open().issue(NOBODY, false, await fixture.addPerson('anna')),
+    ]
+    await fixture.restart(() => lose(fixture.path))
+    assert.equal(whichHold(fixture.open(), lines), [false, false])
+    assert.equal(whichHold(fixture.openCache(), lines), [false, false])
   })
 }
 
@@ -244,7 +243,7 @@ function createBrowser() {
 test('servers on one host name leave the sessions of each other alone', async () => {
   await using one = await createFixture()
   await using two = await createFixture()
-  const [first, second] = [await one.open(), await two.open()]
+  const [first, second] = [one.open(), two.open()]
   const browser = createBrowser()
   const isIn = () => [first, second].map((each) => each.read(browser.event()) !== null)
   browser.take(first.issue(browser.event(), false))
@@ -260,7 +259,9 @@ test('servers on one host name leave the sessions of each other alone', async ()
     [[true, true], 2],
     'in place of its own',
   )
-  browser.take(await second.endOthers(browser.event(), false))
+  await two.people().sessions.endNameless()
+  assert.equal(isIn(), [true, false])
+  browser.take(second.issue(browser.event(), false))
   assert.equal(isIn(), [true, true])
   browser.take(first.clear(browser.event(), false))
   assert.equal(isIn(), [false, true])
@@ -270,7 +271,7 @@ test('servers on one host name leave the sessions of each other alone', async ()
 
 test('four sessions are kept, the newest logins first, and nothing else', async () => {
   const fixtures = await Promise.all(Array.from({ length: 5 }, () => createFixture()))
-  const servers = await Promise.all(fixtures.map((each) => each.open()))
+  const servers = fixtures.map((each) => each.open())
   const browser = createBrowser()
   for (const server of servers) browser.take(server.issue(browser.event(), false))
   const isIn = servers.map((each) => each.read(browser.event()) !== null)

@@ -1,5 +1,5 @@
-/** Logged-out sessions: remembered over restarts, forgotten when they would have ended anyway. */
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+/** Sessions that were logged out of a cache: remembered over restarts, pruned when they are many. */
+import { mkdtempDisposable, readFile, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -8,125 +8,74 @@ import { createSignedOut } from '../../../../runtime/kit/web/access/signed-out.t
 
 const test = suite('signed-out sessions')
 
-const START = 1_800_000_000_000
-const DAY = 24 * 3600 * 1000
+const START = 1_800_000_000
+const WEEK = 7 * 24 * 3600
 
-async function makeFixture() {
-  const folder = await mkdtemp(join(tmpdir(), 'flasher-signed-out-'))
-  const path = join(folder, 'signed-out.json')
-  const said: string[] = []
-  const broken: string[] = []
-  const clock = { time: START }
+async function createFixture() {
+  const folder = await mkdtempDisposable(join(tmpdir(), 'flasher-signed-out-'))
+  const clock = { second: START }
+  const path = join(folder.path, 'signed-out.json')
   return {
     path,
-    said,
-    broken,
     clock,
-    open: (at = path) =>
-      createSignedOut({
-        path: at,
-        now: () => new Date(clock.time),
-        log: { warn: (message) => void said.push(message) },
-        onDamage: (message) => void broken.push(message),
-      }),
-    after: (days: number) => new Date(clock.time + days * DAY),
-    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+    open: (at = path) => createSignedOut({ path: at, now: () => new Date(clock.second * 1000) }),
+    names: async () => Object.keys(JSON.parse(await readFile(path, 'utf8'))).toSorted(),
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   }
 }
 
-test('holds over a restart, readable for its owner alone', async () => {
-  await using fixture = await makeFixture()
-  const before = await fixture.open()
-  await before.add('one', fixture.after(7))
-  assert.equal([before.has('one'), before.has('two')], [true, false])
+const issued = (sid: string, iat = START) => ({ sid, iat })
+
+test('holds over a restart, readable for its owner alone, and for others at the next question', async () => {
+  await using fixture = await createFixture()
+  const [cache, server] = [fixture.open(), fixture.open()]
+  assert.is(server.has(issued('one')), false)
+  await Promise.all(['one', 'two'].map((id) => cache.add(id, START + WEEK)))
+  for (const list of [cache, server, fixture.open()]) {
+    assert.equal(
+      ['one', 'two', 'three'].map((id) => list.has(issued(id))),
+      [true, true, false],
+    )
+  }
   assert.is((await stat(fixture.path)).mode & 0o777, 0o600)
-  const after = await fixture.open()
-  assert.equal([after.has('one'), after.has('two')], [true, false])
 })
 
-test('holds no more than it should, and what has ended by itself while it is few', async () => {
-  await using fixture = await makeFixture()
-  const list = await fixture.open()
-  await list.add('one', fixture.after(7))
-  fixture.clock.time += 8 * DAY
-  await list.add('two', fixture.after(7))
-  // The clock may be wrong: a session that was logged out must not come back when it is right.
-  const began = `!:${START / 1000}`
-  assert.equal(Object.keys(JSON.parse(await readFile(fixture.path, 'utf8'))), [began, 'one', 'two'])
+test('what has ended by itself goes once there are many: the clock may be wrong', async () => {
+  await using fixture = await createFixture()
+  await fixture.open().add('one', START + WEEK)
+  fixture.clock.second += 2 * WEEK
+  await fixture.open().add('two', START + 3 * WEEK)
+  assert.equal(await fixture.names(), ['one', 'two'])
   const ended = Array.from({ length: 1200 }, (_, n) => [`e${n}`, START])
   await writeFile(fixture.path, JSON.stringify(Object.fromEntries(ended)))
-  const long = await fixture.open()
-  await long.add('three', fixture.after(7))
-  assert.is(Object.keys(JSON.parse(await readFile(fixture.path, 'utf8'))).length, 1000)
-  assert.ok(long.has('three'))
-  const many = Array.from({ length: 10_001 }, (_, n) => [`s${n}`, START + 20 * DAY])
-  await writeFile(fixture.path, JSON.stringify(Object.fromEntries(many)))
-  const full = await fixture.open()
-  assert.equal([full.has('s0'), full.has('s10000')], [false, true])
+  const list = fixture.open()
+  await list.add('three', START + 3 * WEEK)
+  assert.is((await fixture.names()).length, 1000)
+  assert.ok(list.has(issued('three')))
 })
 
-test('many at once all hold', async () => {
-  await using fixture = await makeFixture()
-  const list = await fixture.open()
-  await Promise.all(Array.from({ length: 50 }, (_, n) => list.add(`s${n}`, fixture.after(1))))
-  const again = await fixture.open()
-  assert.ok(Array.from({ length: 50 }, (_, n) => again.has(`s${n}`)).every(Boolean))
-})
-
-test('two programs on one file know of each other, and lose nothing of it', async () => {
-  await using fixture = await makeFixture()
-  const [server, cache] = [await fixture.open(), await fixture.open()]
-  await server.add('one', fixture.after(7))
-  await cache.add('two', fixture.after(7))
-  await server.add('three', fixture.after(7))
-  const next = await fixture.open()
-  assert.equal(
-    ['one', 'two', 'three'].map((id) => next.has(id)),
-    [true, true, true],
-  )
-  await server.add('four', fixture.after(7))
-  while (!cache.has('four')) await new Promise((resolve) => setTimeout(resolve, 20))
-})
-
-test('a file that is none is written anew, and one that cannot be written logs nobody in again', async () => {
-  await using fixture = await makeFixture()
+test('a damaged list ends whatever is as old, for those who read and those who write it', async () => {
+  await using fixture = await createFixture()
   for (const text of ['', '{', '[1]', '{"one":"two"}', 'null']) {
     await writeFile(fixture.path, text)
-    const list = await fixture.open()
-    assert.is(list.has('one'), false)
-    assert.is(list.endedUpTo(), START / 1000, 'nobody knows who had logged out by then')
-    // Said at the start, once, with what it means.
-    assert.is(fixture.said.length, 1, text)
-    assert.match(
-      fixture.said.join(),
-      /signed-out\.json is damaged and is written anew: sessions end/,
-    )
-    assert.equal(fixture.broken, fixture.said)
-    await list.add('two', fixture.after(7))
-    assert.equal([(await fixture.open()).has('two'), fixture.said.length], [true, 1])
-    fixture.said.length = 0
-    fixture.broken.length = 0
+    await utimes(fixture.path, START, START)
+    const list = fixture.open()
+    const isOut = () => [START - 1, START, START + 1].map((at) => list.has(issued('one', at)))
+    assert.equal(isOut(), [true, true, false], text)
+    await fixture.open().add('two', START + WEEK)
+    assert.equal([isOut(), list.has(issued('two', START + 1))], [[true, true, false], true], text)
   }
-  const list = await fixture.open('/proc/signed-out.json')
-  await list.add('one', fixture.after(1))
-  assert.is(list.has('one'), true)
-  assert.match(fixture.said.join(), /forgotten at the next start/)
 })
 
-test('a sound file and none are nothing to report; one that breaks later is', async () => {
-  await using fixture = await makeFixture()
-  const list = await fixture.open()
-  await list.add('one', fixture.after(7))
-  assert.is((await fixture.open()).has('one'), true)
-  await writeFile(fixture.path, '{}')
-  assert.is((await fixture.open()).has('one'), false)
-  assert.equal(fixture.said, [])
-  await writeFile(fixture.path, 'garbage')
-  while (fixture.said.length === 0) {
-    assert.is(list.has('one'), true)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  assert.match(fixture.said.join(), /is damaged/)
+test('a logout that cannot be stored is none, and counts as long as this program runs', async () => {
+  await using fixture = await createFixture()
+  const list = fixture.open('/proc/signed-out.json')
+  const failed = await list.add('one', START + WEEK).then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  assert.instance(failed, Error)
+  assert.ok(list.has(issued('one')))
 })
 
 test.run()

@@ -1,5 +1,4 @@
 /** The scope of a person: what their row, their cookie and their tokens say of it, and when a narrower one counts. */
-import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createAccounts } from '../../../../runtime/fleet/access/accounts.ts'
@@ -7,7 +6,6 @@ import {
   MAX_SCOPE_CHARACTERS,
   parseScope,
 } from '../../../../runtime/fleet/access/rules/label-scope.ts'
-import { createSignedOut } from '../../../../runtime/kit/web/access/signed-out.ts'
 import { isSameReach, reachOf, sees } from '../../../../runtime/kit/web/answers/rules/reach.ts'
 import {
   addPerson,
@@ -22,8 +20,6 @@ const LONGEST = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(letter === 'd
 
 /** The longest that a name may be. */
 const NAME = 'anna'.repeat(16)
-
-const crash = () => Promise.reject(new Error('the power is gone'))
 
 test('a scope is labels as machines have them, of a length that a cookie can hold', () => {
   assert.equal(parseScope([' rack 1', 'lab', 'lab ']), { ok: true, value: ['lab', 'rack 1'] })
@@ -56,7 +52,7 @@ test('the cookie says the scope, and a narrower one counts at the next request',
   const { id = '' } = server.state.peopleStore.findByName(NAME) ?? {}
   assert.is((await ask('/machines')).status, 200)
   const store = server.state.peopleStore
-  const accounts = await openAccounts(server)
+  const accounts = openAccounts(server)
   assert.ok((await accounts.setRights(id, { labels: LONGEST }, BY)).ok)
   assert.is(store.find(id)?.role, 'operate', 'the role stays')
   assert.is((await ask('/machines')).status, 401)
@@ -66,30 +62,10 @@ test('the cookie says the scope, and a narrower one counts at the next request',
   assert.is((await renewed('/machines')).status, 200)
 })
 
-test('a crash behind the end of sessions keeps none of them', async () => {
-  await using server = await createCurrentServer()
-  const ask = await addPerson(server, 'anna', 'operate')
-  const { id = '' } = server.state.peopleStore.findByName('anna') ?? {}
-  const accounts = await openAccounts(server, { setRights: crash })
-  await accounts.setRights(id, { role: 'look' }, BY).catch(() => undefined)
-  assert.is((await ask('/machines')).status, 401)
-})
-
 const BY = { actor: 'operator', ip: null } as const
 
-/** Opens them as the command beside a running server does. */
-async function openAccounts(
-  { dir, state: { peopleStore, tokens, journal } }: CurrentServer,
-  instead: Partial<CurrentServer['state']['peopleStore']> = {},
-) {
-  const { addPerson: endSessions } = await createSignedOut({
-    path: join(dir, 'state', 'signed-out.json'),
-    now: () => new Date(),
-    log: { warn: assert.unreachable },
-  })
-  const people = { ...peopleStore, ...instead }
-  return createAccounts({ people, tokens, endSessions, record: journal.record })
-}
+const openAccounts = ({ state: { peopleStore, tokens, journal } }: CurrentServer) =>
+  createAccounts({ people: peopleStore, tokens, record: journal.record })
 
 /** What a browser sends of the form of somebody as it stands on the page. */
 async function readRights(ask: Ask, id: string) {
