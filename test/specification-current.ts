@@ -278,7 +278,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['backup.created', BACKUPS, 'a backup holds the inventory and the whole database, private, and says so'],
     ['backup.failed', BACKUPS, 'a failure is on record with its reason, leaves nothing, and the next one works'],
     ['backup.pruned', BACKUPS, 'only the newest stay; what is no backup stays too'],
-    ['unacknowledged events: dashboard tripwire', 'bin/flasher-web.test.ts', 'an empty database and a broken list of logouts are in the log, the events and on the pages'],
+    ['unacknowledged events: dashboard tripwire', 'bin/flasher-web.test.ts', 'an empty database is in the log, the events and on the pages'],
     ['acknowledged on /ui/events', 'server/current/pages/events/events-page.test.ts', 'nothing is selected for acknowledging; what is selected, or all of the page, is acknowledged'],
   ]),
   ...rowsOf('Errors', [
@@ -314,7 +314,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['located by FLASHER_CONFIG_FILE or FLASHER_CONFIG_DIR', CONFIG, 'what is named is all that is read'],
     ['conf.d, flasher.toml, <state_dir>/flasher.toml, in this order', CONFIG, 'all usual files count, the earlier in order winning key by key'],
     ['each key by FLASHER_<SECTION>_<KEY>', 'server/current/rules/settings.test.ts', 'every setting can be said by a variable'],
-    ['FLASHER_PATHS_STATE_DIR: state.db', 'bin/flasher-web.test.ts', 'an empty database and a broken list of logouts are in the log, the events and on the pages'],
+    ['FLASHER_PATHS_STATE_DIR: state.db', 'bin/flasher-web.test.ts', 'an empty database is in the log, the events and on the pages'],
     ['FLASHER_PATHS_STATE_DIR: catalog.toml', 'server/current/pages/settings/settings-page.test.ts', 'entries that were left out are named without being asked for, also after a restart'],
     ['FLASHER_PATHS_STATE_DIR: session-secret', 'bin/flasher-web.test.ts', 'the first start makes a password and prints it once; the state is its own'],
     ['FLASHER_PATHS_STATE_DIR: /var/lib/flasher', 'fleet/access/passwords.test.ts', 'the state directory: for root, for others, made for its owner alone, refused with a way out'],

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { createSignedOut } from '../../kit/web/access/signed-out.ts'
 import type { SessionBook } from '../../kit/web/access/session.ts'
-import { readSessions } from './people.ts'
+import { readSessions } from './owner-rows.ts'
 
 interface CacheSessionsOptions {
   /** `<state_dir>/state.db`, where a server has its state there, and `<state_dir>/signed-out.json`. */
@@ -23,7 +23,10 @@ export function createCacheSessions({
   const list = createSignedOut({ path, now })
   // A server that replaces its file must let nobody in for that moment.
   let isBeside = false
-  const rows = () => ((isBeside ||= existsSync(state)) ? readSessions(state) : null)
+  const rows = () => {
+    isBeside = isBeside || existsSync(state)
+    return isBeside ? readSessions(state) : null
+  }
   return {
     markOf: (owner) => rows()?.markOf(owner) ?? '',
     admit(session) {

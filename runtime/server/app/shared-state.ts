@@ -153,7 +153,7 @@ async function beginPresence(
 }
 
 const NO_KEY =
-  "database.key is not set: the key of sessions, the password, logouts and the BMCs of machines are this server's own. Give all servers one key to share them (openssl rand -base64 32)."
+  "database.key is not set: the key of sessions, the password and the BMCs of machines are this server's own. Give all servers one key to share them (openssl rand -base64 32)."
 
 /** Characters; what openssl makes of 32 bytes has 44. */
 const FEWEST = 32

@@ -74,14 +74,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
   const { accounts, ...logins } = createPeopleLogins(options, sessions, recordAll)
   const ofPeople = logins.named
-  const changePassword = createPasswordChange({
-    ...options,
-    sessions,
-    endNameless: options.book.endNameless,
-    check,
-    recordAll,
-    ofPeople,
-  })
+  const changePassword = createPasswordChange({ ...options, sessions, check, recordAll, ofPeople })
   const metrics = createMetrics()
   const site = createSite({ ...options, metrics, recordAll, changePassword, accounts }, guard)
   const channel = createChannel({ ...site, views })

@@ -24,8 +24,8 @@ export type ChangePassword = (
 
 interface PasswordChangeDependencies {
   readonly sessions: Sessions
-  /** Ends all sessions of the administrator. Rejects where that cannot be stored. */
-  endNameless(): Promise<void>
+  /** Ends all sessions of the administrator; rejects where that cannot be stored. */
+  readonly book: { endNameless(): Promise<void> }
   readonly check: CheckPassword
   /** Null: the password is the operating system's, and is changed there. */
   readonly setPassword: ((password: string) => Promise<void>) | null
@@ -60,7 +60,7 @@ const FAILED: PlainEvent = {
  * stays logged in.
  */
 export function createPasswordChange(parts: PasswordChangeDependencies): ChangePassword {
-  const { sessions, endNameless, setPassword, recordAll, ofPeople } = parts
+  const { sessions, book, setPassword, recordAll, ofPeople } = parts
 
   /** The one who asks: how their password is checked and set. */
   function accountOf(event: H3Event) {
@@ -74,9 +74,9 @@ export function createPasswordChange(parts: PasswordChangeDependencies): ChangeP
           setPassword &&
           (async (password: string) => {
             // A crash behind the new password would keep them; and once more, for whoever logged in meanwhile.
-            await endNameless()
+            await book.endNameless()
             await setPassword(password)
-            await endNameless()
+            await book.endNameless()
           }),
         begin: () => [sessions.issue(event, isSecure)],
         changed: [CHANGED],

@@ -132,13 +132,17 @@ const describe = (person: CallerPerson | null): SessionClaims['who'] =>
 
 function createReader(parts: SessionsDependencies) {
   const { secret, book, now, allowsNameless, renewsPeople = true } = parts
+  const admit = (claims: SessionClaims) => {
+    const person = book.admit(claims)
+    return person === null && allowsNameless?.() === false ? undefined : person
+  }
 
   return (value: string): LoginSession | null => {
     const body = readSigned(value, secret)
     const claims = body === null ? null : parseClaims(body)
-    const person = claims === null ? undefined : book.admit(claims)
-    if (claims === null || person === undefined) return null
-    if (person === null && allowsNameless?.() === false) return null
+    if (claims === null) return null
+    const person = admit(claims)
+    if (person === undefined) return null
     // What we signed is good however far ahead it lies: the clock was wrong then, or is now.
     const present = Math.floor(now().getTime() / 1000)
     const age = present - claims.iat

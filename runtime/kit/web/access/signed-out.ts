@@ -7,8 +7,6 @@ import { inTurnOf } from '../../host/file-turns.ts'
 import { identify } from './secret.ts'
 import type { SessionClaims } from './session.ts'
 
-export type SignedOut = ReturnType<typeof createSignedOut>
-
 interface SignedOutOptions {
   /** `<state_dir>/signed-out.json`. */
   readonly path: string

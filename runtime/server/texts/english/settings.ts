@@ -54,7 +54,7 @@ export const SETTINGS = {
     survivesYes: 'An acknowledged change survives it.',
     survivesNo: 'An acknowledged change may be lost: synchronous_standby_names is empty.',
     secrets: 'Secrets',
-    shared: 'Sessions, password, logouts and BMCs are shared.',
+    shared: 'Sessions, password and BMCs are shared.',
     own: 'Each server has its own: database.key is not set.',
     unreadable: 'Other servers share theirs. This one lacks their database.key.',
     differences: 'Settings that differ',
