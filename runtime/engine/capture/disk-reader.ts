@@ -15,7 +15,7 @@ const NEAR_BYTES = 256 * 1024
 const ALIGNMENT = 4096
 
 export function createDiskReader(
-  device: Pick<Device, 'read' | 'sizeBytes'>,
+  device: Pick<Device, 'read' | 'tryRead' | 'sizeBytes' | 'sectorBytes'>,
   ranges: RangeList,
   patches: readonly Patch[],
 ) {
@@ -37,13 +37,17 @@ export function createDiskReader(
     return wanted
   }
 
-  async function read(into: Buffer, spans: readonly Range[]) {
-    await Promise.all(
-      spans.map((span) => {
-        const { offset, bytes } = widen(span, into.length)
-        return device.read(into.subarray(offset, offset + bytes), at + offset)
-      }),
-    )
+  async function read(into: Buffer, wanted: readonly Range[]) {
+    const take = ({ offset, bytes }: Range) =>
+      [into.subarray(offset, offset + bytes), at + offset] as const
+    const readSpan = async (span: Range) => {
+      if (await device.tryRead(...take(widen(span, ALIGNMENT, into.length)))) return
+      // A bad sector that nobody uses ends nothing.
+      for (const range of wanted.filter((one) => isWithin(one, span))) {
+        await device.read(...take(widen(range, device.sectorBytes, into.length)))
+      }
+    }
+    await Promise.all(joinNear(wanted).map(readSpan))
   }
 
   return {
@@ -52,7 +56,7 @@ export function createDiskReader(
       const length = Math.min(whole.length, device.sizeBytes - at)
       const into = whole.subarray(0, length)
       const wanted = listWanted(at + length)
-      await read(into, joinNear(wanted))
+      await read(into, wanted)
       clearBetween(into, wanted)
       for (const patch of patches) apply(into, at, patch)
       counts.push(wanted.reduce((sum, { bytes }) => sum + bytes, 0))
@@ -92,11 +96,14 @@ function joinNear(ranges: readonly Range[]): readonly Range[] {
 }
 
 /** Spans are further apart than they grow here; a disk ends with a whole sector. */
-function widen({ offset, bytes }: Range, length: number): Range {
-  const start = Math.floor(offset / ALIGNMENT) * ALIGNMENT
-  const end = Math.min(Math.ceil((offset + bytes) / ALIGNMENT) * ALIGNMENT, length)
+function widen({ offset, bytes }: Range, unit: number, length: number): Range {
+  const start = Math.floor(offset / unit) * unit
+  const end = Math.min(Math.ceil((offset + bytes) / unit) * unit, length)
   return { offset: start, bytes: end - start }
 }
+
+const isWithin = ({ offset, bytes }: Range, span: Range) =>
+  offset >= span.offset && offset + bytes <= span.offset + span.bytes
 
 function clearBetween(into: Buffer, ranges: readonly Range[]) {
   let from = 0

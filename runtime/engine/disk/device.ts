@@ -30,6 +30,8 @@ const codeOf = (thrown: unknown) =>
 
 /** A disk's bus may be reset under a write; the second try is the one that counts. */
 const TRIES = 2
+/** A bad sector is first looked for in steps of so much. */
+const SEARCH_BYTES = 64 * 1024
 /** Closing waits for writes under way, but not for ever. */
 const CLOSE_MS = 500
 
@@ -52,12 +54,32 @@ export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write
         if (bytes <= 0) throw new Error('the disk ends here')
         at += bytes
       } catch (cause) {
-        if (tries >= TRIES || LOST.has(codeOf(cause))) {
+        const isLost = LOST.has(codeOf(cause))
+        if (tries >= TRIES || isLost) {
+          if (doing === 'read' && !isLost) at += await findBad(slot.subarray(at), offset + at)
           throw ioFault(access === 'read' ? 'source' : doing, node, offset + at, cause)
         }
         tries += 1
       }
     }
+  }
+
+  const tryRead = (slot: Buffer, offset: number) =>
+    TRANSFERS.read(file, slot, 0, offset).then(
+      (bytes) => bytes === slot.length,
+      () => false,
+    )
+
+  /** How far into a range that cannot be read the bad sector lies: a disk may try each for half a minute. */
+  async function findBad(slot: Buffer, offset: number) {
+    let [from, end] = [0, slot.length]
+    for (const step of [SEARCH_BYTES, sectorBytes]) {
+      while (from < end && (await tryRead(slot.subarray(from, from + step), offset + from))) {
+        from += step
+      }
+      end = Math.min(end, from + step)
+    }
+    return from < slot.length ? from : 0
   }
 
   return {
@@ -68,6 +90,8 @@ export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write
     sectorBytes,
     write: (slot: Buffer, offset: number) => transfer('write', slot, offset),
     read: (slot: Buffer, offset: number) => transfer('read', slot, offset),
+    /** Reads once; resolves to false where not all of it could be read. */
+    tryRead,
     /** Returns when all that was written is on the medium. */
     async flush() {
       await file.datasync().catch((cause: unknown) => {
