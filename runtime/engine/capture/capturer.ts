@@ -9,6 +9,7 @@ import { CAPTURING, type WriteProgress } from '../flash/rules/flash.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { renderSize } from '../../kit/foundation/size.ts'
 import { createSlot, openDevice, type Device } from '../disk/device.ts'
+import { probeContents } from '../disk/disk-contents.ts'
 import { createDisks } from '../disk/disks.ts'
 import { createMeter } from '../flash/meter.ts'
 import { readOnce } from '../image/frame/frame-readings.ts'
@@ -18,7 +19,14 @@ import { createShell, type Environment, type Shell } from '../../kit/host/shell.
 import { report, untilAborted } from '../../kit/host/watch.ts'
 import { checkNothingThere, writeWhole } from '../pack/whole-file.ts'
 import { createDiskReader, type Patch } from './disk-reader.ts'
-import { readPart, readWhole, type PartFindings } from './part-reading.ts'
+import {
+  readPart,
+  readWhole,
+  seePart,
+  type PartArea,
+  type PartFindings,
+  type SeenPart,
+} from './part-reading.ts'
 import { systemCodeOf } from '../../kit/foundation/system-error.ts'
 import { isOnStick, unlockStick } from '../disk/sticks.ts'
 
@@ -84,25 +92,36 @@ async function readParts(
   signal: AbortSignal,
   ranges: RangeList,
 ): Promise<readonly PartFindings[]> {
-  const { sizeBytes } = device
-  const head = createSlot(Math.min(TABLE_BYTES, sizeBytes))
-  await device.read(head, 0)
-  const areas = planAreas(head, device)
-  if (areas === null) {
+  const areas = planAreas(await seeDisk(shell, device))
+  if (!areas.ok) {
     if (generalize) throw unclear()
-    return [readWhole({ number: 0, offset: 0, bytes: sizeBytes }, UNCLEAR, ranges)]
+    return [readWhole({ number: 0, offset: 0, bytes: device.sizeBytes }, areas.refusal, ranges)]
+  }
+  const seen: SeenPart[] = []
+  for (const area of areas.value.filter(isPartition)) {
+    seen.push(await seePart(shell, { device, area, signal }))
   }
   const parts: PartFindings[] = []
-  for (const area of areas) {
-    if (!isPartition(area)) ranges.add(area)
-    else parts.push(await readPart(shell, { device, area, generalize, signal }, ranges))
+  for (const area of areas.value) {
+    const found = seen.find((part) => part.area === area)
+    const others = seen.filter((part) => part !== found)
+    if (found === undefined) ranges.add(area)
+    else
+      parts.push(await readPart(shell, { device, seen: found, others, generalize, signal }, ranges))
   }
   return parts
 }
 
-const isPartition = (area: Area): area is Area & { readonly number: number } => area.number !== null
+async function seeDisk(shell: Shell, device: Device) {
+  const { node, sizeBytes, sectorBytes } = device
+  const head = createSlot(Math.min(TABLE_BYTES, sizeBytes))
+  await device.read(head, 0)
+  const end = createSlot(sectorBytes)
+  await device.read(end, sizeBytes - sectorBytes)
+  return { sizeBytes, sectorBytes, head, end, contents: await probeContents(shell, node) }
+}
 
-const UNCLEAR = 'its partition table is damaged, or there are two'
+const isPartition = (area: Area): area is PartArea => area.number !== null
 
 const unclear = () =>
   new Fault('plan-refused', 'the image cannot be generalized: the partition table is unclear', {

@@ -4,23 +4,38 @@ import { addUnion, listRanges, type RangeList } from './rules/range-list.ts'
 import { decideReading, SUPERBLOCK_BYTES, type PartitionReading } from './rules/used-blocks.ts'
 import type { CapturedPart } from './rules/capture.ts'
 import type { Area } from './rules/areas.ts'
+import type { AreaRole } from './rules/area-role.ts'
 import type { Contents } from '../disk/rules/volume.ts'
 import { addMirrors, type Chunk } from './rules/mirrors.ts'
-import { isAllZero } from '../disk/rules/extents.ts'
+import { isAllZero, type Range } from '../disk/rules/extents.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { createSlot, type Device } from '../disk/device.ts'
 import { probeContents } from '../disk/disk-contents.ts'
 import { openLoopPart } from '../disk/loop-part.ts'
+import type { Neighbour } from '../disk/rules/verity.ts'
 import type { Shell } from '../../kit/host/shell.ts'
 import type { Patch } from './disk-reader.ts'
 import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-files.ts'
 import { askWitness } from './witness.ts'
 import { readUsedMap } from './used-map.ts'
 
+/** A partition, or a disk without any. */
+export type PartArea = Area & { readonly number: number; readonly role: AreaRole }
+
+/** What lies in a part, at first sight. */
+export interface SeenPart {
+  readonly area: PartArea
+  /** Its first bytes, with all superblocks. */
+  readonly first: Buffer
+  readonly contents: Contents
+}
+
 interface PartOrder {
   readonly device: Device
-  readonly area: Area & { readonly number: number }
+  readonly seen: SeenPart
+  /** The other partitions of the disk. */
+  readonly others: readonly SeenPart[]
   readonly generalize: boolean
   readonly signal: AbortSignal
 }
@@ -33,7 +48,7 @@ export interface PartFindings extends CapturedPart {
 
 /** Reads a part whole, without a look at what lies there. */
 export function readWhole(
-  { number, offset, bytes }: Pick<PartOrder['area'], 'number' | 'offset' | 'bytes'>,
+  { number, offset, bytes }: Pick<PartArea, 'number' | 'offset' | 'bytes'>,
   why: string,
   ranges: RangeList,
 ): PartFindings {
@@ -43,27 +58,36 @@ export function readWhole(
 
 const LOGICAL = 'logical partitions are not looked into'
 
+/** Takes a first look at a part. */
+export async function seePart(
+  shell: Shell,
+  { device, area, signal }: Pick<PartOrder, 'device' | 'signal'> & { readonly area: PartArea },
+): Promise<SeenPart> {
+  const first = createSlot(Math.min(SUPERBLOCK_BYTES, area.bytes))
+  await device.read(first, area.offset)
+  signal.throwIfAborted()
+  return { area, first, contents: await probeContents(shell, device.node, area) }
+}
+
 /** Adds the ranges that are to be read to `ranges`. */
 export async function readPart(
   shell: Shell,
   order: PartOrder,
   ranges: RangeList,
 ): Promise<PartFindings> {
-  const { device, area, generalize, signal } = order
+  const { device, seen, generalize, signal } = order
+  const { area, first, contents } = seen
   if (area.role === 'extended') {
     // Their table fills one sector: what blkid finds behind it is older.
     if (generalize) throw cannotGeneralize(LOGICAL)
     return readWhole(area, `its ${LOGICAL}`, ranges)
   }
-  const first = createSlot(Math.min(SUPERBLOCK_BYTES, area.bytes))
-  await device.read(first, area.offset)
   await using loop = await openLoopPart(shell, device, area, 'read')
   signal.throwIfAborted()
   const part = { node: loop.node, range: area, first }
-  const contents = await probeContents(shell, part.node)
   const { type } = contents
   const before = ranges.totalBytes
-  const whole = await addUsed(shell, { device, part, signal }, contents, ranges)
+  const whole = await addUsed(shell, order, part, ranges)
   const usedBytes = ranges.totalBytes - before
   const holdsNothing =
     type === null &&
@@ -75,39 +99,56 @@ export async function readPart(
   return { number: area.number, type, bytes: area.bytes, usedBytes, whole, ...identity }
 }
 
+/** Hashes need no superblock: they may be what nobody knows. */
+const asNeighbour = ({ area, first, contents }: SeenPart): Neighbour => ({
+  bytes: area.bytes,
+  first,
+  isUnknown: isUnknown(contents) && area.role !== 'boot-loader' && !isAllZero(first),
+})
+
+const isUnknown = ({ type, table }: Contents) => type === null && table === null
+
 /** Returns why all of it is read; null where only what is used is. */
 async function addUsed(
   shell: Shell,
-  { device, part, signal }: Pick<PartOrder, 'device' | 'signal'> & { readonly part: ExtPart },
-  contents: Contents,
+  { device, seen, others, signal }: PartOrder,
+  part: ExtPart,
   ranges: RangeList,
 ): Promise<string | null> {
   const { node, range, first } = part
   const { offset, bytes } = range
-  const reading = decideReading(contents, first, bytes)
+  const { role } = seen.area
+  const neighbours = others.map(asNeighbour)
+  const reading = decideReading({ ...seen, role, bytes, others: neighbours })
   const addAll = (why: string) => {
     ranges.add({ offset, bytes })
     return why
   }
   if (reading.by === 'whole') return addAll(reading.why)
+  const { behind, always, ownBytes } = reading
+  if (behind !== null && !(await isBlank(device, moved(behind, offset), signal))) {
+    return addAll(BEHIND)
+  }
   if (reading.by === 'ranges') {
-    addUnion(ranges, listRanges(reading.ranges), NONE, offset)
+    addUnion(ranges, listRanges(always), NONE, offset)
     return null
   }
   const chunks = await check(shell, reading, node, signal)
   if (!chunks.ok) return addAll(chunks.refusal)
-  const map = await readUsedMap(shell, reading.tool, node, bytes, signal)
+  const map = await readUsedMap(shell, reading.tool, node, { bytes, ownBytes }, signal)
   if (!map.ok) return addAll(map.refusal)
   const used = addMirrors(map.value, chunks.value)
   if (used.count > 0 && endOf(used) > bytes) return addAll('its chunks go beyond the partition')
   const looked = { first, bytes, used, chunks: chunks.value }
   const doubt = await askWitness(shell, reading.witness, looked, { device, range, node, signal })
   if (doubt !== null) return addAll(doubt)
-  addUnion(ranges, used, listRanges(reading.always), offset)
+  addUnion(ranges, used, listRanges(always), offset)
   return null
 }
 
 const NONE = listRanges([])
+const BEHIND = 'something lies behind its file system'
+const moved = ({ offset, bytes }: Range, by: number): Range => ({ offset: offset + by, bytes })
 
 /** The refusal says why the map would not be right. */
 async function check(
@@ -148,7 +189,7 @@ const UNREADABLE = 'debugfs is missing, or cannot read a file system'
 const NOT_LOOKED = { files: null, patches: [] } as const
 
 /** Whether it is nothing but zeros. */
-async function isBlank(device: Device, { offset, bytes }: Area, signal: AbortSignal) {
+async function isBlank(device: Device, { offset, bytes }: Range, signal: AbortSignal) {
   const slot = createSlot(Math.min(bytes, BLANK_BYTES))
   for (let at = 0; at < bytes; at += slot.length) {
     signal.throwIfAborted()

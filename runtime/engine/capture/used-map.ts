@@ -11,20 +11,21 @@ import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import type { Shell } from '../../kit/host/shell.ts'
 
 /**
- * `node`: a device of just the partition. Refused with the reason in words, where the tool is missing,
+ * `node`: a device of just the partition, of so many bytes, of which its file system takes
+ * `ownBytes`. Refused with the reason in words, where the tool is missing,
  * fails, or says what cannot be.
  */
 export async function readUsedMap(
   shell: Shell,
   tool: string,
   node: string,
-  bytes: number,
+  { bytes, ownBytes }: { readonly bytes: number; readonly ownBytes: number },
   signal: AbortSignal,
 ): Promise<Result<RangeList, string>> {
   if (!(await shell.has(tool))) return refuse(`${tool} is not installed`)
   signal.throwIfAborted()
   const child = shell.pipe([tool, '--domain', ...PROGRESS, ...OUTPUT, '--source', node])
-  const parser = createDomainParser(bytes)
+  const parser = createDomainParser(bytes, ownBytes)
   const end = () => void child.kill('SIGKILL')
   using _ = addAbortListener(signal, end)
   child.stdin.on('error', () => undefined)

@@ -1,6 +1,7 @@
 /** Probes the contents of a disk's partitions if udev did not report them. */
 import type { DiskPart, SurveyedDisk } from './rules/disk.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
+import type { Range } from './rules/extents.ts'
 import { parseBlkid, type Contents } from './rules/volume.ts'
 import type { Shell } from '../../kit/host/shell.ts'
 
@@ -40,11 +41,12 @@ async function fillPart(shell: Shell, part: DiskPart): Promise<DiskPart> {
 }
 
 /**
- * Probes what lies at the beginning of a device. It reads the device itself: udev's record may be
+ * Probes what lies at the beginning of a device, or of a part of it. It reads the device itself: udev's record may be
  * of what was there before. Exit code 2 of `blkid` is "nothing known", 8 "more than one thing":
  * both print what little is known.
  */
-export async function probeContents(shell: Shell, node: string): Promise<Contents> {
-  const argv = ['blkid', '--probe', '--output', 'export', node]
+export async function probeContents(shell: Shell, node: string, part?: Range): Promise<Contents> {
+  const place = part === undefined ? [] : [`--offset=${part.offset}`, `--size=${part.bytes}`]
+  const argv = ['blkid', '--probe', '--output', 'export', ...place, node]
   return parseBlkid((await shell.run(argv, { timeout: TIMEOUT_MS })).stdout)
 }

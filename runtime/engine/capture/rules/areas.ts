@@ -1,13 +1,23 @@
 /** Divides a disk into its partitions and what lies between them, for a capture. */
 import {
-  isExtendedType,
-  parseDosTable,
+  hasDosSignature,
+  hasDosStates,
+  isBootSector,
   PROTECTIVE,
   readDosEntries,
 } from '../../disk/rules/tables/dos-table.ts'
-import { hasHeader, parseTable } from '../../disk/rules/tables/gpt.ts'
-import { isBootLoaderType, parseGptPartitions } from '../../disk/rules/tables/gpt-partitions.ts'
+import { GPT_AT, hasHeader, parseTable, parseTableSector } from '../../disk/rules/tables/gpt.ts'
+import { parseGptPartitions } from '../../disk/rules/tables/gpt-partitions.ts'
 import type { Range } from '../../disk/rules/extents.ts'
+import type { Contents } from '../../disk/rules/volume.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import {
+  DYNAMIC_TYPE,
+  isDynamicGuid,
+  roleOfDosType,
+  roleOfGuid,
+  type AreaRole,
+} from './area-role.ts'
 
 /** The first bytes of a disk, which hold its table. */
 export const TABLE_BYTES: number = 1024 * 1024
@@ -19,41 +29,62 @@ const SMALL_GAP_BYTES = 16 * 1024 * 1024
 export interface Area extends Range {
   /** From 1, as in `/dev/sda1`; 0: the whole disk, which has no table; null: no partition. */
   readonly number: number | null
-  /** What the table's type says, whatever lies there: other partitions, or only boot loaders. */
-  readonly role: 'extended' | 'boot-loader' | null
+  /** What the table's type says that lies there; null: no partition. */
+  readonly role: AreaRole | null
 }
 
 interface AreaDisk {
   readonly sizeBytes: number
   readonly sectorBytes: number
+  /** The disk's first MiB. */
+  readonly head: Buffer
+  /** Its last sector. */
+  readonly end: Buffer
+  /** What lies on the disk itself, as blkid says. */
+  readonly contents: Pick<Contents, 'type' | 'table'>
 }
+
+const UNCLEAR = 'its partition table is damaged, or there are two'
+const DYNAMIC = 'it is a dynamic disk of Windows'
+const BESIDE = 'something lies on the disk itself, beside its partition table'
 
 /**
  * The disk's parts in their order, which cover all that is to be read: of large gaps only the ends
- * are. Null: the table cannot be relied on, so that everything is to be read. `head`: the disk's
- * first MiB.
+ * are, and what the table points to. Refused where everything is to be read, with the reason in
+ * words.
  */
-export function planAreas(head: Buffer, disk: AreaDisk): readonly Area[] | null {
-  const found = listPartitions(head, disk)
-  if (found === null) return null
-  if (found.length === 0) return [{ number: 0, role: null, offset: 0, bytes: disk.sizeBytes }]
-  const partitions = found.toSorted((one, two) => one.offset - two.offset)
+export function planAreas(disk: AreaDisk): Result<readonly Area[], string> {
+  const found = listPartitions(disk)
+  if (!found.ok) return found
+  const { partitions, pointed } = found.value
+  if (partitions.length === 0) {
+    return accept([{ number: 0, role: 'disk', offset: 0, bytes: disk.sizeBytes }])
+  }
+  const sorted = partitions.toSorted((one, two) => one.offset - two.offset)
   const areas: Area[] = []
   let end = 0
-  for (const partition of partitions) {
-    if (partition.offset < end || partition.bytes <= 0) return null
-    areas.push(...listGap(end, partition.offset, end === 0), partition)
+  for (const partition of sorted) {
+    if (partition.offset < end || partition.bytes <= 0) return refuse(UNCLEAR)
+    areas.push(...listGap(end, partition.offset, pointed), partition)
     end = partition.offset + partition.bytes
   }
-  return end > disk.sizeBytes ? null : [...areas, ...listGap(end, disk.sizeBytes, false)]
+  if (end > disk.sizeBytes) return refuse(UNCLEAR)
+  return accept([...areas, ...listGap(end, disk.sizeBytes, pointed)])
 }
 
 /** What lies before the first partition is always read whole. */
-function listGap(from: number, to: number, isFirst: boolean): readonly Area[] {
+function listGap(from: number, to: number, pointed: Range | null): readonly Area[] {
   if (from === to) return []
-  if (isFirst || to - from <= SMALL_GAP_BYTES) return [gap(from, to)]
-  return [gap(from, from + EDGE_BYTES), gap(to - EDGE_BYTES, to)]
+  if (from === 0 || to - from <= SMALL_GAP_BYTES) return [gap(from, to)]
+  const [first, last] = [from + EDGE_BYTES, to - EDGE_BYTES]
+  const isBetween = pointed !== null && pointed.offset < last && endOf(pointed) > first
+  const between = isBetween
+    ? [gap(Math.max(first, pointed.offset), Math.min(last, endOf(pointed)))]
+    : []
+  return [gap(from, first), ...between, gap(last, to)]
 }
+
+const endOf = ({ offset, bytes }: Range) => offset + bytes
 
 const gap = (offset: number, end: number): Area => ({
   number: null,
@@ -62,28 +93,72 @@ const gap = (offset: number, end: number): Area => ({
   bytes: end - offset,
 })
 
-/** Without a table: none. Null: there is one, but it is damaged, or not the only one. */
-function listPartitions(head: Buffer, { sectorBytes }: AreaDisk): readonly Area[] | null {
-  const toRange = (first: number, sectors: number): Range => ({
-    offset: first * sectorBytes,
-    bytes: sectors * sectorBytes,
-  })
-  if (hasHeader(head, sectorBytes)) {
-    const table = parseTable(head, sectorBytes)
-    if (table === null || hasOtherEntries(head)) return null
-    return parseGptPartitions(table).map(({ number, type, firstSector, lastSector }) => ({
-      number,
-      role: isBootLoaderType(type) ? 'boot-loader' : null,
-      ...toRange(firstSector, lastSector - firstSector + 1),
-    }))
-  }
-  return (parseDosTable(head) ?? []).map(({ number, type, first, sectors }) => ({
+interface Listed {
+  readonly partitions: readonly Area[]
+  readonly isDynamic: boolean
+  /** Where else the table says that something lies: its backup. */
+  readonly pointed: Range | null
+}
+
+/** Without a table: none. Refused where it is damaged, not the only one, or not the only way to what is there. */
+function listPartitions(disk: AreaDisk): Result<Listed, string> {
+  const isGpt = hasHeader(disk.head, disk.sectorBytes)
+  const listed = isGpt ? listGpt(disk) : listDos(disk)
+  if (listed === null) return refuse(UNCLEAR)
+  if (listed.isDynamic) return refuse(DYNAMIC)
+  const { type, table } = disk.contents
+  const isAlone = type === null && table === (isGpt ? 'gpt' : 'dos')
+  return listed.partitions.length === 0 || isAlone ? accept(listed) : refuse(BESIDE)
+}
+
+function listGpt({ head, end, sectorBytes }: AreaDisk): Listed | null {
+  const table = parseTable(head, sectorBytes)
+  if (table === null || !isProtective(head) || isOtherTable(head, end, sectorBytes)) return null
+  const found = parseGptPartitions(table)
+  const partitions = found.map(({ number, type, firstSector, lastSector }) => ({
     number,
-    role: isExtendedType(type) ? 'extended' : null,
-    ...toRange(first, sectors),
+    role: roleOfGuid(type),
+    offset: firstSector * sectorBytes,
+    bytes: (lastSector - firstSector + 1) * sectorBytes,
   }))
+  const backup = Number(head.readBigUInt64LE(sectorBytes + GPT_AT.otherLba)) * sectorBytes
+  const offset = Math.max(0, backup - table.entries.length)
+  const pointed = { offset, bytes: backup + sectorBytes - offset }
+  return { partitions, isDynamic: found.some(({ type }) => isDynamicGuid(type)), pointed }
 }
 
 /** Hybrid tables have partitions in the MBR that the GPT may not know. */
-const hasOtherEntries = (head: Buffer): boolean =>
-  readDosEntries(head).some(({ type }) => type !== 0 && type !== PROTECTIVE)
+const isProtective = (head: Buffer) =>
+  hasDosSignature(head) &&
+  readDosEntries(head).every(
+    ({ type, sectors }) => type === PROTECTIVE || (type === 0 && sectors === 0),
+  )
+
+/** Whether the disk ends with the backup of another table. */
+const isOtherTable = (head: Buffer, end: Buffer, sectorBytes: number) =>
+  hasHeader(end, 0) &&
+  end.readUInt32LE(GPT_AT.entriesCrc) !== head.readUInt32LE(sectorBytes + GPT_AT.entriesCrc)
+
+/** To every kernel an entry with a length is a partition, whatever its type. */
+const listUsed = (head: Buffer) => readDosEntries(head).filter(({ sectors }) => sectors !== 0)
+
+function listDos({ head, end, sectorBytes }: AreaDisk): Listed | null {
+  // A GPT of which one half is left, or for sectors of another size.
+  if (hasHeader(end, 0) || parseTableSector(head) !== null) return null
+  const used = hasDosSignature(head) ? listUsed(head) : []
+  if (used.length === 0 || isBootCode(head)) return NOTHING
+  if (isBootSector(head) || !hasDosStates(head)) return null
+  if (used.some(({ type }) => type === PROTECTIVE)) return null
+  const partitions = used.map(({ number, type, first, sectors }) => ({
+    number,
+    role: roleOfDosType(type),
+    offset: first * sectorBytes,
+    bytes: sectors * sectorBytes,
+  }))
+  return { partitions, isDynamic: used.some(({ type }) => type === DYNAMIC_TYPE), pointed: null }
+}
+
+/** The boot sector of a file system on the whole disk, with its code where a table would be. */
+const isBootCode = (head: Buffer) => isBootSector(head) && !hasDosStates(head)
+
+const NOTHING: Listed = { partitions: [], isDynamic: false, pointed: null }

@@ -14,15 +14,15 @@ export interface DomainParser {
   take(line: string): boolean
   /** Whether the map has reached the partition's end, so that nothing more can come. */
   isWhole(): boolean
-  /** The used ranges of the partition; what the map does not mention counts as used. */
+  /** The used ranges of the file system; what of it the map does not mention counts as used. */
   end(): Result<RangeList, MapDefect>
 }
 
 const STATUS = /^0x[0-9A-Fa-f]{1,14}\s+[?*/\-F+G]$/
 const PIECE = /^(0x[0-9A-Fa-f]{1,14})\s+(0x[0-9A-Fa-f]{1,14})\s+([?+])$/
 
-/** `bytes`: the partition's size. */
-export function createDomainParser(bytes: number): DomainParser {
+/** `bytes`: the partition's size; `ownBytes`: that of its file system. */
+export function createDomainParser(bytes: number, ownBytes: number = bytes): DomainParser {
   const used = createRangeList()
   let defect: MapDefect | null = null
   let hasStatus = false
@@ -64,7 +64,7 @@ export function createDomainParser(bytes: number): DomainParser {
       if (defect !== null) return refuse(defect)
       // Every file system has blocks of its own.
       if (used.count === 0) return refuse('empty')
-      if (next < bytes) used.add({ offset: next, bytes: bytes - next })
+      if (next < ownBytes) used.add({ offset: next, bytes: ownBytes - next })
       return accept(used)
     },
   }

@@ -2,6 +2,10 @@
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import type { Contents } from '../../disk/rules/volume.ts'
 import type { Range } from '../../disk/rules/extents.ts'
+import { readFileSystemBytes } from '../../disk/rules/file-system-size.ts'
+import { hasDosStates, readDosEntries } from '../../disk/rules/tables/dos-table.ts'
+import { isHashedBeside, MAX_HASHED_SHARE, type Neighbour } from '../../disk/rules/verity.ts'
+import type { AreaRole } from './area-role.ts'
 import { walkBtrfs } from './btrfs-extents.ts'
 import { walkExfat } from './exfat-bitmap.ts'
 import { walkExt } from './ext-groups.ts'
@@ -17,13 +21,19 @@ export const SUPERBLOCK_BYTES: number = 128 * 1024
 /** How one partition is read. */
 export type PartitionReading =
   /** By the map of one of partclone's programs, and these ranges besides. */
-  | ({ readonly by: 'map'; readonly always: readonly Range[] } & Pick<
-      MapTool,
-      'tool' | 'check' | 'witness'
-    >)
-  /** Only these ranges. */
-  | { readonly by: 'ranges'; readonly ranges: readonly Range[] }
+  | (Bounded & Pick<MapTool, 'tool' | 'check' | 'witness'> & { readonly by: 'map' })
+  /** Only what is read always. */
+  | (Bounded & { readonly by: 'ranges' })
   | { readonly by: 'whole'; readonly why: string }
+
+interface Bounded {
+  /** Ranges in ascending order that are read, whatever a map says. */
+  readonly always: readonly Range[]
+  /** The size of what is known. */
+  readonly ownBytes: number
+  /** What lies behind it, where that is much: all of the partition is read if it is not empty. */
+  readonly behind: Range | null
+}
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -122,40 +132,82 @@ const NAMES: { readonly [Type in string]?: string } = {
   linux_raid_member: 'a member of a RAID',
   zfs_member: 'a member of a ZFS pool',
   swsuspend: 'a suspended system',
+  DM_verity_hash: 'the hashes of dm-verity',
 }
 
 /** Their boot sectors end as a partition table does. */
 const BOOT_SECTORS = ['vfat', 'exfat', 'ntfs']
-const isTable = (type: string, table: string | null) =>
-  table !== null && !BOOT_SECTORS.includes(type)
+const isTable = (type: string, table: string | null, first: Buffer) =>
+  BOOT_SECTORS.includes(type)
+    ? hasDosStates(first) && readDosEntries(first).some(({ sectors }) => sectors !== 0)
+    : table !== null
 
-/** `first`: the partition's first bytes; `bytes`: its size. */
-export function decideReading(
-  { type, table }: Pick<Contents, 'type' | 'table'>,
-  first: Buffer,
-  bytes: number,
-): PartitionReading {
+interface LookedPart {
+  readonly contents: Pick<Contents, 'type' | 'table'>
+  readonly role: AreaRole
+  /** The partition's first bytes. */
+  readonly first: Buffer
+  /** Its size. */
+  readonly bytes: number
+  /** The other partitions of the disk. */
+  readonly others: readonly Neighbour[]
+}
+
+/** Only what is understood whole goes by a map: one file system, on a partition for one, and nothing beside or behind it. */
+export function decideReading(part: LookedPart): PartitionReading {
+  const { contents, role, first, bytes } = part
+  const { type, table } = contents
   if (type === null) return whole('no file system that is known')
   // Which of the two is older is not known.
-  if (isTable(type, table)) return whole('a partition table lies in it as well')
-  if (type === 'swap') return readSwap(first, bytes)
+  if (isTable(type, table, first)) return whole('a partition table lies in it as well')
+  const isSwap = type === 'swap'
   const kind = KINDS[type]
-  if (kind === undefined) return whole(NAMES[type] ?? `no used blocks are known of ${type}`)
+  if (kind === undefined && !isSwap) {
+    return whole(NAMES[type] ?? `no used blocks are known of ${type}`)
+  }
+  if (role !== 'disk' && role !== (isSwap ? 'swap' : 'data')) return whole(OTHER_TYPE)
+  return kind === undefined ? readSwap(first, bytes) : decideMap(part, type, kind)
+}
+
+function decideMap(
+  { first, bytes, others }: LookedPart,
+  type: string,
+  { judge, tool, check, witness, more = [] }: MapTool,
+): PartitionReading {
   if (first.length < SUPERBLOCK_BYTES) return whole('it is very small')
-  const problem = kind.judge(first)
+  const problem = judge(first)
   if (problem !== null) return whole(problem)
-  const always = [FIRST, ...(kind.more ?? [])].flatMap(({ offset, bytes: length }) =>
-    offset < bytes ? [{ offset, bytes: Math.min(length, bytes - offset) }] : [],
-  )
-  const { tool, check, witness } = kind
-  return { by: 'map', tool, witness, always, ...(check === undefined ? {} : { check }) }
+  const ownBytes = readFileSystemBytes(type, first)
+  if (ownBytes === null || ownBytes > bytes) return whole('it is larger than its partition')
+  if (isHashedBeside({ ownBytes, bytes }, others)) return whole(HASHED)
+  const bounds = findBounds([FIRST, ...more], ownBytes, bytes)
+  return { by: 'map', tool, witness, ...bounds, ...(check === undefined ? {} : { check }) }
+}
+
+const OTHER_TYPE = 'its partition is of a type for something else'
+const HASHED = 'another partition may hold its hashes (dm-verity)'
+/** What direct reads are aligned to, for every sector size. */
+const ALIGNMENT = 4 * KIB
+
+/** A little behind it is read always; hashes of all its blocks take more. */
+function findBounds(ranges: readonly Range[], ownBytes: number, bytes: number): Bounded {
+  const isLittle = (bytes - ownBytes) * MAX_HASHED_SHARE < ownBytes
+  const near = isLittle ? bytes : Math.min(bytes, Math.ceil(ownBytes / ALIGNMENT) * ALIGNMENT)
+  const always = [...ranges, { offset: ownBytes, bytes: near - ownBytes }]
+    .map(({ offset, bytes: length }) => ({ offset, bytes: Math.min(length, bytes - offset) }))
+    .filter((range) => range.bytes > 0)
+    .toSorted((one, two) => one.offset - two.offset)
+  const behind = near < bytes ? { offset: near, bytes: bytes - near } : null
+  return { always, ownBytes, behind }
 }
 
 /** The page that holds its header, and ends with a signature; the others mean nothing once it is off. */
 function readSwap(first: Buffer, bytes: number): PartitionReading {
   const page = PAGES.find((size) => first.toString('latin1', size - 10, size) === 'SWAPSPACE2')
   if (page === undefined || page > bytes) return whole('it is of an old kind')
-  return { by: 'ranges', ranges: [{ offset: 0, bytes: page }] }
+  const ownBytes = (first.readUInt32LE(1028) + 1) * page
+  if (first.readUInt32LE(1024) !== 1 || ownBytes > bytes) return whole('it is of an old kind')
+  return { by: 'ranges', ...findBounds([{ offset: 0, bytes: page }], ownBytes, bytes) }
 }
 
 const PAGES = [4, 8, 16, 32, 64].map((size) => size * KIB)

@@ -24,12 +24,21 @@ async function makeHead(lines: string): Promise<Buffer> {
   return head
 }
 
-const plan = (head: Buffer, sizeBytes = SIZE) =>
-  planAreas(head, { sizeBytes, sectorBytes: 512 })?.map(({ number, offset, bytes }) => [
-    number,
-    offset / MIB,
-    bytes / MIB,
-  ]) ?? null
+const NO_END = Buffer.alloc(512)
+/** What blkid says where the table is all that there is. */
+const alone = (head: Buffer) => ({
+  type: null,
+  table: head.toString('latin1', 512, 520) === 'EFI PART' ? 'gpt' : 'dos',
+})
+
+function areasOf(head: Buffer, { sizeBytes = SIZE, end = NO_END, contents = alone(head) } = {}) {
+  const planned = planAreas({ head, end, sizeBytes, sectorBytes: 512, contents })
+  return planned.ok ? planned.value : null
+}
+
+const plan = (head: Buffer, options: Parameters<typeof areasOf>[1] = {}) =>
+  areasOf(head, options)?.map(({ number, offset, bytes }) => [number, offset / MIB, bytes / MIB]) ??
+  null
 
 test('partitions, small gaps whole, and the ends of large ones', async () => {
   const head = await makeHead(
@@ -68,23 +77,21 @@ test('a table that is damaged, hybrid, or goes beyond the disk is not relied on'
   const hybrid = Buffer.from(head)
   hybrid[446 + 16 + 4] = 0x83
   assert.is(plan(hybrid), null)
-  assert.is(plan(head, 15 * MIB), null)
+  assert.is(plan(head, { sizeBytes: 15 * MIB }), null)
   const overlapping = await makeHead('label: dos\nstart=2048,size=8192\nstart=20480,size=2048\n')
   overlapping.writeUInt32LE(4096, 446 + 16 + 8)
   assert.is(plan(overlapping), null)
 })
 
 const rolesOf = (head: Buffer) =>
-  planAreas(head, { sizeBytes: SIZE, sectorBytes: 512 })?.flatMap(({ number, role }) =>
-    number === null ? [] : [role],
-  )
+  areasOf(head)?.flatMap(({ number, role }) => (number === null ? [] : [role]))
 
 test('the table says which partitions hold others, and which only boot loaders', async () => {
   for (const type of ['5', 'f', '85']) {
     const head = await makeHead(
       `label: dos\nstart=2048,size=2048,type=83\nstart=4096,size=20480,type=${type}\n`,
     )
-    assert.equal(rolesOf(head), [null, 'extended'], type)
+    assert.equal(rolesOf(head), ['data', 'extended'], type)
   }
   const types = [
     '21686148-6449-6E6F-744E-656564454649',
@@ -97,7 +104,48 @@ test('the table says which partitions hold others, and which only boot loaders',
     'boot-loader',
     'boot-loader',
     'boot-loader',
-    null,
+    'data',
   ])
+})
+
+test('an entry of type 0 that has a length is a partition, which holds anything', async () => {
+  const head = await makeHead('label: dos\nstart=2048,size=2048\nstart=8192,size=20480\n')
+  head[446 + 16 + 4] = 0
+  assert.equal(rolesOf(head), ['data', 'other'])
+})
+
+test('a dynamic disk of Windows is read whole', async () => {
+  const lines = ['dos\nstart=2048,size=20480,type=42', `gpt\nstart=2048,size=20480,type=${LDM}`]
+  for (const line of lines) assert.is(plan(await makeHead(`label: ${line}\n`)), null)
+})
+
+const LDM = 'AF9B60A0-1431-4F62-BC68-3311714A69AD'
+
+test('a table with something beside it is not relied on', async () => {
+  const gpt = await makeHead('label: gpt\nstart=20480,size=20480\n')
+  const dos = await makeHead('label: dos\nstart=20480,size=20480\n')
+  for (const head of [gpt, dos]) {
+    assert.is(plan(head, { contents: { type: 'iso9660', table: 'dos' } as never }), null)
+    assert.is(plan(head, { contents: { type: null, table: 'mac' } }), null)
+  }
+  const end = Buffer.from(gpt.subarray(512, 1024))
+  assert.is(plan(dos, { end }), null)
+  assert.ok(plan(gpt, { end }))
+  end[88] = (end[88] ?? 0) ^ 1
+  assert.is(plan(gpt, { end }), null)
+  const protective = Buffer.from(dos)
+  protective[446 + 4] = 0xee
+  assert.is(plan(protective), null)
+  const withLength = Buffer.from(gpt)
+  withLength[446 + 16 + 12] = 1
+  assert.is(plan(withLength), null)
+})
+
+test('a backup of the table that lies in a gap is read', async () => {
+  const head = await makeHead('label: gpt\nstart=20480,size=20480\n')
+  const sizeBytes = 2 * SIZE
+  const areas = areasOf(head, { sizeBytes })
+  const backup = SIZE - 512
+  assert.ok(areas?.some(({ offset, bytes }) => offset <= backup - 16_384 && offset + bytes >= SIZE))
 })
 test.run()

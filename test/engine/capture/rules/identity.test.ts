@@ -26,12 +26,25 @@ test('only what is known to hold no system needs no generalizing', () => {
 test('a file system beside a partition table is read whole, unless the two are one boot sector', () => {
   const first = Buffer.alloc(SUPERBLOCK_BYTES)
   first.writeUInt16LE(1, 1024 + 0x3a)
-  const byOf = (type: string, table: string | null) =>
-    decideReading({ type, table }, first, 64 * MIB).by
+  // 1 MiB of ext4, of FAT and NTFS, of exFAT.
+  first.writeUInt32LE(1024, 1024 + 4)
+  first.writeUInt16LE(512, 0x0b)
+  first.writeUInt16LE(2048, 0x13)
+  first.writeUInt16LE(2047, 0x28)
+  first.writeUInt8(255, 72)
+  first.writeUInt8(12, 108)
+  const byOf = (type: string, table: string | null) => {
+    const contents = { type, table }
+    return decideReading({ contents, role: 'data', first, bytes: MIB, others: [] }).by
+  }
   assert.is(byOf('ext4', null), 'map')
   assert.is(byOf('ext4', 'dos'), 'whole')
   assert.is(byOf('swap', 'dos'), 'whole')
   for (const type of ['vfat', 'exfat', 'ntfs']) assert.is(byOf(type, 'dos'), 'map')
+  // An entry with a length is a partition to every kernel.
+  first.writeUInt16LE(0xaa55, 510)
+  first.writeUInt32LE(2048, 446 + 12)
+  for (const type of ['vfat', 'exfat', 'ntfs']) assert.is(byOf(type, null), 'whole')
 })
 
 test('a listing that failed is not one without files', () => {

@@ -29,9 +29,7 @@ export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
   const all = readDosEntries(head)
   const used = all.filter(({ type }) => type !== 0)
   const isTable =
-    used.length > 0 &&
-    all.every(({ status }) => (status & 0x7f) === 0) &&
-    used.every(({ type }) => type !== PROTECTIVE)
+    used.length > 0 && hasDosStates(head) && used.every(({ type }) => type !== PROTECTIVE)
   return isTable ? used : null
 }
 
@@ -58,6 +56,10 @@ export const readDosEntries = (head: Buffer): readonly DosEntry[] =>
     }
   })
 
+/** Tells whether all four entries are active or not, and nothing else, as every kernel asks of a table. */
+export const hasDosStates = (head: Buffer): boolean =>
+  readDosEntries(head).every(({ status }) => (status & 0x7f) === 0)
+
 /** Tells whether a partition of this type is an extended one, which holds logical partitions. */
 export const isExtendedType = (type: number): boolean => EXTENDED.includes(type)
 
@@ -76,8 +78,8 @@ const entryOf = (head: Buffer, number: number) => {
   return head.subarray(at, at + ENTRY_BYTES)
 }
 
-/** A file system on the whole disk has the same signature at the end of its first sector. */
-const isBootSector = (head: Buffer) =>
+/** Tells whether a file system begins here whose first sector ends as an MBR does. */
+export const isBootSector = (head: Buffer): boolean =>
   ['NTFS    ', 'EXFAT   '].includes(head.toString('latin1', 3, 11)) ||
   head.toString('latin1', 54, 57) === 'FAT' ||
   head.toString('latin1', 82, 87) === 'FAT32'

@@ -51,8 +51,11 @@ const listGpt = (table: GuidTable, sectorBytes: number): readonly Partition[] =>
 
 const UNUSED = '0'.repeat(32)
 
-/** The first three groups are stored with their lowest byte first. */
-const renderGuid = (stored: string): string =>
+/**
+ * Spells a GUID, given in hexadecimal as it is stored: its first three groups have their lowest
+ * byte first there.
+ */
+export const renderGuid = (stored: string): string =>
   stored.replace(/^(..)(..)(..)(..)(..)(..)(..)(..)(.{4})(.{12})$/, '$4$3$2$1-$6$5-$8$7-$9-$10')
 
 const MBR_IDENTITY = 440
