@@ -33,10 +33,6 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const paths = decidePaths(config)
   await prepareStateDir(paths.stateDir)
   const version = await readVersion()
-  if (config.current().cache.follow !== '') {
-    const { follow } = await import('./follow.ts')
-    return follow(environment, { config, log, paths, version })
-  }
   await using cache = await createImageCache({
     folder: paths.folder,
     sources: createSources({ env, s3: () => readS3Access(config.current().s3, env) }),

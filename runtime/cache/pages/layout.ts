@@ -91,18 +91,6 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
   }
 }
 
-interface FollowErrorsDependencies extends Pick<CachePagesDependencies, 'assets' | 'version'> {
-  /** The base address of the followed cache. */
-  readonly base: string
-}
-
-/** A cache that follows another one has no pages but those of errors, which lead there. */
-export function createFollowErrors({ assets, version, base }: FollowErrorsDependencies) {
-  const nav = [{ href: `${base}${HOME}`, title: t.title, icon: 'image', key: IMAGES }] as const
-  const layout = createLayout({ version, assetUrl: assets.url, nav, hasKeys: false })
-  return (view: ErrorView) => renderErrorPage(layout, { ...view, loggedIn: true, seesAll: true })
-}
-
 /** What there is where no server is known. */
 const OWN: readonly NavLink[] = [{ href: HOME, title: t.title, icon: 'image', key: IMAGES }]
 

@@ -47,7 +47,7 @@ export function blobRoutes(site: CacheSite): readonly Route[] {
 }
 
 /** The source that the second part of the path names; null: it names none. */
-export function readToken(event: H3Event): string | null {
+function readToken(event: H3Event): string | null {
   const token = parseBlobToken(readSegment(event, 1) ?? '')
   return token.ok ? token.value : null
 }
@@ -76,7 +76,7 @@ function miss({ cache, log }: CacheSite, source: string) {
 }
 
 /** Answers with an image, or a range of it, and closes it. Throws a 404 where another version is asked for. */
-export async function sendBlob(event: H3Event, reader: BlobReader, name: string) {
+async function sendBlob(event: H3Event, reader: BlobReader, name: string) {
   const wanted = event.url.searchParams.get(VERSION_PARAMETER)
   if (wanted !== null && reader.sha256 !== null && wanted !== reader.sha256) {
     // Whoever keeps what is answered here must not keep another version under this address.

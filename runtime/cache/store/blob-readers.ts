@@ -73,7 +73,7 @@ export function createBlobReaders(parts: BlobReadersDependencies) {
 }
 
 /** Opens what is here whole under a key, and keeps it from being removed; null: it is not here. */
-export async function openWhole(
+async function openWhole(
   parts: Pick<BlobReadersDependencies, 'blobs' | 'index' | 'room' | 'used' | 'now'>,
   key: string,
 ): Promise<BlobReader | null> {

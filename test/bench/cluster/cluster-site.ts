@@ -127,7 +127,7 @@ interface CacheOptions {
   readonly host: string
 }
 
-/** The first one keeps the images; the others are copies of it. */
+/** Each of them has all images. */
 async function openCaches(opened: AsyncDisposableStack, { count, images, host }: CacheOptions) {
   const urls: string[] = []
   const processes: ReturnType<typeof keepRunning>[] = []
@@ -135,18 +135,14 @@ async function openCaches(opened: AsyncDisposableStack, { count, images, host }:
     const home = opened.use(await createServerHome())
     const port = await findPort()
     await mkdir(home.at('state/cache'), { recursive: true })
-    const [first] = urls
-    if (first === undefined) {
-      for (const { name, content } of images) {
-        await writeFile(home.at(`state/cache/${name}`), content)
-      }
+    for (const { name, content } of images) {
+      await writeFile(home.at(`state/cache/${name}`), content)
     }
     const env = {
       ...home.env,
       FLASHER_CACHE_HOST: listenOf(host),
       FLASHER_CACHE_PORT: String(port),
       FLASHER_ADMIN_PASSWORD: PASSWORD,
-      ...(first === undefined ? {} : { FLASHER_CACHE_FOLLOW: first }),
     }
     processes.push(opened.use(keepRunning({ name: 'flasher-cache', env })))
     const url = `http://${host}:${port}`

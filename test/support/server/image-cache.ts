@@ -151,7 +151,7 @@ export async function startCache(
   const base = `http://127.0.0.1:${port}`
   try {
     await until(async () => child.exitCode !== null || (await isUp(base)))
-    const token = await readToken(state, env)
+    const token = await readLocalToken(join(state, 'cache/.cache/token'))
     if (child.exitCode !== null || token === null) throw new Error(`it did not start: ${said}`)
     return {
       base,
@@ -168,12 +168,6 @@ export async function startCache(
     throw thrown
   }
 }
-
-/** One that follows another cache has none: nothing is changed there. */
-const readToken = (state: string, env: Readonly<Record<string, string>>) =>
-  env['FLASHER_CACHE_FOLLOW'] === undefined
-    ? readLocalToken(join(state, 'cache/.cache/token'))
-    : Promise.resolve('')
 
 export const cacheEnv = (state: string, port: number) => ({
   FLASHER_PATHS_STATE_DIR: state,

@@ -148,14 +148,6 @@ export const CACHE_SETTINGS = {
     restart: true,
     fallbackWords: '`<paths.state_dir>/cache`',
   }),
-  follow: ofCache({
-    title: 'Cache to follow',
-    topic: 'cache',
-    help: 'The address of another `flasher-cache` that keeps the images: this one then only keeps copies of the bytes that machines ask it for; empty: it keeps images itself.',
-    kind: baseUrl('http://cache.example.org:8081'),
-    fallback: '',
-    restart: true,
-  }),
   max_bytes: ofCache({
     title: 'Space for images',
     topic: 'cache',
