@@ -100,6 +100,7 @@ const bulk =
   (action: string): Step =>
   async (world) => {
     const parameters = action === 'flash' ? { boot_mode: 'flasher-flash-once' } : {}
+    const locked = new Map(MACS.map((mac) => [mac, recordOf(world, mac)?.locked]))
     const acted = await world.lab.bulk(
       action,
       action === 'label' ? { add: ['x'] } : parameters,
@@ -112,7 +113,11 @@ const bulk =
       if (action === 'flash') consentTo(world, mac)
       else if (action === 'disarm') judgeEdited(world, mac)
       else if (action === 'delete') judgeEdited(world, mac, { writing: false })
-      else Object.assign(judgeOf(world, mac), { harmless: action === 'label', wasWriting: writing })
+      else {
+        // Who is unlocked and was not locked keeps the order, whatever becomes of that edit.
+        const harmless = action === 'label' || locked.get(mac) === recordOf(world, mac)?.locked
+        Object.assign(judgeOf(world, mac), { harmless, wasWriting: writing })
+      }
     }
   }
 
