@@ -67,8 +67,8 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
   }
 
   async function pin(body: unknown) {
-    const { holder, refs, machines } = checked(PinsSchema, body)
-    await cache.pin(holder, refs, machines)
+    const { holder, refs, machines, captured } = checked(PinsSchema, body)
+    await cache.pin(holder, refs, machines, captured)
     return nothing()
   }
 

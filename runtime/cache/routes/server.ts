@@ -6,6 +6,8 @@ import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
 import { assetRoute } from '../../kit/web/ui/assets.ts'
 import { createPasswordCheck } from '../../kit/web/access/password-check.ts'
 import { createAttempts } from '../../kit/web/access/attempts.ts'
+import { createNarrowing } from '../../kit/web/http/narrowing.ts'
+import { createSeenCache } from '../store/seen-cache.ts'
 import { createApp } from '../../kit/web/http/dispatch.ts'
 import { createGuard } from '../../kit/web/access/guard.ts'
 import { healthRoutes } from '../../kit/web/http/health.ts'
@@ -62,12 +64,12 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const guard = createGuard({ sessions, tokens })
   const site: CacheSite = parts
   const uploadKey = deriveSecret(parts.secret, UPLOAD_KEY)
-  const captures: CaptureSite = {
+  const receive = ({ cache }: CacheSite): CaptureSite => ({
     ...site,
-    captures: site.cache.captures,
-    copies: site.cache.copies,
+    captures: cache.captures,
+    copies: cache.copies,
     uploadKey,
-  }
+  })
   const pages = createCachePages({
     ...parts,
     countWaiting: () =>
@@ -76,16 +78,19 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
   const login = { sessions, views: pages, check, recordAll }
 
+  const makeSeenRoutes = (seen: CacheSite): readonly Route[] => [
+    ...pageRoutes(seen, pages), // /ui/dashboard and its forms
+    ...capturePageRoutes(receive(seen), { ...pages, home: HOME }), // /ui/capture
+  ]
   const routes: readonly Route[] = [
     ...healthRoutes(version), //        /healthz /version
     ...blobRoutes(site), //             /b/:token /files/:name /blob
     ...catalogRoutes(site), //          /catalog /catalog/entries /pins
     ...imagerRoutes(site, parts.assets), // /imager.json
     ...uploadRoutes(site), //           /uploads
-    ...captureRoutes(captures), //      /captures
+    ...captureRoutes(receive(site)), //      /captures
     ...loginRoutes(login), // / /ui /ui/login /ui/logout
-    ...pageRoutes(site, pages), // /ui/dashboard and its forms
-    ...capturePageRoutes(captures, { ...pages, home: HOME }), // /ui/capture
+    ...makeSeenRoutes(site),
     themeRoute, //                      /ui/theme
     assetRoute(parts.assets), //        /static/…
   ]
@@ -94,6 +99,9 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     guard,
     // It stands behind no proxy and has no name of its own.
     findPeer: createPeers(),
+    narrow: createNarrowing(({ reach }) =>
+      reach === null ? [] : makeSeenRoutes({ ...site, cache: createSeenCache(site.cache, reach) }),
+    ),
     failures: { log, renderError: pages.renderError },
   })
   return { app }

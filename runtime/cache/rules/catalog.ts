@@ -1,6 +1,7 @@
 /** Renders the response of `GET /catalog`, and checks the body of `POST /pins`: the format all clients of such a cache read, with fields of our own. */
 import type { CatalogFields } from '../../engine/catalog/rules/catalog-fields.ts'
 import { fileUrl } from '../../engine/catalog/rules/dropped-file.ts'
+import { MAX_CAPTURED } from '../../engine/catalog/rules/captured-machine.ts'
 import { z } from 'zod'
 
 /** What is shown of one image. */
@@ -72,6 +73,11 @@ export const PinsSchema = z
       .array(z.int().min(0))
       .nullish()
       .transform((counts) => counts ?? null),
+    /** The machines of which images were ordered, with their labels; earlier servers do not say. */
+    captured: z
+      .array(z.object({ mac: z.string().max(40), labels: z.array(z.string().max(200)).max(200) }))
+      .max(MAX_CAPTURED)
+      .default([]),
   })
   .refine(({ refs, machines }) => machines === null || machines.length === refs.length, {
     path: ['machines'],

@@ -86,6 +86,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     copies: (): readonly RegistryCopy[] => copies?.list() ?? [],
     space: room.space,
     pin: pins.pin,
+    listLabels: pins.listLabels,
     scan: dropped.scan,
     /** Resolves when a change of the list is news to the caller, when the signal is aborted, or at the end. */
     awaitNews: (isNews: () => boolean, signal: AbortSignal) =>

@@ -1,6 +1,7 @@
 /** Images that machines are bound to, as their servers report; these are not removed to make room. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
+import type { CapturedMachine } from '../../engine/catalog/rules/captured-machine.ts'
 import { refOf } from '../../engine/catalog/rules/catalog.ts'
 import { fileSource } from '../../engine/catalog/rules/dropped-file.ts'
 import { createSilences } from '../blobs/silences.ts'
@@ -23,6 +24,8 @@ const Holders = z.array(z.tuple([z.string(), HolderSchema])).catch([])
 export async function createPins(records: Storage, now: () => Date, elapsed: () => number) {
   const holders = new Map(Holders.parse(await records.getItem(KEY)))
   const silences = await createSilences(records, 'quiet-holders', elapsed)
+  /** Not stored: until a server has said which labels a machine has now, nobody knows. */
+  const captured = new Map<string, readonly CapturedMachine[]>()
   /** The number of machines by ref; null: a server does not say. */
   let pinned = new Map<string, number | null>()
 
@@ -48,13 +51,26 @@ export async function createPins(records: Storage, now: () => Date, elapsed: () 
     /** Null: no server has said so. */
     countMachines: (ref: string): number | null =>
       pinned.get(ref) ?? (holders.size === 0 || pinned.has(ref) ? null : 0),
+    /** The labels of a machine as each server has them that ordered an image of it. */
+    listLabels: (mac: string): readonly (readonly string[])[] =>
+      [...captured.values()].flatMap((of) =>
+        of.filter((each) => each.mac === mac).map(({ labels }) => labels),
+      ),
     /**
      * Replaces what this server has pinned before; a pin ends after a week in which the cache ran and
      * it was not renewed.
      * `machines`: how many are bound to each ref; null: the server does not say.
      */
-    async pin(holder: string, refs: readonly string[], machines: readonly number[] | null = null) {
+    async pin(
+      holder: string,
+      refs: readonly string[],
+      machines: readonly number[] | null = null,
+      withCaptures: readonly CapturedMachine[] = [],
+    ) {
       holders.delete(holder)
+      captured.delete(holder)
+      captured.set(holder, withCaptures)
+      if (captured.size > MAX_HOLDERS) captured.delete([...captured.keys()][0] ?? '')
       silences.end(holder)
       holders.set(holder, { refs, machines, until: now().getTime() + KEPT_MS })
       // The latest ones stay.

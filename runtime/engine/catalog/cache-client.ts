@@ -1,6 +1,7 @@
 /** A client for the operator's API of a cache service: lists, adds and removes images. */
 import { Fault, type FaultCode } from '../../kit/foundation/fault.ts'
 import { parseJson } from '../../kit/foundation/json-reader.ts'
+import type { CapturedMachine } from './rules/captured-machine.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import {
   type HttpTarget,
@@ -71,13 +72,15 @@ export function createCacheClient(options: CacheClientOptions) {
     makeUploadToken: (name: string) => obtain('POST', '/captures/tokens', { name }),
     /** `GET /captures`, as it came. */
     listCaptures: () => obtain('GET', '/captures'),
-    /** `machines`: how many are bound to each. A refusal is returned: not every cache knows pins. */
-    async pin(
-      holder: string,
-      refs: readonly string[],
-      machines: readonly number[],
-    ): Promise<Result<null, Fault>> {
-      const answer = await ask('POST', '/pins', { holder, refs, machines })
+    /** A refusal is returned: not every cache knows pins. */
+    async pin(body: {
+      readonly holder: string
+      readonly refs: readonly string[]
+      /** How many are bound to each. */
+      readonly machines: readonly number[]
+      readonly captured: readonly CapturedMachine[]
+    }): Promise<Result<null, Fault>> {
+      const answer = await ask('POST', '/pins', body)
       return answer.ok ? accept(null) : answer
     },
   }

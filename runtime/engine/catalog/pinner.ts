@@ -2,6 +2,7 @@
 import { renderCacheBase } from './rules/blob-address.ts'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { createCacheClient } from './cache-client.ts'
+import type { CapturedMachine } from './rules/captured-machine.ts'
 import type { Change, Changes } from '../../kit/host/changes.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 
@@ -14,6 +15,8 @@ interface PinnerDependencies {
   bound(): Promise<readonly (string | null)[]>
   /** The refs that channels point to, which are kept although no machine has them; absent: none. */
   promised?(): readonly string[]
+  /** Lists the machines of which images were ordered; absent: none. */
+  captured?(): Promise<readonly CapturedMachine[]>
   /** What the cache service calls this server. */
   readonly holder: string
   /** Names proxies and FLASHER_CA_FILE. */
@@ -34,7 +37,7 @@ interface PinnerDependencies {
  */
 export function createPinner(dependencies: PinnerDependencies): AsyncDisposable {
   const { env, changes, holder, log, waitMs = 2000, againMs = 3_600_000 } = dependencies
-  const { promised = () => [] } = dependencies
+  const { promised = () => [], captured: listCaptured = async () => [] } = dependencies
   const closing = new AbortController()
   let reported = ''
   let refused = ''
@@ -52,10 +55,11 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
     if (base === '' || token === null || closing.signal.aborted) return
     const bound = await dependencies.bound()
     const { refs, machines } = countMachines(bound, promised())
-    const words = `${base} ${refs.join(' ')} ${machines.join(' ')}`
+    const captured = await listCaptured()
+    const words = JSON.stringify([base, refs, machines, captured])
     if (words === reported || `${chance} ${words}` === refused) return
     const client = createCacheClient({ base, token, env, signal: closing.signal })
-    const answer = await client.pin(holder, refs, machines)
+    const answer = await client.pin({ holder, refs, machines, captured })
     if (answer.ok) {
       reported = words
       complaints.clear()

@@ -5,6 +5,7 @@ import type { Mac } from '../../kit/net/rules/mac.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import type { Action } from '../routes/line.ts'
 import { resolveAction, type FindChannel } from './channels/rules/channel-order.ts'
+import type { SeesMachine } from './captures/rules/capture-owner.ts'
 import type { MachineAction } from './rules/action.ts'
 import { beginsOrder, limitOrder, pauseOrder } from './rules/disarming.ts'
 import type { Machine } from './rules/machine.ts'
@@ -21,8 +22,11 @@ export interface ActionDependencies extends Pick<Surroundings, 'findTemplate'> {
   isPaused?(batch: string): boolean
   /** The address of the cache service; null: there is none. */
   cacheUrl(): string | null
-  /** Says in words why a captured image of a machine cannot have a name; null: it can. Absent: any can. */
-  findNameOwner?(name: string, mac: Mac): string | null
+  /**
+   * Says in words why a captured image of a machine cannot have a name, to who sees these machines alone;
+   * null: it can. Absent: any can.
+   */
+  findNameOwner?(name: string, mac: Mac, sees?: SeesMachine): string | null
 }
 
 export const findIn = ({ findChannel }: Pick<ActionDependencies, 'findChannel'>): FindChannel =>
@@ -52,12 +56,12 @@ export const toAction = (
   action: MachineAction,
 ): Action<Machine> => ({
   ...action,
-  apply(machine, parameters, by, batch = null) {
+  apply(machine, parameters, by, batch = null, sees) {
     const applied = applyResolved(site, action, { machine, name, parameters, now: by.at })
     if (!applied.ok) return applied
     const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
     if (unknown !== null) return refuse(unknown)
-    const obstacle = name === 'capture' ? findCaptureObstacle(site, applied.value) : null
+    const obstacle = name === 'capture' ? findCaptureObstacle(site, applied.value, sees) : null
     if (obstacle !== null) return refuse(obstacle)
     const summary = `${machine.mac} ${action.past}`
     const after = events.describe(applied.value)
@@ -109,9 +113,10 @@ function joinBatch(
 function findCaptureObstacle(
   { cacheUrl, findNameOwner }: ActionDependencies,
   { mac, capture }: Machine,
+  sees: SeesMachine | undefined,
 ): string | null {
   if (cacheUrl() === null) return NO_CACHE
-  return capture === null ? null : (findNameOwner?.(capture.name, mac) ?? null)
+  return capture === null ? null : (findNameOwner?.(capture.name, mac, sees) ?? null)
 }
 
 const NO_CACHE = 'The server has no cache service to upload the image to.'

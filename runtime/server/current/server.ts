@@ -268,10 +268,11 @@ function createRules(
     findImage: createFinder(catalog),
     findChannel: (name) => state.channels.find(name)?.bty_image_ref ?? null,
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
-    findNameOwner: (name, mac) =>
+    findNameOwner: (name, mac, sees) =>
       findNameOwner(name, mac, {
         images: catalog.snapshot().entries,
         machines: state.machines.peekAll(),
+        sees,
       }),
     ...given,
     isPaused: state.batches.isPaused,

@@ -120,7 +120,7 @@ const createAct =
     let reason: string | null = null
     const made = await edit(mac, by, request, (machine) => {
       if (machine === null) return null
-      const decided = rule.apply(machine, parameters, signed(site, by), batch)
+      const decided = rule.apply(machine, parameters, signed(site, by), batch, bounds.sees)
       reason = decided.ok
         ? (bounds.refuse(machine, decided.value.machine) ??
           findConflict?.(decided.value.machine) ??

@@ -26,13 +26,15 @@ export interface Action<M> {
   check(parameters: unknown, machines?: number): readonly FieldError[] | null
   /**
    * Makes the change; the refusal gives the reason in words. `delete` is answered by the server itself.
-   * `batch`: the batch that it is a part of; null or absent: none.
+   * `batch`: the batch that it is a part of; null or absent: none. `sees`: whether who asks sees a
+   * machine, of which alone a refusal speaks; absent: they see all.
    */
   apply(
     machine: M,
     parameters: unknown,
     by: Armer,
     batch?: string | null,
+    sees?: { sees(machine: M): boolean }['sees'],
   ): Result<Transition<M>, string>
   /**
    * Judges the machines of one request as the action leaves them, one after the other: why one cannot

@@ -61,11 +61,12 @@ test('an authority of its own and a proxy count as for every download', async ()
   await using proxy = await startConnectProxy()
   const pin = (env: Readonly<Record<string, string>>) =>
     settle(
-      createCacheClient({ base: server.origin, token: TOKEN, env }).pin(
-        'flasher',
-        ['a'.repeat(64)],
-        [1],
-      ),
+      createCacheClient({ base: server.origin, token: TOKEN, env }).pin({
+        holder: 'flasher',
+        refs: ['a'.repeat(64)],
+        machines: [1],
+        captured: [],
+      }),
     )
   isFault(await pin({}), 'upstream-failed', /certificate comes from an unknown authority/)
   assert.equal(await pin({ FLASHER_CA_FILE: caFile }), { ok: true, value: null })
@@ -90,7 +91,7 @@ test('nobody is sent elsewhere', async () => {
   })
   const client = createCacheClient({ base: server.origin, token: TOKEN })
   isFault(await settle(client.list()), 'upstream-failed', /HTTP 307/)
-  const pinned = await client.pin('flasher', [], [])
+  const pinned = await client.pin({ holder: 'flasher', refs: [], machines: [], captured: [] })
   isFault(pinned.ok ? null : pinned.refusal, 'upstream-failed', /HTTP 307/)
   assert.is(other.seen.length, 0)
 })

@@ -35,7 +35,7 @@ export async function makeSigner(path: string) {
   }
 }
 
-const secretOf = (folder: string) => join(folder, '.cache/secret')
+export const secretOf = (folder: string) => join(folder, '.cache/secret')
 
 export const SOURCE = {
   mac: MAC,

@@ -167,8 +167,8 @@ export async function createTestServer(options: TestServerOptions = {}) {
   const keeper = createBatchKeeper({ batches, machines, findImage, now })
   const line = createMachineLine({
     findImage,
-    findNameOwner: (name, mac) =>
-      findNameOwner(name, mac, { images: entries, machines: machines.peekAll() }),
+    findNameOwner: (name, mac, sees) =>
+      findNameOwner(name, mac, { images: entries, machines: machines.peekAll(), sees }),
     findTemplate: (name) => templates.find(name)?.template ?? null,
     sets: bootFiles.active,
     settings: pxe,

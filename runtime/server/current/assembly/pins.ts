@@ -1,4 +1,5 @@
 /** Current line: reports to the cache service which images machines are bound to, so that it keeps them; the cache's address and token. */
+import { MAX_CAPTURED } from '../../../engine/catalog/rules/captured-machine.ts'
 import { DATA_FOLDER } from '../../../cache/store/image-cache.ts'
 import { readLocalToken } from '../../../fleet/access/local-token.ts'
 import { createPinner } from '../../../engine/catalog/pinner.ts'
@@ -27,6 +28,11 @@ export function startPinner({ config, state, secret, cacheBeside, env, log }: Pi
   return createPinner({
     ...findCache({ config, cacheBeside }),
     bound: async () => (await machines.list()).map(({ bty_image_ref: ref }) => ref),
+    captured: async () =>
+      (await machines.list())
+        .filter(({ capture, labels }) => capture !== null && labels.length > 0)
+        .slice(0, MAX_CAPTURED)
+        .map(({ mac, labels }) => ({ mac, labels })),
     promised: () => channels.list().map(({ bty_image_ref: ref }) => ref),
     // No other server has this name: what two report under one name, each takes back from the other.
     holder: `flasher-web ${deriveSecret(secret, 'cache holder').sign('').slice(0, 16)}`,

@@ -1,0 +1,32 @@
+/** The cache as somebody sees it who has a scope: captures of their machines alone. */
+import { Fault } from '../../kit/foundation/fault.ts'
+import { sees, type Reach } from '../../kit/web/answers/rules/reach.ts'
+import type { Capture } from '../captures/captures.ts'
+import type { ImageCache } from './image-cache.ts'
+
+/**
+ * Makes the same cache for who sees the machines with these labels. A capture is seen where every
+ * server that ordered images of its machine says that it has one of them; which images other machines
+ * use, and which captures went to a registry, is not.
+ */
+export function createSeenCache(cache: ImageCache, reach: Exclude<Reach, null>): ImageCache {
+  const { captures } = cache
+  const isSeen = ({ source: { mac } }: Capture): boolean => {
+    const known = mac === null ? [] : cache.listLabels(mac)
+    return known.length > 0 && known.every((labels) => sees(reach, labels))
+  }
+  return {
+    ...cache,
+    rows: () => cache.rows().map((row) => ({ ...row, machines: null, isPinned: false })),
+    copies: () => [],
+    captures: {
+      ...captures,
+      list: () => captures.list().filter(isSeen),
+      find(id) {
+        const capture = captures.find(id)
+        if (!isSeen(capture)) throw new Fault('not-found', 'there is no such capture')
+        return capture
+      },
+    },
+  }
+}
