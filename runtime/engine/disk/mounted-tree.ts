@@ -1,6 +1,6 @@
 /** Finds, reads and writes files inside a foreign tree without ever leaving it. */
 import { randomBytes } from 'node:crypto'
-import { constants, open, type FileHandle } from 'node:fs/promises'
+import { constants, open, readdir, type FileHandle } from 'node:fs/promises'
 import type { Stats } from 'node:fs'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { entryOf, findEntry, MAX_LINKS, readLink, walkTo } from './tree-walk.ts'
@@ -19,6 +19,12 @@ export async function existsInside(root: string, path: string): Promise<boolean>
   const [parent, name] = splitLast(path)
   await using walk = await walkTo(root, parent, 'stop')
   return walk.folder !== null && (await findEntry(walk.folder, name)) !== null
+}
+
+/** Lists the names in a folder of the tree, in the order of their characters; none where there is no folder. */
+export async function listInside(root: string, path: string): Promise<readonly string[]> {
+  await using walk = await walkTo(root, path, 'stop')
+  return walk.folder === null ? [] : (await readdir(entryOf(walk.folder, '.'))).toSorted()
 }
 
 /**

@@ -2,7 +2,7 @@
 import { constants, mkdir, mkdtemp, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import { systemCodeOf } from '../../kit/foundation/system-error.ts'
 import { removeFolder } from '../../kit/host/folders.ts'
 import type { Environment, Shell } from '../../kit/host/shell.ts'
@@ -30,6 +30,23 @@ export interface Mounted extends AsyncDisposable {
 export interface MountTools {
   readonly shell: Shell
   readonly env: Environment
+}
+
+/** Throws a Fault `plan-refused` where no mount point can be made: to be known before a disk is written. */
+export async function checkMountPlace({ env }: Pick<MountTools, 'env'>): Promise<void> {
+  const parent = env['TMPDIR'] || '/tmp'
+  try {
+    await removeFolder(await mkdtemp(join(await realpath(parent), 'flasher-mount-')))
+  } catch (cause) {
+    throw new Fault(
+      'plan-refused',
+      `no mount point can be made in ${parent}: ${renderError(cause)}`,
+      {
+        hint: 'TMPDIR has to name a folder that can be written.',
+        cause,
+      },
+    )
+  }
 }
 
 /** A mount that cannot be made is a Fault `tool-failed` with the reason in mount's own words. */

@@ -16,7 +16,7 @@ import { writeEnds } from '../disk/disk-ends.ts'
 import { openPartVolumes } from '../disk/loop-part.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { untilAborted } from '../../kit/host/watch.ts'
-import { readBack, writeSeed, type Seed } from './seeder.ts'
+import { readBack, refuseObstacle, writeSeed, type Seed } from './seeder.ts'
 import type { TaskGroup } from './write-slots.ts'
 
 interface EarlyOrder {
@@ -26,6 +26,7 @@ interface EarlyOrder {
   readonly verifies: boolean
   readonly tasks: TaskGroup
   readonly signal: AbortSignal
+  readonly warn: ((words: string) => void) | undefined
 }
 
 /**
@@ -41,7 +42,7 @@ export const createEarlySeeder = (
   { seed, mode }: { readonly seed: Seed; readonly mode: string },
   explain: (thrown: unknown, node: string) => Error,
 ): EarlySeeder =>
-  async function* seedEarly({ device, ends, verifies, tasks, signal }) {
+  async function* seedEarly({ device, ends, verifies, tasks, signal, warn }) {
     const planned = planEarlySeed(device, ends)
     if (planned === null) return planEnds(device.sizeBytes, ends)
     const { early, held, extended, partitions } = planned
@@ -59,8 +60,9 @@ export const createEarlySeeder = (
       },
     )
     // A cancel does not wait for it, but the disk stays open until its tools have ended.
-    tasks.launch(() => writing)
-    await untilAborted(signal, writing)
+    tasks.launch(async () => void (await writing))
+    const note = await untilAborted(signal, writing)
+    if (note !== null) warn?.(note)
     return held
   }
 
@@ -103,17 +105,24 @@ async function haveLogicalVolumes(
   return false
 }
 
-/** Returns when the seed is on the medium, and nothing of the disk is mounted any more. */
+/**
+ * Returns when the seed is on the medium, and nothing of the disk is mounted any more, with the note of
+ * `writeSeed`.
+ */
 async function write(
   tools: MountTools,
   seed: Seed,
   partitions: readonly Partition[],
   { device, verifies, signal }: Pick<EarlyOrder, 'device' | 'verifies' | 'signal'>,
-): Promise<void> {
+): Promise<string | null> {
+  await refuseObstacle(device, partitions)
+  let note: string | null
   {
     await using disk = await openPartVolumes(tools.shell, device, partitions)
-    const written = await writeSeed(tools, seed, device.node, disk, signal)
-    if (verifies) await readBack(tools, device.node, written)
+    const seeded = await writeSeed(tools, seed, device.node, disk, signal)
+    if (verifies) await readBack(tools, device.node, seeded.written)
+    note = seeded.note
   }
   await device.flush()
+  return note
 }

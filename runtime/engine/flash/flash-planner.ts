@@ -147,7 +147,7 @@ async function checkOrdered(
   return checked
 }
 
-interface TargetOrder extends Pick<FlashOrder, 'options' | 'firstBoot'> {
+interface TargetOrder extends Pick<FlashOrder, 'options' | 'firstBoot' | 'provisioning'> {
   readonly facts: TargetFacts
   readonly chosen: DiskIdentity | null
   /** The targets that were named before it. */
@@ -166,10 +166,7 @@ async function planTarget(
   const planned = planFlash(image, target, options, order.chosen)
   const sectors = planned.ok ? await checkSectors(tools, source, planned.value, signal) : FITTING
   const against = planned.ok
-    ? [
-        ...sectors.refusals,
-        ...(await refuseContent(tools, source, planned.value, order.firstBoot ?? null, signal)),
-      ]
+    ? [...sectors.refusals, ...(await refuseContent(tools, source, planned.value, order, signal))]
     : planned.refusal
   const same = findSameDisk(target, others)
   const refusals = same === null ? against : [...against, same]
@@ -215,7 +212,7 @@ async function refuseContent(
   tools: FlashTools,
   source: Source,
   plan: FlashPlan,
-  firstBoot: FirstBoot | null,
+  { firstBoot = null, provisioning = NOTHING }: Pick<FlashOrder, 'firstBoot' | 'provisioning'>,
   signal: AbortSignal,
 ): Promise<readonly FlashRefusal[]> {
   const refusals: FlashRefusal[] = []
@@ -224,10 +221,11 @@ async function refuseContent(
     const reason = await findGrowthProblem(tools, source, plan, signal)
     if (reason !== null) refusals.push({ why: 'cannot-grow', reason })
   }
-  if (firstBoot !== null) {
+  if (firstBoot !== null || provisioning.mode === 'cloud-init') {
     const { findSeedProblem } = await import('./seed-writer.ts')
     const reason = await findSeedProblem(tools, source, plan, firstBoot, signal)
-    if (reason !== null) refusals.push({ why: 'no-first-boot', reason })
+    if (reason !== null)
+      refusals.push({ why: firstBoot === null ? 'no-seed' : 'no-first-boot', reason })
   }
   return refusals
 }

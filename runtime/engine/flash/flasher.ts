@@ -11,7 +11,6 @@ import { planEnds, type EndPiece } from '../disk/rules/disk-end.ts'
 import { clearEnds, eraseEnds, writeEnds } from '../disk/disk-ends.ts'
 import { rereadPartitions } from '../disk/partition-table.ts'
 import type { EarlySeeder } from './early-seeder.ts'
-import type { LastGrowth } from './rules/last-partition.ts'
 import { openMirrors, ownStream, type ImageStream, type OpenStream } from './image-stream.ts'
 import {
   createTools,
@@ -34,6 +33,7 @@ import {
   CLEANUP_MS,
   openDelta,
   planChanges,
+  prepareGrowing,
   readBodyBack,
   readFirst,
   writeBody,
@@ -232,7 +232,10 @@ async function writeAndProvision(
   const seconds = (performance.now() - before) / 1000
   if (provisioner !== null && reached.provisioned !== provisioning.mode) {
     onEvent({ event: 'provisioning', note: provisioning.mode }, plan)
-    const work = provisioner.apply(provisioning, plan.target.node, { signal })
+    const work = provisioner.apply(provisioning, plan.target.node, {
+      signal,
+      warn: onWarning,
+    })
     // Nobody may boot what was not provisioned to its end.
     await orErase({ ...tools, record: reached.record }, plan, work)
   }
@@ -349,12 +352,6 @@ interface Overwriting extends WriteRun, TableChanges {
   readonly record: DiskRecord
 }
 
-/** Few flashes grow anything. */
-async function prepareGrowing(tools: WriteTools, run: Overwriting, growth: LastGrowth) {
-  const { prepareGrowth } = await import('./grower.ts')
-  return prepareGrowth(tools, { ...run, growth })
-}
-
 /**
  * Writes the disk from the first byte to the last. A disk boots only with its ends, the first and
  * the last MiB: they are cleared first and written last, so that whatever happens in between leaves
@@ -374,18 +371,21 @@ async function* overwrite(run: Overwriting, tools: WriteTools): AsyncGenerator<F
     // The image's own end, and with it the digest of all of it, before anything of it counts.
     const tail = await untilAborted(signal, readEnd(run, written.end))
     await untilAborted(signal, device.flush())
-    const grow = growth && (await prepareGrowing(tools, run, growth))
+    const grow = await prepareGrowing(tools, run, written)
     if (verifies) yield* readBodyBack(run, written)
     if (prepare !== null) {
       yield { event: 'provisioning', note: 'first-boot' }
-      const preparing = prepare({ device, verifies, signal }).then(() => device.flush())
+      const preparing = prepare({ device, verifies, signal, warn: run.warn }).then(() =>
+        device.flush(),
+      )
       // A cancel does not wait for it, but the disk stays open until its tools have ended.
       tasks.launch(() => preparing)
       await untilAborted(signal, preparing)
     }
     if (grow !== null) yield* grow({ bytesRead: counted.bytesRead(), bytesWritten: written.end })
     const ends = { head: growth?.head ?? run.head, tail, moved }
-    const left = seedEarly && (yield* seedEarly({ device, ends, verifies, tasks, signal }))
+    const left =
+      seedEarly && (yield* seedEarly({ device, ends, verifies, tasks, signal, warn: run.warn }))
     // The last MiB, then the first without its beginning, at the very end the first 4 KiB.
     pieces = left ?? planEnds(device.sizeBytes, ends)
     onEnds = writeEnds(device, pieces, verifies, signal)

@@ -1,22 +1,25 @@
 /** Checks whether an image's last partition can fill a disk, and grows what it holds before the table is written. */
 import { Fault } from '../../kit/foundation/fault.ts'
-import { refuse, type Result } from '../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import {
   detectGrowable,
   GROW_TOOLS,
   hasOrphanFile,
+  readBtrfsNumber,
   renderUngrowable,
-  SIGNATURE_BYTES,
   type Growable,
 } from '../disk/rules/growable.ts'
 import { planLastGrowth, renderLastRefusal, type LastGrowth } from './rules/last-partition.ts'
-import { createSlot, type Device } from '../disk/device.ts'
+import type { Device } from '../disk/device.ts'
 import { locateEnds } from '../disk/rules/disk-end.ts'
 import { probeContents } from '../disk/disk-contents.ts'
 import type { HeldShell } from '../disk/held-shell.ts'
 import { openLoopPart } from '../disk/loop-part.ts'
 import type { MountPurpose } from '../disk/rules/mount.ts'
-import type { Mounted, MountTools } from '../disk/mounts.ts'
+import { checkMountPlace, type Mounted, type MountTools } from '../disk/mounts.ts'
+import { readDeviceStarts, readImageStarts } from '../disk/part-starts.ts'
+import { parsePartitions } from '../disk/rules/tables/partitions.ts'
+import { listHashed, type SeenPartition } from '../disk/rules/hashed-partitions.ts'
 import { mountVolume } from '../disk/root-file-systems.ts'
 import { needTools, type Shell } from '../../kit/host/shell.ts'
 import { untilAborted } from '../../kit/host/watch.ts'
@@ -24,7 +27,9 @@ import type { Decoders } from '../image/formats.ts'
 import { inspectImage, type ImageInspection } from '../image/image-inspection.ts'
 import type { Source } from '../image/sources/source.ts'
 import { GROWING, type FlashEvent, type FlashPlan } from './rules/flash.ts'
-import type { TaskGroup } from './write-slots.ts'
+import type { Written } from './copier.ts'
+import { verifyWritten } from './verifier.ts'
+import type { Slots, TaskGroup } from './write-slots.ts'
 
 type DiskSize = Pick<Device, 'sizeBytes' | 'sectorBytes'>
 
@@ -34,11 +39,12 @@ type DiskSize = Pick<Device, 'sizeBytes' | 'sectorBytes'>
  * image's beginning is looked at once it is written, as is all of standard input.
  */
 export async function findGrowthProblem(
-  { shell, decoders }: { readonly shell: Shell; readonly decoders: Decoders },
+  { shell, decoders, env }: MountTools & { readonly decoders: Decoders },
   source: Source,
   plan: FlashPlan,
   signal: AbortSignal,
 ): Promise<string | null> {
+  await checkMountPlace({ env })
   const { identity, sectorBytes } = plan.target
   const disk = { sizeBytes: identity.sizeBytes, sectorBytes }
   return await inspectImage(decoders, { source, plan }, signal, (image) =>
@@ -55,9 +61,15 @@ async function inspect(
   if (!planned.ok) return planned.refusal
   const { grows, partition } = planned.value
   if (!grows) return null
-  const first = await image.read(partition.offset, Math.min(SIGNATURE_BYTES, partition.bytes))
-  const found = first && (await checkGrowable(shell, first))
-  return found === null || found.ok ? null : found.refusal
+  const seen = await readImageStarts(image, listPartitions(image.head, disk))
+  const found = await checkGrowable(shell, partition, seen)
+  return found?.ok === false ? found.refusal : null
+}
+
+/** The partitions as the image has them. */
+function listPartitions(head: Buffer, { sectorBytes }: DiskSize) {
+  const listed = parsePartitions(head, sectorBytes)
+  return listed.ok ? listed.value : []
 }
 
 /** The table as it will be; a Fault `plan-refused` where the last partition cannot fill the disk. */
@@ -69,26 +81,49 @@ function planOn(head: Buffer, { sizeBytes, sectorBytes }: DiskSize): Result<Last
   return planned.ok ? planned : refuse(renderLastRefusal(planned.refusal))
 }
 
-/** What the partition holds, refused in words; a Fault where the tools for it are missing. */
-async function checkGrowable(shell: Shell, first: Buffer): Promise<Result<Growable, string>> {
-  const found = detectGrowable(first)
-  if (!found.ok) return refuse(renderUngrowable(found.refusal))
-  await needTools(shell, GROW_TOOLS[found.value])
-  return found
+interface Found {
+  readonly kind: Growable
+  readonly first: Buffer
 }
 
-function insist<Value>(result: Result<Value, string>): Value {
-  if (result.ok) return result.value
-  throw new Fault('plan-refused', `the image cannot be grown: ${result.refusal}`, {
+/**
+ * What the last partition holds, refused in words; null where that was not read. A Fault where the tools
+ * for it are missing.
+ */
+async function checkGrowable(
+  shell: Shell,
+  { offset }: LastGrowth['partition'],
+  partitions: readonly SeenPartition[],
+): Promise<Result<Found, string> | null> {
+  const last = partitions.find((seen) => seen.offset === offset)
+  if (last === undefined || last.first.length === 0) return null
+  const found = detectGrowable(last.first)
+  if (!found.ok) return refuse(renderUngrowable(found.refusal))
+  if (listHashed(partitions).includes(last)) return refuse(UNDER_VERITY)
+  await needTools(shell, GROW_TOOLS[found.value])
+  return accept({ kind: found.value, first: last.first })
+}
+
+const UNDER_VERITY = 'its last partition is protected by dm-verity, which any change of it breaks'
+
+function insist<Value>(result: Result<Value, string> | null): Value {
+  if (result?.ok === true) return result.value
+  const reason = result?.refusal ?? 'its last partition cannot be read'
+  throw new Fault('plan-refused', `the image cannot be grown: ${reason}`, {
     hint: 'Flash without --grow.',
   })
 }
 
 interface GrowOrder {
+  readonly plan: Pick<FlashPlan, 'verify'>
   readonly device: Device
-  readonly growth: LastGrowth
+  /** The image's first MiB. */
+  readonly head: Buffer
+  readonly slots: Slots
   readonly tasks: TaskGroup
   readonly signal: AbortSignal
+  readonly growth: LastGrowth
+  readonly written: Written
 }
 
 type GrowStep = (counts: Record<'bytesRead' | 'bytesWritten', number>) => AsyncGenerator<FlashEvent>
@@ -99,21 +134,19 @@ type GrowStep = (counts: Record<'bytesRead' | 'bytesWritten', number>) => AsyncG
  */
 export async function prepareGrowth(
   tools: MountTools,
-  { device, growth, tasks, signal }: GrowOrder,
+  { plan, device, head, growth, written, slots, tasks, signal }: GrowOrder,
 ): Promise<GrowStep> {
   if (!growth.grows) return nothing
   const { partition } = growth
-  const first = createSlot(Math.min(SIGNATURE_BYTES, partition.bytes))
-  await untilAborted(signal, device.read(first, partition.offset))
-  const kind = insist(await checkGrowable(tools.shell, first))
-  const isOrphaned = kind === 'ext' && hasOrphanFile(first)
+  const seen = await untilAborted(signal, readDeviceStarts(device, listPartitions(head, device)))
+  const { kind, first } = insist(await checkGrowable(tools.shell, partition, seen))
   /** Returns when the grown file system is on the medium, and nobody works on it any more. */
   async function growFileSystem() {
     {
       await using volume = await openLoopPart(tools.shell, device, partition)
       signal.throwIfAborted()
       const { node, held } = volume
-      const part = { node, held, bytes: partition.bytes, hasOrphanFile: isOrphaned, signal }
+      const part = { node, held, bytes: partition.bytes, first, signal }
       const check = await GROW[kind](part, tools)
       // Nothing that the kernel remembers of it is checked.
       for (const cached of [node, device.node]) {
@@ -138,6 +171,10 @@ export async function prepareGrowth(
     // A cancel does not wait for it, but the disk stays open until its tools have ended.
     tasks.launch(() => growing)
     await untilAborted(signal, growing)
+    if (plan.verify === 'none') return
+    // On a card that is smaller than it says, what grew may have come to lie on what was verified.
+    const order = { device, written, all: false, to: partition.offset, slots, tasks, signal }
+    await untilAborted(signal, verifyWritten({ ...order, onVerified() {} }))
   }
 }
 
@@ -147,7 +184,8 @@ interface GrownPart {
   readonly node: string
   readonly held: HeldShell
   readonly bytes: number
-  readonly hasOrphanFile: boolean
+  /** How it began before it grew. */
+  readonly first: Buffer
   readonly signal: AbortSignal
 }
 
@@ -158,7 +196,10 @@ const GROW: Readonly<Record<Growable, (part: GrownPart, tools: MountTools) => Pr
   ext: growExt,
   xfs: (part, tools) => growMounted(part, tools, ({ at }) => ['xfs_growfs', '-d', at]),
   btrfs: (part, tools) =>
-    growMounted(part, tools, ({ at }) => ['btrfs', 'filesystem', 'resize', 'max', at]),
+    growMounted(part, tools, ({ at }) => {
+      const size = `${readBtrfsNumber(part.first)}:max`
+      return ['btrfs', 'filesystem', 'resize', size, at]
+    }),
   ntfs: growNtfs,
 }
 
@@ -176,9 +217,10 @@ async function growExt(part: GrownPart, tools: MountTools): Promise<Check> {
   await held.require(['e2fsck', '-f', '-p', node], { signal, right: [0, 1] })
   // A kernel that lacks a feature of it cannot tell whether it is sound.
   const isMountable = (await tryMount(part, tools)) === null
-  if (part.hasOrphanFile) await held.require(['tune2fs', '-O', '^orphan_file', node], { signal })
+  const isOrphaned = hasOrphanFile(part.first)
+  if (isOrphaned) await held.require(['tune2fs', '-O', '^orphan_file', node], { signal })
   await held.require(['resize2fs', node], { signal })
-  if (part.hasOrphanFile) await held.require(['tune2fs', '-O', 'orphan_file', node], { signal })
+  if (isOrphaned) await held.require(['tune2fs', '-O', 'orphan_file', node], { signal })
   return async () => {
     await requireSound(['e2fsck', '-f', '-n', node], part)
     if (isMountable) await requireMount(part, tools)

@@ -10,10 +10,12 @@ import {
   type Provisioning,
   type ProvisioningInput,
 } from './rules/provisioning.ts'
-import type { MountTools } from '../disk/mounts.ts'
+import { checkMountPlace, type MountTools } from '../disk/mounts.ts'
 import { openVolumes } from '../disk/volumes.ts'
 import { toolMissing } from '../../kit/host/shell.ts'
 import type { EarlySeeder } from './early-seeder.ts'
+import { findUserDataProblem } from '../first-boot/rules/user-data.ts'
+import { findVolumeObstacle } from '../first-boot/rules/seed-location.ts'
 import { writeSeed, type Seed } from './seeder.ts'
 import { runWorkflow } from './workflows.ts'
 
@@ -28,14 +30,16 @@ export function createProvisioner(tools: MountTools) {
 
   return {
     /**
-     * To be called before a disk is written: all files and programs that `apply` will need. Faults
-     * `input-missing`, `input-invalid`, `tool-missing`.
+     * To be called before a disk is written: all files, programs and folders that `apply` will need.
+     * Faults `input-missing`, `input-invalid`, `tool-missing`, `plan-refused`.
      */
     async check(provisioning: Provisioning): Promise<void> {
       for (const input of listInputs(provisioning)) await checkInput(input)
+      if (provisioning.mode === 'cloud-init') await checkUserData(provisioning)
       for (const tool of TOOLS[provisioning.mode]) {
         if (!(await shell.has(tool))) throw missing(tool)
       }
+      if (provisioning.mode !== 'none') await checkMountPlace(tools)
     },
     /**
      * What can be done before the disk can boot; null: nothing. The files are read at once. Its
@@ -57,14 +61,20 @@ export function createProvisioner(tools: MountTools) {
     async apply(
       provisioning: Provisioning,
       node: string,
-      { signal }: { readonly signal?: AbortSignal } = {},
+      {
+        signal,
+        warn,
+      }: { readonly signal?: AbortSignal; readonly warn?: (words: string) => void } = {},
     ): Promise<void> {
       if (provisioning.mode === 'none') return
       try {
         signal?.throwIfAborted()
         await using disk = await openVolumes(shell, node, signal)
         if (provisioning.mode === 'cloud-init') {
-          await writeSeed(tools, await readSeed(provisioning), node, disk, signal)
+          const obstacle = findVolumeObstacle(disk.volumes)
+          if (obstacle !== null) throw new Fault('provision-failed', obstacle)
+          const { note } = await writeSeed(tools, await readSeed(provisioning), node, disk, signal)
+          if (note !== null) warn?.(note)
         } else await runWorkflow(tools, provisioning, node, disk, signal)
       } catch (error) {
         throw asFault(error, node, signal?.aborted === true)
@@ -82,6 +92,11 @@ async function readSeed({ userData, metaData }: CloudInit): Promise<Seed> {
     { name: 'meta-data', content: metaData === null ? made : await readFile(metaData) },
   ]
   return { folder: SEED_FOLDER, files }
+}
+
+async function checkUserData({ userData }: CloudInit) {
+  const problem = findUserDataProblem(await readFile(userData))
+  if (problem !== null) throw new Fault('input-invalid', `user-data ${userData}: ${problem}`)
 }
 
 async function checkInput({ what, path }: ProvisioningInput) {

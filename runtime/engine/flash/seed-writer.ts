@@ -1,22 +1,22 @@
 /** Finds a place for a first-boot configuration in an image, and writes it there on a disk that cannot boot yet. */
-import { CIDATA_PREFERRED, isCidata, LABEL_BYTES } from '../first-boot/rules/cidata.ts'
-import { planSeed, type SeedLocation } from '../first-boot/rules/seed-location.ts'
+import { findSeedObstacle, planSeed, type SeedLocation } from '../first-boot/rules/seed-location.ts'
 import type { CloudInitSeed, FirstBoot } from '../first-boot/rules/seed.ts'
-import type { Partition } from '../disk/rules/tables/partitions.ts'
+import { parsePartitions } from '../disk/rules/tables/partitions.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
-import { createSlot, type Device } from '../disk/device.ts'
+import type { Device } from '../disk/device.ts'
+import { readImageStarts } from '../disk/part-starts.ts'
 import { locateEnds } from '../disk/rules/disk-end.ts'
 import { openPartVolumes } from '../disk/loop-part.ts'
 import { existsInside, writeInside } from '../disk/mounted-tree.ts'
-import type { MountTools } from '../disk/mounts.ts'
+import { checkMountPlace, type MountTools } from '../disk/mounts.ts'
 import { mountVolume } from '../disk/root-file-systems.ts'
 import type { FlashedDisk } from '../disk/volumes.ts'
 import { needTools } from '../../kit/host/shell.ts'
 import type { Decoders } from '../image/formats.ts'
 import { inspectImage, type ImageInspection } from '../image/image-inspection.ts'
 import type { Source } from '../image/sources/source.ts'
-import { readBack, writeSeed, type WrittenSeed } from './seeder.ts'
+import { readBack, refuseObstacle, writeSeed, type SeedOutcome } from './seeder.ts'
 
 const TOOLS = 'blkid blockdev losetup mount umount nsenter setsid unshare'.split(' ')
 
@@ -32,6 +32,8 @@ interface WorkOptions {
   /** Whether what is written is read back from the medium. */
   readonly verifies: boolean
   readonly signal: AbortSignal
+  /** Hears what a person should know of it. */
+  readonly warn: ((words: string) => void) | undefined
 }
 
 /** Work between the write of an image and that of its first and its last MiB. */
@@ -46,37 +48,41 @@ export interface BeforeEnds {
   ): (options: WorkOptions) => Promise<void>
 }
 
-/** Fault `tool-missing`. */
-export const checkSeedTools = ({ shell }: MountTools): Promise<void> => needTools(shell, TOOLS)
+/** Fault `tool-missing`, or `plan-refused` where nothing can be mounted. */
+export async function checkSeedTools(tools: MountTools): Promise<void> {
+  await needTools(tools.shell, TOOLS)
+  await checkMountPlace(tools)
+}
 
 /**
- * Looks into an image, before a disk is touched, whether the configuration has a place in it: why it
- * has none, in words; null where nothing is known against it. A partition that lies too far from the
+ * Looks into an image, before a disk is touched, whether the configuration has a place in it, or a seed
+ * of `--provision` where `firstBoot` is null: why it has none, in words; null where nothing is known against it. A partition that lies too far from the
  * image's beginning is looked at once it is written, as is all of standard input.
  */
 export const findSeedProblem = (
   { decoders }: { readonly decoders: Decoders },
   source: Source,
   plan: FlashPlan,
-  firstBoot: FirstBoot,
+  firstBoot: FirstBoot | null,
   signal: AbortSignal,
 ): Promise<string | null> =>
   inspectImage(decoders, { source, plan }, signal, (image) => inspect(image, plan, firstBoot))
 
 async function inspect(
-  { head, read }: ImageInspection,
+  image: ImageInspection,
   { target: { identity, sectorBytes } }: FlashPlan,
-  firstBoot: FirstBoot,
+  firstBoot: FirstBoot | null,
 ): Promise<string | null> {
+  const { head } = image
+  if (firstBoot === null) {
+    const listed = parsePartitions(head, sectorBytes)
+    return listed.ok ? findSeedObstacle(await readImageStarts(image, listed.value)) : null
+  }
   const planned = planSeed(head, { ...locateEnds(identity.sizeBytes), sectorBytes }, firstBoot)
   if (!planned.ok) return planned.refusal
   const { location, partitions } = planned.value
   if (location.kind !== 'cloud-init') return null
-  for (const { offset, bytes } of partitions.toSorted((one, other) => one.offset - other.offset)) {
-    const first = await read(offset, Math.min(LABEL_BYTES, bytes))
-    if (first !== null && isCidata(first)) return CIDATA_PREFERRED
-  }
-  return null
+  return findSeedObstacle(await readImageStarts(image, partitions))
 }
 
 export const createSeedWriter = (tools: MountTools, firstBoot: FirstBoot): BeforeEnds => ({
@@ -92,36 +98,27 @@ export const createSeedWriter = (tools: MountTools, firstBoot: FirstBoot): Befor
     const { location, partitions } = planned.value
     return async (options) => {
       options.signal.throwIfAborted()
-      if (location.kind === 'cloud-init') await refuseCidata(options.device, partitions)
+      if (location.kind === 'cloud-init') await refuseObstacle(options.device, partitions)
       await writeFirstBoot(tools, location, firstBoot, options)
     }
   },
 })
 
-/** What could not be looked into before it was written. */
-async function refuseCidata(device: Device, partitions: readonly Partition[]): Promise<void> {
-  for (const { offset, bytes } of partitions) {
-    if (offset + bytes > device.sizeBytes) continue
-    const first = createSlot(Math.min(LABEL_BYTES, bytes))
-    await device.read(first, offset)
-    if (isCidata(first)) throw new Fault('provision-failed', CIDATA_PREFERRED)
-  }
-}
-
 async function writeFirstBoot(
   tools: MountTools,
   location: SeedLocation,
   { cloudInit, ignition }: FirstBoot,
-  { device, verifies, signal }: WorkOptions,
+  { device, verifies, signal, warn }: WorkOptions,
 ): Promise<void> {
   const partitions = location.kind === 'ignition' ? [location.partition] : location.partitions
   await using disk = await openPartVolumes(tools.shell, device, partitions)
   const seed = { folder: SEED_FOLDER, files: listFiles(cloudInit) }
-  const written =
+  const { written, note } =
     location.kind === 'ignition'
       ? await writeIgnition(tools, location, disk, ignition ?? '')
       : await writeSeed(tools, seed, device.node, disk, signal)
   if (verifies) await readBack(tools, device.node, written)
+  if (note !== null) warn?.(note)
 }
 
 const listFiles = (seed: CloudInitSeed | null) =>
@@ -134,7 +131,7 @@ async function writeIgnition(
   { folder, file, partition }: Extract<SeedLocation, { kind: 'ignition' }>,
   { volumes }: FlashedDisk,
   text: string,
-): Promise<WrittenSeed> {
+): Promise<SeedOutcome> {
   const [volume] = volumes
   const named = `partition ${partition.number} (${partition.name})`
   if (volume === undefined) throw new Fault('provision-failed', `${named}: it is not there`)
@@ -151,5 +148,5 @@ async function writeIgnition(
   await writeInside(tree.root, { folder, name: file, content, mode: MODE })
   await tree.sync()
   const path = folder === '' ? file : `${folder}/${file}`
-  return { volume, subvolume: null, files: [{ path, content }] }
+  return { written: [{ volume, subvolume: null, files: [{ path, content }] }], note: null }
 }

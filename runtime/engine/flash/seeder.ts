@@ -1,5 +1,13 @@
 /** Writes a cloud-init seed to the root file system of a disk that was just flashed, and reads it back. */
 import { Fault } from '../../kit/foundation/fault.ts'
+import {
+  CONFIG_FOLDER,
+  decideOwnFile,
+  IDENTIFY_FILE,
+  TRUST_MARK,
+  type CloudConfig,
+  type OwnFile,
+} from '../first-boot/rules/cloud-config.ts'
 import { decideVolumeFolder, parseFstab, type VolumeFolder } from '../disk/rules/fstab.ts'
 import {
   CLOUD_INIT_MARK,
@@ -9,8 +17,17 @@ import {
   SEED_FILES,
   type Examination,
 } from './rules/provisioning.ts'
-import { notWhatWasWritten } from '../disk/device.ts'
-import { existsInside, isFolderInside, readInside, writeInside } from '../disk/mounted-tree.ts'
+import { findSeedObstacle } from '../first-boot/rules/seed-location.ts'
+import { notWhatWasWritten, type Device } from '../disk/device.ts'
+import { readDeviceStarts } from '../disk/part-starts.ts'
+import type { Partition } from '../disk/rules/tables/partitions.ts'
+import {
+  existsInside,
+  isFolderInside,
+  listInside,
+  readInside,
+  writeInside,
+} from '../disk/mounted-tree.ts'
 import type { MountTools } from '../disk/mounts.ts'
 import { findRoot, mountVolume, type Root } from '../disk/root-file-systems.ts'
 import { nameOf, type FilledVolume } from '../disk/rules/volume.ts'
@@ -24,15 +41,25 @@ export interface Seed {
 }
 
 /** Where a seed was written, to be read back. */
-export interface WrittenSeed {
+interface WrittenSeed {
   readonly volume: FilledVolume
   readonly subvolume: string | null
   readonly files: readonly { readonly path: string; readonly content: Buffer }[]
 }
 
 const MAX_FSTAB_BYTES = 2 ** 16
+const MAX_CONFIG_BYTES = 2 ** 20
 /** May hold passwords; cloud-init reads it as root. */
 const SEED_MODE = 0o600
+/** ds-identify and people read it. */
+const CONFIG_MODE = 0o644
+
+/** A seed on a disk. */
+export interface SeedOutcome {
+  readonly written: readonly WrittenSeed[]
+  /** What else had to be written, and why, in words; null: nothing. */
+  readonly note: string | null
+}
 
 /** Fault `provision-failed` where no volume holds a cloud-init that would read the seed. */
 export async function writeSeed(
@@ -41,7 +68,7 @@ export async function writeSeed(
   node: string,
   disk: FlashedDisk,
   signal?: AbortSignal,
-): Promise<WrittenSeed> {
+): Promise<SeedOutcome> {
   const examinations: Examination[] = []
   for (const volume of disk.volumes) {
     signal?.throwIfAborted()
@@ -49,7 +76,7 @@ export async function writeSeed(
     const found = refused === undefined ? await findRoot(tools, volume, see) : null
     if (found?.ok === true) {
       signal?.throwIfAborted()
-      return write(tools, chooseFolder(found.value, disk, seed), seed)
+      return writeBeside(tools, found.value, disk, seed)
     }
     const why = refused ?? found?.refusal ?? ''
     examinations.push({ ...volume, node: nameOf(volume), type: volume.contents.type, why })
@@ -61,6 +88,46 @@ export async function writeSeed(
   )
 }
 
+/** With what has cloud-init read it. */
+async function writeBeside(
+  tools: MountTools,
+  root: Root<Seen>,
+  disk: FlashedDisk,
+  seed: Seed,
+): Promise<SeedOutcome> {
+  const location = chooseFolder(root, disk, seed)
+  const own = decideOwnFile(root.seen.config)
+  if (!own.ok) throw new Fault('provision-failed', own.refusal, { hint: OTHER_IMAGE })
+  const written = [await write(tools, location, seed)]
+  if (own.value !== null) written.push(await writeOwn(tools, root, own.value))
+  return { written, note: own.value?.note ?? null }
+}
+
+const OTHER_IMAGE = 'Change the configuration of cloud-init in the image, or flash another one.'
+
+async function writeOwn(
+  tools: MountTools,
+  { volume, subvolume }: Root<Seen>,
+  { name, content: text }: OwnFile,
+): Promise<WrittenSeed> {
+  const outcome = await mountVolume(tools, volume, subvolume, 'write')
+  if (!outcome.ok) throw new Fault('provision-failed', `${nameOf(volume)}: ${outcome.refusal}`)
+  await using mounted = outcome.value
+  const content = Buffer.from(text)
+  await writeInside(mounted.root, { folder: CONFIG_FOLDER, name, content, mode: CONFIG_MODE })
+  await mounted.sync()
+  return { volume, subvolume, files: [{ path: `${CONFIG_FOLDER}/${name}`, content }] }
+}
+
+/** Throws a Fault `provision-failed` for what could not be looked into before it was written. */
+export async function refuseObstacle(
+  device: Device,
+  partitions: readonly Partition[],
+): Promise<void> {
+  const obstacle = findSeedObstacle(await readDeviceStarts(device, partitions))
+  if (obstacle !== null) throw new Fault('provision-failed', obstacle)
+}
+
 /**
  * Reads a seed back from the medium; a Fault where it is not there. What the kernel remembers of the volume and
  * of the disk is given up first.
@@ -68,18 +135,20 @@ export async function writeSeed(
 export async function readBack(
   tools: MountTools,
   node: string,
-  { volume, subvolume, files }: WrittenSeed,
+  written: readonly WrittenSeed[],
 ): Promise<void> {
-  for (const cached of [volume.node, node]) {
-    await tools.shell.require(['blockdev', '--flushbufs', cached])
-  }
-  const mounted = await mountVolume(tools, volume, subvolume, 'look')
-  if (!mounted.ok) throw notWhatWasWritten(node, `in its first-boot files: ${mounted.refusal}`)
-  await using tree = mounted.value
-  for (const { path, content } of files) {
-    // A medium that does not hold a file may fail to read it.
-    const found = await readInside(tree.root, path, content.length).catch(() => null)
-    if (found !== content.toString()) throw notWhatWasWritten(node, `in /${path}`)
+  for (const { volume, subvolume, files } of written) {
+    for (const cached of [volume.node, node]) {
+      await tools.shell.require(['blockdev', '--flushbufs', cached])
+    }
+    const mounted = await mountVolume(tools, volume, subvolume, 'look')
+    if (!mounted.ok) throw notWhatWasWritten(node, `in its first-boot files: ${mounted.refusal}`)
+    await using tree = mounted.value
+    for (const { path, content } of files) {
+      // A medium that does not hold a file may fail to read it.
+      const found = await readInside(tree.root, path, content.length).catch(() => null)
+      if (found !== content.toString()) throw notWhatWasWritten(node, `in /${path}`)
+    }
   }
 }
 
@@ -113,7 +182,21 @@ async function see(root: string) {
   return {
     switchedOff: await existsInside(root, CLOUD_INIT_SWITCHED_OFF),
     fstab: (await readInside(root, 'etc/fstab', MAX_FSTAB_BYTES)) ?? '',
+    config: await readConfig(root),
   }
+}
+
+async function readConfig(root: string): Promise<CloudConfig> {
+  const names = await listInside(root, CONFIG_FOLDER)
+  const below = names
+    .filter((name) => name.endsWith('.cfg'))
+    .map((name) => `${CONFIG_FOLDER}/${name}`)
+  const files = []
+  for (const path of ['etc/cloud/cloud.cfg', ...below]) {
+    files.push({ path, text: (await readInside(root, path, MAX_CONFIG_BYTES)) ?? '' })
+  }
+  const identify = (await readInside(root, IDENTIFY_FILE, MAX_CONFIG_BYTES)) ?? ''
+  return { files, identify, hasTrustMark: await existsInside(root, TRUST_MARK) }
 }
 
 /** The seed is written only where cloud-init will find it; an unread seed is worse than an error. */

@@ -10,6 +10,8 @@ interface VerifyOrder {
   readonly written: Written
   /** Read the ranges that the device zeroed itself as a whole, not only samples of them. */
   readonly all: boolean
+  /** Read only what ends before this; absent: all of it. */
+  readonly to?: number
   readonly slots: Slots
   readonly tasks: TaskGroup
   readonly signal: AbortSignal
@@ -38,11 +40,12 @@ export async function verifyWritten(order: VerifyOrder): Promise<void> {
       }
     })
   }
+  const isWanted = ({ offset, bytes }: Range) => offset + bytes <= (order.to ?? Infinity)
   for (let index = 0; index < order.written.data.count; index += 1) {
     const extent = order.written.data.at(index)
-    await check(extent, (bytes) => sumUp(bytes) === extent.checksum)
+    if (isWanted(extent)) await check(extent, (bytes) => sumUp(bytes) === extent.checksum)
   }
-  for (const range of zeroRanges(order)) await check(range, isAllZero)
+  for (const range of zeroRanges(order)) if (isWanted(range)) await check(range, isAllZero)
   await tasks.land()
 }
 

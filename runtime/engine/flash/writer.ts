@@ -15,6 +15,8 @@ import { isStoredRaw } from '../image/rules/format.ts'
 import { exactBytes } from '../image/rules/image.ts'
 import type { Device } from '../disk/device.ts'
 import { locateEnds } from '../disk/rules/disk-end.ts'
+import type { MountTools } from '../disk/mounts.ts'
+import { createMarks, type Marks } from './capacity-marks.ts'
 import { createMeter, type Waits } from './meter.ts'
 import type { TaskGroup, Slots } from './write-slots.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
@@ -80,9 +82,23 @@ export async function planChanges(
   return { growth: null, moved: plan.fixGpt ? fixBackup(head, disk) : null }
 }
 
+/** What grows the last partition once `written` was read back; null: nothing grows. */
+export async function prepareGrowing(
+  tools: MountTools,
+  run: WriteRun & TableChanges,
+  written: Written,
+) {
+  const { growth } = run
+  if (growth === null) return null
+  const { prepareGrowth } = await import('./grower.ts')
+  return await prepareGrowth(tools, { ...run, growth, written })
+}
+
 interface Body extends Written {
   /** The image's end, or where the disk's last MiB begins. */
   readonly end: number
+  /** Those that show whether the disk is as large as it says. */
+  readonly marks: Marks
 }
 
 /**
@@ -90,7 +106,7 @@ interface Body extends Written {
  * written. Tells `writing` again and again. Returns when all of it was handed to the disk.
  */
 export async function* writeBody(
-  run: WriteRun,
+  run: WriteRun & Pick<TableChanges, 'growth'>,
   shell: Shell,
   cleared: Promise<void>,
 ): AsyncGenerator<FlashEvent, Body> {
@@ -108,6 +124,9 @@ export async function* writeBody(
   })
   yield { ...meter.snapshot(plan.image.format), ...delta.report() }
   await untilAborted(signal, cleared)
+  const marks = createMarks(run)
+  tasks.launch(marks.write)
+  await untilAborted(signal, tasks.land())
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
   const zeroer = createZeroer(shell, device, plan.zeros)
   async function copy(): Promise<Body> {
@@ -130,7 +149,7 @@ export async function* writeBody(
       onKept: meter.keep,
     })
     await tasks.land()
-    return { ...written, end }
+    return { ...written, end, marks }
   }
   try {
     const body = yield* watch(untilAborted(signal, copy()), TICK_MS, () => meter.snapshot())
@@ -152,7 +171,7 @@ const originOf = ({ image }: FlashPlan) => ({
 })
 
 /** Reads back what was written; a Fault `verify-failed` names the first place that differs. */
-export async function* readBodyBack(run: WriteRun, written: Written): AsyncGenerator<FlashEvent> {
+export async function* readBodyBack(run: WriteRun, written: Body): AsyncGenerator<FlashEvent> {
   const { plan, counted, device, tasks, slots, signal } = run
   const all = plan.verify === 'all'
   const meter = createMeter({
@@ -166,5 +185,6 @@ export async function* readBodyBack(run: WriteRun, written: Written): AsyncGener
   const order = { device, written, all, tasks, slots, signal, onVerified: meter.add }
   const reading = verifyWritten(order)
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.snapshot())
+  await untilAborted(signal, written.marks.check(written.end))
   yield meter.snapshot()
 }

@@ -42,10 +42,21 @@ const OTHERS: readonly (readonly [Signature, string])[] = [
 export function detectGrowable(first: Buffer): Result<Growable, string> {
   const found = GROWABLE.find((kind) => isThere(first, SIGNATURES[kind]))
   if (found === 'ext' && hasExtFeature(first, BIGALLOC)) return refuse(BIGALLOC_WORDS)
+  if (found === 'btrfs' && countBtrfsDevices(first) !== 1) return refuse(MANY_DEVICES)
   if (found !== undefined) return accept(found)
   const other = OTHERS.find(([signature]) => isThere(first, signature))
   return refuse(other?.[1] ?? 'no file system that is known')
 }
+
+/** Where the superblock of a btrfs has its numbers, of 64 bits each. */
+const BTRFS = { devices: 0x1_0088, own: 0x1_00c9 } as const
+const MANY_DEVICES = 'a btrfs of several devices'
+
+const countBtrfsDevices = (first: Buffer) =>
+  first.length < BTRFS.own ? 1 : Number(first.readBigUInt64LE(BTRFS.devices))
+
+/** Returns the number that a btrfs gives its device: not 1 where it moved from another one. */
+export const readBtrfsNumber = (first: Buffer): number => Number(first.readBigUInt64LE(BTRFS.own))
 
 /** Tells whether these first bytes are those of a file system, or of what else lies in partitions. */
 export const hasFileSystem = (first: Buffer): boolean =>

@@ -8,7 +8,7 @@ const AT = { dataBlockBytes: 64, dataBlocks: 72, end: 80 } as const
  * Returns how many bytes are hashed, if the superblock of dm-verity stands at the first of these
  * bytes; null if not.
  */
-function readVerityBytes(first: Buffer): number | null {
+export function readVerityBytes(first: Buffer): number | null {
   if (first.length < AT.end || !first.subarray(0, SIGNATURE.length).equals(SIGNATURE)) return null
   return first.readUInt32LE(AT.dataBlockBytes) * Number(first.readBigUInt64LE(AT.dataBlocks))
 }

@@ -1,8 +1,5 @@
 /** Recognises the volumes that cloud-init prefers to a seed in the root file system, by their first bytes. */
 
-/** The first bytes of a volume, which hold every label. */
-export const LABEL_BYTES: number = 36 * 1024
-
 /** Kind of file system, where its name stands, and where its label. */
 const LABELS = [
   { mark: 'FAT32', markAt: 82, labelAt: 71, bytes: 11 },

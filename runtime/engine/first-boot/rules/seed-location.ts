@@ -1,7 +1,9 @@
 /** Decides where on an image the first-boot configuration goes, from the partition table alone. */
 import { parsePartitions, type Partition } from '../../disk/rules/tables/partitions.ts'
+import { listHashed, type SeenPartition } from '../../disk/rules/hashed-partitions.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { FilledVolume } from '../../disk/rules/volume.ts'
 import { CIDATA_PREFERRED, isCidata } from './cidata.ts'
 import type { FirstBoot } from './seed.ts'
 
@@ -68,6 +70,25 @@ export function planSeed(
   if (preferred !== null) return refuse(preferred)
   return accept({ location: location.value, partitions: partitions.value })
 }
+
+/** Returns in words what hides a seed in the root file system, or what one must not be written to; null: nothing. */
+export function findSeedObstacle(partitions: readonly SeenPartition[]): string | null {
+  if (partitions.some(({ first }) => isCidata(first))) return CIDATA_PREFERRED
+  const hashed = listHashed(partitions).find(({ type }) => LINUX_TYPES.has(type))
+  return hashed === undefined ? null : `${nameOf(hashed)} ${UNDER_VERITY}`
+}
+
+/** Says the same of volumes that are known by their contents alone. */
+export function findVolumeObstacle(volumes: readonly FilledVolume[]): string | null {
+  if (volumes.some(isPreferred)) return CIDATA_PREFERRED
+  const hashes = volumes.find(({ contents }) => contents.type === 'DM_verity_hash')
+  return hashes === undefined ? null : `${hashes.node} holds the hashes of what ${UNDER_VERITY}`
+}
+
+const isPreferred = ({ contents: { type, label } }: FilledVolume) =>
+  ['vfat', 'iso9660'].includes(type ?? '') && label?.toLowerCase() === 'cidata'
+
+const UNDER_VERITY = 'is protected by dm-verity: a file written to it would keep it from booting'
 
 /** Why cloud-init reads, or might read, another seed: one in what is held back until the end. */
 function findPreferred(

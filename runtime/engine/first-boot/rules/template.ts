@@ -4,6 +4,7 @@ import { parseFields } from '../../../kit/foundation/field-error.ts'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import { isRecord } from '../../../kit/foundation/shape.ts'
 import { findUnknownPlaceholder, listSecrets } from './placeholder.ts'
+import { findUserDataProblem } from './user-data.ts'
 
 export const MAX_TEMPLATES = 200
 
@@ -188,7 +189,7 @@ const NO_USER_DATA =
   'cloud-init takes a text that begins with #cloud-config, #! or a MIME header; Ignition takes JSON with ignition.version 3'
 
 const isUserData = (text: string): boolean =>
-  isIgnition(text) || /^(#|content-type:|mime-version:)/i.test(text)
+  isIgnition(text) || (text.trim() !== '' && findUserDataProblem(Buffer.from(text)) === null)
 
 /** Whether a text is an Ignition configuration, whose placeholders stand in strings. */
 export function isIgnition(text: string): boolean {

@@ -137,6 +137,7 @@ export type FlashRefusal =
   | { readonly why: 'target-empty'; readonly target: string }
   | { readonly why: 'cannot-grow'; readonly reason: string }
   | { readonly why: 'no-first-boot'; readonly reason: string }
+  | { readonly why: 'no-seed'; readonly reason: string }
   | { readonly why: 'other-sectors'; readonly reason: string }
   /** `as`: the other name of it, or of the disk that it is part of. */
   | { readonly why: 'same-disk'; readonly target: string; readonly as: string }
@@ -341,6 +342,7 @@ const MESSAGES: Cases<'why', FlashRefusal, string> = {
   'same-disk': ({ target, as }) => `target is named twice: ${target} is, or lies on, ${as}`,
   'cannot-grow': ({ reason }) => `the image cannot be grown: ${reason}`,
   'no-first-boot': ({ reason }) => `the first-boot template cannot be written: ${reason}`,
+  'no-seed': ({ reason }) => `the user-data cannot be written: ${reason}`,
   'other-sectors': ({ reason }) => `the image does not fit the sectors of this disk: ${reason}`,
 }
 

@@ -1,12 +1,13 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { isCidata, LABEL_BYTES } from '../../../../runtime/engine/first-boot/rules/cidata.ts'
+import { SIGNATURE_BYTES } from '../../../../runtime/engine/disk/rules/growable.ts'
+import { isCidata } from '../../../../runtime/engine/first-boot/rules/cidata.ts'
 
 const test = suite('volumes that cloud-init prefers')
 
 /** A volume with texts at their places. */
 function volume(...texts: readonly (readonly [number, string])[]) {
-  const first = Buffer.alloc(LABEL_BYTES)
+  const first = Buffer.alloc(SIGNATURE_BYTES)
   for (const [at, text] of texts) first.write(text, at, 'latin1')
   return first
 }
