@@ -75,5 +75,6 @@ const CONTENT: ReadonlySet<FlashRefusal['why']> = new Set([
   'image-too-big',
   'cannot-grow',
   'no-first-boot',
+  'no-seed',
   'other-sectors',
 ])
