@@ -16,7 +16,6 @@ import {
 } from '../../engine/capture/rules/upload-token.ts'
 import { parseLength } from '../../kit/net/rules/http-range.ts'
 import type { AppendRefusal, Capture, Captures } from './captures.ts'
-import type { RegistryCopy } from './registry-copies.ts'
 import { json, nothing } from '../../kit/web/answers/answers.ts'
 import { peerOf, type LogSink } from '../../kit/web/answers/caller.ts'
 import { checked } from '../../kit/web/answers/checked.ts'
@@ -35,7 +34,6 @@ const NO_STORE = { 'cache-control': 'no-store' } as const
 export interface CaptureSite {
   readonly captures: Captures
   /** Those that were accepted and go to a registry. */
-  copies(): readonly RegistryCopy[]
   now(): Date
   readonly log: LogSink
   /** Signs and verifies the tokens of captures; a server with the same key does, too. */
@@ -110,7 +108,7 @@ function uploadingRoutes({ captures, uploadKey, now }: CaptureSite): readonly Ro
   ]
 }
 
-function decidingRoutes({ captures, copies, uploadKey, now, log }: CaptureSite): readonly Route[] {
+function decidingRoutes({ captures, uploadKey, now, log }: CaptureSite): readonly Route[] {
   function issue(event: H3Event, body: unknown) {
     const { name } = checked(TokenRequestSchema, body)
     const issuedAt = now().getTime()
@@ -144,7 +142,7 @@ function decidingRoutes({ captures, copies, uploadKey, now, log }: CaptureSite):
       method: 'GET',
       path: '/captures',
       ...change,
-      handle: () => json({ captures: captures.list().map(renderCapture), copies: copies() }),
+      handle: () => json({ captures: captures.list().map(renderCapture) }),
     },
     { method: 'POST', path: '/captures/tokens', ...change, takes: 'json', handle: issue },
     { method: 'POST', path: `${ONE}/accept`, ...change, takes: 'json', handle: take },

@@ -1,6 +1,5 @@
 /** Captured images: those that wait on the page of the images, and the page on which one is decided. */
 import type { Capture } from './captures.ts'
-import type { RegistryCopy } from './registry-copies.ts'
 import { renderSize } from '../../kit/foundation/size.ts'
 import { PAGES } from '../../server/texts/texts.ts'
 import { fill } from '../../kit/texts/text.ts'
@@ -49,34 +48,6 @@ const renderItem = (capture: Capture, clock: Clock): Html =>
     >
     <span class="when">${renderTime(capture.touchedAt, clock)}</span>
     <a class="button" href="${address(CAPTURE_PAGE, { id: capture.id })}">${t.review}</a>
-  </li>`
-
-const COPY_TONES: Readonly<Record<RegistryCopy['status'], Tone>> = {
-  waiting: 'running',
-  stored: 'done',
-  gone: 'failed',
-}
-
-/** Renders the accepted captures that go to a registry; nothing where there are none. */
-export const renderCopies = (copies: readonly RegistryCopy[], clock: Clock): Content =>
-  copies.length === 0
-    ? null
-    : card({
-        title: PAGES.images.copies.title,
-        id: 'copies',
-        body: html`<ul class="rows">
-          ${copies.toReversed().map((copy) => renderCopy(copy, clock))}
-        </ul>`,
-      })
-
-const renderCopy = ({ name, to, status, reason, at }: RegistryCopy, clock: Clock): Html =>
-  html`<li>
-    ${badge(COPY_TONES[status], PAGES.images.copies.states[status])}
-    <span class="grow"
-      ><bdi class="image-name">${name}</bdi>
-      <span class="dim"><code>${to}</code>${reason === null ? null : html`: ${reason}`}</span></span
-    >
-    <span class="when">${renderTime(at, clock)}</span>
   </li>`
 
 const renderOrigin = ({ source }: Capture): Content =>

@@ -38,8 +38,6 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
     sources: createSources({ env, s3: () => readS3Access(config.current().s3, env) }),
     maxBytes: () => config.current().cache.max_bytes,
     upstreamSeconds: () => config.current().cache.upstream_check_interval,
-    registryCopies: { env, target: () => config.current().cache.captures_to },
-    registryPins: { env, isEnabled: () => config.current().cache.registry_pins },
     now,
     log,
   })

@@ -25,8 +25,7 @@ import { HOME } from './layout.ts'
 import { ACTIONS, numberColumn, renderTable } from '../../kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '../../kit/web/ui/times.ts'
 import { type AddForm, renderAddCard } from './add-card.ts'
-import type { RegistryCopy } from '../captures/registry-copies.ts'
-import { renderCaptures, renderCopies } from '../captures/capture-view.ts'
+import { renderCaptures } from '../captures/capture-view.ts'
 import type { ServerLink } from './messages.ts'
 import { PAGES } from '../../server/texts/texts.ts'
 import { fill, fillCount } from '../../kit/texts/text.ts'
@@ -37,7 +36,6 @@ interface ImagesView {
   readonly rows: readonly CacheRow[]
   readonly uploads: readonly Upload[]
   readonly captures: readonly Capture[]
-  readonly copies: readonly RegistryCopy[]
   readonly space: CacheSpace
   readonly folder: string
   readonly clock: Clock
@@ -49,14 +47,14 @@ interface ImagesView {
 
 /** Renders the body of the page, which reloads its list every second while something moves. */
 export function renderImages(view: ImagesView): Html {
-  const { rows, captures, copies, folder, form, clock, query } = view
+  const { rows, captures, folder, form, clock, query } = view
   const isBusy =
     rows.some(({ state, download }) => isMoving(state) || download !== null) ||
     captures.some(({ status }) => status !== 'waiting')
   return html`${rows.length === 0 ? null : renderFilters(view)}
     <div class="stack" ${refreshEvery('images', address(HOME, query), isBusy ? 1 : 10)}>
-      ${renderCaptures(captures, clock)} ${renderCopies(copies, clock)} ${renderSpace(view)}
-      ${renderUploads(view)} ${rows.length === 0 ? null : renderList(view)}
+      ${renderCaptures(captures, clock)} ${renderSpace(view)} ${renderUploads(view)}
+      ${rows.length === 0 ? null : renderList(view)}
       <noscript
         ><p>
           ${fillHtml(t.list.reload, { link: html`<a href="${address(HOME, query)}">${t.list.reloadLink}</a>` })}

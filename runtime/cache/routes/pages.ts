@@ -115,7 +115,6 @@ async function showImages(
       rows,
       uploads,
       captures: cache.captures.list(),
-      copies: cache.copies(),
       space: await cache.space(),
       folder,
       clock,

@@ -67,7 +67,6 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
   const receive = ({ cache }: CacheSite): CaptureSite => ({
     ...site,
     captures: cache.captures,
-    copies: cache.copies,
     uploadKey,
   })
   const pages = createCachePages({

@@ -16,12 +16,7 @@ import type { Changes } from '../../kit/host/changes.ts'
 import type { BlobIndex } from '../blobs/blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
-import { createCaptures, type Captures } from '../captures/captures.ts'
-import {
-  startRegistryCopies,
-  type RegistryCopies,
-  type RegistryCopy,
-} from '../captures/registry-copies.ts'
+import { createCaptures } from '../captures/captures.ts'
 import type { Download } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
 import {
@@ -30,7 +25,6 @@ import {
   lockFolder,
   openStores,
 } from './image-stores.ts'
-import { startRegistryPins } from './registry-pins.ts'
 import { startStoredChecks } from './stored-checks.ts'
 import { createUploads } from '../arrivals/uploads.ts'
 import { startUpstreamChecks } from './upstream-checks.ts'
@@ -68,12 +62,10 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const isTaken = (name: string) => hasEntry(index, name) || dropped.find(name) !== null
   const receiving = { data, records, room, dropped, indexes, isTaken, now, elapsed, log }
   const uploads = await createUploads(receiving)
-  const copies = await openCopies(parts, records)
   const named = { ...receiving, isBound: pins.hasFile }
-  const captures = copyAccepted(await createCaptures(named), copies)
+  const captures = await createCaptures(named)
   const checks = startStoredChecks({ index, blobs, room, indexes, log })
   const upstreamChecks = startUpstreamChecks({ ...parts, index, downloads })
-  const tags = await openTags(parts, stores)
 
   return {
     ...readers,
@@ -82,8 +74,6 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     version: stores.version,
     uploads,
     captures,
-    /** Lists accepted captures that go to a registry, the newest last. */
-    copies: (): readonly RegistryCopy[] => copies?.list() ?? [],
     space: room.space,
     pin: pins.pin,
     listLabels: pins.listLabels,
@@ -118,47 +108,12 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     /** Why the latest download of an entry failed. */
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
-      await tags?.[Symbol.asyncDispose]()
-      await copies?.[Symbol.asyncDispose]()
       for (const part of [upstreamChecks, checks, downloads, uploads, captures, dropped])
         await part[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },
   }
 }
-
-/** Starts the tags that keep images in their registries; null: there are none. */
-async function openTags({ registryPins, log }: ImageCacheDependencies, stores: ImageStores) {
-  return registryPins === undefined
-    ? null
-    : await startRegistryPins({ ...stores, ...registryPins, log })
-}
-
-/** Starts the copies; null: accepted captures go to no registry. */
-async function openCopies(
-  { registryCopies, folder, now, log }: ImageCacheDependencies,
-  records: ImageStores['records'],
-): Promise<RegistryCopies | null> {
-  if (registryCopies === undefined) return null
-  return await startRegistryCopies({ ...registryCopies, folder, records, now, log })
-}
-
-/** Notes each capture for the registry before it is accepted, so that no kill in between loses it. */
-const copyAccepted = (captures: Captures, copies: RegistryCopies | null): Captures => ({
-  ...captures,
-  async accept(id, given) {
-    const { name, end } = captures.find(id)
-    const copy = end === null ? null : await copies?.add(given ?? name, end.sha256)
-    if (copies === null || !copy) return await captures.accept(id, given)
-    const [settled] = await Promise.allSettled([captures.accept(id, given)])
-    if (settled.status === 'rejected') {
-      await copies.drop(copy)
-      throw settled.reason
-    }
-    await copies.begin(copy)
-    return settled.value
-  },
-})
 
 async function awaitNews(
   changes: Changes,

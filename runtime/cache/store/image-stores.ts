@@ -16,8 +16,6 @@ import { createDecodedImages } from './decoded-images.ts'
 import { createDownloads, type Downloads } from './downloads.ts'
 import { createIndexChecks, type IndexChecks } from '../../engine/image/frame/index-checks.ts'
 import { createPins, type Pins } from './pins.ts'
-import type { RegistryCopying } from '../captures/registry-copies.ts'
-import type { RegistryPinning } from './registry-pins.ts'
 
 export interface ImageCacheDependencies {
   /** The folder that people drop files into; everything else lies in `.cache` there. */
@@ -30,10 +28,6 @@ export interface ImageCacheDependencies {
   /** Milliseconds, of a clock that nobody sets. */
   elapsed?(): number
   readonly log: { info(message: string): void; warn(message: string): void }
-  /** Tags for images in use in their registries; absent: none are made. */
-  readonly registryPins?: RegistryPinning
-  /** Copies of accepted captures in a registry; absent: none are made. */
-  readonly registryCopies?: RegistryCopying
   /** What compares the frames of an image with its index; absent: that decodes them. */
   readonly frameChecks?: Pick<IndexChecks, 'check'>
   /** Milliseconds; smaller in tests. */

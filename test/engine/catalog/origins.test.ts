@@ -112,7 +112,7 @@ test('one that gives tokens to everybody is named by the digest of the manifest'
   const other = `oras://${moved.origin.slice('http://'.length)}/lab/disk:v1`
   const lost = await look(entryOf(other, KNOWN))
   assert.is(lost.url, null)
-  assert.match(lost.said, /no tag there names these bytes any more/)
+  assert.match(lost.said, /the tag there does not name these bytes any more/)
 })
 
 test('a manifest that was found is not asked for again, as registries count that', async () => {

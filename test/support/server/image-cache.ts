@@ -24,7 +24,9 @@ export interface Folder extends AsyncDisposable {
 
 export async function makeFolder(): Promise<Folder> {
   const path = await mkdtemp(join(SCRATCH, 'flasher-cache-'))
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
+  // What is counted at once may still be on its way to its file.
+  const settings = { recursive: true, force: true, maxRetries: 20, retryDelay: 10 } as const
+  return { path, [Symbol.asyncDispose]: () => rm(path, settings) }
 }
 
 export interface CacheOptions {
@@ -39,12 +41,8 @@ export interface CacheOptions {
   readonly log?: LogSink
   /** The address of the machine server; there is none where it is left out. */
   readonly serverUrl?: string
-  /** Tags for images in use; none where it is left out. */
-  readonly registryPins?: Parameters<typeof createImageCache>[0]['registryPins']
   /** What opens buckets, as the environment says it; nothing does where it is left out. */
   readonly env?: Readonly<Record<string, string>>
-  /** Copies of accepted captures; none where it is left out. */
-  readonly registryCopies?: Parameters<typeof createImageCache>[0]['registryCopies']
   /** A bearer that people chose; none where it is left out. */
   readonly chosen?: string
 }
@@ -63,8 +61,6 @@ export const openCache = (folder: string, options: CacheOptions = {}): Promise<I
     upstreamTickMs: 10,
     now: options.now ?? (() => new Date()),
     log: options.log ?? QUIET,
-    ...(options.registryCopies === undefined ? {} : { registryCopies: options.registryCopies }),
-    ...(options.registryPins === undefined ? {} : { registryPins: options.registryPins }),
     ...(options.elapsed === undefined ? {} : { elapsed: options.elapsed }),
     settleMs: options.settleMs ?? 20,
     scanMs: 50,

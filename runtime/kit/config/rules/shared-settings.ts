@@ -1,5 +1,4 @@
 /** Settings that several programs have, in the same words: the machine servers of both lines, and the cache service. */
-import { repository } from './registry-kinds.ts'
 import * as kinds from './setting-kinds.ts'
 import { siteCaches } from './site-kinds.ts'
 import { settingOf, type Setting, type SettingsOf } from './setting.ts'
@@ -161,20 +160,6 @@ export const CACHE_SETTINGS = {
     help: 'How often `flasher-cache` looks whether the sources of its images moved on; it says so, and downloads nothing.',
     kind: kinds.longDuration,
     fallback: Infinity,
-  }),
-  registry_pins: ofCache({
-    title: 'Tags for images in use',
-    topic: 'cache',
-    help: 'Whether `flasher-cache` gives images that machines use a tag `pin-<digest>` in the registry that they come from, so that its garbage collection spares them; it takes a login that may write.',
-    kind: toggle,
-    fallback: false,
-  }),
-  captures_to: ofCache({
-    title: 'Registry for accepted captures',
-    topic: 'cache',
-    help: 'The repository below which `flasher-cache` stores each capture that was accepted, under a tag of its digest; it takes a login that may write. Empty: captures stay in the cache alone.',
-    kind: repository,
-    fallback: '',
   }),
   token: ofCache({
     title: 'Token of the cache',

@@ -39,17 +39,13 @@ export async function findOpenBlob(
   // Registries count how often manifests are asked for, and one that its digest names is never another.
   if (wanted.known !== null && isOrasUrl(wanted.known)) return accept(wanted.known)
   await using registry = createRegistry(anonymous)
-  // The tag may have moved on; images in use have one of their own.
-  const versions = [ref.version, { kind: 'tag', tag: `pin-${wanted.sha256}` } as const]
-  for (const version of versions) {
-    const { arch } = wanted
-    const found = await registry.resolve({ ...ref, version }, { arch }).catch(() => null)
-    if (found?.digest === digest && found.manifest !== null) {
-      const pinned = { kind: 'digest', digest: found.manifest } as const
-      return accept(renderOrasRef({ ...ref, version: pinned }))
-    }
+  const found = await registry.resolve(ref, { arch: wanted.arch }).catch(() => null)
+  // The tag may have moved on.
+  if (found?.digest !== digest || found.manifest === null) {
+    return refuse('the tag there does not name these bytes any more')
   }
-  return refuse('no tag there names these bytes any more')
+  const pinned = { kind: 'digest', digest: found.manifest } as const
+  return accept(renderOrasRef({ ...ref, version: pinned }))
 }
 
 async function askFirstByte(access: Pick<HttpClient, 'fetch'>, url: string) {

@@ -16,18 +16,13 @@ import { EMPTY_CONFIG } from './rules/empty-config.ts'
 import { IMAGE_MANIFEST } from './rules/image-manifest.ts'
 import { MANIFEST_TYPES } from './rules/oras-manifest.ts'
 import { locatorOf, manifestUrl, type OrasRef } from './rules/oras.ts'
-import { parseRegistryError, renderRegistryError } from './rules/upload-answer.ts'
+import { parseRegistryError } from './rules/upload-answer.ts'
 
 export interface RepositoryWriter extends BlobChecks {
   /** Begins a blob; `onSent` hears how many of its bytes were sent so far. */
   upload(onSent: (bytes: number) => void): Promise<BlobUpload>
   /** Tells whether the version of the reference is there already. */
   hasManifest(): Promise<boolean>
-  /**
-   * Removes the tag of the reference, and returns null; or in words why the registry does not let
-   * us. A tag that is not there counts as removed.
-   */
-  removeTag(): Promise<string | null>
   /** Makes sure that the empty configuration is there. */
   putConfig(): Promise<void>
   /**
@@ -102,17 +97,6 @@ function createRepositoryWriter(place: Place): RepositoryWriter {
           throw requests.refused(reply, 'to look for a manifest')
         },
       ),
-    removeTag: () =>
-      requests
-        .insist(
-          () => requests.once(manifestUrlOf(place), { method: 'DELETE' }),
-          (reply) => {
-            if (isLater(reply)) return null
-            const isGone = reply.status === 404 || (reply.status >= 200 && reply.status < 300)
-            return { refusal: isGone ? null : renderRegistryError(reply.status, reply.text) }
-          },
-        )
-        .then(({ refusal }) => refusal),
     putManifest: (text) => putManifest(place, text),
   }
 }

@@ -62,10 +62,6 @@ export const IMAGES = {
     review: 'Review',
     received: '{size} received',
   },
-  copies: {
-    title: 'Captures in a registry',
-    states: { waiting: 'being stored', stored: 'stored', gone: 'not stored' },
-  },
   capture: {
     title: 'Captured image',
     facts: {

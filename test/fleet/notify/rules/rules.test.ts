@@ -138,7 +138,10 @@ test('texts of machines are escaped in each form', () => {
 })
 
 test('texts of machines ring nobody', () => {
-  const loud = compose(1, eventOf({ summary: `${MAC} @here <!channel> @Channel @everyone @room <@U1>` }))
+  const loud = compose(
+    1,
+    eventOf({ summary: `${MAC} @here <!channel> @Channel @everyone @room <@U1>` }),
+  )
   assert.not.match(JSON.parse(renderSlack(sent(loud))).text, /@\w|<[!@]/)
   const matrix = JSON.parse(renderMatrix(sent(loud)))
   assert.equal(matrix['m.mentions'], {})

@@ -7,8 +7,6 @@ export const IMAGE_ANNOTATIONS = {
   format: 'vnd.flasher.format',
   arch: 'vnd.flasher.arch',
   name: 'vnd.flasher.name',
-  /** This stands in manifests that only keep an image. */
-  keeps: 'vnd.flasher.keeps',
 } as const
 
 export const TITLE_ANNOTATION = 'org.opencontainers.image.title'
@@ -31,10 +29,9 @@ export const IMAGE_MANIFEST = 'application/vnd.oci.image.manifest.v1+json'
 
 /**
  * Renders the manifest of one image, which is the same at each push of the same bytes: it says
- * nothing of when or where it was made. `keeps`: what it keeps the image for, in a word; then it is
- * another manifest than that of a push, so that who removes the one by its digest keeps the other.
+ * nothing of when or where it was made.
  */
-export function renderImageManifest(image: StoredImage, keeps?: string): string {
+export function renderImageManifest(image: StoredImage): string {
   const annotations = {
     [IMAGE_ANNOTATIONS.name]: image.name,
     ...(image.format === '' ? {} : { [IMAGE_ANNOTATIONS.format]: image.format }),
@@ -57,7 +54,7 @@ export function renderImageManifest(image: StoredImage, keeps?: string): string 
         },
       },
     ],
-    annotations: { ...annotations, ...(keeps ? { [IMAGE_ANNOTATIONS.keeps]: keeps } : {}) },
+    annotations,
   }
   return `${JSON.stringify(manifest, null, 2)}\n`
 }

@@ -55,14 +55,6 @@ export function parseOrasTarget(text: string): Result<OrasRef, string> {
   return refuse('an image is stored under a tag; its digest is what comes out')
 }
 
-/** Parses a repository, `oras://host/path` without tag or digest; null: it is none. */
-export function parseOrasRepository(text: string): Pick<OrasRef, 'host' | 'repository'> | null {
-  const bare = text.replace(/\/+$/, '')
-  const isVersioned = /[:@]/.test(bare.replace(/^oras:\/\/[^/]*/i, ''))
-  const parsed = parseOrasRef(`${bare}:latest`)
-  return parsed.ok && !isVersioned ? parsed.value : null
-}
-
 /** Renders a reference as `parseOrasRef` reads it. */
 export const renderOrasRef = ({ host, repository, version }: OrasRef): string =>
   `oras://${host}/${repository}${version.kind === 'tag' ? ':' : '@'}${locatorOf(version)}`
