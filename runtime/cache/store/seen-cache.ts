@@ -18,7 +18,6 @@ export function createSeenCache(cache: ImageCache, reach: Exclude<Reach, null>):
   return {
     ...cache,
     rows: () => cache.rows().map((row) => ({ ...row, machines: null, isPinned: false })),
-    copies: () => [],
     captures: {
       ...captures,
       list: () => captures.list().filter(isSeen),
