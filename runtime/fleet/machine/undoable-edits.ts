@@ -20,6 +20,8 @@ interface MachineEdit<M> {
 interface NotedEdit<M> extends MachineEdit<M> {
   /** A page means the very edit by it that it has shown. */
   readonly id: string
+  /** Whether undoing it changes anything; not where it only took an order away. */
+  readonly bringsBack: boolean
   readonly at: number
 }
 
@@ -29,8 +31,14 @@ const UNDO_MS = 60_000
 /** Bytes of hardware trees that are kept for machines that were deleted. */
 const MAX_HARDWARE_BYTES = 16 * 1024 * 1024
 
-/** Creates the memory of edits; a restart forgets them. `elapsed`: milliseconds of a clock that nobody sets. */
-export function createUndoableEdits<M extends MachineBase>(elapsed: () => number) {
+/**
+ * Creates the memory of edits; a restart forgets them. `elapsed`: milliseconds of a clock that nobody sets.
+ * `bringsBack` says whether undoing an edit changes anything.
+ */
+export function createUndoableEdits<M extends MachineBase>(
+  elapsed: () => number,
+  bringsBack: (before: M, after: M | null) => boolean,
+) {
   /** The edits in the order in which they were made. */
   const edits = new Map<Mac, NotedEdit<M>>()
   let hardwareBytes = 0
@@ -64,7 +72,8 @@ export function createUndoableEdits<M extends MachineBase>(elapsed: () => number
       hardwareBytes += sizeOf(hardware)
       const before = isSame ? former.before : edit.before
       const id = randomBytes(6).toString('hex')
-      edits.set(mac, { ...edit, before, hardware, id, at: elapsed() })
+      const noted = { before, hardware, id, bringsBack: bringsBack(before, edit.after) }
+      edits.set(mac, { ...edit, ...noted, at: elapsed() })
     },
     /** Null: there is none, or its minute is over. */
     find(mac: Mac): NotedEdit<M> | null {
@@ -72,10 +81,12 @@ export function createUndoableEdits<M extends MachineBase>(elapsed: () => number
       return edits.get(mac) ?? null
     },
     forget,
-    /** The machines whose newest edit was a part of this batch. */
+    /** The machines whose newest edit was a part of this batch, and brings something back. */
     listOf(batch: string): readonly Mac[] {
       sweep()
-      return [...edits].flatMap(([mac, edit]) => (edit.batch === batch ? [mac] : []))
+      return [...edits].flatMap(([mac, edit]) =>
+        edit.batch === batch && edit.bringsBack ? [mac] : [],
+      )
     },
   }
 }

@@ -27,7 +27,10 @@ import { countRun, renderLost } from './run-events.ts'
 
 export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M> {
   const commit = createCommit(site)
-  const edits = createUndoableEdits<M>(site.elapsed ?? (() => performance.now()))
+  const edits = createUndoableEdits<M>(
+    site.elapsed ?? (() => performance.now()),
+    (before, left) => site.line.undo?.(before, left, site.now().toISOString()) !== left,
+  )
   const make = (bounds: EditBounds<M>): Fleet<M> => {
     const update = createUpdate(site, commit, bounds)
     const parts = { site, edits, update, bounds }
@@ -202,6 +205,7 @@ function createUndo<M extends MachineBase>({
       const edit = findEdit(mac)
       if (edit === null) return { result: 'refused', reason: TOO_LATE }
       if (!isMeant(edit, by, meant)) return { result: 'refused', reason: CHANGED_SINCE }
+      if (!edit.bringsBack) return { result: 'refused', reason: NOTHING_BACK }
       const forbidden = bounds.refuse(edit.after ?? edit.before, edit.before)
       if (forbidden !== null) return { result: 'refused', reason: forbidden }
       const made = await update(mac, by, (present) => {
@@ -230,6 +234,9 @@ const isMeant = (
 }
 
 const TOO_LATE = 'There is no edit of the last minute to undo.'
+/** Why an edit cannot be undone that only took an order away. */
+export const NOTHING_BACK =
+  'Nothing to undo: the edit took an order away, and undo arms nothing. Arm the machine again.'
 const CHANGED_SINCE = 'The machine has changed since, so the edit was not undone.'
 
 function describeUndo<M extends MachineBase>(

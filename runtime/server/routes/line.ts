@@ -115,7 +115,7 @@ export interface ServerLine<M extends MachineBase> {
   readonly actions: Readonly<Record<string, Action<M>>>
   /**
    * Makes the record that an undone edit leaves; `present` null: the edit deleted the machine. Nothing
-   * is armed by it. Absent: edits are not undone.
+   * is armed by it: `present` itself where the edit only took an order away. Absent: edits are not undone.
    */
   undo?(before: M, present: M | null, now: string): M
 }

@@ -54,9 +54,9 @@ test('undoing a label of an armed machine leaves its order as it is', async () =
   assert.is(await lab.boot(MAC), 'flash')
 })
 
-test('undoing a disarm, a lock or an unlock arms nothing', async () => {
+test('undoing a lock or an unlock arms nothing', async () => {
   await using lab = await open()
-  for (const actions of [['disarm'], ['lock'], ['lock', 'unlock']]) {
+  for (const actions of [['lock'], ['lock', 'unlock']]) {
     await readJson(lab.ask(`/machines/${MAC}`, asJson({ ...(await bodyOf(lab)), ...FLASH }, 'PUT')))
     await readJson(lab.ask(`/machines/${MAC}/flash`, asJson({})))
     for (const action of actions) await lab.bulk(action, {}, [MAC])
@@ -65,6 +65,21 @@ test('undoing a disarm, a lock or an unlock arms nothing', async () => {
     await lab.bulk('unlock', {}, [MAC])
     assert.is((await lab.plan(MAC)).mode, 'exit', actions.join())
   }
+})
+
+test('a disarm brings nothing back: undo says so, of one machine and of a batch', async () => {
+  await using lab = await open()
+  await lab.put(MAC, FLASH)
+  lab.wait(1)
+  const { batch } = await lab.bulk('disarm', {}, [MAC])
+  assert.equal(lab.server.site.fleet.listUndoable(batch), [], 'no button offers it')
+  assert.is((await readJson(lab.act(batch, 'undo'))).done, 0)
+  const before = await lab.machine()
+  const refused = await lab.undo()
+  assert.is(refused.status, 409)
+  assert.match((await refused.json()).detail, 'undo arms nothing. Arm the machine again.')
+  assert.equal(await lab.machine(), before)
+  assert.is((await lab.plan(MAC)).mode, 'exit')
 })
 
 const bodyOf = async (lab: { machine(): Promise<Record<string, unknown>> }) => {

@@ -15,6 +15,7 @@ import { compressAnswer, compresses } from './compression.ts'
 import { LIMITS } from '../answers/limits.ts'
 import { boundsOf, callerOf, type Peer, type RecordTime } from '../answers/caller.ts'
 import { renderResponse } from '../answers/response.ts'
+import { createRepeatedForms, type RepeatedForms } from './repeated-forms.ts'
 import type { Method, Route } from '../answers/route.ts'
 import type { Bounds, RouteReach } from '../answers/rules/reach.ts'
 import type { PageScope } from '../answers/rules/rights.ts'
@@ -40,7 +41,7 @@ interface AppDependencies {
 
 /** Makes the app; a path without a route answers 404, one without the method 405. */
 export function createApp(parts: AppDependencies): H3 {
-  const bodies = createBodyReader()
+  const reading = { bodies: createBodyReader(), forms: createRepeatedForms() }
   const app = new H3({
     silent: true,
     onError(error, event) {
@@ -52,10 +53,10 @@ export function createApp(parts: AppDependencies): H3 {
   })
   for (const [path, routes] of Map.groupBy(parts.routes, (route) => route.path)) {
     for (const route of routes) {
-      app.on(route.method, path, guarded(route, route.method, parts, bodies))
-      if (isForHead(route)) app.on('HEAD', path, guarded(route, 'HEAD', parts, bodies))
+      app.on(route.method, path, guarded(route, route.method, parts, reading))
+      if (isForHead(route)) app.on('HEAD', path, guarded(route, 'HEAD', parts, reading))
       // By default HAProxy asks with OPTIONS whether a server is up.
-      if (route.isForAnyHost) app.on('OPTIONS', path, guarded(route, route.method, parts, bodies))
+      if (route.isForAnyHost) app.on('OPTIONS', path, guarded(route, route.method, parts, reading))
     }
     const allow = allowOf(routes)
     app.all(path, (event) => {
@@ -85,7 +86,7 @@ function guarded(
   route: Route,
   method: Method | 'HEAD',
   { guard, findPeer, timeRoute, confirmRead, narrow, ...gate }: AppDependencies,
-  bodies: BodyReader,
+  reading: Reading,
 ) {
   const isHeld = route.access !== 'open' && route.isOfServer !== true
   const confirm = isHeld ? confirmRead : undefined
@@ -122,8 +123,8 @@ function guarded(
     const taken = narrow === undefined || bounds === null ? route : narrow(route, bounds)
     const received =
       confirm === undefined
-        ? receive(taken, event, bodies)
-        : after(confirm(), () => receive(taken, event, bodies))
+        ? receive(taken, event, reading)
+        : after(confirm(), () => receive(taken, event, reading))
     return after(received, (answered) => finish(answered, event))
   }
 }
@@ -150,18 +151,28 @@ function recordTime({ context }: H3Event, status: number): void {
   record?.(status, (performance.now() - startedAt) / 1000)
 }
 
-function receive(route: Route, event: H3Event, bodies: BodyReader): Eventual<Answer> {
+interface Reading {
+  readonly bodies: BodyReader
+  readonly forms: RepeatedForms
+}
+
+function receive(route: Route, event: H3Event, reading: Reading): Eventual<Answer> {
+  const isButton =
+    route.takes === undefined && route.access === 'page' && event.req.method === 'POST'
+  if (!isButton && route.takes !== 'form' && route.method !== 'GET') reading.forms.forget(event)
   if (route.takes === undefined) {
     checkLength(event, LIMITS.noBody)
-    return route.handle(event)
+    return isButton
+      ? reading.forms.handle(event, null, () => route.handle(event))
+      : route.handle(event)
   }
   checkEncoding(event)
-  return after(route.admit?.(event), () => read(route, event, bodies))
+  return after(route.admit?.(event), () => read(route, event, reading))
 }
 
 type BodyRoute = Exclude<Route, { readonly takes?: undefined }>
 
-function read(route: BodyRoute, event: H3Event, bodies: BodyReader): Eventual<Answer> {
+function read(route: BodyRoute, event: H3Event, { bodies, forms }: Reading): Eventual<Answer> {
   const { seconds = LIMITS.bodySeconds } = route
   switch (route.takes) {
     case 'json':
@@ -179,7 +190,7 @@ function read(route: BodyRoute, event: H3Event, bodies: BodyReader): Eventual<An
           seconds,
           takesFiles: route.takesFiles,
         })
-        .then((form) => route.handle(event, form))
+        .then((form) => forms.handle(event, form, () => route.handle(event, form)))
     case 'bytes': {
       const most = mostOf(route, LIMITS.noBody)
       checkLength(event, most)

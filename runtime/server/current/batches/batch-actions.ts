@@ -5,7 +5,7 @@ import type { By } from '../../../kit/web/answers/caller.ts'
 import type { Scope } from '../../../kit/web/answers/rules/rights.ts'
 import { letOthersIn } from '../../routes/many.ts'
 import type { Site } from '../../routes/site.ts'
-import { disarmByHand, pauseOrder, resumeOrder } from '../rules/disarming.ts'
+import { disarmByHand, hasFlashOrder, pauseOrder, resumeOrder } from '../rules/disarming.ts'
 import { channelOf, type Machine } from '../rules/machine.ts'
 import type { BatchKeeper, MemberView } from './batch-keeper.ts'
 import { findNewOrder } from './rules/order-facts.ts'
@@ -142,10 +142,12 @@ async function changeOwn(
       if (machine?.cycle.batch !== id) return null
       const changed = apply(machine, site.now().toISOString())
       if (!changed.ok) return null
+      // A restore or a person may have taken its order away while it was paused.
+      const goesOn = hasFlashOrder(changed.value)
       const event = { kind: `machine.${name}`, summary: `${mac} ${words}`, details: { batch: id } }
-      return { machine: changed.value, events: [event], slot: 'released' }
+      return { machine: changed.value, events: goesOn ? [event] : [], slot: 'released' }
     })
-    if (made !== null) done += 1
+    if (made !== null && hasFlashOrder(made.machine)) done += 1
     await letOthersIn(at)
   }
   return done

@@ -154,14 +154,27 @@ export function findStop(
 /**
  * Brings the values back that a machine had before an edit, at the ISO time `now`. Nothing is armed by
  * that: an order that the edit has touched comes back as one that was taken away. `present` is the
- * record that the edit left, with nothing changed since; null: the edit deleted the machine.
+ * record that the edit left, with nothing changed since; null: the edit deleted the machine. Returns
+ * `present` itself where the edit has only taken an order away.
  */
 export function undoEdit(before: Machine, present: Machine | null, now: string): Machine {
   const { last_seen_at, last_seen_ip } = present ?? before
   const restored = { ...before, last_seen_at, last_seen_ip, updated_at: now }
-  const isUntouched = present !== null && orderOf(present) === orderOf(before)
-  return isUntouched ? restored : disarm(restored, now, 'operator')
+  if (present === null) return disarm(restored, now, 'operator')
+  const isUntouched = orderOf(present) === orderOf(before)
+  const undone = isUntouched ? restored : disarm(restored, now, 'operator')
+  return valuesOf(undone) === valuesOf(present) ? present : undone
 }
+
+/** Everything but when an order was taken away, by whom and in which words. */
+const valuesOf = ({ capture, cycle, ...machine }: Machine): string =>
+  JSON.stringify({
+    ...machine,
+    updated_at: null,
+    armed_by: null,
+    capture: capture && { ...capture, reason: null, ended_at: null },
+    cycle: { ...cycle, disarmed_at: cycle.disarmed_at !== null },
+  })
 
 /** Everything that says whether and how a machine is flashed or captured. */
 const orderOf = (machine: Machine): string =>

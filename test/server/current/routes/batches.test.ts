@@ -234,6 +234,18 @@ test('undo after the rest was disarmed brings back what machines had before the 
   assert.is((await readJson(lab.act(earlier, 'undo'))).done, 0, 'its own edit was not the newest')
 })
 
+test('a batch whose machines were disarmed while it was paused goes on with the others alone', async () => {
+  await using lab = await openBatchLab()
+  const id = await lab.arm()
+  await readJson(lab.act(id, 'pause'))
+  await lab.bulk('disarm', {}, [FIRST])
+  const { done, counts } = await readJson(lab.act(id, 'resume'))
+  assert.equal([done, counts.waiting, counts.disarmed, counts.paused], [3, 3, 1, 0])
+  const { results } = await readJson(lab.ask(`/batches/${id}`))
+  assert.is(results.find(({ mac }: { mac: string }) => mac === FIRST).state, 'disarmed')
+  assert.is((await lab.kinds('&kind=machine.resume')).length, 3)
+})
+
 test('what failed is armed again within the batch, and the rest can be disarmed', async () => {
   await using lab = await openBatchLab()
   const id = await lab.arm()

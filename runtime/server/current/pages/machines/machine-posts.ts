@@ -13,6 +13,7 @@ import { resolveArming } from '../../channels/rules/channel-order.ts'
 import { channelOf, type Machine } from '../../rules/machine.ts'
 import type { MachineUpsert } from '../../rules/upsert.ts'
 import { buttonAt, formAt, removalAt } from '../../../pages/context-routes.ts'
+import { NOTHING_BACK } from '../../../routes/fleet.ts'
 import type { UpsertRefusal } from '../../../routes/site.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
@@ -94,16 +95,18 @@ async function undo(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const mac = readMac(context.event)
   const undone = await site.fleet.undo(mac, by(), { edit: form.get('edit') ?? '-' })
   const error = undone.result === 'refused' ? undone.reason : null
-  if (error !== null) {
-    const path = site.machines.peek(mac) === null ? '/ui/machines' : machinePath(mac)
-    return context.goBack(path, { error })
-  }
   const machine = site.machines.peek(mac)
-  const isDisarmed = machine?.cycle.disarmed_by === 'operator'
-  return isDisarmed && flashAgain(machine, site.now().toISOString()).ok
-    ? await flash(context, new URLSearchParams(), banner('done', t.now.undone))
-    : context.goTo(address(machinePath(mac), { undone: 1 }))
+  if (canArmAgain(context, machine) && (error === null || error === NOTHING_BACK)) {
+    const said = error === null ? banner('done', t.now.undone) : banner('needs-you', error)
+    return await flash(context, new URLSearchParams(), said)
+  }
+  return error === null
+    ? context.goTo(address(machinePath(mac), { undone: 1 }))
+    : context.goBack(machine === null ? '/ui/machines' : machinePath(mac), { error })
 }
+
+const canArmAgain = ({ site }: CurrentContext, machine: Machine | null): boolean =>
+  machine?.cycle.disarmed_by === 'operator' && flashAgain(machine, site.now().toISOString()).ok
 
 /** Saves the form; one of ours asks first where a disk would be flashed. */
 async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {

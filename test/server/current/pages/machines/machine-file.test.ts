@@ -97,7 +97,7 @@ test('a table goes out, comes back, is shown, applied, on record and undone', as
   assert.equal(await identityOf(admin, TWO), { name: 'changed', labels: [] })
   const one = await readJson(admin(`/machines/${ONE}`))
   assert.is(one.boot_mode, 'ipxe-exit')
-  assert.match((await apply(admin, shown.digest)).text, /This preview is gone/)
+  assert.equal(await apply(admin, shown.digest), done, 'a second click shows what the first did')
 
   const { batches } = await readJson(admin('/batches'))
   assert.equal(
@@ -109,6 +109,7 @@ test('a table goes out, comes back, is shown, applied, on record and undone', as
   const undone = await readJson(admin(`/batches/${batches[0].id}/undo`, { method: 'POST' }))
   assert.is(undone.done, 1)
   assert.is((await identityOf(admin, ONE)).name, '=HYPERLINK("x")')
+  assert.match((await apply(admin, shown.digest)).text, /This preview is gone/)
 })
 
 test('whoever has a scope sees and changes only what is in it, and no label that is a scope', async () => {
