@@ -94,6 +94,8 @@ export function createShell({ env: given }: { readonly env: Environment }): Shel
       ...(input === undefined ? { stdio: ['ignore', 'pipe', 'pipe'] } : { input }),
       ...limits,
     })`${argv}`
+    // A tool that ends before it has read its input has said all that it had to say.
+    child.child?.stdin?.on('error', () => {})
     const { exitCode, stdout, stderr } = await child
     return { exitCode: exitCode ?? 1, stdout, stderr }
   }

@@ -55,7 +55,7 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
   async function exchange(target: HttpTarget, request: HttpRequest) {
     const { method, headers, body } = request
     const ending = request.signal === undefined ? signal : AbortSignal.any([signal, request.signal])
-    const { agent, start } = await agents.of(target.url)
+    const { agent, start, proxy } = await agents.of(target.url)
     const secret = target.authorization === null ? {} : { authorization: target.authorization }
     return new Promise<http.IncomingMessage>((resolve, reject) => {
       const started = start(target.url, {
@@ -80,7 +80,7 @@ export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
       // Stays on: bytes after the end of an answer are an error, too, which no longer matters.
       started.on('error', (error) => {
         settle()
-        reject(error)
+        reject(proxy === null ? error : Object.assign(error, { proxy }))
       })
       // An end without answer and error, as after a switch to another protocol.
       started.on('close', () => {
@@ -181,9 +181,15 @@ function createAgents(env: Environment) {
   const direct = createAgentPair(env, () => ({}))
   const proxied = createAgentPair(env, () => proxiesOf(env))
   return {
-    of(url: string) {
-      const { no_proxy: list = '' } = proxiesOf(env)
-      return (isDirectHost(url, list) ? direct : proxied).of(url)
+    async of(url: string) {
+      const { no_proxy: list = '', ...proxies } = proxiesOf(env)
+      const isDirect = isDirectHost(url, list)
+      const named = proxies[url.startsWith('https:') ? 'https_proxy' : 'http_proxy'] ?? ''
+      return {
+        ...(await (isDirect ? direct : proxied).of(url)),
+        /** Host and port; null: none stands in between. */
+        proxy: isDirect ? null : (URL.parse(named)?.host ?? null),
+      }
     },
     async close() {
       await Promise.all([direct.close(), proxied.close()])

@@ -1,5 +1,10 @@
 /** Downloads a remote file in order, and resumes where a connection broke. */
-import { judgeAnswer, type RangeRequest, type Representation } from './rules/http-range.ts'
+import {
+  isDeafToTags,
+  judgeAnswer,
+  type RangeRequest,
+  type Representation,
+} from './rules/http-range.ts'
 import { countTries, decideDelay } from './rules/retry.ts'
 import { brokenAt } from './rules/source-fault.ts'
 import type { HttpRequest } from './http-client.ts'
@@ -73,7 +78,7 @@ const SHORT: Setback = { reason: 'the answer ended early', waitMs: null, isFinal
 async function openPart(transfer: Transfer, { at }: Progress) {
   const { remote, known, wanted } = transfer
   const asked = { from: at, to: wanted.to, ranged: wanted.ranged || at > wanted.from }
-  const answer = await remote.ask(requestFor(asked, known))
+  const answer = await askPart(remote, asked, known)
   const verdict = judgeAnswer(asked, known, answer)
   if (verdict.kind === 'take') return { setback: null, to: verdict.to, body: answer.body() }
   answer.drop()
@@ -82,6 +87,16 @@ async function openPart(transfer: Transfer, { at }: Progress) {
   }
   const reason = `the server answered HTTP ${answer.status}`
   return { setback: { reason, waitMs: readRetryAfter(answer), isFinal: false } }
+}
+
+async function askPart(remote: Remote, asked: RangeRequest, known: Representation) {
+  const answer = await remote.ask(requestFor(asked, known))
+  if (!isDeafToTags(asked, known, answer)) return answer
+  answer.drop()
+  const part = await remote.ask(requestFor(asked, { ...known, validator: null }))
+  if (part.headers.etag === known.validator) return part
+  part.drop()
+  return answer
 }
 
 /** The end of a range is always named: some servers ignore open ones, or end them where they like. */

@@ -42,7 +42,7 @@ export function createRegistryAccess(options: AccessOptions) {
     if (bearer !== undefined) return fetchToken(options, bearer)
     const basic = challenges.some(({ scheme }) => scheme === 'basic')
     const credentials = basic ? await options.credentials() : null
-    return credentials === null ? null : renderBasic(credentials)
+    return credentials === null || credentials.user === '' ? null : renderBasic(credentials)
   }
 
   /** Several requests may be refused at once: one of them asks for all. */
@@ -92,14 +92,41 @@ async function fetchToken(options: AccessOptions, { params }: Challenge): Promis
   const realm = realmOf(params.get('realm'), options.origin)
   if (realm === null) return null
   const service = params.get('service')
-  if (service !== undefined) realm.searchParams.set('service', service)
-  realm.searchParams.set('scope', `repository:${options.repository}:${options.actions}`)
+  const asked = new URLSearchParams(service === undefined ? {} : { service })
+  asked.set('scope', `repository:${options.repository}:${options.actions}`)
   const credentials = await options.credentials()
-  const target = { url: realm.href, authorization: credentials && renderBasic(credentials) }
-  const request = { ...options.bounds, headers: { accept: 'application/json' } }
-  const { status, bytes } = await askDocument(options.client, target, request)
+  const { status, bytes } = await askForToken(options, realm, asked, credentials)
   const token = status === 200 ? Tokens.safeParse(parseJson(bytes.toString('utf8'))) : null
   return token?.success === true ? `Bearer ${token.data}` : null
+}
+
+/** An identity token is exchanged as OAuth 2 has it, anything else as the distribution specification has it. */
+function askForToken(
+  { client, bounds }: AccessOptions,
+  realm: URL,
+  asked: URLSearchParams,
+  credentials: Credentials | null,
+) {
+  const headers = { accept: 'application/json' }
+  const { identityToken } = credentials ?? {}
+  if (identityToken === undefined) {
+    for (const [name, value] of asked) realm.searchParams.set(name, value)
+    const target = { url: realm.href, authorization: credentials && renderBasic(credentials) }
+    return askDocument(client, target, { ...bounds, headers })
+  }
+  const grant = { grant_type: 'refresh_token', refresh_token: identityToken, client_id: 'flasher' }
+  return askDocument(
+    client,
+    { url: realm.href, authorization: null },
+    {
+      ...bounds,
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams([...Object.entries(grant), ...asked]).toString(),
+      // A redirect would carry the token to another host.
+      redirects: 'answer',
+    },
+  )
 }
 
 /** A registry that is spoken to over TLS cannot send a password elsewhere in the clear. */

@@ -112,11 +112,24 @@ async function findLayer(
     const { text, digest: found } = readManifest(name, document, digest)
     const manifest = parseManifestBody(text, { arch, ownArch: ownArch(), title })
     if (!manifest.ok) throw notReachable(name, manifest.refusal)
+    if (manifest.value.kind === 'several') throw several(ref, manifest.value)
     if (manifest.value.kind === 'image') return { ...manifest.value.layer, manifest: found }
     digest = manifest.value.digest
     document = await ask(digest)
   }
   throw notReachable(name, 'its indexes are nested too deeply')
+}
+
+const MAX_NAMED = 10
+
+function several(
+  ref: OrasRef,
+  { arch, digests }: { readonly arch: string; readonly digests: readonly string[] },
+): Fault {
+  const names = digests.slice(0, MAX_NAMED)
+  const one = renderOrasRef({ ...ref, version: { kind: 'digest', digest: digests[0] ?? '' } })
+  const reason = `it holds ${digests.length} images for ${arch}: ${names.join(', ')}`
+  return notReachable(renderOrasRef(ref), reason, { hint: `Name one by its digest: ${one}` })
 }
 
 function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: string | null) {

@@ -8,6 +8,8 @@ export interface Representation {
   readonly sizeBytes: number | null
   /** What `If-Range` may carry: a strong ETag, else the modification date; null: neither is given. */
   readonly validator: string | null
+  /** A weak ETag beside a date: `If-Range` may not carry it, but another one is another file. */
+  readonly weakTag?: string
   /** Whether the server sends parts. */
   readonly ranges: boolean
   /** The address itself names the bytes, by their digest: parts fit together without a validator. */
@@ -53,7 +55,7 @@ export function describeHead(headers: Headers): Representation {
 
 const describeWhole = (headers: Headers): Representation => ({
   sizeBytes: parseLength(headers),
-  validator: validatorOf(headers),
+  ...versionOf(headers),
   ranges: false,
   ...sentOf(headers),
   ...digestOf(headers),
@@ -74,7 +76,7 @@ export function describeProbe(status: number, headers: Headers): Representation 
   // A part under the status of the whole: its length is not that of the file.
   if (status === 200 && part === null) return describeWhole(headers)
   const named = { ...digestOf(headers), ...sentOf(headers) }
-  const described = { validator: validatorOf(headers), ...named }
+  const described = { ...versionOf(headers), ...named }
   if (status === 416 && /^bytes \*\/0$/i.test(range)) {
     return { ...described, sizeBytes: 0, ranges: false }
   }
@@ -99,8 +101,10 @@ export function mergeRepresentations(
 ): Representation | null {
   if (head === null || probe === null) return probe ?? head
   const sha256 = probe.sha256 ?? head.sha256
+  const { weakTag } = probe
   return {
     ...(sha256 === undefined ? {} : { sha256 }),
+    ...(weakTag === undefined ? {} : { weakTag }),
     sizeBytes: probe.sizeBytes ?? head.sizeBytes,
     validator: probe.validator ?? head.validator,
     ranges: probe.ranges,
@@ -181,18 +185,29 @@ const CHANGED = never('the file on the server changed', true)
 const OTHER_BYTES = never('the server sent other bytes than were asked for')
 
 /** An answer that names no version is held against size and range alone. */
-function isSameVersion({ validator }: Representation, headers: Headers): boolean {
+function isSameVersion({ validator, weakTag }: Representation, headers: Headers): boolean {
   if (validator === null) return true
-  const now = textOf(headers, validator.startsWith('"') ? 'etag' : 'last-modified')
-  return now === '' || now === validator
+  const isTag = validator.startsWith('"')
+  const now = textOf(headers, isTag ? 'etag' : 'last-modified')
+  const tag = isTag || weakTag === undefined ? '' : textOf(headers, 'etag')
+  return (now === '' || now === validator) && (tag === '' || tag === weakTag)
 }
 
-/** A weak ETag (`W/"…"`) promises no equal bytes, so it does not count (RFC 9110, 13.1.5). */
-function validatorOf(headers: Headers): string | null {
+/** Tells whether a server sent all of the known file, as it takes no ETag in `If-Range`. */
+export const isDeafToTags = (
+  { ranged }: RangeRequest,
+  { validator }: Representation,
+  { status, headers }: { readonly status: number; readonly headers: Headers },
+): boolean =>
+  ranged && status === 200 && validator?.startsWith('"') === true && headers['etag'] === validator
+
+/** A weak ETag (`W/"…"`) promises no equal bytes, so it is no validator (RFC 9110, 13.1.5). */
+function versionOf(headers: Headers): Pick<Representation, 'validator' | 'weakTag'> {
   const etag = textOf(headers, 'etag')
-  if (/^"[\x21\x23-\x7e]{1,512}"$/.test(etag)) return etag
+  if (/^"[\x21\x23-\x7e]{1,512}"$/.test(etag)) return { validator: etag }
   const date = textOf(headers, 'last-modified')
-  return /^[\w ,:]{20,40}$/.test(date) ? date : null
+  const weak = /^W\/"[\x21\x23-\x7e]{1,512}"$/.test(etag) ? { weakTag: etag } : {}
+  return { validator: /^[\w ,:]{20,40}$/.test(date) ? date : null, ...weak }
 }
 
 function textOf(headers: Headers, name: string): string {

@@ -26,8 +26,8 @@ const HANG_UPS: Readonly<Record<string, string>> = {
   ECONNABORTED: 'connection aborted',
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  ...HANG_UPS,
+/** Nobody was there to talk to: where there is a proxy, that is the one that was called. */
+const UNREACHED: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'the name server does not answer',
   ECONNREFUSED: 'connection refused',
   EHOSTUNREACH: 'no way to that host',
@@ -36,6 +36,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'host name not found',
   ETIMEDOUT: 'connection timed out',
 }
+
+const REASONS: Readonly<Record<string, string>> = { ...HANG_UPS, ...UNREACHED }
 
 /** A server that speaks plain http to a client that speaks TLS ends in one of these. */
 export const NO_TLS: ReadonlySet<string> = new Set([
@@ -70,14 +72,22 @@ export function describeFailure(thrown: unknown): NetworkFailure | null {
   if (!(thrown instanceof Error) || thrown instanceof Fault) return null
   const code = 'code' in thrown ? thrown.code : null
   if (typeof code !== 'string') return null
+  const proxy = code in UNREACHED && 'proxy' in thrown ? String(thrown.proxy) : null
+  const reason = reasonOf(code, thrown)
   return {
     code,
-    reason: reasonOf(code, thrown),
-    hint: HINTS[code] ?? (code in CERTIFICATES ? OWN_AUTHORITY : undefined),
+    reason: proxy === null ? reason : `the proxy ${proxy} cannot be reached: ${reason}`,
+    hint: proxy === null ? findHint(code) : PROXIES,
     isFinal: code in CERTIFICATES || code === MISDIRECTED || code === TOO_LARGE,
     isHangUp: code in HANG_UPS || code.startsWith('HPE_'),
   }
 }
+
+const findHint = (code: string): string | undefined =>
+  HINTS[code] ?? (code in CERTIFICATES ? OWN_AUTHORITY : undefined)
+
+const PROXIES =
+  'Check http_proxy and https_proxy; no_proxy lists the hosts that are asked without a proxy.'
 
 function reasonOf(code: string, thrown: Error): string {
   if (OWN.has(code)) return thrown.message

@@ -1,5 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
@@ -166,6 +167,54 @@ test('a registry elsewhere that speaks plain http has to be named', async () => 
   assert.match(fault.hint ?? '', /FLASHER_REGISTRY_HTTP/)
   await using source = await open(reference, { FLASHER_REGISTRY_HTTP: host })
   assert.ok(BYTES.equals(await collect(source.stream())))
+})
+
+test('an identity token is exchanged, once for each token, and goes to the token server alone', async () => {
+  const grants: URLSearchParams[] = []
+  await using registry = await startHostileServer(async (request, response) => {
+    if (request.url === '/token' && request.method === 'POST') {
+      grants.push(new URLSearchParams(await text(request)))
+      const isGood = grants.at(-1)?.get('refresh_token') === 'IDENTITY'
+      response.writeHead(isGood ? 200 : 401).end(JSON.stringify({ access_token: 'good' }))
+    } else if (request.headers.authorization !== 'Bearer good') {
+      const realm = `realm="http://${request.headers.host}/token",service="lab"`
+      response.writeHead(401, { 'www-authenticate': `Bearer ${realm}` }).end('{}')
+    } else if (request.url?.includes('/manifests/') === true) response.end(MANIFEST)
+    else sendFile(BYTES, request, response)
+  })
+  const host = registry.origin.slice('http://'.length)
+  const auth = Buffer.from('00000000-0000-0000-0000-000000000000:').toString('base64')
+  const logins = (identitytoken: string) => ({
+    DOCKER_AUTH_CONFIG: JSON.stringify({ auths: { [host]: { auth, identitytoken } } }),
+    FLASHER_REGISTRY_HTTP: host,
+  })
+  await using source = await open(`oras://${host}/lab/disk:v1`, logins('IDENTITY'))
+  assert.ok(BYTES.equals(await collect(source.stream())))
+  assert.equal(Object.fromEntries(grants[0] ?? []), {
+    grant_type: 'refresh_token',
+    refresh_token: 'IDENTITY',
+    client_id: 'flasher',
+    scope: 'repository:lab/disk:pull',
+    service: 'lab',
+  })
+  assert.is(grants.length, 1)
+  const fault = await faultOf(() => open(`oras://${host}/lab/disk:v1`, logins('old')))
+  assert.match(fault.message, /HTTP 401/)
+})
+
+test('an index with two images for one processor is refused with both digests', async () => {
+  const manifests = ['a', 'b'].map((digit) => ({
+    digest: `sha256:${digit.repeat(64)}`,
+    platform: { architecture: 'amd64', os: 'linux' },
+  }))
+  await using registry = await startHostileServer((_, response) => {
+    response.end(JSON.stringify({ manifests }))
+  })
+  const host = registry.origin.slice('http://'.length)
+  const reference = `oras://${host}/lab/disk:v1`
+  const fault = await faultOf(() => open(reference, { FLASHER_REGISTRY_HTTP: host }, 'x86_64'))
+  for (const { digest } of manifests) assert.match(fault.message, digest)
+  assert.match(fault.hint ?? '', `oras://${host}/lab/disk@sha256:aaaa`)
 })
 
 test('a registry with a certificate of its own authority', async () => {

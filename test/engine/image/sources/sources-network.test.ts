@@ -7,6 +7,7 @@ import { createSources } from '../../../../runtime/engine/image/sources/sources.
 import { makeAuthority } from '../../../support/http/authority.ts'
 import { collect, faultOf, makeBytes } from '../../../support/collect.ts'
 import { startConnectProxy } from '../../../support/http/connect-proxy.ts'
+import { findPort } from '../../../support/http/ports.ts'
 import {
   sendFile,
   startHostileServer,
@@ -112,6 +113,14 @@ test('goes round the proxy where no_proxy says so', async () => {
     assert.is(source.sizeBytes, BYTES.length)
     assert.equal(proxy.asked, [])
   }
+})
+
+test('names a proxy that is not there, without its password', async () => {
+  const port = await findPort()
+  const sources = sourcesWith({ http_proxy: `http://me:hidden@127.0.0.1:${port}` })
+  const fault = await faultOf(() => sources.open('http://files.test/x.img'))
+  assert.match(fault.message, `the proxy 127.0.0.1:${port} cannot be reached: connection refused`)
+  assert.not.match(fault.message, 'hidden')
 })
 
 test('says so where the proxy refuses, or is none', async () => {

@@ -46,6 +46,25 @@ test('goes on after the last byte, with a closed range and the version', async (
   assert.is(seen[1]?.headers['if-range'], '"one"')
 })
 
+test('a server that sends all of a file where If-Range has an ETag is asked without it', async () => {
+  let etag = '"one"'
+  const answer: Answer = (request, response, count) => {
+    if (request.headers['if-range'] !== undefined) {
+      delete request.headers.range
+      delete request.headers['if-range']
+    }
+    sendFile(BYTES, request, response, { etag, ...(count === 2 ? { cutAfter: 300_000 } : {}) })
+  }
+  const { got, seen } = await streamed(answer)
+  assert.ok(got.equals(BYTES))
+  assert.match(seen.at(-1)?.headers.range ?? '', /^bytes=[1-9]\d*-1000002$/)
+  const { fault } = await broken((request, response, count) => {
+    etag = count < 4 ? '"one"' : '"two"'
+    answer(request, response, count)
+  })
+  assert.match(fault.message, 'the server sent the whole file where a part was asked for')
+})
+
 test('survives a hundred cuts at random bytes', async () => {
   const random = createRandom(7)
   let cuts = 0

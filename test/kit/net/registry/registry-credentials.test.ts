@@ -76,6 +76,8 @@ test('a program that keeps the password, and the file of Podman', async () => {
   await writeFile(at('docker-credential-keep'), script(answer), { mode: 0o755 })
   const oauth = JSON.stringify({ Username: '<token>', Secret: 'x' })
   await writeFile(at('docker-credential-oauth'), script(oauth), { mode: 0o755 })
+  const deaf = `#!/bin/sh\nexec <&-\necho '${answer}'\n`
+  await writeFile(at('docker-credential-deaf'), deaf, { mode: 0o755 })
   const auth = Buffer.from(`${user}:${password}`).toString('base64')
   const auths = { auths: { [registry.host]: { auth } } }
   await writeFile(at('auth.json'), JSON.stringify(auths))
@@ -86,6 +88,7 @@ test('a program that keeps the password, and the file of Podman', async () => {
   const ways = [
     docker({ credHelpers: { [registry.host]: 'keep' } }),
     docker({ credsStore: 'keep', auths: { [registry.host]: {} } }),
+    docker({ credsStore: 'deaf' }),
     docker({ credHelpers: { other: 'absent' }, credsStore: 'keep' }),
     { REGISTRY_AUTH_FILE: at('auth.json') },
     { XDG_RUNTIME_DIR: folder.path },

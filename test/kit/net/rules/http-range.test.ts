@@ -44,6 +44,16 @@ test('takes a strong ETag as validator, else the date', () => {
   assert.is(validator({ etag: '"a"', 'last-modified': date }), '"a"')
   assert.is(validator({ etag: 'W/"a"', 'last-modified': date }), date)
   assert.is(validator({ etag: 'W/"a"' }), null)
+  // The date joins two parts; a weak ETag that has changed beside it says that it must not.
+  const known = describeHead({ etag: 'W/"a"', 'last-modified': date, 'content-length': '9' })
+  const asked = { from: 4, to: 9, ranged: true }
+  for (const [etag, kind] of [
+    ['W/"a"', 'take'],
+    ['W/"b"', 'never'],
+  ] as const) {
+    const headers = { etag, 'last-modified': date, 'content-range': 'bytes 4-8/9' }
+    assert.is(judgeAnswer(asked, known, { status: 206, headers }).kind, kind, etag)
+  }
   assert.is(validator({ etag: '"a\r\nx"' }), null)
 })
 

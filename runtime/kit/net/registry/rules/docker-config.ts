@@ -6,14 +6,16 @@ import { parseJson } from '../../../foundation/json-reader.ts'
 export interface Credentials {
   readonly user: string
   readonly password: string
+  /** What the registry's token server takes in place of both (OAuth 2); absent: there is none. */
+  readonly identityToken?: string
 }
 
 const Text = z.string().max(65_536).catch('')
-const Entry = z.object({ auth: Text, username: Text, password: Text })
+const Entry = z.object({ auth: Text, username: Text, password: Text, identitytoken: Text })
 const Names = z.record(z.string(), z.unknown()).catch({})
 const Config = z.object({ auths: Names, credHelpers: Names, credsStore: Text })
-/** What `docker-credential-…` answers; a `<token>` for a user is no password, but one of OAuth. */
-const Answer = z.object({ Username: Text.refine((user) => user !== '<token>'), Secret: Text })
+/** What `docker-credential-…` answers; with `<token>` for a user, the secret is an identity token. */
+const Answer = z.object({ Username: Text, Secret: Text })
 
 /**
  * Finds the credentials for a registry in the text of a config.json; `host` has its port where
@@ -23,7 +25,8 @@ export function findCredentials(text: string, host: string): Credentials | null 
   const config = Config.safeParse(parseJson(text))
   const entry = Entry.safeParse(findByHost(config.data?.auths ?? {}, host, null))
   if (!entry.success) return null
-  const { auth, username, password } = entry.data
+  const { auth, username, password, identitytoken } = entry.data
+  if (identitytoken !== '') return identityOf(identitytoken)
   return auth === '' ? pairOf(username, password) : decodeAuth(auth)
 }
 
@@ -42,7 +45,9 @@ export function findHelper(text: string, host: string): string | null {
 /** Parses what such a program gave for `get`; null: nothing that is a user and a password. */
 export function parseHelperAnswer(text: string): Credentials | null {
   const answer = Answer.safeParse(parseJson(text))
-  return answer.success ? pairOf(answer.data.Username, answer.data.Secret) : null
+  if (!answer.success) return null
+  const { Username: user, Secret: secret } = answer.data
+  return user === '<token>' && secret !== '' ? identityOf(secret) : pairOf(user, secret)
 }
 
 export const renderBasic = ({ user, password }: Credentials): string =>
@@ -68,6 +73,12 @@ function decodeAuth(auth: string): Credentials | null {
   const colon = pair.indexOf(':')
   return colon < 1 ? null : pairOf(pair.slice(0, colon), pair.slice(colon + 1))
 }
+
+const identityOf = (identityToken: string): Credentials => ({
+  user: '',
+  password: '',
+  identityToken,
+})
 
 const pairOf = (user: string, password: string): Credentials | null =>
   user === '' ? null : { user, password }

@@ -28,6 +28,8 @@ type OrasManifest =
   | { readonly kind: 'image'; readonly layer: OrasLayer }
   /** Go on with the manifest of this digest. */
   | { readonly kind: 'index'; readonly digest: string }
+  /** Several that nothing tells apart, by digest. */
+  | { readonly kind: 'several'; readonly arch: string; readonly digests: readonly string[] }
 
 const MAX_LAYERS = 10_000
 const SIDECAR = /\.(sha256|sha512|sig|asc|pem|cert|sbom|att|json)$/i
@@ -56,7 +58,9 @@ const ManifestLayer = z.object({
     }))
     .catch({ title: '', indexSha256: null }),
 })
-const Platform = z.object({ architecture: Text, os: Text }).catch({ architecture: '', os: '' })
+const Platform = z
+  .object({ architecture: Text, os: Text, variant: Text })
+  .catch({ architecture: '', os: '', variant: '' })
 const PlatformManifest = z.object({ digest: Text, platform: Platform })
 const Manifest = z.object({ layers: List.optional(), manifests: List.optional() })
 
@@ -114,15 +118,41 @@ function chooseManifest(
   // Attestations beside the images call their platform `unknown`.
   const images = choices.filter(({ platform }) => platform.architecture !== 'unknown')
   const wanted = registryArch(arch ?? ownArch)
-  const sole = images.length === 1 ? images[0] : undefined
-  const isSoleGood = arch === null || sole?.platform.architecture === ''
-  const named = images.find(({ platform }) => registryArch(platform.architecture) === wanted)
-  const chosen = named ?? (isSoleGood ? sole : undefined)
-  if (chosen === undefined) {
+  const sole = images.length === 1 ? images : []
+  const isSoleGood = arch === null || sole[0]?.platform.architecture === ''
+  const fitting = [
+    images.filter(({ platform }) => registryArch(platform.architecture) === wanted),
+    images.filter(({ platform }) => platform.architecture === ''),
+    isSoleGood ? sole : [],
+  ].find(({ length }) => length > 0)
+  if (fitting === undefined) {
     return refuse(`it holds no image for ${wanted} (${listArchs(images) || 'none at all'})`)
   }
-  return isDigest(chosen.digest) ? accept({ kind: 'index', digest: chosen.digest }) : NO_DIGEST
+  const digests = [...new Set(narrow(fitting).map(({ digest }) => digest))]
+  const [digest = ''] = digests
+  if (!digests.every(isDigest)) return NO_DIGEST
+  return accept(
+    digests.length === 1 ? { kind: 'index', digest } : { kind: 'several', arch: wanted, digests },
+  )
 }
+
+/** Linux before other systems, and what every processor of its kind runs before what some run. */
+function narrow(images: readonly PlatformManifest[]): readonly PlatformManifest[] {
+  const prefer = (all: readonly PlatformManifest[], isGood: (one: PlatformManifest) => boolean) => {
+    const good = all.filter(isGood)
+    return good.length === 0 ? all : good
+  }
+  const ofLinux = prefer(images, ({ platform }) => platform.os === 'linux')
+  return prefer(ofLinux, ({ platform: { architecture, variant } }) =>
+    ['', BASELINES.get(registryArch(architecture))].includes(variant),
+  )
+}
+
+/** The variants that the others extend. */
+const BASELINES: ReadonlyMap<string, string> = new Map([
+  ['amd64', 'v1'],
+  ['arm64', 'v8'],
+])
 
 /** The largest of what is no signature, checksum or description. */
 function chooseLayer(

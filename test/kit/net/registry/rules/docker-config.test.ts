@@ -54,7 +54,11 @@ const read = (answer: unknown) => parseHelperAnswer(JSON.stringify(answer))
 test('what such a program answers', () => {
   const given = { ServerURL: 'h', Username: 'me', Secret: 's:1' }
   assert.equal(read(given), { user: 'me', password: 's:1' })
-  for (const answer of [{ ...given, Username: '<token>' }, { ...given, Username: '' }, {}, 'x']) {
+  const identity = { user: '', password: '', identityToken: 's:1' }
+  assert.equal(read({ ...given, Username: '<token>' }), identity)
+  const entry = { auth: Buffer.from('0000:').toString('base64'), identitytoken: 's:1' }
+  assert.equal(findCredentials(JSON.stringify({ auths: { h: entry } }), 'h'), identity)
+  for (const answer of [{ ...given, Username: '' }, {}, 'x']) {
     assert.is(read(answer), null)
   }
   assert.is(parseHelperAnswer('credentials not found in native keychain'), null)

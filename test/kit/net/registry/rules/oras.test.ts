@@ -177,6 +177,32 @@ test('an index is chosen from by architecture, and attestations never are', () =
   assert.is(registryArch(' X86_64 '), 'amd64')
 })
 
+test('of several for one processor: Linux, then what all of them run, else all are named', () => {
+  const on = (digest: string, os: string, variant?: string, architecture = 'amd64') => ({
+    digest,
+    platform: { architecture, os, ...(variant === undefined ? {} : { variant }) },
+  })
+  const several = (...digests: readonly string[]) => ({
+    ok: true,
+    value: { kind: 'several', arch: 'amd64', digests },
+  })
+  const rows = [
+    [[on(E, 'windows'), on(D, 'linux')], take(D)],
+    [[on(E, 'linux', 'v3'), on(D, 'linux', 'v1')], take(D)],
+    [[on(E, 'linux', 'v3'), on(D, 'linux')], take(D)],
+    [[on(D, 'linux', 'v2'), on(E, 'linux', 'v3')], several(D, E)],
+    [[on(D, 'linux'), on(E, 'linux')], several(D, E)],
+    [[on(D, 'linux'), on(D, 'linux')], take(D)],
+    [[of(D), of(E)], several(D, E)],
+    [[of(D), on(E, 'linux')], take(E)],
+  ] as const
+  for (const [manifests, found] of rows) {
+    assert.equal(read({ manifests }, 'x86_64'), found, JSON.stringify(manifests))
+  }
+  const arms = [on(E, 'linux', 'v9', 'arm64'), on(D, 'linux', 'v8', 'arm64')]
+  assert.equal(read({ manifests: arms }, 'aarch64'), take(D))
+})
+
 test('any JSON and any text is a manifest or a refusal', () => {
   const any = fc.oneof(
     fc.string(),
