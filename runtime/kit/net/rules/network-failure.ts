@@ -72,15 +72,18 @@ export function describeFailure(thrown: unknown): NetworkFailure | null {
   if (!(thrown instanceof Error) || thrown instanceof Fault) return null
   const code = 'code' in thrown ? thrown.code : null
   if (typeof code !== 'string') return null
-  const proxy = code in UNREACHED && 'proxy' in thrown ? String(thrown.proxy) : null
-  const reason = reasonOf(code, thrown)
   return {
     code,
-    reason: proxy === null ? reason : `the proxy ${proxy} cannot be reached: ${reason}`,
-    hint: proxy === null ? findHint(code) : PROXIES,
+    ...wordsOf(code, thrown),
     isFinal: code in CERTIFICATES || code === MISDIRECTED || code === TOO_LARGE,
     isHangUp: code in HANG_UPS || code.startsWith('HPE_'),
   }
+}
+
+function wordsOf(code: string, thrown: Error): Pick<NetworkFailure, 'reason' | 'hint'> {
+  const reason = reasonOf(code, thrown)
+  if (!(code in UNREACHED) || !('proxy' in thrown)) return { reason, hint: findHint(code) }
+  return { reason: `the proxy ${String(thrown.proxy)} cannot be reached: ${reason}`, hint: PROXIES }
 }
 
 const findHint = (code: string): string | undefined =>

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
+import * as consumers from 'node:stream/consumers'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
@@ -173,7 +173,7 @@ test('an identity token is exchanged, once for each token, and goes to the token
   const grants: URLSearchParams[] = []
   await using registry = await startHostileServer(async (request, response) => {
     if (request.url === '/token' && request.method === 'POST') {
-      grants.push(new URLSearchParams(await text(request)))
+      grants.push(new URLSearchParams(await consumers.text(request)))
       const isGood = grants.at(-1)?.get('refresh_token') === 'IDENTITY'
       response.writeHead(isGood ? 200 : 401).end(JSON.stringify({ access_token: 'good' }))
     } else if (request.headers.authorization !== 'Bearer good') {

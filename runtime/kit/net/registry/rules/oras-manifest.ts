@@ -128,11 +128,14 @@ function chooseManifest(
   if (fitting === undefined) {
     return refuse(`it holds no image for ${wanted} (${listArchs(images) || 'none at all'})`)
   }
-  const digests = [...new Set(narrow(fitting).map(({ digest }) => digest))]
-  const [digest = ''] = digests
+  return takeOne(wanted, [...new Set(narrow(fitting).map(({ digest }) => digest))])
+}
+
+function takeOne(arch: string, digests: readonly string[]): Result<OrasManifest, string> {
+  const [digest = '', ...others] = digests
   if (!digests.every(isDigest)) return NO_DIGEST
   return accept(
-    digests.length === 1 ? { kind: 'index', digest } : { kind: 'several', arch: wanted, digests },
+    others.length === 0 ? { kind: 'index', digest } : { kind: 'several', arch, digests },
   )
 }
 

@@ -177,15 +177,16 @@ test('an index is chosen from by architecture, and attestations never are', () =
   assert.is(registryArch(' X86_64 '), 'amd64')
 })
 
+const on = (digest: string, os: string, variant?: string, architecture = 'amd64') => ({
+  digest,
+  platform: { architecture, os, ...(variant === undefined ? {} : { variant }) },
+})
+const several = (...digests: readonly string[]) => ({
+  ok: true,
+  value: { kind: 'several', arch: 'amd64', digests },
+})
+
 test('of several for one processor: Linux, then what all of them run, else all are named', () => {
-  const on = (digest: string, os: string, variant?: string, architecture = 'amd64') => ({
-    digest,
-    platform: { architecture, os, ...(variant === undefined ? {} : { variant }) },
-  })
-  const several = (...digests: readonly string[]) => ({
-    ok: true,
-    value: { kind: 'several', arch: 'amd64', digests },
-  })
   const rows = [
     [[on(E, 'windows'), on(D, 'linux')], take(D)],
     [[on(E, 'linux', 'v3'), on(D, 'linux', 'v1')], take(D)],
