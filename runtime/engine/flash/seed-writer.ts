@@ -55,9 +55,10 @@ export async function checkSeedTools(tools: MountTools): Promise<void> {
 }
 
 /**
- * Looks into an image, before a disk is touched, whether the configuration has a place in it, or a seed
- * of `--provision` where `firstBoot` is null: why it has none, in words; null where nothing is known against it. A partition that lies too far from the
- * image's beginning is looked at once it is written, as is all of standard input.
+ * Looks into an image, before a disk is touched, whether the configuration has a place in it, or a
+ * seed of `--provision` where `firstBoot` is null: why it has none, in words; null where nothing is
+ * known against it. A partition that lies too far from the image's beginning is looked at once it is
+ * written, as is all of standard input.
  */
 export const findSeedProblem = (
   { decoders }: { readonly decoders: Decoders },

@@ -6,7 +6,6 @@ import {
   IDENTIFY_FILE,
   TRUST_MARK,
   type CloudConfig,
-  type OwnFile,
 } from '../first-boot/rules/cloud-config.ts'
 import { decideVolumeFolder, parseFstab, type VolumeFolder } from '../disk/rules/fstab.ts'
 import {
@@ -37,7 +36,14 @@ import type { FlashedDisk } from '../disk/volumes.ts'
 export interface Seed {
   /** The folder, without a leading slash. */
   readonly folder: string
-  readonly files: readonly { readonly name: string; readonly content: Buffer }[]
+  readonly files: readonly SeedFile[]
+}
+
+interface SeedFile {
+  readonly name: string
+  readonly content: Buffer
+  /** Absent: SEED_MODE. */
+  readonly mode?: number
 }
 
 /** Where a seed was written, to be read back. */
@@ -98,26 +104,16 @@ async function writeBeside(
   const location = chooseFolder(root, disk, seed)
   const own = decideOwnFile(root.seen.config)
   if (!own.ok) throw new Fault('provision-failed', own.refusal, { hint: OTHER_IMAGE })
-  const written = [await write(tools, location, seed)]
-  if (own.value !== null) written.push(await writeOwn(tools, root, own.value))
+  const written = [await write(tools, location, seed.files)]
+  if (own.value !== null) {
+    const { name, content } = own.value
+    const file = { name, content: Buffer.from(content), mode: CONFIG_MODE }
+    written.push(await write(tools, { ...root, folder: CONFIG_FOLDER }, [file]))
+  }
   return { written, note: own.value?.note ?? null }
 }
 
 const OTHER_IMAGE = 'Change the configuration of cloud-init in the image, or flash another one.'
-
-async function writeOwn(
-  tools: MountTools,
-  { volume, subvolume }: Root<Seen>,
-  { name, content: text }: OwnFile,
-): Promise<WrittenSeed> {
-  const outcome = await mountVolume(tools, volume, subvolume, 'write')
-  if (!outcome.ok) throw new Fault('provision-failed', `${nameOf(volume)}: ${outcome.refusal}`)
-  await using mounted = outcome.value
-  const content = Buffer.from(text)
-  await writeInside(mounted.root, { folder: CONFIG_FOLDER, name, content, mode: CONFIG_MODE })
-  await mounted.sync()
-  return { volume, subvolume, files: [{ path: `${CONFIG_FOLDER}/${name}`, content }] }
-}
 
 /** Throws a Fault `provision-failed` for what could not be looked into before it was written. */
 export async function refuseObstacle(
@@ -155,7 +151,7 @@ export async function readBack(
 async function write(
   tools: MountTools,
   location: VolumeFolder,
-  { files }: Seed,
+  files: readonly SeedFile[],
 ): Promise<WrittenSeed> {
   const outcome = await mountVolume(tools, location.volume, location.subvolume, 'write')
   if (!outcome.ok)
@@ -166,7 +162,7 @@ async function write(
   const written = []
   for (const folder of new Set([location.folder, ...others])) {
     for (const file of files) {
-      await writeInside(mounted.root, { ...file, folder, mode: SEED_MODE })
+      await writeInside(mounted.root, { mode: SEED_MODE, ...file, folder })
       written.push({ path: `${folder}/${file.name}`, content: file.content })
     }
   }

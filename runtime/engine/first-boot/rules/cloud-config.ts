@@ -9,22 +9,16 @@ export const IDENTIFY_FILE = 'etc/cloud/ds-identify.cfg'
 /** cloud-init then trusts what it found at an earlier boot, and looks for no seed. */
 export const TRUST_MARK = 'var/lib/cloud/instance/manual-clean'
 
-interface ConfigFile {
-  /** Its path in the root file system, without a leading slash. */
-  readonly path: string
-  readonly text: string
-}
-
 export interface CloudConfig {
-  /** `/etc/cloud/cloud.cfg` and the files of its folder, in the order in which they are merged. */
-  readonly files: readonly ConfigFile[]
+  /** `/etc/cloud/cloud.cfg` and the files of its folder, in the order in which they are merged; no leading slash. */
+  readonly files: readonly { readonly path: string; readonly text: string }[]
   /** The text of IDENTIFY_FILE; empty: there is none. */
   readonly identify: string
   readonly hasTrustMark: boolean
 }
 
 /** A file that has cloud-init read the seed, and why it is needed. */
-export interface OwnFile {
+interface OwnFile {
   readonly name: string
   readonly content: string
   readonly note: string
