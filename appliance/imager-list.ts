@@ -92,7 +92,7 @@ function renderImage(image: ListedImage, icon: string) {
     ...(rawSizeBytes === null ? {} : { extract_size: rawSizeBytes }),
     ...(rawSha256 === null ? {} : { extract_sha256: rawSha256 }),
     ...(sizeBytes === null ? {} : { image_download_size: sizeBytes }),
-    release_date: releaseDate ?? '',
+    ...(releaseDate === null ? {} : { release_date: releaseDate }),
     devices: ['any', ...(arch === null ? [] : [arch])],
     ...(architecture === undefined ? {} : { architecture }),
     ...(initFormat === undefined ? {} : { init_format: initFormat }),

@@ -15,6 +15,7 @@ export interface ShownImage {
   /** ISO times, as in a row of the cache. */
   readonly lookedAt: string | null
   readonly movedAt: string | null
+  readonly addedAt: string | null
   readonly bytesDone: number | null
   /** Bytes a second. */
   readonly rate: number | null
@@ -29,7 +30,7 @@ export function renderCatalog(shown: readonly ShownImage[], baseUrl: string, all
     .filter(({ state }) => all || state === 'ready')
     .map((one) => ({
       ...renderEntry(one, baseUrl),
-      ...present({ upstream_moved_at: one.movedAt }),
+      ...present({ upstream_moved_at: one.movedAt, added_at: one.addedAt }),
       ...(all ? renderState(one) : {}),
     }))
   // The empty texts are how that service says "none".

@@ -71,7 +71,7 @@ function parseEntry(
   if (!fields.ok) return fields
   const { name, src, resolved_src: resolvedSrc, sha256, size_bytes, description } = fields.value
   const { index_sha256: indexSha256, raw_size_bytes: rawSizeBytes } = fields.value
-  const { raw_sha256: rawSha256 } = fields.value
+  const { raw_sha256: rawSha256, added_at: addedAt } = fields.value
   const ref = refOf(src)
   if (!ref.ok) return refuse({ name, reason: `its source cannot be used: ${src.slice(0, 200)}` })
   const names = [name, resolvedSrc, src]
@@ -85,6 +85,7 @@ function parseEntry(
     ...(indexSha256 ? { indexSha256 } : {}),
     ...(rawSizeBytes ? { rawSizeBytes } : {}),
     ...(rawSha256 ? { rawSha256 } : {}),
+    ...(addedAt ? { addedAt } : {}),
     sizeBytes: size_bytes,
     description,
     ...(fields.value.any_content ? { anyContent: true } : {}),

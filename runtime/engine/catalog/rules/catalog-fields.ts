@@ -66,6 +66,8 @@ const FieldsSchema = z.object(
       .regex(/^[0-9a-f]{64}$/)
       .nullish()
       .catch(null),
+    /** When the cache got it, as an ISO time. */
+    added_at: z.iso.datetime({ offset: true }).nullish().catch(null),
     description: descriptive(text(MAX_TEXT_LENGTH, '')),
     netboot_ref: descriptive(NameSchema),
   },

@@ -28,6 +28,8 @@ export interface CatalogEntry {
   readonly rawSizeBytes?: number | null
   /** The digest of the decoded image; absent or null: not known. */
   readonly rawSha256?: string | null
+  /** When the cache got it, as an ISO time; absent: not known. */
+  readonly addedAt?: string
   readonly description: string | null
   /** The operator said that it is an image, whatever it looks like. */
   readonly anyContent?: boolean

@@ -98,5 +98,5 @@ const toKnown = (entry: CatalogEntry) => ({
   ...entry,
   rawSizeBytes: entry.rawSizeBytes ?? null,
   rawSha256: entry.rawSha256 ?? null,
-  addedAt: null,
+  addedAt: entry.addedAt ?? null,
 })

@@ -116,6 +116,7 @@ test('Raspberry Pi Imager gets what it can write, with addresses that end as it 
       }),
       entryOf('squeezed', {
         description: 'Of <our> lab',
+        addedAt: '2026-11-28T23:59:59.000Z',
         url: 'http://127.0.0.1:8081/b/cc/s.img.gz',
       }),
       entryOf('tables', { format: 'qcow2' }),
@@ -148,7 +149,6 @@ test('Raspberry Pi Imager gets what it can write, with addresses that end as it 
       extract_size: 5,
       extract_sha256: raw,
       image_download_size: 5,
-      release_date: '',
       devices: ['any', 'x86_64'],
     },
     {
@@ -159,7 +159,6 @@ test('Raspberry Pi Imager gets what it can write, with addresses that end as it 
       extract_size: 7,
       extract_sha256: decoded,
       image_download_size: 5,
-      release_date: '',
       devices: ['any', 'arm64'],
       architecture: 'armv8',
     },
@@ -169,7 +168,7 @@ test('Raspberry Pi Imager gets what it can write, with addresses that end as it 
       icon,
       url: 'http://flasher.test:8081/b/cc/s.img.gz',
       image_download_size: 5,
-      release_date: '',
+      release_date: '2026-11-28',
       devices: ['any', 'x86_64'],
     },
   ])
