@@ -103,10 +103,9 @@ export async function readPart(
 const asNeighbour = ({ area, first, contents }: SeenPart): Neighbour => ({
   bytes: area.bytes,
   first,
-  isUnknown: isUnknown(contents) && area.role !== 'boot-loader' && !isAllZero(first),
+  isUnknown:
+    (contents.type ?? contents.table) === null && area.role !== 'boot-loader' && !isAllZero(first),
 })
-
-const isUnknown = ({ type, table }: Contents) => type === null && table === null
 
 /** Returns why all of it is read; null where only what is used is. */
 async function addUsed(
@@ -118,8 +117,7 @@ async function addUsed(
   const { node, range, first } = part
   const { offset, bytes } = range
   const { role } = seen.area
-  const neighbours = others.map(asNeighbour)
-  const reading = decideReading({ ...seen, role, bytes, others: neighbours })
+  const reading = decideReading({ ...seen, role, bytes, others: others.map(asNeighbour) })
   const addAll = (why: string) => {
     ranges.add({ offset, bytes })
     return why

@@ -22,7 +22,7 @@ const PURE = `(?!(${JUDGED})\\.test)([a-z-]+\\.test|(library|build|flasher|serve
 
 /** Rows upon rows of real disks, minutes each, and promises with the product's own times. */
 const LONG =
-  'loop/(damage|formats|first-boot/engine|capture/(capture|lived))\\.test|[\\w/-]+/real/.*\\.test'
+  'loop/(damage|formats|first-boot/engine|capture/(capture|lived|many-layouts))\\.test|[\\w/-]+/real/.*\\.test'
 
 /** Each test file is in one of them. */
 export const SELECTIONS: Readonly<Record<string, string>> = {
