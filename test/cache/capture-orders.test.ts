@@ -6,7 +6,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createRecords, selectRecords } from '../../runtime/kit/host/records.ts'
 import { createUsedOrders } from '../../runtime/cache/captures/capture-orders.ts'
-import { DATA_FOLDER } from '../../runtime/cache/store/image-cache.ts'
+import { DATA_FOLDER } from '../../runtime/cache/store/data-folder.ts'
 import { makeFolder, serveCache } from '../support/server/image-cache.ts'
 import { z } from 'zod'
 

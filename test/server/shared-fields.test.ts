@@ -3,7 +3,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { LINES, type LineServer } from '../support/lines/both-lines.ts'
 import { readEvents } from '../support/server/event-reader.ts'
-import { asJson, cookieOf, PASSWORD } from '../support/server/server.ts'
+import { cookieOf, PASSWORD } from '../support/server/assembled.ts'
+import { asJson } from '../support/server/server.ts'
 
 const MAC = '52:54:00:ab:cd:ef'
 const SPELLINGS = [MAC, MAC.toUpperCase(), MAC.replaceAll(':', '-'), '52-54-00-AB-cd-EF']

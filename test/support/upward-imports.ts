@@ -26,7 +26,7 @@ export const UPWARD_IMPORTS: readonly string[] = [
   'runtime/kit/web/ui/tables.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/ui/theme.ts -> runtime/server/texts/texts.ts',
   'runtime/kit/web/ui/upload-form.ts -> runtime/server/texts/texts.ts',
-  'runtime/server/current/assembly/pins.ts -> runtime/cache/store/image-cache.ts',
+  'runtime/server/current/assembly/pins.ts -> runtime/cache/store/data-folder.ts',
 ]
 
 /** Rooms that need each other. */

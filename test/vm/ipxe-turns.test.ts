@@ -22,7 +22,10 @@ for (const firmware of ['bios', 'uefi'] as const) {
   run(
     `${firmware.toUpperCase()}: it waits, asks again, and boots when another is done`,
     async () => {
-      await using station = await startStation({ pxe: { max_flashes: 1, tokens: 'require' } })
+      await using station = await startStation({
+        FLASHER_PXE_MAX_FLASHES: '1',
+        FLASHER_PXE_TOKENS: 'require',
+      })
       const ask = await station.operator()
       await ask(`/machines/${OTHER}`, asJson(FLASH, 'PUT'))
       const script = await (await station.request(`/pxe/${OTHER}`)).text()

@@ -27,6 +27,7 @@ import {
 } from './image-stores.ts'
 import { startStoredChecks } from './stored-checks.ts'
 import { createUploads } from '../arrivals/uploads.ts'
+import { DATA_FOLDER } from './data-folder.ts'
 import { startUpstreamChecks } from './upstream-checks.ts'
 
 export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
@@ -34,8 +35,6 @@ export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
 type AddRefusal =
   | { readonly why: 'invalid'; readonly errors: readonly FieldError[] }
   | { readonly why: 'taken'; readonly name: string }
-
-export const DATA_FOLDER = '.cache'
 
 /**
  * Opens the cache of a folder and goes on with interrupted downloads. Rejects with a Fault

@@ -7,7 +7,7 @@ import type { ImageCache } from './image-cache.ts'
 /**
  * Makes the same cache for who sees the machines with these labels. A capture is seen where every
  * server that ordered images of its machine says that it has one of them; which images other machines
- * use, and which captures went to a registry, is not.
+ * use is not.
  */
 export function createSeenCache(cache: ImageCache, reach: Exclude<Reach, null>): ImageCache {
   const { captures } = cache

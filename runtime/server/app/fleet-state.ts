@@ -15,6 +15,7 @@ import { renderEmptyState } from '../../fleet/state/opening.ts'
 import { createPeople } from '../../fleet/access/people.ts'
 import { createTokens } from '../../fleet/access/tokens.ts'
 import type { ServerConfig } from '../../kit/config/config.ts'
+import { HOST_CLOCK, type Clock } from './clock.ts'
 
 export type FleetState<M extends MachineBase> = Awaited<ReturnType<typeof openFleetState<M>>>
 
@@ -31,6 +32,8 @@ interface FleetStateOptions<M extends MachineBase> {
   readonly log: { warn(message: string): void }
   /** The database that servers share (`[database]`); null: the state is opened apart from it. */
   readonly shared?: SharedDatabase | null
+  /** The host's unless given. */
+  readonly clock?: Clock
 }
 
 /**
@@ -42,6 +45,7 @@ interface FleetStateOptions<M extends MachineBase> {
  */
 export async function openFleetState<M extends MachineBase>(options: FleetStateOptions<M>) {
   const { config, line, release, visit, replacesDamaged = false, log } = options
+  const { now, elapsed } = options.clock ?? HOST_CLOCK
   const kept = () => config.current().retention
   await prepareStateDir(config.stateDir)
   const database = await createDatabase({
@@ -51,6 +55,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     visit,
     replacesDamaged,
     keepArchives: kept().bak_files,
+    now,
   })
   if (database.wasEmpty) log.warn(renderEmptyState(database.path))
   const { leader, presence, memberKey } = (await shareState(database, options)) ?? ALONE
@@ -76,19 +81,23 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     changes,
     store,
     machines: createMachines(database, {
+      elapsed,
       parseRecord: options.orders.parseRecord,
       onUnreadable: (mac) => log.warn(`the record of ${mac} cannot be read; it is left as it is`),
     }),
     journal: createJournal(database, {
       changes,
+      now,
       retention: () => ({ count: kept().events, days: kept().event_days }),
     }),
     runs: createRuns(database, {
       changes,
+      now,
+      elapsed,
       retention: () => ({ count: kept().runs, days: kept().run_days }),
       patience: () => config.current().pxe.run_patience,
     }),
-    tokens: createTokens(database),
+    tokens: createTokens(database, { now }),
     peopleStore: createPeople(database),
     async [Symbol.asyncDispose]() {
       try {

@@ -79,6 +79,8 @@ export async function openMachineServer<M extends MachineBase>(
     routes: server.routes,
     /** The live systems that machines boot, by architecture. */
     active: server.site.bootFiles.active,
+    /** Returns the number of open live channels. */
+    listeners: server.listeners,
     /** Ends the channels, so that their connections can be closed. */
     endChannels: server.close,
     [Symbol.asyncDispose]: () => held.disposeAsync(),

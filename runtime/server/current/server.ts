@@ -10,12 +10,15 @@ import { startBackupSchedule } from '../../fleet/backup/backup-schedule.ts'
 import { endCacheSession } from '../../fleet/access/cache-logout.ts'
 import type { ListedFolder } from '../../../appliance/imager-list.ts'
 import { createCatalog, type FollowedCatalog } from '../../engine/catalog/catalogs.ts'
+import type { Origins } from '../../engine/catalog/origins.ts'
 import { createKeptCatalogs } from '../../engine/catalog/kept-catalogs.ts'
 import { createBootStamps } from '../../fleet/run/boot-stamps.ts'
 import { listOthers } from '../../fleet/boot/rules/other-servers.ts'
 import type { Passwords } from '../../fleet/access/passwords.ts'
 import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
+import { HOST_CLOCK, type Clock } from '../app/clock.ts'
 import { openMachineServer } from '../app/machine-server.ts'
+import type { ServerLine } from '../routes/line.ts'
 import type { Site } from '../routes/site.ts'
 import type { Metrics } from '../../kit/web/http/metrics.ts'
 import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
@@ -35,7 +38,7 @@ import { scopePower } from '../power/scoped-power.ts'
 import { createOrderClock, startOrderExpiry } from './order-expiry.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
-import { createLinePages } from './pages/line-pages.ts'
+import type { createLinePages } from './pages/line-pages.ts'
 import { startBatchEnds } from './batches/batch-ends.ts'
 import { createBatchKeeper, type BatchKeeper, type SeenMachines } from './batches/batch-keeper.ts'
 import { machineTableRoutes } from './routes/machine-table.ts'
@@ -75,11 +78,26 @@ interface MachineServerDependencies {
   readonly cacheBeside: string | null
   /** The boot directory, where this server stood by and has it open; null: it is opened here. */
   readonly bootFiles: OpenedBootFiles | null
+  readonly options?: AssemblyOptions
+}
+
+/** What only tests set: clocks, limits, and what stands for pages and for other machines. */
+export interface AssemblyOptions {
+  readonly clock?: Clock
+  readonly catalog?: FollowedCatalog
+  readonly findOrigin?: Origins['find']
+  readonly openProofs?: typeof openProofs
+  readonly openPower?: typeof openPower
+  readonly line?: Partial<ServerLine<Machine>>
+  /** The pages of this line are not even loaded then. */
+  readonly createPages?: typeof createLinePages
 }
 
 /** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
 export async function createMachineServer(given: MachineServerDependencies) {
-  const { config, state, log, release, passwords } = given
+  const { config, state, log, release, passwords, options = {} } = given
+  const { now, elapsed } = clockOf(given)
+  const createPages = options.createPages ?? (await loadPages())
   const settings = () => config.current()
   const otherServers = (base: string) => listOthers(settings().pxe.servers, base)
   const parts = { config, state, log, release, folders: decideFolders(config), now }
@@ -88,21 +106,17 @@ export async function createMachineServer(given: MachineServerDependencies) {
     const { catalog, netboot, backups, control, watch, notify } = services
     const { bootFiles } = netboot
     const gate = openGate(given)
-    const { find: findOrigin } = services.origins
+    const findOrigin = options.findOrigin ?? services.origins.find
     const near = { ...gate, otherServers, findOrigin, sets: bootFiles.active }
     const rules = createRules(given, secret, catalog, near)
     const openKeeper = (machines: SeenMachines) =>
       createBatchKeeper({ ...state, machines, findImage: rules.findImage, now })
     const keeper = openKeeper(state.machines)
-    const seen = createSeenServices({
-      keeper,
-      power: control,
-      batches: state.batches,
-      open: openKeeper,
-    })
+    const served = { keeper, power: control, batches: state.batches, open: openKeeper }
+    const seen = createSeenServices(served)
     const assets = await createAssets()
     const releaseSource = proposeSource(await readRepository())
-    const { views, plugin: pages } = createLinePages({
+    const { views, plugin: pages } = createPages({
       runs: state.runs,
       version: release,
       assets,
@@ -128,9 +142,10 @@ export async function createMachineServer(given: MachineServerDependencies) {
     })
     notify.start(views.match)
     return {
-      line: createMachineLine(rules),
+      line: { ...createMachineLine(rules), ...options.line },
       views,
       plugins: [
+        pages,
         (whole) => {
           measureQueue(whole.metrics, gate)
           startWatches(whole, opened, { rules, keeper })
@@ -140,13 +155,13 @@ export async function createMachineServer(given: MachineServerDependencies) {
               listRoutes(site, given, { ...services, assets, rules, seen: seen(site) }),
           }
         },
-        pages,
       ],
       catalog,
       bootFiles,
       checkPassword: passwords.check,
       setPassword: passwords.set,
       people: listPeopleServices(given, services.providers.current),
+      elapsed,
       onFlashSlot: gate.assign,
       otherServers,
       power: { ...control, within: (sees) => scopePower(control, sees) },
@@ -211,14 +226,16 @@ function startWatches(
   opened.use(startBatchEnds({ ...site, keeper }))
 }
 
-const openGate = ({ config, state: { machines } }: MachineServerDependencies): FlashGate =>
-  createFlashGate({
-    find: machines.peek,
-    settings: () => config.current().pxe,
-    fleet: machines.peekAll(),
-    silenceOf: machines.silenceOf,
-    now,
-  })
+const clockOf = ({ options }: MachineServerDependencies): Clock => options?.clock ?? HOST_CLOCK
+
+const loadPages = async () => (await import('./pages/line-pages.ts')).createLinePages
+
+const openGate = (given: MachineServerDependencies): FlashGate => {
+  const { config, state } = given
+  const { peek: find, silenceOf, peekAll } = state.machines
+  const settings = () => config.current().pxe
+  return createFlashGate({ find, settings, fleet: peekAll(), silenceOf, ...clockOf(given) })
+}
 
 const listPageStores = ({ store, templates, channels, presence }: State) => ({
   store,
@@ -258,11 +275,12 @@ function findMedia({ releases, boot }: ReturnType<LineConfig['current']>): Liste
 }
 
 function createRules(
-  { config, state, cacheBeside }: MachineServerDependencies,
+  given: MachineServerDependencies,
   secret: Secret,
   catalog: FollowedCatalog,
-  given: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers' | 'findOrigin'>,
+  near: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers' | 'findOrigin'>,
 ): LineDependencies {
+  const { config, state, cacheBeside } = given
   const settings = () => config.current()
   return {
     findImage: createFinder(catalog),
@@ -274,9 +292,9 @@ function createRules(
         machines: state.machines.peekAll(),
         sees,
       }),
-    ...given,
+    ...near,
     isPaused: state.batches.isPaused,
-    isPast: createOrderClock({ fleet: state.machines.peekAll(), now }).isPast,
+    isPast: createOrderClock({ fleet: state.machines.peekAll(), ...clockOf(given) }).isPast,
     settings: () => ({
       ...settings().pxe,
       delta: settings().flash.delta,
@@ -298,19 +316,12 @@ async function openServices(
   secret: Secret,
   opened: AsyncDisposableStack,
 ) {
-  const { environment, config, state, log, release, cacheBeside, bootFiles } = given
+  const { environment, config, state, log, release, cacheBeside, bootFiles, options = {} } = given
+  const clock = clockOf(given)
+  const { now } = clock
   const { env } = environment
   const settings = () => config.current()
-  const catalog = opened.use(
-    await createCatalog({
-      url: () => settings().withcache.url || cacheBeside,
-      kept: createKeptCatalogs(decideFolders(config).catalog),
-      now,
-      log,
-      changes: state.changes,
-      env,
-    }),
-  )
+  const catalog = options.catalog ?? opened.use(await openCatalog(given, now))
   const origins = opened.use(openOrigins({ config, catalog, env, log, now }))
   const hasCache = () => settings().withcache.url !== '' || cacheBeside !== null
   const source = { config, state, catalog, hasCache, env, log, opened: bootFiles, now }
@@ -320,14 +331,24 @@ async function openServices(
   const { store } = state
   opened.use(startBackupSchedule({ backups, store, settings: () => settings().backup }))
   const stamps = createBootStamps(now)
-  const { control } = opened.use(await openPower({ config, state, log, env, now, stamps }))
-  const watch = { proof: openProofs({ config, state, env, now }), stamps }
+  const openControl = options.openPower ?? openPower
+  const { control } = opened.use(await openControl({ config, state, log, env, now, stamps }))
+  const proof = (options.openProofs ?? openProofs)({ config, state, env, clock })
+  const watch = { proof, stamps }
   const providers = opened.use(openProviders({ config, env, log }))
   const notify = opened.use(await openNotify({ config, state, log, env, now }))
   return { providers, catalog, origins, netboot, backups, control, watch, notify }
 }
 
-const now = () => new Date()
+const openCatalog = (given: MachineServerDependencies, now: () => Date) =>
+  createCatalog({
+    url: () => given.config.current().withcache.url || given.cacheBeside,
+    kept: createKeptCatalogs(decideFolders(given.config).catalog),
+    now,
+    log: given.log,
+    changes: given.state.changes,
+    env: given.environment.env,
+  })
 
 /** How many machines flash and wait, for `GET /metrics`. */
 const measureQueue = (metrics: Metrics, gate: FlashGate) =>

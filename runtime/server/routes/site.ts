@@ -57,7 +57,7 @@ export interface BootEachRequest {
 }
 
 /** What turns machines on so that they boot from the network. */
-export interface MachinePower {
+interface MachinePower {
   /**
    * Says why a machine cannot be booted now, before anything is armed; null: it can be tried. Its BMC
    * is asked whether it is on, which only a restart may change.

@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { captureRoutes } from '../../../runtime/server/current/captures/capture-routes.ts'
 import { openCaptureLab } from '../../support/capture/uploads.ts'
 import { makeNoise } from '../../support/disk/disk-images.ts'
 import { createLoop } from '../../support/disk/loop.ts'
@@ -79,10 +78,7 @@ const PLACE = 'pci-0000:00:05.0'
 /** Server and cache with one key, and a machine whose disk is to be captured. */
 async function openOrdered(serial: string) {
   const stack = new AsyncDisposableStack()
-  const known = { base: '' }
-  const server = stack.use(
-    await openServer([], { routes: captureRoutes, cacheUrl: () => known.base }),
-  )
+  const server = stack.use(await openServer([]))
   const lab = stack.use(
     await openCaptureLab({
       prepare(folder) {
@@ -91,7 +87,7 @@ async function openOrdered(serial: string) {
       },
     }),
   )
-  known.base = lab.base
+  server.set({ FLASHER_WITHCACHE_URL: lab.base })
   await server.arm({ boot_mode: 'ipxe-exit' })
   const ordered = await server.ask(`/machines/${MAC}/capture`, {
     name: NAME,

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { firstBootRoutes } from '../../../runtime/server/current/routes/seed.ts'
 import {
   CLOUD_PARTS,
   createImageFile,
@@ -29,7 +28,7 @@ async function openLab() {
   const file = undo.use(await createImageFile(CLOUD_PARTS))
   await rename(file.path, join(images, 'debian.img'))
   const loop = undo.use(await createLoop({ megabytes: 32 }))
-  const server = undo.use(await openServer([], { routes: firstBootRoutes }))
+  const server = undo.use(await openServer([]))
   await server.put('/first-boot/web', { hostname: '{{name}}' })
   const held = undo.move()
   return {

@@ -2,7 +2,6 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { firstBootRoutes } from '../../../runtime/server/current/routes/seed.ts'
 import {
   CLOUD_PARTS,
   createImageFile,
@@ -44,7 +43,7 @@ async function openLab(parts: readonly Part[] = CLOUD_PARTS) {
     }),
   )
   const catalog = [entryOf(`${images.origin}/debian.img`, { sizeBytes: image.length })]
-  const server = undo.use(await openServer(catalog, { routes: firstBootRoutes }))
+  const server = undo.use(await openServer(catalog))
   const loop = undo.use(await createLoop({ megabytes: 48 }))
   await server.put('/first-boot/web', { hostname: '{{name}}', commands: ['true'] })
   const held = undo.move()

@@ -97,8 +97,8 @@ async function flashFrom(
   })
   await until(async () => origins.find(image) !== null)
   await using server = await openServer([image], {
-    cacheUrl: () => cache,
-    findOrigin: findOrigin ?? origins.find,
+    cacheUrl: cache,
+    assembly: { findOrigin: findOrigin ?? origins.find },
   })
   await using loop = await createLoop({ megabytes: 48 })
   await server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })

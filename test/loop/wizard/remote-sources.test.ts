@@ -61,8 +61,8 @@ run('the next cache goes on at the frame, and the run names both', async () => {
   await using main = await serve()
   const caches = [`${dying.origin} 127.0.0.0/8`]
   await using server = await openServer([entryAt(main.origin)], {
-    cacheUrl: () => main.origin,
-    pxe: { caches },
+    cacheUrl: main.origin,
+    env: { FLASHER_SOURCES_CACHES: caches.join(',') },
   })
   await using loop = await createLoop({ megabytes: 48 })
   await server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
@@ -83,7 +83,7 @@ run('the next cache goes on at the frame, and the run names both', async () => {
 run('what fails says in its log what came from where', async () => {
   await using dying = await serve(3)
   await using dead = await serve(2)
-  const options = { cacheUrl: () => dead.origin, pxe: { caches: [dying.origin] } }
+  const options = { cacheUrl: dead.origin, env: { FLASHER_SOURCES_CACHES: dying.origin } }
   await using server = await openServer([entryAt(dead.origin)], options)
   await using loop = await createLoop({ megabytes: 48 })
   await server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
@@ -98,7 +98,7 @@ run('what fails says in its log what came from where', async () => {
 
 run('a plan for a client that knows one address alone stays as it was', async () => {
   await using main = await serve()
-  const options = { cacheUrl: () => main.origin, pxe: { caches: ['http://127.0.0.1:9'] } }
+  const options = { cacheUrl: main.origin, env: { FLASHER_SOURCES_CACHES: 'http://127.0.0.1:9' } }
   await using server = await openServer([entryAt(main.origin)], options)
   await server.arm({ boot_mode: 'flasher-flash-always', ...TARGET })
   const plans = async (query: string) => {

@@ -31,7 +31,7 @@ async function openWizardContext() {
   )
   const server = undo.use(
     await openServer([entryOf(`${images.origin}/debian.img`, { sizeBytes: IMAGE.length })], {
-      pxe: { tokens: 'require' },
+      env: { FLASHER_PXE_TOKENS: 'require' },
     }),
   )
   const loop = undo.use(await createLoop({ megabytes: 16 }))

@@ -1,8 +1,6 @@
 /** The event of a batch of which nothing more is to come: once, with what became of its machines, and again after a retry. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startBatchEnds } from '../../../runtime/server/current/batches/batch-ends.ts'
-import { batchRoutes } from '../../../runtime/server/current/routes/batches.ts'
 import { openBatchLab } from '../../support/batch/batch-lab.ts'
 import { readJson } from '../../support/server/server.ts'
 import { waitUntil } from '../../support/waiting.ts'
@@ -10,13 +8,7 @@ import { waitUntil } from '../../support/waiting.ts'
 const test = suite('the end of a batch')
 
 test('it is on record once, when the last machine is done, and again after a retry', async () => {
-  await using opened = new AsyncDisposableStack()
-  await using lab = await openBatchLab({
-    routes(site, { keeper }) {
-      opened.use(startBatchEnds({ ...site, keeper }))
-      return batchRoutes(site, keeper)
-    },
-  })
+  await using lab = await openBatchLab()
   const ends = async () => (await readJson(lab.ask('/events?kind=batch.ended'))).events
   const untilEnds = (count: number) =>
     waitUntil(

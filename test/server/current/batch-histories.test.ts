@@ -39,7 +39,7 @@ async function open() {
   const lab = await openBatchLab({
     now: () => new Date(clock.ms),
     elapsed: () => clock.elapsed,
-    pxe: { armed_hours: HOURS, loop_limit: 100 },
+    env: { FLASHER_PXE_ARMED_HOURS: String(HOURS), FLASHER_PXE_LOOP_LIMIT: '100' },
   })
   const judged = new Map(MACS.map((mac): [string, Judged] => [mac, createJudged()]))
   const batches: string[] = []

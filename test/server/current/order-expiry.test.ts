@@ -15,7 +15,7 @@ async function open(armed_hours = 8) {
   const lab = await openBatchLab({
     now: () => new Date(clock.ms),
     elapsed: () => clock.elapsed,
-    pxe: { armed_hours },
+    env: { FLASHER_PXE_ARMED_HOURS: String(armed_hours) },
   })
   return {
     ...lab,

@@ -14,7 +14,7 @@ import {
   ORIGIN,
   type ProviderBrowser,
 } from '../../support/people/provider-browser.ts'
-import { PASSWORD } from '../../support/server/server.ts'
+import { PASSWORD } from '../../support/server/assembled.ts'
 
 const test = suite('faults of a login with a provider')
 

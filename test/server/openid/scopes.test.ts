@@ -11,7 +11,8 @@ import { createCurrentServer } from '../../support/people/current-server.ts'
 import { CLIENT, startOpenIdProvider } from '../../support/people/openid-provider.ts'
 import { createProviderBrowser, ORIGIN } from '../../support/people/provider-browser.ts'
 import { makeFolder } from '../../support/server/image-cache.ts'
-import { asJson, PASSWORD } from '../../support/server/server.ts'
+import { PASSWORD } from '../../support/server/assembled.ts'
+import { asJson } from '../../support/server/server.ts'
 
 const test = suite('scopes by a provider, and its ends')
 

@@ -4,14 +4,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { REF } from '../../support/server/machine-fixture.ts'
 import { exchange } from '../../support/http/raw-http.ts'
-import {
-  asJson,
-  cookieOf,
-  createTestServer,
-  listen,
-  PASSWORD,
-  type TestServer,
-} from '../../support/server/server.ts'
+import { cookieOf, PASSWORD } from '../../support/server/assembled.ts'
+import { asJson, createTestServer, listen, type TestServer } from '../../support/server/server.ts'
 
 /** What a streamed body asks for; the DOM's types know it not. */
 const HALF: object = { duplex: 'half' }
@@ -63,7 +57,9 @@ test('whole files, parts, and what one has already', async () => {
 })
 
 test('large files arrive whole, also when they are replaced meanwhile', async () => {
-  await using server = await createTestServer({ settings: { uploadMostBytes: 16 * 1024 * 1024 } })
+  await using server = await createTestServer({
+    env: { FLASHER_TUNING_MAX_UPLOAD_BYTES: String(16 * 1024 * 1024) },
+  })
   await using http = await listen(server)
   const bytes = Buffer.alloc(8 * 1024 * 1024, 'a')
   await server.putBootFile('squashfs', bytes)
@@ -153,7 +149,7 @@ test('nothing outside the folder is served or written, however it is spelled', a
   }
   assert.equal(
     (await readdir(server.dir)).filter((name) => !name.startsWith('state.db')).toSorted(),
-    ['boot', 'secret', 'session-secret'],
+    ['backup-jobs', 'backups', 'boot', 'fetches', 'secret', 'session-secret'],
   )
   assert.is((await ask('/machines')).status, 200)
 })

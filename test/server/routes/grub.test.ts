@@ -161,7 +161,7 @@ test('what GRUB asks for again within one boot is not counted, and leaves one ev
 })
 
 test('at the limit the last boot may repeat its attempts, and the next one is stopped', async () => {
-  await using server = await startServer({ pxe: { loop_limit: 2 } })
+  await using server = await startServer({ env: { FLASHER_PXE_LOOP_LIMIT: '2' } })
   await server.put(ARMED)
   const ask = async (offered: string) =>
     bodyOf(await server.send('GET', `${SCRIPT}?offered=${offered}`))

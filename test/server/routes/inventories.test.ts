@@ -18,7 +18,7 @@ const post = (body: BodyInit, headers: Readonly<Record<string, string>> = {}) =>
 })
 
 test('who is not let in is refused before a byte of the body is read', async () => {
-  await using server = await createTestServer({ pxe: { tokens: 'require' } })
+  await using server = await createTestServer({ env: { FLASHER_PXE_TOKENS: 'require' } })
   await using http = await listen(server)
   await server.request(`/pxe/${MAC}`)
   for (const route of ['inventory', 'status', 'progress', 'log?run=x']) {

@@ -23,7 +23,9 @@ const DocumentSchema = z.object({
 
 test('names the server: by its public address, else relative to itself', async () => {
   for (const publicUrl of [null, 'https://lab.example']) {
-    await using server = await createTestServer({ settings: { publicUrl } })
+    await using server = await createTestServer({
+      env: { FLASHER_SERVER_PUBLIC_URL: publicUrl ?? '' },
+    })
     const { servers } = DocumentSchema.parse(await (await server.request('/openapi.json')).json())
     assert.equal(servers, [{ url: publicUrl ?? '/' }])
   }

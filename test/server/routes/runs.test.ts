@@ -92,7 +92,7 @@ test('who may do what', async () => {
 })
 
 test('where boot tokens are required, a post without one is not taken', async () => {
-  await using server = await createTestServer({ pxe: { tokens: 'require' } })
+  await using server = await createTestServer({ env: { FLASHER_PXE_TOKENS: 'require' } })
   await meet(server)
   assert.is((await report(server)).status, 401)
   assert.is((await sendLog(server, 'x')).status, 401)

@@ -18,7 +18,10 @@ const NO_ROOM = `CREATE TRIGGER no_room BEFORE UPDATE ON machines
   BEGIN SELECT RAISE(ABORT, 'no room'); END`
 
 test('a machine whose flash has begun asks again until the fault is over; one that has not begun boots its disk', async () => {
-  await using server = await createTestServer({ catalog: [entryOf(REF)], servers: ['http://b'] })
+  await using server = await createTestServer({
+    catalog: [entryOf(REF)],
+    env: { FLASHER_PXE_SERVERS: 'http://b' },
+  })
   const { vmlinuz, initrd, squashfs } = setOf('x86_64')
   for (const name of [vmlinuz, initrd, squashfs]) await server.putBootFile(name, 'bytes')
   const ask = await server.operator()

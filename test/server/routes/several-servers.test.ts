@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import { z } from 'zod'
 import { createLeaderless } from '../../../runtime/server/routes/leaderless.ts'
 import { MAC, setOf } from '../../support/server/machine-fixture.ts'
-import { asJson, createTestServer, type TestServerOptions } from '../../support/server/server.ts'
+import { asJson, createTestServer } from '../../support/server/server.ts'
 
 const test = suite('several servers')
 
@@ -13,8 +13,8 @@ const [OWN, OTHER] = [`http://${HOST}`, 'http://10.0.0.2:8080']
 const HEADERS = { host: HOST }
 const PATHS = [`/pxe/${MAC}`, `/pxe/${MAC}.grub`, '/boot/autoexec.ipxe', '/grub/grub.cfg']
 
-async function readScripts(servers: TestServerOptions['servers']) {
-  await using server = await createTestServer(servers === undefined ? {} : { servers })
+async function readScripts(servers: readonly string[] = []) {
+  await using server = await createTestServer({ env: { FLASHER_PXE_SERVERS: servers.join(',') } })
   const { vmlinuz, initrd, squashfs } = setOf('x86_64')
   for (const name of [vmlinuz, initrd, squashfs]) await server.putBootFile(name, 'bytes')
   const read = async (path: string) => (await server.request(path, { headers: HEADERS })).text()
@@ -40,7 +40,7 @@ const RunsSchema = z.object({ runs: z.array(z.object({ server: z.string().nullab
 
 /** The servers of the machine's runs, after its posts at these addresses. */
 async function reportAt(hosts: readonly string[], servers: readonly string[]) {
-  await using server = await createTestServer({ servers })
+  await using server = await createTestServer({ env: { FLASHER_PXE_SERVERS: servers.join(',') } })
   await server.request(`/pxe/${MAC}`, { headers: HEADERS })
   for (const [at, host] of hosts.entries()) {
     const phase = ['started', 'write', 'done'][at]

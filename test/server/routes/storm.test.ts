@@ -14,7 +14,7 @@ async function open(boxes: number, max_flashes: number) {
   const clock = { seconds: 1_800_000_000 }
   const server = await createTestServer({
     catalog: [entryOf(REF)],
-    pxe: { max_flashes },
+    env: { FLASHER_PXE_MAX_FLASHES: String(max_flashes) },
     now: () => new Date(clock.seconds * 1000),
   })
   const ask = await server.operator()

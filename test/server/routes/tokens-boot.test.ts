@@ -15,7 +15,7 @@ async function open(tokens: TokenPolicy) {
   const clock = { seconds: 1_800_000_000 }
   const server = await createTestServer({
     catalog: [entryOf(REF), entryOf(OTHER_REF)],
-    pxe: { tokens },
+    env: { FLASHER_PXE_TOKENS: tokens },
     now: () => new Date(clock.seconds * 1000),
   })
   const ask = await server.operator()

@@ -13,7 +13,7 @@ async function open() {
   const clock = { seconds: 1_800_000_000 }
   const server = await createTestServer({
     catalog: [entryOf(REF), entryOf(OTHER_REF)],
-    pxe: { tokens: 'require' },
+    env: { FLASHER_PXE_TOKENS: 'require' },
     now: () => new Date(clock.seconds * 1000),
   })
   const ask = await server.operator()

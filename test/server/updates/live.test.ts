@@ -5,14 +5,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { replaceSecret } from '../../../runtime/kit/web/access/secret.ts'
 import { readEvents } from '../../support/server/event-reader.ts'
-import {
-  asJson,
-  cookieOf,
-  createTestServer,
-  listen,
-  PASSWORD,
-  type TestServer,
-} from '../../support/server/server.ts'
+import { cookieOf, PASSWORD } from '../../support/server/assembled.ts'
+import { asJson, createTestServer, listen, type TestServer } from '../../support/server/server.ts'
 
 const PATH = '/events/machines'
 const macOf = (n: number) => `52:54:00:00:${hex(n >> 8)}:${hex(n & 255)}`

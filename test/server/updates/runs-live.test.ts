@@ -214,7 +214,9 @@ test('a page without rows can ask for all bars', async () => {
 
 test('500 boxes post at once, twice and out of order: no last state is lost', async () => {
   const boxes = Array.from({ length: 500 }, (_, n) => n + 1)
-  await using server = await createTestServer({ settings: { discoveriesPerMinute: 1000 } })
+  await using server = await createTestServer({
+    env: { FLASHER_PXE_DISCOVERY_PER_MINUTE: '1000' },
+  })
   const ask = await server.operator()
   await Promise.all(boxes.map((n) => server.request(`/pxe/${macOf(n)}`)))
   const events = readEvents(await ask('/events/machines'))

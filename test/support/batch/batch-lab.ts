@@ -1,5 +1,4 @@
 /** A few machines of one rack at a server that keeps batches, and what they ask it. */
-import { batchRoutes } from '../../../runtime/server/current/routes/batches.ts'
 import { entryOf, OTHER_REF, REF } from '../server/machine-fixture.ts'
 import { asJson, createTestServer, readJson, type TestServerOptions } from '../server/server.ts'
 
@@ -10,7 +9,6 @@ export const RACK_IMAGE = '2.4.30.img.zst'
 export async function openBatchLab(options: TestServerOptions = {}) {
   const server = await createTestServer({
     catalog: [entryOf(REF, { name: RACK_IMAGE }), entryOf(OTHER_REF)],
-    routes: (site, { keeper }) => batchRoutes(site, keeper),
     ...options,
   })
   const ask = await server.operator()

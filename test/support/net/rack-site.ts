@@ -5,7 +5,6 @@ import { connect, Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { blobUrl } from '../../../runtime/engine/catalog/rules/blob-address.ts'
-import { peerRoutes } from '../../../runtime/server/current/routes/peers.ts'
 import { createLoop } from '../disk/loop.ts'
 import type { PackedImage } from '../disk/packed-image.ts'
 import { sendFile, startHostileServer } from '../http/hostile-server.ts'
@@ -52,14 +51,11 @@ export async function openRack({ machines, mbit, packed, enabled = true }: RackO
     indexSha256: packed.indexSha256,
     sizeBytes: packed.file.length,
   })
-  const pxe = { peers: { enabled, sites: [] } }
   const server = undo.use(
     await createTestServer({
       catalog: [entry],
-      cacheUrl: () => cacheUrl,
-      pxe,
-      routes: (site, rules) =>
-        peerRoutes(site, { ...rules, cacheUrl: () => cacheUrl, findImage: () => entry }),
+      cacheUrl,
+      env: { FLASHER_PEERS_ENABLED: String(enabled) },
     }),
   )
   const open = undo.use(await listen(server))

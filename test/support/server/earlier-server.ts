@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { readConfiguration } from '../../../runtime/server/earlier/assembly/configuration.ts'
 import { openState } from '../../../runtime/server/earlier/assembly/state.ts'
 import { createMachineServer } from '../../../runtime/server/earlier/server.ts'
-import { cookieOf, PASSWORD } from './server.ts'
+import { cookieOf, PASSWORD } from './assembled.ts'
 
 export interface EarlierServerOptions {
   readonly env?: Readonly<Record<string, string>>

@@ -49,7 +49,7 @@ export const entryOf = (url: string, more: Partial<CatalogEntry> = {}): CatalogE
 /** A server on a socket, and what its operator does there. */
 export async function openServer(
   catalog: readonly CatalogEntry[],
-  options: Pick<TestServerOptions, 'pxe' | 'routes' | 'cacheUrl' | 'findOrigin'> = {},
+  options: Pick<TestServerOptions, 'env' | 'cacheUrl' | 'assembly'> = {},
 ) {
   const server = await createTestServer({ ...options, catalog })
   const open = await listen(server)
@@ -64,6 +64,7 @@ export async function openServer(
     machines: server.machines,
     request: server.request,
     log: server.log,
+    set: server.set,
     close: () => open[Symbol.asyncDispose](),
     put,
     /** Sets what the machine shall do. */

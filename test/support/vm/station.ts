@@ -7,17 +7,17 @@ import { renderAutoexec } from '../../../runtime/fleet/boot/rules/bootstrap.ts'
 import { openDebianImage } from '../disk/debian-image.ts'
 import { startIpxe, type IpxeOptions } from './ipxe.ts'
 import { entryOf, MAC, REF } from '../server/machine-fixture.ts'
-import { asJson, createTestServer, listen, type TestServerOptions } from '../server/server.ts'
+import { asJson, createTestServer, listen } from '../server/server.ts'
 
 export const KERNEL = 'flasher-netboot-pc-x86_64-v1.2.3.vmlinuz'
 export const INITRD = 'flasher-netboot-pc-x86_64-v1.2.3.initrd'
 
 /** The live system is Debian's kernel, and something for an initrd; its squashfs is not there. */
-export async function startStation(options: Pick<TestServerOptions, 'pxe' | 'servers'> = {}) {
+export async function startStation(env: Readonly<Record<string, string>> = {}) {
   await using undo = new AsyncDisposableStack()
   const server = undo.use(
     await createTestServer({
-      ...options,
+      env,
       catalog: [entryOf(REF)],
       routes: (site) => [
         {

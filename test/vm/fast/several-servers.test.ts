@@ -48,7 +48,7 @@ run(
   'BIOS: silent at the script, no kernel at the second: the third boots the machine',
   async () => {
     await using third = await startStation()
-    await using second = await startStation({ servers: [seen(third.port)] })
+    await using second = await startStation({ FLASHER_PXE_SERVERS: seen(third.port) })
     using first = await startSilent(seen(second.port))
     for (const station of [second, third]) await station.put(FLASH)
     await unlink(second.kernelPath)

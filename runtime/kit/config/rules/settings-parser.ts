@@ -61,8 +61,9 @@ export function parseSettings<Table extends SettingsTable>(
   const settings = mapSettings(table, (section, key, row) => {
     const { origin, given, where } = findGiven(sources, section, key, row)
     origins.set(`${section}.${key}`, origin)
+    if (origin.by === 'default') return row.fallback
     const parsed = row.parse(given)
-    if (parsed.ok) return origin.by === 'default' ? row.fallback : parsed.value
+    if (parsed.ok) return parsed.value
     // A page's value must not keep the server, and with it that page, from starting.
     const level = origin.by === 'settings-page' ? 'warning' : 'error'
     problems.push({ level, where: where(), message: `${section}.${key} ${parsed.refusal}` })
@@ -104,7 +105,7 @@ export const listChanges = (table: SettingsTable, one: object, two: object): rea
 
 /** Returns one value of settings whose table is not known here; undefined when there is none. */
 export function valueOf(settings: object, section: string, key: string): unknown {
-  const keys = new Map<string, unknown>(Object.entries(settings)).get(section)
+  const keys = isTable(settings) && Object.hasOwn(settings, section) ? settings[section] : undefined
   return isTable(keys) ? keys[key] : undefined
 }
 

@@ -1,6 +1,7 @@
 /** Current line: opens what controls the power of machines. */
 import { openPowerBook } from '../../../fleet/power/power-store.ts'
 import { createPower, type PowerService } from '../../../fleet/power/power-service.ts'
+import type { PowerTimes } from '../../../fleet/power/power-actor.ts'
 import type { BootStamps } from '../../../fleet/run/boot-stamps.ts'
 import { createReach } from '../../../fleet/power/address-check.ts'
 import { describeListing } from '../../../fleet/power/rules/reach.ts'
@@ -17,19 +18,33 @@ interface PowerServices {
   readonly log: ServerLog
   readonly env: Environment
   readonly stamps: BootStamps
+  readonly limits?: PowerLimits
   now(): Date
 }
 
-/** Milliseconds. */
-const REQUEST_MS = 20_000
-const POLL_MS = 2000
-const AGAIN_MS = 30_000
-const REST_MS = 5000
+/** Milliseconds; tests have BMCs that answer at once. */
+interface PowerLimits extends Omit<PowerTimes, 'limit'> {
+  /** For one answer of a BMC. */
+  readonly request: number
+  /** For all of a request; absent: as the settings say. */
+  readonly limit?: number
+}
+
+const LIMITS: PowerLimits = { request: 20_000, poll: 2000, again: 30_000, rest: 5000 }
 
 const NOWHERE = 'no addresses are listed for the password of the label'
 
 /** Rejects with a Fault where the file of BMCs cannot be read. */
-export async function openPower({ config, state, log, env, now, stamps }: PowerServices) {
+export async function openPower({
+  config,
+  state,
+  log,
+  env,
+  now,
+  stamps,
+  limits = LIMITS,
+}: PowerServices) {
+  const { request, ...pace } = limits
   const settings = () => config.current()
   const book = await openPowerBook(decideFolders(config).power, async () => {
     await state.presence?.share()
@@ -44,13 +59,8 @@ export async function openPower({ config, state, log, env, now, stamps }: PowerS
       networks: settings().power.networks,
       ownPorts: [settings().server.port, settings().cache.port],
     })),
-    timeoutMs: REQUEST_MS,
-    times: () => ({
-      limit: settings().power.patience * 1000,
-      poll: POLL_MS,
-      again: AGAIN_MS,
-      rest: REST_MS,
-    }),
+    timeoutMs: request,
+    times: () => ({ limit: settings().power.patience * 1000, ...pace }),
     now,
     onSeen: (mac) => state.changes.announce({ topic: 'machine', mac }),
   })

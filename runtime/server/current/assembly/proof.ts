@@ -1,11 +1,13 @@
 /** Current line: opens what waits for the first boot of systems that were flashed. */
 import { askNeighbours } from '../../../fleet/proof/neighbours.ts'
 import { readPort } from '../../../fleet/proof/ports.ts'
+import type { SignSources } from '../../../fleet/proof/signs.ts'
 import { createProofs } from '../../../fleet/proof/proofs.ts'
 import { decideAnswer } from '../../../fleet/proof/rules/neighbour.ts'
 import { epochOf } from '../../../kit/foundation/instants.ts'
 import { createShell, type Environment } from '../../../kit/host/shell.ts'
 import { parseMac } from '../../../kit/net/rules/mac.ts'
+import type { Clock } from '../../app/clock.ts'
 import type { LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 
@@ -13,13 +15,15 @@ interface ProofServices {
   readonly config: LineConfig
   readonly state: State
   readonly env: Environment
-  now(): Date
+  readonly clock: Clock
+  /** What looks at machines from outside, instead of at their addresses. */
+  readonly witnesses?: Pick<SignSources, 'findAnswers' | 'readPort'>
 }
 
 /** An order that is older is one that this server finds when it starts: nobody knows what ran before it. */
 const FRESH_MS = 5000
 
-export function openProofs({ config, state, env, now }: ProofServices) {
+export function openProofs({ config, state, env, clock, witnesses }: ProofServices) {
   const { database, changes, machines } = state
   const shell = createShell({ env })
   const proofs = createProofs({
@@ -27,8 +31,7 @@ export function openProofs({ config, state, env, now }: ProofServices) {
     changes,
     settings: () => config.current().proof,
     findCall: (mac) => machines.peek(mac)?.first_boot_taken_at ?? null,
-    now,
-    elapsed: () => performance.now(),
+    ...clock,
     async findAnswers(macs) {
       const watched = macs.flatMap((mac) => machines.peek(mac) ?? [])
       const neighbours = await askNeighbours(watched.map(({ last_seen_ip: ip }) => ip ?? ''))
@@ -44,6 +47,7 @@ export function openProofs({ config, state, env, now }: ProofServices) {
       const host = machines.peek(mac)?.last_seen_ip ?? null
       return host === null || port === 0 ? null : await readPort(shell, host, port)
     },
+    ...witnesses,
   })
   changes.listen(
     (change) => {
@@ -52,7 +56,7 @@ export function openProofs({ config, state, env, now }: ProofServices) {
       const machine = mac.ok ? machines.peek(mac.value) : null
       if (machine === null) return
       const { started_at: order } = machine.cycle
-      if (now().getTime() - epochOf(order) < FRESH_MS) proofs.order(machine.mac, order)
+      if (clock.now().getTime() - epochOf(order) < FRESH_MS) proofs.order(machine.mac, order)
     },
     ['machine'],
   )

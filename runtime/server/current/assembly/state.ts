@@ -32,7 +32,7 @@ export const ORDERS: OrderRules<Machine> = {
 
 interface StateOptions extends Pick<
   Parameters<typeof openFleetState>[0],
-  'release' | 'visit' | 'replacesDamaged' | 'log'
+  'release' | 'visit' | 'replacesDamaged' | 'log' | 'clock'
 > {
   readonly config: LineConfig
   /** For the server: what stops its waiting for the lease, and what is called when it has lost it. */
@@ -51,7 +51,7 @@ export async function openState({ leads, start, ...options }: StateOptions): Pro
   const { database, changes } = state
   return {
     ...state,
-    templates: createTemplates(database),
+    templates: createTemplates(database, options.clock),
     channels: createChannels(database),
     batches: createBatches(database, { changes }),
     receivers: createReceivers(database),

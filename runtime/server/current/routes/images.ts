@@ -71,7 +71,7 @@ export function imageRoutes(
       doc: {
         summary: 'The same images as a catalog manifest (TOML, version 1)',
         answers: {
-          200: { ...renderSchema(ManifestSchema, 'output'), contentMediaType: 'application/toml' },
+          200: renderSchema(ManifestSchema, 'output', { contentMediaType: 'application/toml' }),
         },
       },
       handle: (event) => text(renderManifest(reachableFrom(peerOf(event).baseUrl)), TOML),

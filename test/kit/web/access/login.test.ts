@@ -3,13 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  cookieOf,
-  createTestServer,
-  listen,
-  PASSWORD,
-  type TestServer,
-} from '../../../support/server/server.ts'
+import { cookieOf, PASSWORD } from '../../../support/server/assembled.ts'
+import { createTestServer, listen, type TestServer } from '../../../support/server/server.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -197,7 +192,9 @@ test('where to go after the login stays on this server', async () => {
 })
 
 test('behind TLS the cookie is Secure; only a trusted proxy may say so', async () => {
-  await using server = await createTestServer({ settings: { trustedProxies: ['127.0.0.0/8'] } })
+  await using server = await createTestServer({
+    env: { FLASHER_SERVER_TRUSTED_PROXIES: '127.0.0.0/8' },
+  })
   await using http = await listen(server)
   const ask = async () => {
     const answer = await fetch(`${http.url}/ui/login`, {
@@ -209,7 +206,7 @@ test('behind TLS the cookie is Secure; only a trusted proxy may say so', async (
     return answer.headers.getSetCookie()[0] ?? ''
   }
   assert.match(await ask(), /; Secure$/)
-  server.settings.current = { ...server.settings.current, trustedProxies: ['10.0.0.0/8'] }
+  server.set({ FLASHER_SERVER_TRUSTED_PROXIES: '10.0.0.0/8' })
   assert.not.match(await ask(), /Secure/)
   const [last, first] = await server.journal.list({ kind: 'auth.login.succeeded', limit: 2 })
   assert.is(first?.source_ip, '192.0.2.7')

@@ -5,7 +5,8 @@ import { seeOther } from '../../../../runtime/kit/web/answers/answers.ts'
 import type { Site } from '../../../../runtime/server/routes/site.ts'
 import type { Route } from '../../../../runtime/kit/web/answers/route.ts'
 import type { Machine } from '../../../../runtime/server/current/rules/machine.ts'
-import { cookieOf, createTestServer, PASSWORD } from '../../../support/server/server.ts'
+import { cookieOf, PASSWORD } from '../../../support/server/assembled.ts'
+import { createTestServer } from '../../../support/server/server.ts'
 
 const test = suite('password change')
 const NEXT = 'another password'

@@ -1,13 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { codeOf, exchange } from '../../../support/http/raw-http.ts'
-import {
-  asJson,
-  checkUp,
-  createTestServer,
-  listen,
-  PASSWORD,
-} from '../../../support/server/server.ts'
+import { PASSWORD } from '../../../support/server/assembled.ts'
+import { asJson, checkUp, createTestServer, listen } from '../../../support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -71,7 +66,10 @@ test('a Host header goes into no script unless it is one', async () => {
 
 test('allowed_hosts keeps other names out', async () => {
   await using server = await createTestServer({
-    settings: { allowedHosts: ['flasher.lan', '10.0.0.1'], publicUrl: 'https://boxes.test' },
+    env: {
+      FLASHER_SERVER_ALLOWED_HOSTS: 'flasher.lan,10.0.0.1',
+      FLASHER_SERVER_PUBLIC_URL: 'https://boxes.test',
+    },
   })
   const rows = [
     ['flasher.lan', 200],
@@ -160,7 +158,9 @@ test('another site can send no form', async () => {
 })
 
 test('behind a proxy, its name for us counts', async () => {
-  await using server = await createTestServer({ settings: { publicUrl: 'https://boxes.test' } })
+  await using server = await createTestServer({
+    env: { FLASHER_SERVER_PUBLIC_URL: 'https://boxes.test' },
+  })
   const body = new URLSearchParams({ password: PASSWORD })
   const headers = { origin: 'https://boxes.test' }
   const answer = await server.request('/ui/login', { method: 'POST', body, headers })
@@ -171,7 +171,7 @@ test('an address is taken from proxies that are trusted, and from no one else', 
   await using server = await createTestServer()
   await using http = await listen(server)
   const seenAs = async (headers: Record<string, string>, trustedProxies: readonly string[]) => {
-    server.settings.current = { ...server.settings.current, trustedProxies }
+    server.set({ FLASHER_SERVER_TRUSTED_PROXIES: trustedProxies.join(',') })
     await fetch(`${http.url}/pxe/${MAC}`, { headers })
     return (await server.machines.list())[0]?.last_seen_ip
   }
@@ -192,7 +192,7 @@ test('an address is taken from proxies that are trusted, and from no one else', 
 test('unknown machines by the thousand stay bounded, and get a script each', async () => {
   let time = Date.now()
   await using server = await createTestServer({
-    settings: { discoveriesPerMinute: 50, mostUnassigned: 80 },
+    env: { FLASHER_PXE_DISCOVERY_PER_MINUTE: '50', FLASHER_PXE_DISCOVERY_ROWS: '80' },
     now: () => new Date(time),
   })
   const flood = async (from: number, count: number) => {

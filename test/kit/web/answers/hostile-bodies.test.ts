@@ -2,13 +2,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { nothing } from '../../../../runtime/kit/web/answers/answers.ts'
 import { codeOf, exchange } from '../../../support/http/raw-http.ts'
-import {
-  asJson,
-  checkUp,
-  cookieOf,
-  createTestServer,
-  listen,
-} from '../../../support/server/server.ts'
+import { cookieOf } from '../../../support/server/assembled.ts'
+import { asJson, checkUp, createTestServer, listen } from '../../../support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -157,9 +152,11 @@ test('what a client posts comes back as text, never as markup of ours', async ()
 
 test('errors tell nothing of the inside', async () => {
   await using server = await createTestServer({
-    line: {
-      toWire() {
-        throw new Error('a bug with /secret/path')
+    assembly: {
+      line: {
+        toWire() {
+          throw new Error('a bug with /secret/path')
+        },
       },
     },
     views: {

@@ -5,7 +5,8 @@ import * as http from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createPasswords } from '../../../../runtime/fleet/access/passwords.ts'
-import { createTestServer, listen, PASSWORD } from '../../../support/server/server.ts'
+import { PASSWORD } from '../../../support/server/assembled.ts'
+import { createTestServer, listen } from '../../../support/server/server.ts'
 
 const test = suite('logging in from several networks')
 

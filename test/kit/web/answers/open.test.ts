@@ -83,7 +83,9 @@ test('the bootstrap names the host that was asked', async () => {
 })
 
 test('public_url stands in for the host', async () => {
-  await using server = await createTestServer({ settings: { publicUrl: 'https://boxes.test' } })
+  await using server = await createTestServer({
+    env: { FLASHER_SERVER_PUBLIC_URL: 'https://boxes.test' },
+  })
   const script = await (await server.request('/pxe-bootstrap.ipxe')).text()
   assert.match(script, 'chain https://boxes.test/pxe/')
 })
@@ -140,9 +142,11 @@ test('an inventory without lshw keeps the one before', async () => {
 
 test('a fault of ours never strands iPXE', async () => {
   await using server = await createTestServer({
-    line: {
-      decideBoot() {
-        throw new Error('a bug')
+    assembly: {
+      line: {
+        decideBoot() {
+          throw new Error('a bug')
+        },
       },
     },
   })

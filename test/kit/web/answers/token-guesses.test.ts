@@ -2,7 +2,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { entryOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
-import { asJson, createTestServer, PASSWORD } from '../../../support/server/server.ts'
+import { PASSWORD } from '../../../support/server/assembled.ts'
+import { asJson, createTestServer } from '../../../support/server/server.ts'
 
 const test = suite('guessed tokens')
 
@@ -48,7 +49,7 @@ test('thousands of guesses at once are a handful of checks', async () => {
 test('a rack that shows wrong boot tokens is counted, and its done is taken', async () => {
   await using server = await createTestServer({
     catalog: [entryOf(REF)],
-    pxe: { tokens: 'require' },
+    env: { FLASHER_PXE_TOKENS: 'require' },
     now: () => new Date(1_800_000_000_000),
   })
   const ask = await server.operator()

@@ -4,12 +4,11 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
+import { cookieOf, PASSWORD } from '../../../support/server/assembled.ts'
 import {
   asJson,
-  cookieOf,
   createTestServer,
   listen,
-  PASSWORD,
   type TestServerOptions,
 } from '../../../support/server/server.ts'
 import {

@@ -85,7 +85,7 @@ test('repeated slashes before and below /boot/ are one, and nowhere else', async
 
 test('whether it is well is said to whoever asks, by whatever name', async () => {
   await using server = await createTestServer({
-    settings: { allowedHosts: ['flasher.lan.'] },
+    env: { FLASHER_SERVER_ALLOWED_HOSTS: 'flasher.lan' },
   })
   await using http = await listen(server)
   for (const host of ['', 'a b', 'a:99999', '[fe80::1%25eth0]:8080', 'other.', '10.0.0.1']) {

@@ -12,7 +12,7 @@ import {
   PERSON_PASSWORD,
 } from '../../../support/people/current-server.ts'
 import { TOKEN } from '../../../support/server/image-cache.ts'
-import { PASSWORD } from '../../../support/server/server.ts'
+import { PASSWORD } from '../../../support/server/assembled.ts'
 
 const test = suite('captures that wait')
 const NAME = 'web-42.img.zst'

@@ -7,9 +7,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createAssets } from '../../../../runtime/kit/web/answers/assets.ts'
-import { imageRoutes } from '../../../../runtime/server/current/routes/images.ts'
-import { firstBootRoutes } from '../../../../runtime/server/current/routes/seed.ts'
 import { diskOf, entryOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
 import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
 import { asJson, createTestServer, listen, readJson } from '../../../support/server/server.ts'
@@ -18,15 +15,10 @@ import { waitUntil } from '../../../support/waiting.ts'
 const PROGRAM = new URL('../../../../runtime/bin/flasher-web.mjs', import.meta.url).pathname
 const test = suite('flasher-web flash over HTTP')
 
-async function open(proof = { enabled: false, limit: 1800, url: '' }) {
-  const assets = await createAssets()
+async function open(env: Readonly<Record<string, string>> = {}) {
   const server = await createTestServer({
     catalog: [entryOf(REF)],
-    proof,
-    routes: (site, rules) => [
-      ...firstBootRoutes(site, rules),
-      ...imageRoutes(site, { assets, media: () => null }),
-    ],
+    env,
   })
   const socket = await listen(server)
   const ask = await server.operator()
@@ -112,7 +104,11 @@ test('a flash that failed, a wait that is over, and an order that is refused hav
 })
 
 test('--until booted goes on after the flash', async () => {
-  await using site = await open({ enabled: true, limit: 1800, url: '' })
+  await using site = await open({
+    FLASHER_PROOF_ENABLED: 'true',
+    FLASHER_PROOF_LIMIT: '1800',
+    FLASHER_PROOF_PORT: '0',
+  })
   const code = site.run('--until', 'booted')
   await site.isListening()
   await site.write('done')

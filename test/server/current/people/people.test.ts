@@ -9,7 +9,8 @@ import {
   PERSON_PASSWORD as SECRET,
 } from '../../../support/people/current-server.ts'
 import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
-import { asJson, PASSWORD, readJson } from '../../../support/server/server.ts'
+import { PASSWORD } from '../../../support/server/assembled.ts'
+import { asJson, readJson } from '../../../support/server/server.ts'
 
 const test = suite('people')
 

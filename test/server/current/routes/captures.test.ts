@@ -6,7 +6,6 @@ import * as assert from 'uvu/assert'
 import { refOf } from '../../../../runtime/engine/catalog/rules/catalog.ts'
 import { fileSource } from '../../../../runtime/engine/catalog/rules/dropped-file.ts'
 import { ProgressSchema } from '../../../../runtime/engine/inventory/rules/run.ts'
-import { captureRoutes } from '../../../../runtime/server/current/captures/capture-routes.ts'
 import type { TokenPolicy } from '../../../../runtime/server/current/rules/token.ts'
 import { makeCapture, openCaptureLab, SOURCE } from '../../../support/capture/uploads.ts'
 import { diskOf, entryOf, MAC, PXE_RULES } from '../../../support/server/machine-fixture.ts'
@@ -21,9 +20,8 @@ const IMAGE = await makeCapture(100_000)
 async function open(tokens: TokenPolicy = 'off', options: TestServerOptions = {}) {
   const clock = { seconds: Math.floor(Date.now() / 1000) }
   const server = await createTestServer({
-    pxe: { tokens },
+    env: { FLASHER_PXE_TOKENS: tokens },
     now: () => new Date(clock.seconds * 1000),
-    routes: captureRoutes,
     ...options,
   })
   const ask = await server.operator()
@@ -225,7 +223,7 @@ test('orders are refused in words, and cancelled', async () => {
 })
 
 test('without a cache service nothing is ordered', async () => {
-  await using site = await open('off', { cacheUrl: () => null })
+  await using site = await open('off', { cacheUrl: null })
   const refused = await site.order()
   assert.is(refused.status, 409)
   assert.match((await refused.json()).detail, /no cache service/)

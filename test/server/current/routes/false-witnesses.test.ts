@@ -3,8 +3,6 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseFirstBoot } from '../../../../runtime/engine/first-boot/rules/document.ts'
 import type { PortSeen } from '../../../../runtime/fleet/proof/rules/port.ts'
-import { proofRoutes } from '../../../../runtime/server/current/routes/proof.ts'
-import { firstBootRoutes } from '../../../../runtime/server/current/routes/seed.ts'
 import { diskOf, entryOf, MAC, macOf, REF } from '../../../support/server/machine-fixture.ts'
 import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
 import { asJson, createTestServer, readJson } from '../../../support/server/server.ts'
@@ -31,12 +29,15 @@ async function open({ wasOff = false, old = CLOSED, live = CLOSED } = {}) {
     catalog: [entryOf(REF)],
     now: () => new Date(clock.ms),
     elapsed: () => clock.ms,
-    proof: { enabled: true, limit: LIMIT_S, url: '', port: 22 },
+    env: {
+      FLASHER_PROOF_ENABLED: 'true',
+      FLASHER_PROOF_LIMIT: String(LIMIT_S),
+      FLASHER_PROOF_PORT: '22',
+    },
     witnesses: {
       findAnswers: async (macs) => new Map(macs.map((mac) => [mac, outside.answers])),
       readPort: async () => outside.port,
     },
-    routes: (site, rules) => [...firstBootRoutes(site, rules), ...proofRoutes(site, rules)],
   })
   const ask = await server.operator()
   const pass = (seconds: number) => void (clock.ms += seconds * 1000)

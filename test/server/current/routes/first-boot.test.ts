@@ -3,7 +3,6 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseFirstBoot } from '../../../../runtime/engine/first-boot/rules/document.ts'
 import { DOTS } from '../../../../runtime/engine/first-boot/rules/template.ts'
-import { firstBootRoutes } from '../../../../runtime/server/current/routes/seed.ts'
 import type { TokenPolicy } from '../../../../runtime/server/current/rules/token.ts'
 import { diskOf, entryOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
 import { asJson, createTestServer } from '../../../support/server/server.ts'
@@ -22,9 +21,8 @@ async function open(tokens: TokenPolicy = 'off') {
   const clock = { seconds: 1_800_000_000 }
   const server = await createTestServer({
     catalog: [entryOf(REF)],
-    pxe: { tokens },
+    env: { FLASHER_PXE_TOKENS: tokens },
     now: () => new Date(clock.seconds * 1000),
-    routes: firstBootRoutes,
   })
   const ask = await server.operator()
   return {

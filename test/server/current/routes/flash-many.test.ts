@@ -12,7 +12,11 @@ import { waitUntil } from '../../../support/waiting.ts'
 
 const test = suite('flashing a selection')
 
-const PROOF = { enabled: true, limit: 1800, url: '' }
+const PROOF = {
+  FLASHER_PROOF_ENABLED: 'true',
+  FLASHER_PROOF_LIMIT: '1800',
+  FLASHER_PROOF_PORT: '0',
+}
 const BULK = { action: 'flash', macs: [MAC, OTHER] }
 const PARAMETERS = { boot_mode: 'flasher-flash-once' }
 
@@ -86,7 +90,7 @@ test('the answer comes once all have ended, each with its own word', async () =>
 })
 
 test('followed until booted: each end is an event, and the last one has all', async () => {
-  await using lab = await openPowerLab({ proof: PROOF })
+  await using lab = await openPowerLab({ env: PROOF })
   await lab.ask('/first-boot/web', asJson({ hostname: 'web', commands: ['true'] }, 'PUT'))
   await assign(lab, { first_boot: 'web' })
   const body = { ...BULK, parameters: PARAMETERS, wait: 60, until: 'booted' }

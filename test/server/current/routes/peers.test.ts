@@ -2,7 +2,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { CatalogEntry } from '../../../../runtime/engine/catalog/rules/catalog.ts'
-import { peerRoutes } from '../../../../runtime/server/current/routes/peers.ts'
 import { asJson, createTestServer } from '../../../support/server/server.ts'
 import { entryOf, MAC } from '../../../support/terminal/remote-fixture.ts'
 
@@ -21,7 +20,6 @@ const READER = {
   window_bytes: 1 << 26,
   serves: true,
 }
-const cacheUrl = () => CACHE
 const FEATURES = 'first-boot,capture,disk-id,sources,peers'
 
 interface Options {
@@ -33,9 +31,8 @@ interface Options {
 async function openSite({ enabled = true, entry = ENTRY, sites = ['rack a'] }: Options = {}) {
   const server = await createTestServer({
     catalog: [entry],
-    cacheUrl,
-    pxe: { peers: { enabled, sites } },
-    routes: (site, rules) => peerRoutes(site, { ...rules, cacheUrl, findImage: () => entry }),
+    cacheUrl: CACHE,
+    env: { FLASHER_PEERS_ENABLED: String(enabled), FLASHER_PEERS_SITES: sites.join(',') },
   })
   const ask = await server.operator()
   await server.request(`/pxe/${MAC}`)

@@ -47,7 +47,7 @@ test('a BMC that refuses is a 502, a machine that is on a 409', async () => {
 })
 
 test('those that are turned on to be flashed wait in line where not all may flash at once', async () => {
-  await using lab = await openPowerLab({ max_flashes: 1 })
+  await using lab = await openPowerLab({ env: { FLASHER_PXE_MAX_FLASHES: '1' } })
   const body = { boot_mode: 'flasher-flash-once', power: 'restart' }
   for (const mac of [MAC, OTHER]) {
     await lab.set({ credential: BMC_USER }, mac)

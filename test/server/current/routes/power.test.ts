@@ -5,8 +5,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openPowerLab, OTHER } from '../../../support/power/power-lab.ts'
 import { BMC_USER } from '../../../support/power/redfish-fake.ts'
-import { MAC, entryOf, REF } from '../../../support/server/machine-fixture.ts'
-import { asJson, createTestServer, readJson } from '../../../support/server/server.ts'
+import { MAC, REF } from '../../../support/server/machine-fixture.ts'
+import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { asJson, readJson } from '../../../support/server/server.ts'
 
 const test = suite('power over HTTP')
 const POWER = `/machines/${MAC}/power`
@@ -299,13 +300,12 @@ test('one call that arms and cannot boot says both', async () => {
 })
 
 test('a server without it says so', async () => {
-  await using server = await createTestServer({ catalog: [entryOf(REF)] })
+  await using server = await createEarlierServer()
   const ask = await server.operator()
-  await readJson(
-    ask(`/machines/${MAC}`, asJson({ bty_image_ref: REF, target_disk_serial: 'S1' }, 'PUT')),
-  )
+  await readJson(ask(`/machines/${MAC}`, asJson({ boot_policy: 'tui' }, 'PUT')))
   const answer = await ask(`/machines/${MAC}/flash`, asJson({ power: true }))
   assert.is(answer.status, 422)
+  assert.match(await answer.text(), 'power')
 })
 
 test.run()

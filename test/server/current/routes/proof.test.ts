@@ -2,8 +2,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseFirstBoot } from '../../../../runtime/engine/first-boot/rules/document.ts'
-import { proofRoutes } from '../../../../runtime/server/current/routes/proof.ts'
-import { firstBootRoutes } from '../../../../runtime/server/current/routes/seed.ts'
 import { diskOf, entryOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
 import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
 import { waitUntil } from '../../../support/waiting.ts'
@@ -17,12 +15,15 @@ const OTHER = '52:54:00:00:00:99'
 
 async function open({ enabled = true, url = '' } = {}) {
   const clock = { ms: Date.parse('2026-11-26T08:00:00.000Z') }
-  const setting = { enabled, limit: 1800, url }
   const server = await createTestServer({
     catalog: [entryOf(REF)],
     now: () => new Date(clock.ms),
-    proof: setting,
-    routes: (site, rules) => [...firstBootRoutes(site, rules), ...proofRoutes(site, rules)],
+    env: {
+      FLASHER_PROOF_ENABLED: String(enabled),
+      FLASHER_PROOF_LIMIT: '1800',
+      FLASHER_PROOF_URL: url,
+      FLASHER_PROOF_PORT: '0',
+    },
   })
   const ask = await server.operator()
   await ask('/first-boot/web', asJson(TEMPLATE, 'PUT'))
@@ -56,7 +57,6 @@ async function open({ enabled = true, url = '' } = {}) {
   return {
     server,
     clock,
-    setting,
     tellAgain: () =>
       server.request(`/pxe/${MAC}/status?run=${runIdOf(runs)}`, asJson({ status: 'done' })),
     ask,
@@ -165,7 +165,7 @@ test('a flash that failed is not waited for, nor one where nobody set it', async
 test('an end that is reported again begins the wait that a killed server never began, once and not much later', async () => {
   await using site = await open({ enabled: false })
   await site.write()
-  site.setting.enabled = true
+  site.server.set({ FLASHER_PROOF_ENABLED: 'true' })
   await site.tellAgain()
   assert.is((await site.boot()).state, 'watching')
   await site.server.proofs.leave(MAC)
@@ -173,7 +173,7 @@ test('an end that is reported again begins the wait that a killed server never b
   assert.is((await site.boot()).state, 'not-seen')
   await using late = await open({ enabled: false })
   await late.write()
-  late.setting.enabled = true
+  late.server.set({ FLASHER_PROOF_ENABLED: 'true' })
   late.clock.ms += 16 * 60_000
   await late.tellAgain()
   assert.is(await late.boot(), null)

@@ -6,7 +6,8 @@ import {
   asForm,
   createCurrentServer,
 } from '../../../../support/people/current-server.ts'
-import { asJson, PASSWORD } from '../../../../support/server/server.ts'
+import { PASSWORD } from '../../../../support/server/assembled.ts'
+import { asJson } from '../../../../support/server/server.ts'
 import { disksOf, serialOf } from '../../../../support/server/web-machines.ts'
 
 const test = suite('the search of everything')
