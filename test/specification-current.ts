@@ -255,6 +255,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['1 [admin] password of the TOML configuration | 6 rotate: change the configured value', 'bin/flasher-web.test.ts', 'a configuration that is named counts whole, its password too'],
     ['1 overridable by FLASHER_ADMIN_PASSWORD', 'kit/config/rules/settings-parser.test.ts', 'a variable wins over a page, a page over files, the first file over the next'],
     ['2 form field password, bty_authed, redirects | 3 flasher-token, SameSite=Strict, 7 days', LOGIN, 'the right password opens a session'],
+    ['2 compares in constant time', 'fleet/access/passwords.test.ts', 'passwords are compared in constant time, whatever their lengths'],
     ['3 sliding', LOGIN, 'a session slides by the hour and ends after seven days of silence'],
     ['3 the cookie value is itself the session, signed', LOGIN, 'a cookie that is not ours, or not any more, opens nothing'],
     ['3 key at session-secret, generated on first start', 'bin/flasher-web.test.ts', 'the first start makes a password and prints it once; the state is its own'],

@@ -1,5 +1,6 @@
-import { argon2Sync } from 'node:crypto'
+import crypto, { argon2Sync } from 'node:crypto'
 import { mkdtemp, readFile, rm, stat, unlink, writeFile } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -164,6 +165,30 @@ test('the state directory: for root, for others, made for its owner alone, refus
     /file cannot be used|is no folder/,
   )
   assert.match(await fails(prepareStateDir(folder.path('file/below'))), 'cannot be used')
+})
+
+test('passwords are compared in constant time, whatever their lengths', async () => {
+  await using folder = await createFolder()
+  const { timingSafeEqual } = crypto
+  const compared: number[] = []
+  crypto.timingSafeEqual = (one, two) => {
+    compared.push(one.byteLength)
+    return timingSafeEqual(one, two)
+  }
+  syncBuiltinESMExports()
+  try {
+    const hashed = await hashPassword('right')
+    for (const admin of [{ password: 'right' }, { password_hash: hashed }])
+      for (const given of ['right', 'r', 'wrong', 'a longer one than the right one'])
+        assert.is(await folder.passwords(admin).check(given), given === 'right')
+  } finally {
+    Object.assign(crypto, { timingSafeEqual })
+    syncBuiltinESMExports()
+  }
+  assert.equal(
+    compared,
+    Array.from({ length: 8 }, () => 32),
+  )
 })
 
 test.run()
