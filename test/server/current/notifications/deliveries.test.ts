@@ -45,7 +45,7 @@ test('a webhook is signed, is one message for a batch that fails, and names mach
   const text = await lab.textOf(page)
   assert.match(text, '97 × Flash failed')
   assert.not.match(text, SIGNING_KEY)
-  const kept = await stat(join(lab.server.dir, 'state', 'notify.json'))
+  const kept = await stat(join(lab.server.dir, 'notify.json'))
   assert.is(kept.mode & 0o777, 0o600)
 })
 

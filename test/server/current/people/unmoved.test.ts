@@ -56,6 +56,7 @@ const settle = (text: string) =>
   text
     .replace(/\d{4}-\d\d-\d\d[T ]\d\d(%3A|:)\d\d(\1\d\d(\.\d+)?)?( ?UTC|Z)?/g, 'TIME')
     .replace(/(<time[^>]*>)[^<]*/g, '$1AGO')
+    .replace(/[\d.]+ [KMGT]B free/g, 'SPACE free')
     .replace(/\/tmp\/flasher-web-\w+/g, 'FOLDER')
     .replace(/\b(?=[0-9a-z]*\d)[0-9a-z]{12,}\b/gi, 'ID')
 
