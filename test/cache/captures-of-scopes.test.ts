@@ -9,7 +9,7 @@ import {
   createCurrentServer,
   PERSON_PASSWORD,
 } from '../support/people/current-server.ts'
-import { PASSWORD } from '../support/server/server.ts'
+import { PASSWORD } from '../support/server/assembled.ts'
 
 const test = suite('captures of scopes')
 
