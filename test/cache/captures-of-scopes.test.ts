@@ -21,7 +21,7 @@ async function openScene() {
   const lab = await openCaptureLab({
     prepare(folder) {
       mkdirSync(dirname(secretOf(folder)), { recursive: true })
-      copyFileSync(join(server.dir, 'state/session-secret'), secretOf(folder))
+      copyFileSync(join(server.dir, 'session-secret'), secretOf(folder))
     },
   })
   await addPerson(server, 'anna', 'operate', ['lab'])
