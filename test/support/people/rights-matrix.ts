@@ -105,22 +105,21 @@ async function readSome(answer: Response): Promise<string> {
 /** All that nobody here may change: the machines outside, and what is of the server alone. */
 async function snapshot({ state }: CurrentServer): Promise<string> {
   const { machines, runs, peopleStore, tokens, templates, channels, batches } = state
-  return JSON.stringify([
-    [OUTSIDE, UNLABELLED].map((mac) => [
-      { ...machines.peek(asMac(mac)), last_seen_at: null },
+  return (
+    JSON.stringify([
+      [OUTSIDE, UNLABELLED].map((mac) => [
+        { ...machines.peek(asMac(mac)), last_seen_at: null },
+        runs.list({ mac, limit: 100 }),
+      ]),
+      peopleStore.list().map((person) => ({ ...person, seen_at: null })),
+      (await tokens.list()).map((token) => ({ ...token, last_used_at: null })),
+      templates.list(),
+      channels.list(),
+      batches.list().map(({ id, paused_at }) => [id, paused_at]),
+    ])
       // A run that says nothing for a while stalls by itself.
-      // A run that says nothing for a while stalls by itself.
-      runs
-        .list({ mac, limit: 100 })
-        .map((run) => ({ ...run, stalled: null }))
-        .map((run) => ({ ...run, stalled: null })),
-    ]),
-    peopleStore.list().map((person) => ({ ...person, seen_at: null })),
-    (await tokens.list()).map((token) => ({ ...token, last_used_at: null })),
-    templates.list(),
-    channels.list(),
-    batches.list().map(({ id, paused_at }) => [id, paused_at]),
-  ])
+      .replaceAll(/"stalled":(?:true|false)/g, '')
+  )
 }
 
 interface Targets {
@@ -153,12 +152,14 @@ const bodiesOf = ({ takes }: Route): readonly RequestInit[] => {
   return [asJson(reaching), asJson({})]
 }
 
-/** Whoever administrates may do it, and ends it for all others: whether they are let in is asked without. */
-const isTried = ({ method }: Route, { scopes, isScoped }: Asker, verdict: Verdict): boolean =>
-  verdict !== 'admitted' || method === 'GET' || (isScoped && scopes?.includes('admin') !== true)
-
 /** These end the session of who asks, or make what they may make. */
 const OF_THEMSELVES = /^\/ui\/(logout|account|theme|keys)/
+
+/** What whoever administrates may do would end it for all others: whether they are let in is asked by GET alone. */
+function isTried({ method, path }: Route, asker: Asker, verdict: Verdict): boolean {
+  if (verdict !== 'admitted') return verdict !== 'open'
+  return !OF_THEMSELVES.test(path) && (method === 'GET' || asker.isScoped)
+}
 
 /**
  * Asks every route as everybody; resolves to what went wrong, in words, and to the number of requests.
@@ -177,40 +178,59 @@ export async function askEverything(names: readonly string[] | null) {
       ['', [String(events[0])]],
     ],
   }
-  const nothing: Targets = { macs: [NOWHERE], ids: [['', ['x']]] }
   const wrong: string[] = []
   let asked = 0
   for (const route of server.routes) {
     for (const asker of askers) {
       const verdict = expect(route, asker)
-      if (verdict === 'open' || !isTried(route, asker, verdict)) continue
-      if (verdict === 'admitted' && OF_THEMSELVES.test(route.path)) continue
+      if (!isTried(route, asker, verdict)) continue
       const isLimited = asker.isScoped || verdict !== 'admitted'
       const before = await snapshot(server)
-      const paths = new Set(fill(route.path, isLimited ? outside : nothing))
-      const isWhole = names === null
-      for (const path of [...paths].slice(0, asker.isScoped && isWhole ? paths.size : 1)) {
-        for (const body of bodiesOf(route).slice(0, isWhole ? 2 : 1)) {
-          const who = `${asker.name}: ${route.method} ${path}`
-          const answer = await asker.ask(path, { ...body, method: route.method })
-          asked += 1
-          const [got, text] = [read(answer), await readSome(answer)]
-          if (got !== verdict) wrong.push(`${who} is ${got} (${answer.status}), not ${verdict}`)
-          const sent = body.body === undefined ? [] : [OUTSIDE, 'canary']
-          const told = `${text}${JSON.stringify([...answer.headers])}`
-          const found = isLimited ? CANARY.exec(without(told, [...path.split('/'), ...sent])) : null
-          if (found !== null) wrong.push(`${who} tells ${found[0]}`)
-        }
+      const requests = listRequests(route, isLimited ? outside : NOTHING)
+      for (const request of asker.isScoped && names === null ? requests : requests.slice(0, 1)) {
+        wrong.push(...(await judge(asker, request, verdict, isLimited)))
+        asked += 1
       }
-      const after = await snapshot(server)
-      if (after !== before) {
-        const at = [...after].findIndex((letter, index) => letter !== before[index])
-        const what = `${before.slice(at - 60, at + 40)} → ${after.slice(at - 60, at + 40)}`
-        wrong.push(`${asker.name}: ${nameOf(route)} changes ${what}`)
-      }
+      const changed = describeChange(before, await snapshot(server))
+      if (changed !== null) wrong.push(`${asker.name}: ${nameOf(route)} changes ${changed}`)
     }
   }
   return { wrong, asked }
+}
+
+const NOTHING: Targets = { macs: [NOWHERE], ids: [['', ['x']]] }
+
+interface Request {
+  readonly path: string
+  readonly init: RequestInit
+}
+
+const listRequests = (route: Route, targets: Targets): readonly Request[] =>
+  [...new Set(fill(route.path, targets))].flatMap((path) =>
+    bodiesOf(route).map((body) => ({ path, init: { ...body, method: route.method } })),
+  )
+
+/** Asks once; resolves to what is wrong with the answer. */
+async function judge(
+  { name, ask }: Asker,
+  { path, init }: Request,
+  verdict: Verdict,
+  isLimited: boolean,
+): Promise<readonly string[]> {
+  const who = `${name}: ${init.method} ${path}`
+  const answer = await ask(path, init)
+  const [got, text] = [read(answer), await readSome(answer)]
+  const wrong = got === verdict ? [] : [`${who} is ${got} (${answer.status}), not ${verdict}`]
+  const sent = init.body === undefined ? [] : [OUTSIDE, 'canary']
+  const told = `${text}${JSON.stringify([...answer.headers])}`
+  const found = isLimited ? CANARY.exec(without(told, [...path.split('/'), ...sent])) : null
+  return found === null ? wrong : [...wrong, `${who} tells ${found[0]}`]
+}
+
+function describeChange(before: string, after: string): string | null {
+  if (before === after) return null
+  const at = [...after].findIndex((letter, index) => letter !== before[index])
+  return `${before.slice(at - 60, at + 40)} → ${after.slice(at - 60, at + 40)}`
 }
 
 /** What was asked for stands in forms and links of an answer; a canary goes on behind its first word. */
