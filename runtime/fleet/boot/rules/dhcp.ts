@@ -68,6 +68,7 @@ export const renderDhcpRecipes = (target: DhcpTarget): readonly DhcpRecipe[] => 
   recipe('kea', renderKea(target)),
   recipe('isc', renderIsc(target)),
   recipe('opnsense', renderOpnsense(target)),
+  recipe('windows', renderWindows(target)),
   recipe('mikrotik', renderMikrotik(target)),
   recipe('unifi', renderUnifi(target)),
 ]
@@ -224,6 +225,51 @@ const renderOpnsense = (target: DhcpTarget): string =>
     `x64 UEFI/HTTPBoot URL:    ${httpOf(target, uefiOf(target))}`,
     `iPXE boot file name:      ${scriptOf(target)}`,
   )
+
+/** A client's vendor class goes on behind its architecture: `PXEClient:Arch:00007:UNDI:003016`. */
+function renderWindows(target: DhcpTarget): string {
+  const { address, network: scope } = target
+  const policy = (name: string, order: number, match: string, ...options: readonly string[]) => [
+    `Add-DhcpServerv4Policy -ScopeId ${scope} -Name ${name} -ProcessingOrder ${order} -Condition OR ${match}`,
+    ...options.map(
+      (option) =>
+        `Set-DhcpServerv4OptionValue -ScopeId ${scope} -PolicyName ${name} -OptionId ${option}`,
+    ),
+  ]
+  const clients = [
+    ['flasher-bios', 'PXEClient', ARCH.bios, BIOS_FILE],
+    ['flasher-uefi', 'PXEClient', ARCH.uefi, uefiOf(target)],
+    ['flasher-uefi-old', 'PXEClient', ARCH.uefiOld, uefiOf(target)],
+    ['flasher-arm64', 'PXEClient', ARCH.arm, armOf(target)],
+    ['flasher-http', 'HTTPClient', ARCH.http, httpOf(target, uefiOf(target))],
+    ['flasher-http-arm64', 'HTTPClient', ARCH.httpArm, httpOf(target, armOf(target))],
+  ] as const
+  return lines(
+    'Add-DhcpServerv4OptionDefinition -OptionId 60 -Name PXEClient -Type String',
+    "Add-DhcpServerv4Class -Name flasher-ipxe -Type User -Data 'iPXE'",
+    ...clients.map(
+      ([name, kind, arch]) =>
+        `Add-DhcpServerv4Class -Name ${name} -Type Vendor -Data '${kind}:Arch:${String(arch).padStart(5, '0')}'`,
+    ),
+    '# iPXE first: it has the vendor class of its firmware as well',
+    ...policy(
+      'flasher-ipxe',
+      1,
+      '-UserClass EQ,flasher-ipxe',
+      `66 -Value '${address}'`,
+      `67 -Value '${scriptOf(target)}'`,
+    ),
+    ...clients.flatMap(([name, kind, , file], at) =>
+      policy(
+        name,
+        at + 2,
+        `-VendorClass EQ,'${name}*'`,
+        kind === 'HTTPClient' ? "60 -Value 'HTTPClient'" : `66 -Value '${address}'`,
+        `67 -Value '${file}'`,
+      ),
+    ),
+  )
+}
 
 function renderMikrotik(target: DhcpTarget): string {
   const { address } = target

@@ -199,6 +199,11 @@ export const SETTINGS = {
         where: 'Services: ISC DHCPv4: (your network): Network Booting',
         note: 'If its DHCP server is Kea or Dnsmasq, use their blocks above.',
       },
+      windows: {
+        title: 'Windows Server',
+        where: 'PowerShell as administrator, on the DHCP server',
+        note: 'It requires Windows Server 2012 or newer. Skip the first line if option 60 is defined already.',
+      },
       mikrotik: {
         title: 'MikroTik RouterOS 7',
         where: 'a terminal of the router',

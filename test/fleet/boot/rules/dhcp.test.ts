@@ -116,7 +116,7 @@ test('several servers: iPXE gets the script that names them all, by TFTP, from e
   const recipes = renderDhcpRecipes({ ...targetOf(), hasOthers: true })
   for (const { id, text } of recipes) assert.not.match(text, 'pxe-bootstrap', id)
   const named = recipes.flatMap(({ id, text }) => (text.includes('autoexec.ipxe') ? [id] : []))
-  assert.equal(named, ['dnsmasq', 'dnsmasq-proxy', 'kea', 'isc', 'opnsense', 'mikrotik'])
+  assert.equal(named, ['dnsmasq', 'dnsmasq-proxy', 'kea', 'isc', 'opnsense', 'windows', 'mikrotik'])
 })
 
 test('docs/dhcp.md is fresh: node test/support/dhcp-document.ts makes it', () => {
