@@ -15,6 +15,8 @@ export interface TokenRecord {
   readonly scopes: readonly Scope[]
   /** The id of the person whose it is; null: the administrator's. */
   readonly owner: string | null
+  /** The id of the token that made it, with which it is revoked; null: somebody who was logged in. */
+  readonly maker: string | null
   /** ISO times; null: never used yet, never ends. */
   readonly created_at: string
   readonly last_used_at: string | null
@@ -29,6 +31,7 @@ export interface MadeToken {
 interface NewToken extends Pick<TokenRecord, 'name' | 'scopes' | 'expires_at'> {
   /** The administrator's unless given. */
   readonly owner?: TokenRecord['owner']
+  readonly maker?: TokenRecord['maker']
 }
 
 export type Tokens = ReturnType<typeof createTokens>
@@ -61,6 +64,11 @@ export function createTokens(
   }
 
   return {
+    /** Whether a token has this name that was not revoked. */
+    hasName: (name: string): boolean =>
+      current()
+        .values()
+        .some((each) => each.name === name),
     /** Oldest first; expired ones too, revoked ones not. */
     list: async (): Promise<readonly TokenRecord[]> => [...current().values()].map(uses.apply),
     /**
@@ -68,14 +76,15 @@ export function createTokens(
      * `most` already: it is decided as it is stored, so that many at once are no way around it.
      */
     async create(
-      { name, scopes, owner = null, expires_at }: NewToken,
+      { name, scopes, owner = null, maker = null, expires_at }: NewToken,
       most: number,
     ): Promise<Result<MadeToken, 'name-taken' | 'too-many'>> {
       const id = randomBytes(6).toString('hex')
       const token = `flasher_${id}_${randomBytes(32).toString('base64url')}`
       const created_at = now().toISOString()
-      const record = { id, name, scopes, owner, created_at, last_used_at: null, expires_at }
-      const stored = JSON.stringify({ name, scopes, owner: owner ?? undefined, expires_at })
+      const record = { id, name, scopes, owner, maker, created_at, last_used_at: null, expires_at }
+      const more = { owner: owner ?? undefined, maker: maker ?? undefined }
+      const stored = JSON.stringify({ name, scopes, ...more, expires_at })
       const obstacle = await database.write((sql) => {
         const known = sql.all(ALL).flatMap((row) => readRecord(row) ?? [])
         if (known.some((each) => each.name === name)) return 'name-taken'
@@ -86,7 +95,7 @@ export function createTokens(
       epoch = null
       return obstacle === null ? accept({ record, token }) : refuse(obstacle)
     },
-    /** False when there was none. */
+    /** With all that it made. False when there was none. */
     async revoke(id: string): Promise<boolean> {
       const at = now().toISOString()
       const revoked = await database.write((sql) => sql.run(REVOKE, at, id) > 0)
@@ -130,7 +139,10 @@ const ALL = `SELECT id, record, digest, created_at, last_used_at FROM tokens
   WHERE revoked_at IS NULL ORDER BY created_at, id`
 const ADD = 'INSERT INTO tokens (id, record, digest, created_at) VALUES (?, ?, ?, ?)'
 const NOTE_USE = 'UPDATE tokens SET last_used_at = ? WHERE id = ?'
-const REVOKE = 'UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL'
+const REVOKE = `UPDATE tokens SET revoked_at = ? WHERE revoked_at IS NULL AND id IN (
+  WITH RECURSIVE made (id) AS (VALUES (?) UNION
+    SELECT each.id FROM tokens AS each JOIN made ON json_extract(each.record, '$.maker') = made.id)
+  SELECT id FROM made)`
 
 /** A date that cannot be read ends the token rather than never. */
 const isExpired = ({ expires_at }: TokenRecord, at: string) =>
@@ -154,6 +166,7 @@ const STORED = z.object({
   name: z.string(),
   scopes: z.array(z.unknown()).transform((all) => SCOPES.filter((one) => all.includes(one))),
   owner: z.string().nullable().default(null),
+  maker: z.string().nullable().default(null),
   // What is no date ends the token.
   expires_at: z.string().nullable().catch(''),
 })

@@ -36,12 +36,15 @@ export function createBatches(
     /** Says whether a batch is there and paused; from memory. */
     isPaused: (id: string): boolean => (find(id)?.paused_at ?? null) !== null,
     /** Stores a batch that begins, before its first machine is acted on, and removes the oldest ones. */
-    async begin(batch: Omit<Batch, 'id' | 'acted_at' | 'paused_at' | 'ended_at'>): Promise<Batch> {
+    async begin(
+      batch: Omit<Batch, 'id' | 'acted_at' | 'paused_at' | 'resumed_by' | 'ended_at'>,
+    ): Promise<Batch> {
       const made: Batch = {
         id: makeId(),
         ...batch,
         acted_at: null,
         paused_at: null,
+        resumed_by: null,
         ended_at: null,
       }
       await write(made.id, (sql) => {

@@ -12,6 +12,7 @@ import { createSettingsStore } from '../../fleet/state/settings-store.ts'
 import { shareState, type SharedDatabase } from './shared-state.ts'
 import { prepareStateDir } from '../../kit/config/state-dirs.ts'
 import { renderEmptyState } from '../../fleet/state/opening.ts'
+import { createStanding } from '../../fleet/access/standing.ts'
 import { createPeople } from '../../fleet/access/people.ts'
 import { createTokens } from '../../fleet/access/tokens.ts'
 import type { ServerConfig } from '../../kit/config/config.ts'
@@ -62,6 +63,8 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
   // What the shared database has is the newest, whatever this file was.
   if (leader === null && options.shared !== null) await settleDoubt(database, options)
   const changes = createChanges()
+  const tokens = createTokens(database, { now })
+  const peopleStore = createPeople(database)
   const store = createSettingsStore(database, { changes })
   config.useSaved(store.list)
   changes.listen(() => config.readSaved(), ['settings'])
@@ -97,8 +100,9 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
       retention: () => ({ count: kept().runs, days: kept().run_days }),
       patience: () => config.current().pxe.run_patience,
     }),
-    tokens: createTokens(database, { now }),
-    peopleStore: createPeople(database),
+    tokens,
+    peopleStore,
+    standing: createStanding({ people: peopleStore, tokens }),
     async [Symbol.asyncDispose]() {
       try {
         await database[Symbol.asyncDispose]()

@@ -39,6 +39,8 @@ import { createOrderClock, startOrderExpiry } from './order-expiry.ts'
 import { createFlashGate, type FlashGate } from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
 import type { createLinePages } from './pages/line-pages.ts'
+import { startBatchStops } from './batches/batch-stops.ts'
+import type { Standing } from '../../fleet/access/standing.ts'
 import { startBatchEnds } from './batches/batch-ends.ts'
 import { createBatchKeeper, type BatchKeeper, type SeenMachines } from './batches/batch-keeper.ts'
 import { machineTableRoutes } from './routes/machine-table.ts'
@@ -148,7 +150,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
         pages,
         (whole) => {
           measureQueue(whole.metrics, gate)
-          startWatches(whole, opened, { rules, keeper })
+          startWatches(whole, opened, { rules, keeper, standing: given.state.standing })
           return {
             schemas: SCHEMAS,
             routes: (site) =>
@@ -220,10 +222,19 @@ function listRoutes(
 function startWatches(
   site: Site<Machine>,
   opened: AsyncDisposableStack,
-  { rules, keeper }: { readonly rules: LineDependencies; readonly keeper: BatchKeeper },
+  {
+    rules,
+    keeper,
+    standing,
+  }: {
+    readonly rules: LineDependencies
+    readonly keeper: BatchKeeper
+    readonly standing: Standing
+  },
 ): void {
   opened.use(startOrderExpiry(site, rules))
   opened.use(startBatchEnds({ ...site, keeper }))
+  opened.use(startBatchStops({ site, keeper, standing }))
 }
 
 const clockOf = ({ options }: MachineServerDependencies): Clock => options?.clock ?? HOST_CLOCK

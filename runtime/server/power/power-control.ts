@@ -1,17 +1,18 @@
 /** Controls the power of this line's machines: what speaks against it, the act, the record of it. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { PowerBook } from '../../fleet/power/power-store.ts'
-import type { PowerService } from '../../fleet/power/power-service.ts'
 import { lasting, renderPowerFailure } from '../../fleet/power/rules/power.ts'
 import type { PowerDone, PowerFailure } from '../../fleet/power/rules/power.ts'
 import type { PowerTrouble } from '../../fleet/power/rules/power.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
 import type { Result } from '../../kit/foundation/result.ts'
-import { createQueue } from '../../kit/host/queue.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { By } from '../../kit/web/answers/caller.ts'
-import type { BootEachRequest } from '../routes/site.ts'
-import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
+import {
+  createActOnEach,
+  type ActOptions,
+  type BoundBootRequest,
+  type EachDependencies,
+  type EachRequest,
+} from './power-each.ts'
 import {
   chooseBoot,
   renderPowerEvent,
@@ -22,17 +23,15 @@ import {
   type PowerBody,
 } from './rules/power-request.ts'
 
-interface PowerControlDependencies {
-  readonly power: PowerService
+interface PowerControlDependencies extends Pick<
+  EachDependencies,
+  'power' | 'labelsOf' | 'recordAll' | 'standing' | 'now'
+> {
   readonly book: PowerBook
-  /** The labels of a machine; empty where nobody knows it. */
-  labelsOf(mac: Mac): readonly string[]
   /** The run of the machine that is under way; null: none is. */
   findRun(mac: string): string | null
-  readonly recordAll: RecordEvents
   /** Milliseconds between two machines of one request that names no pause. */
   stagger(): number
-  now(): Date
 }
 
 export type PowerControl = ReturnType<typeof createPowerControl>
@@ -44,21 +43,8 @@ const bootBody = (isRestart: boolean): PowerBody => ({
   even_while_writing: false,
 })
 
-interface ActOptions {
-  /** Only reads the state, and says whether the rest could be tried. */
-  readonly isTrial?: boolean
-  /** The runs that were under way when it was asked. */
-  readonly known?: ReadonlySet<string>
-}
-
 /** Why something is not tried: the answer says it, and nobody has to look after the machine. */
 const IS_ANSWER: ReadonlySet<PowerFailure['kind']> = new Set(['not-now', 'unsupported'])
-
-/** Machines that one event names. */
-const MAX_NAMED = 20
-
-/** How many machines of one request are acted on at the same time. */
-const AT_ONCE = 8
 
 const UNBOUNDED = {
   /** Says why somebody who sees some of the machines does not change the power of one; null: they may. */
@@ -104,12 +90,14 @@ export function createPowerControl(given: PowerControlDependencies) {
     return done
   }
 
-  const actOnEach = createActOnEach({ ...given, ...runs, refuse, act })
+  const { actOnEach, listUnderway } = createActOnEach({ ...given, ...runs, refuse, act })
 
   return {
     book,
     ...runs,
     refuse,
+    /** The requests for several machines that go on. */
+    listUnderway,
     /** Says why a machine cannot be booted from the network now; null: it can be tried. */
     async refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
       const refusal = refuse(mac, bootBody(isRestart))
@@ -196,78 +184,3 @@ function createFollower() {
     },
   }
 }
-
-interface EachDependencies extends Pick<PowerControlDependencies, 'power' | 'recordAll'> {
-  refuse(mac: Mac, asked: PowerBody): string | null
-  listRuns(macs: readonly Mac[]): ReadonlySet<string>
-  act(
-    mac: Mac,
-    asked: PowerBody,
-    by: By,
-    options: ActOptions,
-  ): Promise<Result<PowerDone, PowerFailure>>
-}
-
-/** `pause` in milliseconds. */
-type EachRequest = Omit<BootEachRequest, 'isRestart' | 'pause'> & {
-  readonly pause: number
-  /** The runs that whoever asks knows of; absent: those that are under way now. */
-  readonly known?: ReadonlySet<string>
-  /** Says why whoever asks may not change the power of a machine by now; null: they may. Absent: of any. */
-  forbid?(mac: Mac): string | null
-}
-
-type BoundBootRequest = BootEachRequest & Pick<EachRequest, 'forbid'>
-
-/**
- * Makes what begins with one machine after the other; what becomes of each goes on record. What has
- * meanwhile come to speak against one leaves it out, and that goes on record, too.
- */
-function createActOnEach({ power, recordAll, refuse, listRuns, act }: EachDependencies) {
-  /** Resolves to why it was not done; null: it was. */
-  async function actNow(
-    mac: Mac,
-    asked: PowerBody,
-    { by, forbid }: Pick<EachRequest, 'by' | 'forbid'>,
-    known: ReadonlySet<string>,
-  ): Promise<string | null> {
-    const refusal = forbid?.(mac) ?? refuse(mac, asked)
-    const failure = refusal ?? (await act(mac, asked, by, { known }).catch(renderError))
-    if (typeof failure === 'object') return failure.ok ? null : renderPowerFailure(failure.refusal)
-    const event = { kind: 'machine.power.failed', summary: `${mac}: ${failure}`, details: null }
-    await recordAll([event], { subject_id: mac, ...by })
-    return failure
-  }
-
-  async function recordUnreached(macs: readonly Mac[], why: string, by: By): Promise<void> {
-    const named = macs.slice(0, MAX_NAMED).join(', ')
-    const more = macs.length > MAX_NAMED ? ` and ${macs.length - MAX_NAMED} more` : ''
-    const summary = `${why} before the power of ${named}${more} was asked`
-    const event = { kind: 'machine.power.failed', summary, details: { macs: macs.length } }
-    await recordAll([event], { subject_id: null, ...by })
-  }
-
-  return async (macs: readonly Mac[], asked: PowerBody, each: EachRequest): Promise<void> => {
-    const { pause, by, onFailure, known = listRuns(macs) } = each
-    const signal = AbortSignal.any([power.signal, ...(each.signal ? [each.signal] : [])])
-    const inTurn = createQueue(AT_ONCE)
-    const unreached: Mac[] = []
-    const tryOne = async (mac: Mac): Promise<void> => {
-      await each.awaitReady?.(mac)
-      if (signal.aborted) return void unreached.push(mac)
-      const why = await actNow(mac, asked, each, known)
-      if (why !== null) onFailure?.(mac, why)
-    }
-    const acts: Promise<void>[] = []
-    for (const [at, mac] of macs.entries()) {
-      if (at > 0) await sleep(pause, undefined, { signal }).catch(() => {})
-      acts.push(inTurn(() => tryOne(mac)))
-    }
-    await Promise.allSettled(acts)
-    const why = power.signal.aborted ? ENDED : LEFT
-    if (unreached.length > 0) await recordUnreached(unreached, why, by)
-  }
-}
-
-const ENDED = 'The server ended'
-const LEFT = 'The wait ended'

@@ -50,6 +50,7 @@ export function scopePower(control: PowerControl, sees: (mac: string) => boolean
       control.actOnEach(listOwn(macs), asked, { ...each, forbid: refuseOutside }),
     bootEach: (macs, request) =>
       control.bootEach(listOwn(macs), { ...request, forbid: refuseOutside }),
+    listUnderway: () => control.listUnderway().filter(({ macs }) => macs.every(sees)),
     listWriting: (mac) => control.listWriting(mac).filter(sees),
     view(mac) {
       const view = sees(mac) ? control.view(mac) : null

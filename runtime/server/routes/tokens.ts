@@ -52,18 +52,41 @@ export async function createToken(
   const parsed = TOKEN_BODY.safeParse(body)
   if (!parsed.success) return no({ why: 'fields', fields: listFieldErrors(parsed.error) })
   const { name, expires_at: end } = parsed.data
+  const caller = site.caller(event)
   if (end !== null && Date.parse(end) <= site.now().getTime()) {
     return no({ why: 'fields', fields: [fieldError(['expires_at'], 'is in the past')] })
   }
-  const caller = site.caller(event)
+  const maker =
+    caller.kind === 'token'
+      ? (await site.tokens.list()).find((each) => each.name === caller.name)
+      : undefined
+  const last = maker?.expires_at ?? null
+  if (last !== null && (end === null || Date.parse(end) > Date.parse(last))) {
+    const msg = `must be ${last} or earlier: the token that makes this one ends then`
+    return no({ why: 'fields', fields: [fieldError(['expires_at'], msg)] })
+  }
   const rights = listScopes(caller)
   const beyond = parsed.data.scopes.find((scope) => !permits(rights, scope))
   if (beyond !== undefined) return no({ why: 'beyond', scope: beyond })
   const owner = caller.kind === 'anonymous' ? null : (caller.person?.id ?? null)
-  const made = await site.tokens.create({ ...parsed.data, owner }, MAX_TOKENS)
+  const made = await site.tokens.create(
+    { ...parsed.data, owner, maker: maker?.id ?? null },
+    MAX_TOKENS,
+  )
   if (!made.ok) return no({ why: made.refusal, name, most: MAX_TOKENS })
   await recordEvent(site, event, 'created', made.value.record)
   return made
+}
+
+/** The tokens that a caller sees: people their own, those who administrate all. */
+async function listSeen(site: Site, event: H3Event) {
+  const caller = site.caller(event)
+  // A program is not its owner: it learns of no other one.
+  if (caller.kind === 'token') site.checkScope(event, 'admin')
+  const all = await site.tokens.list()
+  if (permits(listScopes(caller), 'admin')) return all
+  const owner = caller.kind === 'anonymous' ? null : (caller.person?.id ?? null)
+  return all.filter((token) => owner !== null && token.owner === owner)
 }
 
 /** What a caller may give to a token. */
@@ -95,10 +118,8 @@ async function recordEvent(
 }
 
 export function tokenRoutes(site: Site): readonly Route[] {
-  const { tokens } = site
-
   /** People are known by their names. */
-  const toWire = ({ owner, ...token }: TokenRecord) => ({
+  const toWire = ({ owner, maker: _, ...token }: TokenRecord) => ({
     ...token,
     owner: owner === null ? null : (site.people?.store.find(owner)?.name ?? owner),
   })
@@ -120,12 +141,13 @@ export function tokenRoutes(site: Site): readonly Route[] {
     {
       method: 'GET',
       path: '/tokens',
-      access: 'admin',
+      access: 'read',
       doc: {
-        summary: 'API tokens, without their text',
+        summary:
+          'API tokens, without their text: all of them for those who administrate, for others their own',
         answers: { 200: { type: 'array', items: renderSchema(TOKEN, 'output') } },
       },
-      handle: async () => json((await tokens.list()).map(toWire)),
+      handle: async (event) => json((await listSeen(site, event)).map(toWire)),
     },
     {
       method: 'POST',

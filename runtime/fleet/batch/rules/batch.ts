@@ -22,6 +22,8 @@ export const BatchSchema = z.object({
   acted_at: time.nullable(),
   /** The time since when its waiting machines boot their disks; null: it is not paused. */
   paused_at: time.nullable(),
+  /** Who had it go on after it was paused, and answers for it since; null: who ordered it. */
+  resumed_by: z.string().nullable().default(null),
   /** When nothing more of it was to come; null: something is, or nobody has looked yet. */
   ended_at: time.nullable().default(null),
 })

@@ -70,6 +70,7 @@ export async function openPower({
     labelsOf: (mac) => state.machines.peek(mac)?.labels ?? [],
     findRun: (mac) => state.runs.findRunning(mac)?.id ?? null,
     recordAll: createEventRecorder({ journal: state.journal, log }),
+    standing: state.standing,
     stagger: () => settings().power.stagger * 1000,
     now,
   })

@@ -36,18 +36,19 @@ interface BatchActed {
   readonly done: number
 }
 
-/** Acts on the machines of a batch, and puts one line of it on record. The refusal says why not. */
+/** Acts on the machines of a batch, and puts one line of it on record, with `why` where it is given. The refusal says why not. */
 export async function actOnBatch(
   on: BatchSite,
   batch: Batch,
   action: BatchAction,
   by: By,
+  why: string | null = null,
 ): Promise<Result<BatchActed, string>> {
   if (action === 'retry' && batch.paused_at !== null) return refuse(PAUSED)
   const isOfAll = action === 'pause' || action === 'resume'
   if (isOfAll && !on.keeper.isWhole(batch)) return refuse(PARTLY)
   const done = await ACTS[action](on, batch, by)
-  const summary = `${nameBatch(batch)} ${BATCH_ACTIONS[action].past}: ${done} ${done === 1 ? 'machine' : 'machines'}`
+  const summary = `${nameBatch(batch)} ${BATCH_ACTIONS[action].past}${why === null ? '' : `, as ${why}`}: ${done} ${done === 1 ? 'machine' : 'machines'}`
   const event = {
     kind: `batch.${action}`,
     subject_kind: 'batch',
@@ -75,7 +76,7 @@ const ACTS: Readonly<Record<BatchAction, ActOnBatch>> = {
     return await changeOwn(on, batch, by, 'pause')
   },
   async resume(on, batch, by) {
-    await on.keeper.change(batch.id, (each) => ({ ...each, paused_at: null }))
+    await on.keeper.change(batch.id, (each) => ({ ...each, paused_at: null, resumed_by: by.actor }))
     return await changeOwn(on, batch, by, 'resume')
   },
   disarm: (on, batch, by) =>

@@ -47,7 +47,8 @@ export const API_REACH: Readonly<Record<string, RouteReach>> = {
   '/boot/releases': 'shared',
   '/boot/releases/:tag': 'shared',
   '/admin/cache/refresh': 'shared',
-  '/tokens': 'whole',
+  // People see their own; who makes one by the API has no scope.
+  '/tokens': 'shared',
   '/tokens/:id': 'whole',
   '/metrics': 'whole',
   '/workers/backups': 'whole',

@@ -79,6 +79,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/batches/:id/undo': { POST: 'machines', reach: 'list' },
   '/ui/batches/:id/resume': { POST: 'flash', reach: 'list' },
   '/ui/batches/:id/retry': { POST: 'flash', reach: 'list' },
+  '/ui/batches/power/:id/stop': { POST: 'power', reach: 'list' },
   '/ui/events': { GET: 'read', reach: 'list' },
   '/ui/events/acknowledge': { POST: 'machines', reach: 'list' },
 

@@ -11,6 +11,16 @@ export const BATCHES = {
     text: 'An action on several machines is listed here, with how far each of them is.',
     link: 'Select machines',
   },
+  /** The power of several machines, one after the other. */
+  power: {
+    title: 'Power, machine by machine',
+    row: {
+      one: '{action}: {left} of {count} machine to go, begun by {actor}',
+      other: '{action}: {left} of {count} machines to go, begun by {actor}',
+    },
+    stop: 'Stop',
+    over: 'This has ended already.',
+  },
   missing: 'There is no such batch. The newest ones are kept.',
   /** `{what}`: an image, or an action; `{target}`: a label or a search. */
   name: '{what} to {target}',

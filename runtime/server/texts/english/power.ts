@@ -153,6 +153,7 @@ export const POWER = {
     shared,
     plain: 'Reached by {way}.',
     started: 'Requested. Each result is an event.',
+    stop: 'In progress',
     events: 'Events',
     /** `{span}`: so long the pauses alone take. */
     takes: 'The last one begins after {span}.',

@@ -24,6 +24,7 @@ import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-li
 import { renderBar } from '../../../pages/machines/run-bar.ts'
 import { questionButton, renderQuestion } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
+import type { PowerUnderway } from '../../../power/power-each.ts'
 import { actOnBatch, type BatchAction } from '../../batches/batch-actions.ts'
 import { WRITES, type BatchView, type MemberView } from '../../batches/batch-keeper.ts'
 import {
@@ -51,6 +52,7 @@ export const BATCH_PAGES = [
   buttonAt(`${PATH}/pause`, (context: CurrentContext) => act(context, 'pause')),
   buttonAt(`${PATH}/disarm`, (context: CurrentContext) => act(context, 'disarm')),
   buttonAt(`${PATH}/undo`, (context: CurrentContext) => act(context, 'undo')),
+  buttonAt(`${BATCHES_PATH}/power/:id/stop`, stopPower),
   formAt(`${PATH}/resume`, (context: CurrentContext, form) => ask(context, form, 'resume')),
   formAt(`${PATH}/retry`, (context: CurrentContext, form) => ask(context, form, 'retry')),
 ]
@@ -63,7 +65,9 @@ async function showAll(context: CurrentContext): Promise<Answer> {
     section: SECTION,
     trail: MACHINES_TRAIL,
     updates: NEWS,
-    body: html`<div ${refreshOnNews('batches', BATCHES_PATH, 2000)}>
+    messages: context.message(),
+    body: html`<div class="stack" ${refreshOnNews('batches', BATCHES_PATH, 2000)}>
+      ${renderUnderway(context)}
       ${
         batches.length === 0
           ? emptyState(
@@ -79,6 +83,43 @@ async function showAll(context: CurrentContext): Promise<Answer> {
       }
     </div>`,
   })
+}
+
+/** The power of several machines that goes on, one after the other; it ends with the server. */
+function renderUnderway({ services, site, event }: CurrentContext): Content {
+  const underway = services.power.listUnderway()
+  if (underway.length === 0) return null
+  const row = ({ id, action, macs, left, by }: PowerUnderway) => {
+    const path = `${BATCHES_PATH}/power/${id}/stop`
+    const words = {
+      action: PAGES.power.bulk.actions[action].title,
+      left: left.size,
+      actor: nameActor(by.actor),
+    }
+    return html`<li>
+      <span class="grow"
+        >${fill(pluralOf(t.power.row, macs.length), { count: macs.length, ...words })}</span
+      >${
+        site.mayOpen(event, `${BATCHES_PATH}/power/:id/stop`, 'POST')
+          ? postButton({ action: path, label: t.power.stop })
+          : null
+      }
+    </li>`
+  }
+  return card({
+    title: t.power.title,
+    body: html`<ul class="rows">
+      ${underway.map(row)}
+    </ul>`,
+  })
+}
+
+function stopPower(context: CurrentContext): Answer {
+  const id = getRouterParam(context.event, 'id') ?? ''
+  const found = context.services.power.listUnderway().find((each) => each.id === id)
+  if (found === undefined) return context.goBack(BATCHES_PATH, { error: t.power.over })
+  found.stop(nameActor(context.by().actor))
+  return context.goTo(BATCHES_PATH)
 }
 
 /** Which updates a page takes that shows no machine's row: the bars of what runs. */

@@ -253,6 +253,7 @@ const renderBegun = (
     html`${banner('done', t.started)} ${listVerdicts(verdicts)}
       <div class="row">
         <a class="button" href="/ui/events?q=machine.power">${t.events}</a>
+        <a class="button" href="/ui/batches">${t.stop}</a>
         <a class="button primary" href="${backOf(form)}">${bulk.back}</a>
       </div>`,
   )

@@ -1,0 +1,51 @@
+/** Whether what somebody began may go on: they are still there, and may still do it with each machine. */
+import { reachOf, sees } from '../../kit/web/answers/rules/reach.ts'
+import { permits, scopesOf, type Scope } from '../../kit/web/answers/rules/rights.ts'
+import type { People } from './people.ts'
+import type { Person } from './rules/person.ts'
+import type { Tokens } from './tokens.ts'
+
+/** `actor`: as it is on record. */
+export interface Standing {
+  /** Says why nothing more may be done in somebody's name; null: it may. `since`: when they began, an ISO time. */
+  refuse(actor: string, scope: Scope, since?: string): string | null
+  /** Whether a machine with these labels is in their scope. */
+  sees(actor: string, labels: readonly string[]): boolean
+}
+
+interface StandingDependencies {
+  readonly people: Pick<People, 'findByName'>
+  readonly tokens: Pick<Tokens, 'hasName'>
+}
+
+const PERSON = /^(?:person:|token:[^@]*@)(.+)$/
+const TOKEN = /^token:([^@]+)/
+
+/** Creates it; it answers from memory. What the administrator and the server began always goes on. */
+export function createStanding({ people, tokens }: StandingDependencies): Standing {
+  const nameOf = (actor: string): string | null => PERSON.exec(actor)?.[1] ?? null
+  const find = (name: string, since: string): Person | null => {
+    const person = people.findByName(name)
+    // Somebody else may have the name by now.
+    return person === null || (since !== '' && person.created_at > since) ? null : person
+  }
+  return {
+    refuse(actor, scope, since = '') {
+      const token = TOKEN.exec(actor)?.[1]
+      if (token !== undefined && !tokens.hasName(token)) return `The token ${token} was revoked`
+      const name = nameOf(actor)
+      if (name === null) return null
+      const person = find(name, since)
+      if (person === null) return `${name} was removed`
+      return permits(scopesOf(person.role), scope) ? null : `${name} may not do this any more`
+    },
+    sees(actor, labels) {
+      const name = nameOf(actor)
+      const person = name === null ? null : people.findByName(name)
+      return name === null || (person !== null && sees(reachOf(person), labels))
+    },
+  }
+}
+
+/** Everything goes on. */
+export const UNCHANGED: Standing = { refuse: () => null, sees: () => true }
