@@ -1,5 +1,7 @@
 /** Real servers on one database with one key: sessions, logouts and the password outlive the leader. */
+import { once } from 'node:events'
 import { cp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -24,6 +26,13 @@ const start = async (home: Home, url: string, more: Readonly<Record<string, stri
     FLASHER_DATABASE_KEY: KEY,
     ...more,
   })
+/** A program that has the port already. */
+async function listenAt(port: number) {
+  const server = createServer()
+  await once(server.listen(port, '127.0.0.1'), 'listening')
+  return { [Symbol.asyncDispose]: async () => void server.close() }
+}
+
 const isLoggedIn = async (url: string, cookie: string) =>
   (await fetch(`${url}/machines`, { headers: { cookie } })).status === 200
 
@@ -200,6 +209,15 @@ test('another key is refused with a hint, and without one the log says so', asyn
   const other = await second.run([], { ...env, FLASHER_DATABASE_KEY: KEY.toUpperCase() })
   assert.is(other.code, 2, other.stderr)
   assert.match(other.stderr, 'database.key does not open the row')
+  // Nobody reaches a server that is none of them: its port is not even tried.
+  const port = await findPort()
+  await using _ = await listenAt(port)
+  const busy = {
+    ...env,
+    FLASHER_SERVER_PORT: String(port),
+    FLASHER_DATABASE_KEY: KEY.toUpperCase(),
+  }
+  assert.match((await second.run([], busy)).stderr, 'database.key does not open the row')
   const short = await second.run([], { ...env, FLASHER_DATABASE_KEY: 'short' })
   assert.is(short.code, 2, short.stderr)
   assert.match(short.stderr, 'database.key is shorter than 32 characters')

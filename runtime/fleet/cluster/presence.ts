@@ -118,8 +118,8 @@ export function createPresence(options: PresenceOptions) {
     },
     /**
      * Looks whether this server may be one of them, before it waits for its turn. Rejects with a Fault
-     * `input-invalid` where the rows of secrets cannot be opened, or another server has its id; a
-     * database that is away is for others to wait for. No beat of ours is among those that it sees.
+     * `input-invalid` where another server has its id; a database that is away is for others to wait
+     * for. No beat of ours is among those that it sees.
      */
     check: () => inOrder(() => checkStart(options)),
     /** This server leads now, under that epoch. Rejects as `share`, before anything of it was used. */
@@ -157,12 +157,26 @@ async function exchange(
   return { ...own, lease, secrets, survivesHost: session.survivesHost, netboot: netboot.row() }
 }
 
-async function checkStart({ open, files, member }: PresenceOptions): Promise<void> {
+/**
+ * Looks whether this server opens the rows of secrets, before anybody can reach it. Rejects with a Fault
+ * `input-invalid` where it does not; a database that is away is for others to wait for.
+ */
+export const checkKey = ({
+  files,
+  ...parts
+}: Pick<PresenceOptions, 'open' | 'files'>): Promise<void> =>
+  checkRows(parts, async (session) => files.check(session, (await readLease(session)).cluster))
+
+const checkStart = ({ member, ...parts }: PresenceOptions): Promise<void> =>
+  checkRows(parts, (session) => checkCopy(session, member))
+
+async function checkRows(
+  { open }: Pick<PresenceOptions, 'open'>,
+  check: (session: PgSession) => Promise<void>,
+): Promise<void> {
   try {
     await using session = await open()
-    if (!(await hasTables(session))) return
-    await files.check(session, (await readLease(session)).cluster)
-    await checkCopy(session, member)
+    if (await hasTables(session)) await check(session)
   } catch (thrown) {
     if (thrown instanceof Fault && thrown.code === 'input-invalid') throw thrown
   }

@@ -6,11 +6,10 @@ import { readMembership } from '../../fleet/state/membership.ts'
 import type { Database } from '../../fleet/state/database.ts'
 import type { JoinedLeader, JoinOptions } from '../../fleet/cluster/joining.ts'
 import type { NetbootShare } from '../../fleet/cluster/netboot-share.ts'
-import type { OwnFacts, Presence } from '../../fleet/cluster/presence.ts'
+import type { createPresence, OwnFacts, Presence } from '../../fleet/cluster/presence.ts'
 import type { ClusterNotes } from '../../fleet/cluster/cluster-notes.ts'
 import { TIMES, type ClusterTimes } from '../../fleet/cluster/rules/times.ts'
 import type { SharedFilePaths } from '../../fleet/cluster/shared-files.ts'
-import type { Member } from '../../fleet/cluster/members.ts'
 
 /** The settings of `[database]`, and what a program makes of them. */
 export interface SharedDatabase {
@@ -96,15 +95,16 @@ async function joinOthers(
   const url = await completeUrl(shared)
   const notes = await openNotes(shared.notes)
   const memberKey = patience === 'now' ? '' : await readKey(shared)
-  const standing = await shared.standBy?.(database, memberKey)
-  const { url: reached, netboot, ...follows } = standing ?? { url: '', netboot: null }
-  const member = { id: notes.id, name: hostname(), release, url: reached }
   const say = {
     info: (message: string) => log.info?.(message),
     warn: (message: string) => log.warn(message),
   }
-  const more = { member, memberKey, notes, netboot, url, log: say }
-  const presence = patience === 'now' ? null : await beginPresence(database, shared, more)
+  const own = patience === 'now' ? null : await openOwn(shared, { memberKey, notes, url, log: say })
+  const standing = await shared.standBy?.(database, memberKey)
+  const { url: reached, netboot, ...follows } = standing ?? { url: '', netboot: null }
+  const member = { id: notes.id, name: hostname(), release, url: reached }
+  const more = { member, notes, netboot, log: say }
+  const presence = own && (await beginPresence(database, shared, { ...own, ...more }))
   try {
     const join = { ...follows, url, member, line, patience, start, signal, log: say, onEnd, times }
     await presence?.check()
@@ -120,36 +120,40 @@ async function joinOthers(
   }
 }
 
-interface PresenceDependencies {
-  readonly member: Member
+interface OwnDependencies {
   readonly memberKey: string
   readonly notes: ClusterNotes
-  readonly netboot: NetbootShare | null
   readonly url: string
   readonly log: { info(message: string): void; warn(message: string): void }
 }
 
-async function beginPresence(
-  database: Database,
-  shared: SharedDatabase,
-  { member, memberKey: key, notes, netboot, url, log }: PresenceDependencies,
-): Promise<Presence> {
-  const { times = TIMES } = shared
-  const { createPresence } = await import('../../fleet/cluster/presence.ts')
+/** What this server shares with others. Rejects with a Fault `input-invalid` where its key is another one. */
+async function openOwn(
+  { files: paths, times = TIMES }: SharedDatabase,
+  { memberKey: key, notes, url, log }: OwnDependencies,
+) {
+  const { checkKey } = await import('../../fleet/cluster/presence.ts')
   const { createSharedFiles } = await import('../../fleet/cluster/shared-files.ts')
   const { openSession } = await import('../../fleet/cluster/postgres.ts')
   if (key === '') log.warn(NO_KEY)
-  return createPresence({
-    member,
-    files: createSharedFiles({ paths: shared.files, key, notes, log }),
+  const own = {
+    files: createSharedFiles({ paths, key, notes, log }),
     open: () => openSession(url, times),
     times,
-    membership: () => readMembership(database.sql),
-    facts: shared.facts,
-    notes,
-    netboot,
-    log,
-  })
+  }
+  await checkKey(own)
+  return own
+}
+
+type PresenceDependencies = Omit<Parameters<typeof createPresence>[0], 'membership' | 'facts'>
+
+async function beginPresence(
+  database: Database,
+  { facts }: SharedDatabase,
+  parts: PresenceDependencies,
+): Promise<Presence> {
+  const { createPresence: create } = await import('../../fleet/cluster/presence.ts')
+  return create({ ...parts, membership: () => readMembership(database.sql), facts })
 }
 
 const NO_KEY =
