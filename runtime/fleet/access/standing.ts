@@ -21,9 +21,10 @@ interface StandingDependencies {
 const PERSON = /^(?:person:|token:[^@]*@)(.+)$/
 const TOKEN = /^token:([^@]+)/
 
+const nameOf = (actor: string): string | null => PERSON.exec(actor)?.[1] ?? null
+
 /** Creates it; it answers from memory. What the administrator and the server began always goes on. */
 export function createStanding({ people, tokens }: StandingDependencies): Standing {
-  const nameOf = (actor: string): string | null => PERSON.exec(actor)?.[1] ?? null
   const find = (name: string, since: string): Person | null => {
     const person = people.findByName(name)
     // Somebody else may have the name by now.

@@ -99,7 +99,7 @@ async function joinOthers(
     info: (message: string) => log.info?.(message),
     warn: (message: string) => log.warn(message),
   }
-  const own = patience === 'now' ? null : await openOwn(shared, { memberKey, notes, url, log: say })
+  const own = await openOwn(shared, { memberKey, notes, url, log: say })
   const standing = await shared.standBy?.(database, memberKey)
   const { url: reached, netboot, ...follows } = standing ?? { url: '', netboot: null }
   const member = { id: notes.id, name: hostname(), release, url: reached }
@@ -127,11 +127,12 @@ interface OwnDependencies {
   readonly log: { info(message: string): void; warn(message: string): void }
 }
 
-/** What this server shares with others. Rejects with a Fault `input-invalid` where its key is another one. */
+/** What this server shares with others; null for a command. Rejects with a Fault `input-invalid` where its key is another one. */
 async function openOwn(
-  { files: paths, times = TIMES }: SharedDatabase,
+  { files: paths, patience, times = TIMES }: SharedDatabase,
   { memberKey: key, notes, url, log }: OwnDependencies,
 ) {
+  if (patience === 'now') return null
   const { checkKey } = await import('../../fleet/cluster/presence.ts')
   const { createSharedFiles } = await import('../../fleet/cluster/shared-files.ts')
   const { openSession } = await import('../../fleet/cluster/postgres.ts')

@@ -53,7 +53,6 @@ const UNBOUNDED = {
 
 export function createPowerControl(given: PowerControlDependencies) {
   const { power, book, labelsOf, recordAll } = given
-
   const runs = { ...createWritingList(given), ...UNBOUNDED, listSecretLabels: book.listLabels }
 
   /** Says why a request is refused before anything is sent; null: it is not. */
@@ -90,14 +89,13 @@ export function createPowerControl(given: PowerControlDependencies) {
     return done
   }
 
-  const { actOnEach, listUnderway } = createActOnEach({ ...given, ...runs, refuse, act })
+  const { actOnEach, ...each } = createActOnEach({ ...given, ...runs, refuse, act })
 
   return {
     book,
     ...runs,
+    ...each,
     refuse,
-    /** The requests for several machines that go on. */
-    listUnderway,
     /** Says why a machine cannot be booted from the network now; null: it can be tried. */
     async refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
       const refusal = refuse(mac, bootBody(isRestart))
@@ -116,13 +114,13 @@ export function createPowerControl(given: PowerControlDependencies) {
     act: (mac: Mac, asked: PowerBody, by: By) => follow(act(mac, asked, by)),
     /** Resolves once whatever was begun has ended and is on record: soon, where the service has ended. */
     settle,
-    actOnEach: (macs: readonly Mac[], asked: PowerBody, each: EachRequest) =>
-      follow(actOnEach(macs, asked, each)),
+    actOnEach: (macs: readonly Mac[], asked: PowerBody, on: EachRequest) =>
+      follow(actOnEach(macs, asked, on)),
     /** Says why a machine cannot be booted from the network, as far as that is known already. */
     foresee: (mac: Mac, isRestart: boolean): string | null => refuse(mac, bootBody(isRestart)),
     /** Boots one machine after the other from the network once. */
-    bootEach: (macs: readonly Mac[], { isRestart, pause, ...each }: BoundBootRequest) =>
-      follow(actOnEach(macs, bootBody(isRestart), { ...each, pause: pause ?? given.stagger() })),
+    bootEach: (macs: readonly Mac[], { isRestart, pause, ...on }: BoundBootRequest) =>
+      follow(actOnEach(macs, bootBody(isRestart), { ...on, pause: pause ?? given.stagger() })),
     view: (mac: Mac) => viewPower(given, mac),
     /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
     async forgetMachine(mac: Mac): Promise<void> {

@@ -51,19 +51,12 @@ export async function createToken(
 ): Promise<Result<MadeToken, TokenRefusal>> {
   const parsed = TOKEN_BODY.safeParse(body)
   if (!parsed.success) return no({ why: 'fields', fields: listFieldErrors(parsed.error) })
-  const { name, expires_at: end } = parsed.data
+  const { name } = parsed.data
   const caller = site.caller(event)
-  if (end !== null && Date.parse(end) <= site.now().getTime()) {
-    return no({ why: 'fields', fields: [fieldError(['expires_at'], 'is in the past')] })
-  }
-  const maker =
-    caller.kind === 'token'
-      ? (await site.tokens.list()).find((each) => each.name === caller.name)
-      : undefined
-  const last = maker?.expires_at ?? null
-  if (last !== null && (end === null || Date.parse(end) > Date.parse(last))) {
-    const msg = `must be ${last} or earlier: the token that makes this one ends then`
-    return no({ why: 'fields', fields: [fieldError(['expires_at'], msg)] })
+  const maker = await findMaker(site, caller)
+  const wrong = findWrongEnd(parsed.data.expires_at, maker, site.now())
+  if (wrong !== null) {
+    return no({ why: 'fields', fields: [fieldError(['expires_at'], wrong)] })
   }
   const rights = listScopes(caller)
   const beyond = parsed.data.scopes.find((scope) => !permits(rights, scope))
@@ -76,6 +69,25 @@ export async function createToken(
   if (!made.ok) return no({ why: made.refusal, name, most: MAX_TOKENS })
   await recordEvent(site, event, 'created', made.value.record)
   return made
+}
+
+/** The token with which another one is made; undefined: somebody is logged in. */
+const findMaker = async ({ tokens }: Pick<Site, 'tokens'>, caller: Caller) =>
+  caller.kind === 'token'
+    ? (await tokens.list()).find(({ name }) => name === caller.name)
+    : undefined
+
+/** Says what is wrong with the end of a token; null: nothing. */
+function findWrongEnd(
+  end: string | null,
+  maker: TokenRecord | undefined,
+  now: Date,
+): string | null {
+  if (end !== null && Date.parse(end) <= now.getTime()) return 'is in the past'
+  const last = maker?.expires_at ?? null
+  return last === null || (end !== null && Date.parse(end) <= Date.parse(last))
+    ? null
+    : `must be ${last} or earlier: the token that makes this one ends then`
 }
 
 /** The tokens that a caller sees: people their own, those who administrate all. */
@@ -119,8 +131,8 @@ async function recordEvent(
 
 export function tokenRoutes(site: Site): readonly Route[] {
   /** People are known by their names. */
-  const toWire = ({ owner, maker: _, ...token }: TokenRecord) => ({
-    ...token,
+  const toWire = ({ owner, ...token }: TokenRecord) => ({
+    ...TOKEN.parse({ ...token, owner }),
     owner: owner === null ? null : (site.people?.store.find(owner)?.name ?? owner),
   })
 

@@ -23,6 +23,25 @@ test('a token is found by its text alone, which is nowhere on disk', async () =>
   assert.is(state.tokens.find(made.token)?.id, made.record.id)
 })
 
+test('a token is revoked with all that it made, and with nothing else', async () => {
+  await using folder = await createStateFolder()
+  await using state = await folder.open()
+  const make = async (name: string, maker: string | null) => {
+    const made = await state.tokens.create({ ...WISH, name, maker }, 10)
+    assert.ok(made.ok)
+    return made.value
+  }
+  const first = await make('first', null)
+  const second = await make('second', first.record.id)
+  const third = await make('third', second.record.id)
+  const other = await make('other', null)
+  await state.tokens.revoke(first.record.id)
+  assert.equal(
+    [first, second, third, other].map(({ token }) => state.tokens.find(token)?.name),
+    [undefined, undefined, undefined, 'other'],
+  )
+})
+
 test('one name once, and no more than there may be, however many ask at once', async () => {
   await using folder = await createStateFolder()
   await using state = await folder.open()
