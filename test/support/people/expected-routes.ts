@@ -58,6 +58,7 @@ admin machine:
   /ui/machines/:mac/power/delete POST
   /ui/machines/:mac/power/unpin POST
 admin shared:
+  /tokens POST
   /admin/cache/refresh POST
   /boot/:name PUT
   /boot/releases POST PUT DELETE
@@ -74,7 +75,6 @@ admin whole:
   /power/credentials GET PUT DELETE
   /power/credentials/labels/:label PUT DELETE
   /power/import POST
-  /tokens GET POST
   /tokens/:id DELETE
   /ui/backups POST
   /ui/backups/:id DELETE
@@ -166,6 +166,7 @@ own shared:
   /ui/theme POST
 power list:
   /power/bulk POST
+  /ui/batches/power/:id/stop POST
 power machine:
   /machines/:mac/power POST
   /ui/machines/:mac/do/power POST
@@ -213,6 +214,7 @@ read machine:
   /ui/machines/:mac/timeline GET
   /ui/machines/:mac/workflows/:run GET
 read shared:
+  /tokens GET
   /boot/releases GET
   /channels GET
   /ui/boot GET

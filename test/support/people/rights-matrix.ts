@@ -82,7 +82,9 @@ function expect(route: Route, { scopes, isToken, isScoped }: Asker): Verdict {
   if (need === 'open') return 'open'
   // Pages take no token: whoever shows one is nobody there.
   if (scopes === null || (isToken && route.access === 'page')) return 'login'
-  if (need !== 'own' && !permits(scopes, need)) return 'forbidden'
+  // People see their own tokens; a program sees none of them.
+  const wanted = isToken && nameOf(route) === 'GET /tokens' ? 'admin' : need
+  if (wanted !== 'own' && !permits(scopes, wanted)) return 'forbidden'
   return isScoped && reach === 'whole' ? 'forbidden' : 'admitted'
 }
 
