@@ -17,7 +17,7 @@ const ROOT: Readonly<Record<string, string>> = {
 }
 const USR: Readonly<Record<string, string>> = {
   '77ff5f63-e7b6-4633-acf4-1565b864c0e6': '8484680c-9521-48c6-9c11-b0720656f69e', // x86-64
-  '6e11a4e7-fbca-4ded-b9e9-e1a512bb664e': 'b0e01050-ee5f-4430-949a-9101b17104e9', // arm64
+  '6e11a4e7-fbca-4ded-b9e9-e1a512bb664e': 'b0e01050-ee5f-4390-949a-9101b17104e9', // arm64
 }
 
 /** Lists them, by the hashes behind their file systems or in other partitions. */

@@ -61,8 +61,14 @@ test('hashes in a partition of their own', () => {
 })
 
 test('hashes of /usr are of nothing else', () => {
-  const usr = '77ff5f63-e7b6-4633-acf4-1565b864c0e6'
-  assert.equal(numbersOf(part(1, ext4(4096)), part(2, hashes(4096), { type: usr })), [])
+  const usr = [
+    ['8484680c-9521-48c6-9c11-b0720656f69e', '77ff5f63-e7b6-4633-acf4-1565b864c0e6'],
+    ['b0e01050-ee5f-4390-949a-9101b17104e9', '6e11a4e7-fbca-4ded-b9e9-e1a512bb664e'],
+  ] as const
+  for (const [data, type] of usr) {
+    const hashed = part(2, hashes(4096), { type })
+    assert.equal(numbersOf(part(1, ext4(4096)), hashed, part(3, ext4(4096), { type: data })), [3])
+  }
 })
 
 test('hashes behind the file system', () => {
