@@ -11,6 +11,7 @@ import {
 } from '../../../runtime/kit/web/answers/rules/rights.ts'
 import { addPerson, createCurrentServer, type CurrentServer } from './current-server.ts'
 import { asMac, CANARY, hideCanaries, NOWHERE, OUTSIDE, UNLABELLED } from './canaries.ts'
+import type { PageScope } from '../../../runtime/kit/web/answers/rules/rights.ts'
 import { findExpected } from './expected-routes.ts'
 import { runIdOf } from '../server/runs.ts'
 import { asJson } from '../server/server.ts'
@@ -75,6 +76,10 @@ async function openAskers(server: CurrentServer): Promise<readonly Asker[]> {
 
 type Verdict = 'open' | 'login' | 'forbidden' | 'admitted'
 
+/** People see their own tokens; a program sees none of them. */
+const needOfToken = (route: Route, need: PageScope): PageScope =>
+  nameOf(route) === 'GET /tokens' ? 'admin' : need
+
 function expect(route: Route, { scopes, isToken, isScoped }: Asker): Verdict {
   const expected = findExpected(route)
   assert.ok(expected !== null, nameOf(route))
@@ -82,8 +87,7 @@ function expect(route: Route, { scopes, isToken, isScoped }: Asker): Verdict {
   if (need === 'open') return 'open'
   // Pages take no token: whoever shows one is nobody there.
   if (scopes === null || (isToken && route.access === 'page')) return 'login'
-  // People see their own tokens; a program sees none of them.
-  const wanted = isToken && nameOf(route) === 'GET /tokens' ? 'admin' : need
+  const wanted = isToken ? needOfToken(route, need) : need
   if (wanted !== 'own' && !permits(scopes, wanted)) return 'forbidden'
   return isScoped && reach === 'whole' ? 'forbidden' : 'admitted'
 }
