@@ -53,7 +53,7 @@ export interface RefusedView {
   readonly title: string
   readonly text: string
   /** What the provider said that could give a role; null: that is not why. */
-  readonly said: Pick<ProviderIdentity, 'values' | 'missing'> | null
+  readonly said: Pick<ProviderIdentity, 'values' | 'missing' | 'tooLong'> | null
   readonly ask: string
   /** Where somebody else can log in. */
   readonly again: string

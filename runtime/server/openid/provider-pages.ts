@@ -2,6 +2,7 @@
 import { banner, factList, tag } from '../../kit/web/ui/elements.ts'
 import { html, type Content } from '../../kit/web/ui/html.ts'
 import type { PageLayout } from '../../kit/web/ui/layout.ts'
+import { fill } from '../../kit/texts/text.ts'
 import { PAGES } from '../texts/texts.ts'
 import type { OnwardView, RefusedView } from './provider-login.ts'
 
@@ -39,11 +40,13 @@ export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
 function describeSaid({
   values,
   missing,
+  tooLong,
 }: NonNullable<RefusedView['said']>): readonly (readonly [string, Content])[] {
   const more = values.length - MAX_SHOWN
   const listed = values.slice(0, MAX_SHOWN).map((value) => html`${tag(value)} `)
   return [
     [t.said, values.length === 0 ? t.nothing : html`${listed}${more > 0 ? `+${more}` : null}`],
     ...missing.map((claim) => [t.missing, html`<code>${claim}</code>`] as const),
+    ...tooLong.map((claim) => [t.tooLong, fill(t.tooLongHint, { claim })] as const),
   ]
 }

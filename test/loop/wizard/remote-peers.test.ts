@@ -134,7 +134,9 @@ run(
     const liar = await rack.start(0)
     const folder = await waitForWindow(liar)
     const spoiling = spoil(folder)
+    const held = rack.holdUntilHanded(0, MIB)
     const honest = await rack.start(1)
+    await held
     const [, end] = await Promise.all([liar.ended, honest.ended])
     const spoilt = await spoiling
     await assertFlashed(honest, end)
@@ -153,7 +155,9 @@ run(
     const before = rack.sentBytes()
     const first = await rack.start(0)
     await waitForWindow(first)
+    const held = rack.holdUntilHanded(0, MIB)
     const leaf = await rack.start(1, { meminfo: await rack.writeMeminfo(120_000) })
+    await held
     const ends = await Promise.all([first.ended, leaf.ended])
     await assertFlashed(first, ends[0])
     await assertFlashed(leaf, ends[1])

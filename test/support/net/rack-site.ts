@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { connect, Server, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { blobUrl } from '../../../runtime/engine/catalog/rules/blob-address.ts'
 import { createLoop } from '../disk/loop.ts'
@@ -114,6 +115,18 @@ export async function openRack({ machines, mbit, packed, enabled = true }: RackO
     runs: async () => await readJson(ask('/runs.json')),
     /** Pulls the cable of a machine. */
     cut: (index: number) => void lab.machines[index]?.cut(),
+    /** Holds what a machine has back until it has handed so much of it on, however long others take to begin. */
+    async holdUntilHanded(index: number, bytes: number) {
+      const host = lab.machines[index]
+      if (host === undefined) throw new Error('no such machine')
+      const before = host.sentBytes()
+      host.receiveAt(2)
+      for (let tries = 0; host.sentBytes() - before <= bytes; tries += 1) {
+        if (tries > 1200) throw new Error('it hands nothing on')
+        await sleep(100)
+      }
+      host.receiveAt(mbit)
+    },
     sentBytes: () => lab.server.sentBytes(),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }

@@ -9,6 +9,8 @@ export interface LabHost {
   spawn(argv: readonly string[], talks?: boolean): ChildProcess
   /** Pulls its cable. */
   cut(): void
+  /** Has it receive at so many Mbit/s from now on. */
+  receiveAt(mbit: number): void
   /** The bytes that it has sent, as its network card counts them. */
   sentBytes(): number
 }
@@ -62,9 +64,10 @@ export function createLab(machines: number, mbit: number): Lab {
     ip('-n', middle, 'link', 'set', port, 'master', 'br0', 'up')
     ip('-n', name, 'addr', 'add', `${address}/24`, 'dev', 'eth0')
     ip('-n', name, 'link', 'set', 'eth0', 'up')
-    const limit = ['root', 'tbf', 'rate', `${mbit}mbit`, 'burst', '64kb', 'latency', '50ms']
-    tc('-n', name, 'qdisc', 'add', 'dev', 'eth0', ...limit)
-    tc('-n', middle, 'qdisc', 'add', 'dev', port, ...limit)
+    const limit = (rate: number) =>
+      ['root', 'tbf', 'rate', `${rate}mbit`, 'burst', '64kb', 'latency', '50ms'] as const
+    tc('-n', name, 'qdisc', 'add', 'dev', 'eth0', ...limit(mbit))
+    tc('-n', middle, 'qdisc', 'add', 'dev', port, ...limit(mbit))
     return {
       address,
       spawn(argv, talks = false) {
@@ -76,6 +79,7 @@ export function createLab(machines: number, mbit: number): Lab {
         return child
       },
       cut: () => void ip('-n', middle, 'link', 'set', port, 'down'),
+      receiveAt: (rate) => void tc('-n', middle, 'qdisc', 'change', 'dev', port, ...limit(rate)),
       sentBytes() {
         const shown = ip('-n', name, '-s', '-j', 'link', 'show', 'eth0')
         return Number(/"tx":\{"bytes":(\d+)/.exec(shown)?.[1] ?? Number.NaN)

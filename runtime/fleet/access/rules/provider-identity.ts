@@ -33,6 +33,8 @@ export interface ProviderIdentity {
   readonly values: readonly string[]
   /** The claims that the provider did not send. */
   readonly missing: readonly string[]
+  /** Those of them that it left out since they would have too many values, as Entra ID does with groups. */
+  readonly tooLong: readonly string[]
 }
 
 /** A group with more members than this has names is no list of a person's. */
@@ -48,6 +50,7 @@ export function identify(claims: Claims, mapping: ClaimMapping): ProviderIdentit
   const found = mapping.roleClaims.map((claim) => ({ claim, values: readClaim(claims, claim) }))
   const values = [...new Set(found.flatMap((each) => each.values ?? []))]
   const gives = (role: Role) => mapping.values[role].some((value) => values.includes(value))
+  const missing = found.filter((each) => each.values === null).map(({ claim }) => claim)
   const role = ROLES.toReversed().find(gives) ?? null
   return {
     issuer: claims.iss,
@@ -56,7 +59,8 @@ export function identify(claims: Claims, mapping: ClaimMapping): ProviderIdentit
     role,
     labels: role === 'administrate' ? null : decideLabels(values, mapping.scopes),
     values,
-    missing: found.filter((each) => each.values === null).map(({ claim }) => claim),
+    missing,
+    tooLong: missing.filter((claim) => isTooLong(claims, claim)),
   }
 }
 
@@ -81,6 +85,11 @@ export const listGivenLabels = (scopes: readonly string[]): readonly string[] =>
 
 /** Stands for all machines in the place of a label. */
 const ALL = '*'
+
+/** A provider says where such a claim could be asked for, or that there is more than it says. */
+const isTooLong = (claims: Claims, claim: string): boolean =>
+  findClaim(claims, `_claim_names.${claim}`) !== undefined ||
+  (claim === 'groups' && claims['hasgroups'] === true)
 
 /** Whether an ID token has all claims that the mapping asks for. */
 export const hasAllClaims = (

@@ -14,6 +14,9 @@ export const PROVIDER = {
   said: 'Your groups',
   nothing: 'none',
   missing: 'Not sent',
+  tooLong: 'Too many groups',
+  tooLongHint:
+    'You are in so many groups that the provider left the claim {claim} out. It has to send fewer of them, or app roles.',
   refused: {
     'no-role': {
       title: 'No access',

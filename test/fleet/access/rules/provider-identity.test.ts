@@ -88,6 +88,11 @@ test('what was not sent is named, and asked for', () => {
   )
   assert.equal([missing, values], [['roles'], ['a']])
   assert.not(hasAllClaims(WHO, MAPPING))
+  const tooLong = { _claim_names: { groups: 'src1' }, _claim_sources: { src1: { endpoint: 'x' } } }
+  for (const said of [tooLong, { hasgroups: true }]) {
+    assert.equal(identify({ ...WHO, ...said }, MAPPING).tooLong, ['groups'])
+    assert.equal(identify({ ...WHO, ...said, groups: ['a'] }, MAPPING).tooLong, [])
+  }
   assert.ok(hasAllClaims({ ...WHO, groups: [], preferred_username: 'anna' }, MAPPING))
 })
 
