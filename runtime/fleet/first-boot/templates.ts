@@ -31,22 +31,23 @@ export function createTemplates(
     /** The templates by name, with their secrets; they come from memory, without a wait. */
     list: (): readonly NamedTemplate[] => [...current().values()],
     find: (name: string): NamedTemplate | null => current().get(name) ?? null,
-    /** `change` gets what is kept under the name, at the moment of the change. */
+    /** `change` gets what is kept under the name, at the moment of the change; null: that stays. */
     async save(
       name: string,
-      change: (before: Template | null) => Template,
-    ): Promise<Result<NamedTemplate, 'too-many'>> {
+      change: (before: Template | null) => Template | null,
+    ): Promise<SavedTemplate> {
       const updated_at = now().toISOString()
-      const saved = await database.write((sql) => {
+      const saved = await database.write((sql): SavedTemplate => {
         const found = sql.all(`${SELECT} WHERE name = ?`, name)
         const count = Number(sql.get('SELECT count(*) AS n FROM templates')?.['n'])
-        if (found.length === 0 && count >= MAX_TEMPLATES) return null
+        if (found.length === 0 && count >= MAX_TEMPLATES) return refuse('too-many')
         const template = change(found.flatMap(readRow)[0]?.template ?? null)
+        if (template === null) return refuse('stays')
         sql.run(SAVE, name, JSON.stringify(template), updated_at)
-        return { name, template, updated_at }
+        return accept({ name, template, updated_at })
       })
       epoch = null
-      return saved === null ? refuse('too-many') : accept(saved)
+      return saved
     },
     /** False when there was none. */
     async remove(name: string): Promise<boolean> {
@@ -58,6 +59,8 @@ export function createTemplates(
     },
   }
 }
+
+type SavedTemplate = Result<NamedTemplate, 'too-many' | 'stays'>
 
 /** Makes an instance id, a new one for each flash: cloud-init runs once per instance. */
 export const makeInstance = (): string => `flasher-${randomBytes(6).toString('hex')}`

@@ -47,6 +47,6 @@ function describeSaid({
   return [
     [t.said, values.length === 0 ? t.nothing : html`${listed}${more > 0 ? `+${more}` : null}`],
     ...missing.map((claim) => [t.missing, html`<code>${claim}</code>`] as const),
-    ...tooLong.map((claim) => [t.tooLong, fill(t.tooLongHint, { claim })] as const),
+    ...tooLong.map((claim) => [t.leftOut, fill(t.leftOutHint, { claim })] as const),
   ]
 }

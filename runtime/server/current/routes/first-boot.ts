@@ -25,6 +25,7 @@ import { nothing, json } from '../../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
+import { meetsConditions } from '../../../kit/web/answers/rules/etag.ts'
 import type { Machine } from '../rules/machine.ts'
 
 export const templateRoutes = (site: Site<Machine>, templates: Templates): readonly Route[] => [
@@ -85,7 +86,7 @@ function changingRoutes(site: Site<Machine>, templates: Templates): readonly Rou
         summary: 'Creates or replaces a first-boot template; a secret of dots keeps its value',
         body: renderSchema(TemplateSchema, 'input'),
         answers: { 200: renderSchema(NamedTemplateSchema, 'output') },
-        refuses: [409],
+        refuses: [409, 412],
         isNeverMissing: true,
       },
       async handle(event, body) {
@@ -147,7 +148,14 @@ export async function saveTemplate(
   event: H3Event,
   { name, template }: { readonly name: string; readonly template: Template },
 ): Promise<NamedTemplate | null> {
-  const saved = await templates.save(name, (before) => keepSecrets(template, before))
+  // What has no tag is named by `*` alone.
+  const isWanted = (before: Template | null) =>
+    meetsConditions(event.req.headers, before === null ? null : '""')
+  const saved = await templates.save(name, (before) =>
+    isWanted(before) ? keepSecrets(template, before) : null,
+  )
+  if (!saved.ok && saved.refusal === 'stays')
+    throw refuse(412, `the first-boot template ${name} is there, or is gone, and was not saved`)
   if (!saved.ok) return null
   await recordEvent(site, event, name, 'saved')
   return saved.value

@@ -14,8 +14,8 @@ export const PROVIDER = {
   said: 'Your groups',
   nothing: 'none',
   missing: 'Not sent',
-  tooLong: 'Too many groups',
-  tooLongHint:
+  leftOut: 'Too many groups',
+  leftOutHint:
     'You are in so many groups that the provider left the claim {claim} out. It has to send fewer of them, or app roles.',
   refused: {
     'no-role': {

@@ -84,6 +84,14 @@ test('what is wrong is named, field by field', async () => {
   assert.equal(detail[0].loc, ['body', 'hostname'])
   assert.match(detail[0].msg, /^\{\{nam\}\} is not a placeholder/)
   assert.is((await site.ask('/first-boot/..%2fx', asJson({}, 'PUT'))).status, 422)
+  const only = (name: string, value: string) => ({
+    ...asJson({}, 'PUT'),
+    headers: { 'content-type': 'application/json', [name]: value },
+  })
+  assert.is((await site.ask('/first-boot/only', only('if-match', '*'))).status, 412)
+  assert.is((await site.ask('/first-boot/only', only('if-none-match', '*'))).status, 200)
+  assert.is((await site.ask('/first-boot/only', only('if-none-match', '*'))).status, 412)
+  assert.is((await site.ask('/first-boot/only', only('if-match', '*'))).status, 200)
   const unknown = await site.ask(`/machines/${MAC}`, asJson({ first_boot: 'none' }, 'PUT'))
   assert.is(unknown.status, 422)
   assert.match(await unknown.text(), 'There is no first-boot template none')
