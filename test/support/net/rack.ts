@@ -25,6 +25,9 @@ const tc = (...words: readonly string[]) => execFileSync('tc', words, { encoding
 
 const PREFIX = 'flasher-peers'
 
+const limit = (mbit: number) =>
+  ['root', 'tbf', 'rate', `${mbit}mbit`, 'burst', '64kb', 'latency', '50ms'] as const
+
 /** Networks of a run that was ended from outside. */
 function removeLeftOvers() {
   for (const line of ip('netns', 'list').split('\n')) {
@@ -64,8 +67,6 @@ export function createLab(machines: number, mbit: number): Lab {
     ip('-n', middle, 'link', 'set', port, 'master', 'br0', 'up')
     ip('-n', name, 'addr', 'add', `${address}/24`, 'dev', 'eth0')
     ip('-n', name, 'link', 'set', 'eth0', 'up')
-    const limit = (rate: number) =>
-      ['root', 'tbf', 'rate', `${rate}mbit`, 'burst', '64kb', 'latency', '50ms'] as const
     tc('-n', name, 'qdisc', 'add', 'dev', 'eth0', ...limit(mbit))
     tc('-n', middle, 'qdisc', 'add', 'dev', port, ...limit(mbit))
     return {

@@ -52,6 +52,12 @@ async function open(tokens: TokenPolicy = 'off') {
   }
 }
 
+/** A template that is stored under a condition. */
+const only = (name: string, value: string) => ({
+  ...asJson({}, 'PUT'),
+  headers: { 'content-type': 'application/json', [name]: value },
+})
+
 test('a template is created, listed without its secrets, replaced and removed', async () => {
   await using site = await open()
   const made = await site.put('/first-boot/web', { ...TEMPLATE, ...SECRET })
@@ -84,10 +90,6 @@ test('what is wrong is named, field by field', async () => {
   assert.equal(detail[0].loc, ['body', 'hostname'])
   assert.match(detail[0].msg, /^\{\{nam\}\} is not a placeholder/)
   assert.is((await site.ask('/first-boot/..%2fx', asJson({}, 'PUT'))).status, 422)
-  const only = (name: string, value: string) => ({
-    ...asJson({}, 'PUT'),
-    headers: { 'content-type': 'application/json', [name]: value },
-  })
   assert.is((await site.ask('/first-boot/only', only('if-match', '*'))).status, 412)
   assert.is((await site.ask('/first-boot/only', only('if-none-match', '*'))).status, 200)
   assert.is((await site.ask('/first-boot/only', only('if-none-match', '*'))).status, 412)
