@@ -127,7 +127,7 @@ async function runFiles(job: Job, slot: Slot): Promise<Outcome> {
     // Else bash would run its user's `.bashrc` for each command that gets its input through a socket.
     environment: { ...slot.environment, SHLVL: '2', PATH: withOurNode(process.env['PATH'] ?? '') },
     // A guest has only so long to boot, whatever runs beside it.
-    niceness: job.isBoot ? 0 : 5,
+    niceness: job.isBoot ? 0 : 10,
     silence: job.isBoot ? MAX_BOOT_SILENCE : MAX_SILENCE,
     lastWords: /\n {2}Duration: [^\n]*\s*$/,
     read: (text) => {
