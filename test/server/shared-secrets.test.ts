@@ -78,6 +78,50 @@ test('a session, a logout and the password are the same on the server that takes
   }
 })
 
+test('whoever was put out of one server is out on the one that takes over', async () => {
+  const name = await postgres.create()
+  await using first = await createServerHome()
+  await using second = await createServerHome()
+  await first.run(['password'], {}, `${PASSWORD}\n`)
+  const ENDS = ['removed', 'role', 'password', 'logout', 'stays'] as const
+  const cookies = new Map<string, string>()
+  {
+    await using server = await start(first, postgres.urlOf(name))
+    const post = async (path: string, cookie: string, fields: Readonly<Record<string, string>>) => {
+      const body = new URLSearchParams(fields)
+      const sent = { method: 'POST', body, headers: { cookie }, redirect: 'manual' } as const
+      const answer = await fetch(`${server.url}${path}`, sent)
+      assert.is(answer.status, 303, path)
+      return answer.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+    }
+    const { cookie: operator } = await login(server.url, PASSWORD)
+    for (const username of ENDS) {
+      const fields = { name: username, role: 'operate', labels: '', password: PASSWORD }
+      await post('/ui/people', operator, fields)
+      cookies.set(username, await post('/ui/login', '', { username, password: PASSWORD }))
+    }
+    const named = "SELECT id, record::jsonb ->> 'name' AS name FROM flasher.people"
+    const people = await postgres.query(name, named)
+    const idOf = (who: string) => people.find((row) => row['name'] === who)?.['id']
+    const page = (who: string, what: string) => `/ui/people/${String(idOf(who))}/${what}`
+    await post(page('removed', 'remove'), operator, { confirm: 'yes' })
+    await post(page('role', 'role'), operator, { role: 'look' })
+    await post(page('password', 'password'), operator, { password: `${PASSWORD} too` })
+    await post('/ui/logout', cookies.get('logout') ?? '', {})
+    for (const [who, cookie] of cookies) {
+      assert.is(await isLoggedIn(server.url, cookie), who === 'stays', who)
+    }
+    server.child.kill('SIGKILL')
+    await server.ended
+  }
+  for (const home of [second, first]) {
+    await using server = await start(home, postgres.urlOf(name))
+    for (const [who, cookie] of cookies) {
+      assert.is(await isLoggedIn(server.url, cookie), who === 'stays', who)
+    }
+  }
+})
+
 test('the key that is deleted and the password that is set where a server stands by count where it leads', async () => {
   const url = postgres.urlOf(await postgres.create())
   await using first = await createServerHome()
