@@ -7,6 +7,10 @@ import { startOpenIdProvider } from '../../support/people/openid-provider.ts'
 import { createProviderBrowser, ORIGIN } from '../../support/people/provider-browser.ts'
 import { asJson, readJson } from '../../support/server/server.ts'
 
+interface Algorithms {
+  readonly userinfo_signing_alg_values_supported?: unknown
+}
+
 const test = suite('logging in with a provider')
 
 /** One of each for all tests of the file; each test has people of its own. */
@@ -46,6 +50,23 @@ test('a group gives a role, a person, a session and a record', async () => {
     'auth.login.succeeded · person:anna · anna logged in with Example',
     'auth.person.added · person:anna · anna was added by Example (operate)',
   ])
+})
+
+test('what the userinfo address answers counts as well where it is signed', async () => {
+  await using signing = await startOpenIdProvider({ origins: [ORIGIN] })
+  signing.signUserInfo()
+  signing.alterClaims(({ groups: _, ...said }) => said)
+  signing.accounts.set('s1', { preferred_username: 'signed', groups: ['lab'] })
+  const without = ({ userinfo_signing_alg_values_supported: _, ...more }: object & Algorithms) =>
+    more
+  for (const alter of [null, without]) {
+    signing.alterDocument(alter)
+    await using served = await createCurrentServer(signing.settings)
+    const back = await createProviderBrowser(signing, served).logIn('s1', '/ui/events')
+    assert.is(back.status, 303, await back.text())
+    assert.is(served.state.peopleStore.findByName('signed')?.role, 'operate')
+  }
+  assert.ok(signing.asked.includes('/me'))
 })
 
 test('the state cookie is Lax, short, of the login alone, and holds nothing that opens a login', async () => {

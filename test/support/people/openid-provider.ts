@@ -28,6 +28,7 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
   let key = makeKey()
   let signing: Jwk | null = null
   let secret = CLIENT.secret
+  let signsUserInfo = false
 
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://localhost').pathname
@@ -59,6 +60,7 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
         {
           client_id: CLIENT.id,
           client_secret: secret,
+          ...(signsUserInfo && { userinfo_signed_response_alg: 'RS256' }),
           redirect_uris: origins.map((origin) => `${origin}/ui/login/openid/callback`),
           post_logout_redirect_uris: origins.map((origin) => `${origin}/ui/login`),
         },
@@ -67,6 +69,7 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
       conformIdTokenClaims: false,
       features: {
         devInteractions: { enabled: false },
+        jwtUserinfo: { enabled: true },
         rpInitiatedLogout: { enabled: true, logoutSource: renderLogout },
       },
       ttl: { Session: 3600, Grant: 3600, Interaction: 600, AccessToken: 60, IdToken: 60 },
@@ -104,6 +107,11 @@ export async function startOpenIdProvider({ origins, host = '127.0.0.1' }: Provi
     signWithOther() {
       change = (claims) => claims
       signing = makeKey()
+    },
+    /** Signs what its userinfo address answers from now on. */
+    signUserInfo() {
+      signsUserInfo = true
+      build()
     },
     /** Changes what ID tokens say, signed by the provider's key. */
     alterClaims(by: ((claims: Claims) => Claims) | null) {

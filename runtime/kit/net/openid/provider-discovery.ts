@@ -141,8 +141,11 @@ function configure(
   { clientId }: ProviderOptions,
   exchange: ProviderExchange,
 ) {
+  // Not all of them say by which algorithms they sign what the userinfo address answers.
+  const algorithms = metadata.id_token_signing_alg_values_supported ?? ['RS256']
+  const signs = algorithms.filter((each) => each !== 'none')
   const configuration = new library.Configuration(
-    metadata,
+    { userinfo_signing_alg_values_supported: signs, ...metadata },
     clientId,
     { [library.clockTolerance]: CLOCK_TOLERANCE },
     chooseProof(library, metadata, secret),
