@@ -7,9 +7,11 @@ import { startOpenIdProvider } from '../../support/people/openid-provider.ts'
 import { createProviderBrowser, ORIGIN } from '../../support/people/provider-browser.ts'
 import { asJson, readJson } from '../../support/server/server.ts'
 
-interface Algorithms {
-  readonly userinfo_signing_alg_values_supported?: unknown
-}
+/** Discovery need not say by which algorithms the userinfo address signs. */
+const without = (document: object) => ({
+  ...document,
+  userinfo_signing_alg_values_supported: undefined,
+})
 
 const test = suite('logging in with a provider')
 
@@ -55,10 +57,8 @@ test('a group gives a role, a person, a session and a record', async () => {
 test('what the userinfo address answers counts as well where it is signed', async () => {
   await using signing = await startOpenIdProvider({ origins: [ORIGIN] })
   signing.signUserInfo()
-  signing.alterClaims(({ groups: _, ...said }) => said)
+  signing.alterClaims((said) => ({ ...said, groups: undefined }))
   signing.accounts.set('s1', { preferred_username: 'signed', groups: ['lab'] })
-  const without = ({ userinfo_signing_alg_values_supported: _, ...more }: object & Algorithms) =>
-    more
   for (const alter of [null, without]) {
     signing.alterDocument(alter)
     await using served = await createCurrentServer(signing.settings)
