@@ -30,7 +30,7 @@ test('people are added, changed and removed while the server runs', async () => 
   assert.is((await run('role anna look')).code, 0)
   assert.is(await ask('/tokens'), 401, 'the session has ended')
   const looks = await logIn(SECRET)
-  assert.equal([await looks('/machines'), await looks('/tokens')], [200, 403])
+  assert.equal([await looks('/machines'), await looks('/ui/people')], [200, 403])
 
   // A scope is begun, stays with another role, and is ended by its own switch alone.
   const scope = async () => JSON.parse((await run('list --json')).stdout)[0].labels
