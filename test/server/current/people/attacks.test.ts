@@ -37,7 +37,7 @@ test('who changes their own password while their role is taken away does not kee
   ])
   const cookie = changed.headers.getSetCookie()[0]?.split(';')[0] ?? ''
   const fresh = server.withCookie(cookie)
-  assert.equal([(await fresh('/machines')).status, (await fresh('/tokens')).status], [200, 403])
+  assert.equal([(await fresh('/machines')).status, (await fresh('/ui/people')).status], [200, 403])
 })
 
 test('without the login without a name, a session that a cache with the same key opened is none', async () => {
