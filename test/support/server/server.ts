@@ -108,9 +108,16 @@ export async function createTestServer(options: TestServerOptions = {}) {
 
 export type TestServer = Awaited<ReturnType<typeof createTestServer>>
 
+/** A test may change its entries: they are looked at anew each time. */
 function createStill(entries: readonly CatalogEntry[]): FollowedCatalog {
-  const snapshot = { entries, skipped: [], fetchedAt: null, error: null, isStale: false }
-  return { snapshot: () => snapshot, refresh: async () => snapshot }
+  const snapshot = () => ({
+    entries: [...entries],
+    skipped: [],
+    fetchedAt: null,
+    error: null,
+    isStale: false,
+  })
+  return { snapshot, refresh: async () => snapshot() }
 }
 
 /** The same server behind a real socket. */
