@@ -21,6 +21,7 @@ const asked = (action: PowerBody['action']): PowerBody => ({
 /** Two machines, of which the first one alone is in the scope at the beginning. */
 async function openScene(outlet: string | null) {
   const lab = await openPowerLab()
+  await lab.server.state.peopleStore.add({ name: 'anna', role: 'operate', labels: null }, null)
   for (const mac of [MAC, OTHER]) await lab.set({ credential: BMC_USER, outlet }, mac)
   lab.fake.asked.length = 0
   const seen = new Set<string>([MAC])

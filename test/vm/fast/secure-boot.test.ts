@@ -21,6 +21,8 @@ const run = obstacle === null ? test : test.skip
 /** Seconds, ten times what a free machine needs. */
 const PATIENCE = 300
 
+const REFUSED = /Verification failed: .*Security Violation/
+
 /** The folder of a TFTP daemon, as the documentation says. */
 async function fillTftp(folder: string, { port }: Station): Promise<void> {
   const { shim, grub } = await openSecureBoot()
@@ -74,8 +76,13 @@ run('a GRUB with one byte changed is refused, and nobody asks the server', async
   const bytes = await readFile(grub)
   bytes.writeUInt8(bytes.readUInt8(bytes.length >> 1) ^ 1, bytes.length >> 1)
   await writeFile(grub, bytes)
-  await using machine = await start(tftp.path)
-  await machine.waitFor(/Verification failed: .*Security Violation/, PATIENCE)
+  const said: string[] = []
+  // Firmware drops parts of a line that the host takes too slowly: then nobody can read why, and it starts anew.
+  while (said.length < 3 && !REFUSED.test(said.at(-1) ?? '')) {
+    await using machine = await start(tftp.path)
+    said.push(await machine.waitFor(/ERROR {9}[^]* OK /, PATIENCE))
+  }
+  assert.match(said.at(-1) ?? '', REFUSED)
   assert.equal(station.requests, [])
 })
 
