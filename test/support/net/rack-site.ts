@@ -120,7 +120,7 @@ export async function openRack({ machines, mbit, packed, enabled = true }: RackO
       const host = lab.machines[index]
       if (host === undefined) throw new Error('no such machine')
       const before = host.sentBytes()
-      host.receiveAt(2)
+      host.receiveAt(1)
       for (let tries = 0; host.sentBytes() - before <= bytes; tries += 1) {
         if (tries > 1200) throw new Error('it hands nothing on')
         await sleep(100)
