@@ -66,7 +66,9 @@ export function planLayout(seed: number): Layout {
     const content = chance(0.1) ? oneOf(['noise', 'zeros'] as const) : oneOf(CONTENTS)
     const type = chance(0.25) ? oneOf(OTHERS) : content === 'swap' ? 'swap' : oneOf(ORDINARY)
     const what = chance(0.3) ? oneOf(BEHIND) : 'nothing'
-    const cut = chance(0.06) ? oneOf([8, 2048, 8192]) : 0
+    const drawn = chance(0.06) ? oneOf([8, 2048, 8192]) : 0
+    // What is no file system has no end that a partition could cut off.
+    const cut = content === 'noise' || content === 'zeros' ? 0 : drawn
     const behind = cut > 0 ? 'nothing' : what
     const part: PartPlan = { content, type, behind, cut, gap: oneOf([1, 1, 3, 20]) }
     if (!chance(0.15)) return [part]
