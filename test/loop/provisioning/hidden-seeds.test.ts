@@ -38,7 +38,7 @@ const OWN_FILE = 'etc/cloud/cloud.cfg.d/99-flasher.cfg'
 
 const readOwn = (root: string) => readFile(join(root, OWN_FILE), 'utf8')
 
-test('is made to be read by a file of ours, which is told', async () => {
+test('a file of ours makes cloud-init read it, and the output names that file', async () => {
   await using fixture = await createFixture()
   await using disk = await createFlashedDisk([rootWith(INSTALLED), rootWith({})])
   const notes: string[] = []

@@ -4,7 +4,7 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
 /** Files that are merged by their names: the later one counts. */
 export const CONFIG_FOLDER = 'etc/cloud/cloud.cfg.d'
-/** What `ds-identify`, which decides whether cloud-init starts at all, is told. */
+/** The settings of `ds-identify`, which decides whether cloud-init starts at all. */
 export const IDENTIFY_FILE = 'etc/cloud/ds-identify.cfg'
 /** cloud-init then trusts what it found at an earlier boot, and looks for no seed. */
 export const TRUST_MARK = 'var/lib/cloud/instance/manual-clean'
