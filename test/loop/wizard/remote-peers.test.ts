@@ -134,7 +134,7 @@ run(
     const liar = await rack.start(0)
     const folder = await waitForWindow(liar)
     const spoiling = spoil(folder)
-    const held = rack.holdUntilHanded(0, MIB / 4)
+    const held = rack.holdUntilHanded(0, 3 * MIB)
     const honest = await rack.start(1)
     await held
     const [, end] = await Promise.all([liar.ended, honest.ended])
@@ -155,16 +155,17 @@ run(
     const before = rack.sentBytes()
     const first = await rack.start(0)
     await waitForWindow(first)
-    const held = rack.holdUntilHanded(0, MIB / 4)
+    const held = rack.holdUntilHanded(0, 3 * MIB)
     const leaf = await rack.start(1, { meminfo: await rack.writeMeminfo(120_000) })
     await held
     const ends = await Promise.all([first.ended, leaf.ended])
     await assertFlashed(first, ends[0])
     await assertFlashed(leaf, ends[1])
     const handed = fromNeighbours(await sourcesOf(rack, leaf))
-    assert.ok(handed > 0)
-    // What came from the neighbour was not sent by the cache as well; headers of packets are a twentieth.
-    assert.ok(rack.sentBytes() - before < (2 * PACKED.file.length - handed) * 1.15)
+    assert.ok(handed > PACKED.file.length / 2, `${handed} handed on`)
+    // What came from the neighbour was not sent by the cache as well; packets that are lost are sent again.
+    const sent = rack.sentBytes() - before
+    assert.ok(sent < 2 * PACKED.file.length - handed / 2, `${sent} sent, ${handed} handed on`)
   },
 )
 

@@ -19,6 +19,9 @@ const at = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
 const MAC = (index: number) => `52:54:00:00:00:${(index + 1).toString(16).padStart(2, '0')}`
 
+/** A piece of 1 MiB takes a second. */
+const SLOW_MBIT = 8
+
 interface RackOptions {
   readonly machines: number
   /** Each link carries so much, both ways. */
@@ -115,12 +118,15 @@ export async function openRack({ machines, mbit, packed, enabled = true }: RackO
     runs: async () => await readJson(ask('/runs.json')),
     /** Pulls the cable of a machine. */
     cut: (index: number) => void lab.machines[index]?.cut(),
-    /** Holds what a machine has back until it has handed so much of it on, however long others take to begin. */
+    /**
+     * Slows a machine down until it has handed so much on, however long others take to begin. A piece still
+     * comes within the seconds after which those behind it, and its own flash, ask elsewhere.
+     */
     async holdUntilHanded(index: number, bytes: number) {
       const host = lab.machines[index]
       if (host === undefined) throw new Error('no such machine')
       const before = host.sentBytes()
-      host.receiveAt(1)
+      host.receiveAt(SLOW_MBIT)
       for (let tries = 0; host.sentBytes() - before <= bytes; tries += 1) {
         if (tries > 1200) throw new Error('it hands nothing on')
         await sleep(100)
