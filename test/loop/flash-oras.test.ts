@@ -5,13 +5,15 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { makeContent, pipeThrough } from '../support/disk/compressed.ts'
-import { runFlasher } from '../support/terminal/flasher.ts'
+import { FLASHER, runFlasher } from '../support/terminal/flasher.ts'
+import { EXITED, openTerminal } from '../support/terminal/tmux.ts'
 import { startHostileServer, sendFile } from '../support/http/hostile-server.ts'
 import { createLoop } from '../support/disk/loop.ts'
 import { digestOf, pushImage, startRegistry } from '../support/http/registry.ts'
 
 const test = suite('flash from a registry')
-const CONTENT = makeContent(4 * 1024 * 1024)
+const MIB = 1 << 20
+const CONTENT = makeContent(4 * MIB)
 const PACKED = pipeThrough(['zstd', '-c', '-q'], CONTENT)
 
 async function readStart(device: string, length: number): Promise<Buffer> {
@@ -56,6 +58,54 @@ test('a registry that sends other bytes than its manifest says: no disk that cou
   assert.match(stderr, new RegExp(layer.digest.slice(7)))
   assert.ok(Buffer.alloc(512).equals(await readStart(loop.device, 512)))
 })
+
+test('two images for one processor: a terminal asks which one, and a pipe refuses', async () => {
+  await using registry = await startTwins([Buffer.alloc(MIB, 1), CONTENT])
+  await using loop = await createLoop()
+  const env = { FLASHER_REGISTRY_HTTP: registry.host }
+  const image = `oras://${registry.host}/lab/disk:v1`
+  const argv = ['flash', '--image', image, '--target', loop.device, '--yes']
+  const refused = await runFlasher(argv, { env })
+  assert.is(refused.code, 2, refused.stderr)
+  for (const digest of registry.digests) assert.match(refused.stderr, digest)
+  await using terminal = await openTerminal([process.execPath, FLASHER, ...argv], {
+    env,
+    columns: 120,
+  })
+  await terminal.waitFor('Flash which of these images?')
+  await terminal.press('Down', 'Enter')
+  await terminal.waitFor(`${EXITED}0`)
+  assert.ok(CONTENT.equals(await readStart(loop.device, CONTENT.length)))
+  await using other = await openTerminal([process.execPath, FLASHER, ...argv], { env })
+  await other.waitFor('Flash which of these images?')
+  await other.press('C-c')
+  await other.waitFor(`${EXITED}130`)
+})
+
+/** A registry whose index has two raw images for one processor. */
+async function startTwins(images: readonly Buffer[]) {
+  const title = { 'org.opencontainers.image.title': 'disk.img' }
+  const twins = images.map((bytes) => {
+    const digest = digestOf(bytes)
+    const layers = [{ digest, size: bytes.length, annotations: title }]
+    return { bytes, digest, manifest: JSON.stringify({ layers }) }
+  })
+  const manifests = twins.map(({ manifest }) => ({ digest: digestOf(manifest) }))
+  const platform = { os: 'linux', architecture: process.arch === 'x64' ? 'amd64' : process.arch }
+  const index = JSON.stringify({ manifests: manifests.map((each) => ({ ...each, platform })) })
+  const server = await startHostileServer((request, response) => {
+    const name = request.url?.split('/').at(-1)
+    const blob = twins.find(({ digest }) => digest === name)
+    const twin = twins.find(({ manifest }) => digestOf(manifest) === name)
+    if (blob !== undefined) sendFile(blob.bytes, request, response)
+    else response.end(twin?.manifest ?? index)
+  })
+  return {
+    host: server.origin.slice('http://'.length),
+    digests: manifests.map(({ digest }) => digest),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  }
+}
 
 test('what was pushed is flashed, by its tag and by its digest', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-oras-'))

@@ -40,6 +40,8 @@ interface FlashSession extends CommandOutput {
 interface FlashRun extends FlashSession {
   /** Text for a person: on stdout, unless that is for a program. */
   say(text: string, how?: 'bold'): void
+  /** Which image is meant where the order's own name stands for several; null: nobody says. */
+  which(thrown: unknown): Promise<string | null>
 }
 
 /** The exit code, and how it ended on each disk; a dry run ends on none. */
@@ -50,7 +52,14 @@ interface FlashEnd {
 
 /** Runs the command and returns the exit code; what goes wrong is reported, never thrown. */
 export async function flash(session: CommandSession): Promise<number> {
-  const run = createRun(session)
+  const { environment, json, progress } = session
+  const isForPerson = !json && progress !== 'ndjson'
+  async function which(thrown: unknown) {
+    if (!isForPerson) return null
+    const { askWhichImage } = await import('./which-image.ts')
+    return await askWhichImage(thrown, environment)
+  }
+  const run = { ...createRun(session), which }
   const request = parseFlashRequest(session.given)
   if (request.ok) return (await carryOut(request.value, run)).code
   const { message, hint } = request.refusal
@@ -67,7 +76,7 @@ function createRun(session: FlashSession): FlashRun {
   const outStyle = decideTerminalStyle(environment.env, out.isTTY === true)
   const say: FlashRun['say'] = (text, how) =>
     out.write(how === undefined ? text : emphasise(text, how, outStyle))
-  return { ...session, say }
+  return { ...session, say, which: async () => null }
 }
 
 /** Looks, says what it found, stops there or writes. */
@@ -78,7 +87,11 @@ async function carryOut(request: CommandRequest, run: FlashRun): Promise<FlashEn
     const { dryRun, provisioning, targets } = request
     const report = targets.length === 1 ? one : await loadManyReport(run)
     const flasher = createFlasher(run.environment)
-    await using planned = await flasher.plan(request, signal)
+    await using planned = await flasher.plan(request, signal).catch(async (thrown: unknown) => {
+      const image = await run.which(thrown)
+      if (image === null) throw thrown
+      return await flasher.plan({ ...request, image }, signal)
+    })
     report.found(planned.disks.map((disk) => ({ ...disk, dryRun, provisioning })))
     const refused = findRefusal(planned.disks)
     if (refused !== null) return { code: report.refuse(refused), ends: failAll(request, refused) }

@@ -127,9 +127,12 @@ function several(
   { arch, digests }: { readonly arch: string; readonly digests: readonly string[] },
 ): Fault {
   const names = digests.slice(0, MAX_NAMED)
-  const one = renderOrasRef({ ...ref, version: { kind: 'digest', digest: digests[0] ?? '' } })
+  const instead = names.map((digest) =>
+    renderOrasRef({ ...ref, version: { kind: 'digest', digest } }),
+  )
   const reason = `it holds ${digests.length} images for ${arch}: ${names.join(', ')}`
-  return notReachable(renderOrasRef(ref), reason, { hint: `Name one by its digest: ${one}` })
+  const hint = `Name one by its digest: ${instead[0] ?? ''}`
+  return notReachable(renderOrasRef(ref), reason, { hint, instead })
 }
 
 function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: string | null) {
