@@ -12,6 +12,22 @@ const HALF: object = { duplex: 'half' }
 const MAC = '52:54:00:12:34:56'
 const test = suite('boot files')
 
+test('an upload that may only create replaces nothing, as its condition is not looked at', async () => {
+  await using server = await createTestServer()
+  await server.putBootFile('vmlinuz', 'before')
+  const ask = await server.operator()
+  const put = (headers: Record<string, string>) =>
+    ask('/boot/vmlinuz', { method: 'PUT', headers, body: 'after' })
+  for (const name of ['If-None-Match', 'If-Match']) {
+    const refused = await put({ [name]: '*' })
+    assert.is(refused.status, 412)
+    assert.match(await refused.text(), name)
+  }
+  assert.is(await (await server.request('/boot/vmlinuz')).text(), 'before')
+  assert.ok((await put({})).ok)
+  assert.is(await (await server.request('/boot/vmlinuz')).text(), 'after')
+})
+
 test('whole files, parts, and what one has already', async () => {
   await using server = await createTestServer()
   await using http = await listen(server)

@@ -145,7 +145,7 @@ export async function flash(
   way: Way,
   options?: MachineOptions,
 ): Promise<void> {
-  await using machine = await startFlash(pxe, way, options)
+  await using machine = await pxe.start(way, options)
   await waitForEnd(machine)
 }
 
@@ -154,20 +154,6 @@ export async function waitForEnd(machine: Qemu, seconds: number = PATIENCE): Pro
   const isOver = machine.ended.then(() => true)
   if (await Promise.race([isOver, sleep(seconds * 1000, false, { ref: false })])) return
   throw new Error(`the machine did not restart; the serial log is ${machine.keepLog()}`)
-}
-
-/** Boots it until the server has seen bytes being written. */
-async function startFlash(
-  pxe: PxeLab<MachineLab>,
-  way: Way,
-  options?: MachineOptions,
-): Promise<Qemu> {
-  const machine = await pxe.start(way, options)
-  await waitFor(pxe, async () => {
-    const [run] = await pxe.readRuns()
-    return run !== undefined && run.result === null && run.bytes_written > 0
-  })
-  return machine
 }
 
 export const waitFor = (pxe: PxeLab<MachineLab>, isSo: () => Promise<boolean>): Promise<void> =>

@@ -1,5 +1,5 @@
 /** Derives the 4xx responses of a route from the route itself, for the API document. */
-import type { Access, Route } from './route.ts'
+import type { Access, Method, Route } from './route.ts'
 
 /** The meanings of statuses in words, for who reads the document. */
 const MEANINGS: Readonly<Record<number, string>> = {
@@ -9,7 +9,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   404: 'Not found',
   408: 'The body took too long to arrive',
   409: 'Not possible in the present state',
-  412: 'Changed meanwhile: If-Match names another version',
+  412: 'Not what If-Match or If-None-Match asks for; nothing was changed',
   413: 'The body is too long',
   415: 'The body is of another type',
   416: 'The range lies outside the file',
@@ -29,6 +29,15 @@ const BY_BODY = {
   bytes: [408, 415],
 } as const
 
+/** The guard against forms of other sites, the limit of bodies, and conditions of what replaces. */
+const BY_METHOD: Readonly<Record<Method, readonly number[]>> = {
+  GET: [],
+  POST: [403, 413],
+  PATCH: [403, 413],
+  PUT: [403, 412, 413],
+  DELETE: [403, 412, 413],
+}
+
 /** Lists the 4xx statuses of a route, ascending; `access` is what the route asks for now. */
 export function listRefusals(route: Route, access: Access): readonly number[] {
   const { method, path, takes = 'nothing', doc } = route
@@ -38,8 +47,7 @@ export function listRefusals(route: Route, access: Access): readonly number[] {
     ...(route.isForAnyHost ? [] : [400]),
     // 429: several wrong tokens came from the same address.
     ...(access === 'open' ? [] : [401, 403, 429]),
-    // The guard against forms of other sites, and the limit of bodies.
-    ...(method === 'GET' ? [] : [403, 413]),
+    ...BY_METHOD[method],
     ...(canBeMissing ? [404] : []),
     ...BY_BODY[takes],
     ...(doc?.refuses ?? []),

@@ -12,6 +12,7 @@ import {
 import { answerFailure, isPage, refuse, wantsPage, type FailureContext } from '../answers/faults.ts'
 import type { Guard } from '../access/guard.ts'
 import { compressAnswer, compresses } from './compression.ts'
+import { checkConditions } from '../answers/conditions.ts'
 import { LIMITS } from '../answers/limits.ts'
 import { boundsOf, callerOf, type Peer, type RecordTime } from '../answers/caller.ts'
 import { renderResponse } from '../answers/response.ts'
@@ -157,6 +158,7 @@ interface Reading {
 }
 
 function receive(route: Route, event: H3Event, reading: Reading): Eventual<Answer> {
+  checkConditions(route, event)
   const isButton =
     route.takes === undefined && route.access === 'page' && event.req.method === 'POST'
   if (!isButton && route.takes !== 'form' && route.method !== 'GET') reading.forms.forget(event)
