@@ -17,7 +17,8 @@ const BUILT_DIR = fileURLToPath(new URL('../../dist', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('flasher-cache.mjs', import.meta.url))
 /** How many ports from the configured one on are tried. */
 const MAX_PORTS = 20
-const START_MS = 10_000
+/** A small board that does much else at its first start takes long; one that fails ends before. */
+const START_MS = 60_000
 
 const environment = openProcess('flasher-web')
 const { stderr, env } = environment
@@ -70,7 +71,9 @@ async function startCache({
     }
   })
   const url = renderOrigin(host, free)
-  return (await answers(url, started)) ? url : null
+  if (await answers(url, started)) return url
+  log.note(`flasher-cache does not answer at ${url}; the server continues without it`)
+  return null
 }
 
 async function findPort(host: string, first: number): Promise<number | null> {
