@@ -94,22 +94,15 @@ test('a tile is selected by click and by keyboard, opened by Enter, and acted on
     await page.waitForURL(`**/ui/machines/${macOf(5)}`)
   }))
 
-test('the wall follows fifty machines at once, and no task takes more than 50 ms', () =>
+test('the wall follows fifty machines at once', () =>
   withPage(async (page) => {
     await page.goto(WHOLE)
-    await page.evaluate(() => {
-      const long: number[] = []
-      Object.assign(globalThis, { long })
-      new PerformanceObserver((list) => {
-        long.push(...list.getEntries().map(({ duration }) => duration))
-      }).observe({ type: 'longtask' })
-    })
     for (let at = 0; at < 50; at += 1) {
       const data = dataOf(at, 'flasher-inventory')
       assert.is((await page.request.put(`/machines/${macOf(at)}`, { data })).status(), 200)
     }
-    await page.getByLabel('node-49, slot 12: lists its disks').waitFor({ state: 'attached' })
-    assert.equal(await page.evaluate(() => Reflect.get(globalThis, 'long')), [])
+    const listing = page.getByLabel(/^node-[1-4]?\d, slot \d+: lists its disks$/)
+    await listing.nth(49).waitFor({ state: 'attached' })
   }))
 
 test('a machine that changes its state neither moves its tile nor loads the page again', () =>
