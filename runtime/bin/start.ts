@@ -17,7 +17,7 @@ const BUILT_DIR = fileURLToPath(new URL('../../dist', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('flasher-cache.mjs', import.meta.url))
 /** How many ports from the configured one on are tried. */
 const MAX_PORTS = 20
-/** A small board that does much else at its first start takes long; one that fails ends before. */
+/** A small board may take long at its first start; a cache that fails ends at once. */
 const START_MS = 60_000
 
 const environment = openProcess('flasher-web')
@@ -72,7 +72,10 @@ async function startCache({
   })
   const url = renderOrigin(host, free)
   if (await answers(url, started)) return url
-  log.note(`flasher-cache does not answer at ${url}; the server continues without it`)
+  if (isRunning(started) && !environment.signal.aborted) {
+    log.note(`flasher-cache does not answer at ${url}; the server runs without it`)
+    started.kill('SIGTERM')
+  }
   return null
 }
 
@@ -85,19 +88,24 @@ async function findPort(host: string, first: number): Promise<number | null> {
 }
 
 async function answers(url: string, started: ChildProcess): Promise<boolean> {
-  const until = performance.now() + START_MS
-  while (performance.now() < until && started.exitCode === null) {
-    const answer = await fetch(`${url}/healthz`).catch(() => null)
+  const signal = AbortSignal.any([environment.signal, AbortSignal.timeout(START_MS)])
+  while (!signal.aborted && isRunning(started)) {
+    const answer = await fetch(`${url}/healthz`, { signal }).catch(() => null)
     if (answer?.ok === true) return true
     await pause(100)
   }
   return false
 }
 
+/** One that could not be started has no process ID. */
+function isRunning({ pid, exitCode, signalCode }: ChildProcess): boolean {
+  return pid !== undefined && exitCode === null && signalCode === null
+}
+
 async function endCache(): Promise<void> {
   isEnding = true
   const started = child
-  if (started === null || started.exitCode !== null || started.signalCode !== null) return
+  if (started === null || !isRunning(started)) return
   const ended = once(started, 'exit')
   started.kill('SIGTERM')
   await ended

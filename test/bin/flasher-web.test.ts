@@ -1,10 +1,11 @@
-import { mkdir, stat } from 'node:fs/promises'
+import { mkdir, readFile, stat } from 'node:fs/promises'
 import { Agent, get } from 'node:http'
 import { connect } from 'node:net'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createServerHome, login, passwordIn } from '../support/server/flasher-web.ts'
 import { findPort } from '../support/http/ports.ts'
+import { waitUntil } from '../support/waiting.ts'
 
 const test = suite('flasher-web')
 
@@ -294,6 +295,26 @@ test('pnpm start brings a cache service along and ends it too', async () => {
   assert.is((await server.ended).code, 0)
   const gone = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => null)
   assert.is(gone, null)
+})
+
+test('a cache that does not answer does not hold up the end', async () => {
+  await using home = await createServerHome()
+  const isCache = "process.argv[1].endsWith('flasher-cache.mjs')"
+  await home.write('hung.mjs', `if (${isCache}) await new Promise((end) => setTimeout(end, 1e6))`)
+  const env = {
+    NODE_OPTIONS: `--import ${home.at('hung.mjs')}`,
+    FLASHER_SERVER_PORT: String(await findPort()),
+    FLASHER_CACHE_PORT: String(await findPort()),
+  }
+  const { child, ended } = home.begin([], env, 'start.ts')
+  await waitUntil(
+    async () => (await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')) !== '',
+    () => 'no cache was started',
+  )
+  child.kill('SIGTERM')
+  const { code, stderr } = await ended
+  assert.is(code, 0, stderr)
+  assert.not.match(stderr, 'does not answer')
 })
 
 test.run()

@@ -72,12 +72,13 @@ test('two images for one processor: a terminal asks which one, and a pipe refuse
     env,
     columns: 120,
   })
-  await terminal.waitFor('Flash which of these images?')
+  await terminal.waitFor('Which one should be flashed?')
   await terminal.press('Down', 'Enter')
   await terminal.waitFor(`${EXITED}0`)
   assert.ok(CONTENT.equals(await readStart(loop.device, CONTENT.length)))
   await using other = await openTerminal([process.execPath, FLASHER, ...argv], { env })
-  await other.waitFor('Flash which of these images?')
+  const shown = (await other.waitFor('Which one should be flashed?')).join('\n')
+  for (const digest of registry.digests) assert.match(shown, digest)
   await other.press('C-c')
   await other.waitFor(`${EXITED}130`)
 })

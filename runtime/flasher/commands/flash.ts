@@ -1,9 +1,11 @@
 /** `flasher flash`: checks everything that can be known, then writes; a server's order is carried out by the same. */
+import { Writable } from 'node:stream'
 import { Fault, renderError } from '../../kit/foundation/fault.ts'
 import type { FlashEvent, FlashPlan } from '../../engine/flash/rules/flash.ts'
 import { describeFailure, type FlashOutcome } from '../../engine/flash/rules/outcome.ts'
 import { createFlasher } from '../../engine/flash/flasher.ts'
 import { emphasise } from '../../kit/terminal/text/log.ts'
+import { encodeFor } from '../../kit/terminal/text/encoding.ts'
 import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
 import { createProgress } from '../text/progress.ts'
 import type { DocumentFields } from './rules/envelope.ts'
@@ -40,8 +42,11 @@ interface FlashSession extends CommandOutput {
 interface FlashRun extends FlashSession {
   /** Text for a person: on stdout, unless that is for a program. */
   say(text: string, how?: 'bold'): void
-  /** Which image is meant where the order's own name stands for several; null: nobody says. */
-  which(thrown: unknown): Promise<string | null>
+  /**
+   * Lets a person choose where the image's name stands for several. Rejects with `thrown` where it says
+   * something else, or nobody can be asked.
+   */
+  chooseImage(thrown: unknown): Promise<string>
 }
 
 /** The exit code, and how it ended on each disk; a dry run ends on none. */
@@ -52,14 +57,8 @@ interface FlashEnd {
 
 /** Runs the command and returns the exit code; what goes wrong is reported, never thrown. */
 export async function flash(session: CommandSession): Promise<number> {
-  const { environment, json, progress } = session
-  const isForPerson = !json && progress !== 'ndjson'
-  async function which(thrown: unknown) {
-    if (!isForPerson) return null
-    const { askWhichImage } = await import('./which-image.ts')
-    return await askWhichImage(thrown, environment)
-  }
-  const run = { ...createRun(session), which }
+  const choose = (thrown: unknown) => chooseImage(thrown, session)
+  const run = { ...createRun(session), chooseImage: choose }
   const request = parseFlashRequest(session.given)
   if (request.ok) return (await carryOut(request.value, run)).code
   const { message, hint } = request.refusal
@@ -70,13 +69,17 @@ export async function flash(session: CommandSession): Promise<number> {
 export const flashOrder = (request: CommandRequest, session: FlashSession): Promise<FlashEnd> =>
   carryOut(request, createRun(session))
 
+async function chooseNothing(thrown: unknown): Promise<never> {
+  throw thrown
+}
+
 function createRun(session: FlashSession): FlashRun {
   const { environment, json, progress } = session
   const out = json || progress === 'ndjson' ? environment.stderr : environment.stdout
   const outStyle = decideTerminalStyle(environment.env, out.isTTY === true)
   const say: FlashRun['say'] = (text, how) =>
     out.write(how === undefined ? text : emphasise(text, how, outStyle))
-  return { ...session, say, which: async () => null }
+  return { ...session, say, chooseImage: chooseNothing }
 }
 
 /** Looks, says what it found, stops there or writes. */
@@ -87,11 +90,10 @@ async function carryOut(request: CommandRequest, run: FlashRun): Promise<FlashEn
     const { dryRun, provisioning, targets } = request
     const report = targets.length === 1 ? one : await loadManyReport(run)
     const flasher = createFlasher(run.environment)
-    await using planned = await flasher.plan(request, signal).catch(async (thrown: unknown) => {
-      const image = await run.which(thrown)
-      if (image === null) throw thrown
-      return await flasher.plan({ ...request, image }, signal)
-    })
+    const planOf = (image: string) => flasher.plan({ ...request, image }, signal)
+    await using planned = await planOf(request.image).catch(async (thrown: unknown) =>
+      planOf(await run.chooseImage(thrown)),
+    )
     report.found(planned.disks.map((disk) => ({ ...disk, dryRun, provisioning })))
     const refused = findRefusal(planned.disks)
     if (refused !== null) return { code: report.refuse(refused), ends: failAll(request, refused) }
@@ -114,6 +116,37 @@ async function carryOut(request: CommandRequest, run: FlashRun): Promise<FlashEn
     return { code: one.fail(cause), ends: failAll(request, cause) }
   }
 }
+
+async function chooseImage(
+  thrown: unknown,
+  { environment, json, progress }: CommandSession,
+): Promise<string> {
+  const { env, stdin, stderr, signal } = environment
+  const names = thrown instanceof Fault ? thrown.alternatives : []
+  const style = decideTerminalStyle(env, stderr.isTTY === true)
+  const isSeen = style.tty && !json && progress !== 'ndjson' && stderr instanceof Writable
+  const isHeard = 'isTTY' in stdin && stdin.isTTY === true
+  if (names.length === 0 || !isSeen || !isHeard) throw thrown
+  const { choose } = await import('../../kit/terminal/prompt/choose.ts')
+  // They differ in their digests alone, and a narrow terminal has room for no more.
+  const choices = names.map((value) => ({
+    value,
+    cells: [value.slice(value.lastIndexOf('@') + 1)],
+    refusal: null,
+  }))
+  return await choose(
+    {
+      message: 'Several images match. Which one should be flashed?',
+      columns: DIGEST,
+      choices,
+      canLeave: true,
+    },
+    { input: stdin, output: stderr, style, encode: encodeFor(env) },
+    { signal },
+  )
+}
+
+const DIGEST = [{ title: 'Digest' }] as const
 
 async function loadManyReport(run: FlashRun): Promise<FlashDocument> {
   const { createManyReport } = await import('./flash-many.ts')

@@ -37,8 +37,8 @@ export interface FaultOptions {
   /** How to fix it, as one sentence for the person who reads it. */
   readonly hint?: string | undefined
   readonly cause?: unknown
-  /** What can be named in place of what stands for several things. */
-  readonly instead?: readonly string[]
+  /** Where a name stands for several things: the names of each. */
+  readonly alternatives?: readonly string[]
 }
 
 /** An error in words for people; each surface maps its code to terms of its own. */
@@ -46,13 +46,13 @@ export class Fault extends Error {
   override readonly name = 'Fault'
   readonly code: FaultCode
   readonly hint: string | undefined
-  readonly instead: readonly string[]
+  readonly alternatives: readonly string[]
 
   constructor(code: FaultCode, message: string, options: FaultOptions = {}) {
     super(message, { cause: options.cause })
     this.code = code
     this.hint = options.hint
-    this.instead = options.instead ?? []
+    this.alternatives = options.alternatives ?? []
   }
 }
 

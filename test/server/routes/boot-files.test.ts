@@ -12,7 +12,7 @@ const HALF: object = { duplex: 'half' }
 const MAC = '52:54:00:12:34:56'
 const test = suite('boot files')
 
-test('an upload that may only create replaces nothing, as its condition is not looked at', async () => {
+test('an upload with a condition, which this route does not support, replaces nothing', async () => {
   await using server = await createTestServer()
   await server.putBootFile('vmlinuz', 'before')
   const ask = await server.operator()

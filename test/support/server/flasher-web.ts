@@ -23,6 +23,11 @@ export async function createServerHome(as: Pick<StartOptions, 'prefix' | 'uid'> 
     FLASHER_PATHS_STATE_DIR: at('state'),
     FLASHER_SERVER_HOST: '127.0.0.1',
   }
+  const begin = (
+    argv: readonly string[],
+    more: Readonly<Record<string, string>>,
+    program = 'flasher-web.mjs',
+  ) => startFlasher(argv, { ...as, program: programOf(program), env: { ...env, ...more } })
   return {
     dir,
     at,
@@ -41,6 +46,8 @@ export async function createServerHome(as: Pick<StartOptions, 'prefix' | 'uid'> 
         env: { ...env, ...more },
         input,
       }),
+    /** It is not waited for. */
+    begin,
     /** Listening, with its address and what it said; ended at the end of the scope. */
     async start(
       argv: readonly string[] = [],
@@ -48,11 +55,7 @@ export async function createServerHome(as: Pick<StartOptions, 'prefix' | 'uid'> 
       program = 'flasher-web.mjs',
     ) {
       const port = more['FLASHER_SERVER_PORT'] ?? String(await findPort())
-      const started = startFlasher(argv, {
-        ...as,
-        program: programOf(program),
-        env: { ...env, FLASHER_SERVER_PORT: port, ...more },
-      })
+      const started = begin(argv, { FLASHER_SERVER_PORT: port, ...more }, program)
       let stdout = ''
       started.child.stdout?.on('data', (text: string) => {
         stdout += text

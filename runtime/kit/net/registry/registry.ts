@@ -127,12 +127,12 @@ function several(
   { arch, digests }: { readonly arch: string; readonly digests: readonly string[] },
 ): Fault {
   const names = digests.slice(0, MAX_NAMED)
-  const instead = names.map((digest) =>
+  const alternatives = names.map((digest) =>
     renderOrasRef({ ...ref, version: { kind: 'digest', digest } }),
   )
   const reason = `it holds ${digests.length} images for ${arch}: ${names.join(', ')}`
-  const hint = `Name one by its digest: ${instead[0] ?? ''}`
-  return notReachable(renderOrasRef(ref), reason, { hint, instead })
+  const hint = `Name one by its digest: ${alternatives[0] ?? ''}`
+  return notReachable(renderOrasRef(ref), reason, { hint, alternatives })
 }
 
 function readManifest(name: string, { status, bytes }: DocumentAnswer, digest: string | null) {

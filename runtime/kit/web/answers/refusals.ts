@@ -9,7 +9,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   404: 'Not found',
   408: 'The body took too long to arrive',
   409: 'Not possible in the present state',
-  412: 'Not what If-Match or If-None-Match asks for; nothing was changed',
+  412: 'If-Match or If-None-Match does not hold, or is not supported here; nothing was changed',
   413: 'The body is too long',
   415: 'The body is of another type',
   416: 'The range lies outside the file',

@@ -16,7 +16,10 @@ export interface RouteDoc {
   readonly body?: SchemaRef
   /** The schemas of the bodies by status; null: no body. */
   readonly answers?: Readonly<Record<string, SchemaRef | null>>
-  /** The 4xx answers that are its own; those that follow from the route are not repeated. */
+  /**
+   * The 4xx answers that are its own; those that follow from the route are not repeated. A `PUT` or
+   * `DELETE` with 412 holds `If-Match` and `If-None-Match` itself; any other is refused with them.
+   */
   readonly refuses?: readonly number[]
   /** What its path names need not be there before. */
   readonly isNeverMissing?: true

@@ -12,7 +12,6 @@ import {
 import { answerFailure, isPage, refuse, wantsPage, type FailureContext } from '../answers/faults.ts'
 import type { Guard } from '../access/guard.ts'
 import { compressAnswer, compresses } from './compression.ts'
-import { checkConditions } from '../answers/conditions.ts'
 import { LIMITS } from '../answers/limits.ts'
 import { boundsOf, callerOf, type Peer, type RecordTime } from '../answers/caller.ts'
 import { renderResponse } from '../answers/response.ts'
@@ -170,6 +169,19 @@ function receive(route: Route, event: H3Event, reading: Reading): Eventual<Answe
   }
   checkEncoding(event)
   return after(route.admit?.(event), () => read(route, event, reading))
+}
+
+/**
+ * Throws a 412 where a request would replace or remove something under a condition that its route does
+ * not look at: the change would be made whether the condition holds or not.
+ */
+function checkConditions({ method, path, doc }: Route, { req: { headers } }: H3Event): void {
+  const replaces = method === 'PUT' || method === 'DELETE'
+  if (!replaces || doc?.refuses?.includes(412) === true) return
+  const name = ['If-Match', 'If-None-Match'].find((each) => headers.has(each))
+  if (name === undefined) return
+  const way = `${method} ${path}`
+  throw refuse(412, `${way} does not support ${name}: nothing was changed; send it without`)
 }
 
 type BodyRoute = Exclude<Route, { readonly takes?: undefined }>
