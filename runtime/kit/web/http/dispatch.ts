@@ -180,8 +180,7 @@ function checkConditions({ method, path, doc }: Route, { req: { headers } }: H3E
   if (!replaces || doc?.refuses?.includes(412) === true) return
   const name = ['If-Match', 'If-None-Match'].find((each) => headers.has(each))
   if (name === undefined) return
-  const way = `${method} ${path}`
-  throw refuse(412, `${way} does not support ${name}: nothing was changed; send it without`)
+  throw refuse(412, `${method} ${path} does not support ${name}; nothing was changed`)
 }
 
 type BodyRoute = Exclude<Route, { readonly takes?: undefined }>
