@@ -1,10 +1,13 @@
 /** The architecture as a test: which folder may import what, that nothing goes in circles, and that nothing is exported for nobody. */
-import { dirname } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { dirname, matchesGlob } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { z } from 'zod'
 import { listArrows, readTexts, type Arrow } from './support/arrows.ts'
 import { findCycles } from './support/cycles.ts'
 import { listUnusedExports } from './support/exports.ts'
+import { SELECTIONS } from './support/runner/selections.ts'
 import { MUTUAL_ROOMS, UPWARD_IMPORTS } from './support/upward-imports.ts'
 
 /** Imports point down this stack; places on one floor import nothing of each other. */
@@ -27,7 +30,7 @@ const STACKS: readonly (readonly string[])[] = [
 const LINES = ['runtime/server/current', 'runtime/server/earlier']
 
 /** No file, no clock, no process: what these files import is as pure as they are. */
-const PURE = /^appliance\/|\/rules\/|^runtime\/kit\/(?:foundation|texts)\/|\/texts\//
+const PURE = /^appliance\/|\/rules\/|\.rules\.ts$|^runtime\/kit\/(?:foundation|texts)\/|\/texts\//
 const PURE_PACKAGES = [
   'node:crypto',
   'node:util',
@@ -37,6 +40,12 @@ const PURE_PACKAGES = [
   'smol-toml',
   '@decimalturn/toml-patch',
 ]
+
+const OXLINT = z.object({
+  overrides: z.array(
+    z.object({ files: z.array(z.string()), rules: z.record(z.string(), z.unknown()) }),
+  ),
+})
 
 /** Packages that a place may use; the longest place that matches decides, and elsewhere any may be used. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
@@ -102,6 +111,24 @@ test('rules are pure: they import rules, tables and words for errors, and few pa
     return local ? !PURE.test(to) : !PURE_PACKAGES.some((name) => isAllowed(name, to))
   })
   assert.equal(render(bad), [])
+})
+
+test('a rule is known by its path, to the linter and to the selections of tests as well', () => {
+  const lint = OXLINT.parse(JSON.parse(readFileSync('.oxlintrc.json', 'utf8')))
+  const patterns = lint.overrides.flatMap(({ files, rules }) =>
+    'no-restricted-globals' in rules ? files : [],
+  )
+  const isLinted = (file: string) => patterns.some((pattern) => matchesGlob(file, pattern))
+  const shipped = [...text.keys()].filter((file) => !isIn(file, 'build'))
+  const files = [...shipped, 'runtime/fleet/boot/offers.rules.ts', 'runtime/fleet/boot/offers.ts']
+  assert.equal(
+    files.filter((file) => PURE.test(file) !== isLinted(file)),
+    [],
+  )
+  const selected = new RegExp(SELECTIONS['pure'] ?? '')
+  assert.ok(selected.test('fleet/boot/offers.rules.test.ts'))
+  assert.ok(selected.test('fleet/boot/rules/offer.test.ts'))
+  assert.not.ok(selected.test('fleet/boot/offers.test.ts'))
 })
 
 test('only some folders may use a given package', () => {

@@ -7,7 +7,7 @@ const JUDGED = [
   'engine/(capture/rules/areas|catalog/rules/manifest|image/rules/(bzip2[\\w-]*|format|frame-index|gzip|image-head|seek-map|xz|zstd[\\w-]*))',
   'engine/disk/rules/(boot-entry|tables/(gpt|partitions))',
   'engine/first-boot/rules/cidata',
-  'extending|runner.*|shell|fences',
+  'extending|runner.*|shell',
   'flasher/(link|live-system|order)/[\\w-]+',
   'flasher/(commands/push|link/rules/peer-config|rows|wizard/(capture/destination|screens/(machine-code|program)))',
   'fleet/(boot/rules/dhcp|machine/rules/list-budget)',
@@ -18,7 +18,7 @@ const JUDGED = [
 ].join('|')
 
 /** What touches nothing but memory, which Node is asked to hold it to: rules, texts, command lines, plans. */
-const PURE = `(?!(${JUDGED})\\.test)([a-z-]+\\.test|(library|build|flasher|server/texts|kit/(foundation|texts|terminal)|[\\w/-]+/rules)/.*\\.test)`
+const PURE = `(?!(${JUDGED})\\.test)([a-z-]+\\.test|(library|build|flasher|server/texts|kit/(foundation|texts|terminal)|[\\w/-]+/rules)/.*\\.test|[\\w/-]+\\.rules\\.test)`
 
 /** Rows upon rows of real disks, minutes each, and promises with the product's own times. */
 const LONG =
