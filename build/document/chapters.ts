@@ -24,8 +24,6 @@ const ORDER = [
   'release',
   'translating',
 ]
-/** A list of all files, to search in a checkout; nothing to read. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['map'])
 /** In their order, behind everything else. */
 const DECISIONS = 'decisions/'
 
@@ -42,7 +40,7 @@ export interface Chapter {
  * @param paths are those of all Markdown files, below the folder of documents.
  */
 export function listChapters(paths: readonly string[]): readonly Chapter[] {
-  const names = paths.map((path) => path.replace(/\.md$/, '')).filter((name) => !LEFT_OUT.has(name))
+  const names = paths.map((path) => path.replace(/\.md$/, ''))
   const decisions = names.filter((name) => name.startsWith(DECISIONS))
   const pages = names.filter((name) => !name.startsWith(DECISIONS))
   const known = ORDER.filter((name) => pages.includes(name))
