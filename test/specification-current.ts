@@ -69,8 +69,8 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['documentation PDF | source archive (sdist)', 'build/release/parts.test.ts', 'every step of the plan has its inputs, and what is handed over is made'],
   ]),
   ...decided('Release artifacts', [
-    ['FLASHER_IMAGES as the label of the exFAT volume', 'docs/decisions/0011-images-volume.md'],
-    ['installation from the package index; no wheel', 'docs/decisions/0009-npm-package.md'],
+    ['FLASHER_IMAGES as the label of the exFAT volume', 'docs/decisions/0009-rows-that-we-leave.md'],
+    ['installation from the package index; no wheel', 'docs/decisions/0009-rows-that-we-leave.md'],
   ]),
   ...rowsOf('Resources: Machine', [
     ['timestamps are ISO 8601 | mac: any case, : or -, normalised | the fields and their names | saw_flasher_boot is not listed', MACHINES, 'put creates and replaces, get and list answer it, delete removes it'],
@@ -167,7 +167,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['no marker (pre-versioning database)', DATABASE, 'a file without a marker is put aside, and nothing of it taken over'],
   ]),
   ...decided('Database upgrade', [
-    ['fresh database: what it takes over', 'docs/decisions/0152-an-upgrade-keeps-the-fleet.md'],
+    ['fresh database: what it takes over', 'docs/decisions/0009-rows-that-we-leave.md'],
   ]),
   ...rowsOf('Open routes', [
     ['none of them needs a session | GET /pxe/{mac}: text/plain | GET /catalog.toml, version 1', ROWS, 'open routes need no session'],
@@ -250,7 +250,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['execute_plan: progress', 'loop/library.test.ts', 'plans, flashes with progress, and says done'],
     ['execute_plan: cancel | FlashError', 'loop/library.test.ts', 'a cancel is a FlashError, and the disk is left blank'],
   ]),
-  ...decided('Library entry points', [['Python modules flasher.*, names in snake case', 'docs/decisions/0009-npm-package.md']]),
+  ...decided('Library entry points', [['Python modules flasher.*, names in snake case', 'docs/decisions/0009-rows-that-we-leave.md']]),
   ...rowsOf('Authentication', [
     ['1 [admin] password of the TOML configuration | 6 rotate: change the configured value', 'bin/flasher-web.test.ts', 'a configuration that is named counts whole, its password too'],
     ['1 overridable by FLASHER_ADMIN_PASSWORD', 'kit/config/rules/settings-parser.test.ts', 'a variable wins over a page, a page over files, the first file over the next'],
@@ -268,7 +268,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['9 a wrong password opens nothing', LOGIN, 'a wrong, empty or missing password shows the page again'],
     ['10 pages without a session', 'kit/web/answers/surface.test.ts', 'without a session, pages lead to the login'],
   ]),
-  ...decided('Authentication', [['1 a built-in default password', 'docs/decisions/0151-a-password-of-its-own.md']]),
+  ...decided('Authentication', [['1 a built-in default password', 'docs/decisions/0009-rows-that-we-leave.md']]),
   ...rowsOf('Events', [
     ['1 Content-Type: text/event-stream | 2 machines-update on connect, the table body | 3 after PUT, DELETE and discovery, the full snapshot', 'server/updates/live.test.ts', 'the whole table on connect, and after each change'],
     ['3 after the /ui form posts', ROWS, 'form posts and discoveries are events of the channel, which needs the cookie'],

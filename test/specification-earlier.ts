@@ -100,7 +100,7 @@ const SERVICE: readonly SpecificationRow[] = [
     ['trio fetched from /ui/boot', FETCH, 'a release is fetched with tag "'],
   ]),
   ...decided('What the service does', [
-    ['flasher_lab-X.Y.Z-py3-none-any.whl', 'docs/decisions/0009-npm-package.md'],
+    ['flasher_lab-X.Y.Z-py3-none-any.whl', 'docs/decisions/0009-rows-that-we-leave.md'],
   ]),
 ]
 
@@ -204,7 +204,7 @@ const COMMANDS: readonly SpecificationRow[] = [
     ['re-read of the partition table', FLASH, "afterwards the kernel knows the image's partitions"],
   ]),
   ...decided('Write (--yes, root)', [
-    ['.qcow2: by the image tool', 'docs/decisions/0003-qcow2-by-its-tables.md'],
+    ['.qcow2: by the image tool', 'docs/decisions/0009-rows-that-we-leave.md'],
   ]),
   ...rowsOf('Provisioning', [
     ['none: no post-flash work', FLASH, WRITTEN],
@@ -218,7 +218,7 @@ const COMMANDS: readonly SpecificationRow[] = [
     ['cijoe: a non-zero exit is a flash failure', BEFORE_ENDS, 'a workflow that fails leaves the disk without its ends'],
   ]),
   ...decided('Provisioning', [
-    ['cloud-init: written after the flash', 'docs/decisions/0026-provisioning-before-ends.md'],
+    ['cloud-init: written after the flash', 'docs/decisions/0009-rows-that-we-leave.md'],
   ]),
   ...rowsOf('JSON envelope', [
     ['schema_version string 1, command string', CLI, ENVELOPE],
@@ -280,6 +280,9 @@ const ROUTES: readonly SpecificationRow[] = [
     ['/usr/local/sbin/flasher-web-activate-pxe', PXE, 'the page activates and deactivates, by sudo and within the sandbox'],
     ['/etc/sudoers.d/flasher-web: a single passwordless entry', PXE, 'sudo takes the documented line'],
     ['every page and post needs a session', WIRE, 'the posts of pages change nothing without a session'],
+  ]),
+  ...decided('Browser UI routes', [
+    ['GET /ui/images: read-only', 'docs/decisions/0009-rows-that-we-leave.md'],
   ]),
 ]
 
@@ -385,7 +388,8 @@ const LIMITS: readonly SpecificationRow[] = [
     ['execute_plan, FlashProgress, ProgressCallback', LIBRARY, 'plans, flashes with progress, and says done'],
   ]),
   ...decided('Configuration', [
-    ['library entry points in Python', 'docs/decisions/0009-npm-package.md'],
+    ['library entry points in Python', 'docs/decisions/0009-rows-that-we-leave.md'],
+    ['FLASHER_BOOT_RELEASE_REPO: a project-specific repository', 'docs/decisions/0009-rows-that-we-leave.md'],
   ]),
 ]
 

@@ -1,4 +1,4 @@
-/** Drives one SQLite file that db0 has opened, with the features that only SQLite has (docs/decisions/0018). */
+/** Drives one SQLite file that db0 has opened, with the features that only SQLite has (docs/decisions/0053). */
 import {
   backup,
   DatabaseSync,

@@ -96,8 +96,8 @@ interface DefaultCatalogHints {
 }
 
 /**
- * Returns the address of the wizard's default catalog (docs/decisions/0015); null when none is
- * offered.
+ * Returns the address of the wizard's default catalog; null when none is offered. A built-in name
+ * would have each stick in the world ask one host.
  */
 export function decideDefaultCatalog(hints: DefaultCatalogHints): string | null {
   const named = hints.named || hints.kernel

@@ -90,7 +90,7 @@ async function planAll(
   return planned.disks.map(({ plan }) => plan)
 }
 
-/** One key, but one that nothing else on the way here asks for. */
+/** The one key that erases a disk: nothing else on the way here asks for it, and what was typed before counts for nothing. */
 const YES: MenuKey = { key: 'y', words: ['yes'], does: KEYS.flash, isInstant: true }
 
 const keyOfTemplate = (isWritten: boolean): MenuKey => ({

@@ -67,7 +67,7 @@ export interface Setting<T, Named extends ChoiceLabels = ChoiceLabels> {
   readonly env: string | null
   /** Never shown, logged or sent to a browser. */
   readonly isSecret: boolean
-  /** Changed in files alone: it decides who may log in, which program runs, or which folders are served (docs/decisions/0046). */
+  /** Changed in files alone: it decides who may log in, which program runs, or which folders are served (docs/decisions/0014). */
   readonly isKept: boolean
   /** The card of the settings page that saves it in the database (docs/decisions/0014), by its anchor. */
   readonly card: string | null

@@ -1,4 +1,4 @@
-/** Sets or removes one key of a TOML text and keeps every other byte (docs/decisions/0005). */
+/** Sets or removes one key of a TOML text and keeps every other byte (docs/decisions/0014). */
 import { patch, stringify } from '@decimalturn/toml-patch'
 import { accept, refuse, type Result } from '../../foundation/result.ts'
 import type { TomlValue } from './setting.ts'

@@ -1,4 +1,4 @@
-/** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0016). */
+/** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0006). */
 import { MODES, flashesOnce, isFlashMode } from './boot-mode.ts'
 import {
   createOrder,

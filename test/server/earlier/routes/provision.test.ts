@@ -1,4 +1,4 @@
-/** Provisioning from the server (decision 42): kept for a machine, fetched with the token of its boot. */
+/** Provisioning from the server: kept for a machine, fetched with the token of its boot. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'

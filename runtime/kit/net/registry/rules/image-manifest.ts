@@ -1,7 +1,7 @@
 /** Renders what our manifests say of an image: its index, format, architecture and name. */
 import { EMPTY_CONFIG } from './empty-config.ts'
 
-/** The keys of the annotations, at the layer and at the manifest (docs/decisions/0073). */
+/** The keys of the annotations, at the layer and at the manifest. */
 export const IMAGE_ANNOTATIONS = {
   indexSha256: 'vnd.flasher.index_sha256',
   format: 'vnd.flasher.format',

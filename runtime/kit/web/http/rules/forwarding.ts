@@ -51,7 +51,7 @@ interface LostRequest {
 }
 
 /**
- * Decides whether a request is sent again. What machines report may come twice (decision 71); what
+ * Decides whether a request is sent again. What machines report may come twice (decision 70); what
  * people and programs change may not, where nobody knows whether it was done.
  */
 export function isSentAgain({ method, path, isWhole }: LostRequest, loss: Loss): boolean {
