@@ -42,4 +42,15 @@ function leads(page: string, target: string): boolean {
   return anchor === '' || anchorsOf(readFileSync(file, 'utf8')).has(anchor)
 }
 
+test('the way through the code names files and folders that are there', () => {
+  const text = pages.get('docs/find-your-way.md') ?? ''
+  const named = [...text.matchAll(/`((?:[\w.-]+\/)+[\w.-]*)`/g)].map(([, path = '']) => path)
+  const paths = named.filter((path) => !/^(?:current|earlier|rules)\/$/.test(path))
+  assert.ok(paths.length > 60)
+  assert.equal(
+    paths.filter((path) => !existsSync(path) && !existsSync(`runtime/${path}`)),
+    [],
+  )
+})
+
 test.run()

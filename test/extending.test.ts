@@ -1,41 +1,46 @@
-/** The examples of docs/extending.md are applied to a copy, which must compile. */
+/** The examples of docs/find-your-way.md, `extending/*.diff`, are applied to a copy, which must compile. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 
 const test = suite('extending')
 
-const EXAMPLES = [
-  ...readFileSync('docs/extending.md', 'utf8').matchAll(/^```diff\n(.*?)^```/gms),
-].map(([, diff = '']) => diff)
+const EXAMPLES = globSync('test/extending/*.diff').toSorted()
 
 test('the examples compile', () => {
-  assert.is(EXAMPLES.length, 3)
   const copy = mkdtempSync(join(tmpdir(), 'flasher-extending-'))
   try {
     for (const name of ['appliance', 'build', 'runtime', 'package.json', 'tsconfig.json']) {
       cpSync(name, join(copy, name), { recursive: true })
     }
-    symlinkSync(join(process.cwd(), 'node_modules'), join(copy, 'node_modules'))
-    for (const input of EXAMPLES) {
-      assert.is(run('git', ['apply', '-'], { cwd: copy, input }), '')
+    symlinkSync(resolve('node_modules'), join(copy, 'node_modules'))
+    for (const example of EXAMPLES) {
+      assert.is(run('git', ['apply', resolve(example)], copy), '', example)
     }
-    assert.is(run(join(process.cwd(), 'node_modules/.bin/tsc'), [], { cwd: copy }), '')
+    assert.is(run(resolve('node_modules/.bin/tsc'), [], copy), '')
   } finally {
     rmSync(copy, { recursive: true })
   }
 })
 
+test('the page names each example, and the number of its files', () => {
+  const page = readFileSync('docs/find-your-way.md', 'utf8')
+  const rows = [...page.matchAll(/\[([\w-]+\.diff)\]\([^)]*\) *\| *(\d+) \|/g)]
+  assert.equal(
+    rows.map(([, name, files]) => `${name} ${files}`).toSorted(),
+    EXAMPLES.map((path) => {
+      const files = readFileSync(path, 'utf8').match(/^\+\+\+ /gm)?.length
+      return `${basename(path)} ${files}`
+    }),
+  )
+})
+
 /** All that it prints; programs that succeed here are silent. */
-function run(
-  program: string,
-  args: readonly string[],
-  more: { cwd: string; input?: string },
-): string {
-  const { stdout, stderr } = spawnSync(program, args, { ...more, encoding: 'utf8' })
+function run(program: string, args: readonly string[], cwd: string): string {
+  const { stdout, stderr } = spawnSync(program, args, { cwd, encoding: 'utf8' })
   return stdout + stderr
 }
 

@@ -16,13 +16,9 @@ const ORDER = [
   'demo',
   'performance',
   'library',
-  'architecture',
-  'trips',
-  'adding-a-setting',
-  'extending',
+  'find-your-way',
   'images',
   'release',
-  'translating',
 ]
 /** In their order, behind everything else. */
 const DECISIONS = 'decisions/'

@@ -21,7 +21,7 @@ import { goBack, goTo, type Refused } from './form-answer.ts'
 /** What the pages of a line use beside the site; each line adds its own. */
 export interface PageServices {
   readonly config: ServerConfig
-  /** What pages call the settings; see docs/translating.md. */
+  /** What pages call the settings. */
   readonly settingTexts: NamedTexts
   /** Counts the captured images that wait for a review at the cache service; absent: nobody asks there. */
   countWaiting?(): Promise<number>

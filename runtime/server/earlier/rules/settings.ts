@@ -160,7 +160,7 @@ export const SETTINGS = {
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
 
-/** What pages call them. Another language is one more table, named here; see docs/translating.md. */
+/** What pages call them. */
 export const SETTING_TEXTS: SettingTexts<typeof SETTINGS> = SETTINGS
 
 const SYSTEM_PASSWORD =

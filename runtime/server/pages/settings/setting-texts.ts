@@ -8,7 +8,7 @@ import { PAGES } from '../../texts/texts.ts'
 
 const t = PAGES.settings.values
 
-/** The headings of the page. Another language is one more table, named here; see docs/translating.md. */
+/** The headings of the page. */
 export const GROUP_TEXTS: Translated<typeof SETTING_GROUPS> = SETTING_GROUPS
 
 /** Finds the texts of a setting by its dotted name; null where there is no such setting. */
