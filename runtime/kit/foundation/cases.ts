@@ -8,9 +8,6 @@ export type Cases<Tag extends string, Member extends Readonly<Record<Tag, string
 /** Written as a method, so that an entry for one member is also one for a member of its kind. */
 type Act<Member, Out> = { act(member: Member): Out }['act']
 
-/**
- * Returns what the entry for this member makes of it; `tag` is the field by which members differ.
- */
 export function decideCase<Tag extends string, Member extends Readonly<Record<Tag, string>>, Out>(
   cases: Cases<Tag, Member, Out>,
   tag: Tag,

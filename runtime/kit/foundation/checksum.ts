@@ -25,7 +25,6 @@ export function parseSha256For(text: string, fileName: string): Result<string, S
   if (entries.length === 0) return refuse('not-a-checksum-list')
   const hits = new Set(entries.flatMap(({ name, digest }) => (name === fileName ? [digest] : [])))
   const [digest] = hits
-  // Two different digests for one name prove nothing.
   return digest !== undefined && hits.size === 1 ? accept(digest) : refuse('not-listed')
 }
 

@@ -19,7 +19,6 @@ interface CsvTable {
 export interface CsvLimits {
   /** Rows, empty ones too. */
   readonly rows: number
-  /** Columns of a row. */
   readonly columns: number
   /** Characters of a cell. */
   readonly characters: number
@@ -128,7 +127,6 @@ function createCellReader(source: string, separator: string, most: number) {
   }
 }
 
-/** Returns the separator, and where the first row begins. */
 function findStart(source: string) {
   const [declaration = '', separator] = DECLARED.exec(source) ?? []
   return separator === undefined

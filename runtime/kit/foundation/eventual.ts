@@ -3,8 +3,8 @@
 export type Eventual<T> = T | Promise<T>
 
 /**
- * Hands a value to `next`, at once where it is no promise: a promise costs microtasks and memory,
- * so one is made only where there is one already.
+ * At once where it is no promise: a promise costs microtasks and memory, so one is made only where
+ * there is one already.
  */
 export const after = <A, B>(value: Eventual<A>, next: (value: A) => Eventual<B>): Eventual<B> =>
   value instanceof Promise ? value.then(next) : next(value)

@@ -56,9 +56,7 @@ export class Fault extends Error {
   }
 }
 
-/**
- * Returns the message of anything that was thrown; errors of the system become a clause for people.
- */
+/** Errors of the system become a clause for people. */
 export function renderError(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   const known = thrown instanceof Fault ? null : describeSystemError(thrown)

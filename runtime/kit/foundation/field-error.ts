@@ -14,7 +14,6 @@ export interface FieldError {
 /** At most this many are reported: a hostile body can hold thousands. */
 const MAX = 32
 
-/** Turns Zod's issues into field errors, the first 32 of them. */
 export function listFieldErrors(
   error: ZodError,
   where: 'body' | 'query' = 'body',
@@ -26,7 +25,6 @@ export function listFieldErrors(
   }))
 }
 
-/** Parses a body by its schema; the refusal says for each field what is wrong with it. */
 export function parseFields<Value>(
   schema: ZodType<Value>,
   body: unknown,
@@ -35,7 +33,6 @@ export function parseFields<Value>(
   return parsed.success ? accept(parsed.data) : refuse(listFieldErrors(parsed.error))
 }
 
-/** Makes the error of one field of a body. */
 export const fieldError = (
   path: readonly (string | number)[],
   msg: string,

@@ -3,10 +3,7 @@
 /** Renders a value in ASCII, indented by two blanks, without a line end. */
 export const renderJson = (value: unknown): string => ascii(JSON.stringify(value, null, 2))
 
-/**
- * Renders a value in ASCII as one line without a line end: `{"event": "started", "total_bytes":
- * 300000}`.
- */
+/** ASCII, without a line end: `{"event": "started", "total_bytes": 300000}`. */
 export const renderJsonLine = (value: unknown): string =>
   // Strings hold no raw line ends in JSON, so every one here is layout.
   ascii(JSON.stringify(value, null, 1).replaceAll(/,\n */g, ', ').replaceAll(/\n */g, ''))

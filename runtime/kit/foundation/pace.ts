@@ -5,7 +5,6 @@ export type Pace = ReturnType<typeof createPace>
 /** Long enough to be calm, short enough to show a disk whose cache is full. */
 const WINDOW_SECONDS = 6
 
-/** Creates a meter that counts bytes and derives their rate from the last six seconds. */
 export function createPace() {
   let samples: readonly (readonly [seconds: number, bytes: number])[] = []
   const rate = (): number => {

@@ -78,7 +78,6 @@ const decode = (base64: string) => Uint8Array.fromBase64(base64, { lastChunkHand
 
 const encode = (bytes: Uint8Array) => bytes.toBase64({ omitPadding: true })
 
-/** Renders a hash that was made with `SCRYPT_COST`, as `parsePasswordHash` reads it. */
 export const renderScrypt = (salt: Uint8Array, hash: Uint8Array): string =>
   `$scrypt$ln=${SCRYPT_COST.ln},r=${SCRYPT_COST.r},p=${SCRYPT_COST.p}$${encode(salt)}$${encode(hash)}`
 

@@ -7,7 +7,6 @@ const UNSAFE =
 /** Renders text as one line with each unsafe character as `\x1b` or `\u202e`. */
 export const printable = (text: string): string => text.replace(UNSAFE, escape)
 
-/** Splits text at line ends of any of the three kinds, and makes each line printable. */
 export const printableLines = (text: string): readonly string[] =>
   text.split(/\r\n|\n|\r/).map(printable)
 
@@ -42,7 +41,6 @@ const WIDE =
 /** Made when it is first needed: that takes 15 ms. */
 let graphemes: Intl.Segmenter | null = null
 
-/** Counts the columns that printable text takes on a terminal. */
 export function displayWidth(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length
   graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })

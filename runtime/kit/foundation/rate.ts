@@ -1,7 +1,6 @@
 /** Renders rates, durations and percentages as text. */
 import { renderSize } from './size.ts'
 
-/** Renders a rate, for example `412 MB/s`. */
 export const renderRate = (bytesPerSecond: number): string => `${renderSize(bytesPerSecond)}/s`
 
 /** Renders seconds as a clock shows them, for example `0:07`, `12:03`, `1:02:03`. */

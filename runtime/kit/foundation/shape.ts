@@ -8,9 +8,6 @@ export const parseEach = <Item>(shape: ZodType<Item>, list: unknown): readonly I
     return parsed.success ? [parsed.data] : []
   })
 
-/**
- * Tells whether a value is an object with fields. It is for places that run before zod is worth
- * loading.
- */
+/** For places that run before zod is worth loading. */
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -27,7 +27,6 @@ export function renderMemory(bytes: number): string {
 /** Renders a size and the exact number behind it: `4.29 GB (4294967296 bytes)`. */
 export const renderExactSize = (bytes: number): string => withBytes(bytes, renderSize(bytes))
 
-/** Renders a disk's size and the exact number behind it: `500 GB (500107862016 bytes)`. */
 export const renderExactDiskSize = (bytes: number): string =>
   withBytes(bytes, renderDiskSize(bytes))
 

@@ -26,10 +26,7 @@ interface Signed {
   readonly keys: readonly string[]
 }
 
-/**
- * Checks the signature of a message. Returns null where one of the keys has signed it, else one
- * clause that says what is wrong.
- */
+/** Null where one of the keys has signed it, else one clause that says what is wrong. */
 export function findSignatureFault({ message, signature, namespace, keys }: Signed): string | null {
   const parts = parseSignature(signature)
   if (parts === null) return 'its signature is not one that ssh-keygen makes with an Ed25519 key'

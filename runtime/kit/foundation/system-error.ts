@@ -19,10 +19,7 @@ const isOneOf = (codes: readonly string[]) => (thrown: unknown) =>
 /** Nothing has this name, or what stands before it in the path is not a folder. */
 export const isMissing = isOneOf(['ENOENT', 'ENOTDIR'])
 
-/**
- * Makes a handler for `catch` that gives the value where nothing has this name, and throws anything
- * else again.
- */
+/** For `catch`: the value where nothing has this name; anything else is thrown again. */
 export const ifMissing =
   <Value>(value: Value) =>
   (thrown: unknown): Value => {

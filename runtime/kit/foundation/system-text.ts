@@ -17,10 +17,7 @@ interface SystemText {
   readonly hint?: string
 }
 
-/**
- * Finds the words for an error of the system; null where it is none, or one for which there are no
- * words.
- */
+/** Null where it is none, or one for which there are no words. */
 export function describeSystemError(thrown: unknown): SystemText | null {
   const facts = findFacts(thrown)
   if (facts === null || !Object.hasOwn(TEXTS, facts.code)) return null

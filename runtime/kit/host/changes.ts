@@ -27,7 +27,6 @@ type ChangeListener = (change: Change) => void
 
 export type Changes = ReturnType<typeof createChanges>
 
-/** Creates what notifies the listeners in this process of every change that is announced. */
 export function createChanges() {
   const listeners = new Map<Topic, Set<ChangeListener>>(TOPICS.map((topic) => [topic, new Set()]))
   return {

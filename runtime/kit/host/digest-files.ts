@@ -14,7 +14,6 @@ interface DigestFile {
 /** What has come of them; the name of each is its digest. */
 export type IncomingFiles = PartialFiles<PartialRecord>
 
-/** Where the bytes of a file come from. */
 interface FileIntake {
   readonly signal: AbortSignal
   read(from: number): AsyncIterable<Uint8Array>

@@ -77,9 +77,7 @@ export async function isBelow(path: string, folders: readonly string[]): Promise
 export const isFolder = async (path: string): Promise<boolean> =>
   (await stat(path).catch(() => null))?.isDirectory() === true
 
-/**
- * Renames a file or folder and replaces what has the name `to`; both are on the same file system.
- */
+/** Replaces what has the name `to`; both are on the same file system. */
 export async function moveName(from: string, to: string): Promise<void> {
   await rename(from, to)
   await syncBoth(from, to)
@@ -91,10 +89,7 @@ export async function linkName(from: string, to: string): Promise<void> {
   await syncFolder(dirname(to))
 }
 
-/**
- * Removes a file; nothing happens where nothing has this name. Rejects with Node's error for a
- * folder.
- */
+/** Nothing happens where nothing has this name. Rejects with Node's error for a folder. */
 export async function removeName(path: string): Promise<void> {
   try {
     await unlink(path)
@@ -138,20 +133,17 @@ export function moveNameNow(from: string, to: string): void {
   if (dirname(from) !== dirname(to)) syncNow(dirname(from))
 }
 
-/** Does what `linkName` does, and blocks. */
 export function linkNameNow(from: string, to: string): void {
   linkSync(from, to)
   syncNow(dirname(to))
 }
 
-/** Does what `removeName` does, and blocks. */
 export function removeNameNow(path: string): void {
   if (!existsSync(path)) return
   rmSync(path, { force: true })
   syncNow(dirname(path))
 }
 
-/** Makes a file or a folder durable, and blocks. */
 export function syncNow(path: string): void {
   const handle = openSync(path, 'r')
   try {

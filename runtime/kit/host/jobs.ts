@@ -20,7 +20,6 @@ export const QUEUED: JobState = {
   error: null,
 }
 
-/** Tells whether a job has ended, however it ended. */
 export const isOver = ({ status }: JobState): boolean => status !== 'queued' && status !== 'running'
 
 export interface Job<State extends JobState> {
@@ -51,16 +50,13 @@ export interface JobRecords<State extends JobState> extends AsyncDisposable {
 }
 
 interface JobsOptions<State extends JobState> {
-  /** How many run at once. */
   readonly parallel: number
   /** Once more jobs are listed, the oldest that have ended are forgotten. */
   readonly maxListed: number
   now(): Date
-  /** This is called after each change of a status. */
   onChange?(state: State): void
   /** Completes the state of a job that has just ended. */
   toEnded?(state: State): State
-  /** Keeps the jobs for the next process. */
   readonly records?: JobRecords<State> | undefined
   /** Records the end of a job that a restart cut off. Best effort, before the first job runs. */
   onCutOff?(state: State): Promise<void>
@@ -69,8 +65,7 @@ interface JobsOptions<State extends JobState> {
 export type Jobs<State extends JobState> = ReturnType<typeof createJobs<State>>
 
 /**
- * Creates a queue of jobs that lists those of `records`, too. Disposing of it cancels all jobs and
- * waits for their ends.
+ * It lists the jobs of `records`, too. Disposing of it cancels all jobs and waits for their ends.
  */
 export function createJobs<State extends JobState>(options: JobsOptions<State>) {
   const { records, maxListed, toEnded = (state) => state } = options

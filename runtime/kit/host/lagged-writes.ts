@@ -34,7 +34,6 @@ export function createLaggedWrites<Key, Value>(
       later()
     },
     forget: (key: Key) => waiting.delete(key),
-    /** Stores what waits now. */
     flush,
   }
 }

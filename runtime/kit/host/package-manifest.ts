@@ -5,8 +5,8 @@ import { Fault } from '../foundation/fault.ts'
 import { isRecord } from '../foundation/shape.ts'
 
 /**
- * Reads the version of package.json, in the source tree and in an installed package alike. Rejects
- * with a Fault `input-invalid` where it has none.
+ * The same in the source tree and in an installed package. Rejects with a Fault `input-invalid`
+ * where it has none.
  */
 export async function readVersion(): Promise<string> {
   const manifest = await readManifest()

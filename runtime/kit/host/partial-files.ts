@@ -19,7 +19,6 @@ export interface PartialRecord {
 export interface PartialFile<Kept extends PartialRecord> {
   /** 32 to 64 hexadecimal digits. */
   readonly name: string
-  /** What is on the disk of it. */
   record: Kept
   /** This many bytes are here; the next ones belong behind them. */
   offset: number
@@ -54,10 +53,7 @@ interface Receiving {
   readonly checkpointBytes?: number
 }
 
-/**
- * Describes a partial file that begins, or one of which nothing but its bytes is known; `offset`
- * bytes are here.
- */
+/** Begins one, or takes up one of which nothing but its bytes is known; `offset` bytes are here. */
 export function createPartialFile<Kept extends PartialRecord>(
   name: string,
   record: Kept,
@@ -105,7 +101,6 @@ export async function openPartialFiles<Kept extends PartialRecord>({
       const record = (await records?.read(name)) ?? null
       return record === null ? null : await restore(name, record)
     },
-    /** All that the process before has left. */
     async list(): Promise<readonly PartialFile<Kept>[]> {
       const found = (await records?.list()) ?? []
       return await Promise.all(found.map(([name, record]) => restore(name, record)))
@@ -121,7 +116,6 @@ export async function openPartialFiles<Kept extends PartialRecord>({
         if (!isOurs || !isWanted(name)) await removeTree(join(folder, entry))
       }
     },
-    /** It can be gone on with, and be read. */
     async open(file: PartialFile<Kept>): Promise<PartialWriter<Kept>> {
       const handle = await open(pathOf(file.name), 'a+', modes.file)
       return createWriter(file, handle, folder, (news) => store.save(file, news))
@@ -213,7 +207,6 @@ function checked(name: string): string {
   throw new Fault('input-invalid', 'not the name of a partial file')
 }
 
-/** Null where the kernel does not say. */
 async function readBootId(): Promise<string | null> {
   const text = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')
   return /^[0-9a-f-]{36}\s*$/.test(text) ? text.trim() : null

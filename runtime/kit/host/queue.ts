@@ -1,9 +1,6 @@
 /** A queue that runs a limited number of tasks at a time. */
 
-/**
- * Creates a queue that runs so many works at a time, in the order of the calls; the first ones at
- * once. Failures hold up nothing.
- */
+/** The first works run at once, the others in the order of the calls. Failures hold up nothing. */
 export function createQueue(parallel: number) {
   const waiting: (() => void)[] = []
   let free = parallel

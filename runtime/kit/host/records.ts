@@ -7,10 +7,7 @@ import { ifMissing } from '../foundation/system-error.ts'
 import { replaceFile } from './atomic-file.ts'
 import { hideFromOthers, makeFolder, removeName } from './folders.ts'
 
-/**
- * Opens the records of a folder. Keys are `kind:name`; a name may hold letters, digits, `.`, `_`
- * and `-`.
- */
+/** Keys are `kind:name`; a name may hold letters, digits, `.`, `_` and `-`. */
 export function createRecords(folder: string): Storage {
   hideFromOthers(folder)
   return createStorage({ driver: atomicFiles({ folder }) })
@@ -19,8 +16,8 @@ export function createRecords(folder: string): Storage {
 export type RecordsOf<Value> = ReturnType<typeof selectRecords<Value>>
 
 /**
- * Selects the records whose keys begin with `kind:`. Each is checked when it is read; one that is
- * damaged counts as none.
+ * The records whose keys begin with `kind:`. Each is checked when it is read; one that is damaged
+ * counts as none.
  */
 export function selectRecords<Value>(records: Storage, kind: string, schema: ZodType<Value>) {
   const keyOf = (name: string) => `${kind}:${name}`

@@ -139,7 +139,6 @@ export async function needTools({ has }: Pick<Shell, 'has'>, tools: readonly str
   for (const tool of tools) if (!(await has(tool))) throw toolMissing(tool)
 }
 
-/** Makes the Fault `tool-missing` for a tool; its hint names the Debian package. */
 export function toolMissing(tool: string): Fault {
   const name = debianPackageOf(tool)
   return new Fault('tool-missing', `${tool} is not installed`, {

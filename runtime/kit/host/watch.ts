@@ -6,17 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export const pause = (milliseconds: number): Promise<void> =>
   sleep(milliseconds, undefined, { ref: false })
 
-/**
- * Resolves after so many milliseconds, and keeps the process alive until then; the signal ends it
- * early.
- */
+/** Keeps the process alive until then; the signal ends it early. */
 export const linger = (milliseconds: number, signal: AbortSignal): Promise<void> =>
   sleep(milliseconds, undefined, { signal }).catch(() => undefined)
 
-/**
- * Resolves to the work's result, or rejects with the signal's reason as soon as it is aborted; the
- * work itself goes on.
- */
+/** Rejects with the signal's reason as soon as it is aborted; the work itself goes on. */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   // Its end is awaited below or not at all; a late failure is of no interest.
   work.catch(() => undefined)
@@ -26,10 +20,7 @@ export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Pr
   return await Promise.race([work, aborted])
 }
 
-/**
- * Waits for work whose result does not matter, at most so many milliseconds; resolves to true when
- * it ended in time.
- */
+/** Resolves to true when the work ended in time, whatever its result. */
 export async function settle(work: PromiseLike<unknown>, milliseconds: number): Promise<boolean> {
   const late = new AbortController()
   const ended = work.then(
@@ -61,7 +52,7 @@ export function createDeadline(
   }
 }
 
-/** Yields what `look` sees every so many milliseconds until the work is done; returns its result. */
+/** Yields what `look` sees every so many milliseconds; returns the work's result. */
 export async function* watch<T, Seen>(
   work: Promise<T>,
   milliseconds: number,
@@ -72,8 +63,7 @@ export async function* watch<T, Seen>(
 }
 
 /**
- * Calls `onSeen` with what `look` sees every so many milliseconds until the work is done, and
- * resolves to its result.
+ * Calls `onSeen` with what `look` sees every so many milliseconds; resolves to the work's result.
  */
 export async function report<T, Seen>(
   work: Promise<T>,
@@ -85,7 +75,6 @@ export async function report<T, Seen>(
   return await work
 }
 
-/** Resolves once the signal is aborted. */
 export const awaitEnding = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) resolve()

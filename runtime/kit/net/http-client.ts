@@ -48,7 +48,7 @@ interface HttpClientOptions {
   readonly stallMs: number
 }
 
-/** Creates a client. Connections are kept and used again until it is given back. */
+/** Connections are kept and used again until it is given back. */
 export function createHttpClient({ env, signal, stallMs }: HttpClientOptions) {
   const agents = createAgents(env)
 

@@ -25,8 +25,8 @@ interface TextDocument {
 }
 
 /**
- * Fetches a text; null: the copy of that `etag` is up to date. Rejects with a Fault `input-missing`
- * that says why there is none.
+ * Null: the copy of that `etag` is up to date. Rejects with a Fault `input-missing` that says why
+ * there is none.
  */
 export const fetchDocument = async (query: DocumentQuery): Promise<TextDocument | null> =>
   (await fetchNews(query)).document
@@ -38,7 +38,6 @@ interface News {
   readonly canWait: boolean
 }
 
-/** Does what `fetchDocument` does, and says whether the server can wait for a change. */
 export async function fetchNews(query: DocumentQuery): Promise<News> {
   const { target, name, env, etag, waitSeconds = 0, ...given } = query
   const bounds = { ...given, timeoutMs: given.timeoutMs + waitSeconds * 1000 }

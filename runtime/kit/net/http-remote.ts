@@ -40,7 +40,6 @@ interface RefusalWords {
 }
 
 export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
-  /** It is given up after one repeat, whatever that brings. */
   readonly isHasty: boolean
   /** Goes where the last redirect led, and back to the start where that has expired. */
   ask(request: HttpRequest): Promise<HttpAnswer>
@@ -56,7 +55,7 @@ export interface Remote extends Pick<RemoteOptions, 'name' | 'retryMs'> {
  */
 const isExpired = (status: number) => [400, 401, 403, 404, 410].includes(status)
 
-/** Creates access to one file on a web server. It remembers where the last redirect led. */
+/** It remembers where the last redirect led. */
 export function createRemote(options: RemoteOptions): Remote {
   const { name, client, signal, retryMs, isHasty = false, renew } = options
   let { target } = options
@@ -169,7 +168,6 @@ async function askPatiently(
 /** A source that is not the only one is not waited for where it asks for more than this. */
 const HASTY_WAIT_MS = 2000
 
-/** Tells whether a wait is too long that a busy server asks for. */
 export const isTooLong = (waitMs: number, isHasty: boolean): boolean =>
   isHasty && waitMs > HASTY_WAIT_MS
 

@@ -18,7 +18,6 @@ interface Transfer {
   readonly wanted: RangeRequest
 }
 
-/** Why an attempt ended before its end. */
 interface Setback {
   readonly reason: string
   readonly hint?: string | undefined

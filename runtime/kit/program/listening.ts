@@ -61,7 +61,6 @@ export async function openDoor(
   }
 }
 
-/** The settings of a server that its listening needs. */
 interface ListenSettings {
   readonly host: string
   readonly port: number
@@ -78,8 +77,8 @@ interface ListenSettings {
 const GRACE_MS = 8000
 
 /**
- * Runs a server until the process is asked to end, and resolves to the exit code. Rejects with a
- * Fault where it cannot listen.
+ * Resolves to the exit code once the process is asked to end. Rejects with a Fault where it cannot
+ * listen.
  */
 export async function runServer(
   environment: Pick<ProcessEnvironment, 'listen' | 'onHangup' | 'signal'>,

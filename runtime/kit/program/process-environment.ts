@@ -6,7 +6,6 @@ import type { ClosableServer } from '../web/http/closing.ts'
 import type { Entrance } from '../web/http/entrance.ts'
 import type { TunableServer } from '../web/answers/limits.ts'
 
-/** A listening socket and what is behind it. */
 export interface Listening {
   readonly server: HttpServer
   readonly port: number
@@ -51,7 +50,6 @@ export interface ProcessEnvironment {
   readonly builtDir?: string
 }
 
-/** What a cache service beside the server is started with. */
 interface CacheOptions {
   readonly host: string
   /** Or the next one that is free. */

@@ -35,7 +35,6 @@ interface Discovered {
   readonly secret: string
 }
 
-/** Creates what finds it; nothing is asked before the first call. */
 export function createDiscovery(options: ProviderOptions) {
   const exchange = createExchange(options)
   const { freshMs = FRESH_MS } = options

@@ -17,7 +17,6 @@ interface ProviderExchangeOptions {
   readonly waitMs?: number | undefined
 }
 
-/** What openid-client asks for. */
 interface ProviderRequest {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
@@ -25,7 +24,7 @@ interface ProviderRequest {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Creates what openid-client fetches with. It follows no redirect. */
+/** It follows no redirect. */
 export function createExchange({
   issuer,
   env,

@@ -7,7 +7,6 @@ import { isClientUnknown, type ProviderFailure } from './rules/provider-failure.
 
 /** A login on its way to the provider and back; what is secret is made of one key by each server alike. */
 export interface LoginFlow {
-  /** Where the provider sends the browser back to. */
   readonly redirectUri: string
   readonly state: string
   readonly nonce: string
@@ -21,8 +20,8 @@ export type Provider = ReturnType<typeof createProvider>
 const MAX_FINISHING = 32
 
 /**
- * Creates the client. Nothing is asked before the first call, and nothing that is asked is kept for
- * long: keys are fetched for each login, so that new ones count at once.
+ * Nothing is asked before the first call, and nothing is kept for long: keys are fetched for each
+ * login, so that new ones count at once.
  */
 export function createProvider(options: ProviderOptions) {
   const discovery = createDiscovery(options)
@@ -31,7 +30,6 @@ export function createProvider(options: ProviderOptions) {
   let unknown: ProviderFailure | null = null
 
   return {
-    /** Resolves once it is known whether the provider is of use. */
     check: discovery.check,
     /** Why nobody can log in with it; null: it is of use, or was not asked yet. */
     failure: (): ProviderFailure | null => discovery.failure() ?? unknown,

@@ -5,12 +5,10 @@ import { blobUrlOf } from './rules/oras.ts'
 
 /** A piece of a blob as it was sent, to be compared with what the registry holds. */
 export interface BlobSample {
-  /** Where it begins. */
   readonly at: number
   readonly bytes: Buffer
 }
 
-/** A blob as it must be. */
 interface WantedBlob {
   /** `sha256:` and 64 hexadecimal digits. */
   readonly digest: string
@@ -44,7 +42,6 @@ function findLie({ digest, sizeBytes }: WantedBlob, { headers }: RegistryReply):
   return `it has ${found} bytes as ${said} where ${digest} has ${sizeBytes}`
 }
 
-/** Creates the checks for the blobs of one repository. */
 export function createBlobChecks({ base, repository, access, requests }: Place): BlobChecks {
   const urlOf = ({ digest }: WantedBlob) => blobUrlOf(base, repository, digest)
 

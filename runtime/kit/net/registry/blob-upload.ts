@@ -41,7 +41,6 @@ const CHUNK_BYTES = 8 * 1024 * 1024
 const COMPLETION_MS = 15 * 60_000
 const OCTETS = { 'content-type': 'application/octet-stream' } as const
 
-/** An upload under way. */
 interface UploadProgress extends Pick<UploadDependencies, 'requests' | 'onSent'> {
   /** The address at which it goes on, which changes with every answer. */
   url: string
@@ -49,7 +48,7 @@ interface UploadProgress extends Pick<UploadDependencies, 'requests' | 'onSent'>
   arrived: number
 }
 
-/** Begins an upload. Rejects with a Fault where the registry refuses it. */
+/** Rejects with a Fault where the registry refuses it. */
 export async function beginUpload(dependencies: UploadDependencies): Promise<BlobUpload> {
   const { requests, url, onSent } = dependencies
   const begun = await requests.insist(
@@ -77,7 +76,6 @@ export async function beginUpload(dependencies: UploadDependencies): Promise<Blo
   }
 }
 
-/** The bytes of a chunk within the blob. */
 interface ChunkSpan {
   readonly start: number
   readonly end: number

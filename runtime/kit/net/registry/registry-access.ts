@@ -21,7 +21,6 @@ interface AccessOptions {
 
 export type RegistryActions = 'pull' | 'pull,push'
 
-/** The limits for fetching a manifest or a token. */
 export const REGISTRY_BOUNDS = {
   maxBytes: 10 * 1024 * 1024,
   timeoutMs: 30_000,

@@ -19,7 +19,6 @@ export interface RegistryOptions {
   readonly isAnonymous?: boolean
 }
 
-/** A repository of a registry that has been entered. */
 export interface RegistryEntrance {
   /** The origin, without a slash at its end. */
   readonly base: string

@@ -21,7 +21,7 @@ export type RegistryRequests = ReturnType<typeof createRegistryRequests>
 /** Tries in a row that bring nothing: with the waits between them some two minutes. */
 const MAX_TRIES = 12
 
-/** Creates what asks one repository. `name`: the repository, safe to show. */
+/** `name`: the repository, safe to show. */
 export function createRegistryRequests(
   { access, bounds }: Pick<RegistryEntrance, 'access' | 'bounds'>,
   name: string,

@@ -21,9 +21,7 @@ import { parseRegistryError } from './rules/upload-answer.ts'
 export interface RepositoryWriter extends BlobChecks {
   /** Begins a blob; `onSent` hears how many of its bytes were sent so far. */
   upload(onSent: (bytes: number) => void): Promise<BlobUpload>
-  /** Tells whether the version of the reference is there already. */
   hasManifest(): Promise<boolean>
-  /** Makes sure that the empty configuration is there. */
   putConfig(): Promise<void>
   /**
    * Stores the manifest under the version of the reference, reads it back and returns its digest;
@@ -33,8 +31,8 @@ export interface RepositoryWriter extends BlobChecks {
 }
 
 /**
- * Creates what writes to registries; it is given back when nothing is written any more. All of it
- * rejects with a Fault whose message names the repository.
+ * It is given back when nothing is written any more. All of it rejects with a Fault whose message
+ * names the repository.
  */
 export function createRegistryWriter(options: RegistryOptions) {
   const entrances = createEntrances(options)

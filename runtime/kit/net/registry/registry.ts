@@ -41,9 +41,7 @@ export interface ResolveOptions {
 /** Indexes may name indexes, but nobody nests them deeper. */
 const MAX_MANIFESTS = 3
 
-/**
- * Creates a client for references of any registry; it is given back when no blob is read any more.
- */
+/** It is given back when no blob is read any more. */
 export function createRegistry(options: RegistryOptions) {
   const { signal } = options
   const entrances = createEntrances(options)

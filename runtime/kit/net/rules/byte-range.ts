@@ -21,10 +21,7 @@ type FileAnswer =
   | { readonly status: 304 }
   | { readonly status: 416 }
 
-/**
- * Decides the status, and for a 206 the bytes. Several ranges, and what is no range, get the whole
- * file.
- */
+/** Several ranges, and what is no range, get the whole file. */
 export function decideFileAnswer(asked: Conditions, version: Version): FileAnswer {
   if (isKnown(asked, version)) return { status: 304 }
   if (asked.range === null || !isSameVersion(asked.ifRange, version)) return { status: 200 }

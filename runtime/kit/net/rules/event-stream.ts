@@ -3,10 +3,7 @@
 /** Renders one event; `lines` are what `renderData` makes. */
 export const renderEvent = (name: string, lines: string): string => `event: ${name}\n${lines}\n\n`
 
-/**
- * Renders the data of an event; each line of it, with line ends of any kind, becomes one of the
- * event.
- */
+/** Each line of the data, with line ends of any kind, becomes one of the event. */
 export const renderData = (data: string): string =>
   data
     .split(/\r\n|\n|\r/)

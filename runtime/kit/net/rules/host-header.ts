@@ -11,10 +11,7 @@ const IPV4 = new RegExp(`^${OCTET}(?:\\.${OCTET}){3}$`)
 /** One segment or more, each of characters that need no escaping anywhere. */
 const PREFIX = /^(?:\/[\w.~-]+)*$/
 
-/**
- * Parses a name, an IPv4 address or an IPv6 address in brackets, perhaps with a port, into lower
- * case.
- */
+/** A name, an IPv4 address or an IPv6 address in brackets, perhaps with a port, in lower case. */
 export function parseHost(header: string): Result<string, 'not-a-host'> {
   const text = header.toLowerCase()
   const parts = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/.exec(text)

@@ -37,7 +37,7 @@ export function parseContentRange(text: string): ContentRange | null {
   return isSane ? { from, to: last + 1, total } : null
 }
 
-/** Returns the length in bytes that a header promises; null where there is none or no number. */
+/** Null where there is none or no number. */
 export function parseLength(headers: Headers): number | null {
   const text = textOf(headers, 'content-length')
   const length = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
@@ -66,10 +66,7 @@ function digestOf(headers: Headers): Pick<Representation, 'sha256'> {
   return /^[0-9a-f]{64}$/.test(digest) ? { sha256: digest } : {}
 }
 
-/**
- * Describes a file by the answer to a GET with `Range: bytes=0-0`; null where it says nothing of
- * the file.
- */
+/** The answer to `Range: bytes=0-0`; null where it says nothing of the file. */
 export function describeProbe(status: number, headers: Headers): Representation | null {
   const range = textOf(headers, 'content-range')
   const part = parseContentRange(range)
@@ -94,7 +91,7 @@ function sentOf(headers: Headers): Pick<Representation, 'sent'> {
   return sent.type === null && sent.coding === null ? {} : { sent }
 }
 
-/** Merges both looks at one file: what the GET said counts more than what the HEAD said. */
+/** What the GET said counts more than what the HEAD said. */
 export function mergeRepresentations(
   head: Representation | null,
   probe: Representation | null,
@@ -127,10 +124,8 @@ type Verdict =
   | { readonly kind: 'never'; readonly reason: string; readonly changed: boolean }
 
 const PASSING: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504])
-/** Tells whether a status may be another one in a moment. */
 export const isPassing = (status: number): boolean => PASSING.has(status)
 
-/** Judges whether an answer holds what was asked for, of the file that was first seen. */
 export function judgeAnswer(
   asked: RangeRequest,
   known: Representation,

@@ -51,13 +51,12 @@ function parseHttp(text: string, scheme: string, shown: string): Result<Location
   return accept({ kind: 'http', target: splitCredentials(url) })
 }
 
-/** Parses an http(s) address; null: it is none. */
+/** Null: it is none. */
 export function parseHttpTarget(text: string): HttpTarget | null {
   const location = parseLocation(text)
   return location.ok && location.value.kind === 'http' ? location.value.target : null
 }
 
-/** Renders why a location was refused, as one clause. */
 export function renderLocationRefusal(refusal: LocationRefusal): string {
   switch (refusal.why) {
     case 'empty':
@@ -76,10 +75,7 @@ export function renderLocationRefusal(refusal: LocationRefusal): string {
 const SECRET_NAME =
   /(^|[-_])(auth|key|password|pass|secret|sig|signature|token|credential)s?($|[-_])|(access|api)key/i
 
-/**
- * Renders a URL as it may be shown: no user, no password, no fragment, no signature or token in the
- * query.
- */
+/** No user, no password, no fragment, no signature or token in the query. */
 export function renderSafeUrl(href: string): string {
   const url = URL.parse(href)
   if (url === null) return hideUserInfo(href)
@@ -88,10 +84,7 @@ export function renderSafeUrl(href: string): string {
   return query === '' ? bare : `${bare}?${query}`
 }
 
-/**
- * Tells whether an address carries a signature of a bucket's service, which is good for GET alone,
- * and for a while.
- */
+/** Such an address is good for GET alone, and for a while. */
 export const isPresigned = (url: string): boolean => /[?&]X-Amz-Signature=/i.test(url)
 
 /** Renders whose server an address names, without its path: `http://10.0.0.5:8081`. */
@@ -105,8 +98,8 @@ export function renderHost(address: string): string {
 }
 
 /**
- * Returns the last part of a path, of a reference, or of a URL's path, decoded; empty where there
- * is none, `-` for standard input.
+ * The last part of a path, of a reference, or of a URL's path, decoded; empty where there is none,
+ * `-` for standard input.
  */
 export function fileNameOf(location: Location): string {
   if (location.kind === 'stdin') return '-'

@@ -9,7 +9,6 @@ interface FailedAddress {
   readonly settingHint: string
 }
 
-/** Makes the Fault `busy` that says why a server cannot listen at an address. */
 export function explainListening(
   cause: unknown,
   { host, port, settingHint }: FailedAddress,

@@ -5,7 +5,6 @@ import { accept, refuse, type Result } from '../../foundation/result.ts'
 export const REDIRECT_LIMIT = 10
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-/** Tells whether a status leads to another address. */
 export const isRedirect = (status: number): boolean => REDIRECTS.has(status)
 
 /**

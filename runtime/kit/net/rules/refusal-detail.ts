@@ -5,10 +5,7 @@ import { printable } from '../../foundation/printable.ts'
 
 const MAX_CHARACTERS = 1000
 
-/**
- * Returns the reason in words, from a text or from a list of fields with what is wrong with each;
- * null where the body says nothing.
- */
+/** A text, or a list of fields with what is wrong with each; null where the body says nothing. */
 export function parseDetail(body: string): string | null {
   const detail = fieldOf(parseJson(body), 'detail')
   const words = Array.isArray(detail) ? detail.map(renderField).join('; ') : detail

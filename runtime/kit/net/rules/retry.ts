@@ -2,7 +2,7 @@
 
 /** Tries in a row that bring not one byte. */
 export const TRIES_WITHOUT_PROGRESS = 5
-/** Returns the tries after which a server is given up; a hasty reader has another one to ask. */
+/** A hasty reader has another server to ask. */
 export const countTries = (isHasty: boolean): number => (isHasty ? 1 : TRIES_WITHOUT_PROGRESS)
 
 const LONGEST_WAIT_MS = 15_000

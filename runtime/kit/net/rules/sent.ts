@@ -9,7 +9,6 @@ export interface Sent {
 
 type Header = string | readonly string[] | undefined
 
-/** Reads the type and the coding from the headers of an answer. */
 export function parseSent(
   headers: Readonly<{ 'content-type'?: Header; 'content-encoding'?: Header }>,
 ): Sent {

@@ -1,7 +1,6 @@
 /** Faults of reading an image, worded alike for every kind of source. */
 import { Fault, type FaultOptions } from '../../foundation/fault.ts'
 
-/** Makes the Fault `cancelled` for reading an image of this name. */
 export const readingCancelled = (name: string): Fault =>
   new Fault('cancelled', `reading ${name} was cancelled`)
 

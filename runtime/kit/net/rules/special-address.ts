@@ -8,7 +8,6 @@ const LINK_LOCAL: readonly string[] = ['169.254.0.0/16', 'fe80::/10']
 /** Unspecified, multicast, and link-local IPv6 with its zone, which no network names. */
 const NO_HOST = ['0.0.0.0/8', '224.0.0.0/4', '::/128', 'ff00::/8']
 
-/** Says whether an address is in one of the networks, each an address, a range or a CIDR range. */
 const isWithin = (address: string, networks: readonly string[]): boolean =>
   isDirectHost(`http://${address.includes(':') ? `[${address}]` : address}/`, networks.join(' '))
 

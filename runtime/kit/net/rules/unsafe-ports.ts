@@ -7,5 +7,4 @@ const UNSAFE: ReadonlySet<number> = new Set([
   6669, 6679, 6697, 10080,
 ])
 
-/** Whether a page at this port could never be opened. */
 export const isUnsafePort = (port: number): boolean => UNSAFE.has(port)

@@ -49,7 +49,6 @@ export function createS3Client({ client, access, source, now }: S3ClientOptions)
     return await client.fetch({ url, authorization: null }, { ...request, redirects: 'answer' })
   }
 
-  /** Reads why it was refused, for `explain`. Resolves to the text. */
   async function readRefusal(answer: HttpAnswer): Promise<string> {
     const { status, headers } = answer
     const body = await readText(answer)
@@ -81,7 +80,6 @@ export function createS3Client({ client, access, source, now }: S3ClientOptions)
     fetch,
     /** The region in which the object was found, which may be another one than was set. */
     region: () => region,
-    /** Says why the object is unavailable, after an answer with this status. */
     explain: (status: number) =>
       refused?.status === status
         ? explainRefusal(refused, access.keys !== null)

@@ -5,8 +5,8 @@ import type { Environment } from '../../host/shell.ts'
 import { chooseAccess, type S3Access, type S3Settings } from './rules/s3-access.ts'
 
 /**
- * Reads it. Rejects with a Fault `input-missing` where the file cannot be read, and `input-invalid`
- * where there is an access key without a secret one.
+ * Rejects with a Fault `input-missing` where the file cannot be read, and `input-invalid` where
+ * there is an access key without a secret one.
  */
 export async function readS3Access(settings: S3Settings, env: Environment): Promise<S3Access> {
   const { access_key: accessKey, secret_key_file: path } = settings

@@ -25,7 +25,6 @@ const LATE = 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED'
 /** Clocks are said to differ from this many seconds on. */
 const NOTED_SKEW = 30
 
-/** What the codes of openid-client mean. */
 const CODES: Readonly<Record<string, ProviderFailure>> = {
   OAUTH_TIMEOUT: { why: 'away', detail: 'it does not answer in time' },
   OAUTH_ABORT: { why: 'away', detail: 'it does not answer in time' },
@@ -90,8 +89,8 @@ const READERS: readonly ((thrown: unknown) => ProviderFailure | null)[] = [
 ]
 
 /**
- * Describes what openid-client or a request of its threw. `skew`: how many seconds the provider's clock is
- * ahead of ours, as it last said; null: it did not say.
+ * `skew`: how many seconds the provider's clock is ahead of ours, as it last said; null: it did not
+ * say.
  */
 export function describeProviderFailure(thrown: unknown, skew: number | null): ProviderFailure {
   const chain = listCauses(thrown)

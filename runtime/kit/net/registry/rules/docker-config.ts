@@ -17,10 +17,7 @@ const Config = z.object({ auths: Names, credHelpers: Names, credsStore: Text })
 /** What `docker-credential-…` answers; with `<token>` for a user, the secret is an identity token. */
 const Answer = z.object({ Username: Text, Secret: Text })
 
-/**
- * Finds the credentials for a registry in the text of a config.json; `host` has its port where
- * there is one. Null: none are there, which is also what is said of anything that is no such file.
- */
+/** `host` has its port where there is one. Null: none are there, or the text is no such file. */
 export function findCredentials(text: string, host: string): Credentials | null {
   const config = Config.safeParse(parseJson(text))
   const entry = Entry.safeParse(findByHost(config.data?.auths ?? {}, host, null))
@@ -30,10 +27,7 @@ export function findCredentials(text: string, host: string): Credentials | null 
   return auth === '' ? pairOf(username, password) : decodeAuth(auth)
 }
 
-/**
- * Finds the `…` of the program `docker-credential-…` that keeps the credentials of a host; null:
- * none is named.
- */
+/** The `…` of `docker-credential-…`; null: none is named. */
 export function findHelper(text: string, host: string): string | null {
   const config = Config.safeParse(parseJson(text))
   if (!config.success) return null

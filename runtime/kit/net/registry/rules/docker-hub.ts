@@ -19,10 +19,7 @@ export const namesOfRegistry = (host: string): readonly string[] =>
 export const loginsOf = (host: string): readonly string[] =>
   NAMES.includes(host) ? [LOGIN, ...NAMES] : [host]
 
-/**
- * Returns where a reference is asked for; images of Docker Hub without an owner are below
- * `library/` there.
- */
+/** Images of Docker Hub without an owner are below `library/` there. */
 export function locateRegistry({ host, repository }: HubRepository): HubRepository {
   if (!NAMES.includes(host)) return { host, repository }
   return {

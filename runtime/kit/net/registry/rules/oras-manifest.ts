@@ -75,10 +75,7 @@ interface ManifestSelection {
   readonly title?: RegExp | undefined
 }
 
-/**
- * Finds the layer with the disk image in a manifest, or the manifest to go on with in an index. A
- * refusal says in words why there is nothing to take.
- */
+/** A refusal says in words why there is nothing to take. */
 export function parseManifestBody(
   text: string,
   { arch, ownArch, title }: ManifestSelection,

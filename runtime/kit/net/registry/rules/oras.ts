@@ -21,7 +21,6 @@ const PART = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/
 const VERSIONED = /^([^:@]*)(?::(\w[\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/
 export const isDigest = (text: string): boolean => /^sha256:[0-9a-f]{64}$/.test(text)
 
-/** Tells whether a text begins like a reference, whatever follows. */
 export const isOrasUrl = (text: string): boolean => /^oras:\/\//i.test(text)
 
 /**
@@ -55,7 +54,6 @@ export function parseOrasTarget(text: string): Result<OrasRef, string> {
   return refuse('an image is stored under a tag; its digest is what comes out')
 }
 
-/** Renders a reference as `parseOrasRef` reads it. */
 export const renderOrasRef = ({ host, repository, version }: OrasRef): string =>
   `oras://${host}/${repository}${version.kind === 'tag' ? ':' : '@'}${locatorOf(version)}`
 
@@ -76,10 +74,9 @@ export function decideSchemes(host: string, plainHosts: string): readonly Regist
   return isLoopback(host) ? ['https', 'http'] : ['https']
 }
 
-/** Renders the address of a manifest; `locator` is a tag or a digest. */
+/** `locator`: a tag or a digest. */
 export const manifestUrl = (base: string, repository: string, locator: string): string =>
   `${base}/v2/${repository}/manifests/${locator}`
-/** Renders the address of a blob. */
 export const blobUrlOf = (base: string, repository: string, digest: string): string =>
   `${base}/v2/${repository}/blobs/${digest}`
 

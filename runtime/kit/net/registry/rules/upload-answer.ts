@@ -5,8 +5,8 @@ import { accept, refuse, type Result } from '../../../foundation/result.ts'
 import { isRecord } from '../../../foundation/shape.ts'
 
 /**
- * Parses the address that an upload goes on at. It may lie elsewhere, but never in plain text where
- * the registry itself speaks TLS. The refusal says in words what is wrong.
+ * It may lie elsewhere, but never in plain text where the registry itself speaks TLS. The refusal
+ * says in words what is wrong.
  */
 export function parseUploadUrl(from: string, location: string | undefined): Result<string, string> {
   const next = location === undefined ? null : URL.parse(location, from)
@@ -23,7 +23,6 @@ export function parseUploadUrl(from: string, location: string | undefined): Resu
   return accept(next.href)
 }
 
-/** Renders the address at which an upload is completed as this digest. */
 export function completionUrl(upload: string, digest: string): string {
   const url = new URL(upload)
   url.searchParams.set('digest', digest)
@@ -31,8 +30,8 @@ export function completionUrl(upload: string, digest: string): string {
 }
 
 /**
- * Parses a `Range` header (`0-499`) into the number of bytes that have arrived; null: it says
- * nothing. `0-0` means none, as the widespread registry has it: chunks are never one byte long.
+ * Of `0-499`, the number of bytes that have arrived; null: it says nothing. `0-0` means none, as
+ * the widespread registry has it: chunks are never one byte long.
  */
 export function parseArrived(range: string | undefined): number | null {
   const last = /^(?:bytes=)?0-(\d{1,15})$/.exec(range?.trim() ?? '')?.[1]

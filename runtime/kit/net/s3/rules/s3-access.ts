@@ -37,7 +37,6 @@ export function accessOf(env: S3Variables): S3Access {
   }
 }
 
-/** Settings of section `[s3]`. */
 export interface S3Settings {
   readonly endpoint: string
   readonly region: string
@@ -67,7 +66,6 @@ export function chooseAccess(
 export const isEndpoint = (text: string): boolean =>
   text === '' || (/^https?:\/\/[^\s\\?#@]+$/i.test(text) && URL.canParse(text))
 
-/** Splits the canonical `s3://bucket/key`. */
 export function parseS3Source(source: string): S3Object {
   const [, bucket = '', key = ''] = /^s3:\/\/([^/]*)\/(.*)$/s.exec(source) ?? []
   return { bucket, key }

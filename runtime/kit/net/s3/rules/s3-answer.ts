@@ -27,7 +27,7 @@ export function parseRefusal(status: number, body: string, aheadSeconds: number 
   }
 }
 
-/** Returns the region in which a service says that the bucket is; null: it does not say. */
+/** Null: the service does not say. */
 export function findRegion(headers: Headers, body: string): string | null {
   const named = textOf(headers, 'x-amz-bucket-region') || (/<Region>([^<]*)/.exec(body)?.[1] ?? '')
   return REGION.test(named) ? named : null
