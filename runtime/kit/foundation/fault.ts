@@ -41,7 +41,6 @@ export interface FaultOptions {
   readonly alternatives?: readonly string[]
 }
 
-/** An error in words for people; each surface maps its code to terms of its own. */
 export class Fault extends Error {
   override readonly name = 'Fault'
   readonly code: FaultCode

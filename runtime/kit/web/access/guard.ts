@@ -17,10 +17,7 @@ const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export type Guard = ReturnType<typeof createGuard>
 
-/**
- * Creates the guard that the dispatcher asks at each request; what it refuses is thrown as 401, 403
- * or 429.
- */
+/** What it refuses is thrown as 401, 403 or 429. */
 export function createGuard(parts: {
   readonly sessions: Pick<Sessions, 'read' | 'renew' | 'holds'>
   readonly tokens: TokenCheck
@@ -59,13 +56,12 @@ export function createGuard(parts: {
       shown.set(caller, bearer)
       return caller
     },
-    /** Throws a 403 when a browser says that the request comes from elsewhere. */
+    /** Throws a 403 when the request comes from elsewhere, as the browser says. */
     checkOrigin(event: H3Event, peer: Peer): void {
       if (SAFE.has(event.req.method)) return
       const why = findForeign(event, peer)
       if (why !== null) throw refuse(403, why)
     },
-    /** Throws 401 or 403 for a caller who lacks the scope, by session or token. */
     checkScope(caller: Caller, scope: PageScope): void {
       const refusal = decideGate(readRights(caller), scope)
       if (refusal === null) return
@@ -77,7 +73,6 @@ export function createGuard(parts: {
       if (passesReach(boundsOf(caller)?.reach ?? null, reach)) return
       throw refuse(403, WHOLE, { hint: ASK_WITHOUT_SCOPE })
     },
-    /** Whether a caller has the scope, and passes with their labels. */
     permits: (caller: Caller, scope: PageScope, reach: RouteReach): boolean =>
       decideGate(readRights(caller), scope) === null &&
       passesReach(boundsOf(caller)?.reach ?? null, reach),
@@ -152,10 +147,7 @@ const isSame = (origin: URL, own: string): boolean =>
 /** A name with the dot of the root is the same name. */
 const withoutDot = (host = '') => host.replace(/\.(?=:|$)/, '')
 
-/**
- * Reads the token of `Authorization: Bearer …`; null: none, or one that is longer or stranger than
- * any of ours.
- */
+/** Null: none, or one that is longer or stranger than any of ours. */
 export function readBearer(event: H3Event): string | null {
   const header = event.req.headers.get('authorization')
   return header === null ? null : (/^Bearer +([\w.~+/=-]{1,200})$/i.exec(header)?.[1] ?? null)

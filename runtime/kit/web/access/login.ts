@@ -15,7 +15,6 @@ import { fill } from '../../texts/text.ts'
 const t = PAGES.frame.login
 const HOME = '/ui/dashboard'
 
-/** People who log in with a name. */
 export interface NamedLogins {
   /** Whether anybody has a password of their own; a name that comes along means nothing until then. */
   isUsed(): boolean
@@ -25,11 +24,9 @@ export interface NamedLogins {
   find(name: string): CallerPerson | null
   /** Null: nobody has that name; no password is right then, and the check takes as long. */
   checkPassword(person: CallerPerson | null, given: string): Promise<boolean>
-  /** Keeps when somebody has logged in. */
   storeLogin(person: CallerPerson): Promise<void>
 }
 
-/** The provider with which people log in beside that. */
 export interface ProviderLogins {
   /** What the login page shows of it; null: none is set. */
   describe(next: string): ProviderView | null
@@ -52,10 +49,7 @@ interface LoginDependencies {
   onLogout?(cookie: string): Promise<void>
 }
 
-/**
- * Makes the routes of the login page, of logging in and out, and of the addresses that lead to the
- * start page.
- */
+/** Those of logging in and out, of its page, and of the addresses that lead to the start page. */
 export function loginRoutes(site: LoginDependencies): readonly Route[] {
   const { sessions } = site
   const show = createShow(site)
@@ -212,7 +206,6 @@ async function recordFailure(
 
 const AUTH = { subject_kind: 'auth', details: null } as const
 
-/** What the login page asks for: a name, the administrator's password alone, or no password. */
 function describeNames(named: NamedLogins | undefined, hasProvider: boolean): LoginView['names'] {
   if (named === undefined) return 'none'
   if (!named.isUsed()) return hasProvider && !named.allowsNameless() ? 'nobody' : 'none'

@@ -55,14 +55,10 @@ const FAILED: PlainEvent = {
   details: null,
 }
 
-/**
- * Makes the function that changes the password; a refusal says why it stays. The browser that asked
- * stays logged in.
- */
+/** A refusal says why the password stays. The browser that asked stays logged in. */
 export function createPasswordChange(parts: PasswordChangeDependencies): ChangePassword {
   const { sessions, book, setPassword, recordAll, ofPeople } = parts
 
-  /** The one who asks: how their password is checked and set. */
   function accountOf(event: H3Event) {
     const { ip, isSecure } = peerOf(event)
     const person = personOf(callerOf(event))

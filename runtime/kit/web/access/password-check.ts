@@ -10,7 +10,6 @@ type PasswordVerdict =
   /** Nothing was checked: the address has to wait. */
   | { readonly kind: 'wait'; readonly seconds: number }
 
-/** Somebody else than the administrator. */
 interface CheckedPerson {
   /** Null: nobody has the name that was given. */
   readonly id: string | null
@@ -24,10 +23,7 @@ export type CheckPassword = (
   person?: CheckedPerson,
 ) => Promise<PasswordVerdict>
 
-/**
- * Makes the function that checks a password; `wait` says in how many seconds an address may try
- * again.
- */
+/** `wait` says in how many seconds an address may try again. */
 export function createPasswordCheck(parts: {
   /** Wrong passwords, wherever they are given. */
   readonly attempts: Attempts

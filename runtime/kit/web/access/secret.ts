@@ -25,10 +25,10 @@ interface SecretOptions {
 const FEWEST_CHARACTERS = 16
 
 /**
- * Opens the key, and makes its file (mode 0600) where there is none. A file that is replaced or
- * deleted later, as `flasher-web password` does, counts at once: what the old key signed is void
- * then. The look at the file that this takes costs microseconds. Rejects with a Fault where the key
- * is too short or cannot be read.
+ * Makes the file (mode 0600) where there is none. A file that is replaced or deleted later, as
+ * `flasher-web password` does, counts at once: what the old key signed is void then. The look at
+ * the file that this takes costs microseconds. Rejects with a Fault where the key is too short or
+ * cannot be read.
  */
 export async function createSecret({ path, configured }: SecretOptions): Promise<Secret> {
   if (configured !== '') return createSigner(() => checkKey(configured, 'server.session_secret'))
@@ -40,7 +40,7 @@ export async function createSecret({ path, configured }: SecretOptions): Promise
 export const deriveSecret = (master: Secret, purpose: string): Secret =>
   createSigner(() => master.sign(`key of ${purpose}`))
 
-/** Replaces the key, which ends whatever it has signed: sessions and tokens of boots. */
+/** Ends whatever it has signed: sessions and tokens of boots. */
 export async function replaceSecret(path: string): Promise<void> {
   await replaceFile(path, freshKey(), 0o600)
 }

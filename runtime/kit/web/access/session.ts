@@ -17,7 +17,6 @@ const PROVIDER_SECONDS = 12 * 3600
 const AHEAD_SECONDS = 300
 
 interface LoginSession {
-  /** The value as it stands in the cookie. */
   readonly value: string
   readonly id: string
   /** Milliseconds since the epoch. */
@@ -31,7 +30,6 @@ interface LoginSession {
   readonly until?: number | undefined
 }
 
-/** What a session says of itself. */
 export type SessionClaims = z.infer<typeof Claims>
 
 /** Whose sessions hold: what ends them is part of the row of their owner. `owner` null: the administrator. */
@@ -61,10 +59,7 @@ interface SessionsDependencies {
   readonly renewsPeople?: boolean
 }
 
-/**
- * Creates what issues, reads and ends sessions. It returns `Set-Cookie` values for the caller to
- * send.
- */
+/** It returns `Set-Cookie` values for the caller to send. */
 export function createSessions(parts: SessionsDependencies) {
   const { book, secret } = parts
   const read = createReader(parts)
@@ -92,13 +87,13 @@ export function createSessions(parts: SessionsDependencies) {
   })
 
   return {
-    /** Begins one, of a person or of the administrator. A `Set-Cookie` value. */
+    /** A `Set-Cookie` value; `person` null: of the administrator. */
     issue: (event: H3Event, isSecure: boolean, person: CallerPerson | null = null) =>
       add(event, isSecure, begin(person)),
-    /** Begins one of a person whom a provider has just named: it ends 12 hours later. A `Set-Cookie` value. */
+    /** It ends 12 hours later. A `Set-Cookie` value. */
     issueForProvider: (event: H3Event, isSecure: boolean, person: CallerPerson) =>
       add(event, isSecure, begin(person, present() + PROVIDER_SECONDS)),
-    /** One that was read goes on. A `Set-Cookie` value. */
+    /** A `Set-Cookie` value. */
     renew: add,
     /** `name=value`, as a browser sends it that is logged in nowhere else. */
     renderCookie: (id: string, person: CallerPerson | null) =>
@@ -114,7 +109,6 @@ export function createSessions(parts: SessionsDependencies) {
     /** Ends it for every copy of its cookie, of which the newest may be of this moment. */
     revoke: ({ id, person }: Pick<LoginSession, 'id' | 'person'>) =>
       book.end(person?.id ?? null, id, present() + SESSION_SECONDS),
-    /** Whether one that was read holds still. */
     holds: ({ value }: Pick<LoginSession, 'value'>) => read(value) !== null,
     /** The `Set-Cookie` value that takes ours away, and deletes the cookie where none is left. */
     clear(event: H3Event, isSecure: boolean): string {

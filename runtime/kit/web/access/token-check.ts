@@ -14,10 +14,7 @@ export interface KnownToken {
 }
 
 interface TokenSource {
-  /**
-   * Finds a token that a program made: no guess finds one, so that tokens are looked up at any
-   * time.
-   */
+  /** No guess finds a token that a program made, so that these are looked up at any time. */
   find(text: string): KnownToken | null
   /**
    * Finds a secret that a person chose. It is called only for addresses that have not just guessed
@@ -34,7 +31,7 @@ interface TokenCheckDependencies {
   readonly recordAll: RecordEvents
 }
 
-/** Creates what checks tokens against `tokens`; tokens that programs made are never slowed down. */
+/** Tokens that programs made are never slowed down. */
 export function createTokenCheck({ tokens, attempts, recordAll }: TokenCheckDependencies) {
   const findChosen = (bearer: string) => tokens.findChosen?.(bearer) ?? null
 
@@ -57,7 +54,6 @@ export function createTokenCheck({ tokens, attempts, recordAll }: TokenCheckDepe
       if (attempts.count(ip)) void recordAll([WRONG], { subject_id: null, actor: 'operator', ip })
       return null
     },
-    /** For a caller who was let in with it: whether it still holds. */
     find: (bearer: string): KnownToken | null => tokens.find(bearer) ?? findChosen(bearer),
   }
 }

@@ -21,7 +21,7 @@ export interface Answer {
   readonly body: string | Uint8Array<ArrayBuffer> | ByteStream | ReadableStream<Uint8Array> | null
 }
 
-/** Makes an answer; the dispatcher adds the headers that every answer carries. */
+/** The dispatcher adds the headers that every answer carries. */
 export const answer = (status: number, headers: AnswerHeaders, body: Answer['body']): Answer => ({
   [ANSWER]: true,
   status,
@@ -29,18 +29,15 @@ export const answer = (status: number, headers: AnswerHeaders, body: Answer['bod
   body,
 })
 
-/** Answers 204, without a body. */
 export const nothing = (headers: AnswerHeaders = {}) => answer(204, headers, null)
 
-/** Answers 303, which leads to a local path. */
+/** Leads to a local path. */
 export const seeOther = (location: string, headers: AnswerHeaders = {}) =>
   answer(303, { ...headers, location }, '')
 
-/** Answers 200 with plain text. */
 export const text = (body: string, headers: AnswerHeaders = {}) =>
   answer(200, { 'content-type': 'text/plain; charset=utf-8', ...headers }, body)
 
-/** Answers with HTML. */
 export const page = (body: string, status = 200, headers: AnswerHeaders = {}) =>
   answer(status, { 'content-type': 'text/html; charset=utf-8', ...headers }, body)
 
@@ -49,13 +46,12 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 /** A promise that was not awaited would be sent as `{}`, so it does not compile. */
 type Settled<T> = T & (T extends PromiseLike<unknown> ? never : unknown)
 
-/** Answers with a value as JSON. */
 export const json = <T>(value: Settled<T>, status = 200, headers: AnswerHeaders = {}) =>
   answer(status, { ...JSON_TYPE, ...headers }, JSON.stringify(value))
 
 const texts = new WeakMap<object, string>()
 
-/** Answers a value that is used again and never changes: it becomes text once. */
+/** For a value that is used again and never changes: it becomes text once. */
 export const keptJson = (value: object) =>
   answer(
     200,
@@ -72,8 +68,8 @@ export interface TaggedText {
 }
 
 /**
- * Answers with JSON that clients keep; 304 for those who have it already. The tag is sent as a weak
- * one, which stands for the compressed bytes as well.
+ * 304 for those who have it already. The tag is sent as a weak one, which stands for the compressed
+ * bytes as well.
  */
 export function taggedJson({ req }: H3Event, { body, etag, headers: more }: TaggedText): Answer {
   const weak = `W/${etag}`
@@ -84,10 +80,7 @@ export function taggedJson({ req }: H3Event, { body, etag, headers: more }: Tagg
     : answer(200, headers, body)
 }
 
-/**
- * Answers with rows as they are made. Browsers save them and do not show them: the texts in them
- * are not ours.
- */
+/** Browsers save the rows and do not show them: the texts in them are not ours. */
 export const download = (rows: AsyncIterable<string>, type: string, name: string) =>
   answer(
     200,
@@ -98,7 +91,6 @@ export const download = (rows: AsyncIterable<string>, type: string, name: string
     streamOf(encode(rows)),
   )
 
-/** Answers with the rows of a table, as `download` does. */
 export const downloadCsv = (rows: AsyncIterable<string>, name: string) =>
   download(mark(rows), 'text/csv', name)
 
@@ -112,7 +104,7 @@ async function* encode(rows: AsyncIterable<string>): AsyncGenerator<Uint8Array> 
   for await (const each of rows) yield encoder.encode(each)
 }
 
-/** Makes a stream of pieces as they are made, taken as fast as the caller reads. */
+/** Taken as fast as the caller reads. */
 export function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
   return new ReadableStream(

@@ -51,7 +51,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** Reads all files of the list; rejects where a package is not installed. */
+/** Rejects where a package is not installed. */
 export async function createAssets() {
   const vendored = await Promise.all(Object.entries(VENDORED).map(readPackage))
   const files = new Map<string, Asset>()

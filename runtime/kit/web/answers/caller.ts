@@ -14,7 +14,6 @@ export interface ErrorView {
   readonly seesAll: boolean
 }
 
-/** Who is at the other end, by which name it calls us, and whether on a private line. */
 export interface Peer {
   /** IPv4 where it is one; null only where there is no socket (in-process requests). */
   readonly ip: string | null
@@ -27,7 +26,7 @@ export interface Peer {
   readonly ownHosts: readonly string[]
 }
 
-/** What the configuration says of callers; arrays that are replaced, never changed. */
+/** Arrays are replaced, never changed. */
 export interface PeerSettings {
   /** `https://flasher.example`: what scripts name instead of the `Host` header; null: the header. */
   readonly publicUrl: string | null
@@ -63,7 +62,6 @@ export interface CallerPerson {
   readonly labels: Reach
 }
 
-/** Who asks. */
 export type Caller =
   | { readonly kind: 'anonymous' }
   /** `expiresAt` in milliseconds since the epoch; `person` null: the administrator. */
@@ -81,11 +79,11 @@ export type Caller =
       readonly person: CallerPerson | null
     }
 
-/** Returns the person who is logged in; null: the administrator, a program or nobody. */
+/** Null: the administrator, a program or nobody. */
 export const personOf = (caller: Caller): CallerPerson | null =>
   caller.kind === 'session' ? caller.person : null
 
-/** Returns the bounds of a caller; null: none, as for the machines themselves, who are anonymous. */
+/** Null: none, as for the machines themselves, who are anonymous. */
 export function boundsOf(caller: Caller): Bounds | null {
   if (caller.kind === 'anonymous') return null
   const { person } = caller
@@ -109,7 +107,6 @@ declare module 'h3' {
     isPrivate?: boolean
     /** Milliseconds, of the clock that never jumps. */
     startedAt?: number
-    /** Records how long the route took. */
     recordTime?: RecordTime
   }
 }
@@ -118,12 +115,10 @@ export type RecordTime = (status: number, seconds: number) => void
 
 const ANONYMOUS: Caller = { kind: 'anonymous' }
 
-/**
- * Returns who asks, as the dispatcher found it; on routes that are open, everybody is anonymous.
- */
+/** On routes that are open, everybody is anonymous. */
 export const callerOf = (event: H3Event): Caller => event.context.caller ?? ANONYMOUS
 
-/** Returns the peer, which every route has: the dispatcher finds it first. */
+/** Every route has it: the dispatcher finds it first. */
 export function peerOf({ context: { peer } }: H3Event): Peer {
   if (peer === undefined) throw new TypeError('the request came past the dispatcher')
   return peer

@@ -6,7 +6,7 @@ import { isBareFileName } from '../../foundation/file-name.ts'
 import { parseMac, type Mac } from '../../net/rules/mac.ts'
 import { refuse, refuseFields } from './faults.ts'
 
-/** Returns the body (or query) as its schema makes it. Throws a 422 that names each wrong field. */
+/** Throws a 422 that names each wrong field. */
 export function checked<Value>(
   schema: z.ZodType<Value>,
   body: unknown,
@@ -23,9 +23,9 @@ export const QueryTimeSchema = z.iso
   .transform((time) => new Date(time).toISOString())
 
 /**
- * Renders a schema as JSON Schema: `input` for what is sent (a default makes a field optional),
- * `output` for what is answered. That is worked out where the document becomes text, as most
- * programs never show it; `more` is added to it.
+ * `input` for what is sent (a default makes a field optional), `output` for what is answered. That
+ * is worked out where the document becomes text, as most programs never show it; `more` is added to
+ * it.
  */
 export function renderSchema(
   schema: z.ZodType,
@@ -42,18 +42,17 @@ export function renderSchema(
   }
 }
 
-/** Returns the machine that the path names. Throws a 400 for anything that is no MAC address. */
+/** Throws a 400 for anything that is no MAC address. */
 export function readMac(event: H3Event): Mac {
   const mac = parseMac(readAddress(event))
   if (!mac.ok) throw refuse(400, 'not a MAC address', { hint: 'Six pairs of hexadecimal digits.' })
   return mac.value
 }
 
-/** Returns the address that the path names, whatever it is. */
 export const readAddress = (event: H3Event): string =>
   getRouterParam(event, 'mac', { decode: true }) ?? ''
 
-/** Returns the file that the path names. Throws a 400 for anything but a bare name. */
+/** Throws a 400 for anything but a bare name. */
 export function readFileName(event: H3Event): string {
   const name = getRouterParam(event, 'name', { decode: true }) ?? ''
   if (isBareFileName(name)) return name

@@ -6,7 +6,6 @@ import type { Coding } from './rules/content-coding.ts'
 
 /** For what is made for one response: a page of 100 kB takes 2 ms, on a thread of its own. */
 const QUICK = { br: 5, gzip: 6 } as const
-/** The levels for what is kept. */
 const BEST = { br: 11, gzip: 9 } as const
 
 const runBrotli = promisify(brotliCompress)

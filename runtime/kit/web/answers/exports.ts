@@ -8,7 +8,6 @@ interface Export<Row> {
   /** The path of the table: its exports are `{path}.csv` and `{path}.json`. */
   readonly path: `/${string}`
   readonly query: Readonly<Record<string, string>>
-  /** The schema of the JSON array. */
   readonly schema: SchemaRef
   /** What a request asks for: the rows after one of them (undefined: the first ones), `STEP` at a time. */
   open(event: H3Event): (last: Row | undefined) => readonly Row[] | Promise<readonly Row[]>
@@ -19,7 +18,7 @@ interface Export<Row> {
 
 export const STEP = 500
 
-/** Makes the routes `{path}.csv` and `{path}.json` of a table; rows are read `STEP` at a time. */
+/** Rows are read `STEP` at a time. */
 export function exportRoutes<Row>(of: Export<Row>): readonly Route[] {
   const { path, query, open } = of
   const name = path.slice(1)

@@ -50,9 +50,7 @@ interface RefusalText {
   readonly hint: string | null
 }
 
-/**
- * Makes an expected refusal, which any route throws; it is answered as `{"detail": …}`.
- */
+/** An expected refusal, answered as `{"detail": …}`. */
 export const refuse = (status: number, detail: string, options: RefusalOptions = {}) =>
   new HTTPError<RefusalText>({
     status,
@@ -61,7 +59,7 @@ export const refuse = (status: number, detail: string, options: RefusalOptions =
     headers: { ...options.headers },
   })
 
-/** Makes a 422 with the list of fields; pages say it in a sentence. */
+/** Programs get the list of fields, pages a sentence. */
 export function refuseFields(fields: readonly FieldError[]) {
   const what = fields[0]?.loc[0] === 'query' ? 'address' : 'form'
   return refuse(422, `the ${what} is not what it must be: ${renderFieldErrors(fields)}`, { fields })
@@ -72,7 +70,7 @@ export interface FailureContext {
   renderError(view: ErrorView, event: H3Event): Eventual<string>
 }
 
-/** Answers every error: logs our own faults, and hides what is not the caller's business. */
+/** Logs our own faults, and hides what is not the caller's business. */
 export function answerFailure(
   error: HTTPError,
   event: H3Event,
@@ -114,13 +112,13 @@ function describeVisitor(event: H3Event): Pick<ErrorView, 'loggedIn' | 'seesAll'
   return { loggedIn, seesAll: loggedIn && isAdministrator }
 }
 
-/** Tells whether a refusal is read by people: on a page, or where a browser goes to an address of the API. */
+/** On a page, or where a browser goes to an address of the API. */
 export const wantsPage = (event: H3Event): boolean =>
   isPage(event) ||
   ((event.req.method === 'GET' || event.req.method === 'HEAD') &&
     event.req.headers.get('accept')?.includes('text/html') === true)
 
-/** Tells whether people read the answer: a page, rather than a program's JSON. */
+/** A page, rather than a program's JSON. */
 export const isPage = (event: H3Event): boolean =>
   event.url.pathname === '/ui' || event.url.pathname.startsWith('/ui/')
 

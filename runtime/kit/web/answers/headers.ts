@@ -31,7 +31,6 @@ const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
 } as const
 
-/** The headers that every answer of a content type has. */
 export function commonHeaders(type: string | null | undefined) {
   if (type?.startsWith('text/html') === true) return PAGE_HEADERS
   return type?.startsWith('text/javascript') === true ? SCRIPT_HEADERS : DATA_HEADERS

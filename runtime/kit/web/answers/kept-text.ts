@@ -3,8 +3,7 @@ import type { TaggedText } from './answers.ts'
 import { etagOf } from './rules/etag.ts'
 
 /**
- * Creates what keeps one text: the latest. `render` is called where one of `parts`, of which it is
- * made, is another one than before.
+ * Keeps one text, the latest. `render` is called where one of `parts` is another one than before.
  */
 export function createKeptText() {
   let last: { readonly parts: readonly unknown[]; readonly text: TaggedText } | null = null

@@ -3,8 +3,8 @@
 const MAX = 2048
 
 /**
- * Returns the wanted path where it is below `/ui`, else the other one: anything else could lead
- * away from here.
+ * The wanted path where it is below `/ui`, else the other one: anything else could lead away from
+ * here.
  */
 export function localPath(wanted: string | null | undefined, otherwise = '/ui/dashboard'): string {
   if (wanted === null || wanted === undefined || wanted.length > MAX) return otherwise

@@ -1,7 +1,6 @@
 /** Derives the 4xx responses of a route from the route itself, for the API document. */
 import type { Access, Method, Route } from './route.ts'
 
-/** The meanings of statuses in words, for who reads the document. */
 const MEANINGS: Readonly<Record<number, string>> = {
   400: 'Malformed: the Host header, a part of the path, or the body',
   401: 'Login required, or the token is not valid',
@@ -17,7 +16,6 @@ const MEANINGS: Readonly<Record<number, string>> = {
   429: 'Too many requests, or wrong tokens: try again after Retry-After seconds',
 }
 
-/** Returns what a status means, in words. */
 export const meaningOf = (status: number): string => MEANINGS[status] ?? 'Refused'
 
 /** What reading a body comes to, by what the route takes. */

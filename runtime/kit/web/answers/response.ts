@@ -13,16 +13,12 @@ interface WholeResponse {
 
 const WHOLE = Symbol('whole')
 
-/**
- * Returns a response as it can be sent in one write or part by part; null for a web stream, and for
- * a response to which the framework has added headers.
- */
+/** Null for a web stream, and for a response to which the framework has added headers. */
 export const readWhole = (response: Response | { readonly [WHOLE]: WholeResponse }) =>
   WHOLE in response ? response[WHOLE] : null
 
 const NO_STORE = { 'cache-control': 'no-store' }
 
-/** Makes the response out of what a route returned. */
 export function renderResponse(given: Answer, event: H3Event): Response {
   const { status, body } = given
   const headers = headersOf(given, event)

@@ -23,7 +23,6 @@ export interface RouteDoc {
   readonly refuses?: readonly number[]
   /** What its path names need not be there before. */
   readonly isNeverMissing?: true
-  /** Query parameters and what they mean. */
   readonly query?: Readonly<Record<string, string>>
 }
 
@@ -97,7 +96,6 @@ interface BytesRoute extends RouteBase, BodyLimits {
 /** What `handle` returns is made by a function of answers.ts; what it refuses is thrown. */
 export type Route = PlainRoute | JsonRoute | SiftedRoute | FormRoute | BytesRoute
 
-/** Describes a route whose answer is an object that no schema describes. */
 export const documentObject = (summary: string, ...refuses: readonly number[]): RouteDoc => ({
   summary,
   answers: { 200: { type: 'object' } },

@@ -1,7 +1,7 @@
 /** Adds cookies to an answer, whatever its status is. */
 import type { H3Event } from 'h3'
 
-/** Adds a `Set-Cookie` value to the answer of a request; several may be added. */
+/** Several may be added. */
 export function addCookie({ res }: H3Event, cookie: string): void {
   res.headers.append('set-cookie', cookie)
   // Answers that refuse something have headers of their own.

@@ -20,7 +20,7 @@ interface FormLimits {
 
 export type BodyReader = ReturnType<typeof createBodyReader>
 
-/** Refuses what says that it is too long, before a byte of it is read. */
+/** Before a byte of it is read. */
 export function checkLength(event: H3Event, most: number): void {
   const length = event.req.headers.get('content-length')
   if (length !== null && Number(length) > most) throw tooLong(most)
@@ -96,7 +96,7 @@ export function createBodyReader() {
       const bytes = await readBytes(event, most, seconds, (chunk) => meter.push(chunk))
       return bytes.length === 0 ? undefined : parse(bytes)
     },
-    /** The same of JSON that is never built as a whole; what was taken out counts until it is used. */
+    /** What was taken out counts until it is used. */
     async siftJson<Answer>(
       event: H3Event,
       sift: JsonSift,

@@ -28,8 +28,8 @@ interface SealKeys {
 }
 
 /**
- * Creates what seals and reads that header for the servers of one fleet. A seal holds for one method,
- * address and `Host` only, for one leadership, and once (`createPassedReader`).
+ * A seal holds for one method, address and `Host` only, for one leadership, and once
+ * (`createPassedReader`).
  */
 export function createClientSeal({ key, cluster }: SealKeys) {
   const derived =
@@ -80,7 +80,7 @@ function parseSaid(said: string): Sealed {
 /** `stale`: a server of ours sealed it, for another leader, or it was here before. */
 export type PassedReader = (request: SealedRequest) => PassedClient | 'stale' | null
 
-/** Creates what the leader of `term` reads seals with, each of them once. */
+/** Each seal is read once. */
 export function createPassedReader(seal: ClientSeal, term: string): PassedReader {
   const spend = createSpentNumbers()
   return (request) => {

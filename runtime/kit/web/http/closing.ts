@@ -1,7 +1,6 @@
 /** Closes an HTTP server: requests under way may finish, idle connections end at once. */
 import type { Server, ServerResponse } from 'node:http'
 
-/** What of node's HTTP or HTTPS server ends it. */
 export interface ClosableServer extends Pick<Server, 'closeAllConnections'> {
   on(
     event: 'request',
@@ -11,9 +10,8 @@ export interface ClosableServer extends Pick<Server, 'closeAllConnections'> {
 }
 
 /**
- * Follows the requests of a server, so that it can be closed; call it before the first one. Node's
- * own `closeIdleConnections` leaves those that have not asked for anything yet, and browsers hold
- * such connections.
+ * Call it before the first request. Node's own `closeIdleConnections` leaves those that have not
+ * asked for anything yet, and browsers hold such connections.
  */
 export function watchRequests(server: ClosableServer) {
   let underWay = 0

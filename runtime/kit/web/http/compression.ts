@@ -17,7 +17,7 @@ const TEXTS = /^(?:text\/(?:html|css|csv|javascript|plain)|application\/(?:json|
 export const compresses = ({ access, isCompressed }: Route): boolean =>
   isCompressed ?? access !== 'open'
 
-/** What a route has returned, compressed where the client accepts that and it is worth it. */
+/** Where the client accepts that and it is worth it. */
 export function compressAnswer(given: Answer, event: H3Event): Eventual<Answer> {
   const { status, headers, body } = given
   if (!isText(headers) || typeof body === 'function' || body instanceof Uint8Array) return given

@@ -39,7 +39,7 @@ interface AppDependencies {
   explainAbsence?(event: H3Event): Error
 }
 
-/** Makes the app; a path without a route answers 404, one without the method 405. */
+/** A path without a route answers 404, one without the method 405. */
 export function createApp(parts: AppDependencies): H3 {
   const reading = { bodies: createBodyReader(), forms: createRepeatedForms() }
   const app = new H3({

@@ -19,7 +19,6 @@ const REFUSALS = {
   'not-a-target': 'the request names neither a path nor an HTTP address',
 } as const satisfies Record<TargetRefusal, string>
 
-/** What a listening socket hands its requests to. */
 export type Entrance = RequestListener
 
 /** Takes a request that is not for this server's own routes, `serve` being these; false: it is for them. */
@@ -197,10 +196,7 @@ function ownAddress({ socket }: IncomingMessage): string {
 /** Whoever watches over servers calls them by any name, or by none. */
 const isHealthCheck = ({ url = '' }: IncomingMessage) => /^\/healthz(?:\?|$)/.test(url)
 
-/**
- * Makes a reader of the host as scripts spell it; null: none. It is nearly always the one of the
- * request before.
- */
+/** Null: none. It is nearly always the one of the request before. */
 function createHostReader(): (said: string) => string | null {
   let [good, host] = ['', '']
   return (said) => {

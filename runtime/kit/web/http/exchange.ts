@@ -13,13 +13,11 @@ interface ExchangeDependencies {
   readonly body: KeptBody
   /** The answer must begin within so many milliseconds; null: it takes what it takes. */
   readonly patience: number | null
-  /** This is called when no connection could be made. */
   onUnreachable(error: Error): void
 }
 
 export type ForwardExchange = ReturnType<typeof startExchange>
 
-/** Sends the request, and what comes back to whoever asked. */
 export function startExchange(parts: ExchangeDependencies) {
   const { upstream, request, response, body, patience, onUnreachable } = parts
   const { promise, resolve } = Promise.withResolvers<Loss | null>()
@@ -66,7 +64,6 @@ export function startExchange(parts: ExchangeDependencies) {
   return {
     /** Null: it was answered. */
     outcome: promise,
-    /** Both sides are done with it. */
     ended: ended.promise,
     abandon,
     /** What went over its connection so far. */

@@ -22,7 +22,6 @@ export function createTarget() {
   return {
     /** Null: nobody leads, as far as is known. */
     current: () => current,
-    /** Ends the waiting of all who wait. */
     wake,
     /** False: it is the same one. */
     set(next: ForwardTarget | null): boolean {

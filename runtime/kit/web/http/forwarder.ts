@@ -39,7 +39,6 @@ const TICK_MS = 1000
 const MAX_SOCKETS = 2048
 const MAX_IDLE_SOCKETS = 64
 
-/** What of a request decides where it goes. */
 type PassedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'rawHeaders'>
 
 /** What is done where nobody answers a request. `isDoubtful`: it may have been carried out anyway. */
@@ -128,7 +127,6 @@ interface UnderWay {
   movedAt: number
 }
 
-/** The requests that other servers have at the moment. */
 function createExchanges({ log }: ForwarderDependencies, line: ReturnType<typeof createLine>) {
   const underWay = new Set<UnderWay>()
   const liveness = createLiveness({

@@ -11,7 +11,7 @@ interface LivenessDependencies {
   onSilent(to: ForwardTarget, askedAt: number): void
 }
 
-/** Each server is asked one question at a time, whoever wants to know. */
+/** Each server is asked one question at a time. */
 export function createLiveness({ ask, onSilent }: LivenessDependencies) {
   let asked: ForwardTarget | null = null
   let silent: ForwardTarget | null = null

@@ -47,7 +47,6 @@ const HELP: Readonly<Record<string, string>> = {
 /** More label sets than this for one name mean that a label is no closed list. */
 const MAX_SERIES = 500
 
-/** Creates the counters, timers and gauges of one server. */
 export function createMetrics() {
   const counters = new Map<string, Map<string, number>>()
   const times = new Map<string, Map<string, Times>>()
@@ -101,7 +100,7 @@ export function createMetrics() {
   }
 }
 
-/** Makes what records the seconds that a route takes, by the hundred of the status. */
+/** By the hundred of the status. */
 export function timeRoute(metrics: Metrics, method: string, route: string): RecordTime {
   const timers: ((seconds: number) => void)[] = []
   return (status, seconds) => {

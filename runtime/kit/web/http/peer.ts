@@ -16,10 +16,10 @@ const NO_SETTINGS: PeerSettings = { publicUrl: null, allowedHosts: [], trustedPr
 type Door = Omit<Peer, 'ip'>
 
 /**
- * Makes the function that finds the peer of a request. It throws a 400 for a `Host` that cannot be
- * one or is not ours. It does not use h3's `getRequestIP` and `getRequestHost`: they believe the
- * forwarding headers of anybody. `readPassed`: for the leader of a fleet, to which other servers pass
- * requests on; null: there are none. It throws a 421 for what is to be passed on anew, if by anybody.
+ * It throws a 400 for a `Host` that cannot be one or is not ours. It does not use h3's
+ * `getRequestIP` and `getRequestHost`: they believe the forwarding headers of anybody.
+ * `readPassed`: for the leader of a fleet, to which other servers pass requests on; null: there are
+ * none. It throws a 421 for what is to be passed on anew, if by anybody.
  */
 export function createPeers(
   settings = () => NO_SETTINGS,
@@ -69,7 +69,7 @@ function readLine(event: H3Event, readPassed: PassedReader | null) {
   return { direct: plainAddress(event.req.ip ?? ''), isTls }
 }
 
-/** Finds what Node has of a request; null: it came by no socket. HTTP/2 is not spoken here. */
+/** Null: it came by no socket. HTTP/2 is not spoken here. */
 export function rawRequestOf({ req }: H3Event): IncomingMessage | null {
   const request = req.runtime?.node?.req
   return request instanceof IncomingMessage ? request : null

@@ -23,15 +23,14 @@ interface NewestForm {
 export type RepeatedForms = ReturnType<typeof createRepeatedForms>
 
 /**
- * Creates the memory of the newest form of each session: what it says is its name, as a page that was
- * loaded without scripts sends nothing else. A form is forgotten soon after its answer, and as soon as its
- * session sends something else: it means something new then.
+ * What a form says is its name, as a page that was loaded without scripts sends nothing else. It is
+ * forgotten soon after its answer, and as soon as its session sends something else: it means
+ * something new then.
  */
 export function createRepeatedForms() {
   const newest = new Map<string, NewestForm>()
 
   return {
-    /** Carries a form out, unless it is the very one that its session has just sent. */
     async handle(
       event: H3Event,
       form: URLSearchParams | null,

@@ -5,7 +5,7 @@ const NUMBERS = 4096
 /** Each start of another server is one, with 32 KiB. */
 const SENDERS = 256
 
-/** Makes the function that uses a number up, a whole one above 0; false: it was used, or is too old to tell. */
+/** `number`: a whole one above 0. False: it was used, or is too old to tell. */
 export function createSpentNumbers(): (sender: string, number: number) => boolean {
   /** The one that was heard of last is the last one. */
   const senders = new Map<string, ReturnType<typeof createNumbers>>()

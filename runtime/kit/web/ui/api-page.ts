@@ -6,7 +6,7 @@ import { PAGES } from '../../../server/texts/texts.ts'
 
 const t = PAGES.frame.api
 
-/** Renders a row for each route that has a description. */
+/** Routes without a description are left out. */
 export function renderDocument(version: string, routes: readonly Route[]): Html {
   const rows = routes.flatMap((route) =>
     route.doc === undefined ? [] : [renderRow(route, route.doc.summary, route.doc.query ?? {})],

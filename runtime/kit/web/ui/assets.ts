@@ -7,7 +7,6 @@ import type { Route } from '../answers/route.ts'
 
 const PREFIX = '/static/'
 
-/** Makes the route; a name that is not in the list is a 404. */
 export const assetRoute = (assets: Assets): Route => ({
   method: 'GET',
   path: '/static/**',

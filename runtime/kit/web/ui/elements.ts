@@ -7,33 +7,26 @@ import { fill } from '../../texts/text.ts'
 
 const t = PAGES.frame
 
-/** Renders an icon, which is decoration only: a text beside it says the same. */
+/** It is decoration only: a text beside it says the same. */
 export const icon = (name: IconName): Html =>
   html`<svg class="icon" aria-hidden="true"><use href="#i-${name}" /></svg>`
 
 /** The states of machines and jobs, and amber for what a person must look at. */
 export type Tone = 'ready' | 'armed' | 'capture' | 'running' | 'done' | 'failed' | 'needs-you'
 
-/** Renders a state by shape, word and colour. */
 export const badge = (tone: Tone, word: string = t.states[tone]): Html =>
   html`<span class="badge ${tone}">${icon(tone)}${word}</span>`
 
-/** Renders a short text as a label. */
 export const tag = (text: string): Html => html`<span class="tag">${text}</span>`
 
 const GIB = 2 ** 30
 
-/**
- * Renders a file's bytes in decimal units, and in binary units and exactly on hover; null is
- * `unknown`.
- */
+/** In decimal units, and in binary units and exactly on hover; null is `unknown`. */
 export const renderBytes = (bytes: number | null, unknown = '–'): Html =>
   bytes === null ? html`<span class="dim">${unknown}</span>` : withHover(bytes, renderSize(bytes))
 
-/** Renders a disk's bytes as its maker prints them. */
 export const renderDiskBytes = (bytes: number): Html => withHover(bytes, renderDiskSize(bytes))
 
-/** Renders bytes of memory as it is sold, in GiB or MiB, and exactly on hover. */
 export const renderMemoryBytes = (bytes: number): Html =>
   html`<data value="${bytes}" title="${bytes} bytes">${renderMemory(bytes)}</data>`
 
@@ -43,10 +36,7 @@ function withHover(bytes: number, text: string): Html {
   return html`<data value="${bytes}" title="${binary} (${bytes} bytes)">${text}</data>`
 }
 
-/**
- * Renders a text in monospace that one click selects whole; the button is shown where a script can
- * copy.
- */
+/** One click selects it whole; the button is shown where a script can copy. */
 export const copyable = (text: string, shown: Content = text): Html =>
   html`<span class="copyable"><code>${shown}</code>${copyButton(text)}</span>`
 
@@ -61,21 +51,18 @@ const copyButton = (text: string): Html =>
     ${icon('copy')}
   </button>`
 
-/** Renders a block of text to copy: a script, a configuration. It can be scrolled by keyboard. */
 export const copyBlock = (text: string, label: string): Html =>
   html`<div class="copyable block">
     <pre tabindex="0" aria-label="${label}"><code>${text}</code></pre>
     ${copyButton(text)}
   </div>`
 
-/** Renders a message: what happened, to what, and what to do now. */
 export const banner = (tone: 'done' | 'failed' | 'needs-you' | 'ready', content: Content): Html =>
   html`<div class="banner ${tone}" role="${tone === 'failed' ? 'alert' : 'status'}">
     ${icon(tone)}
     <div>${content}</div>
   </div>`
 
-/** Renders what is shown where there is nothing yet, with the one next step. */
 export const emptyState = (title: string, text: Content, action?: Content): Html =>
   html`<div class="empty">
     <h2>${title}</h2>
@@ -91,7 +78,6 @@ interface Card {
   readonly body: Content
 }
 
-/** Renders a section of a page, with a head where it has a title. */
 export const card = ({ title, id, aside, body }: Card): Html =>
   html`<section class="card" ${attributes({ id })}>
     ${
@@ -111,7 +97,7 @@ interface FoldedCard extends Card {
   readonly isOpen: boolean
 }
 
-/** Renders a section whose head opens it, without a script too; a link to its `id` does so as well. */
+/** Its head opens it, without a script too; a link to its `id` does so as well. */
 export const foldedCard = ({ title, id, about, isOpen, body }: FoldedCard): Html =>
   html`<details class="card fold" ${attributes({ open: isOpen })}>
     <summary>
@@ -121,7 +107,6 @@ export const foldedCard = ({ title, id, about, isOpen, body }: FoldedCard): Html
     <div class="folded" ${attributes({ id })}>${body}</div>
   </details>`
 
-/** Renders names and values in two columns; rows without a value are left out. */
 export const factList = (rows: readonly (readonly [string, Content])[]): Html =>
   html`<dl class="facts">
     ${rows.map(([name, value]) =>
@@ -132,7 +117,7 @@ export const factList = (rows: readonly (readonly [string, Content])[]): Html =>
     )}
   </dl>`
 
-/** Renders a bar with its label; without a total it is indeterminate. */
+/** Without a total it is indeterminate. */
 export function progress(done: number | null, total: number | null, label: string): Html {
   const isKnown = done !== null && total !== null && total > 0
   const amounts = isKnown ? { max: total, value: Math.min(done, total) } : {}
@@ -142,10 +127,7 @@ export function progress(done: number | null, total: number | null, label: strin
   >`
 }
 
-/**
- * Shortens a text to `most` characters and keeps both ends: serials and file names differ at either
- * end.
- */
+/** Keeps both ends: serials and file names differ at either end. */
 export function shorten(text: string, most: number): string {
   if (text.length <= most) return text
   const tail = Math.floor((most - 1) / 2)
@@ -153,9 +135,8 @@ export function shorten(text: string, most: number): string {
 }
 
 /**
- * Renders a text that the browser shortens in the middle, as far as needed; the end distinguishes
- * most file names and serial numbers. `full` is shown on hover: the text before a suffix was taken
- * off.
+ * The browser shortens it in the middle, as far as needed; the end distinguishes most file names
+ * and serial numbers. `full` is shown on hover: the text before a suffix was taken off.
  */
 export function middle(text: string, full = text): Content {
   const half = text.length - Math.min(8, Math.floor(text.length / 2))
@@ -166,7 +147,6 @@ export function middle(text: string, full = text): Content {
   >`
 }
 
-/** Renders several ways to do one thing, side by side. */
 export const renderWays = (ways: readonly (readonly [title: string, body: Content])[]): Html =>
   html`<div class="ways">
     ${ways.map(
@@ -178,7 +158,6 @@ export const renderWays = (ways: readonly (readonly [title: string, body: Conten
     )}
   </div>`
 
-/** Renders links to the cards of a page. */
 export const renderTabs = (tabs: readonly (readonly [title: string, href: string])[]): Html =>
   html`<nav class="tabs" aria-label="${t.tabs}">
     ${tabs.map(([title, href]) => html`<a href="${href}">${title}</a>`)}

@@ -17,8 +17,8 @@ interface PersonVisit extends ErrorVisit, Pick<PageView, 'who' | 'nav' | 'waitin
 }
 
 /**
- * Renders the page: in the frame of the others where somebody is logged in and it is no answer of a
- * dialog, else alone, with links to where this caller can go.
+ * In the frame of the others where somebody is logged in and it is no answer of a dialog, else
+ * alone, with links to where this caller can go.
  */
 export const renderErrorPage = (
   layout: PageLayout,
@@ -99,7 +99,6 @@ const renderBanner = ({ status, title, detail, hint }: ErrorView): Html => {
 
 const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(t.errorSentences))
 
-/** The status in words, where there are some. */
 const titleOf = ({ status, title }: ErrorView): string => TITLES.get(String(status)) ?? title
 
 const TITLES: ReadonlyMap<string, string> = new Map(Object.entries(t.errors))

@@ -5,11 +5,9 @@ interface FieldBase {
   readonly name: string
   readonly label: Content
   readonly hint?: Content
-  /** Why the value was refused. */
   readonly error?: string | null
 }
 
-/** A control without its label: what all of them have. */
 interface Control {
   readonly id?: string
   readonly name: string
@@ -36,7 +34,6 @@ interface InputControl extends Control {
   readonly list?: string | null
 }
 
-/** What the control of a labelled field has. */
 const controlOf = ({ name, hint, error }: FieldBase): Control => ({
   name,
   isWrong: Boolean(error),
@@ -61,7 +58,6 @@ const wrap = (field: FieldBase, control: Content): Html =>
     ${field.error ? html`<p class="error" id="${field.name}-error">${field.error}</p>` : null}
   </div>`
 
-/** Renders an input alone, without a label. */
 export const inputControl = (control: InputControl): Html =>
   html`<input${attributes({
     ...commonOf(control),
@@ -80,7 +76,6 @@ export const inputControl = (control: InputControl): Html =>
     spellcheck: control.mono === true ? 'false' : null,
   })} />`
 
-/** Renders a line of text with its label. */
 export const textField = (
   field: FieldBase & Omit<InputControl, 'id' | 'isWrong' | 'describedBy'>,
 ): Html => wrap(field, inputControl({ ...field, ...controlOf(field) }))
@@ -91,7 +86,6 @@ interface AreaControl extends Control {
   readonly placeholder?: string
 }
 
-/** Renders several lines of text alone, without a label. */
 export const areaControl = (control: AreaControl): Html =>
   // The first line break behind the tag is not part of the text.
   html`<textarea${attributes({
@@ -104,7 +98,7 @@ export const areaControl = (control: AreaControl): Html =>
   })}>
 ${control.value}</textarea>`
 
-/** Renders several lines of text with their label, for programs rather than people. */
+/** For programs rather than people. */
 export const areaField = (
   field: FieldBase & { readonly value: string; readonly rows: number },
 ): Html => wrap(field, areaControl({ ...field, ...controlOf(field) }))
@@ -114,21 +108,16 @@ interface SelectControl extends Control {
   readonly options: readonly { readonly value: string; readonly text: string }[]
 }
 
-/** Renders a list of options alone, without a label. */
 export const selectControl = (control: SelectControl): Html =>
   html`<select${attributes(commonOf(control))}>${control.options.map(
     ({ value, text }) =>
       html`<option${attributes({ value, selected: value === control.value })}>${text}</option>`,
   )}</select>`
 
-/** Renders a list of options with its label. */
 export const selectField = (field: FieldBase & Pick<SelectControl, 'value' | 'options'>): Html =>
   wrap(field, selectControl({ ...field, ...controlOf(field) }))
 
-/**
- * Renders what is on or off; a form has `true` or `false`, the last of its name, because browsers
- * leave out what is off.
- */
+/** A form has `true` or `false`, the last of its name, because browsers leave out what is off. */
 export const switchControl = (control: Control & { readonly checked: boolean }): Html =>
   html`${hidden({ [control.name]: 'false' })}<input${attributes({
       ...commonOf(control),
@@ -143,7 +132,7 @@ interface CheckField extends Omit<FieldBase, 'error'> {
   readonly checked: boolean
 }
 
-/** Renders a checkbox with its label; a form has `value` where it is checked. */
+/** A form has `value` where it is checked. */
 export const checkField = ({ name, label, value = '1', checked, hint }: CheckField): Html =>
   html`<div class="field">
     <label class="check"
@@ -175,7 +164,7 @@ interface RadioGroup {
   readonly className?: string
 }
 
-/** Renders radio buttons as cards; the arrow keys move between them as usual. */
+/** The arrow keys move between them as usual. */
 export const radioCards = (group: RadioGroup): Html =>
   html`<fieldset class="${`cards ${group.className ?? ''}`.trim()}" ${attributes({ id: group.id })}>
     <legend>${group.legend}</legend>
@@ -206,7 +195,7 @@ const radioCard = ({ id, name, value, stored }: RadioGroup, each: RadioCard): Ht
 /** Any text as part of an id. */
 const encodeId = (text: string): string => Buffer.from(text).toString('base64url')
 
-/** Renders hidden fields; null and undefined leave none. */
+/** Null and undefined leave none. */
 export const hidden = (values: Readonly<Record<string, string | null | undefined>>): Html =>
   html`${Object.entries(values).map(([name, value]) =>
     value === null || value === undefined
@@ -222,7 +211,7 @@ interface PostForm {
   readonly disabled?: string | null
 }
 
-/** Renders a form of one button. `disabled` is the reason, shown on hover. */
+/** `disabled` is the reason, shown on hover. */
 export const postButton = ({
   action,
   label,
@@ -236,7 +225,7 @@ export const postButton = ({
     title: disabled,
   })}>${label}</button></form>`
 
-/** Makes a record with a value for each name: `mapNames(['a', 'b'], f)` is `{ a: f('a'), b: f('b') }`. */
+/** `mapNames(['a', 'b'], f)` is `{ a: f('a'), b: f('b') }`. */
 export const mapNames = <const Name extends string, Value>(
   names: readonly Name[],
   valueOf: (name: Name) => Value,

@@ -37,7 +37,7 @@ const keepFields = (
   )
 }
 
-/** Renders why the form that led here was refused, as a banner; null: it was not. */
+/** Null: the form was not refused. */
 export function messageOf(
   { site }: { readonly site: { readonly notices: Pick<Notices, 'read'> } },
   event: H3Event,
@@ -46,7 +46,7 @@ export function messageOf(
   return notice === null ? null : banner('failed', notice.error)
 }
 
-/** Creates the store of notices; each is for one session, and kept for 15 minutes. */
+/** Each notice is for one session, and kept for 15 minutes. */
 export function createNotices(now: () => Date) {
   const kept = new Map<string, Notice & { readonly session: string; readonly until: number }>()
 

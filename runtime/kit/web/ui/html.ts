@@ -4,10 +4,10 @@ import { splitText, type TextValues } from '../../texts/text.ts'
 
 export type Html = ReturnType<typeof raw>
 
-/** A value of a template; null, undefined and booleans render as nothing. */
+/** Null, undefined and booleans render as nothing. */
 export type Content = Html | string | number | boolean | null | undefined | readonly Content[]
 
-/** Renders a template; its values are escaped, unless they are templates themselves. */
+/** Its values are escaped, unless they are templates themselves. */
 export function html(strings: TemplateStringsArray, ...values: readonly Content[]): Html {
   const rendered = template(strings, ...values)
   // hono returns a promise only when a value is one, and no `Content` is.
@@ -15,14 +15,14 @@ export function html(strings: TemplateStringsArray, ...values: readonly Content[
   return rendered
 }
 
-/** Takes HTML from a constant of ours, which is not escaped. */
+/** From a constant of ours: it is not escaped. */
 export const trusted = (text: string): Html => raw(text)
 
 export const NOTHING: Html = raw('')
 
 type Attribute = string | number | boolean | null | undefined
 
-/** Renders ` name="value"` for each; `true` gives the name alone, false and null nothing. */
+/** `true` gives the name alone, false and null nothing. */
 export function attributes(given: Readonly<Record<string, Attribute>>): Html {
   const parts = Object.entries(given).map(([name, value]) => {
     if (value === false || value === null || value === undefined) return NOTHING
@@ -31,7 +31,7 @@ export function attributes(given: Readonly<Record<string, Attribute>>): Html {
   return html`${parts}`
 }
 
-/** Renders a local address with a query; empty values are left out. */
+/** Empty values are left out. */
 export function address(
   path: string,
   query: Readonly<Record<string, string | number | null | undefined>>,
@@ -43,7 +43,7 @@ export function address(
   return search === '' ? path : `${path}?${search}`
 }
 
-/** Completes a text of a table with HTML for its placeholders; everything else in it is escaped. */
+/** HTML for the placeholders; everything else in the text is escaped. */
 export function fillHtml<const Text extends string>(
   text: Text,
   values: TextValues<Text, Content>,

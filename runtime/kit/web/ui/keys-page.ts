@@ -7,7 +7,6 @@ import { hidden } from './fields.ts'
 import { fillHtml, html, type Content, type Html } from './html.ts'
 import { KEYS_PATH, readKeys, renderKeysCookie } from './keys-choice.ts'
 
-/** What the page says, in the language in use. */
 type KeyWord =
   | 'title'
   | 'everywhere'
@@ -47,7 +46,6 @@ export interface PageKeys {
 
 const backOf = (text: string | null): string => localPath(text, '/ui/dashboard')
 
-/** Renders what the page holds. */
 export function renderKeysPage(event: H3Event, line: PageKeys): Html {
   const t = line.texts
   const back = backOf(event.url.searchParams.get('back'))
@@ -71,7 +69,6 @@ export function renderKeysPage(event: H3Event, line: PageKeys): Html {
   )
 }
 
-/** Answers the form of the page: switches the keys, and leads back. */
 export const chooseKeys = (form: URLSearchParams): Answer =>
   seeOther(backOf(form.get('back')), { 'set-cookie': renderKeysCookie(form.get('keys') === 'on') })
 
@@ -81,7 +78,6 @@ const renderBody = (dialogTitle: string | null, body: Html): Html =>
     ? html`<section class="card stack">${body}</section>`
     : renderDialog(dialogTitle, body)
 
-/** Renders what replaces the dialog: a question, or what came of it. */
 export const renderDialog = (title: Content, body: Content): Html =>
   html`<section class="card stack" id="question">
     <h2 id="dialog-title">${title}</h2>

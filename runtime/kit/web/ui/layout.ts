@@ -24,12 +24,10 @@ export interface NavLink {
 
 interface LayoutDependencies {
   readonly version: string
-  /** The address of an asset: one of ours, or a vendored one. */
   readonly assetUrl: (name: string) => string
   readonly nav: readonly NavLink[]
   /** The path of the search of everything; absent: there is none. */
   readonly find?: string
-  /** Whether there is a page about the keys of the pages, by which they are switched off. */
   readonly hasKeys?: boolean
 }
 
@@ -67,7 +65,6 @@ export interface PageView {
   } | null
 }
 
-/** Reads what a page takes from its request. */
 export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here' | 'keys'> => ({
   theme: readTheme(event),
   keys: readKeys(event),
@@ -75,10 +72,9 @@ export const readPlace = (event: H3Event): Pick<PageView, 'theme' | 'here' | 'ke
 })
 
 export interface PageLayout {
-  /** The links of the navigation. */
   readonly nav: readonly NavLink[]
   page(view: PageView): string
-  /** Renders a page without navigation: the login page and errors. `refresh`: where it leads at once. */
+  /** For the login page and errors. `refresh`: where it leads at once. */
   bare(view: Pick<PageView, 'title' | 'body'> & { readonly refresh?: string }): string
 }
 
@@ -93,7 +89,6 @@ const HTMX_CONFIG = JSON.stringify({
 
 const SCRIPTS = ['htmx.min.js', 'sse.min.js', 'idiomorph-ext.min.js'] as const
 
-/** Makes what renders whole documents. */
 export function createLayout(parts: LayoutDependencies): PageLayout {
   return {
     nav: parts.nav,

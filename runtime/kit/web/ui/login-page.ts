@@ -16,7 +16,7 @@ interface Login extends LoginView {
   readonly help: Content
 }
 
-/** Renders the page; `error` stands below the field. */
+/** `error` stands below the field. */
 export const renderLoginPage = (layout: PageLayout, view: Login): string =>
   layout.bare({
     title: t.title,

@@ -7,7 +7,7 @@ import type { Route } from '../answers/route.ts'
 
 type HandleRequest = (event: H3Event) => Eventual<Answer>
 
-/** Makes the route of a page, for an operator's session alone. */
+/** For an operator's session alone. */
 export const pageRoute = (path: string, handle: HandleRequest): Route => ({
   method: 'GET',
   path,
@@ -15,7 +15,7 @@ export const pageRoute = (path: string, handle: HandleRequest): Route => ({
   handle,
 })
 
-/** Makes the route of a button: a POST whose body is not read. */
+/** Its body is not read. */
 export const buttonRoute = (path: string, handle: HandleRequest): Route => ({
   method: 'POST',
   path,
@@ -23,7 +23,7 @@ export const buttonRoute = (path: string, handle: HandleRequest): Route => ({
   handle,
 })
 
-/** Makes the route of a form; `most` is its limit in bytes, where it may be longer than usual. */
+/** `most`: its limit in bytes, where it may be longer than usual. */
 export const formRoute = (
   path: string,
   handle: (event: H3Event, form: URLSearchParams) => Eventual<Answer>,
@@ -37,7 +37,7 @@ export const formRoute = (
   ...(most === undefined ? {} : { most }),
 })
 
-/** Makes the route of a form with files, which are taken as texts. `most`: bytes of all of it. */
+/** Files are taken as texts. `most`: bytes of all of it. */
 export const uploadRoute = (
   path: string,
   handle: (event: H3Event, form: URLSearchParams) => Eventual<Answer>,

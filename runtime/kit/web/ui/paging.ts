@@ -14,8 +14,8 @@ export interface PageOfRows<Row> {
 }
 
 /**
- * Returns the rows of one page by the parameter `page`, from 1; anything else means the first page.
- * `most`: how many rows a page has.
+ * By the parameter `page`, from 1; anything else means the first page. `most`: how many rows a page
+ * has.
  */
 export function cutPage<Row>(
   rows: readonly Row[],

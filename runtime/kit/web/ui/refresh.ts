@@ -10,8 +10,8 @@ const morph = (id: string, href: string) => ({
 })
 
 /**
- * Renders attributes that reload a part on every change of a machine, but at most once in `everyMs`
- * (`news.js`); also every `seconds`, where other things are shown as well.
+ * Reloads a part on every change of a machine, but at most once in `everyMs` (`news.js`); also
+ * every `seconds`, where other things are shown as well.
  */
 export const refreshOnNews = (
   id: string,
@@ -25,6 +25,6 @@ export const refreshOnNews = (
     'data-every': everyMs,
   })
 
-/** Renders attributes that reload a part every `seconds`; null: never. */
+/** Null: never. */
 export const refreshEvery = (id: string, href: string, seconds: number | null): Html =>
   attributes(seconds === null ? { id } : { ...morph(id, href), 'hx-trigger': `every ${seconds}s` })

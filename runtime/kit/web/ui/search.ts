@@ -10,7 +10,7 @@ const t = PAGES.frame.search
 /** The parameters of an address that a list keeps from page to page. */
 export type ListQuery = Readonly<Record<string, string>>
 
-/** Reads these parameters from an address, each cut at `maxLength`; empty ones are left out. */
+/** Each cut at `maxLength`; empty ones are left out. */
 export const readListQuery = (
   query: URLSearchParams,
   names: readonly string[],
@@ -33,7 +33,6 @@ interface SearchField {
   readonly filter?: string
 }
 
-/** Renders the field alone. */
 export const searchField = ({ name, value = '', label, placeholder, filter }: SearchField): Html =>
   html`<input${attributes({
     type: 'search',
@@ -54,13 +53,12 @@ interface SearchView extends Omit<SearchField, 'value'> {
   readonly views: readonly SuggestedSearch[]
   /** More fields of the form, and the names of the parameters that they fill. */
   readonly more?: { readonly fields: Html; readonly names: readonly string[] }
-  /** What stands beside the search. */
   readonly aside?: Content
 }
 
 type SuggestedSearch = readonly [title: string, query: ListQuery, count?: number]
 
-/** Renders the search with its views; a new search keeps the other parameters. */
+/** A new search keeps the other parameters. */
 export const renderSearch = ({ path, query, views, aside, more, ...field }: SearchView): Html =>
   html`<div class="tools">
     <form class="search${more === undefined ? '' : ' filters'}" role="search" action="${path}">
@@ -81,20 +79,20 @@ function renderView(path: string, query: ListQuery, [title, view, count]: Sugges
   >`
 }
 
-/** Renders how many rows a view has; undefined: nothing. */
+/** Undefined: nothing. */
 export const renderCount = (count: number | undefined): Content =>
   count === undefined ? null : html` <span class="count">${renderNumber(count)}</span>`
 
 /**
- * Renders the links to newer and older rows. Pages are cut by the oldest row that is shown, so that
- * new rows do not push others onto the next page.
+ * Pages are cut by the oldest row that is shown, so that new rows do not push others onto the next
+ * page.
  */
 export const renderOlder = (list: {
   readonly path: string
   readonly query: ListQuery
   readonly shown: number
   readonly isNewest: boolean
-  /** What the address of the next page adds; null: there is none. */
+  /** Null: there is no next page. */
   readonly next: Readonly<Record<string, string | number>> | null
 }): Html =>
   html`<nav class="pager" aria-label="${PAGES.frame.table.pages}">

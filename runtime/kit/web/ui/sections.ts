@@ -4,7 +4,6 @@ import { PAGES } from '../../../server/texts/texts.ts'
 
 const t = PAGES.frame.titles
 
-/** Leads to the pages of the cache service, which has the images. */
 export const IMAGES = '/ui/cache'
 
 export const SECTIONS: readonly NavLink[] = [

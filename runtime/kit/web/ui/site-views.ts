@@ -4,9 +4,7 @@ import type { ErrorView } from '../answers/caller.ts'
 import type { Content } from './html.ts'
 import type { Theme } from './theme.ts'
 
-/** Who else says who somebody is. */
 export interface ProviderView {
-  /** What people call it. */
   readonly name: string
   /** Where the login with it begins. */
   readonly href: string
@@ -14,7 +12,6 @@ export interface ProviderView {
   readonly error: string | null
 }
 
-/** What a page shows when somebody must log in, or when it failed. */
 export interface LoginView {
   readonly error: string | null
   /** A local path to go to afterwards, checked. */
@@ -34,7 +31,6 @@ interface DocumentView {
   readonly title: string
   readonly body: Content
   readonly theme: Theme
-  /** Its own address. */
   readonly here: string
 }
 

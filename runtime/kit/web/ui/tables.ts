@@ -15,7 +15,6 @@ export interface TableColumn {
 }
 
 interface TableView {
-  /** The caption that screen readers say. */
   readonly caption: string
   /** A text is the title of a column. */
   readonly columns: readonly (string | TableColumn)[]
@@ -29,8 +28,8 @@ interface TableView {
 }
 
 /**
- * Renders a table. On a phone each row is a card: a cell with `data-label="Size"` then stands
- * behind its label, one without takes the whole width.
+ * On a phone each row is a card: a cell with `data-label="Size"` then stands behind its label, one
+ * without takes the whole width.
  */
 export const renderTable = (table: TableView): Html =>
   html`<div class="table">
@@ -45,10 +44,9 @@ export const renderTable = (table: TableView): Html =>
     </table>
   </div>`
 
-/** Makes a column of numbers, which cannot be sorted. */
 export const numberColumn = (title: string): TableColumn => ({ title, className: 'number' })
 
-/** Makes the column of checkboxes; the one in its head selects all rows of the page. */
+/** The one in its head selects all rows of the page. */
 export const pickColumn = (label: string): TableColumn => ({
   className: 'pick',
   title: html`<label class="scripted-only check"
@@ -58,7 +56,6 @@ export const pickColumn = (label: string): TableColumn => ({
   >`,
 })
 
-/** The column of buttons. */
 export const ACTIONS: TableColumn = { title: html`<span class="spoken">${t.actions}</span>` }
 
 /** `sort=seen` is ascending, `sort=-seen` descending; a click reverses the order and keeps the filters. */
@@ -92,7 +89,7 @@ function renderSortable(
   </th>`
 }
 
-/** Renders "101–200 of 412", and links to the other pages. */
+/** "101–200 of 412", and links to the other pages. */
 export function renderPager<Row>(
   path: string,
   query: ListQuery,

@@ -18,7 +18,7 @@ const YEAR_SECONDS = 365 * 24 * 3600
 
 const ICONS: Readonly<Record<Theme, IconName>> = { system: 'system', light: 'sun', dark: 'moon' }
 
-/** Reads the colour scheme from the cookie of a request; `system` where it names none. */
+/** `system` where the cookie names none. */
 export const readTheme = (event: H3Event): Theme => parseTheme(getCookie(event, COOKIE))
 
 const parseTheme = (text: string | null | undefined): Theme =>

@@ -1,17 +1,13 @@
 /** Times for people: relative, with the exact time on hover. */
 import { html, NOTHING, type Html } from './html.ts'
 
-/** The time of the page, and the zone of its exact times. */
 export interface Clock {
   readonly now: Date
   /** An IANA name. */
   readonly zone: string
 }
 
-/**
- * Renders an ISO 8601 time as `<time>` with "3 min ago"; a dash for never. A script on the page
- * keeps it up to date.
- */
+/** "3 min ago"; a dash for never. A script on the page keeps it up to date. */
 export function renderTime(iso: string | null, clock: Clock, never = '–'): Html {
   if (iso === null) return html`<span class="dim">${never}</span>`
   const at = new Date(iso)
@@ -20,22 +16,19 @@ export function renderTime(iso: string | null, clock: Clock, never = '–'): Htm
   return html`<time datetime="${iso}" title="${exact}">${renderAge(at, clock.now)}</time>`
 }
 
-/**
- * Renders the exact time as `<time>`. Where the page's zone is UTC, a script shows that of the browser,
- * with UTC on hover.
- */
+/** Where the page's zone is UTC, a script shows that of the browser, with UTC on hover. */
 export const renderMoment = (at: Date, zone: string): Html =>
   html`<time class="exact" datetime="${at.toISOString()}">${renderExact(at, zone)}</time>`
 
-/** Renders a time in a zone: `2026-11-21 07:04:05 UTC`. */
+/** `2026-11-21 07:04:05 UTC`. */
 export function renderExact(at: Date, zone: string): string {
   const text = formatter(zone).format(at)
   return `${text.replace(',', '')} ${zone}`
 }
 
 /**
- * Returns when a day (`2026-11-22`) begins in a zone, or the day that is `later` days after it, as
- * an ISO 8601 time; null: there is no such day.
+ * `day` is `2026-11-22`. The result is an ISO 8601 time, `later` days after its beginning; null:
+ * there is no such day.
  */
 export function startOfDay(day: string, zone: string, later = 0): string | null {
   if (!/^\d{4}-\d\d-\d\d$/.test(day)) return null
@@ -47,7 +40,7 @@ export function startOfDay(day: string, zone: string, later = 0): string | null 
   }
 }
 
-/** Returns the present day in the zone of the page (`2026-11-22`), or the one so many days from it. */
+/** `2026-11-22`. */
 export const dayOf = ({ now, zone }: Clock, days = 0): string =>
   Temporal.Instant.fromEpochMilliseconds(now.getTime())
     .toZonedDateTimeISO(zone)
@@ -66,10 +59,7 @@ const formatter = (zone: string): Intl.DateTimeFormat =>
 
 const [MINUTE, HOUR, DAY] = [60, 3600, 86_400]
 
-/**
- * Renders how long ago a time was, in the same texts as `ages.js`, which updates them in the
- * browser.
- */
+/** In the texts of `ages.js`, which updates them in the browser. */
 export function renderAge(at: Date, now: Date): string {
   const seconds = Math.round((now.getTime() - at.getTime()) / 1000)
   if (Math.abs(seconds) < 10) return 'now'
@@ -77,7 +67,7 @@ export function renderAge(at: Date, now: Date): string {
   return seconds < 0 ? `in ${span}` : `${span} ago`
 }
 
-/** Renders seconds as `42 s`, `3 min`, `5 h`, `12 d`. */
+/** `42 s`, `3 min`, `5 h`, `12 d`. */
 export function renderSpan(seconds: number): string {
   if (seconds < MINUTE) return `${Math.floor(seconds)} s`
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`

@@ -25,7 +25,6 @@ interface UploadForm {
   readonly unscripted: string
 }
 
-/** Renders the form, and the sentence that stands there without the script. */
 export function renderUploadForm({ kind, done, id, hint, ...form }: UploadForm): Html {
   const target =
     kind.name === 'files' ? { 'data-to': kind.to } : { 'data-part': String(kind.partBytes) }

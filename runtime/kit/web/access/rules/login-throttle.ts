@@ -28,7 +28,7 @@ export function nextFailure(before: Failures | null, now: number, others = 0): F
   return { count, until: now + seconds * 1000 }
 }
 
-/** Counts one more failure of an address at one account; what is an hour old is left out. */
+/** What is an hour old is left out. */
 export function addFailure(
   before: AddressFailures | null,
   account: string,
@@ -40,22 +40,18 @@ export function addFailure(
   return others.set(account, next)
 }
 
-/** Returns how often an address failed. */
 export const countAll = (failures: AddressFailures): number =>
   failures.values().reduce((sum, { count }) => sum + count, 0)
 
-/** Returns the whole seconds to wait; 0: go on. */
+/** Whole seconds; 0: go on. */
 export const waitOf = (failures: Failures | null, now: number): number =>
   failures === null ? 0 : Math.max(0, Math.ceil((failures.until - now) / 1000))
 
-/**
- * Returns who shares a part of the password checks: one host may have every address of an IPv4 /24,
- * too.
- */
+/** One host may have every address of an IPv4 /24, too. */
 export const networkOf = (ip: string | null): string =>
   throttleKey(ip).replace(/^(\d+\.\d+\.\d+)\.\d+$/, '$1')
 
-/** Returns whom failures are counted for: an IPv6 host owns its whole /64. */
+/** An IPv6 host owns its whole /64. */
 export function throttleKey(ip: string | null): string {
   if (ip === null) return 'unknown'
   if (!ip.includes(':')) return ip

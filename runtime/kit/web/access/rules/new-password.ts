@@ -8,10 +8,7 @@ export const MAX_PASSWORD_LENGTH = 1024
 
 export type NewPasswordRefusal = 'too-short' | 'too-long' | 'differs' | 'control-characters'
 
-/**
- * Refuses a password that is too short or too long, that has control characters, or that was typed
- * differently the second time. `repeated` is null where nobody was asked to type it twice.
- */
+/** `repeated`: null where nobody was asked to type it twice. */
 export function checkNewPassword(
   password: string,
   repeated: string | null,

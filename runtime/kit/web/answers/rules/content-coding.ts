@@ -15,10 +15,7 @@ const PLAIN: CodingChoice = { coding: null, isRequired: false }
 /** Browsers send four. */
 const MAX_ENTRIES = 32
 
-/**
- * Chooses the coding that an `Accept-Encoding` header prefers; without that header the body stays
- * plain.
- */
+/** Without that header the body stays plain. */
 export function chooseCoding(header: string | null): CodingChoice {
   const weights = parseWeights(header ?? '')
   const others = weights.get('*')

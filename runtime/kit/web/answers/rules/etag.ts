@@ -1,13 +1,12 @@
 /** Entity tags: computed for texts that are rendered for each request, and compared before a change. */
 import { createHash } from 'node:crypto'
 
-/** Returns the ETag of a text, with its quotes. */
 export const etagOf = (text: string): string =>
   `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
 
 /**
- * Tells whether a change is wanted by `If-Match`, which guards against overwriting what another changed,
- * and by `If-None-Match`, of which `*` creates only (RFC 9110, 13.1). `tag`: of what is there; null: nothing.
+ * By `If-Match`, which guards against overwriting what another changed, and by `If-None-Match`, of
+ * which `*` creates only (RFC 9110, 13.1). `tag`: of what is there; null: nothing.
  */
 export function meetsConditions(headers: Pick<Headers, 'get'>, tag: string | null): boolean {
   const [wanted, unwanted] = [headers.get('if-match'), headers.get('if-none-match')]

@@ -7,25 +7,23 @@ export type Reach = readonly string[] | null
 /** What a person has, as their row, their session or their token says. */
 interface Scoped {
   readonly role: Role | null
-  /** Their scope; null: they have none. */
+  /** Null: they have none. */
   readonly labels: Reach
 }
 
-/** Decides which machines a person sees. Whoever administrates has no scope. */
+/** Whoever administrates has no scope. */
 export const reachOf = ({ role, labels }: Scoped): Reach =>
   role === 'administrate' ? null : labels
 
-/** Says whether machines with these labels are seen. */
 export const sees = (reach: Reach, labels: readonly string[]): boolean =>
   reach === null || reach.some((label) => labels.includes(label))
 
-/** Says whether two people with these scopes see the same machines, whatever labels these have. */
+/** Whatever labels the machines have. */
 export const isSameReach = (one: Reach, other: Reach): boolean =>
   one === null || other === null
     ? one === other
     : one.length === other.length && one.every((label) => other.includes(label))
 
-/** Which machines a caller sees and changes. */
 export interface Bounds {
   /** Null: all machines. */
   readonly reach: Reach
@@ -33,7 +31,6 @@ export interface Bounds {
   readonly administrates: boolean
 }
 
-/** How a route keeps to the scope of who asks. */
 export type RouteReach =
   /** It is about one machine, which is not there for who does not see it. */
   | 'machine'
@@ -44,6 +41,6 @@ export type RouteReach =
   /** It is about all machines at once, so that nobody with a scope passes. */
   | 'whole'
 
-/** Says whether somebody passes a route at all, whatever their role; what they see there is another matter. */
+/** Whatever their role; what they see there is another matter. */
 export const passesReach = (reach: Reach, wanted: RouteReach): boolean =>
   reach === null || wanted !== 'whole'

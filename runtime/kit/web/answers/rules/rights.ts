@@ -4,7 +4,6 @@
 export const SCOPES = ['read', 'machines', 'flash', 'power', 'admin'] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** The roles of people, from the least to all rights. */
 export const ROLES = ['look', 'operate', 'administrate'] as const
 export type Role = (typeof ROLES)[number]
 
@@ -14,11 +13,11 @@ const GRANTED: Readonly<Record<Role, readonly Scope[]>> = {
   administrate: SCOPES,
 }
 
-/** Lists what a role may do; null, a person without a role: nothing. */
+/** Null, a person without a role: nothing. */
 export const scopesOf = (role: Role | null): readonly Scope[] =>
   role === null ? [] : GRANTED[role]
 
-/** Whether these scopes include one, `admin` being all of them. */
+/** `admin` includes all of them. */
 export const permits = (scopes: readonly Scope[], wanted: Scope): boolean =>
   scopes.includes(wanted) || scopes.includes('admin')
 
@@ -29,7 +28,6 @@ export const narrowScopes = (scopes: readonly Scope[], owned: readonly Scope[]):
 /** A page or a form: a scope, or that somebody is logged in, whatever their role. */
 export type PageScope = Scope | 'own'
 
-/** Who asks, as far as it decides whether they pass. */
 export type Rights =
   | { readonly kind: 'nobody' }
   /** The administrator, who logs in without a name. */
@@ -42,7 +40,7 @@ type GateRefusal =
   /** In words, and what helps. */
   | { readonly why: 'forbidden'; readonly detail: string; readonly hint: string | null }
 
-/** Decides whether a caller passes; null: yes. Every route that is not open asks here. */
+/** Null: the caller passes. Every route that is not open asks here. */
 export function decideGate(rights: Rights, wanted: PageScope): GateRefusal | null {
   switch (rights.kind) {
     case 'nobody':

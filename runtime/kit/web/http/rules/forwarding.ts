@@ -34,7 +34,6 @@ export function listPassedHeaders(raw: RawHeaders, left: readonly string[] = [])
   return passed
 }
 
-/** How a try to pass a request on ended without an answer. */
 export type Loss =
   /** Nothing reached the other server. */
   | 'not-sent'
@@ -51,18 +50,17 @@ interface LostRequest {
 }
 
 /**
- * Decides whether a request is sent again. What machines report may come twice (decision 70); what
- * people and programs change may not, where nobody knows whether it was done.
+ * What machines report may come twice (decision 70); what people and programs change may not, where
+ * nobody knows whether it was done.
  */
 export function isSentAgain({ method, path, isWhole }: LostRequest, loss: Loss): boolean {
   if (!isWhole) return false
   return loss !== 'lost' || method === 'GET' || method === 'HEAD' || isOfMachine(path)
 }
 
-/** Tells whether machines ask for this: they give up after 15 s, so each answer comes before that. */
+/** Machines give up after 15 s, so each answer comes before that. */
 export const isOfMachine = (path: string): boolean => path.startsWith('/pxe/')
 
-/** Says in sentences why the leader at this address cannot be reached, and what is to be set right. */
 export function describeUnreachable(url: string, error: Error): string {
   const failure = describeFailure(error)
   const why = `the server that leads cannot be reached at ${url}: ${failure?.reason ?? renderError(error)}.`
