@@ -34,12 +34,11 @@ export interface ConfigEdit {
   readonly text: string
 }
 
-/** By dotted name, why each edit that cannot be made is refused. */
 export type RefusedEdits = ReadonlyMap<string, ConfigEditRefusal>
 
 /**
- * Makes all of the edits or none. Files are read afresh, and only what reads back as exactly what
- * was asked for is written.
+ * All of the edits or none. Files are read afresh, and only what reads back as exactly what was
+ * asked for is written.
  */
 export async function editConfig(
   table: SettingsTable,
@@ -89,7 +88,7 @@ async function writeAll(files: ConfigFiles, texts: ReadonlyMap<string, string>):
 const textIn = ({ layers }: ConfigFiles, path: string): string =>
   layers.find((layer) => layer.path === path)?.text ?? ''
 
-/** Changes one of `texts`, which are the files by their paths; returns which. */
+/** Returns which of `texts` it is in. */
 async function changeText(
   files: ConfigFiles,
   texts: Map<string, string>,
@@ -130,7 +129,7 @@ async function findWritable(paths: readonly string[]): Promise<string | undefine
   return undefined
 }
 
-/** Renders why an edit was refused, as one clause for a page or a log. A form says by itself what has changed meanwhile. */
+/** A form says by itself what has changed meanwhile. */
 export function renderEditRefusal(
   refusal: Exclude<ConfigEditRefusal, { readonly why: 'stale' }>,
 ): string {

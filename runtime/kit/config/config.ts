@@ -27,7 +27,6 @@ import { createQueue } from '../host/queue.ts'
 import type { Environment } from '../host/shell.ts'
 import { defaultStateDir } from './state-dirs.ts'
 
-/** The settings of a program. */
 interface ConfigRules<Table extends SettingsTable> {
   readonly table: Table
   readonly parse: (sources: SettingsSources) => SettingsReading<Table>
@@ -43,12 +42,12 @@ export interface Reloaded {
 
 export interface Config<Table extends SettingsTable> {
   readonly stateDir: string
-  /** Returns what is in effect, from memory. Values that need a restart are those of the start. */
+  /** From memory. Values that need a restart are those of the start. */
   current(): SettingsOf<Table>
   originOf(section: string, key: string): Origin | null
   list(): readonly ShownSetting[]
   problems(): readonly Problem[]
-  /** The files that count, the winner first. */
+  /** The winner first. */
   paths(): readonly string[]
   /** Where what pages saved comes from from now on; reads it. */
   useSaved(list: () => Readonly<Record<string, string>>): Reloaded
@@ -69,7 +68,7 @@ export interface Config<Table extends SettingsTable> {
     /** What speaks against them, given the settings as the files have them right before the change. */
     check?: (present: readonly ShownSetting[]) => RefusedEdits,
   ): Promise<Result<Reloaded & { readonly edited: readonly ConfigEdited[] }, RefusedEdits>>
-  /** Calls the listener after every change of what is in effect. */
+  /** After every change of what is in effect. */
   listen(listener: (reloaded: Reloaded) => void): void
 }
 
@@ -78,7 +77,6 @@ export interface ServerConfig extends Omit<Config<SettingsTable>, 'current'> {
   current(): ServerSettings
 }
 
-/** What of a process decides where its configuration is. */
 interface ConfigEnvironment {
   readonly env: Environment
   readonly isRoot: boolean
@@ -89,8 +87,8 @@ interface ConfigEnvironment {
 const nothingSaved = (): Readonly<Record<string, string>> => ({})
 
 /**
- * Reads the whole configuration once, from the usual places or those that `--config` names. Rejects
- * with a Fault that names the files or values that cannot be used.
+ * From the usual places or those that `--config` names. Rejects with a Fault that names the files
+ * or values that cannot be used.
  */
 export async function readConfig<Table extends SettingsTable>(
   { table, parse }: ConfigRules<Table>,

@@ -7,10 +7,7 @@ import type { Environment } from '../host/shell.ts'
 
 const ROOT_STATE_DIR = '/var/lib/flasher'
 
-/**
- * Returns where state goes when no setting names a directory: the system's folder for root, else
- * the user's own.
- */
+/** The system's folder for root, else the user's own. */
 export function defaultStateDir(env: Environment, isRoot: boolean): string {
   if (isRoot) return ROOT_STATE_DIR
   const given = env['XDG_STATE_HOME'] ?? ''
@@ -20,9 +17,8 @@ export function defaultStateDir(env: Environment, isRoot: boolean): string {
 }
 
 /**
- * Makes the folder for its owner alone (mode 0700) where it is missing, and proves it usable.
- * Rejects with a Fault `input-missing` where it cannot be used, `input-invalid` where it is no
- * folder.
+ * For its owner alone (mode 0700), and proves it usable. Rejects with a Fault `input-missing` where
+ * it cannot be used, `input-invalid` where it is no folder.
  */
 export async function prepareStateDir(path: string): Promise<void> {
   const hint =
@@ -42,7 +38,7 @@ export async function prepareStateDir(path: string): Promise<void> {
   }
 }
 
-/** Tells whether something is there already: commands that only look must not make it. */
+/** Commands that only look must not make it. */
 export const isThere = (path: string): Promise<boolean> =>
   stat(path).then(
     () => true,

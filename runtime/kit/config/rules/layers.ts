@@ -2,7 +2,6 @@
 import { locateTomlKey, locateTomlSection } from './toml-edit.ts'
 import { isTable } from './toml.ts'
 
-/** One file, read and parsed. */
 export interface ConfigLayer {
   readonly path: string
   readonly text: string
@@ -16,20 +15,20 @@ interface Stray {
   readonly key: string | null
 }
 
-/** Which file decides a key; `layers` with the winner first. Null: none holds it. */
+/** `layers` with the winner first. Null: none holds it. */
 export const findLayer = (
   layers: readonly ConfigLayer[],
   section: string,
   key: string,
 ): ConfigLayer | null => layers.find((layer) => valueIn(layer, section, key) !== undefined) ?? null
 
-/** What a file holds for a key; undefined: nothing. */
+/** Undefined: nothing. */
 export function valueIn({ values }: ConfigLayer, section: string, key: string): unknown {
   const keys = Object.hasOwn(values, section) ? values[section] : undefined
   return isTable(keys) && Object.hasOwn(keys, key) ? keys[key] : undefined
 }
 
-/** Keys and sections of all files that `isKnown` does not know, in order. */
+/** In order. */
 export const listStrays = (
   layers: readonly ConfigLayer[],
   isKnown: (section: string, key: string | null) => boolean,

@@ -38,7 +38,7 @@ export const line = z
 const orEmpty = (pattern: RegExp) =>
   line.regex(new RegExp(`^(?:${pattern.source})?$`, pattern.flags))
 
-/** Makes a kind for a name out of an open list; the usual ones are suggested. */
+/** The usual names are suggested; others are possible. */
 export const nameLike = (...usual: readonly [string, ...string[]]) =>
   textual(line, 'one line of text', usual[0], { suggest: () => usual })
 
@@ -57,7 +57,7 @@ export const passwordHash = plain(
   (given) => given,
 )
 
-/** Makes a kind for an absolute path, or an empty text for none. */
+/** An empty text for none. */
 export const path = (example: string) => textual(orEmpty(/\/[^\0]*/), 'an absolute path', example)
 
 /** `owner/name`. */
@@ -67,10 +67,10 @@ export const repository = textual(
   'acme/flasher',
 )
 
-/** A region of an S3 service, which ends up in host names. */
+/** It ends up in host names. */
 export const region = textual(orEmpty(/[a-z0-9-]{1,40}/), 'a region like eu-central-1', 'us-east-1')
 
-/** A release's tag, which ends up in URLs and file names. */
+/** It ends up in URLs and file names. */
 export const tag = textual(
   line.regex(/^[A-Za-z0-9][\w.+-]{0,99}$/),
   'a tag like v1.2.3, or latest',
@@ -88,8 +88,8 @@ export const hostOrNone = textual(
 export const host = { ...hostOrNone, schema: hostOrNone.schema.refine(Boolean) }
 
 /**
- * Makes a kind for `http://host[:port][/path]` without credentials, query or fragment, or an empty
- * text for none. Slashes at the end are taken off.
+ * `http://host[:port][/path]` without credentials, query or fragment, or an empty text for none.
+ * Slashes at the end are taken off.
  */
 export const baseUrl = (example: string) =>
   textual(
@@ -107,10 +107,7 @@ export function isBaseUrl(given: string): boolean {
   return isWritten && url !== null && url.hostname !== '' && url.username === ''
 }
 
-/**
- * Makes a kind for whole numbers from `least` to `most`. `labels` has words for numbers that mean
- * something else, such as `{ 0: 'no limit' }`.
- */
+/** `labels` has words for numbers that mean something else, such as `{ 0: 'no limit' }`. */
 export const wholeNumber = <
   const Named extends Readonly<Record<string, string>> = typeof NO_LABELS,
 >(
@@ -141,11 +138,10 @@ export const toggle = plain(z.boolean(), 'true or false', { as: 'toggle' }, (giv
   return WORDS.true.includes(word) || (WORDS.false.includes(word) ? false : given)
 })
 
-/** The names of an `as const` object, in its order. */
 const namesOf = <Name extends string>(labels: Readonly<Record<Name, string>>): readonly Name[] =>
   Object.keys(labels).filter((name): name is Name => Object.hasOwn(labels, name))
 
-/** Makes a kind for one of a few names, each with the words for it. */
+/** `labels`: the words for each name. */
 export function choice<const Named extends Readonly<Record<string, string>>>(
   labels: Named,
 ): Kind<keyof Named & string, Named> {
@@ -203,7 +199,6 @@ export const serverUrls = listOf(
   /[\s,]+/,
 )
 
-/** Addresses and CIDR ranges. */
 export const ranges = listOf(
   z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
   {
@@ -303,7 +298,7 @@ function parseDuration(given: string): number {
   return parts.reduce((sum, part) => sum + part, 0)
 }
 
-/** Renders seconds in the longest unit that is exact: 24 hours are `1 d`, Infinity is `never`. */
+/** In the longest unit that is exact: 24 hours are `1 d`, Infinity is `never`. */
 export function renderDuration(seconds: number): string {
   if (seconds === Infinity) return 'never'
   const [unit, length] =
@@ -325,7 +320,7 @@ export const bytes: Kind<number, typeof NO_LABELS> = {
   toToml: renderExactBytes,
 }
 
-/** Makes a kind like `bytes` with words for sizes that mean something else: `{ 0: 'no limit' }`. */
+/** With words for sizes that mean something else: `{ 0: 'no limit' }`. */
 export const bytesOr = <const Named extends Readonly<Record<string, string>>>(labels: Named) => ({
   ...bytes,
   labels,

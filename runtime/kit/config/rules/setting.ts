@@ -7,7 +7,7 @@ import type { SettingTopic } from './setting-groups.ts'
 /** Words for single values, by the value as text: of a choice all of them, else only those that need one. */
 type ChoiceLabels = Readonly<Record<string, string>>
 
-/** How a form asks for a value: each has a control of its own on the settings page. */
+/** Each has a control of its own on the settings page. */
 export type Field =
   | { readonly as: 'toggle' }
   | { readonly as: 'choice'; readonly names: readonly string[] }
@@ -26,7 +26,7 @@ export type Field =
   | { readonly as: 'secret'; readonly rows: number }
   | { readonly as: 'list'; readonly example: string }
 
-/** A sort of value: how it is checked, and how it is written in TOML, a variable or a form. */
+/** How a value is checked, and how it is written in TOML, a variable or a form. */
 export interface Kind<T, Named extends ChoiceLabels = ChoiceLabels> {
   readonly schema: ZodType<T>
   /** What it must be, to follow "must be": `a whole number from 1 to 65535`. */
@@ -35,9 +35,8 @@ export interface Kind<T, Named extends ChoiceLabels = ChoiceLabels> {
   readonly labels: Named
   /** The value of a text (a variable's, a form field's), still to be checked by the schema. */
   readonly fromText: (text: string) => unknown
-  /** Returns the value as a TOML file writes it. */
   readonly toToml: (value: T) => TomlValue
-  /** Returns the value as a form's field holds it, where that is not the text of a file. */
+  /** Absent: as in the text of a file. */
   readonly toField?: (value: T) => string
 }
 
@@ -81,10 +80,7 @@ export interface Setting<T, Named extends ChoiceLabels = ChoiceLabels> {
   readonly fromText: (text: string) => unknown
   /** Null when `given` is not a value of this setting. */
   readonly toToml: (given: unknown) => TomlValue | null
-  /**
-   * Returns the value as a form's field holds it; an empty text when `given` is not a value of this
-   * setting.
-   */
+  /** Empty when `given` is not a value of this setting. */
   readonly toField: (given: unknown) => string
 }
 
@@ -102,10 +98,7 @@ interface SettingOptions<T, Named extends ChoiceLabels> {
   readonly card?: string
 }
 
-/**
- * Returns the function that makes the settings of one program: `settingOf('flasher-web')({ title:
- * 'Port', … })`.
- */
+/** `settingOf('flasher-web')({ title: 'Port', … })`. */
 export const settingOf =
   (program: SettingProgram) =>
   <T, Named extends ChoiceLabels>(options: SettingOptions<T, Named>): Setting<T, Named> => {
@@ -155,7 +148,6 @@ export const settingOf =
 const findCulprit = (given: unknown, at: PropertyKey | undefined): unknown =>
   Array.isArray(given) && typeof at === 'number' ? given[at] : given
 
-/** Sections, and the keys in them. */
 export type SettingsTable = Readonly<Record<string, Readonly<Record<string, Setting<unknown>>>>>
 
 /** The values of a table: `settings.server.port`. */
@@ -180,7 +172,6 @@ export type SettingTexts<Table extends SettingsTable> = {
   }
 }
 
-/** The texts of a setting in any language. */
 export interface TextsOfSetting {
   readonly title: string
   readonly help: string
@@ -190,10 +181,7 @@ export interface TextsOfSetting {
 /** The texts of a program's settings by section and key; the table itself has the English ones. */
 export type NamedTexts = Readonly<Record<string, Readonly<Record<string, TextsOfSetting>>>>
 
-/**
- * Lists the environment variables that set a setting, the one to name first: its own, then
- * `FLASHER_<SECTION>_<KEY>`.
- */
+/** The one to name first: its own, then `FLASHER_<SECTION>_<KEY>`. */
 export const variablesOf = (
   section: string,
   key: string,
@@ -203,13 +191,13 @@ export const variablesOf = (
   return env === null ? [regular] : [env, regular]
 }
 
-/** Lists every setting with its section and key, in the table's order. */
+/** In the table's order. */
 export const listSettings = (table: SettingsTable) =>
   Object.entries(table).flatMap(([section, keys]) =>
     Object.entries(keys).map(([key, row]) => ({ section, key, row })),
   )
 
-/** Finds a setting by its dotted name, such as `server.port`; null when there is none. */
+/** By its dotted name, such as `server.port`; null when there is none. */
 export function findNamed(table: SettingsTable, name: string): Setting<unknown> | null {
   const [section = '', key = ''] = name.split('.')
   return findSetting(table, section, key)
@@ -220,7 +208,7 @@ export const findSetting = (table: SettingsTable, section: string, key: string) 
     ? (table[section]?.[key] ?? null)
     : null
 
-/** Renders a value as a form's field holds it, so that the same text gives the same value back. */
+/** The same text gives the same value back. */
 export function renderText(value: TomlValue): string {
   if (typeof value === 'string') return value
   if (Array.isArray(value)) return value.map(renderText).join(', ')

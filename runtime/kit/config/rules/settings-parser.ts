@@ -77,8 +77,8 @@ export function parseSettings<Table extends SettingsTable>(
 }
 
 /**
- * Returns what takes effect in a running program: the value of `started` where a change needs a
- * restart, else that of `next`. `pending` names the settings that wait for one, as `section.key`.
+ * The value of `started` where a change needs a restart, else that of `next`. `pending` names the
+ * settings that wait for one, as `section.key`.
  */
 export function keepStarted<Table extends SettingsTable>(
   table: Table,
@@ -95,7 +95,7 @@ export function keepStarted<Table extends SettingsTable>(
   return { settings, pending }
 }
 
-/** The settings whose values differ, as `section.key`. */
+/** As `section.key`. */
 export const listChanges = (table: SettingsTable, one: object, two: object): readonly string[] =>
   listSettings(table)
     .filter(
@@ -103,13 +103,12 @@ export const listChanges = (table: SettingsTable, one: object, two: object): rea
     )
     .map(({ section, key }) => `${section}.${key}`)
 
-/** Returns one value of settings whose table is not known here; undefined when there is none. */
+/** For settings whose table is not known here; undefined when there is none. */
 export function valueOf(settings: object, section: string, key: string): unknown {
   const keys = isTable(settings) && Object.hasOwn(settings, section) ? settings[section] : undefined
   return isTable(keys) ? keys[key] : undefined
 }
 
-/** `choose` returns a value of the setting. */
 function mapSettings<Table extends SettingsTable>(
   table: Table,
   choose: (section: string, key: string, row: Setting<unknown>) => unknown,
@@ -237,10 +236,7 @@ function findStrayVariables(
 
 const guess = (nearest: string | null | undefined) => (nearest ? `; did you mean ${nearest}?` : '')
 
-/**
- * Renders where a value comes from, as pages and `config show` name it: a path, a variable,
- * `default`.
- */
+/** As pages and `config show` name it: a path, a variable, `default`. */
 export function renderOrigin(origin: Origin): string {
   switch (origin.by) {
     case 'environment':
@@ -254,5 +250,4 @@ export function renderOrigin(origin: Origin): string {
   }
 }
 
-/** Renders a problem as one line: where it is and what it is. */
 export const renderProblem = ({ where, message }: Problem): string => `${where}: ${message}`

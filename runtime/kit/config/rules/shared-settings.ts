@@ -102,7 +102,6 @@ export const S3_SETTINGS = {
   }),
 }
 
-/** The settings of section `[sources]`. */
 export const SOURCE_SETTINGS = {
   caches: ofServer({
     title: 'Caches near the machines',
@@ -213,7 +212,6 @@ export const REACH_SETTINGS = {
   }),
 }
 
-/** Sections `[boot]` and `[releases]`. */
 export const RELEASE_SETTINGS = {
   boot: {
     release_repo: ofServer({
@@ -251,7 +249,6 @@ export const RELEASE_SETTINGS = {
   },
 }
 
-/** A setting of section `[pxe]`. */
 export const RUN_PATIENCE = ofServer({
   title: 'Mark a flash as stalled after',
   topic: 'flashing',
@@ -324,7 +321,6 @@ export const WARN_FREE_BYTES = ofServer({
   fallback: 2 ** 30,
 })
 
-/** Sections `[display]`, `[metrics]` and `[log]`. */
 export const OUTPUT_SETTINGS = {
   display: {
     timezone: ofServer({

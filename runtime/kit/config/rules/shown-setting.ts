@@ -10,7 +10,7 @@ import { valueOf, type Origin } from './settings-parser.ts'
 
 export type ShownSetting = ReturnType<typeof describeSettings>[number]
 
-/** All of them in the table's order; `configured` is the configuration as it is now. */
+/** In the table's order; `configured` is the configuration as it is now. */
 export const describeSettings = (
   table: SettingsTable,
   configured: object,
@@ -37,12 +37,10 @@ export const describeSettings = (
       origin,
       /** Changed, and in effect from the next start on. */
       isPending: pending.includes(name),
-      /** The variable that sets it. */
       variable: variablesOf(section, key, row)[0],
     }
   })
 
-/** Why a page cannot change a setting. */
 export type Lock =
   | { readonly why: 'environment'; readonly variable: string }
   | { readonly why: 'kept' }
@@ -55,7 +53,7 @@ export interface EditPaths {
   readonly writable: readonly string[]
 }
 
-/** Says why a page cannot change a setting; null when it can. */
+/** Null when a page can change it. */
 export function decideLock(
   { origin, setting }: ShownSetting,
   { paths, writable }: EditPaths,
@@ -70,7 +68,7 @@ export function decideLock(
     : { why: 'read-only', paths: holders }
 }
 
-/** Renders the default of a setting as Markdown for the reference. */
+/** Markdown, for the reference. */
 export const renderFallback = (row: Setting<unknown>): string =>
   row.fallbackWords ??
   (textOf(row, row.fallback) === '' ? 'none' : `\`${textOf(row, row.fallback)}\``)

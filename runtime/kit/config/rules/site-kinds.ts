@@ -11,7 +11,7 @@ const nearSite = z.union([
   z.string().regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/),
 ])
 
-/** Addresses of caches, each with the networks and labels of the machines that are near it. */
+/** Each with the networks and labels of the machines that are near it. */
 export const siteCaches = listOf(
   line.refine((given) => {
     const [base = '', ...rest] = given.split(' ')
@@ -29,7 +29,7 @@ export const siteCaches = listOf(
   /[\n,]+/,
 )
 
-/** Networks and labels of machines; the first one that a machine is in counts. */
+/** The first one that a machine is in counts. */
 export const nearSites = listOf(
   nearSite,
   {

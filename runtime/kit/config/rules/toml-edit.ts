@@ -21,9 +21,8 @@ export type TomlEditRefusal =
 type Table = Readonly<Record<string, unknown>>
 
 /**
- * Sets one key of a TOML text; a value of null removes its lines, and comments above stay. A new
- * key goes behind the others of its section, a new section to the end. The text comes back
- * unchanged when it already holds the value.
+ * Null removes the key's lines, and comments above stay. A new key goes behind the others of its
+ * section, a new section to the end. The text comes back unchanged when it already holds the value.
  */
 export function editToml(
   text: string,
@@ -45,18 +44,13 @@ export function editToml(
     : refuse({ why: 'too-unusual' })
 }
 
-/**
- * Finds the line (from 1) of a key, or of the inline table that is its section; null when there is
- * neither.
- */
+/** From 1; of an inline table, the line of its section. Null when there is neither. */
 export function locateTomlKey(text: string, { section, key }: TomlKey): number | null {
   const statements = listStatements(text)
   return (findPair(statements, [section, key]) ?? findPair(statements, [section]))?.line ?? null
 }
 
-/**
- * Finds the line (from 1) of `[section]` or of the first of its keys; null when there is neither.
- */
+/** From 1: of `[section]` or of the first of its keys; null when there is neither. */
 export const locateTomlSection = (text: string, section: string): number | null =>
   listStatements(text).find(({ path }) => path[0] === section)?.line ?? null
 
@@ -131,7 +125,7 @@ function add(
     : `${before}${eol}${line}`
 }
 
-/** Adds to the end of a text, with an empty line between. */
+/** With an empty line between. */
 function append(text: string, addition: string, eol: string): string {
   if (text.trim() === '' || /\n\r?\n$/.test(text)) return `${text}${addition}`
   return `${text}${text.endsWith('\n') ? '' : eol}${eol}${addition}`

@@ -21,7 +21,7 @@ export interface Statement {
 type Block = TomlDocument['cst'][number]
 type Node = Pick<Block, 'loc'>
 
-/** Lists the statements of a text in its order; a text that is not TOML has none. */
+/** In the order of the text; a text that is not TOML has none. */
 export function listStatements(text: string): readonly Statement[] {
   // A byte order mark belongs to no line.
   const lines = [text.startsWith('\uFEFF') ? 1 : 0]

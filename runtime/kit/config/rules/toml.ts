@@ -18,8 +18,8 @@ export interface TomlProblem {
 const MAX_CHARACTERS = 4 * 1024 * 1024
 
 /**
- * Parses TOML 1.0. Tables have no prototype; whole numbers beyond 2^53 are refused. A refusal says
- * what is wrong in which line and column.
+ * TOML 1.0. Tables have no prototype; whole numbers beyond 2^53 are refused. A refusal says what is
+ * wrong in which line and column.
  */
 export function parseToml(text: string): Result<TomlTable, TomlProblem> {
   if (text.length > MAX_CHARACTERS) {
@@ -53,11 +53,11 @@ function renderFrameLine(line: string): string {
   return safe.length > MAX_FRAME_LINE ? `${safe.slice(0, MAX_FRAME_LINE)}…` : safe
 }
 
-/** Tells whether a parsed value is a table, and neither a list nor a date. */
+/** Neither a list nor a date. */
 export const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
   isRecord(value) && !(value instanceof TomlDate)
 
-/** Tells whether two parsed values are the same, the order of keys aside. */
+/** The order of keys aside. */
 export function isSameToml(one: unknown, two: unknown): boolean {
   if (one instanceof TomlDate && two instanceof TomlDate)
     return one.toISOString() === two.toISOString()

@@ -9,10 +9,9 @@ interface BoxStyle {
 
 const MAX_WIDTH = 100
 
-/** Returns the width of a frame on a terminal of so many columns; null stands for no terminal. */
+/** Null: no terminal. */
 export const boxWidth = (columns: number | null) => Math.min(MAX_WIDTH, (columns ?? 80) - 1)
 
-/** Returns the columns for a line within a frame. */
 export const innerWidth = (columns: number | null): number => boxWidth(columns) - 4
 
 /** `lines`: printable; too long ones are cut in the middle. */

@@ -7,9 +7,7 @@ interface Clip {
   readonly unicode: boolean
 }
 
-/**
- * Shortens text that is printable already to at most `width` columns; dots show what was cut out.
- */
+/** The text is printable already; dots show what was cut out. */
 export function clip(given: string, width: number, { cut, unicode }: Clip): string {
   const text = unicode ? given : given.replaceAll('…', '...')
   if (displayWidth(text) <= width) return text
@@ -21,10 +19,7 @@ export function clip(given: string, width: number, { cut, unicode }: Clip): stri
   return take([...text], room - tail) + dots + takeLast([...text], tail)
 }
 
-/**
- * Does what `clip` does; texts that would then look the same are cut elsewhere, so that they stay
- * different.
- */
+/** Texts that would then look the same are cut elsewhere, so that they stay different. */
 export function clipApart(texts: readonly string[], width: number, style: Clip): readonly string[] {
   const cut = texts.map((text) => clip(text, width, style))
   const groups = Map.groupBy(texts, (_text, at) => cut[at])
@@ -51,7 +46,6 @@ function clipAround(text: string, at: number, width: number, { unicode }: Clip):
   return take([...shown], width)
 }
 
-/** How many characters all of them begin with. */
 function commonLength(texts: readonly string[]): number {
   const [first = [], ...others] = texts.map((text) => [...text])
   const at = first.findIndex((character, index) =>
@@ -60,14 +54,14 @@ function commonLength(texts: readonly string[]): number {
   return at === -1 ? first.length : at
 }
 
-/** Puts one text at each side; where there is no room for both, the left one stays. */
+/** Where there is no room for both, the left one stays. */
 export function spread(left: string, right: string, width: number, unicode: boolean): string {
   const room = width - displayWidth(right) - 2
   if (right === '' || room < displayWidth(left)) return clip(left, width, { cut: 'end', unicode })
   return `${pad(left, room)}  ${right}`
 }
 
-/** Fills a text up with blanks to `width` columns; `side` is where they go. */
+/** `side`: where the blanks go. */
 export function pad(text: string, width: number, side: 'left' | 'right' = 'right'): string {
   const blanks = ' '.repeat(Math.max(0, width - displayWidth(text)))
   return side === 'right' ? text + blanks : blanks + text

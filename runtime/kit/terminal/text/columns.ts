@@ -26,7 +26,7 @@ interface ColumnLayout {
 
 const GAP = 2
 
-/** Lays out rows of printable cells, one for each column. No line is wider than `width`. */
+/** One cell for each column, printable. No line is wider than `width`. */
 export function layOut(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -60,7 +60,7 @@ export function layOut(
   }
 }
 
-/** Returns the width at which nothing of the rows is cut or left out. */
+/** Nothing of the rows is cut or left out at it. */
 export const naturalWidth = (
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -125,7 +125,6 @@ function shrink(
   return fitted
 }
 
-/** The first to go. */
 const findWorst = (columns: readonly Measured[]) =>
   columns
     .filter(({ column }) => column.drops !== undefined)

@@ -3,13 +3,12 @@ import { displayWidth } from '../../foundation/printable.ts'
 import type { Environment } from '../../host/shell.ts'
 import { isUtf8, type Output } from './terminal-style.ts'
 
-/** What is sent for a text. */
 export type Encode = (text: string) => string
 
-/** Returns how text is sent to a terminal: as it is where its locale says UTF-8, else as ASCII. */
+/** As it is where the locale says UTF-8, else as ASCII. */
 export const encodeFor = (env: Environment): Encode => (isUtf8(env) ? (text) => text : toAscii)
 
-/** Wraps an output for lines that nothing is drawn over. */
+/** For lines that nothing is drawn over. */
 export const encodeOutput = (output: Pick<Output, 'write'>, env: Environment): Output => {
   const encode = encodeFor(env)
   return { write: (text) => output.write(encode(text)) }

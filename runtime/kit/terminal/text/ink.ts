@@ -24,7 +24,7 @@ const STYLES = {
   here: ['bold', 'cyan'],
 } as const
 
-/** Creates the emphasis for a terminal; without colours, texts stay as they are. */
+/** Without colours, texts stay as they are. */
 export function createInk({ colour }: Pick<TerminalStyle, 'colour'>): Ink {
   const dye =
     (name: keyof typeof STYLES): Dye =>

@@ -7,7 +7,6 @@ import type { TerminalStyle, Output } from './terminal-style.ts'
 export interface Log {
   /** A failure in one clause, and how to fix it where that is known. */
   fail(message: string, hint?: string): void
-  /** Something that a person should know. */
   note(message: string): void
   /** A line as it is, control characters excepted. */
   line(text: string): void
@@ -19,7 +18,7 @@ interface ProgramLogDependencies {
   readonly style: TerminalStyle
 }
 
-/** Creates a log; control characters in its messages are escaped. */
+/** Control characters in its messages are escaped. */
 export function createLog({ program, stderr, style }: ProgramLogDependencies): Log {
   const consola = createConsola({
     throttleMin: Number.POSITIVE_INFINITY,
@@ -42,6 +41,6 @@ export function createLog({ program, stderr, style }: ProgramLogDependencies): L
   }
 }
 
-/** Makes text stand out where colours are wanted. */
+/** Only where colours are wanted. */
 export const emphasise = (text: string, how: 'bold' | 'red', { colour }: TerminalStyle): string =>
   colour ? styleText(how, text, { validateStream: false }) : text

@@ -19,8 +19,7 @@ interface ServerLogDependencies {
 }
 
 /**
- * Creates the log; in systemd's journal its lines begin with their rank, elsewhere with the time
- * (ISO 8601, UTC).
+ * In systemd's journal its lines begin with their rank, elsewhere with the time (ISO 8601, UTC).
  */
 export function createServerLog({ stderr, env, level, now }: ServerLogDependencies): ServerLog {
   const { colour } = decideTerminalStyle(env, stderr.isTTY === true)

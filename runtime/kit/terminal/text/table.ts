@@ -19,9 +19,8 @@ interface TableRoom {
 const NO_TERMINAL: TableRoom = { width: null, unicode: true }
 
 /**
- * Renders a header in capitals, a line of dashes, then the rows; columns are left-aligned with two
- * blanks between, no line has trailing blanks. No rows at all read `(no entries)`. The text ends
- * with a line end.
+ * A header in capitals, a line of dashes, then the rows, with two blanks between columns and none
+ * at the end of a line. No rows at all read `(no entries)`. The text ends with a line end.
  */
 export function renderTable(
   rows: readonly object[],
@@ -45,7 +44,7 @@ export function renderTable(
   return [head, rule, ...lines].map((line) => `${line}\n`).join('')
 }
 
-/** Renders `key: value` lines; nested records and texts of several lines are indented blocks. */
+/** Nested records and texts of several lines are indented blocks. */
 export const renderRecord = (record: object): string =>
   Object.entries(record)
     .flatMap(([key, value]) => renderField(key, value, ''))

@@ -18,7 +18,7 @@ export interface TerminalStyle {
   readonly unicode: boolean
 }
 
-/** Decides what a stream can show; `isTTY` says whether it is a terminal at all. */
+/** `isTTY` says whether it is a terminal at all. */
 export function decideTerminalStyle(env: Environment, isTTY: boolean): TerminalStyle {
   const tty = isTTY && env['TERM'] !== 'dumb'
   return {
@@ -38,21 +38,15 @@ export function isUtf8(env: Environment): boolean {
   return /utf-?8/i.test(locale)
 }
 
-/** Returns how much room a table has on an output; nothing is cut where that is no terminal. */
+/** Nothing is cut where the output is no terminal. */
 export const tableRoomOf = (output: Output, env: Environment) =>
   output.isTTY === true
     ? { width: columnsOf(output.columns), unicode: decideTerminalStyle(env, true).unicode }
     : { width: null, unicode: true }
 
-/**
- * Returns the rows of a terminal; 24 where it does not say (a serial line never does), and never
- * absurdly few.
- */
+/** 24 where a terminal does not say (a serial line never does), and never absurdly few. */
 export const rowsOf = (rows: number | undefined): number => Math.min(200, Math.max(10, rows || 24))
 
-/**
- * Returns the columns of a terminal; 80 where it does not say (some say 0), and never absurdly few
- * or many.
- */
+/** 80 where a terminal does not say (some say 0), and never absurdly few or many. */
 export const columnsOf = (columns: number | undefined): number =>
   Math.min(400, Math.max(20, columns || 80))

@@ -20,10 +20,7 @@ export interface VoiceStyle {
   readonly columns: number | null
 }
 
-/**
- * Opens a voice that speaks to a person on `output`; into a pipe or a file the messages go without
- * marks.
- */
+/** Into a pipe or a file the messages go without marks. */
 export function openVoice(output: Output, env: Environment): Voice {
   const style = decideTerminalStyle(env, output.isTTY === true)
   const encode = style.tty ? encodeFor(env) : (text: string) => text
@@ -37,7 +34,6 @@ export function openVoice(output: Output, env: Environment): Voice {
   )
 }
 
-/** Renders what is said as lines for a screen of so many columns. */
 export function renderVoice(style: VoiceStyle, speak: (voice: Voice) => void): readonly string[] {
   const lines: string[] = []
   speak(

@@ -1,10 +1,7 @@
 /** Wraps paragraphs into lines. */
 import { displayWidth, printable } from '../../foundation/printable.ts'
 
-/**
- * Breaks text at blanks so that no line is longer than `width` characters; a longer word stays
- * whole.
- */
+/** At blanks; a word that is longer than `width` stays whole. */
 export function wrap(text: string, width: number): readonly string[] {
   const lines: string[] = []
   let line = ''
@@ -19,7 +16,7 @@ export function wrap(text: string, width: number): readonly string[] {
   return [...lines, line]
 }
 
-/** Lays out two columns: names of one width on the left, wrapped texts on the right. */
+/** Names of one width on the left, wrapped texts on the right. */
 export function wrapColumns(
   rows: readonly (readonly [name: string, text: string])[],
   width: number,
@@ -36,8 +33,8 @@ export function wrapColumns(
 }
 
 /**
- * Wraps text so that nothing is lost: a word alone (a serial number) that is too wide for a line
- * goes on in the next one.
+ * Nothing is lost: a word alone (a serial number) that is too wide for a line goes on in the next
+ * one.
  */
 export function wrapInFull(text: string, width: number): readonly string[] {
   const shown = printable(text)
