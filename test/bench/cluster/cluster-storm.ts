@@ -15,7 +15,7 @@ import { openMedia, type GuestMedia } from './cluster-media.ts'
 import { createPerson } from './cluster-people.ts'
 import { openSite, type Site } from './cluster-site.ts'
 import { createTakeovers } from './cluster-takeovers.ts'
-import { renderStorm, listBars } from './cluster-table.ts'
+import { listBars, renderFound, renderStorm } from './cluster-table.ts'
 
 export interface StormOptions {
   readonly faults: number
@@ -75,7 +75,11 @@ export async function measureCluster(options: StormOptions) {
     const forwarded = await measureForwarded(site, takeovers.leader())
     const seconds = (performance.now() - began) / 1000
     const result = { options, seconds, book, taken: takeovers.taken(), forwarded }
-    return { text: renderStorm(result), bars: listBars(result) satisfies readonly Bar[] }
+    return {
+      text: renderStorm(result),
+      found: renderFound(result),
+      bars: listBars(result) satisfies readonly Bar[],
+    }
   } finally {
     clearInterval(report)
     crowd.end()

@@ -75,12 +75,10 @@ function renderTakeovers(taken: readonly Takeover[]): readonly string[] {
   ]
 }
 
-export function renderStorm({ options, seconds, book, taken, forwarded }: StormResult): string {
+/** What the document shows: how many of the promises were broken. */
+export function renderFound({ options, seconds, book }: StormResult): string {
   const { servers, machines, qemu, faults, seed } = options
   const head = `${servers} servers, ${machines} made-up machines${qemu === 0 ? '' : `, ${qemu} in QEMU`}, ${faults} faults of the list with seed ${seed}, ${Math.round(seconds / 60)} minutes.`
-  const counts = [...book.counts()]
-    .toSorted(([a], [b]) => a.localeCompare(b))
-    .map(([what, count]) => `| ${what} | ${count} |`)
   return [
     head,
     [
@@ -91,6 +89,16 @@ export function renderStorm({ options, seconds, book, taken, forwarded }: StormR
         (kind) => `| ${FINDINGS[kind]} | ${book.countOf(kind)} |`,
       ),
     ].join('\n'),
+  ].join('\n\n')
+}
+
+export function renderStorm(result: StormResult): string {
+  const { book, taken, forwarded } = result
+  const counts = [...book.counts()]
+    .toSorted(([a], [b]) => a.localeCompare(b))
+    .map(([what, count]) => `| ${what} | ${count} |`)
+  return [
+    renderFound(result),
     ...renderTakeovers(taken),
     ['| Done | Count |', '|---|---:|', ...counts].join('\n'),
     `A boot script that the leader answers itself takes ${micros(forwarded.direct)} µs of a processor; by way of another server ${micros(forwarded.leader)} µs there and ${micros(forwarded.standby)} µs on the way.`,
