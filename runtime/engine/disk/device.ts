@@ -16,10 +16,7 @@ interface DeviceFacts {
   readonly access?: 'read' | 'write'
 }
 
-/**
- * Allocates memory that direct I/O accepts: a resizable ArrayBuffer begins on a page, unlike
- * `Buffer.alloc`.
- */
+/** Direct I/O accepts it: a resizable ArrayBuffer begins on a page, unlike `Buffer.alloc`. */
 export const createSlot = (bytes: number): Buffer =>
   Buffer.from(new ArrayBuffer(bytes, { maxByteLength: bytes }))
 
@@ -92,7 +89,6 @@ export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write
     read: (slot: Buffer, offset: number) => transfer('read', slot, offset),
     /** Reads once; resolves to false where not all of it could be read. */
     tryRead,
-    /** Returns when all that was written is on the medium. */
     async flush() {
       await file.datasync().catch((cause: unknown) => {
         throw new Fault(
@@ -154,14 +150,11 @@ function hasNoSize(node: string): boolean {
   }
 }
 
-/**
- * Makes the Fault `verify-failed`: what was read back is not what was written to this range of
- * bytes.
- */
+/** What was read back is not what was written to this range of bytes. */
 export const notHeld = (node: string, { offset, bytes }: Range): Fault =>
   notWhatWasWritten(node, `between byte ${offset} and ${offset + bytes}`)
 
-/** Makes the same Fault, where `place` says in words where. */
+/** `place` says in words where. */
 export const notWhatWasWritten = (node: string, where: string): Fault =>
   new Fault('verify-failed', `${node} does not hold what was written, ${where}`, {
     hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',

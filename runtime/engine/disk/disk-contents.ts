@@ -41,9 +41,8 @@ async function fillPart(shell: Shell, part: DiskPart): Promise<DiskPart> {
 }
 
 /**
- * Probes what lies at the beginning of a device, or of a part of it. It reads the device itself: udev's record may be
- * of what was there before. Exit code 2 of `blkid` is "nothing known", 8 "more than one thing":
- * both print what little is known.
+ * It reads the device itself: udev's record may be of what was there before. Exit code 2 of `blkid`
+ * is "nothing known", 8 "more than one thing": both print what little is known.
  */
 export async function probeContents(shell: Shell, node: string, part?: Range): Promise<Contents> {
   const place = part === undefined ? [] : [`--offset=${part.offset}`, `--size=${part.bytes}`]

@@ -12,7 +12,6 @@ export async function listLinks(folder: string) {
   return links.filter(({ node }) => node !== '')
 }
 
-/** Reads the lasting names of disks, by device node. */
 export const readPathNames = async (
   folder = '/dev/disk/by-path',
 ): Promise<ReadonlyMap<string, string>> => chooseNames(await listLinks(folder))

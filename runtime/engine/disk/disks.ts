@@ -34,10 +34,7 @@ const TOOL_TIMEOUT = 60_000
 
 export type Disks = ReturnType<typeof createDisks>
 
-/**
- * Creates the functions that list and probe disks. Each reads everything anew; they reject with a
- * Fault where a tool is missing or fails.
- */
+/** Each reads everything anew; they reject with a Fault where a tool is missing or fails. */
 export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOptions) {
   const host: Host = { shell, sys, proc }
   const inspectTogether = createTogether((imagePath: string | null) =>

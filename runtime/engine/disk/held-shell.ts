@@ -24,8 +24,8 @@ export function createHeldShell(shell: Shell, held: readonly number[]) {
   }
   return {
     /**
-     * Runs a tool to its end; an abort ends it. An exit code that is not among `right` is a Fault
-     * `tool-failed` with the tool's own words.
+     * An abort ends it. An exit code that is not among `right` is a Fault `tool-failed` with the
+     * tool's own words.
      */
     async require(
       argv: readonly string[],

@@ -8,28 +8,27 @@ import { moveName, removeName } from '../../kit/host/folders.ts'
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
 
-/** Tells whether `path` is a folder in the tree at `root`. */
 export async function isFolderInside(root: string, path: string): Promise<boolean> {
   await using walk = await walkTo(root, path, 'stop')
   return walk.folder !== null
 }
 
-/** Tells whether something of any kind is at `path`; a link counts, wherever it leads. */
+/** A link counts, wherever it leads. */
 export async function existsInside(root: string, path: string): Promise<boolean> {
   const [parent, name] = splitLast(path)
   await using walk = await walkTo(root, parent, 'stop')
   return walk.folder !== null && (await findEntry(walk.folder, name)) !== null
 }
 
-/** Lists the names in a folder of the tree, in the order of their characters; none where there is no folder. */
+/** In the order of their characters; none where there is no folder. */
 export async function listInside(root: string, path: string): Promise<readonly string[]> {
   await using walk = await walkTo(root, path, 'stop')
   return walk.folder === null ? [] : (await readdir(entryOf(walk.folder, '.'))).toSorted()
 }
 
 /**
- * Returns the text of a regular file of at most `maxBytes`, also behind links that stay in the
- * tree; null for anything else.
+ * Also behind links that stay in the tree; null for anything else than a regular file of at most
+ * `maxBytes`.
  */
 export async function readInside(
   root: string,

@@ -33,10 +33,7 @@ const HEAD_BYTES = 2 ** 20
 /** Some firmwares take seconds for each change. */
 const TOOL_TIMEOUT = 30_000
 
-/**
- * Creates the function that has this machine's firmware boot a disk once; `arch` decides which
- * loader it starts.
- */
+/** `arch` decides which loader the firmware starts. */
 export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions) {
   const manage = (...args: readonly string[]) =>
     shell.require(['efibootmgr', ...args], { timeout: TOOL_TIMEOUT })

@@ -10,8 +10,7 @@ import { settleFirstDevices } from './udev.ts'
 const SETTLE_SECONDS = 10
 
 /**
- * Creates the functions that list the offered disks. With `FLASHER_LIVE=1` drivers of disks may
- * still be being loaded: the first list waits for them.
+ * With `FLASHER_LIVE=1` drivers of disks may still be being loaded: the first list waits for them.
  */
 export function openOfferedDisks(env: Environment) {
   const shell = createShell({ env })
@@ -23,13 +22,11 @@ export function openOfferedDisks(env: Environment) {
   }
   let settling: Promise<void> | null = null
   return {
-    /** Lists the disks with what uses them. */
     async survey(): Promise<readonly SurveyedDisk[]> {
       await (settling ??= settle())
       const found = await disks.survey({ loops: loops !== 'none' })
       return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
     },
-    /** Adds what lies on the disk's partitions where the survey did not say. */
     fill: (disk: SurveyedDisk): Promise<SurveyedDisk> => fillContents(shell, disk),
   }
 }

@@ -29,7 +29,6 @@ async function readStarts(
 
 const NONE = Buffer.alloc(0)
 
-/** Reads those of a disk that we hold. */
 export const readDeviceStarts = (device: Device, partitions: readonly Partition[]) =>
   readStarts(partitions, async (offset, bytes) => {
     if (offset + bytes > device.sizeBytes) return null

@@ -57,7 +57,6 @@ export async function listSwaps(proc: string): Promise<readonly string[]> {
   return parseSwaps(await read(proc, 'swaps').catch(() => ''))
 }
 
-/** The names of ZFS pools that are imported. */
 export async function listPools(proc: string): Promise<readonly string[]> {
   const entries = await readdir(join(proc, 'spl/kstat/zfs'), { withFileTypes: true }).catch(
     () => [],

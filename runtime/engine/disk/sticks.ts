@@ -42,14 +42,10 @@ const OPTIONS = 'nosuid,nodev,noexec,noatime'
 
 interface SticksDependencies {
   readonly shell: Shell
-  /** The file in which the boot system left its notes. */
   readonly bootFacts: string
 }
 
-/**
- * Creates the functions that find, grow and mount a stick's images. `bootFacts` is the file in
- * which the boot has noted what it started from.
- */
+/** `bootFacts`: the file in which the boot has noted what it started from. */
 export function createSticks({ shell, bootFacts }: SticksDependencies) {
   return {
     async inspect(): Promise<DiskSurroundings> {
@@ -91,17 +87,11 @@ export function createSticks({ shell, bootFacts }: SticksDependencies) {
   }
 }
 
-/**
- * Tells whether a folder is where the images of a stick are mounted, or below; its links are
- * resolved already.
- */
+/** The folder's links are resolved already. */
 export const isOnStick = (folder: string): boolean =>
   folder === LIVE_PATHS.images || folder.startsWith(`${LIVE_PATHS.images}/`)
 
-/**
- * Makes the images of the mounted stick writable until the result is disposed of. Rejects with a
- * Fault where `mount` fails.
- */
+/** Read-only again once the result is disposed of. Rejects with a Fault where `mount` fails. */
 export async function unlockStick(shell: Shell): Promise<AsyncDisposable> {
   const remount = (mode: 'ro' | 'rw', kind: 'remount' | 'remount,bind', at: string) =>
     shell.require(['mount', '-o', `${kind},${mode},${OPTIONS}`, '--', at])

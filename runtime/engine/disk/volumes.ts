@@ -19,8 +19,8 @@ const WAIT_MS = 5000
 const PAUSE_MS = 100
 
 /**
- * Lists the volumes of a disk, once it has waited a few seconds for the partitions where it has a
- * partition table. Logical volumes stay active until the result is disposed of.
+ * It waits a few seconds for the partitions where there is a partition table. Logical volumes stay
+ * active until the result is disposed of.
  */
 export async function openVolumes(
   shell: Shell,

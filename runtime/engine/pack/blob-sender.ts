@@ -13,7 +13,6 @@ export interface SentBlob {
 
 const SAMPLE_BYTES = 64 * 1024
 
-/** Creates what takes the bytes of one blob in order and sends them in chunks. */
 export function createBlobSender(upload: BlobUpload) {
   const hash = createHash('sha256')
   const chunk = Buffer.alloc(upload.chunkBytes)

@@ -44,9 +44,8 @@ export interface Packed extends WrittenFrames {
 const TICK_MS = 250
 
 /**
- * Packs an image into a `.img.zst` of independent frames. Rejects with a Fault where the image
- * cannot be read, is damaged or of no known format, or where the output exists or cannot be
- * written; then nothing that was written is left.
+ * Rejects with a Fault where the image cannot be read, is damaged or of no known format, or where
+ * the output exists or cannot be written; then nothing that was written is left.
  */
 export async function packImage(
   given: SourcesOptions,

@@ -43,8 +43,8 @@ const TICK_MS = 250
 const STALL_MS = 60_000
 
 /**
- * Pushes an image. Rejects with a Fault where the image cannot be read, or where the registry
- * refuses it, does not hold what it was sent or has stopped responding; its tag is then what it was.
+ * Rejects with a Fault where the image cannot be read, or where the registry refuses it, does not
+ * hold what it was sent or has stopped responding; its tag is then what it was.
  */
 export async function pushImage(
   given: SourcesOptions,

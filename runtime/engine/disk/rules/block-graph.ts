@@ -10,7 +10,6 @@ export interface SysBlock {
    * partition.
    */
   readonly partition: { readonly of: string; readonly start: number; readonly end: number } | null
-  /** The devices built on this one. */
   readonly holders: readonly string[]
   /** The path that a loop device is put on; null: this is no loop device. */
   readonly backing: string | null

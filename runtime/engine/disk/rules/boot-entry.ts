@@ -26,7 +26,7 @@ export interface BootEntries {
 
 const MAX_LINES = 2000
 
-/** Reads what `efibootmgr` prints; whatever else is on its lines is passed over. */
+/** Whatever else is on the lines is passed over. */
 export function parseBootEntries(text: string): BootEntries {
   const lines = text.split('\n', MAX_LINES)
   const ours = lines.flatMap((line) => {
@@ -61,6 +61,6 @@ export function findSystemPartition(
   return found === undefined ? refuse('no-system-partition') : accept(found.number)
 }
 
-/** Parses `FLASHER_REGISTER_UEFI_BOOT`; a variable that is unset means no. */
+/** `FLASHER_REGISTER_UEFI_BOOT`; unset means no. */
 export const isBootWanted = (setting: string | undefined): boolean =>
   /^(1|true|yes|on)$/i.test(setting?.trim() ?? '')

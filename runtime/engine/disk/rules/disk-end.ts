@@ -6,9 +6,7 @@ const END_BYTES = 1024 * 1024
 /** Holds what identifies a disk's content, table and boot code; small enough to be written in one go. */
 export const FIRST_BYTES = 4096
 
-/**
- * Returns where the first and the last MiB of a disk lie, in bytes; on a very small disk they meet.
- */
+/** In bytes; on a very small disk they meet. */
 export function locateEnds(diskBytes: number): {
   readonly headBytes: number
   readonly tailStart: number
@@ -18,21 +16,19 @@ export function locateEnds(diskBytes: number): {
 }
 
 /**
- * Returns which bytes of the disk's last MiB become zeros, as the image ends before them; null
- * where none do. The image's size is a least one where it is not known.
+ * The image ends before them; null where none do. The image's size is a least one where it is not
+ * known.
  */
 export function decideCleared(leastImageBytes: number, diskBytes: number): Range | null {
   const offset = Math.max(leastImageBytes, locateEnds(diskBytes).tailStart)
   return offset < diskBytes ? { offset, bytes: diskBytes - offset } : null
 }
 
-/** Bytes and their place on the disk. */
 export interface EndPiece {
   readonly offset: number
   readonly bytes: Buffer
 }
 
-/** What the ends become. */
 export interface EndContents {
   /** The image's first MiB; with the table of what grew. */
   readonly head: Buffer
@@ -58,7 +54,6 @@ export function planEnds(diskBytes: number, contents: EndContents): readonly End
   ].filter(({ bytes }) => bytes.length > 0)
 }
 
-/** The last MiB as a whole. */
 function renderLast({ tail, moved }: EndContents, from: number, to: number): Buffer {
   const last = Buffer.alloc(to - from)
   tail.copy(last)
@@ -97,10 +92,7 @@ export function splitEnds(
 
 const isThere = ({ bytes }: EndPiece) => bytes.length > 0
 
-/**
- * Returns the byte at which the backup table begins that the disk ends with; the disk's end where
- * there is none.
- */
+/** The disk's end where there is none. */
 export function locateBackup(diskBytes: number, { tail, moved }: EndContents): number {
   if (moved !== null) return moved.offset
   const { tailStart } = locateEnds(diskBytes)

@@ -6,10 +6,7 @@ import { lsblkName, type Sightings } from './sightings.ts'
 
 const SECTOR = 512
 
-/**
- * Lists the partitions of the disk with this kernel name in the order in which they lie there; none
- * where it is blank.
- */
+/** In the order in which they lie there; none where the disk is blank. */
 export function listParts(
   { blocks, rows }: Pick<Sightings, 'blocks' | 'rows'>,
   disk: string,

@@ -21,7 +21,6 @@ export interface UseFacts extends MountFacts {
   readonly labels: ReadonlyMap<string, { readonly path: string; readonly type: string }>
 }
 
-/** All uses of the device with this kernel name, and of all that stands on it. */
 export function decideUses(facts: UseFacts, target: string): readonly DiskUse[] {
   const { graph } = facts
   const own = [target, ...listOverlapping(graph, target)]
@@ -81,7 +80,6 @@ const isMember =
   ({ devices }: Members) =>
     devices.includes(name)
 
-/** The uses of one device apart from mounts. */
 function listOwn(facts: UseFacts, name: string): readonly DiskUse[] {
   const { graph, labels } = facts
   const device = pathOf(facts, name)

@@ -41,7 +41,6 @@ export type DiskUse =
  */
 export type LoopBacking = 'allocated' | 'sparse'
 
-/** What the kernel says of the ways to zero a device. */
 export interface ZeroFacts {
   /** Null: not a loop device. */
   readonly loop: LoopBacking | null
@@ -176,12 +175,12 @@ const USER_TEXTS: Cases<'kind', DiskUse, string> = {
   'holds-image': () => 'image',
 }
 
-/** What uses a disk, in a few words each, the running system first. */
+/** The running system first. */
 export function listUsers(uses: readonly DiskUse[]): readonly string[] {
   const isSystem = ({ kind }: DiskUse) => kind === 'running-system'
   const ordered = [...uses.filter(isSystem), ...uses.filter((use) => !isSystem(use))]
   return [...new Set(ordered.map((use) => decideCase(USER_TEXTS, 'kind', use)))]
 }
 
-/** Renders a use as one clause, for example `/dev/sda1 is mounted on /home`. */
+/** For example `/dev/sda1 is mounted on /home`. */
 export const renderUse = (use: DiskUse): string => decideCase(USE_TEXTS, 'kind', use)

@@ -11,10 +11,7 @@ interface SplitRanges {
   readonly zeros: readonly Range[]
 }
 
-/**
- * Finds the first index at which `isReached`, which must hold from there on; `count` where it holds
- * at none.
- */
+/** `isReached` must hold from there on; `count` where it holds at none. */
 export function findFirst(count: number, isReached: (index: number) => boolean): number {
   let [low, high] = [0, count]
   while (low < high) {
@@ -67,10 +64,7 @@ function listZeroRuns(length: number, isZero: (at: number, bytes: number) => boo
 }
 
 const ZEROS = Buffer.alloc(ZERO_GRAIN)
-/**
- * Tells whether all bytes are zeros. They are compared piece by piece, so that the zeros stay in
- * the processor's cache.
- */
+/** Compared piece by piece, so that the zeros stay in the processor's cache. */
 export function isAllZero(bytes: Buffer): boolean {
   for (let at = 0; at < bytes.length; at += ZEROS.length) {
     const end = Math.min(at + ZEROS.length, bytes.length)
@@ -87,7 +81,7 @@ export interface ExtentLog {
   at(index: number): Range & { readonly checksum: number }
 }
 
-/** Creates an empty log, which doubles its memory whenever it is full. */
+/** It doubles its memory whenever it is full. */
 export function createExtentLog(): ExtentLog {
   let offsets = new Float64Array(1024)
   let lengths = new Float64Array(1024)

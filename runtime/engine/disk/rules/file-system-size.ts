@@ -22,8 +22,7 @@ const SIZES: { readonly [Type in string]?: (first: Buffer) => number } = {
 }
 
 /**
- * Returns how many bytes of its partition a file system takes; null where that is not known.
- * `first`: the partition's first 128 KiB; `type`: as blkid names it.
+ * Null where that is not known. `first`: the partition's first 128 KiB; `type`: as blkid names it.
  */
 export function readFileSystemBytes(type: string, first: Buffer): number | null {
   const bytes = SIZES[type]?.(first) ?? 0

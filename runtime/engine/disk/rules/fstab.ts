@@ -19,7 +19,7 @@ export interface VolumeFolder {
   readonly folder: string
 }
 
-/** Reads fstab(5); lines of another shape are left out. */
+/** fstab(5); lines of another shape are left out. */
 export function parseFstab(text: string): readonly FstabEntry[] {
   return text.split('\n').flatMap((line) => {
     const [spec = '', point = '', type = '', options = ''] = line.trim().split(/\s+/)
@@ -34,9 +34,8 @@ export function parseFstab(text: string): readonly FstabEntry[] {
 }
 
 /**
- * Decides in which volume `folder` (without a leading slash) will be once the image has booted;
- * null means the root file system itself. The refusal is the entry that leads to nothing on this
- * disk.
+ * `folder` has no leading slash; null means the root file system itself. The refusal is the entry
+ * that leads to nothing on this disk.
  */
 export function decideVolumeFolder(
   fstab: readonly FstabEntry[],

@@ -35,10 +35,7 @@ const OTHERS: readonly (readonly [Signature, string])[] = [
   [hex(1024, 'e2e1f5e0'), 'EROFS'],
 ]
 
-/**
- * Recognises by a partition's first bytes a file system that can be grown. The refusal says in
- * words what the partition holds instead.
- */
+/** The refusal says in words what the partition holds instead. */
 export function detectGrowable(first: Buffer): Result<Growable, string> {
   const found = GROWABLE.find((kind) => isThere(first, SIGNATURES[kind]))
   if (found === 'ext' && hasExtFeature(first, BIGALLOC)) return refuse(BIGALLOC_WORDS)
@@ -55,7 +52,7 @@ const MANY_DEVICES = 'a btrfs of several devices'
 const countBtrfsDevices = (first: Buffer) =>
   first.length < BTRFS.own ? 1 : Number(first.readBigUInt64LE(BTRFS.devices))
 
-/** Returns the number that a btrfs gives its device: not 1 where it moved from another one. */
+/** Not 1 where the file system moved from another device. */
 export const readBtrfsNumber = (first: Buffer): number => Number(first.readBigUInt64LE(BTRFS.own))
 
 /** Tells whether these first bytes are those of a file system, or of what else lies in partitions. */
@@ -93,9 +90,6 @@ export const GROW_TOOLS: Readonly<Record<Growable, readonly string[]>> = {
   ntfs: [...ALWAYS, 'ntfsresize'],
 }
 
-/**
- * Says in a clause that the last partition cannot be grown; `what` is what it holds instead of a
- * file system that grows.
- */
+/** A clause; `what` is what the partition holds instead of a file system that grows. */
 export const renderUngrowable = (what: string): string =>
   `its last partition holds ${what} (ext4, XFS, btrfs and NTFS can be grown)`

@@ -32,7 +32,6 @@ export interface DiskSurroundings {
   readonly parts: readonly KernelPartition[]
   /** None that lies on others (LVM, dm, md): those would be held as well. */
   readonly disks: readonly WholeDisk[]
-  /** The volumes by the label of their file system. */
   readonly labels: ReadonlyMap<string, string>
 }
 
@@ -48,7 +47,7 @@ interface ImagesPartition {
 /** File systems that are looked at, the first one found; Ventoy's own label comes last. */
 const LABELS = [IMAGES_PARTITION.label, IMAGES_PARTITION.name, 'Ventoy'] as const
 
-/** Reads `KEY=value` lines; what is missing is null. */
+/** `KEY=value` lines; what is missing is null. */
 export function parseBootMedium(text: string): BootMedium {
   const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(text)?.[1] ?? ''
   const node = (key: string) => {
@@ -60,10 +59,10 @@ export function parseBootMedium(text: string): BootMedium {
 }
 
 /**
- * Chooses the partition with images; null when there is none. The stick that we run from comes
- * first; only its images partition grows. Another disk inside of the machine is there to be
- * written, which it could not be while anything on it is mounted: so a label counts only on what is
- * known to be plugged in, or is the disk that we run from.
+ * Null when there is none. The stick that we run from comes first; only its images partition grows.
+ * Another disk inside of the machine is there to be written, which it could not be while anything
+ * on it is mounted: so a label counts only on what is known to be plugged in, or is the disk that
+ * we run from.
  */
 export function chooseImagesPartition(around: DiskSurroundings): ImagesPartition | null {
   const { medium, parts, disks, labels } = around

@@ -18,8 +18,8 @@ const MAX_DISKS = 1024
 export const MAX_FOR_OLDER_SERVERS = 64
 
 /**
- * Lists the disks as they are reported. Those that can be flashed come first: whoever keeps fewer
- * keeps them. `byPath` holds the /dev/disk/by-path name of a disk by its path.
+ * Those that can be flashed come first: whoever keeps fewer keeps them. `byPath` holds the
+ * /dev/disk/by-path name of a disk by its path.
  */
 export const listInventory = (
   disks: readonly SurveyedDisk[],

@@ -62,7 +62,7 @@ const MAX_NODES = 100_000
 const MAX_DEPTH = 32
 const MAX_FIELD = 4096
 
-/** Reads `lsblk --json`; `not-lsblk-json` for anything else, and beyond the bounds above. */
+/** `not-lsblk-json` also beyond the bounds above. */
 export function parseLsblk(text: string): Result<readonly LsblkNode[], 'not-lsblk-json'> {
   if (text.length > MAX_CHARACTERS) return refuse('not-lsblk-json')
   const devices = read(parseJson(text), 'blockdevices')

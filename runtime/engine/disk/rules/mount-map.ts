@@ -99,8 +99,8 @@ export interface Mount {
 }
 
 /**
- * Reads a mountinfo table; lines of another shape are left out. Only blanks and newlines part it:
- * the kernel escapes these, while other white space stands in mount points as it is.
+ * Lines of another shape are left out. Only blanks and newlines part it: the kernel escapes these,
+ * while other white space stands in mount points as it is.
  */
 export function parseMountinfo(text: string): readonly Mount[] {
   return text.split('\n').flatMap((line) => {

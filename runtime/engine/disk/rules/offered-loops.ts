@@ -3,9 +3,7 @@
 /** `FLASHER_OFFER_LOOP`: all loop devices, or the named ones, separated by blanks. */
 type Loops = 'none' | 'all' | readonly string[]
 
-/**
- * Parses `FLASHER_OFFER_LOOP`: empty or `0` is none, `1` is all, anything else is a list of paths.
- */
+/** Empty or `0` is none, `1` is all, anything else is a list of paths. */
 export function parseLoops(text: string): Loops {
   if (text === '' || text === '0') return 'none'
   return text === '1' ? 'all' : text.split(' ')

@@ -5,8 +5,7 @@ const SIGNATURE = Buffer.from('verity\0\0', 'latin1')
 const AT = { dataBlockBytes: 64, dataBlocks: 72, end: 80 } as const
 
 /**
- * Returns how many bytes are hashed, if the superblock of dm-verity stands at the first of these
- * bytes; null if not.
+ * How many bytes are hashed; null if no superblock of dm-verity stands at the first of these bytes.
  */
 export function readVerityBytes(first: Buffer): number | null {
   if (first.length < AT.end || !first.subarray(0, SIGNATURE.length).equals(SIGNATURE)) return null
@@ -23,10 +22,7 @@ export interface Neighbour extends Pick<Range, 'bytes'> {
   readonly isUnknown: boolean
 }
 
-/**
- * Tells whether hashes of the partition may lie in another one. `ownBytes`: the size of its file
- * system; `bytes`: its own.
- */
+/** `ownBytes`: the size of the partition's file system; `bytes`: its own. */
 export const isHashedBeside = (
   { ownBytes, bytes }: { readonly ownBytes: number; readonly bytes: number },
   neighbours: readonly Neighbour[],

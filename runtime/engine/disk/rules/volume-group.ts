@@ -32,7 +32,6 @@ const Report = z.object({
   report: z.array(z.object({ pv: z.array(Row).max(10_000) })).max(100),
 })
 
-/** Reads `pvs --reportformat json -o PVS_COLUMNS`. */
 export function parsePhysicalVolumes(
   text: string,
 ): Result<readonly PhysicalVolume[], 'not-a-pvs-report'> {

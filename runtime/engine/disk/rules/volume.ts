@@ -32,7 +32,6 @@ export const PHYSICAL_BYTES = 4096
 
 export type FilledVolume = Volume & { readonly contents: Contents }
 
-/** Returns what messages call a volume: its name, else its node. */
 export const nameOf = ({ name, node }: Pick<Volume, 'name' | 'node'>): string => name ?? node
 
 /**

@@ -23,7 +23,7 @@ interface DosEntry {
   readonly sectors: number
 }
 
-/** Returns the entries of an MBR that are in use; null where these bytes are no MBR of their own. */
+/** Those in use; null where these bytes are no MBR of their own. */
 export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
   if (!hasDosSignature(head) || isBootSector(head)) return null
   const all = readDosEntries(head)
@@ -33,17 +33,11 @@ export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
   return isTable ? used : null
 }
 
-/**
- * Tells whether a disk's first sector ends with the signature of an MBR; boot sectors have it as
- * well.
- */
+/** Boot sectors have it as well. */
 export const hasDosSignature = (head: Buffer): boolean =>
   head.length >= 512 && head.readUInt16LE(510) === 0xaa55
 
-/**
- * Reads all four entries, whatever is in them. `head` must have the signature; `first` and
- * `sectors` count sectors.
- */
+/** Whatever is in them. `head` must have the signature; `first` and `sectors` count sectors. */
 export const readDosEntries = (head: Buffer): readonly DosEntry[] =>
   ENTRIES.map((number) => {
     const entry = entryOf(head, number)
@@ -56,14 +50,13 @@ export const readDosEntries = (head: Buffer): readonly DosEntry[] =>
     }
   })
 
-/** Tells whether all four entries are active or not, and nothing else, as every kernel asks of a table. */
+/** As every kernel asks of a table: all four entries are active or not, and nothing else. */
 export const hasDosStates = (head: Buffer): boolean =>
   readDosEntries(head).every(({ status }) => (status & 0x7f) === 0)
 
-/** Tells whether a partition of this type is an extended one, which holds logical partitions. */
 export const isExtendedType = (type: number): boolean => EXTENDED.includes(type)
 
-/** Returns a copy of the first sectors in which the entry `number` has so many sectors. */
+/** `sectors`: how many the entry has in the copy. */
 export function changeDosLast(head: Buffer, number: number, sectors: number): Buffer {
   const changed = Buffer.from(head)
   const entry = entryOf(changed, number)
@@ -78,7 +71,6 @@ const entryOf = (head: Buffer, number: number) => {
   return head.subarray(at, at + ENTRY_BYTES)
 }
 
-/** Tells whether a file system begins here whose first sector ends as an MBR does. */
 export const isBootSector = (head: Buffer): boolean =>
   ['NTFS    ', 'EXFAT   '].includes(head.toString('latin1', 3, 11)) ||
   head.toString('latin1', 54, 57) === 'FAT' ||

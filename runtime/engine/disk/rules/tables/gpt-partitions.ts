@@ -29,7 +29,7 @@ export interface GptPartition {
   readonly lastSector: number
 }
 
-/** Lists the entries in use; they are numbered from 1, and each ends with its last sector. */
+/** Numbered from 1; each ends with its last sector. */
 export function parseGptPartitions({ entries, entryBytes }: GuidTable): readonly GptPartition[] {
   return Array.from({ length: Math.floor(entries.length / entryBytes) }, (_, at) => {
     const entry = entries.subarray(at * entryBytes, (at + 1) * entryBytes)
@@ -42,16 +42,10 @@ export function parseGptPartitions({ entries, entryBytes }: GuidTable): readonly
   }).filter(({ lastSector }) => lastSector > 0)
 }
 
-/**
- * Tells whether a partition of this type, in hexadecimal as it is stored, holds no file system:
- * BIOS boot and the like.
- */
+/** BIOS boot and the like; the type is in hexadecimal as it is stored. */
 export const isBootLoaderType = (type: string): boolean => BOOT_LOADERS.includes(type)
 
-/**
- * Returns a copy of the disk's first sectors in which the partition `number` ends at `lastSector`,
- * with new checksums.
- */
+/** A copy, with new checksums. */
 export function changeLast(
   head: Buffer,
   table: GuidTable,

@@ -18,14 +18,10 @@ export const GPT_AT = {
   entriesCrc: 88,
 } as const
 
-/** Tells whether the signature of a GPT header stands at the byte `at`. */
 export const hasHeader = (bytes: Buffer, at: number): boolean =>
   bytes.subarray(at, at + SIGNATURE.length).equals(SIGNATURE)
 
-/**
- * Returns the sector size in bytes that an image's table was made for; null without a GPT. `head`
- * holds its first bytes.
- */
+/** In bytes; null without a GPT. `head` holds the image's first bytes. */
 export function parseTableSector(head: Buffer): number | null {
   return SECTOR_SIZES.find((size) => hasHeader(head, size)) ?? null
 }
@@ -83,8 +79,7 @@ export function moveBackup(
 export type GuidTable = NonNullable<ReturnType<typeof parseTable>>
 
 /**
- * Parses a table whose checksums are right and whose entries lie within `head`, the disk's first
- * bytes; null for any other.
+ * Null where a checksum is wrong, or the entries do not lie within `head`, the disk's first bytes.
  */
 export function parseTable(head: Buffer, sectorBytes: number) {
   const header = head.subarray(sectorBytes, 2 * sectorBytes)

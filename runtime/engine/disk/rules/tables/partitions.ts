@@ -21,9 +21,8 @@ export interface Partition {
 type TableDefect = 'no-table' | 'damaged-table'
 
 /**
- * Lists the partitions, in bytes of the disk. `head` holds the first bytes of the disk, at least
- * the whole table. Logical partitions of an MBR are left out. It is refused where the table is
- * missing or damaged.
+ * `head` holds the first bytes of the disk, at least the whole table. Logical partitions of an MBR
+ * are left out. It is refused where the table is missing or damaged.
  */
 export function parsePartitions(
   head: Buffer,
@@ -52,18 +51,15 @@ const listGpt = (table: GuidTable, sectorBytes: number): readonly Partition[] =>
 const UNUSED = '0'.repeat(32)
 
 /**
- * Spells a GUID, given in hexadecimal as it is stored: its first three groups have their lowest
- * byte first there.
+ * `stored`: in hexadecimal as it is stored, where the first three groups have their lowest byte
+ * first.
  */
 export const renderGuid = (stored: string): string =>
   stored.replace(/^(..)(..)(..)(..)(..)(..)(..)(..)(.{4})(.{12})$/, '$4$3$2$1-$6$5-$8$7-$9-$10')
 
 const MBR_IDENTITY = 440
 
-/**
- * Returns the identity of an MBR, in 8 hexadecimal digits; the names of its partitions begin with
- * it.
- */
+/** 8 hexadecimal digits; the names of its partitions begin with it. */
 export const readIdentity = (head: Buffer): string =>
   head.readUInt32LE(MBR_IDENTITY).toString(16).padStart(8, '0')
 
