@@ -43,9 +43,6 @@ export interface CopyOrder {
 /** Zeroing commands that wait their turn; the reading stops when there are more. */
 const MAX_ZEROING = 32
 
-/** Enough to even out single writes, little enough to show a disk whose cache is full. */
-const RECENT_BYTES = 64 * 1024 * 1024
-
 const now = () => performance.now() / 1000
 
 const ZEROS = createSlot(SLOT_BYTES)
@@ -63,11 +60,9 @@ function checksumOfZeros(part: Buffer): number {
 const roundUp = (bytes: number, unit: number) => Math.ceil(bytes / unit) * unit
 
 /** Returns the end of the image, or `to` when the image reaches it; all writes are launched then. */
-export async function copyBody(
-  order: CopyOrder,
-  recorder: Recorder = createRecorder(order),
-): Promise<{ end: number; written: Written }> {
+export async function copyBody(order: CopyOrder): Promise<{ end: number; written: Written }> {
   const { filler, device, slots, tasks, from, to, signal } = order
+  const recorder = createRecorder(order)
   const zeros = createZeroRuns(order, recorder)
   let offset = from
   while (offset < to) {
@@ -127,27 +122,24 @@ interface Recording extends Pick<CopyOrder, 'zeroer' | 'verifies' | 'onWritten'>
   readonly device: Pick<Device, 'write'>
 }
 
-export type Recorder = ReturnType<typeof createRecorder>
+type Recorder = ReturnType<typeof createRecorder>
 
 /** Writes, and records what came to lie where. */
 export function createRecorder({ device, zeroer, verifies, onWritten }: Recording) {
   const data = createExtentLog()
   const zeroed = createExtentLog()
   const writing = createBusyMeter()
-  const recent = createBusyMeter(RECENT_BYTES)
   return {
     written: { data, zeroed },
-    /** The rate of the last writes and those under way, in bytes per second; null: not yet known. */
-    recentRate: () => recent.rateAt(now()),
     decidesByCommand: (bytes: number) =>
       decideByCommand({ writing: writing.rate, zeroing: zeroer.rate }, bytes, verifies),
     longestZeroRun: (last: number) => longestZeroRun(zeroer.rate, last),
     isZeroerClosed: () => zeroer.isClosed,
     async write(part: Buffer, at: number, checksum: (part: Buffer) => number) {
       data.add(at, part.length, verifies ? checksum(part) : 0)
-      for (const meter of [writing, recent]) meter.begin(now())
+      writing.begin(now())
       await device.write(part, at)
-      for (const meter of [writing, recent]) meter.end(now(), part.length)
+      writing.end(now(), part.length)
       onWritten(part.length)
     },
     /** False: the device would not do it. */

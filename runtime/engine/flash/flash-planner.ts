@@ -51,12 +51,17 @@ export interface PlannedFlashes extends Required<ReadyFlashes>, AsyncDisposable 
 export interface FlasherOptions extends SourcesOptions {
   /** Whether this process may write to disks; absent: known only once the disk is opened. */
   readonly isRoot?: boolean
+  /**
+   * Of several disks, one fails that does nothing for so long while others wait for it; absent: a
+   * minute. The kernel resets a bus that is silent for half of it, and a write is tried twice.
+   */
+  readonly diskStallMs?: number
 }
 
 export type FlashTools = ReturnType<typeof createTools>
 
 export function createTools(given: FlasherOptions) {
-  const { env, isRoot = true } = given
+  const { env, isRoot = true, diskStallMs = 60_000 } = given
   const shell = createShell({ env })
   const disks = createDisks({ shell })
   const decoders = createDecoders({ shell })
@@ -64,6 +69,7 @@ export function createTools(given: FlasherOptions) {
     shell,
     env,
     isRoot,
+    diskStallMs,
     disks,
     decoders,
     images: createImages({ shell }),

@@ -27,6 +27,7 @@ import { createHolding, orErase } from './held-disk.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
 import { createWaits } from './meter.ts'
 import type { BeforeEnds } from './seed-writer.ts'
+import type { SharedFlash } from './shared-image.ts'
 import { createDeadline, untilAborted } from '../../kit/host/watch.ts'
 import { countSlots, createSlots, createTaskGroup } from './write-slots.ts'
 import {
@@ -115,7 +116,8 @@ async function runAll(
     const streams = await openStreams(tools, plans, { source, ...elsewhere }, signal)
     ends = await Promise.all(
       streams.map(async ({ leave, ...flash }) => {
-        const end = await runOne(tools, { ...flash, order }, options)
+        const own = { ...options, signal: flash.signal }
+        const end = await runOne(tools, { ...flash, order }, own)
         // A disk that failed before its image stream was opened must not hold up the others.
         leave()
         onEnd?.(end, flash.plan.target.path)
@@ -144,28 +146,21 @@ function acceptAll(disks: readonly ReadyDisk[]): readonly FlashPlan[] {
 /** Whoever opened it closes it. */
 const borrow = (source: Source): Source => ({ ...source, [Symbol.asyncDispose]: async () => {} })
 
-/** A disk's own flash, and the image's content for it. */
-interface StreamedFlash {
-  readonly plan: FlashPlan
-  readonly openStream: OpenStream
-  /** The disk needs nothing more of the content. */
-  leave(): void
-}
-
 /** One disk has a decoder of its own; several share one fetch and one decode. */
 async function openStreams(
-  { decoders }: FlashTools,
+  { decoders, diskStallMs }: FlashTools,
   plans: readonly FlashPlan[],
   { source, mirrors }: { readonly source: Source; readonly mirrors: readonly Source[] },
   signal: AbortSignal,
-): Promise<readonly StreamedFlash[]> {
+): Promise<readonly SharedFlash[]> {
   const [plan, ...more] = plans
   if (plan === undefined) return []
   if (more.length === 0) {
-    return [{ plan, openStream: ownStream(decoders, plan, source, mirrors), leave() {} }]
+    return [{ plan, openStream: ownStream(decoders, plan, source, mirrors), signal, leave() {} }]
   }
   const { shareImage } = await import('./shared-image.ts')
-  return await shareImage(decoders, [plan, ...more], { source, mirrors }, signal)
+  const limits = { signal, stallMs: diskStallMs }
+  return await shareImage(decoders, [plan, ...more], { source, mirrors }, limits)
 }
 
 const describeUnbegun = (thrown: unknown, target: string, { aborted }: AbortSignal) =>
@@ -183,7 +178,7 @@ interface Reached {
   provisioned: string | null
 }
 
-interface DiskFlash extends Omit<StreamedFlash, 'leave'> {
+interface DiskFlash extends Pick<SharedFlash, 'plan' | 'openStream'> {
   readonly order: ReadyFlashes['order']
 }
 
@@ -270,7 +265,7 @@ interface WriteOptions {
  * of `--provision` that is written before the ends comes between these two and the ends, as the
  * earlier specification has the events; the kernel reads the table at the very end either way.
  * Whatever goes wrong is thrown, as a Fault, after the disk was left without partition table and
- * boot code; so is a cancel through `signal` (`cancelled`).
+ * boot code; so is a cancel through `signal` (`cancelled`, or the Fault that is its reason).
  */
 export async function* writeImage(
   tools: Pick<FlashTools, 'shell' | 'env' | 'disks'>,
@@ -288,6 +283,7 @@ export async function* writeImage(
     }
   } catch (cause) {
     if (!signal.aborted) throw cause
+    if (signal.reason instanceof Fault) throw signal.reason
     throw new Fault('cancelled', `cancelled while writing to ${plan.target.path}`, { cause })
   }
   if (!isTold) yield { event: 'synced' }

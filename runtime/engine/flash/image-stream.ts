@@ -1,7 +1,7 @@
 /** Opens what a flash writes: by the image's frames where they can be trusted, else from start to end; other places of it serve frames, too. */
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
-import { canBeEnteredAgain, decideEntry } from '../image/rules/entry.ts'
+import { decideEntry } from '../image/rules/entry.ts'
 import type { FrameMap } from '../image/rules/frame-map.ts'
 import type { Compare, FrameOrder } from '../image/frame/frame-blocks.ts'
 import type { Blocks } from '../image/blocks.ts'
@@ -10,7 +10,6 @@ import { FORMATS, isOutOfOrder } from '../image/rules/format.ts'
 import { createFiller, type Filler } from '../image/filler.ts'
 import type { SeekableSource, Source } from '../image/sources/source.ts'
 import type { Sources } from '../image/sources/sources.ts'
-import { openRaw } from '../image/stream-blocks.ts'
 import { copyBody } from './copier.ts'
 import { countSource, openUnordered, type Counted } from './counted-source.ts'
 import type { Waits } from './meter.ts'
@@ -76,8 +75,6 @@ interface OpenedBody {
   readonly map: FrameMap | null
   /** Opens it; `compare` needs a map. */
   open(compare?: Compare): Promise<Blocks>
-  /** Opens it once more, from an offset on; null: it can only be read from its beginning. */
-  readonly enter: ((from: number) => Blocks) | null
 }
 
 interface StreamOptions {
@@ -105,8 +102,6 @@ export async function openImage(
     ? listPlaces(counted.source, mirrors)
     : listPlaces({ ...counted.source, places: [] }, [])
   const openFrames = map && places && (await loadFrames({ map, sources: places }))
-  const hasFrames = openFrames !== null
-  const access = { format: image.format, isSeekable: places !== null, hasFrames }
   return {
     counted,
     map,
@@ -114,21 +109,13 @@ export async function openImage(
       if (openFrames === null) return decoders.open(counted.source, image.format)
       return openFrames(compare === undefined ? {} : { compare })
     },
-    enter: canBeEnteredAgain({ ...access, sha256 })
-      ? (from) =>
-          openFrames === null
-            ? openRaw(counted.source, from)
-            : // One thread each: several disks may be left behind, and each is slow.
-              openFrames({ from }, 1)
-      : null,
   }
 }
 
 /** Only for an image in frames. */
 async function loadFrames(frames: Pick<FrameOrder, 'map' | 'sources'>) {
   const { openFrames } = await import('../image/frame/frame-blocks.ts')
-  return (how: Pick<FrameOrder, 'compare' | 'from'>, threads?: number): Blocks =>
-    openFrames({ ...frames, ...how }, threads)
+  return (how: Pick<FrameOrder, 'compare'>): Blocks => openFrames({ ...frames, ...how })
 }
 
 /** Null where the image cannot be read here and there. */

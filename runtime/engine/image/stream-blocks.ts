@@ -54,16 +54,13 @@ const NOTHING: Buffer = Buffer.alloc(0)
 const ZEROS = Buffer.alloc(CHUNK_BYTES)
 const isLong = ({ length }: Buffer) => length >= 64 * 1024 && length <= ZEROS.length
 
-/**
- * Opens a raw image from the byte `from` on. It is read straight into the caller's buffer where the
- * source allows it.
- */
-export function openRaw(source: Source, from = 0): Blocks {
+/** Opens a raw image, which is read straight into the caller's buffer where the source allows it. */
+export function openRaw(source: Source): Blocks {
   const { readAt, sizeBytes } = source
   if (readAt === null || sizeBytes === null || source.path === null) {
-    return blocksOf(source.stream(from), 'borrowed')
+    return blocksOf(source.stream(), 'borrowed')
   }
-  let offset = from
+  let offset = 0
   return {
     async next(into) {
       if (offset >= sizeBytes) return null

@@ -2,6 +2,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pipeThrough } from '../../support/disk/compressed.ts'
@@ -16,6 +19,7 @@ import {
   expectedDisk,
   makeStale,
   readDisk,
+  untilFree,
 } from '../../support/disk/writer.ts'
 
 const test = suite('an image on several disks')
@@ -124,30 +128,37 @@ for (const [name, place] of [
 /** More than the buffer and what is under way. */
 const LARGE = makeNoise(140 * MIB)
 writeGpt(LARGE, 512)
+const IMPATIENT = fileURLToPath(
+  new URL('../../support/terminal/impatient-flasher.ts', import.meta.url),
+)
 
-for (const [name, stored, from] of [
-  ['disk.img', LARGE, 0],
-  // The slow disk stops in the middle of a frame.
-  ['disk.img.zst', (await packBuffer(LARGE)).file, 21 * MIB],
+for (const [name, stored] of [
+  ['disk.img', LARGE],
+  ['disk.img.zst', (await packBuffer(LARGE)).file],
 ] as const) {
-  test(`${name}: a disk that hangs until the other one is done has the rest from the source`, async () => {
+  test(`${name}: a disk that pauses holds up the other one, and both are whole in the end`, async () => {
     await withImage(name, stored, async (path) => {
       await using fast = await createLoop({ megabytes: 144 })
-      await using slow = await createFaultyDisk({ nbdkit: gated(144, from) })
-      // The writes of this disk wait from here on until the other one has everything.
+      await using slow = await createFaultyDisk({ nbdkit: gated(144, 21 * MIB) })
       slow.setFlag(true)
       const targets = [slow.device, fast.device].map((device) => `--target=${device}`)
-      const { ended, saw } = startFlasher([
-        'flash',
-        `--image=${path}`,
-        ...targets,
-        '--yes',
-        '--progress=ndjson',
-      ])
-      await saw(`{"target": "${fast.device}", "event": "partprobed"`)
+      const more = ['--yes', '--progress=ndjson']
+      const { child, ended, saw } = startFlasher(['flash', `--image=${path}`, ...targets, ...more])
+      let [most, isHeld] = [0, true]
+      const ahead = Promise.withResolvers<void>()
+      createInterface({ input: child.stdout ?? Readable.from([]) }).on('line', (line) => {
+        const isFast = line.startsWith(`{"target": "${fast.device}", "event": "writing"`)
+        const written = /"phase": "write".*"bytes_written": (\d+)/.exec(line)
+        if (isFast && isHeld) most = Math.max(most, Number(written?.[1] ?? 0))
+        if (most > 48 * MIB) ahead.resolve()
+      })
+      await Promise.race([ahead.promise, saw('"failed"')])
+      isHeld = false
       slow.setFlag(false)
       const { code, stderr } = await ended
       assert.is(code, 0, stderr)
+      // What the slow one had, the buffer, and what was under way.
+      assert.ok(most < (21 + 64 + 24) * MIB, `${most / MIB} MiB`)
       for (const { device } of [slow, fast]) {
         assertSame((await readDisk(device)).subarray(0, LARGE.length), LARGE, device)
       }
@@ -155,24 +166,37 @@ for (const [name, stored, from] of [
   })
 }
 
-test('disks that hang, each in another place, hold up none of the others', async () => {
+test('disks that hang, each in another place, fail alone: the others go on without them', async () => {
   await withImage('disk.img', LARGE, async (path) => {
     await using undo = new AsyncDisposableStack()
-    const fast = undo.use(await createLoop({ megabytes: 144 }))
+    const good = []
+    for (let n = 0; n < 2; n += 1) good.push(undo.use(await createLoop({ megabytes: 144 })))
     const hanging = []
-    for (const from of [0, 48, 96]) {
+    for (const from of [0, 30, 60]) {
       const disk = undo.use(await createFaultyDisk({ nbdkit: gated(144, from * MIB) }))
       disk.setFlag(true)
       hanging.push(disk)
     }
-    const targets = [fast, ...hanging].map(({ device }) => `--target=${device}`)
-    const more = ['--yes', '--no-verify', '--progress=ndjson']
-    const { ended, saw } = startFlasher(['flash', `--image=${path}`, ...targets, ...more])
-    await saw(`{"target": "${fast.device}", "event": "partprobed"`)
+    const all = [...hanging, ...good]
+    const targets = all.map(({ device }) => `--target=${device}`)
+    const argv = ['flash', `--image=${path}`, ...targets, '--yes', '--json']
+    const { ended, saw } = startFlasher(argv, { program: IMPATIENT })
+    // The document comes while they still hang.
+    await saw('"targets"')
     for (const disk of hanging) disk.setFlag(false)
-    const { code, stderr } = await ended
-    assert.is(code, 0, stderr)
-    for (const { device } of [fast, ...hanging]) {
+    const { code, stdout, stderr } = await ended
+    assert.is(code, 1)
+    const failed = hanging.map(() => 'write-failed')
+    assert.equal(resultsOf(stdout), [...failed, ...good.map(() => String(LARGE.length))])
+    for (const { device } of hanging) {
+      assert.match(stderr, `${device} did nothing for 1 s while the other disks waited for it`)
+      await untilFree(device)
+      assert.ok(
+        (await readDisk(device, 0, MIB)).every((byte) => byte === 0),
+        device,
+      )
+    }
+    for (const { device } of good) {
       assertSame((await readDisk(device)).subarray(0, LARGE.length), LARGE, device)
     }
   })

@@ -3,14 +3,11 @@
 /** Less than this may only have gone into a cache. */
 const MIN_BYTES = 8 * 1024 * 1024
 
-/** `memoryBytes`: what was done longer ago than about so many bytes fades; by default all of it counts. */
-export function createBusyMeter(memoryBytes = Infinity) {
+export function createBusyMeter() {
   let underWay = 0
   let since = 0
   let busySeconds = 0
   let doneBytes = 0
-  const rateOf = (seconds: number): number | null =>
-    doneBytes < MIN_BYTES || seconds <= 0 ? null : doneBytes / seconds
   return {
     begin(seconds: number): void {
       if (underWay === 0) since = seconds
@@ -21,16 +18,10 @@ export function createBusyMeter(memoryBytes = Infinity) {
       doneBytes += bytes
       busySeconds += seconds - since
       since = seconds
-      if (doneBytes <= memoryBytes) return
-      doneBytes /= 2
-      busySeconds /= 2
     },
     /** Bytes per second; null until enough was done to measure. */
     get rate(): number | null {
-      return rateOf(busySeconds)
+      return doneBytes < MIN_BYTES || busySeconds <= 0 ? null : doneBytes / busySeconds
     },
-    /** The same by now: what is under way has done nothing yet, but its time counts. */
-    rateAt: (seconds: number): number | null =>
-      rateOf(busySeconds + (underWay > 0 ? seconds - since : 0)),
   }
 }

@@ -1,5 +1,5 @@
 /** The frames of an image as blocks in image order: fetched and decoded side by side, zeros never fetched. */
-import { framesBetween, type Frame, type FrameMap } from '../rules/frame-map.ts'
+import type { Frame, FrameMap } from '../rules/frame-map.ts'
 import type { Blocks, Piece } from '../blocks.ts'
 import { createFrameLoader, type FrameFile } from './frame-loader.ts'
 import { createFrameWorkers, createSharedSlot, type FrameWorkers } from './frame-workers.ts'
@@ -10,8 +10,6 @@ export interface FrameOrder {
   readonly sources: readonly [FrameFile, ...FrameFile[]]
   /** Absent: nothing is compared with what a disk holds. */
   readonly compare?: Compare
-  /** Where in the image to begin; absent: at its beginning. */
-  readonly from?: number
 }
 
 /**
@@ -44,24 +42,22 @@ type Coming =
 const MAX_AHEAD_BYTES = 96 * 1024 * 1024
 
 /**
- * Opens the image's content as blocks, from the byte `reading.from` on. `count` threads decode
- * (absent: as many as suit this machine); they end when the blocks are disposed of. `next` rejects
+ * Opens the image's content as blocks. Its threads end when the blocks are disposed of. `next` rejects
  * with a Fault where a frame cannot be fetched or is damaged.
  */
-export function openFrames(reading: FrameOrder, count?: number): Blocks {
-  const { map, sources, compare, from = 0 } = reading
-  const workers = createFrameWorkers(count)
+export function openFrames({ map, sources, compare }: FrameOrder): Blocks {
+  const workers = createFrameWorkers()
   const loader = createFrameLoader(sources, workers)
   const depth = decideDepth(map, workers.count)
   const free = Array.from({ length: depth }, (): Station => ({
     stored: createSharedSlot(Math.max(1, map.maxStoredBytes)),
     content: createSharedSlot(Math.max(1, map.maxBytes)),
   }))
-  const steps = listSteps(map, from)
+  const steps = listSteps(map)
   const ahead: Coming[] = []
   const closing = { isClosed: false }
-  /** The bytes of the next frame that were handed out or are skipped. */
-  let served = skippedOf(map, from)
+  /** The bytes of the next frame that were handed out. */
+  let served = 0
 
   async function load(frame: Frame, { stored, content }: Station): Promise<'data' | 'kept'> {
     const found = (await compare?.(frame, content, workers)) ?? 'differs'
@@ -133,18 +129,13 @@ type Step =
   | { readonly kind: 'zeros'; readonly bytes: number }
   | { readonly kind: 'frame'; readonly frame: Frame }
 
-/** What lies before `from` in its frame, if that holds data: zeros are cut. */
-function skippedOf(map: FrameMap, from: number): number {
-  const [first] = framesBetween(map, from, map.bytes)
-  return first === undefined || first.isZero ? 0 : from - first.offset
-}
-
 /** Frames of zeros that follow one another are one run. */
-function* listSteps(map: FrameMap, from: number): Generator<Step, undefined> {
+function* listSteps(map: FrameMap): Generator<Step, undefined> {
   let zeros = 0
-  for (const frame of framesBetween(map, from, map.bytes)) {
+  for (let index = 0; index < map.count; index += 1) {
+    const frame = map.at(index)
     if (frame.isZero) {
-      zeros += frame.bytes - Math.max(0, from - frame.offset)
+      zeros += frame.bytes
       continue
     }
     if (zeros > 0) yield { kind: 'zeros', bytes: zeros }

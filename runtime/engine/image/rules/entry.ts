@@ -1,8 +1,6 @@
-/** Decides whether an image is entered at its frames or read from start to end, and whether it can be entered again. */
+/** Decides whether an image is entered at its frames or read from start to end. */
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import type { FrameMap } from './frame-map.ts'
-import { isStoredRaw } from './format.ts'
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 
 interface ImagePins {
   /** The digest of the file as stored; null: not known. */
@@ -52,25 +50,3 @@ export const decidePromisedIndex = ({
   isPinned = false,
 }: Promises): string | null =>
   indexSha256 !== undefined && (!isDigestKnown || isPinned) ? indexSha256 : null
-
-interface ImageAccess {
-  readonly format: ImageFormat
-  /** Its source can be read anywhere. */
-  readonly isSeekable: boolean
-  /** Its frames are known, and trusted where the image has a digest. */
-  readonly hasFrames: boolean
-  /** The digest that all of it must have; null: none is known. */
-  readonly sha256: string | null
-}
-
-/**
- * Tells whether a disk that was left behind can have the rest from the source: at a frame, or at a
- * byte of a raw image. Nobody would notice that a raw image with a digest changed between its two
- * readings.
- */
-export const canBeEnteredAgain = ({
-  format,
-  isSeekable,
-  hasFrames,
-  sha256,
-}: ImageAccess): boolean => isSeekable && (hasFrames || (isStoredRaw(format) && sha256 === null))

@@ -1,5 +1,4 @@
 /** Where each frame of a zstd image lies and what it holds: what it takes to enter the image anywhere. */
-import { findFirst } from '../../disk/rules/extents.ts'
 
 /** Offsets and lengths are bytes; `stored…` ones are of the file, the others of the image. */
 export interface Frame {
@@ -28,22 +27,6 @@ export interface FrameMap {
   /** `index` from 0 to `count - 1`. */
   at(index: number): Frame
 }
-
-/** Yields in order the frames that hold bytes of the image from `from` up to `to`. */
-export function* framesBetween(map: FrameMap, from: number, to: number): Generator<Frame> {
-  for (let index = findFrame(map, from); index < map.count; index += 1) {
-    const frame = map.at(index)
-    if (frame.offset >= to) return
-    yield frame
-  }
-}
-
-/** The frame that holds a byte of the image; the number of frames where the image ends before it. */
-const findFrame = (map: FrameMap, offset: number): number =>
-  findFirst(map.count, (index) => {
-    const frame = map.at(index)
-    return frame.offset + frame.bytes > offset
-  })
 
 /** What people and programs are shown of it. */
 export function describeFrames(map: FrameMap) {

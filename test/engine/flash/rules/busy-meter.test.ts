@@ -40,25 +40,4 @@ test('what overlaps counts once', () => {
   meter.end(5, 10 * MIB)
   assert.is(meter.rate, 6 * MIB)
 })
-test('a write that does not end counts by its time', () => {
-  const meter = createBusyMeter()
-  meter.begin(0)
-  meter.end(1, 10 * MIB)
-  meter.begin(2)
-  assert.is(meter.rateAt(3), 5 * MIB)
-  assert.is(meter.rateAt(11), MIB)
-  assert.is(meter.rate, 10 * MIB)
-})
-test('what was done long ago fades where it shall', () => {
-  const meter = createBusyMeter(64 * MIB)
-  for (let second = 0; second < 100; second += 1) {
-    meter.begin(second)
-    meter.end(second + 1, 64 * MIB)
-  }
-  for (let second = 100; second < 200; second += 1) {
-    meter.begin(second)
-    meter.end(second + 1, MIB)
-  }
-  assert.ok((meter.rate ?? 0) < 2 * MIB, `${meter.rate}`)
-})
 test.run()

@@ -13,7 +13,7 @@ import {
   renderIndexRefusal,
   type IndexContent,
 } from '../../../../runtime/engine/image/rules/frame-index.ts'
-import { describeFrames, framesBetween } from '../../../../runtime/engine/image/rules/frame-map.ts'
+import { describeFrames } from '../../../../runtime/engine/image/rules/frame-map.ts'
 import { damaged } from '../../../support/disk/compressed.ts'
 
 const test = suite('frame index')
@@ -71,11 +71,6 @@ test('what was encoded is parsed, frame by frame and without gaps', () => {
         storedAt += frame.storedBytes
       })
       assert.is(offset, content.imageBytes)
-      const some = [...framesBetween(map, FRAME_BYTES - 1, FRAME_BYTES + 1)]
-      assert.equal(
-        some.map(({ index }) => index),
-        length > 1 ? [0, 1] : content.imageBytes === FRAME_BYTES ? [0] : some.map(() => 0),
-      )
     }),
     { numRuns: 60 },
   )

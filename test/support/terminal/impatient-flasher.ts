@@ -1,0 +1,14 @@
+/** `flasher` as it is started, but a disk that holds up others fails after a second instead of a minute. */
+import process from 'node:process'
+import { leave, openProcess } from '../../../runtime/bin/open-process.ts'
+
+process.env['UV_THREADPOOL_SIZE'] = '16'
+
+const environment = {
+  ...openProcess('flasher'),
+  arch: process.arch,
+  now: () => performance.now() / 1000,
+  diskStallMs: 1000,
+}
+const { flasher } = await import('../../../runtime/bin/flasher-program.ts')
+await leave(await flasher(environment))
