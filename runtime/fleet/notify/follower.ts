@@ -6,7 +6,7 @@ import { listEventsAfter } from '../state/event-rows.ts'
 import { readNumber, type Sql } from '../state/sqlite.ts'
 import type { Message, Messages } from './messages.ts'
 import type { Receivers } from './receivers.ts'
-import { findWindow, type MatchesSearch } from './rules/matching.ts'
+import { isWanted, type MatchesSearch } from './rules/matching.ts'
 import {
   collect,
   composeMessage,
@@ -33,8 +33,6 @@ interface FollowedEvents {
   readonly of: string
   readonly place: number
   readonly collected: Collected
-  /** When the collected events are sent; milliseconds since the epoch. */
-  readonly dueAt: number
   /** How many events were read since the place was stored. */
   readonly read: number
 }
@@ -43,8 +41,8 @@ interface FollowedEvents {
 const STEP = 200
 /** The place is stored after so many events that are for nobody: a start reads no more than these. */
 const MAX_UNSTORED = 2000
-/** Milliseconds that nothing waits longer than, should the clock be set back. */
-const MAX_WAIT_MS = 3_600_000
+/** What follows an event within this time is in the same message. */
+const COLLECTED_MS = 30_000
 
 /** Creates it. What was read and is not in a message yet is in memory alone, and in the journal. */
 export function createFollower(given: ReadingDependencies) {
@@ -56,7 +54,7 @@ export function createFollower(given: ReadingDependencies) {
     const known = progress.get(receiver.id)
     if (known?.of === of) return known
     const place = receivers.placeOf(receiver.id) ?? 0
-    return { of, place, collected: NOTHING_COLLECTED, dueAt: Infinity, read: 0 }
+    return { of, place, collected: NOTHING_COLLECTED, read: 0 }
   }
 
   function read(
@@ -64,27 +62,24 @@ export function createFollower(given: ReadingDependencies) {
     before: FollowedEvents,
   ): { after: FollowedEvents; isMore: boolean } {
     const found = listEventsAfter(database.sql, before.place, STEP)
-    let { collected, dueAt, place } = before
+    let { collected, place } = before
     for (const event of found) {
-      const window = findWindow(receiver, event, given.matches)
       place = event.id
-      if (window === null) continue
-      collected = collect(collected, event)
-      dueAt = Math.min(dueAt, epochOf(event.ts) + window * 1000)
+      if (isWanted(receiver, event, given.matches)) collected = collect(collected, event)
     }
-    const after = { ...before, collected, dueAt, place, read: before.read + found.length }
+    const after = { ...before, collected, place, read: before.read + found.length }
     return { after, isMore: found.length === STEP }
   }
 
   const { skip, store } = createSteps(given, (id) => void progress.delete(id))
 
   async function compose(receiver: Receiver): Promise<Message | null> {
-    const { collected, dueAt, place, read: count } = resume(receiver)
-    if (collected.events.length === 0) {
-      return count >= MAX_UNSTORED ? await skip(receiver, place) : null
-    }
-    const wait = dueAt - now().getTime()
-    return wait <= 0 || wait > MAX_WAIT_MS ? await store(receiver, collected, place) : null
+    const { collected, place, read: count } = resume(receiver)
+    const [first] = collected.events
+    if (first === undefined) return count >= MAX_UNSTORED ? await skip(receiver, place) : null
+    // An event far ahead is one that a clock set back has left behind.
+    const isDue = Math.abs(now().getTime() - epochOf(first.ts)) >= COLLECTED_MS
+    return isDue ? await store(receiver, collected, place) : null
   }
 
   return {

@@ -8,10 +8,10 @@ import { routeTo, type FindOutgoing } from './outgoing.ts'
 import { failed, judgeAnswer, type DeliveryOutcome } from './rules/outcome.ts'
 import { within } from './within.ts'
 
-export interface HttpPost {
-  readonly method: 'POST' | 'PUT'
+interface HttpPost {
   readonly url: string
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+  /** JSON. */
   readonly body: string
 }
 
@@ -43,7 +43,7 @@ export async function sendHttp(
   if (!found.ok) return failed(found.refusal)
   const { request } = url.protocol === 'https:' ? https : http
   const started = request({
-    method: post.method,
+    method: 'POST',
     ...routeTo({ host, port }, found.value, given.limitMs),
     path: `${url.pathname}${url.search}`,
     // A connection for each message: there are few, and none is found closed.
@@ -51,6 +51,7 @@ export async function sendHttp(
     headers: {
       host: url.host,
       'user-agent': 'flasher',
+      'content-type': 'application/json',
       'content-length': Buffer.byteLength(post.body),
       ...post.headers,
     },

@@ -8,7 +8,6 @@ import {
   describeRule,
   MAX_RULES,
   nameTarget,
-  NEEDS_SECRET,
   SECRET_SHAPES,
   type Receiver,
   type ReceiverRecord,
@@ -39,7 +38,6 @@ const FIRST_RULE: Omit<NotifyRule, 'id'> = {
   events: ['needs-attention', 'batch-ended'],
   search: '',
   person: '',
-  window: 30,
 }
 
 /** Creates it. Events name the receiver and where it is, and never what opens it. */
@@ -174,20 +172,13 @@ const createEdit =
 const makeRuleId = (): string => randomBytes(4).toString('hex')
 
 function checkSecret({ target, secret }: GivenReceiver, isKept: boolean): EditRefusal | null {
-  if (secret === '') return isKept || !NEEDS_SECRET[target.kind] ? null : 'secret-missing'
-  return SECRET_SHAPES[target.kind]?.test(secret) === false ? 'secret-shape' : null
+  const shape = SECRET_SHAPES[target.kind]
+  if (secret === '') return isKept || shape === null ? null : 'secret-missing'
+  return shape?.test(secret) === false ? 'secret-shape' : null
 }
 
 /** Whom a secret is shown to: nobody else gets it. A signature shows none. */
-function placeOf(target: ReceiverTarget): string {
-  switch (target.kind) {
-    case 'mail':
-      return `mail ${target.host}:${target.port} ${target.security} ${target.user}`
-    case 'ntfy':
-    case 'matrix':
-      return `${target.kind} ${URL.parse(target.url)?.origin ?? ''}`
-    case 'webhook':
-    case 'slack':
-      return target.kind
-  }
-}
+const placeOf = (target: ReceiverTarget): string =>
+  target.kind === 'mail'
+    ? `${target.host}:${target.port} ${target.security} ${target.user}`
+    : target.kind

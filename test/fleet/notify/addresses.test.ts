@@ -10,7 +10,7 @@ import { startMailServer, startReceiver } from '../../support/notify/receivers.t
 
 const test = suite('addresses of receivers')
 
-const post = (url: string) => ({ method: 'POST', url, headers: {}, body: '{}' }) as const
+const post = (url: string) => ({ url, body: '{}' })
 const given = (find: FindOutgoing, signal = new AbortController().signal) => ({
   find,
   authorities: undefined,

@@ -19,7 +19,7 @@ const given = (limitMs: number) => ({
   limitMs,
   signal: new AbortController().signal,
 })
-const post = (url: string) => ({ method: 'POST', url, headers: {}, body: '{}' }) as const
+const post = (url: string) => ({ url, body: '{}' })
 
 const target = (port: number, to: readonly string[] = ['a@lab.test']): TargetOf<'mail'> => ({
   kind: 'mail',

@@ -20,7 +20,7 @@ const FAILED: DeliveryOutcome = { failure: 'no', wanted: null }
 const RECORD = {
   name: 'hook',
   target: { kind: 'webhook', url: 'https://hook.test/' },
-  rules: [{ id: '00000001', events: ['flash-failed'], search: '', person: '', window: 0 }],
+  rules: [{ id: '00000001', events: ['flash-failed'], search: '', person: '' }],
   paused: false,
   created_at: AT,
 } as const
@@ -154,6 +154,27 @@ test('what is under way during a restore is not queued again when it fails', asy
   assert.is(bench.messages.list(id, 10)[0]?.state, 'given-up')
   await bench.tick()
   assert.is(bench.sent.length, 2)
+})
+
+test('what follows within 30 seconds is one message, and so is what came while it could not be delivered', async () => {
+  await using opened = await openBench()
+  const { bench, clock } = opened
+  await bench.add()
+  const lookAfter = async (seconds: number) => {
+    clock.at = Date.parse(AT) + seconds * 1000 - 60_000
+    await bench.tick()
+    return bench.sent.map(({ body }) => JSON.parse(body).content.count)
+  }
+  await bench.fail(1)
+  assert.equal(await lookAfter(1), [])
+  for (const n of [2, 3]) await bench.fail(n)
+  assert.equal(await lookAfter(29), [])
+  bench.answer = async () => FAILED
+  assert.equal(await lookAfter(30), [3])
+  for (const n of [4, 5]) await bench.fail(n)
+  bench.answer = async () => TAKEN
+  assert.equal(await lookAfter(41), [3, 3])
+  assert.equal(await lookAfter(42), [3, 3, 2])
 })
 
 /** What a mail server says that refuses addresses of a mail. */

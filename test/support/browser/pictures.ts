@@ -1,6 +1,7 @@
 /** The pages that pictures are taken of, and what is done on each before. */
 import type { Page } from 'playwright-core'
 import { chooseAction } from './browser.ts'
+import { SIGNING_KEY } from '../notify/notify-lab.ts'
 import { startReceiver } from '../notify/receivers.ts'
 import { macOf } from '../server/web-machines.ts'
 
@@ -102,7 +103,7 @@ export const FLEET: readonly Picture[] = [
     },
   },
   { name: 'account', path: '/ui/account' },
-  { name: 'notification', path: '/ui/notifications/add/ntfy', prepare: addReceiver },
+  { name: 'notification', path: '/ui/notifications/add/webhook', prepare: addReceiver },
   { name: 'error', path: '/ui/machines/52:54:00:00:00:99' },
 ]
 
@@ -110,7 +111,8 @@ export const FLEET: readonly Picture[] = [
 async function addReceiver(page: Page): Promise<void> {
   await using receiver = await startReceiver()
   await page.getByLabel('Name').fill('on-call')
-  await page.getByLabel('Address of the topic').fill(`${receiver.url}/lab-alerts`)
+  await page.getByLabel('Address').fill(`${receiver.url}/lab-alerts`)
+  await page.getByLabel('Signing secret').fill(SIGNING_KEY)
   await page.getByRole('button', { name: 'Add receiver' }).click()
   await page.getByRole('button', { name: 'Send a test' }).click()
   await page.getByText('was delivered.').waitFor()

@@ -13,7 +13,7 @@ export async function createNotifyLab(env: Readonly<Record<string, string>> = {}
   return {
     server,
     ask,
-    /** Adds a receiver that hears at once of flashes that failed. Resolves to its page. */
+    /** Adds a receiver. Resolves to its page. */
     async add(kind: string, fields: Readonly<Record<string, string>>): Promise<string> {
       const path = `/ui/notifications/add/${kind}`
       const added = await ask(path, asForm({ name: kind, ...fields }))
@@ -25,9 +25,14 @@ export async function createNotifyLab(env: Readonly<Record<string, string>> = {}
     async setRule(page: string, fields: Readonly<Record<string, string>>): Promise<void> {
       const text = await (await ask(page)).text()
       const [first = ''] = text.match(/\/rules\/[0-9a-f]{8}(?=")/) ?? []
-      const rule = { events: 'flash-failed', search: '', person: '', window: '0', ...fields }
+      const rule = { events: 'flash-failed', search: '', person: '', ...fields }
       const saved = await ask(`${page}${first}`, asForm(rule))
       assert.match(saved.headers.get('location') ?? '', 'done=saved')
+    },
+    /** Sends what was collected before its time: a receiver that is paused has heard of what was before. */
+    async flush(page: string): Promise<void> {
+      await ask(`${page}/pause`, { method: 'POST' })
+      await ask(`${page}/resume`, { method: 'POST' })
     },
     textOf: async (page: string) => await (await ask(page)).text(),
     fail: (mac: string, more: Partial<JournalEntry> = {}) => failFlash(server, mac, more),

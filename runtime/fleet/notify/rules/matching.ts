@@ -6,22 +6,16 @@ import type { Receiver, NotifyRule } from './receiver.ts'
 /** Says whether a search finds the machine of this address as it is now. */
 export type MatchesSearch = (search: string, mac: string) => boolean
 
-/**
- * Returns how many seconds an event waits for others before it is sent; null: it is not for this
- * receiver. Where several rules select it, it waits for the shortest time.
- */
-export function findWindow(
+/** Says whether one of the receiver's rules selects the event. */
+export function isWanted(
   receiver: Pick<Receiver, 'id' | 'rules'>,
   event: RecordedEvent,
   matches: MatchesSearch,
-): number | null {
+): boolean {
   // A receiver that fails would hear of itself, and fail again.
   if (event.kind === 'notification.failed' && event.details?.['receiver'] === receiver.id)
-    return null
-  const windows = receiver.rules
-    .filter((rule) => isSelected(rule, event, matches))
-    .map(({ window }) => window)
-  return windows.length === 0 ? null : Math.min(...windows)
+    return false
+  return receiver.rules.some((rule) => isSelected(rule, event, matches))
 }
 
 function isSelected(rule: NotifyRule, event: RecordedEvent, matches: MatchesSearch): boolean {

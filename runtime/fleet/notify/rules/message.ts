@@ -23,7 +23,7 @@ const ListedEventSchema = z.object({
   /** The path of its page at the server. */
   path: z.string(),
 })
-export type ListedEvent = z.infer<typeof ListedEventSchema>
+type ListedEvent = z.infer<typeof ListedEventSchema>
 
 export const MessageContentSchema = z.object({
   title: z.string(),

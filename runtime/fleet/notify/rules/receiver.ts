@@ -5,9 +5,6 @@ import { EVENT_GROUP_NAMES, EVENT_GROUPS } from './event-group.ts'
 
 export const MAX_RECEIVERS = 20
 export const MAX_RULES = 10
-/** Seconds in which events are collected, for all that come after the first one. */
-export const DEFAULT_WINDOW = 30
-export const MAX_WINDOW = 3600
 
 const isPlain = (text: string) => printable(text) === text
 const line = (most: number) => z.string().trim().max(most).refine(isPlain)
@@ -20,10 +17,6 @@ const UrlSchema = filled(2000).refine((text) => {
     url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
   )
 })
-
-const TopicSchema = UrlSchema.refine((text) =>
-  /^\/(?:.*\/)?[\w-]{1,64}\/?$/.test(URL.parse(text)?.pathname ?? ''),
-)
 
 /** One address without a name; no list of addresses can be put into it. */
 const MailAddressSchema = filled(254).regex(/^[^\s@,;:<>"()[\]\\]+@[^\s@,;:<>"()[\]\\]+$/)
@@ -41,27 +34,14 @@ export const TargetSchema = z.discriminatedUnion('kind', [
     from: MailAddressSchema,
     to: z.array(MailAddressSchema).min(1).max(20),
   }),
-  /** The address of the topic, whose last part is its name. */
-  z.object({ kind: z.literal('ntfy'), url: TopicSchema }),
   /** The address of an incoming webhook is its secret. */
   z.object({ kind: z.literal('slack') }),
-  z.object({
-    kind: z.literal('matrix'),
-    url: UrlSchema,
-    room: filled(255).regex(/^![^\s]+$/),
-  }),
 ])
 export type ReceiverTarget = z.infer<typeof TargetSchema>
 export type TargetKind = ReceiverTarget['kind']
 export type TargetOf<Kind extends TargetKind> = Extract<ReceiverTarget, { kind: Kind }>
 
-export const TARGET_KINDS = [
-  'webhook',
-  'mail',
-  'ntfy',
-  'slack',
-  'matrix',
-] as const satisfies readonly ReceiverTarget['kind'][]
+export const TARGET_KINDS = ['webhook', 'mail', 'slack'] as const satisfies readonly TargetKind[]
 
 export const RuleSchema = z.object({
   /** It differs from those of the receiver's other rules. */
@@ -71,8 +51,6 @@ export const RuleSchema = z.object({
   search: line(500),
   /** The name of who did it or had a machine do it; empty: anybody. */
   person: line(64),
-  /** Seconds; what follows an event within them goes with it. */
-  window: z.int().min(0).max(MAX_WINDOW),
 })
 export type NotifyRule = z.infer<typeof RuleSchema>
 
@@ -96,10 +74,7 @@ export interface Receiver extends ReceiverRecord {
 export function nameTarget(target: ReceiverTarget): string {
   switch (target.kind) {
     case 'webhook':
-    case 'ntfy':
-      return withoutQuery(target.url)
-    case 'matrix':
-      return `${target.room} at ${URL.parse(target.url)?.host ?? ''}`
+      return target.url.replace(/[?#].*$/s, '?…')
     case 'slack':
       return 'an incoming webhook'
     case 'mail':
@@ -107,34 +82,17 @@ export function nameTarget(target: ReceiverTarget): string {
   }
 }
 
-const withoutQuery = (text: string): string => text.replace(/[?#].*$/s, '?…')
-
-/** What a secret must be; null: any text of one line will do. */
-export const SECRET_SHAPES: Readonly<Record<ReceiverTarget['kind'], RegExp | null>> = {
+/** What a secret must be; null: any text, or none. */
+export const SECRET_SHAPES: Readonly<Record<TargetKind, RegExp | null>> = {
   webhook: /^(?:whsec_)?[A-Za-z0-9+/]{32,512}={0,2}$/,
   mail: null,
-  ntfy: null,
   slack: /^https?:\/\/[^\s@]+$/,
-  matrix: null,
-}
-
-/** Kinds to which nothing can be sent without a secret. */
-export const NEEDS_SECRET: Readonly<Record<ReceiverTarget['kind'], boolean>> = {
-  webhook: true,
-  mail: false,
-  ntfy: false,
-  slack: true,
-  matrix: true,
 }
 
 /** Says in words which events a rule selects. */
-export function describeRule({ events, search, person, window }: Omit<NotifyRule, 'id'>): string {
+export function describeRule({ events, search, person }: Omit<NotifyRule, 'id'>): string {
   const what = events.map((name) => EVENT_GROUPS[name].title).join(', ')
   const whose = search === '' ? '' : `, of machines that match ${search}`
   const who = person === '' ? '' : `, by ${person}`
-  const together = window === 0 ? 'one message for each' : `one message for ${nameSeconds(window)}`
-  return `${what}${whose}${who}: ${together}`
+  return `${what}${whose}${who}`
 }
-
-const nameSeconds = (seconds: number): string =>
-  seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`

@@ -2,7 +2,7 @@
 export const NOTIFICATIONS = {
   title: 'Notifications',
   card: {
-    text: 'Who is notified of what happens, by webhook, mail, ntfy, Slack or Matrix.',
+    text: 'Who is notified of what happens, by webhook, mail or Slack.',
     count: { one: '1 receiver.', other: '{count} receivers.' },
   },
   list: 'Receivers of notifications',
@@ -13,9 +13,10 @@ export const NOTIFICATIONS = {
   kinds: {
     webhook: { title: 'Webhook', text: 'JSON to a program of yours, signed (Standard Webhooks).' },
     mail: { title: 'Mail', text: 'Through an SMTP server, as text and HTML.' },
-    ntfy: { title: 'ntfy', text: 'To the phones that follow a topic.' },
-    slack: { title: 'Slack', text: 'To a channel, through an incoming webhook.' },
-    matrix: { title: 'Matrix', text: 'To a room, as the user whose access token you enter.' },
+    slack: {
+      title: 'Slack',
+      text: 'To a channel, through an incoming webhook. Mattermost and Discord take the same form.',
+    },
   },
   add: {
     title: 'Add a receiver',
@@ -27,14 +28,8 @@ export const NOTIFICATIONS = {
   fields: {
     name: 'Name',
     nameHint: 'What you call it, for example on-call.',
-    webhookUrl: 'Address',
-    webhookUrlHint: 'Where requests go. Redirects are not followed.',
-    ntfyUrl: 'Address of the topic',
-    ntfyUrlHint: 'For example https://ntfy.sh/your-topic',
-    matrixUrl: 'Homeserver',
-    matrixUrlHint: 'For example https://matrix.example.org',
-    room: 'Room ID',
-    roomHint: 'In the settings of the room, under Advanced: !… The user must be in the room.',
+    url: 'Address',
+    urlHint: 'Where requests go. Redirects are not followed.',
     host: 'SMTP server',
     port: 'Port',
     security: 'Encryption',
@@ -55,12 +50,10 @@ export const NOTIFICATIONS = {
       hint: 'Make one with openssl rand -base64 32, and give the same to the receiver.',
     },
     mail: { label: 'Password', hint: 'Of that user.' },
-    ntfy: { label: 'Access token', hint: 'Leave empty if everybody may publish to the topic.' },
     slack: {
       label: 'Address of the incoming webhook',
       hint: 'https://hooks.slack.com/services/… It is a secret, and not shown again.',
     },
-    matrix: { label: 'Access token', hint: 'Of the user who posts.' },
   },
   secretKept: 'One is kept. Leave empty to keep it; another server or user needs it again.',
   states: {
@@ -88,9 +81,6 @@ export const NOTIFICATIONS = {
       'A search as on the machines page, for example label:rack-3. Leave empty for everything.',
     person: 'Only what this person did or armed',
     personHint: 'A name, or administrator. Leave empty for everybody.',
-    window: 'Collect for (seconds)',
-    windowHint:
-      'What follows within this time comes in the same message. 0: a message for each event.',
     save: 'Save rule',
   },
   log: {
@@ -132,13 +122,10 @@ export const NOTIFICATIONS = {
     'secret-shape': {
       webhook: 'Enter base64 of at least 24 bytes, as openssl rand -base64 32 prints it.',
       slack: 'Enter the whole address, https://…',
-      other: 'Enter one line.',
     },
     fields: 'Correct the fields that are marked.',
     name: 'Enter a name of at most 64 characters.',
     url: 'Enter an address, http:// or https://, without a user and a password in it.',
-    ntfyUrl: 'Enter the address of the topic: letters, digits, - and _ in its last part.',
-    room: 'Enter the ID of the room, which begins with !',
     host: 'Enter a host name or an IP address.',
     port: 'Enter a port from 1 to 65535.',
     from: 'Enter one mail address, without a name.',
@@ -146,7 +133,6 @@ export const NOTIFICATIONS = {
     user: 'Without encryption the password would be readable on its way: select STARTTLS or TLS.',
     events: 'Select at least one kind of event.',
     search: 'This search is not understood: {term}',
-    window: 'Enter whole seconds from 0 to {count}.',
     person: 'Enter a name of at most 64 characters.',
     test: 'The test to {name} was not delivered: {failure}',
     gone: 'That message is not kept any more.',

@@ -10,8 +10,7 @@ export const SETTINGS = {
     cache: 'cache service address catalog images withcache.url',
     release: 'netboot release repository tag live system boot.release_repo boot.release_tag',
     backup: 'backup schedule interval retention daily weekly manual',
-    notifications:
-      'notifications notify webhook mail smtp ntfy slack matrix alert receivers events',
+    notifications: 'notifications notify webhook mail smtp slack alert receivers events',
     people: 'people names roles passwords look operate administrate login account user',
     servers: 'servers database leader stands by behind release backups secrets key postgresql',
     dhcp: 'dhcp pxe tftp network boot options 60 66 67 ipxe uefi bios',

@@ -2,17 +2,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { nameKind } from '../../../../runtime/fleet/notify/rules/event-group.ts'
-import { findWindow } from '../../../../runtime/fleet/notify/rules/matching.ts'
+import { isWanted } from '../../../../runtime/fleet/notify/rules/matching.ts'
 import {
   collect,
   composeMessage,
   NOTHING_COLLECTED,
 } from '../../../../runtime/fleet/notify/rules/message.ts'
 import {
-  renderHtml,
   renderMail,
-  renderMatrix,
-  renderNtfy,
   renderSlack,
   renderWebhook,
 } from '../../../../runtime/fleet/notify/rules/forms.ts'
@@ -47,48 +44,41 @@ const ruleOf = (given: Partial<NotifyRule>): NotifyRule => ({
   events: ['flash-failed'],
   search: '',
   person: '',
-  window: 30,
   ...given,
 })
 
 test('an event is selected by its group, its machine and whoever stands behind it', () => {
-  const windowOf = (rules: readonly Partial<NotifyRule>[], event = eventOf()) =>
-    findWindow({ id: 'one', rules: rules.map(ruleOf) }, event, isFound)
-  assert.is(windowOf([{}]), 30)
-  assert.is(windowOf([]), null)
-  assert.is(windowOf([{ events: ['booted'] }]), null)
-  assert.is(windowOf([{ events: ['needs-attention'] }]), 30)
-  assert.is(windowOf([{ search: 'label:a' }]), 30)
-  assert.is(windowOf([{ search: 'label:b' }]), null)
-  assert.is(windowOf([{ person: 'anna' }]), 30)
-  assert.is(windowOf([{ person: 'otto' }]), null)
-  assert.is(windowOf([{ person: 'otto' }], eventOf({ actor: 'token:ci@otto' })), 30)
-  assert.is(windowOf([{ person: 'administrator' }], eventOf({ actor: 'token:ci' })), 30)
-  assert.is(windowOf([{}, { window: 5 }, { window: 60 }]), 5, 'the shortest one')
+  const isFor = (rules: readonly Partial<NotifyRule>[], event = eventOf()) =>
+    isWanted({ id: 'one', rules: rules.map(ruleOf) }, event, isFound)
+  assert.is(isFor([{}]), true)
+  assert.is(isFor([]), false)
+  assert.is(isFor([{ events: ['booted'] }]), false)
+  assert.is(isFor([{ events: ['needs-attention'] }]), true)
+  assert.is(isFor([{ search: 'label:a' }]), true)
+  assert.is(isFor([{ search: 'label:b' }]), false)
+  assert.is(isFor([{ person: 'anna' }]), true)
+  assert.is(isFor([{ person: 'otto' }]), false)
+  assert.is(isFor([{ person: 'otto' }], eventOf({ actor: 'token:ci@otto' })), true)
+  assert.is(isFor([{ person: 'administrator' }], eventOf({ actor: 'token:ci' })), true)
+  assert.is(isFor([{ events: ['booted'] }, {}]), true, 'one of them is enough')
   const server = eventOf({ kind: 'system.disk.low', subject_kind: 'system', subject_id: null })
-  assert.is(windowOf([{ events: ['server-fault'] }], server), 30)
-  assert.is(windowOf([{ events: ['server-fault'], search: 'label:a' }], server), null)
+  assert.is(isFor([{ events: ['server-fault'] }], server), true)
+  assert.is(isFor([{ events: ['server-fault'], search: 'label:a' }], server), false)
 })
 
 test('a receiver that fails does not hear of itself, and the others do', () => {
   const event = eventOf({ kind: 'notification.failed', details: { receiver: 'one' } })
   const rules = [ruleOf({ events: ['needs-attention', 'server-fault'] })]
-  assert.is(
-    findWindow({ id: 'one', rules }, event, () => true),
-    null,
-  )
-  assert.is(
-    findWindow({ id: 'two', rules }, event, () => true),
-    30,
-  )
+  const hears = (id: string) => isWanted({ id, rules }, event, () => true)
+  assert.equal([hears('one'), hears('two')], [false, true])
 })
 
 test('a rule is said in words', () => {
   assert.is(
     describeRule(ruleOf({ events: ['flash-failed', 'booted'], search: 'label:a', person: 'anna' })),
-    'Flash failed, Booted, of machines that match label:a, by anna: one message for 30 s',
+    'Flash failed, Booted, of machines that match label:a, by anna',
   )
-  assert.is(describeRule(ruleOf({ window: 0 })), 'Flash failed: one message for each')
+  assert.is(describeRule(ruleOf({})), 'Flash failed')
   assert.is(nameKind('machine.boot_not_seen'), 'Failed to boot')
   assert.is(nameKind('machine.upserted'), 'machine.upserted')
 })
@@ -127,11 +117,8 @@ test('texts of machines are escaped in each form', () => {
     slack.text,
     /^\*<http:\/\/flasher\.test:8080\/ui\/machines\/[^|>]+\/runs\/r1\|node-7 /,
   )
-  const html = renderHtml(sent())
+  const { html } = renderMail(sent())
   assert.match(html, '&lt;b&gt;*disk*&lt;/b&gt; &amp; &quot;more&quot;')
-  const matrix = JSON.parse(renderMatrix(sent()))
-  assert.is(matrix.formatted_body, html)
-  assert.is(matrix.msgtype, 'm.notice')
   const nasty = eventOf({ summary: `${MAC} failed\r\nBcc: everybody@example.org\u202e` })
   const mail = renderMail(sent(compose(1, nasty)))
   assert.not.match(mail.subject, /[\r\n\u202e]/)
@@ -143,18 +130,6 @@ test('texts of machines ring nobody', () => {
     eventOf({ summary: `${MAC} @here <!channel> @Channel @everyone @room <@U1>` }),
   )
   assert.not.match(JSON.parse(renderSlack(sent(loud))).text, /@\w|<[!@]/)
-  const matrix = JSON.parse(renderMatrix(sent(loud)))
-  assert.equal(matrix['m.mentions'], {})
-  for (const text of [matrix.body, matrix.formatted_body]) assert.not.match(text, '@room')
-})
-
-test('what ntfy takes is bounded in bytes, and a character is not cut', () => {
-  const body = JSON.parse(
-    renderNtfy(sent(compose(97, eventOf({ summary: 'ü'.repeat(500) }))), 'lab'),
-  )
-  assert.ok(Buffer.byteLength(body.message) <= 4000)
-  assert.not.match(body.message, '\ufffd')
-  assert.is(body.topic, 'lab')
 })
 
 test('the body of a webhook has its documented fields', () => {
@@ -248,8 +223,6 @@ test('addresses that carry a password, and fields that could be several, are ref
   for (const url of ['https://a:b@example.org/', 'ftp://example.org/', 'file:///etc/passwd', 'x']) {
     assert.is(isTaken({ kind: 'webhook', url }), false, url)
   }
-  assert.ok(isTaken({ kind: 'ntfy', url: 'https://ntfy.example.org/lab' }))
-  assert.is(isTaken({ kind: 'ntfy', url: 'https://ntfy.example.org/' }), false)
   const mail = { kind: 'mail', host: 'mail.example.org', port: 587, security: 'starttls', user: '' }
   const addressed = (to: string) => isTaken({ ...mail, from: 'a@example.org', to: [to] })
   assert.ok(addressed('b@example.org'))

@@ -26,9 +26,10 @@ test('a webhook is signed, is one message for a batch that fails, and names mach
     await lab.ask(`/machines/${mac}`, asJson({ name: `node-${n + 1}`, labels: ['lab'] }, 'PUT'))
   }
   const page = await lab.add('webhook', { url: `${receiver.url}/hook`, secret: SIGNING_KEY })
-  await lab.setRule(page, { window: '2', search: 'label:lab' })
+  await lab.setRule(page, { search: 'label:lab' })
   await lab.fail(macOf(200))
   await Promise.all(rack.map((mac) => lab.fail(mac)))
+  await lab.flush(page)
   await until(() => receiver.received.length > 0)
   const [{ headers = {}, body = '', path } = {}] = receiver.received
   assert.is(path, '/hook')
@@ -58,12 +59,14 @@ test('what fails is tried again with the same id, and what follows waits behind 
   const page = await lab.add('webhook', { url: receiver.url, secret: SIGNING_KEY })
   await lab.setRule(page, {})
   await lab.fail(macOf(1))
+  await lab.flush(page)
   await until(() => receiver.received.length === 1)
   await waitUntil(
     async () => (await lab.textOf(page)).includes('HTTP 500: try later'),
     () => 'the page says why',
   )
   await Promise.all([lab.fail(macOf(2)), lab.fail(macOf(3))])
+  await lab.flush(page)
   await until(() => receiver.received.length === 3)
   const [first, second, third] = receiver.received
   assert.is(first?.headers['webhook-id'], second?.headers['webhook-id'])
@@ -72,35 +75,18 @@ test('what fails is tried again with the same id, and what follows waits behind 
   assert.is(JSON.parse(third?.body ?? '').data.count, 2, 'what came meanwhile is one message')
 })
 
-test('Slack, ntfy and Matrix get the request that they document', async () => {
+test('Slack gets the request that it documents', async () => {
   await using receiver = await startReceiver()
   await using lab = await createNotifyLab()
-  const pages = [
-    await lab.add('slack', { secret: `${receiver.url}/services/T0/B0/x` }),
-    await lab.add('ntfy', { url: `${receiver.url}/base/lab`, secret: 'tk_1' }),
-    await lab.add('matrix', { url: receiver.url, room: '!r:test', secret: 'syt_1' }),
-  ]
-  for (const page of pages) {
-    const tested = await lab.ask(`${page}/test`, { method: 'POST' })
-    assert.match(tested.headers.get('location') ?? '', 'done=tested')
-  }
-  const { received } = receiver
-  const bodies = received.map(({ body }) => JSON.parse(body))
-  const room = '/_matrix/client/v3/rooms/!r%3Atest/send/m.room.message/msg_X'
+  const page = await lab.add('slack', { secret: `${receiver.url}/services/T0/B0/x` })
+  const tested = await lab.ask(`${page}/test`, { method: 'POST' })
+  assert.match(tested.headers.get('location') ?? '', 'done=tested')
+  const [{ method, path, headers, body } = {}] = receiver.received
   assert.equal(
-    received.map(({ method, path }) => `${method} ${path.replace(/msg_[0-9a-f]{24}$/, 'msg_X')}`),
-    ['POST /services/T0/B0/x', 'POST /base', `PUT ${room}`],
+    [method, path, headers?.['content-type'], headers?.['authorization']],
+    ['POST', '/services/T0/B0/x', 'application/json', undefined],
   )
-  assert.equal(
-    received.map(({ headers }) => headers['authorization'] ?? null),
-    [null, 'Bearer tk_1', 'Bearer syt_1'],
-  )
-  const titles = ['slack', 'ntfy', 'matrix'].map((name) => `Test of ${name}: notifications arrive`)
-  assert.match(bodies[0].text, titles[0] ?? '')
-  assert.equal([bodies[1].topic, bodies[1].title], ['lab', titles[1]])
-  assert.is(bodies[2].format, 'org.matrix.custom.html')
-  assert.match(bodies[2].body, titles[2] ?? '')
-  const [page = ''] = pages
+  assert.match(JSON.parse(body ?? '').text, 'Test of slack: notifications arrive')
   assert.not.match(await lab.textOf(page), 'services/T0')
 })
 
@@ -133,16 +119,29 @@ test('mail goes by STARTTLS or TLS, with a password only there, and a certificat
     const tried = async (on: typeof lab, fields: Readonly<Record<string, string>>) => {
       const page = await on.add('mail', { ...mail, ...fields })
       await on.ask(`${page}/test`, { method: 'POST' })
-      return await on.textOf(page)
+      return { page, text: await on.textOf(page) }
     }
-    await tried(lab, { name: 'one', port: String(open.port), security: 'starttls', ...user })
+    const { page } = await tried(lab, {
+      name: 'one',
+      port: String(open.port),
+      security: 'starttls',
+      ...user,
+    })
     await tried(lab, { name: 'two', port: String(sealed.port), security: 'tls' })
     const wrong = { name: 'three', port: String(open.port), security: 'starttls', user: 'flasher' }
-    assert.match(await tried(lab, { ...wrong, secret: 'open' }), 'refused the user or password')
+    const { text } = await tried(lab, { ...wrong, secret: 'open' })
+    assert.match(text, 'refused the user or password')
     const bare = { name: 'four', port: String(plain.port), security: 'starttls' }
-    assert.match(await tried(lab, bare), 'offers no STARTTLS')
+    assert.match((await tried(lab, bare)).text, 'offers no STARTTLS')
     const unknown = { port: String(open.port), security: 'starttls', ...user }
-    assert.match(await tried(distrusting, unknown), /the connection failed: .*certificate/)
+    const { text: distrusted } = await tried(distrusting, unknown)
+    assert.match(distrusted, /the connection failed: .*certificate/)
+    // A password stays with its server, and does not come back with it.
+    for (const host of ['127.0.0.2', '127.0.0.1']) {
+      await lab.ask(page, asForm({ ...mail, ...unknown, name: 'one', host, secret: '' }))
+    }
+    await lab.ask(`${page}/test`, { method: 'POST' })
+    assert.match(await lab.textOf(page), 'refused the user or password')
     assert.is(open.mails.length, 1)
     checkMail(open.mails[0])
     assert.is(sealed.mails[0]?.isSecure, true)
@@ -197,30 +196,27 @@ test('redirects, this host, endless answers and silence are reported in words', 
   assert.is(target.received.length, 0)
 })
 
-test('a secret stays with its server, a paused receiver hears nothing, a removed one is gone', async () => {
+test('a paused receiver hears nothing, a removed one is gone', async () => {
   await using receiver = await startReceiver()
   await using lab = await createNotifyLab()
-  const page = await lab.add('ntfy', { url: `${receiver.url}/lab`, secret: 'tk_1' })
+  const page = await lab.add('webhook', { url: receiver.url, secret: SIGNING_KEY })
   await lab.setRule(page, {})
-  await lab.ask(page, asForm({ name: 'ntfy', url: 'http://127.0.0.2:9/lab', secret: '' }))
-  await lab.ask(page, asForm({ name: 'ntfy', url: `${receiver.url}/lab`, secret: '' }))
-  await lab.ask(`${page}/test`, { method: 'POST' })
-  assert.is(receiver.received[0]?.headers['authorization'], undefined)
   await lab.ask(`${page}/pause`, { method: 'POST' })
   await lab.fail(macOf(1))
   await lab.ask(`${page}/resume`, { method: 'POST' })
   await lab.fail(macOf(2))
-  await until(() => receiver.received.length === 2)
-  assert.match(receiver.received[1]?.body ?? '', macOf(2))
-  assert.not.match(receiver.received[1]?.body ?? '', macOf(1))
+  await lab.flush(page)
+  await until(() => receiver.received.length === 1)
+  assert.match(receiver.received[0]?.body ?? '', macOf(2))
+  assert.not.match(receiver.received[0]?.body ?? '', macOf(1))
   const removed = await lab.ask(`${page}/remove`, asForm({ confirm: 'yes' }))
   assert.match(removed.headers.get('location') ?? '', 'done=removed')
   assert.is((await lab.ask(page)).status, 404)
   const { events } = await (await lab.ask('/events?kind=notification.receiver.removed')).json()
-  assert.is(events[0].subject_id, 'ntfy')
+  assert.is(events[0].subject_id, 'webhook')
   const lea = await addPerson(lab.server, 'lea', 'operate')
   assert.is((await lea('/ui/notifications')).status, 403)
-  assert.is((await lea('/ui/notifications/add/ntfy', asForm({}))).status, 403)
+  assert.is((await lea('/ui/notifications/add/webhook', asForm({}))).status, 403)
 })
 
 test('a message that was given up is sent again with its id, and one that was delivered with another', async () => {
@@ -233,6 +229,7 @@ test('a message that was given up is sent again with its id, and one that was de
   const page = await lab.add('webhook', { url: receiver.url, secret: SIGNING_KEY })
   await lab.setRule(page, {})
   await lab.fail(macOf(1))
+  await lab.flush(page)
   await until(() => receiver.received.length === 1)
   const id = page.split('/').at(-1) ?? ''
   const { messages } = lab.server.state
@@ -272,14 +269,15 @@ test('a rule counts for what happens after it, and what waited goes out by the f
   await using receiver = await startReceiver()
   await using lab = await createNotifyLab()
   const page = await lab.add('webhook', { url: receiver.url, secret: SIGNING_KEY })
-  await lab.setRule(page, { window: '3600' })
+  await lab.setRule(page, {})
   await lab.fail(macOf(1))
   await lab.fail(macOf(2), { kind: 'machine.flashed' })
-  await lab.setRule(page, { events: 'flashed', window: '0' })
+  await lab.setRule(page, { events: 'flashed' })
   await until(() => receiver.received.length === 1)
   const { data } = JSON.parse(receiver.received[0]?.body ?? '')
   assert.equal([data.count, data.events[0].subject], [1, macOf(1)])
   await lab.fail(macOf(3), { kind: 'machine.flashed' })
+  await lab.flush(page)
   await until(() => receiver.received.length === 2)
   assert.is(JSON.parse(receiver.received[1]?.body ?? '').data.events[0].subject, macOf(3))
 })

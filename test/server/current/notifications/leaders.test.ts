@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert'
 import { lendDatabases } from '../../../support/cluster/postgres.ts'
 import { askAs, startServer } from '../../../support/cluster/servers.ts'
 import { SHORT_LEASE, timesOf } from '../../../support/cluster/times.ts'
+import { SIGNING_KEY } from '../../../support/notify/notify-lab.ts'
 import { failLogin, startHoldingReceiver } from '../../../support/notify/receivers.ts'
 import { asForm } from '../../../support/people/current-server.ts'
 import { waitUntil } from '../../../support/waiting.ts'
@@ -11,7 +12,11 @@ import { waitUntil } from '../../../support/waiting.ts'
 const test = suite('notifications of servers on one database')
 const postgres = lendDatabases(test)
 
-const ENV = { ...timesOf(SHORT_LEASE), FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8' }
+const ENV = {
+  ...timesOf(SHORT_LEASE),
+  FLASHER_DATABASE_KEY: 'a key of at least thirty-two characters',
+  FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8',
+}
 
 test('a leader that is replaced in mid-send notes nothing more, and the next one sends the same message', async () => {
   await using receiver = await startHoldingReceiver()
@@ -20,22 +25,27 @@ test('a leader that is replaced in mid-send notes nothing more, and the next one
   const database = postgres.urlOf(name)
   await using first = await startServer(database, ENV)
   await first.leads()
-  const post = async (path: string, fields: Readonly<Record<string, string>>) => {
-    const ask = await askAs(first)
+  const post = async (path: string, fields: Readonly<Record<string, string>>, on = first) => {
+    const ask = await askAs(on)
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     const answer = await ask(path, { ...asForm(fields), headers, redirect: 'manual' })
     return answer.headers.get('location') ?? String(answer.status)
   }
-  // A receiver without a secret: these servers share none.
-  const target = { name: 'lab', url: `${receiver.url}/lab`, secret: '' }
-  const added = await post('/ui/notifications/add/ntfy', target)
+  const target = { name: 'lab', url: receiver.url, secret: SIGNING_KEY }
+  const added = await post('/ui/notifications/add/webhook', target)
   assert.match(added, 'done=added')
   const page = added.replace(/\?.*$/, '')
-  const rule = { events: 'login-failed', window: '0', search: '', person: '' }
+  const rule = { events: 'login-failed', search: '', person: '' }
   assert.match(await post(`${page}/rules/new`, rule), 'done=saved')
+  /** What was collected is sent before its time. */
+  const flush = async (on: typeof first) => {
+    await post(`${page}/pause`, {}, on)
+    await post(`${page}/resume`, {}, on)
+  }
   await using second = await startServer(database, ENV)
   await second.standsBy()
   await failLogin(first.url)
+  await flush(first)
   await until(1)
   first.kill('SIGSTOP')
   await second.leads()
@@ -47,6 +57,7 @@ test('a leader that is replaced in mid-send notes nothing more, and the next one
   first.kill('SIGCONT')
   assert.is((await first.process().ended).code, 1)
   await failLogin(second.url)
+  await flush(second)
   await until(3)
   const states = async () =>
     JSON.stringify(await postgres.query(name, 'SELECT state FROM flasher.notify_messages'))

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import {
   MAIL_SECURITIES,
   NameSchema,
-  NEEDS_SECRET,
+  SECRET_SHAPES,
   TARGET_KINDS,
   TargetSchema,
   type Receiver,
@@ -18,31 +18,18 @@ import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.notifications
 
-type FieldName = 'name' | 'url' | 'room' | 'host' | 'port' | 'security' | 'user' | 'from' | 'to'
+type FieldName = 'name' | 'url' | 'host' | 'port' | 'security' | 'user' | 'from' | 'to'
 
 /** The fields of each kind, in the order of the form. */
 const FIELDS: Readonly<Record<TargetKind, readonly FieldName[]>> = {
   webhook: ['name', 'url'],
   mail: ['name', 'host', 'port', 'security', 'user', 'from', 'to'],
-  ntfy: ['name', 'url'],
   slack: ['name'],
-  matrix: ['name', 'url', 'room'],
 }
 
-interface FormTexts {
-  readonly label: string
-  readonly hint?: string
-}
-
-const urlTexts: Readonly<Partial<Record<TargetKind, FormTexts>>> = {
-  webhook: { label: t.fields.webhookUrl, hint: t.fields.webhookUrlHint },
-  ntfy: { label: t.fields.ntfyUrl, hint: t.fields.ntfyUrlHint },
-  matrix: { label: t.fields.matrixUrl, hint: t.fields.matrixUrlHint },
-}
-
-const TEXTS: Readonly<Record<Exclude<FieldName, 'url'>, FormTexts>> = {
+const TEXTS: Readonly<Record<FieldName, { readonly label: string; readonly hint?: string }>> = {
   name: { label: t.fields.name, hint: t.fields.nameHint },
-  room: { label: t.fields.room, hint: t.fields.roomHint },
+  url: { label: t.fields.url, hint: t.fields.urlHint },
   host: { label: t.fields.host },
   port: { label: t.fields.port },
   security: { label: t.fields.security },
@@ -69,14 +56,14 @@ export function renderFields({ kind, receiver, isSecretKept, notice }: ReceiverF
   const valueOf = (name: FieldName) => notice?.typed[name] ?? stored[name] ?? ''
   const errorOf = (name: string) => notice?.errors[name] ?? null
   const { label, hint } = t.secrets[kind]
-  return html`${FIELDS[kind].map((name) => renderField(kind, name, valueOf(name), errorOf(name)))}
+  return html`${FIELDS[kind].map((name) => renderField(name, valueOf(name), errorOf(name)))}
   ${textField({
     name: 'secret',
     label,
     hint: isSecretKept ? t.secretKept : hint,
     type: 'password',
     autocomplete: 'new-password',
-    required: NEEDS_SECRET[kind] && !isSecretKept,
+    required: SECRET_SHAPES[kind] !== null && !isSecretKept,
     maxLength: 2000,
     error: errorOf('secret'),
   })}`
@@ -84,8 +71,8 @@ export function renderFields({ kind, receiver, isSecretKept, notice }: ReceiverF
 
 const DEFAULTS: Readonly<Partial<Record<FieldName, string>>> = { port: '587', security: 'starttls' }
 
-function renderField(kind: TargetKind, name: FieldName, value: string, error: string | null): Html {
-  const texts = name === 'url' ? (urlTexts[kind] ?? { label: name }) : TEXTS[name]
+function renderField(name: FieldName, value: string, error: string | null): Html {
+  const texts = TEXTS[name]
   if (name === 'security') {
     const options = MAIL_SECURITIES.map((one) => ({ value: one, text: t.securities[one] }))
     return selectField({ name, ...texts, value, options, error })
@@ -122,7 +109,7 @@ export function readReceiver(
   const isOpen = kind === 'mail' && text('security') === 'none' && text('user') !== ''
   const errors = {
     ...(name.success ? {} : { name: t.errors.name }),
-    ...(target.success ? {} : describeIssues(kind, target.error)),
+    ...(target.success ? {} : describeIssues(target.error)),
     ...(isOpen ? { security: t.errors.user } : {}),
   }
   if (!name.success || !target.success || isOpen) return refuse(errors)
@@ -132,7 +119,6 @@ export function readReceiver(
 /** Each kind takes what it knows of. */
 const readTarget = (text: (name: string) => string) => ({
   url: text('url'),
-  room: text('room'),
   host: text('host'),
   port: /^\d+$/.test(text('port')) ? Number(text('port')) : null,
   security: text('security'),
@@ -143,24 +129,11 @@ const readTarget = (text: (name: string) => string) => ({
     .filter((address) => address !== ''),
 })
 
-function describeIssues(kind: TargetKind, { issues }: z.ZodError): FieldErrors {
-  const fields = new Set(issues.map(({ path }) => String(path[0])))
-  return Object.fromEntries([...fields].map((name) => [name, describeField(kind, name)]))
-}
-
-function describeField(kind: TargetKind, name: string): string {
-  switch (name) {
-    case 'url':
-      return kind === 'ntfy' ? t.errors.ntfyUrl : t.errors.url
-    case 'room':
-    case 'host':
-    case 'port':
-    case 'from':
-    case 'to':
-      return t.errors[name]
-    default:
-      return t.errors.fields
-  }
+function describeIssues({ issues }: z.ZodError): FieldErrors {
+  const { url, host, port, from, to, fields } = t.errors
+  const texts: FieldErrors = { url, host, port, from, to }
+  const names = new Set(issues.map(({ path }) => String(path[0])))
+  return Object.fromEntries([...names].map((name) => [name, texts[name] ?? fields]))
 }
 
 /** Why a change was refused, at its field where it has one. */
@@ -170,10 +143,8 @@ export function describeEditRefusal(kind: TargetKind, refusal: EditRefusal): Fie
       return { name: t.errors[refusal] }
     case 'secret-missing':
       return { secret: t.errors[refusal] }
-    case 'secret-shape': {
-      const texts = t.errors[refusal]
-      return { secret: kind === 'webhook' || kind === 'slack' ? texts[kind] : texts.other }
-    }
+    case 'secret-shape':
+      return { secret: t.errors[refusal][kind === 'slack' ? kind : 'webhook'] }
     case 'too-many':
     case 'too-many-rules':
     case 'unknown':

@@ -52,7 +52,7 @@ export function renderDone({ query }: CurrentContext, name: string | null): Cont
 export function describeRefusal(refusal: EditRefusal): string {
   switch (refusal) {
     case 'secret-shape':
-      return t.errors[refusal].other
+      return t.errors.fields
     case 'too-many':
       return fill(t.errors[refusal], { count: MAX_RECEIVERS })
     case 'too-many-rules':

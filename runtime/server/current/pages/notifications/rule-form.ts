@@ -6,9 +6,7 @@ import {
   type EventGroupName,
 } from '../../../../fleet/notify/rules/event-group.ts'
 import {
-  DEFAULT_WINDOW,
   describeRule,
-  MAX_WINDOW,
   RuleSchema,
   type Receiver,
   type NotifyRule,
@@ -59,7 +57,7 @@ const rulePath = ({ id }: Receiver, rule: string): string => `${pathOfReceiver(i
 
 function renderRule(receiver: Receiver, rule: NotifyRule): Html {
   const path = rulePath(receiver, rule.id)
-  const words = describeRule({ ...rule, events: [] }).replace(/^[,:] ?/, '')
+  const words = describeRule({ ...rule, events: [] }).replace(/^, /, '')
   return html`<li>
     <span class="grow"
       >${rule.events.map((name) => html`${tag(EVENT_GROUPS[name].title)} `)}
@@ -87,7 +85,7 @@ async function show(context: CurrentContext): Promise<Answer> {
 
 function renderForm(context: CurrentContext, action: string, rule: NotifyRule | null): Html {
   const { typed = valuesOf(rule), errors = {} } = context.notice() ?? {}
-  const field = (name: 'search' | 'person' | 'window') => ({
+  const field = (name: 'search' | 'person') => ({
     name,
     label: t.rules[name],
     hint: t.rules[`${name}Hint`],
@@ -104,20 +102,12 @@ function renderForm(context: CurrentContext, action: string, rule: NotifyRule | 
     </fieldset>
     ${textField({ ...field('search'), maxLength: 500 })}
     ${textField({ ...field('person'), maxLength: 64 })}
-    ${textField({ ...field('window'), type: 'number', min: 0, max: MAX_WINDOW, short: true, required: true })}
     <button class="primary">${t.rules.save}</button>
   </form>`
 }
 
 const valuesOf = (rule: NotifyRule | null): Readonly<Record<string, string>> =>
-  rule === null
-    ? { window: String(DEFAULT_WINDOW) }
-    : {
-        events: rule.events.join(' '),
-        search: rule.search,
-        person: rule.person,
-        window: String(rule.window),
-      }
+  rule === null ? {} : { events: rule.events.join(' '), search: rule.search, person: rule.person }
 
 const renderChoice = (name: EventGroupName, checked: boolean): Html =>
   html`<label class="check"
@@ -148,7 +138,6 @@ function readRule(form: URLSearchParams): Result<Omit<NotifyRule, 'id'>, FieldEr
     events: form.getAll('events'),
     search: text('search'),
     person: text('person'),
-    window: /^\d+$/.test(text('window')) ? Number(text('window')) : null,
   })
   if (read.success && mistake === undefined) return accept(read.data)
   const wrong = new Set(read.error?.issues.map(({ path }) => path[0]))
@@ -157,7 +146,6 @@ function readRule(form: URLSearchParams): Result<Omit<NotifyRule, 'id'>, FieldEr
     events: t.errors.events,
     search: fill(t.errors.search, { term: mistake?.term ?? '' }),
     person: t.errors.person,
-    window: fill(t.errors.window, { count: MAX_WINDOW }),
   }
   return refuse(Object.fromEntries(Object.entries(texts).filter(([name]) => wrong.has(name))))
 }
