@@ -1,38 +1,32 @@
-/** What was seen at the ports of machines before their new system could run; in memory, for who is ordered to flash. */
+/** Which SSH host keys machines had before their new system could run; in memory, for who is ordered to flash. */
 import { createQueue } from '../../kit/host/queue.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
-import {
-  joinBefore,
-  isOldSystem,
-  type LastBoot,
-  type PortBefore,
-  type PortSeen,
-} from './rules/port.ts'
+import { isOldSystem, joinKeys, type HostKeys, type LastBoot } from './rules/proof.ts'
 
 interface BaselinesDependencies {
-  /** Whether ports are looked at at all. */
+  /** Whether keys are read at all. */
   isEnabled(): boolean
-  /** What is seen at the machine's port now; null: nobody can tell, or it is not the machine. */
-  readPort(mac: Mac): Promise<PortSeen | null>
+  /** Those that the machine has now; null as well where it is not the machine that answers. */
+  readKeys(mac: Mac): Promise<HostKeys>
   /** Milliseconds of a clock that nobody sets. */
   elapsed(): number
 }
 
 interface Baseline {
   readonly order: string
-  readonly old: Promise<PortSeen | null>
-  live: Promise<PortSeen | null>
+  readonly old: Promise<HostKeys>
+  live: Promise<HostKeys>
 }
 
 /** How many machines are looked at at the same time. */
 const AT_ONCE = 32
 const UNKNOWN = Promise.resolve(null)
 
-export function createBaselines({ isEnabled, readPort, elapsed }: BaselinesDependencies) {
+export function createBaselines({ isEnabled, readKeys, elapsed }: BaselinesDependencies) {
   const inTurn = createQueue(AT_ONCE)
   const lastBoots = new Map<Mac, LastBoot>()
   const known = new Map<Mac, Baseline>()
-  const look = (mac: Mac) => inTurn(() => readPort(mac)).catch(() => null)
+  const look = (mac: Mac) => inTurn(() => readKeys(mac)).catch(() => null)
 
   return {
     /** It asked for its boot script, and was led there. */
@@ -55,10 +49,10 @@ export function createBaselines({ isEnabled, readPort, elapsed }: BaselinesDepen
       if (baseline !== undefined) baseline.live = look(mac)
     },
     /** Takes what is known of the machine. */
-    async take(mac: Mac): Promise<PortBefore | null> {
+    async take(mac: Mac): Promise<HostKeys> {
       const baseline = known.get(mac)
       known.delete(mac)
-      return baseline === undefined ? null : joinBefore(await baseline.old, await baseline.live)
+      return baseline === undefined ? null : joinKeys(await baseline.old, await baseline.live)
     },
   }
 }

@@ -59,8 +59,8 @@ export function createProofs(given: ProofsDependencies) {
       if (known?.run.id === run.id) return
       if (known !== undefined) await take(known, { kind: 'flash' })
       const callMadeAt = decideCall(findCall(run.mac), former)
-      const portBefore = await signs.baselines.take(run.mac)
-      const proof = createProof(now().toISOString(), limit, callMadeAt, portBefore)
+      const keysBefore = await signs.baselines.take(run.mac)
+      const proof = createProof(now().toISOString(), limit, callMadeAt, keysBefore)
       keep({ ...run, proof })
       await save(run, proof)
     },

@@ -125,9 +125,9 @@ const ProofSchema = z.object({
   state: z.enum(PROOF_STATES),
   /**
    * `call`: the new system called its one-time address; `ssh`: a host key that was not there before;
-   * `port`: a port that was closed before; `network`: it answered; null: nothing was seen.
+   * `network`: it answered; null: nothing was seen.
    */
-  how: z.enum(['call', 'ssh', 'port', 'network']).nullable(),
+  how: z.enum(['call', 'ssh', 'network']).nullable(),
   /** When the flash ended, and until when the new system is awaited. */
   since: time,
   until: time,
@@ -143,11 +143,8 @@ const ProofSchema = z.object({
   network_at: time.nullable(),
   /** When the one-time address was made; null: the new system has none. */
   call_made_at: time.nullable(),
-  /** What was at its port before the new system; null: not known, so the port proves nothing. */
-  port_before: z
-    .object({ is_closed: z.boolean(), keys: z.array(z.string().max(64)).max(64) })
-    .nullable()
-    .default(null),
+  /** Digests of the SSH host keys before the new system; null: not known, so a key proves nothing. */
+  keys_before: z.array(z.string().max(64)).max(64).nullable().default(null),
   /** Whether its last network boot led elsewhere than to its disk: a live system may have ports of its own. */
   is_elsewhere: z.boolean().default(false),
   /** What was seen instead. */

@@ -1,7 +1,9 @@
 /** Decides whether a system that was flashed has booted, from what is seen of its machine afterwards. */
 import type { Proof, Run } from '../../../engine/inventory/rules/run.ts'
 import { epochOf } from '../../../kit/foundation/instants.ts'
-import { proveByPort, type PortBefore, type PortSeen } from './port.ts'
+
+/** SHA-256 of each SSH host key of a machine; empty: it has no SSH; null: nobody can tell. */
+export type HostKeys = readonly string[] | null
 
 /** What is seen of a machine after its flash. */
 export type Sign =
@@ -11,8 +13,7 @@ export type Sign =
   | { readonly kind: 'call'; readonly issued: string }
   /** Whether its network card answers at its address. */
   | { readonly kind: 'network'; readonly answers: boolean }
-  /** What is seen at the port of its new system. */
-  | { readonly kind: 'port'; readonly seen: PortSeen }
+  | { readonly kind: 'ssh'; readonly keys: NonNullable<HostKeys> }
   /** Its next run began: a flash, or a capture. */
   | { readonly kind: 'flash' }
   /** The time to wait is over. */
@@ -23,12 +24,12 @@ const TOO_MANY_CONTACTS = 3
 /** Boot loaders ask several times within one boot. */
 const SAME_BOOT_MS = 5000
 
-/** Creates what is known at the end of a flash. `limit` in seconds; `callMadeAt` as in `decideCall`, `portBefore` as in `joinBefore`. */
+/** Creates what is known at the end of a flash. `limit` in seconds; `callMadeAt` as in `decideCall`, `keysBefore` as in `joinKeys`. */
 export const createProof = (
   now: string,
   limit: number,
   callMadeAt: string | null,
-  portBefore: PortBefore | null = null,
+  keysBefore: HostKeys = null,
 ): Proof => ({
   state: 'watching',
   how: null,
@@ -41,7 +42,7 @@ export const createProof = (
   silent_at: null,
   network_at: null,
   call_made_at: callMadeAt,
-  port_before: portBefore,
+  keys_before: keysBefore === null ? null : [...keysBefore],
   is_elsewhere: false,
   reason: null,
 })
@@ -65,8 +66,8 @@ export function nextProof(proof: Proof, sign: Sign, now: string): Proof {
       return takeContact(proof, sign.isElsewhere === true, now)
     case 'network':
       return takeAnswer(proof, sign.answers, now)
-    case 'port':
-      return takePort(proof, sign.seen, now)
+    case 'ssh':
+      return takeKeys(proof, sign.keys, now)
     case 'flash':
       return { ...proof, state: 'not-seen', reason: 'The machine began another run.' }
     case 'limit':
@@ -114,13 +115,35 @@ function takeAnswer(proof: Proof, answers: boolean, now: string): Proof {
 export const mayProbe = ({ state, silent_at, contacts, is_elsewhere }: Proof): boolean =>
   state === 'watching' && !is_elsewhere && (silent_at !== null || contacts > 0)
 
-/** What proves nothing is a sign like an answer of the network card: firmware opens no ports. */
-function takePort(proof: Proof, seen: PortSeen, now: string): Proof {
-  if (!mayProbe(proof) || seen.kind === 'closed') return proof
-  const how = proveByPort(proof.port_before, seen)
-  if (how === null) return proof.network_at === null ? { ...proof, network_at: now } : proof
-  return { ...proof, state: 'booted', how, seconds: secondsSince(proof, now), reason: null }
+/** What proves nothing is a sign like an answer of the network card: firmware has no SSH. */
+function takeKeys(proof: Proof, keys: readonly string[], now: string): Proof {
+  if (!mayProbe(proof) || keys.length === 0) return proof
+  const { keys_before: before, network_at } = proof
+  if (before === null || keys.some((key) => before.includes(key)))
+    return network_at === null ? { ...proof, network_at: now } : proof
+  return { ...proof, state: 'booted', how: 'ssh', seconds: secondsSince(proof, now), reason: null }
 }
+
+/** How long after its boot a system may take to start its SSH, milliseconds. */
+const STARTS_MS = 120_000
+
+/** The last network boot of a machine. */
+export interface LastBoot {
+  readonly isToDisk: boolean
+  /** Milliseconds of a clock that nobody sets. */
+  readonly at: number
+}
+
+/**
+ * Whether what answers at a machine's address now is the system on its disk, up and running: only that
+ * is a witness of what was there before a flash. Firmware and live systems are none.
+ */
+export const isOldSystem = (last: LastBoot | undefined, now: number): boolean =>
+  last?.isToDisk === true && now - last.at >= STARTS_MS
+
+/** Joins what was read before the flash and during it: nothing is compared unless both are known. */
+export const joinKeys = (old: HostKeys, live: HostKeys): HostKeys =>
+  old === null || live === null ? null : [...new Set([...old, ...live])]
 
 function endAtLimit(proof: Proof): Proof {
   const { contacts, network_at: at } = proof

@@ -1,6 +1,6 @@
 /** Current line: opens what waits for the first boot of systems that were flashed. */
 import { askNeighbours } from '../../../fleet/proof/neighbours.ts'
-import { readPort } from '../../../fleet/proof/ports.ts'
+import { readHostKeys } from '../../../fleet/proof/host-keys.ts'
 import type { SignSources } from '../../../fleet/proof/signs.ts'
 import { createProofs } from '../../../fleet/proof/proofs.ts'
 import { decideAnswer } from '../../../fleet/proof/rules/neighbour.ts'
@@ -17,7 +17,7 @@ interface ProofServices {
   readonly env: Environment
   readonly clock: Clock
   /** What looks at machines from outside, instead of at their addresses. */
-  readonly witnesses?: Pick<SignSources, 'findAnswers' | 'readPort'>
+  readonly witnesses?: Pick<SignSources, 'findAnswers' | 'readKeys'>
 }
 
 /** An order that is older is one that this server finds when it starts: nobody knows what ran before it. */
@@ -42,10 +42,10 @@ export function openProofs({ config, state, env, clock, witnesses }: ProofServic
         }),
       )
     },
-    async readPort(mac) {
+    async readKeys(mac) {
       const { port } = config.current().proof
       const host = machines.peek(mac)?.last_seen_ip ?? null
-      return host === null || port === 0 ? null : await readPort(shell, host, port)
+      return host === null || port === 0 ? null : await readHostKeys(shell, host, port)
     },
     ...witnesses,
   })

@@ -241,9 +241,9 @@ export const SETTINGS = {
       fallback: '',
     }),
     port: setting({
-      title: 'Port of new systems',
+      title: 'SSH port of new systems',
       topic: 'flashing',
-      help: 'The TCP port at which a new system is looked for where it calls nobody, such as 22: an SSH host key that was not there before, or a port that was closed before, proves that it has booted; 0: none.',
+      help: 'The TCP port on which new systems run SSH, such as 22. A host key that was not there before proves that the system has booted. 0 turns this off.',
       kind: kinds.wholeNumber(0, 65_535),
       fallback: 0,
     }),

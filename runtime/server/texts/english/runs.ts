@@ -193,7 +193,6 @@ export const RUNS = {
       hows: {
         call: 'a call of its one-time address',
         ssh: 'an SSH host key that was not there before',
-        port: 'a port that was closed before',
         network: 'an answer of its network card',
       },
       after: 'After the flash',

@@ -3,7 +3,9 @@ import * as assert from 'uvu/assert'
 import {
   createProof,
   decideCall,
+  isOldSystem,
   isOpen,
+  joinKeys,
   nextProof,
   type Sign,
 } from '../../../../runtime/fleet/proof/rules/proof.ts'
@@ -132,6 +134,28 @@ test('an address that was made for the run before is not of this one', () => {
   assert.is(decideCall(at(-60), former), at(-60))
   assert.is(decideCall(at(-60), null), at(-60))
   assert.is(decideCall(null, former), null)
+})
+
+test('only a system on the disk that had time to start is a witness of what was there before', () => {
+  assert.ok(isOldSystem({ isToDisk: true, at: 0 }, 120_000))
+  assert.not(isOldSystem({ isToDisk: true, at: 0 }, 119_999))
+  assert.not(isOldSystem({ isToDisk: false, at: 0 }, 999_999))
+  assert.not(isOldSystem(undefined, 999_999))
+})
+
+const howBy = (before: readonly string[] | null, ...keys: readonly string[]) => {
+  const waiting = nextProof(createProof(at(0), 1800, null, before), SIGNS.silent, at(1))
+  return nextProof(waiting, { kind: 'ssh', keys }, at(60)).how
+}
+
+test('a host key proves it where both systems before had others, and both are known', () => {
+  assert.equal([joinKeys(null, []), joinKeys([], null)], [null, null])
+  assert.equal(joinKeys(['old'], ['live', 'old']), ['old', 'live'])
+  assert.is(howBy(['old', 'live'], 'new'), 'ssh')
+  assert.is(howBy([], 'new'), 'ssh')
+  assert.is(howBy(['old', 'live'], 'new', 'live'), null)
+  assert.is(howBy(null, 'new'), null)
+  assert.is(howBy([]), null)
 })
 
 test.run()

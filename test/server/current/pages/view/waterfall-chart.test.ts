@@ -46,7 +46,7 @@ const run: Run = {
     last_contact_at: at(160),
     silent_at: null,
     network_at: null,
-    port_before: null,
+    keys_before: null,
     is_elsewhere: false,
     call_made_at: at(58),
     reason: null,

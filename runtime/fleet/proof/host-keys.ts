@@ -1,0 +1,46 @@
+/** Reads the host keys that a machine's SSH has. */
+import { createHash } from 'node:crypto'
+import { connect } from 'node:net'
+import type { Shell } from '../../kit/host/shell.ts'
+
+/** Milliseconds for a connection, and then for the first words. */
+const TALK_MS = 2000
+const KEYS_MS = 10_000
+const MAX_WORDS = 255
+
+/** Resolves to their SHA-256; empty: no SSH is there; null: nobody can tell. */
+export async function readHostKeys(
+  { run, has }: Pick<Shell, 'run' | 'has'>,
+  host: string,
+  port: number,
+): Promise<readonly string[] | null> {
+  const words = await readWords(host, port)
+  if (words === null) return null
+  if (!words.startsWith('SSH-')) return []
+  if (!(await has('ssh-keyscan'))) return null
+  const argv = ['ssh-keyscan', '-T', '5', '-p', String(port), host]
+  const { stdout } = await run(argv, { timeout: KEYS_MS })
+  const keys = parseKeys(stdout)
+  // An SSH whose keys could not be read may have any.
+  return keys.length === 0 ? null : keys
+}
+
+/** The first words that it says by itself; empty: the port is closed; null: it says none in time. */
+function readWords(host: string, port: number): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>()
+  const socket = connect({ host, port, timeout: TALK_MS })
+  socket.on('data', (bytes: Buffer) => resolve(bytes.toString('latin1', 0, MAX_WORDS)))
+  socket.on('timeout', () => resolve(null))
+  socket.on('end', () => resolve(null))
+  socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+    resolve(code === 'ECONNREFUSED' ? '' : null)
+  })
+  return promise.finally(() => socket.destroy())
+}
+
+/** Each line is the host, the kind of the key, and the key in base64. */
+const parseKeys = (text: string): readonly string[] =>
+  text.split('\n').flatMap((line) => {
+    const [, key] = /^[^#\s]\S* (?:ssh|ecdsa)-\S+ ([A-Za-z0-9+/]+=*)$/.exec(line.trim()) ?? []
+    return key === undefined ? [] : [createHash('sha256').update(key, 'base64').digest('hex')]
+  })
