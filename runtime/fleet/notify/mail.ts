@@ -5,13 +5,10 @@ import { hostname } from 'node:os'
 import { domainToASCII } from 'node:url'
 import { createTransport } from 'nodemailer'
 import { describeFailure } from '../../kit/net/rules/network-failure.ts'
-import { describeTls, STOPPED, unfound, type HttpPostDependencies } from './http-post.ts'
-import { routeTo } from './outgoing.ts'
-import { nameClient } from './rules/client-name.ts'
-import type { MailContent } from './rules/forms.ts'
+import { describeTls, routeTo, STOPPED, unfound, type SendingLimits, within } from './outgoing.ts'
+import type { MailContent } from './rules/message.ts'
 import { failed, judgeRefusals, quoteWords, TAKEN, type DeliveryOutcome } from './rules/outcome.ts'
 import type { TargetOf } from './rules/receiver.ts'
-import { within } from './within.ts'
 
 interface Mail extends MailContent {
   /** The same at each attempt: mail programs show it once. */
@@ -21,7 +18,7 @@ interface Mail extends MailContent {
 }
 
 /** `limitMs` is for the name server and for connecting. */
-interface MailDependencies extends HttpPostDependencies {
+interface MailDependencies extends SendingLimits {
   /** Milliseconds until the whole mail was sent. */
   readonly talkMs?: number
   /** Milliseconds from then on until the server says that it has taken it. */
@@ -208,4 +205,19 @@ const UNKNOWN = 'the mail could not be sent'
 const textOf = (thrown: Error, key: 'code' | 'response' | 'recipient'): string => {
   const value: unknown = Reflect.get(thrown, key)
   return typeof value === 'string' ? value : ''
+}
+
+const FULL_NAME =
+  /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
+/** What hosts are called that have no name of their own. */
+const NAMELESS = /(?:^|\.)(?:localhost|localdomain\d*)$/i
+
+/**
+ * Returns the name of the host where it is a full one; else its own address of the connection: many
+ * servers refuse a name without a dot.
+ */
+export function nameClient(host: string, address: string): string {
+  if (FULL_NAME.test(host) && !NAMELESS.test(host)) return host
+  const plain = address.replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '')
+  return plain.includes(':') ? `[IPv6:${plain}]` : `[${plain}]`
 }

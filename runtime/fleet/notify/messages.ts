@@ -49,7 +49,7 @@ export const isOpen = ({ state }: Message): boolean => state === 'waiting' || st
 
 export type Messages = ReturnType<typeof createMessages>
 
-/** Creates the store. What it writes is on disk before it resolves. */
+/** What it writes is on disk before it resolves. */
 export function createMessages(database: Database) {
   /** Null: it is not kept any more. */
   const change = (id: string, edit: (before: MessageRecord) => MessageRecord) =>

@@ -1,9 +1,10 @@
-/** Finds the addresses of a receiver and checks them: what is connected to is what was checked. */
+/** Where a message goes: the addresses of a receiver, found and checked; what is connected to is what was checked. */
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { isIP, type TcpNetConnectOpts } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { failed, type DeliveryOutcome } from './rules/outcome.ts'
 import { refuseOutgoing, type OutgoingRules } from './rules/outgoing-address.ts'
 
 /** Finds the addresses to connect to, at least one. The refusal says in words why nothing may be sent there. */
@@ -17,7 +18,7 @@ type ResolveName = (host: string) => Promise<readonly { readonly address: string
 
 const askSystem: ResolveName = (host) => lookup(host, { all: true })
 
-/** Creates the check. `rules` is asked at each attempt, so that a changed setting counts at once. */
+/** `rules` is asked at each attempt, so that a changed setting counts at once. */
 export function createOutgoing(
   rules: () => Omit<OutgoingRules, 'own'>,
   resolveName = askSystem,
@@ -61,4 +62,47 @@ export function routeTo(
     ),
     lookup: (_host, _options, done) => done(null, all),
   } satisfies TcpNetConnectOpts
+}
+
+export interface SendingLimits {
+  readonly find: FindOutgoing
+  /** PEM texts of authorities; undefined: Node's own. */
+  readonly authorities: readonly string[] | undefined
+  /** Milliseconds for all of it. */
+  readonly limitMs: number
+  readonly signal: AbortSignal
+}
+
+export const STOPPED = 'the server was stopped meanwhile'
+
+/** The limit was over, or the server was stopped, before the name server has answered. */
+export const unfound = ({
+  signal,
+  limitMs,
+}: Pick<SendingLimits, 'signal' | 'limitMs'>): DeliveryOutcome =>
+  failed(signal.aborted ? STOPPED : `the name server gave no address within ${limitMs / 1000} s`)
+
+/** The certificate must be for the name; the address was decided before. */
+export const describeTls = (
+  host: string,
+  authorities: SendingLimits['authorities'],
+): { readonly servername?: string; readonly ca?: string[] } => ({
+  ...(isIP(host) === 0 ? { servername: host } : {}),
+  ...(authorities === undefined ? {} : { ca: [...authorities] }),
+})
+
+/**
+ * Resolves to what the work resolves to; null: the signal came first. The work then goes on by itself,
+ * and what becomes of it is nobody's business any more.
+ */
+export async function within<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  const { promise, resolve } = Promise.withResolvers<null>()
+  const end = () => resolve(null)
+  if (signal.aborted) end()
+  signal.addEventListener('abort', end, { once: true })
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    signal.removeEventListener('abort', end)
+  }
 }

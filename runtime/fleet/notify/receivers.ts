@@ -1,21 +1,34 @@
-/** Keeps the receivers of notifications, and how far each of them has followed the events. */
+/** The receivers of notifications: kept with how far each has followed the events, what opens them in a file of its own, and changes that are on record. */
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { Fault } from '../../kit/foundation/fault.ts'
 import { parseJson } from '../../kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { ifMissing } from '../../kit/foundation/system-error.ts'
+import { replaceFile } from '../../kit/host/atomic-file.ts'
+import { createQueue } from '../../kit/host/queue.ts'
 import type { Database } from '../state/database.ts'
+import type { JournalEntry, Requester } from '../state/journal.ts'
 import { readNumber, readText, type Row, type Sql } from '../state/sqlite.ts'
 import {
-  MAX_RECEIVERS,
-  ReceiverRecordSchema,
+  describeRule,
+  MAX_RULES,
+  nameTarget,
+  SECRET_SHAPES,
   type Receiver,
   type ReceiverRecord,
+  type NotifyRule,
+  type ReceiverTarget,
+  MAX_RECEIVERS,
+  ReceiverRecordSchema,
 } from './rules/receiver.ts'
 
 export type Receivers = ReturnType<typeof createReceivers>
 
-export type ReceiverRefusal = 'name-taken' | 'too-many' | 'unknown'
+type ReceiverRefusal = 'name-taken' | 'too-many' | 'unknown'
 
-/** Creates the store. Lookups come from memory; a change is on disk before it resolves. */
+/** Lookups come from memory; a change is on disk before it resolves. */
 export function createReceivers(database: Database) {
   let kept: readonly Receiver[] = []
   let epoch: number | null = null
@@ -103,3 +116,218 @@ function readRow(row: Row): readonly Receiver[] {
   const stored = ReceiverRecordSchema.safeParse(parseJson(readText(row, 'record')))
   return stored.success ? [{ id: readText(row, 'id'), ...stored.data }] : []
 }
+
+export type ReceiverSecrets = Awaited<ReturnType<typeof openReceiverSecrets>>
+
+const SecretsSchema = z.record(z.string(), z.string())
+type Secrets = z.infer<typeof SecretsSchema>
+
+/**
+ * Opens the file. What it answers comes from memory; a change is on disk before it resolves, and
+ * `share` is awaited after it, for whoever else must have it.
+ *
+ * Rejects with a Fault where the file is there and cannot be read.
+ */
+export async function openReceiverSecrets(path: string, share?: () => Promise<void>) {
+  let secrets = await readSecrets(path)
+  const inOrder = createQueue(1)
+
+  const change = (make: (before: Secrets) => Secrets): Promise<void> =>
+    inOrder(async () => {
+      const next = make(secrets)
+      await replaceFile(path, `${JSON.stringify(next)}\n`, 0o600)
+      secrets = next
+      await share?.()
+    })
+
+  return {
+    find: (id: string): string | null =>
+      Object.hasOwn(secrets, id) ? (secrets[id] ?? null) : null,
+    save: (id: string, secret: string): Promise<void> =>
+      change((before) => ({ ...before, [id]: secret })),
+    async remove(id: string): Promise<void> {
+      if (!Object.hasOwn(secrets, id)) return
+      await change((before) =>
+        Object.fromEntries(Object.entries(before).filter(([each]) => each !== id)),
+      )
+    },
+  }
+}
+
+async function readSecrets(path: string): Promise<Secrets> {
+  const text = await readFile(path, 'utf8').catch(ifMissing(null))
+  if (text === null) return {}
+  const parsed = SecretsSchema.safeParse(parseJson(text))
+  if (parsed.success) return parsed.data
+  throw new Fault('input-invalid', `${path} cannot be read as the secrets of notifications`, {
+    hint: 'Put a copy of it in its place, or remove it and enter the secrets again.',
+  })
+}
+
+export type EditRefusal = ReceiverRefusal | 'secret-missing' | 'secret-shape' | 'too-many-rules'
+
+interface EditsDependencies {
+  readonly receivers: Receivers
+  readonly secrets: ReceiverSecrets
+  /** What sends: it takes what has happened so far by the former rules. */
+  readonly sender: { catchUp(receiver: Receiver): Promise<void> }
+  record(entry: JournalEntry): Promise<void>
+  now(): Date
+}
+
+export interface GivenReceiver {
+  readonly name: string
+  readonly target: ReceiverTarget
+  /** Empty: the one that is kept stays. */
+  readonly secret: string
+}
+
+/** What somebody wants to hear of who has not said it yet. */
+const FIRST_RULE: Omit<NotifyRule, 'id'> = {
+  events: ['needs-attention', 'batch-ended'],
+  search: '',
+  person: '',
+}
+
+/** Events name the receiver and where it is, and never what opens it. */
+export function createReceiverEdits({
+  receivers,
+  secrets,
+  sender,
+  record,
+  now,
+}: EditsDependencies) {
+  const note = createNote(record)
+  /** What happened before goes out by the former rules. */
+  async function change(
+    id: string,
+    edit: (before: ReceiverRecord) => ReceiverRecord,
+  ): Promise<Result<Receiver, EditRefusal>> {
+    const before = receivers.find(id)
+    if (before === null) return refuse('unknown')
+    if (!before.paused) await sender.catchUp(before)
+    return await receivers.update(id, edit)
+  }
+
+  async function setRules(
+    id: string,
+    edit: (rules: readonly NotifyRule[]) => readonly NotifyRule[],
+    by: Requester,
+  ): Promise<Result<Receiver, EditRefusal>> {
+    const before = receivers.find(id)?.rules ?? []
+    if (edit(before).length > MAX_RULES) return refuse('too-many-rules')
+    const changed = await change(id, (one) => ({ ...one, rules: [...edit(one.rules)] }))
+    if (!changed.ok) return changed
+    const [former, present] = [before, changed.value.rules].map((each) => each.map(describeRule))
+    const changes = { rules: { before: former, after: present } }
+    await note('changed', by, changed.value, ['got other rules', { changes }])
+    return changed
+  }
+
+  return {
+    async add(given: GivenReceiver, by: Requester): Promise<Result<Receiver, EditRefusal>> {
+      const why = checkSecret(given, false)
+      if (why !== null) return refuse(why)
+      const { name, target, secret } = given
+      const rules = [{ id: makeRuleId(), ...FIRST_RULE }]
+      const created_at = now().toISOString()
+      const added = await receivers.add({ name, target, rules, paused: false, created_at })
+      if (!added.ok) return added
+      if (secret !== '') await secrets.save(added.value.id, secret)
+      await note('added', by, added.value, [`was added: ${nameTarget(target)}`, null])
+      return added
+    },
+    edit: createEdit({ receivers, secrets, note }),
+    async setPaused(id: string, paused: boolean, by: Requester) {
+      const changed = await change(id, (one) => ({ ...one, paused }))
+      if (changed.ok)
+        await note('changed', by, changed.value, [paused ? 'was paused' : 'goes on', null])
+      return changed
+    },
+    /** `rule` replaces the one with its id; null as an id adds it. */
+    saveRule: (id: string, ruleId: string | null, rule: Omit<NotifyRule, 'id'>, by: Requester) =>
+      setRules(
+        id,
+        (rules) =>
+          ruleId === null
+            ? [...rules, { id: makeRuleId(), ...rule }]
+            : rules.map((one) => (one.id === ruleId ? { id: ruleId, ...rule } : one)),
+        by,
+      ),
+    removeRule: (id: string, ruleId: string, by: Requester) =>
+      setRules(id, (rules) => rules.filter((one) => one.id !== ruleId), by),
+    /** Its messages go with it, and what opens it. */
+    async remove(id: string, by: Requester): Promise<Result<Receiver, EditRefusal>> {
+      const removed = await receivers.remove(id)
+      if (removed === null) return refuse('unknown')
+      await secrets.remove(id)
+      await note('removed', by, removed, ['was removed', null])
+      return accept(removed)
+    },
+  }
+}
+
+type Note = ReturnType<typeof createNote>
+
+const createNote =
+  (record: EditsDependencies['record']) =>
+  (
+    kind: 'added' | 'changed' | 'removed',
+    { actor, ip }: Requester,
+    { name }: Pick<Receiver, 'name'>,
+    [done, details]: readonly [string, JournalEntry['details']],
+  ) =>
+    record({
+      kind: `notification.receiver.${kind}`,
+      subject_kind: 'settings',
+      subject_id: name,
+      actor,
+      source_ip: ip,
+      summary: `The receiver of notifications ${name} ${done}`,
+      details,
+    })
+
+const createEdit =
+  ({
+    receivers,
+    secrets,
+    note,
+  }: Pick<EditsDependencies, 'receivers' | 'secrets'> & { readonly note: Note }) =>
+  async (
+    id: string,
+    given: GivenReceiver,
+    by: Requester,
+  ): Promise<Result<Receiver, EditRefusal>> => {
+    const before = receivers.find(id)
+    if (before === null) return refuse('unknown')
+    // What opens one address is not sent to another one that was entered later.
+    const isElsewhere = placeOf(before.target) !== placeOf(given.target)
+    const why = checkSecret(given, secrets.find(id) !== null && !isElsewhere)
+    if (why !== null) return refuse(why)
+    const { name, target, secret } = given
+    const changed = await receivers.update(id, (one) => ({ ...one, name, target }))
+    if (!changed.ok) return changed
+    if (secret !== '') await secrets.save(id, secret)
+    else if (isElsewhere) await secrets.remove(id)
+    const changes = {
+      name: { before: before.name, after: name },
+      address: { before: nameTarget(before.target), after: nameTarget(target) },
+      ...(secret === '' ? {} : { secret: { before: 'another one', after: 'a new one' } }),
+    }
+    await note('changed', by, changed.value, ['was changed', { changes }])
+    return changed
+  }
+
+const makeRuleId = (): string => randomBytes(4).toString('hex')
+
+function checkSecret({ target, secret }: GivenReceiver, isKept: boolean): EditRefusal | null {
+  const shape = SECRET_SHAPES[target.kind]
+  if (secret === '') return isKept || shape === null ? null : 'secret-missing'
+  return shape?.test(secret) === false ? 'secret-shape' : null
+}
+
+/** Whom a secret is shown to: nobody else gets it. A signature shows none. */
+const placeOf = (target: ReceiverTarget): string =>
+  target.kind === 'mail'
+    ? `${target.host}:${target.port} ${target.security} ${target.user}`
+    : target.kind

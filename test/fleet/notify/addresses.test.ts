@@ -1,7 +1,7 @@
 /** Which address is connected to: the checked one alone, found anew for each attempt, within its limit. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sendHttp } from '../../../runtime/fleet/notify/http-post.ts'
+import { sendHttp } from '../../../runtime/fleet/notify/transmission.ts'
 import { sendMail } from '../../../runtime/fleet/notify/mail.ts'
 import { createOutgoing, type FindOutgoing } from '../../../runtime/fleet/notify/outgoing.ts'
 import type { TargetOf } from '../../../runtime/fleet/notify/rules/receiver.ts'

@@ -1,7 +1,64 @@
 /** A receiver of notifications: where it is, and by which rules events are for it. */
 import { z } from 'zod'
 import { printable } from '../../../kit/foundation/printable.ts'
-import { EVENT_GROUP_NAMES, EVENT_GROUPS } from './event-group.ts'
+import { isAlarm, type RecordedEvent } from '../../state/rules/event-table.ts'
+
+const oneOf = (...kinds: readonly string[]) => {
+  const known = new Set(kinds)
+  return (kind: string): boolean => known.has(kind)
+}
+
+/** Groups of events that a rule selects by one name. A group that is added stands here, and nowhere else. */
+export const EVENT_GROUPS = {
+  'flash-failed': { title: 'Flash failed', has: oneOf('machine.flash_failed') },
+  flashed: { title: 'Flashed', has: oneOf('machine.flashed') },
+  'boot-failed': {
+    title: 'Failed to boot',
+    has: oneOf('machine.boot_failed', 'machine.boot_not_seen'),
+  },
+  booted: { title: 'Booted', has: oneOf('machine.booted', 'machine.boot_seen') },
+  'loop-suspected': {
+    title: 'Boot loop or wrong disk suspected',
+    has: oneOf('netboot.loop.suspected', 'netboot.plan.doubted'),
+  },
+  'batch-ended': { title: 'Batch ended', has: oneOf('batch.ended') },
+  captured: {
+    title: 'Captured',
+    has: oneOf('machine.captured'),
+  },
+  'capture-failed': { title: 'Capture failed', has: oneOf('machine.capture_failed') },
+  discovered: { title: 'Discovered', has: oneOf('machine.discovered') },
+  'power-failed': { title: 'Power failed', has: oneOf('machine.power.failed') },
+  'job-failed': {
+    title: 'Backup or release failed',
+    has: (kind) => /^(?:backup|netboot|images|catalog)\..*failed$/.test(kind),
+  },
+  'login-failed': {
+    title: 'Login failed',
+    has: oneOf('auth.login.failed', 'auth.password.failed', 'auth.token.failed'),
+  },
+  'server-fault': {
+    title: 'Fault of the server',
+    has: (kind) => kind === 'notification.failed' || (kind.startsWith('system.') && isAlarm(kind)),
+  },
+  'needs-attention': { title: 'Needs attention', has: isAlarm },
+} as const satisfies Readonly<
+  Record<string, { readonly title: string; has(kind: string): boolean }>
+>
+
+export type EventGroupName = keyof typeof EVENT_GROUPS
+
+const isName = (text: string): text is EventGroupName => Object.hasOwn(EVENT_GROUPS, text)
+
+export const EVENT_GROUP_NAMES: readonly EventGroupName[] = Object.keys(EVENT_GROUPS).filter(isName)
+
+/** What people call an event of this kind: by the first group that has it, else by its own name. */
+export function nameKind(kind: string): string {
+  const name = EVENT_GROUP_NAMES.find(
+    (each) => each !== 'needs-attention' && EVENT_GROUPS[each].has(kind),
+  )
+  return name === undefined ? kind : EVENT_GROUPS[name].title
+}
 
 export const MAX_RECEIVERS = 20
 export const MAX_RULES = 10
@@ -89,10 +146,46 @@ export const SECRET_SHAPES: Readonly<Record<TargetKind, RegExp | null>> = {
   slack: /^https?:\/\/[^\s@]+$/,
 }
 
-/** Says in words which events a rule selects. */
 export function describeRule({ events, search, person }: Omit<NotifyRule, 'id'>): string {
   const what = events.map((name) => EVENT_GROUPS[name].title).join(', ')
   const whose = search === '' ? '' : `, of machines that match ${search}`
   const who = person === '' ? '' : `, by ${person}`
   return `${what}${whose}${who}`
+}
+
+/** Whether a search finds the machine of this address as it is now. */
+export type MatchesSearch = (search: string, mac: string) => boolean
+
+export function isWanted(
+  receiver: Pick<Receiver, 'id' | 'rules'>,
+  event: RecordedEvent,
+  matches: MatchesSearch,
+): boolean {
+  // A receiver that fails would hear of itself, and fail again.
+  if (event.kind === 'notification.failed' && event.details?.['receiver'] === receiver.id)
+    return false
+  return receiver.rules.some((rule) => isSelected(rule, event, matches))
+}
+
+function isSelected(rule: NotifyRule, event: RecordedEvent, matches: MatchesSearch): boolean {
+  if (!rule.events.some((name) => EVENT_GROUPS[name].has(event.kind))) return false
+  if (rule.person !== '' && !listPeople(event).includes(rule.person)) return false
+  if (rule.search === '') return true
+  const { subject_kind: kind, subject_id: id } = event
+  return kind === 'machine' && id !== null && matches(rule.search, id)
+}
+
+/** Lists whose names stand behind an event: of who did it, and of who had a machine do it. */
+function listPeople({ actor, details }: RecordedEvent): readonly string[] {
+  const armer = details?.['armed_by']
+  return [actor, typeof armer === 'string' ? armer : ''].flatMap((each) => personOf(each) ?? [])
+}
+
+/** The person, the owner of the token, or the administrator; null: nobody. */
+function personOf(actor: string): string | null {
+  if (actor.startsWith('person:')) return actor.slice(7)
+  if (actor === 'operator') return 'administrator'
+  if (!actor.startsWith('token:')) return null
+  const at = actor.indexOf('@')
+  return at === -1 ? 'administrator' : actor.slice(at + 1)
 }

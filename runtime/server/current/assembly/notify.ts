@@ -1,8 +1,7 @@
 /** Current line: opens what sends notifications. */
 import { createOutgoing } from '../../../fleet/notify/outgoing.ts'
-import { createReceiverEdits } from '../../../fleet/notify/receiver-edits.ts'
-import { openReceiverSecrets } from '../../../fleet/notify/receiver-secrets.ts'
-import type { MatchesSearch } from '../../../fleet/notify/rules/matching.ts'
+import { createReceiverEdits, openReceiverSecrets } from '../../../fleet/notify/receivers.ts'
+import type { MatchesSearch } from '../../../fleet/notify/rules/receiver.ts'
 import { createSender } from '../../../fleet/notify/sender.ts'
 import { transmit } from '../../../fleet/notify/transmission.ts'
 import { readAuthorities } from '../../../kit/net/authorities.ts'

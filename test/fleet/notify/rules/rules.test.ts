@@ -1,26 +1,28 @@
 /** The rules of notifications: which events are for whom, what is said of them, where it may go, and when again. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { nameKind } from '../../../../runtime/fleet/notify/rules/event-group.ts'
-import { isWanted } from '../../../../runtime/fleet/notify/rules/matching.ts'
 import {
-  collect,
-  composeMessage,
-  NOTHING_COLLECTED,
-} from '../../../../runtime/fleet/notify/rules/message.ts'
-import {
-  renderMail,
-  renderSlack,
-  renderWebhook,
-} from '../../../../runtime/fleet/notify/rules/forms.ts'
-import { judgeAnswer } from '../../../../runtime/fleet/notify/rules/outcome.ts'
-import { refuseOutgoing } from '../../../../runtime/fleet/notify/rules/outgoing-address.ts'
-import {
+  nameKind,
+  isWanted,
   describeRule,
   TargetSchema,
   type NotifyRule,
 } from '../../../../runtime/fleet/notify/rules/receiver.ts'
-import { GIVE_UP_MS, isDue, planRetry } from '../../../../runtime/fleet/notify/rules/retry-plan.ts'
+import {
+  collect,
+  composeMessage,
+  NOTHING_COLLECTED,
+  renderMail,
+  renderSlack,
+  renderWebhook,
+} from '../../../../runtime/fleet/notify/rules/message.ts'
+import {
+  judgeAnswer,
+  GIVE_UP_MS,
+  isDue,
+  planRetry,
+} from '../../../../runtime/fleet/notify/rules/outcome.ts'
+import { refuseOutgoing } from '../../../../runtime/fleet/notify/rules/outgoing-address.ts'
 import type { RecordedEvent } from '../../../../runtime/fleet/state/rules/event-table.ts'
 
 const test = suite('rules of notifications')

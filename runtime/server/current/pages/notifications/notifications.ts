@@ -1,6 +1,6 @@
 /** /ui/notifications: who is notified of what happens, whether it arrives, and what was sent. */
 import { getRouterParam } from 'h3'
-import type { EditRefusal } from '../../../../fleet/notify/receiver-edits.ts'
+import type { EditRefusal } from '../../../../fleet/notify/receivers.ts'
 import { isOpen, type Message } from '../../../../fleet/notify/messages.ts'
 import {
   nameTarget,
@@ -33,8 +33,6 @@ import {
   readReceiver,
   renderFields,
   typedOf,
-} from './receiver-form.ts'
-import {
   describeRefusal,
   findReceiver,
   goDone,
@@ -42,7 +40,7 @@ import {
   pathOfReceiver,
   renderDone,
   trailTo,
-} from './receiver-path.ts'
+} from './receiver-form.ts'
 import { renderRules } from './rule-form.ts'
 
 const t = PAGES.notifications

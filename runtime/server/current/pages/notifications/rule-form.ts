@@ -4,8 +4,6 @@ import {
   EVENT_GROUP_NAMES,
   EVENT_GROUPS,
   type EventGroupName,
-} from '../../../../fleet/notify/rules/event-group.ts'
-import {
   describeRule,
   RuleSchema,
   type Receiver,
@@ -21,15 +19,15 @@ import { buttonAt, formAt, pageAt } from '../../../pages/context-routes.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import { listSearchMistakes } from '../machines/fleet-query.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import type { FieldErrors } from './receiver-form.ts'
 import {
+  type FieldErrors,
   describeRefusal,
   findReceiver,
   goDone,
   pathOfReceiver,
   trailTo,
   NOTIFICATIONS_PATH,
-} from './receiver-path.ts'
+} from './receiver-form.ts'
 
 const t = PAGES.notifications
 const PATH = `${NOTIFICATIONS_PATH}/:id/rules/:rule`
