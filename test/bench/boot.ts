@@ -1,5 +1,4 @@
 /** pnpm bench:boot: what the images weigh, and how long and with how much memory they boot beside dracut's initrd. */
-import { execFileSync } from 'node:child_process'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +20,6 @@ import { bootInParts } from './boot/boot-parts.ts'
 import * as table from './boot/boot-table.ts'
 import { publishText } from './publish.ts'
 
-const DOCUMENT = 'docs/images.md'
 const PARTS = ['boots', 'budgets', 'board', 'builds'] as const
 /** MiB: room for both, and the least that is promised. */
 const ROOMY = 2048
@@ -47,7 +45,7 @@ budgets  each part of a boot that is ours, up to the first byte on the disk, bes
 board    the board image beside the ISO, both by UEFI, at level dev (some 10 minutes)
 builds   build:images from nothing, then after a change of a program (some 10 minutes)
 
---write puts the tables into docs/images.md. Needs root and what build:images needs.`)
+--write puts the tables of boots and builds into docs/performance.md. Needs root and what build:images needs.`)
   process.exit(0)
 }
 if (process.geteuid?.() !== 0) {
@@ -62,8 +60,8 @@ if (wanted('boots')) {
   await using artifacts = await makeArtifacts(level, note)
   report('boot', await measureBoots(artifacts))
 }
-if (wanted('budgets')) report('budget', await measureBudgets())
-if (wanted('board')) report('board', await measureBoard())
+if (wanted('budgets')) console.log((await measureBudgets()).join('\n\n'))
+if (wanted('board')) console.log((await measureBoard()).join('\n\n'))
 if (wanted('builds')) {
   const { cold, warm } = await measureBuilds(level, note)
   const rows = [
@@ -77,8 +75,7 @@ function report(name: string, texts: readonly string[]) {
   const text = texts.join('\n\n')
   console.log(text)
   if (!values.write) return
-  publishText(name, text, DOCUMENT)
-  execFileSync('node_modules/.bin/oxfmt', [DOCUMENT])
+  publishText(name, text)
 }
 
 async function measureBoots(artifacts: Artifacts): Promise<readonly string[]> {

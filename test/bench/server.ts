@@ -75,14 +75,14 @@ const cluster = wanted('cluster')
 const bars: readonly Bar[] = [routes, boot, storm, fleet, database, cluster].flatMap(
   (part) => part?.bars ?? [],
 )
-const tables = [
+const shown = [
   table.renderPromises(bars),
-  ...(routes === null ? [] : [table.renderRoutes(routes.rows)]),
   ...(boot === null ? [] : [table.renderBoot(boot.rows)]),
   ...(storm === null ? [] : [table.renderStorm(storm.rows)]),
   ...(fleet === null ? [] : [table.renderFleet(fleet.rows, fleet.memory)]),
 ].join('\n\n')
-console.log(tables)
+if (routes !== null) console.log(`${table.renderRoutes(routes.rows)}\n`)
+console.log(shown)
 for (const { what } of bars.filter((bar) => !isHeld(bar))) console.error(`missed: ${what}`)
 if (cluster !== null) {
   console.log(cluster.text)
@@ -92,5 +92,5 @@ if (cluster !== null) {
 if (values.write && routes !== null && boot !== null && storm !== null && fleet !== null) {
   const words = `Median of ${runs} runs, interleaved; each route for ${seconds} s on 32 connections.`
   const chart = table.renderChart(routes.rows, boot.rows)
-  publish('server', words, chart, table.CHART_WORDS, tables)
+  publish('server', words, chart, table.CHART_WORDS, shown)
 }
