@@ -46,7 +46,10 @@ interface CacheServerDependencies extends CacheSite {
 }
 
 /** Creates the app of the cache with all of its routes; it listens nowhere yet. */
-export function createCacheServer(parts: CacheServerDependencies): { readonly app: H3 } {
+export function createCacheServer(parts: CacheServerDependencies): {
+  readonly app: H3
+  readonly routes: readonly Route[]
+} {
   const { log, version } = parts
   // A cache on another host learns of no role that was taken away.
   const sessions = createSessions({ ...parts, renewsPeople: false })
@@ -103,7 +106,7 @@ export function createCacheServer(parts: CacheServerDependencies): { readonly ap
     ),
     failures: { log, renderError: pages.renderError },
   })
-  return { app }
+  return { app, routes }
 }
 
 /** The cache has no journal: who comes in, and who fails to, goes into its log. */

@@ -1,12 +1,13 @@
 /** Every route that there is, asked by everybody: each role, with and without a scope, by session and by token. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { askEverything } from '../../support/people/rights-matrix.ts'
+import { askEverything, openCurrentScene } from '../../support/people/rights-matrix.ts'
 
 const test = suite('matrix of rights, all of it')
 
 test('everybody gets what is theirs, sees nothing outside of their scope, and changes nothing there', async () => {
-  const { wrong, asked } = await askEverything(null)
+  await using scene = await openCurrentScene()
+  const { wrong, asked } = await askEverything(scene, null)
   assert.equal(wrong, [])
   assert.ok(asked > 2000, `${asked}`)
 })

@@ -1,16 +1,16 @@
-/** What each route of both lines is expected to ask of a caller: written by hand, beside the tables of the product. */
-import type { Method } from '../../../runtime/kit/web/answers/route.ts'
+/** What each route of both lines and of the cache is expected to ask of a caller: written by hand, beside the tables of the product. */
+import type { Route } from '../../../runtime/kit/web/answers/route.ts'
 import type { RouteReach } from '../../../runtime/kit/web/answers/rules/reach.ts'
 import type { PageScope } from '../../../runtime/kit/web/answers/rules/rights.ts'
 
-/** `need`: what a caller must be allowed; `reach`: how it keeps to the scope of a person. */
+/** `need`: what a caller must be allowed (`upload`: that one upload); `reach`: how it keeps to the scope of a person. */
 export interface Expectation {
-  readonly need: PageScope | 'open'
+  readonly need: PageScope | 'open' | 'upload'
   readonly reach: RouteReach | null
 }
 
 /** Who may ask, then each path with its methods. */
-const TABLE = `
+const SERVER = `
 open:
   / GET
   /M/:mac GET
@@ -230,13 +230,64 @@ read whole:
   /workers/backups GET
 `
 
-const NEEDS = ['open', 'own', 'read', 'machines', 'flash', 'power', 'admin'] as const
+const CACHE = `
+open:
+  / GET
+  /b/:token GET
+  /b/:token/** GET
+  /blob GET
+  /catalog GET
+  /files/:name GET
+  /healthz GET
+  /imager.json GET
+  /static/** GET
+  /ui GET
+  /ui/login GET POST
+  /version GET
+upload:
+  /captures POST
+  /captures/:id GET PATCH
+  /captures/:id/finish POST
+admin whole:
+  /captures GET
+  /captures/:id DELETE
+  /captures/:id/accept POST
+  /captures/tokens POST
+  /catalog/entries POST DELETE
+  /catalog/entries/:name DELETE
+  /catalog/entries/:name/cancel POST
+  /catalog/entries/:name/download POST
+  /pins POST
+  /ui/add POST
+  /ui/cancel POST
+  /ui/capture/accept POST
+  /ui/capture/reject POST
+  /ui/discard POST
+  /ui/fetch POST
+  /ui/remove POST
+  /uploads GET POST
+  /uploads/:id GET PATCH DELETE
+  /uploads/:id/complete POST
+own shared:
+  /ui/keys POST
+  /ui/logout POST
+  /ui/theme POST
+read list:
+  /ui/capture GET
+  /ui/dashboard GET
+read shared:
+  /ui/account GET
+  /ui/keys GET
+  /ui/remove GET
+`
+
+const NEEDS = ['open', 'upload', 'own', 'read', 'machines', 'flash', 'power', 'admin'] as const
 const REACHES = ['machine', 'list', 'shared', 'whole'] as const
 
-function parseTable(): ReadonlyMap<string, Expectation> {
+function parseTable(table: string): ReadonlyMap<string, Expectation> {
   const found = new Map<string, Expectation>()
   let expected: Expectation | null = null
-  for (const line of TABLE.split('\n').filter((each) => each.trim() !== '')) {
+  for (const line of table.split('\n').filter((each) => each.trim() !== '')) {
     if (line.startsWith('  ')) {
       const [path = '', ...methods] = line.trim().split(' ')
       for (const method of methods) if (expected !== null) found.set(`${method} ${path}`, expected)
@@ -245,22 +296,26 @@ function parseTable(): ReadonlyMap<string, Expectation> {
     const [said, by] = line.slice(0, -1).split(' ')
     const need = NEEDS.find((each) => each === said)
     const reach = REACHES.find((each) => each === by) ?? null
-    if (need === undefined || (reach === null) !== (need === 'open')) throw new Error(line)
+    const isOpen = need === 'open' || need === 'upload'
+    if (need === undefined || (reach === null) !== isOpen) throw new Error(line)
     expected = { need, reach }
   }
   return found
 }
 
-const EXPECTED = parseTable()
+export const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>) => `${method} ${path}`
 
-/** The names of all routes that are expected, `GET /machines`. */
-export const listExpected = (): readonly string[] => [...EXPECTED.keys()]
+/** By the names of the routes, `GET /machines`. */
+export const EXPECTED = { server: parseTable(SERVER), cache: parseTable(CACHE) } as const
 
-/** What a route is expected to ask; null: nobody has said it. */
-export const findExpected = ({
-  method,
-  path,
-}: {
-  readonly method: Method
-  readonly path: string
-}): Expectation | null => EXPECTED.get(`${method} ${path}`) ?? null
+/** Lists routes without an expectation, and expectations without a route. */
+export function listUnmatched(
+  expected: ReadonlyMap<string, Expectation>,
+  routes: readonly Route[],
+): readonly string[] {
+  const known = new Set(routes.map(nameOf))
+  return [
+    ...[...known].filter((name) => !expected.has(name)),
+    ...[...expected.keys()].filter((name) => !known.has(name)),
+  ]
+}

@@ -1,24 +1,28 @@
 /** The matrix of rights: every route that there is, asked by everybody, with canaries outside of the scope. */
 import * as assert from 'uvu/assert'
+import type { Tokens } from '../../../runtime/fleet/access/tokens.ts'
 import type { Route } from '../../../runtime/kit/web/answers/route.ts'
 import {
   permits,
   ROLES,
   SCOPES,
   scopesOf,
+  type PageScope,
   type Role,
   type Scope,
 } from '../../../runtime/kit/web/answers/rules/rights.ts'
-import { addPerson, createCurrentServer, type CurrentServer } from './current-server.ts'
+import { addPerson, createCurrentServer, PERSON_PASSWORD } from './current-server.ts'
 import { asMac, CANARY, hideCanaries, NOWHERE, OUTSIDE, UNLABELLED } from './canaries.ts'
-import type { PageScope } from '../../../runtime/kit/web/answers/rules/rights.ts'
-import { findExpected } from './expected-routes.ts'
+import type { CurrentServer } from './current-server.ts'
+import { EXPECTED, nameOf, type Expectation } from './expected-routes.ts'
+import { SOURCE } from '../capture/uploads.ts'
 import { runIdOf } from '../server/runs.ts'
 import { asJson } from '../server/server.ts'
+import { PASSWORD } from '../server/assembled.ts'
 
-type Ask = (path: string, init?: RequestInit) => Promise<Response>
+export type Ask = (path: string, init?: RequestInit) => Promise<Response>
 
-interface Asker {
+export interface Asker {
   readonly name: string
   /** What they may do; null: they are nobody. */
   readonly scopes: readonly Scope[] | null
@@ -28,50 +32,82 @@ interface Asker {
   readonly ask: Ask
 }
 
-export const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>) => `${method} ${path}`
+/** What is asked, and by whom. */
+export interface Scene {
+  readonly routes: readonly Route[]
+  readonly askers: readonly Asker[]
+  readonly expected: ReadonlyMap<string, Expectation>
+  readonly outside: Targets
+  /** All that nobody here may change: the machines outside, and what is of the server alone. */
+  snapshot(): Promise<unknown>
+}
 
 /** The scope of people with one: none of the canaries has that label. */
 const LAB = ['lab']
 
-async function openAskers(server: CurrentServer): Promise<readonly Asker[]> {
-  const { peopleStore, tokens } = server.state
-  const bearer =
-    (token: string): Ask =>
-    (path, init = {}) => {
-      const headers = new Headers(init.headers)
-      headers.set('authorization', `Bearer ${token}`)
-      return server.request(path, { ...init, headers })
-    }
-  const makeToken = async (name: string, scopes: readonly Scope[], owner: string | null) => {
-    const made = await tokens.create({ name, scopes, expires_at: null, owner }, 100)
-    assert.ok(made.ok)
-    return bearer(made.value.token)
+export const askWith =
+  (request: Ask, header: 'authorization' | 'cookie', value: string): Ask =>
+  (path, init = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set(header, value)
+    return request(path, { ...init, headers })
   }
+
+async function openToken(
+  tokens: Pick<Tokens, 'create'>,
+  request: Ask,
+  { name, scopes, owner }: { name: string; scopes: readonly Scope[]; owner: string | null },
+): Promise<Ask> {
+  const made = await tokens.create({ name, scopes, expires_at: null, owner }, 100)
+  assert.ok(made.ok)
+  return askWith(request, 'authorization', `Bearer ${made.value.token}`)
+}
+
+/** Programs with one scope each, and who has none. */
+export async function openPrograms(
+  tokens: Pick<Tokens, 'create'>,
+  request: Ask,
+): Promise<readonly Asker[]> {
+  const common = { isToken: true, isScoped: false } as const
+  const wrong = askWith(request, 'authorization', 'Bearer flasher_nothing')
+  const programs: Asker[] = [
+    { ...common, name: 'nobody', scopes: null, isToken: false, ask: request },
+    { ...common, name: 'a wrong token', scopes: null, ask: wrong },
+  ]
+  for (const scope of SCOPES) {
+    const made = { name: `only ${scope}`, scopes: [scope], owner: null }
+    const ask = await openToken(tokens, request, made)
+    programs.push({ ...common, name: `token ${scope}`, scopes: [scope], ask })
+  }
+  return programs
+}
+
+/** The sessions and tokens of people of a server; `request`: another one that they ask. */
+export async function openPeople(
+  server: CurrentServer,
+  request: Ask = server.request,
+): Promise<readonly Asker[]> {
+  const { peopleStore, tokens } = server.state
+  const logIn = async (fields: Readonly<Record<string, string>>) =>
+    askWith(request, 'cookie', (await server.logIn(fields)).cookie)
   const ofPeople = async (role: Role, labels: readonly string[]): Promise<readonly Asker[]> => {
     const name = `${role}-${labels.join('-') || 'all'}`
-    const ask = await addPerson(server, name, role, labels)
+    await addPerson(server, name, role, labels)
     const owner = peopleStore.findByName(name)?.id ?? null
     const common = { scopes: scopesOf(role), isScoped: labels.length > 0 }
+    const session = await logIn({ username: name, password: PERSON_PASSWORD })
+    const token = await openToken(tokens, request, { name, scopes: SCOPES, owner })
     return [
-      { ...common, name, isToken: false, ask },
-      { ...common, name: `${name}'s`, isToken: true, ask: await makeToken(name, SCOPES, owner) },
+      { ...common, name, isToken: false, ask: session },
+      { ...common, name: `${name}'s`, isToken: true, ask: token },
     ]
   }
   const people: Asker[] = []
   for (const role of ROLES) people.push(...(await ofPeople(role, [])))
   for (const role of ['look', 'operate'] as const) people.push(...(await ofPeople(role, LAB)))
-  const plain: Asker[] = []
-  for (const scope of SCOPES) {
-    const ask = await makeToken(`only ${scope}`, [scope], null)
-    plain.push({ name: `token ${scope}`, scopes: [scope], isToken: true, isScoped: false, ask })
-  }
-  const none = { scopes: null, isScoped: false } as const
-  return [
-    { ...none, name: 'nobody', isToken: false, ask: server.request },
-    { ...none, name: 'a wrong token', isToken: true, ask: bearer('flasher_nothing') },
-    ...people,
-    ...plain,
-  ]
+  const nameless = await logIn({ password: PASSWORD })
+  const all = { scopes: SCOPES, isToken: false, isScoped: false }
+  return [...people, { ...all, name: 'administrator', ask: nameless }]
 }
 
 type Verdict = 'open' | 'login' | 'forbidden' | 'admitted'
@@ -80,13 +116,23 @@ type Verdict = 'open' | 'login' | 'forbidden' | 'admitted'
 const needOfToken = (route: Route, need: PageScope): PageScope =>
   nameOf(route) === 'GET /tokens' ? 'admin' : need
 
-function expect(route: Route, { scopes, isToken, isScoped }: Asker): Verdict {
-  const expected = findExpected(route)
-  assert.ok(expected !== null, nameOf(route))
-  const { need, reach } = expected
+function find(expected: Scene['expected'], route: Route): Expectation {
+  const found = expected.get(nameOf(route))
+  assert.ok(found !== undefined, `${nameOf(route)} stands in expected-routes.ts`)
+  return found
+}
+
+/** Pages take no token: whoever shows one is nobody there. */
+const isNobody = ({ access }: Route, isToken: boolean) => isToken && access === 'page'
+
+function expect(
+  route: Route,
+  { need, reach }: Expectation,
+  { scopes, isToken, isScoped }: Asker,
+): Verdict {
   if (need === 'open') return 'open'
-  // Pages take no token: whoever shows one is nobody there.
-  if (scopes === null || (isToken && route.access === 'page')) return 'login'
+  // Nobody here has the token of that one upload.
+  if (need === 'upload' || scopes === null || isNobody(route, isToken)) return 'login'
   const wanted = isToken ? needOfToken(route, need) : need
   if (wanted !== 'own' && !permits(scopes, wanted)) return 'forbidden'
   return isScoped && reach === 'whole' ? 'forbidden' : 'admitted'
@@ -108,30 +154,27 @@ async function readSome(answer: Response): Promise<string> {
   return new TextDecoder().decode(chunk?.value ?? new Uint8Array())
 }
 
-/** All that nobody here may change: the machines outside, and what is of the server alone. */
-async function snapshot({ state }: CurrentServer): Promise<string> {
+async function snapshotState({ state }: CurrentServer) {
   const { machines, runs, peopleStore, tokens, templates, channels, batches } = state
-  return (
-    JSON.stringify([
-      [OUTSIDE, UNLABELLED].map((mac) => [
-        { ...machines.peek(asMac(mac)), last_seen_at: null },
-        runs.list({ mac, limit: 100 }),
-      ]),
-      peopleStore.list().map((person) => ({ ...person, seen_at: null })),
-      (await tokens.list()).map((token) => ({ ...token, last_used_at: null })),
-      templates.list(),
-      channels.list(),
-      batches.list().map(({ id, paused_at }) => [id, paused_at]),
-    ])
-      // A run that says nothing for a while stalls by itself.
-      .replaceAll(/"stalled":(?:true|false)/g, '')
-  )
+  return [
+    [OUTSIDE, UNLABELLED].map((mac) => [
+      { ...machines.peek(asMac(mac)), last_seen_at: null },
+      runs.list({ mac, limit: 100 }),
+    ]),
+    peopleStore.list().map((person) => ({ ...person, seen_at: null })),
+    (await tokens.list()).map((token) => ({ ...token, last_used_at: null })),
+    templates.list(),
+    channels.list(),
+    batches.list().map(({ id, paused_at }) => [id, paused_at]),
+  ]
 }
 
 interface Targets {
   readonly macs: readonly string[]
   /** By the part of the path that stands before them; the last ones are for all others. */
   readonly ids: readonly (readonly [part: string, ids: readonly string[]])[]
+  /** What queries and forms say besides. */
+  readonly fields?: Readonly<Record<string, string>>
 }
 
 /** The paths of a route for these. */
@@ -147,19 +190,27 @@ function fill(path: string, { macs, ids }: Targets): readonly string[] {
   )
 }
 
+const CAPTURE = { name: 'canary.img.zst', source: SOURCE }
+
 /** A body of each kind; what is in it reaches for what is outside. */
-const bodiesOf = ({ takes }: Route): readonly RequestInit[] => {
+const bodiesOf = ({ takes }: Route, more: Targets['fields']): readonly RequestInit[] => {
   if (takes === 'form') {
     const fields = { confirm: 'yes', mac: OUTSIDE, labels: 'lab', q: 'canary', action: 'delete' }
-    return [{ body: new URLSearchParams(fields) }, { body: new URLSearchParams() }]
+    return [{ body: new URLSearchParams({ ...fields, ...more }) }, { body: new URLSearchParams() }]
   }
   if (takes === undefined) return [{}]
-  const reaching = { macs: [OUTSIDE], action: 'delete', labels: ['lab'], parameters: {} }
+  const reaching = {
+    macs: [OUTSIDE],
+    action: 'delete',
+    labels: ['lab'],
+    parameters: {},
+    ...CAPTURE,
+  }
   return [asJson(reaching), asJson({})]
 }
 
 /** These end the session of who asks, or make what they may make. */
-const OF_THEMSELVES = /^\/ui\/(logout|account|theme|keys)/
+const OF_THEMSELVES = /^\/ui\/(logout|account)/
 
 /** What whoever administrates may do would end it for all others: whether they are let in is asked by GET alone. */
 function isTried({ method, path }: Route, asker: Asker, verdict: Verdict): boolean {
@@ -167,37 +218,54 @@ function isTried({ method, path }: Route, asker: Asker, verdict: Verdict): boole
   return !OF_THEMSELVES.test(path) && (method === 'GET' || asker.isScoped)
 }
 
+/** Opens the current line with canaries. */
+export async function openCurrentScene() {
+  const server = await createCurrentServer({ FLASHER_WITHCACHE_URL: 'http://127.0.0.1:9' })
+  const { batches, events } = await hideCanaries(server)
+  const { routes, state, request } = server
+  return {
+    routes,
+    askers: [...(await openPrograms(state.tokens, request)), ...(await openPeople(server))],
+    expected: EXPECTED.server,
+    outside: {
+      macs: [OUTSIDE, UNLABELLED],
+      ids: [
+        ['/batches/', [batches.outside, batches.mixed]],
+        ['/runs/', [runIdOf(1)]],
+        ['', [String(events[0])]],
+      ],
+    },
+    snapshot: () => snapshotState(server),
+    [Symbol.asyncDispose]: server[Symbol.asyncDispose],
+  } as const satisfies Scene & AsyncDisposable
+}
+
 /**
  * Asks every route as everybody; resolves to what went wrong, in words, and to the number of requests.
  * `names`: only these callers, each with one path and one body a route; null: all of it.
  */
-export async function askEverything(names: readonly string[] | null) {
-  await using server = await createCurrentServer({ FLASHER_WITHCACHE_URL: 'http://127.0.0.1:9' })
-  const { batches, events } = await hideCanaries(server)
-  const all = await openAskers(server)
-  const askers = all.filter(({ name }) => names?.includes(name) !== false)
-  const outside: Targets = {
-    macs: [OUTSIDE, UNLABELLED],
-    ids: [
-      ['/batches/', [batches.outside, batches.mixed]],
-      ['/runs/', [runIdOf(1)]],
-      ['', [String(events[0])]],
-    ],
-  }
+export async function askEverything(scene: Scene, names: readonly string[] | null) {
+  const { routes, expected, outside } = scene
+  const askers = scene.askers.filter(({ name }) => names?.includes(name) !== false)
+  const snapshot = async () =>
+    // A run that says nothing for a while stalls by itself.
+    JSON.stringify(await scene.snapshot()).replaceAll(/"stalled":(?:true|false)/g, '')
   const wrong: string[] = []
   let asked = 0
-  for (const route of server.routes) {
+  let before = await snapshot()
+  for (const route of routes) {
     for (const asker of askers) {
-      const verdict = expect(route, asker)
+      const verdict = expect(route, find(expected, route), asker)
       if (!isTried(route, asker, verdict)) continue
       const isLimited = asker.isScoped || verdict !== 'admitted'
-      const before = await snapshot(server)
       const requests = listRequests(route, isLimited ? outside : NOTHING)
       for (const request of asker.isScoped && names === null ? requests : requests.slice(0, 1)) {
         wrong.push(...(await judge(asker, request, verdict, isLimited)))
         asked += 1
       }
-      const changed = describeChange(before, await snapshot(server))
+      const after = await snapshot()
+      const changed = describeChange(before, after)
+      before = after
       if (changed !== null) wrong.push(`${asker.name}: ${nameOf(route)} changes ${changed}`)
     }
   }
@@ -213,7 +281,10 @@ interface Request {
 
 const listRequests = (route: Route, targets: Targets): readonly Request[] =>
   [...new Set(fill(route.path, targets))].flatMap((path) =>
-    bodiesOf(route).map((body) => ({ path, init: { ...body, method: route.method } })),
+    bodiesOf(route, targets.fields).map((body) => ({
+      path: `${path}?${new URLSearchParams(targets.fields)}`,
+      init: { ...body, method: route.method },
+    })),
   )
 
 /** Asks once; resolves to what is wrong with the answer. */
@@ -229,7 +300,7 @@ async function judge(
   const wrong = got === verdict ? [] : [`${who} is ${got} (${answer.status}), not ${verdict}`]
   const sent = init.body === undefined ? [] : [OUTSIDE, 'canary']
   const told = `${text}${JSON.stringify([...answer.headers])}`
-  const found = isLimited ? CANARY.exec(without(told, [...path.split('/'), ...sent])) : null
+  const found = isLimited ? CANARY.exec(without(told, [...path.split(/[/?=&]/), ...sent])) : null
   return found === null ? wrong : [...wrong, `${who} tells ${found[0]}`]
 }
 

@@ -67,6 +67,7 @@ export async function createEarlierServer(options: EarlierServerOptions = {}) {
     images,
     boot,
     log: messages,
+    state,
     machines: state.machines,
     journal: state.journal,
     request,

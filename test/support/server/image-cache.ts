@@ -13,6 +13,7 @@ import { createCacheSessions } from '../../../runtime/fleet/access/cache-session
 import { createSecret } from '../../../runtime/kit/web/access/secret.ts'
 import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
 import { createEntrance } from '../../../runtime/kit/web/http/entrance.ts'
+import type { Route } from '../../../runtime/kit/web/answers/route.ts'
 import type { LogSink } from '../../../runtime/kit/web/answers/caller.ts'
 import { SCRATCH } from '../scratch.ts'
 import { listen } from '../http/hostile-server.ts'
@@ -45,6 +46,8 @@ export interface CacheOptions {
   readonly env?: Readonly<Record<string, string>>
   /** A bearer that people chose; none where it is left out. */
   readonly chosen?: string
+  /** The `state.db` of the server whose state it shares; it has one of its own where it is left out. */
+  readonly beside?: string
 }
 
 export const QUIET = { debug() {}, info() {}, warn() {}, error() {} }
@@ -71,16 +74,17 @@ export const openCache = (folder: string, options: CacheOptions = {}): Promise<I
 export interface ServedCache extends AsyncDisposable {
   readonly base: string
   readonly cache: ImageCache
+  readonly routes: readonly Route[]
 }
 
 export async function serveCache(folder: string, options: CacheOptions = {}): Promise<ServedCache> {
   const cache = await openCache(folder, options)
   const secret = await createSecret({ path: join(folder, '.cache/secret'), configured: '' })
-  const { app } = createCacheServer({
+  const { app, routes } = createCacheServer({
     cache,
     secret,
     book: createCacheSessions({
-      state: join(folder, '.cache/no-state'),
+      state: options.beside ?? join(folder, '.cache/no-state'),
       signedOut: join(folder, '.cache/signed-out'),
       now: () => new Date(),
     }),
@@ -101,6 +105,7 @@ export async function serveCache(folder: string, options: CacheOptions = {}): Pr
   return {
     base: `http://127.0.0.1:${port}`,
     cache,
+    routes,
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close')
       server.close()

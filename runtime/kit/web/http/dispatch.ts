@@ -130,7 +130,7 @@ function guarded(
 }
 
 /** What everybody may do who is logged in. */
-const OWN: ReadonlySet<string> = new Set(['/ui/logout', '/ui/theme'])
+const OWN: ReadonlySet<string> = new Set(['/ui/logout', '/ui/theme', '/ui/keys'])
 
 const usualPageScope = (method: Method, path: string): PageScope => {
   if (OWN.has(path)) return 'own'
