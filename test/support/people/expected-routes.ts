@@ -269,7 +269,7 @@ admin whole:
   /uploads/:id GET PATCH DELETE
   /uploads/:id/complete POST
 own shared:
-  /ui/keys POST
+  /ui/keys GET POST
   /ui/logout POST
   /ui/theme POST
 read list:
@@ -277,7 +277,6 @@ read list:
   /ui/dashboard GET
 read shared:
   /ui/account GET
-  /ui/keys GET
   /ui/remove GET
 `
 

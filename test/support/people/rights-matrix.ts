@@ -90,10 +90,11 @@ export async function openPeople(
   const { peopleStore, tokens } = server.state
   const logIn = async (fields: Readonly<Record<string, string>>) =>
     askWith(request, 'cookie', (await server.logIn(fields)).cookie)
-  const ofPeople = async (role: Role, labels: readonly string[]): Promise<readonly Asker[]> => {
-    const name = `${role}-${labels.join('-') || 'all'}`
-    await addPerson(server, name, role, labels)
-    const owner = peopleStore.findByName(name)?.id ?? null
+  const ofPeople = async (role: Role | null, labels: readonly string[]) => {
+    const name = `${role ?? 'none'}-${labels.join('-') || 'all'}`
+    await addPerson(server, name, role ?? 'look', labels)
+    const owner = peopleStore.findByName(name)?.id ?? ''
+    if (role === null) await peopleStore.setRights(owner, { role })
     const common = { scopes: scopesOf(role), isScoped: labels.length > 0 }
     const session = await logIn({ username: name, password: PERSON_PASSWORD })
     const token = await openToken(tokens, request, { name, scopes: SCOPES, owner })
@@ -103,7 +104,7 @@ export async function openPeople(
     ]
   }
   const people: Asker[] = []
-  for (const role of ROLES) people.push(...(await ofPeople(role, [])))
+  for (const role of [null, ...ROLES]) people.push(...(await ofPeople(role, [])))
   for (const role of ['look', 'operate'] as const) people.push(...(await ofPeople(role, LAB)))
   const nameless = await logIn({ password: PASSWORD })
   const all = { scopes: SCOPES, isToken: false, isScoped: false }
