@@ -36,7 +36,6 @@ export function createWindows({ name, sizeBytes, readAt, isNear }: WindowedFile)
   }
 
   return {
-    /** Whether no more reads should be made. */
     isSpent: () => reads >= maxReads,
     /** At least `length` bytes from `at` on, and all that is at hand after them; valid until the next. */
     async read(at: number, length: number): Promise<Buffer> {

@@ -4,8 +4,8 @@ import type { Blocks } from './blocks.ts'
 export type Filler = ReturnType<typeof createFiller>
 
 /**
- * Creates a reader that fills whole buffers from the pieces of `blocks`, in the order of the image.
- * Its `fill` rejects with what `blocks` reject with.
+ * It fills whole buffers in the order of the image. Its `fill` rejects with what `blocks` reject
+ * with.
  */
 export function createFiller(blocks: Blocks) {
   let zeros = 0
@@ -13,8 +13,7 @@ export function createFiller(blocks: Blocks) {
   let ended = false
   return {
     /**
-     * Fills the buffer from the image's next bytes; fewer than its length only at the image's end and
-     * before bytes that are kept.
+     * Fewer bytes than the buffer's length only at the image's end and before bytes that are kept.
      */
     async fill(into: Buffer): Promise<number> {
       let at = 0

@@ -93,7 +93,7 @@ async function decodeAll(decoded: Blocks): Promise<void> {
   while ((await blocks.next(scratch)) !== null);
 }
 
-/** The first step towards an image's virtual size; its content is known to be of this format. */
+/** The content is known to be of this format. */
 export const measureImage = (format: ImageFormat, input: MeasureInput): Promise<RangeStep> =>
   ROWS[format].measure(input)
 
@@ -107,7 +107,6 @@ export async function checkFormatEnd(format: ImageFormat, source: SeekableSource
 
 export type Decoders = ReturnType<typeof createDecoders>
 
-/** Creates the functions that open an image's decoded content, whatever its format. */
 export const createDecoders = ({ shell }: { readonly shell: Shell }) => ({
   /** A Fault `tool-missing` when this format's decoder is a tool that is not installed. */
   async check(format: ImageFormat): Promise<void> {

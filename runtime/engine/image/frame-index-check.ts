@@ -30,7 +30,6 @@ export function createIndexCheck() {
   }
 
   return {
-    /** Takes the file's next bytes and what they are. */
     see(chunk: Buffer, spans: readonly Span[]) {
       for (const span of spans) {
         if (span.kind === 'frame-start') begin(span.contentBytes)

@@ -30,9 +30,8 @@ const INDEX_START_BYTES = 16
 const TAIL_BYTES = 64 * 1024
 
 /**
- * Reads where the frames of a zstd file lie. Returns null where the file has neither index nor seek
- * table, or where not all of it is known to be frames. Rejects with a Fault where its index is
- * wrong.
+ * Null where the file has neither index nor seek table, or where not all of it is known to be
+ * frames. Rejects with a Fault where its index is wrong.
  */
 export async function readFrameMap(file: MappedFile): Promise<FrameMap | null> {
   const { sizeBytes } = file

@@ -6,28 +6,19 @@ import type { ImageRow } from './rules/image.ts'
 import { DEFAULT_IMAGE_ROOT } from '../../../appliance/disk-images.ts'
 import { isMissing } from '../../kit/foundation/system-error.ts'
 
-/**
- * Returns the image root: the first of the flag, `FLASHER_IMAGE_ROOT` and the default that is not
- * empty.
- */
+/** The first of the flag, `FLASHER_IMAGE_ROOT` and the default that is not empty. */
 export const resolveImageRoot = (
   flag: string | null | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): string => flag || env['FLASHER_IMAGE_ROOT'] || DEFAULT_IMAGE_ROOT
 
-/**
- * Joins a root and a file's name to a path, which is relative where the root is. Nothing but `.`
- * and doubled `/` is left out.
- */
+/** Relative where the root is. Nothing but `.` and doubled `/` is left out. */
 export function joinImagePath(root: string, name: string): string {
   const folders = root.split('/').filter((folder) => folder !== '' && folder !== '.')
   return (root.startsWith('/') ? '/' : '') + [...folders, name].join('/')
 }
 
-/**
- * Lists the images in a folder in the natural order of their names (2.4.2 before 2.4.10); the list
- * is empty where there is no folder.
- */
+/** In the natural order of their names (2.4.2 before 2.4.10); empty where there is no folder. */
 export async function listImages(root: string): Promise<readonly ImageRow[]> {
   const rows = await Promise.all((await readNames(root)).map((name) => readRow(root, name)))
   return rows.filter((row) => row !== null).toSorted((a, b) => compare(a.name, b.name))

@@ -8,8 +8,8 @@ import { locateEnds } from '../disk/rules/disk-end.ts'
 import type { Filler } from './filler.ts'
 
 /**
- * Reads the image's first bytes, at most the disk's first MiB. Rejects with a Fault `plan-refused`
- * where they are no disk image, one for other sectors, or one that does not fit the disk.
+ * At most the disk's first MiB. Rejects with a Fault `plan-refused` where it is no disk image, one
+ * for other sectors, or one that does not fit the disk.
  */
 export async function readHead(filler: Filler, { image, target }: FittedImage): Promise<Buffer> {
   const { headBytes } = locateEnds(target.identity.sizeBytes)
@@ -25,8 +25,8 @@ export async function readHead(filler: Filler, { image, target }: FittedImage): 
 }
 
 /**
- * Reads the image's part of the disk's last MiB; `bodyEnd` is the byte at which the image stands.
- * Rejects with a Fault `write-failed` when the image goes on behind the disk's end.
+ * `bodyEnd`: the byte at which the image stands. Rejects with a Fault `write-failed` when the image
+ * goes on behind the disk's end.
  */
 export async function readTail(
   filler: Filler,

@@ -20,9 +20,8 @@ export interface ImageInspection {
 const MAX_LOOKED = { local: 512 * 1024 * 1024, remote: 16 * 1024 * 1024 } as const
 
 /**
- * Decodes the beginning of an image for `see`, which reads further on in it. Returns null where
- * nothing can be said before the flash: standard input can be read only once. Rejects with a Fault,
- * as `readHead` does.
+ * `see` reads further on in the image. Null where nothing can be said before the flash: standard
+ * input can be read only once. Rejects with a Fault, as `readHead` does.
  */
 export async function inspectImage<Seen>(
   decoders: Decoders,
@@ -68,10 +67,7 @@ export async function inspectImage<Seen>(
 
 const SCRATCH_BYTES = 1024 * 1024
 
-/**
- * Finds out whether an MBR is made for the sectors of the disk. Returns null for standard input,
- * which can be read only once.
- */
+/** Null for standard input, which can be read only once. */
 export async function inspectSectors(
   decoders: Decoders,
   source: Source,

@@ -10,10 +10,7 @@ export type ImageShelf = ReturnType<typeof createImageShelf>
 
 const KEPT_MS = 1000
 
-/**
- * Creates the list of the images in the folder `given`, which is resolved to an absolute path.
- * `now` decides when a list is old.
- */
+/** `given` is resolved to an absolute path. `now` decides when a list is old. */
 export function createImageShelf(given: string, now: () => Date) {
   const root = resolve(given)
   let last: { readonly at: number; readonly rows: Promise<readonly ImageRow[]> } | null = null
@@ -38,8 +35,8 @@ export function createImageShelf(given: string, now: () => Date) {
       return last.rows
     },
     /**
-     * Removes a listed image; nothing happens where nothing has this name. Rejects with Node's error
-     * where the folder does not allow it.
+     * Nothing happens where nothing has this name. Rejects with Node's error where the folder does
+     * not allow it.
      */
     async remove(name: string): Promise<void> {
       if (!isBareFileName(name)) return

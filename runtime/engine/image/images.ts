@@ -23,10 +23,7 @@ import { createWindows, type Windows } from './file-windows.ts'
 
 export type Images = ReturnType<typeof createImages>
 
-/**
- * Creates the functions that list, inspect and probe images; `inspect` runs tools of `shell` for
- * some formats.
- */
+/** `inspect` runs tools of `shell` for some formats. */
 export const createImages = ({ shell }: { readonly shell: Shell }) => ({
   list: listImages,
   /** `format`: what it is, where its name does not say. */
@@ -92,10 +89,9 @@ async function readDetail(
 }
 
 /**
- * Finds out what a flash must know of an image. It reads the source's first bytes and what its size
- * requires, and nothing where the source has no random access. Rejects with a Fault: `plan-refused`
- * where the content is not what the format says or nothing is in it, `image-broken` where it is
- * damaged or cut off.
+ * It reads the source's first bytes and what its size requires, and nothing where the source has no
+ * random access. Rejects with a Fault: `plan-refused` where the content is not what the format says
+ * or nothing is in it, `image-broken` where it is damaged or cut off.
  */
 export async function probeImage(
   source: ProbedSource,
@@ -180,7 +176,6 @@ async function examine(
     : examineStored(file, begun))
 }
 
-/** A file whose first bytes are known. */
 interface Begun {
   readonly format: ImageFormat
   readonly head: Buffer

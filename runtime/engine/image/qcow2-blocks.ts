@@ -25,9 +25,9 @@ const AHEAD_SLOTS = 4
 const AHEAD_BYTES = 1024 * 1024
 
 /**
- * Opens the active state of an image, in guest order. The source stays the caller's to close, after
- * the blocks are. Faults: `input-invalid` where the image is one that cannot be written or the source
- * has no random access, `image-broken` where its tables or clusters are damaged or cut off.
+ * In guest order. The source stays the caller's to close, after the blocks are. Faults:
+ * `input-invalid` where the image is one that cannot be written or the source has no random access,
+ * `image-broken` where its tables or clusters are damaged or cut off.
  */
 export async function openQcow2(source: Source): Promise<Qcow2Blocks> {
   const readAt = needRandomAccess(source)

@@ -40,7 +40,6 @@ export function createClusters(host: HostReader, header: Qcow2Header) {
     }
   }
 
-  /** Decodes one part out of what was read for its group. */
   async function unpack({ at, guest, run }: CompressedPart, stored: Buffer, into: Buffer) {
     const whole = await decodeWhole(stored, guest)
     whole.copy(into, at, run.skip, run.skip + run.bytes)

@@ -24,7 +24,7 @@ export const CHUNK_BYTES = 1024 * 1024
 /** What to do with a chunk that is used up: `own` ones are given back at once (see `release`). */
 type Chunks = 'own' | 'borrowed'
 
-/** Takes a stream of buffers as blocks; a buffer is asked for only when the last one is used up. */
+/** A buffer is asked for only when the last one is used up. */
 export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Blocks {
   const chunks = stream[Symbol.asyncIterator]()
   let rest = NOTHING
@@ -54,7 +54,7 @@ const NOTHING: Buffer = Buffer.alloc(0)
 const ZEROS = Buffer.alloc(CHUNK_BYTES)
 const isLong = ({ length }: Buffer) => length >= 64 * 1024 && length <= ZEROS.length
 
-/** Opens a raw image, which is read straight into the caller's buffer where the source allows it. */
+/** Straight into the caller's buffer where the source allows it. */
 export function openRaw(source: Source): Blocks {
   const { readAt, sizeBytes } = source
   if (readAt === null || sizeBytes === null || source.path === null) {

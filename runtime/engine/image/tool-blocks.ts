@@ -18,7 +18,7 @@ export async function findDecoder(shell: Shell, format: ImageFormat): Promise<re
   throw toolMissing(tools[0]?.[0] ?? format)
 }
 
-/** Decodes what is read of a source (`chunks`) with the first tool of its format that is installed. */
+/** With the first tool of its format that is installed. `chunks`: what is read of the source. */
 export async function openWithTool(
   source: Source,
   format: ImageFormat,

@@ -8,10 +8,7 @@ import { imageBroken } from '../../../kit/net/rules/source-fault.ts'
 import type { Filler } from '../filler.ts'
 import { readTail } from '../image-head-reader.ts'
 
-/**
- * Returns the Fault for a cut image that is shorter than its catalog says; null where nobody knows
- * better. `storedBytes` is null while its length is not known.
- */
+/** Null where nobody knows better. `storedBytes` is null while its length is not known. */
 export function findMissed(
   { name, format, isCut = false, expectedBytes }: ImageFacts,
   storedBytes: number | null,

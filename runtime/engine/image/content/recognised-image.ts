@@ -14,10 +14,9 @@ import { createFiller } from '../filler.ts'
 import type { Source } from '../sources/source.ts'
 
 /**
- * Recognises the format of what is positively a disk image: one with a partition table, an optical
- * disc, a qcow2, or one of them compressed. A file without any name is taken for what its
- * compression says, as registries give none to the images of some builders. Returns null where
- * nobody can tell.
+ * What is positively a disk image: one with a partition table, an optical disc, a qcow2, or one of
+ * them compressed. A file without any name is taken for what its compression says, as registries
+ * give none to the images of some builders. Null where nobody can tell.
  */
 export async function recogniseFormat(
   source: Source,

@@ -14,7 +14,6 @@ interface FrameCheck {
   readonly threads: number
 }
 
-/** Memory for one frame under way. */
 interface CheckStation {
   readonly stored: SharedArrayBuffer
   readonly content: SharedArrayBuffer
@@ -95,7 +94,6 @@ function createZeroMemory(
   }
 
   return {
-    /** Resolves to where the content is. */
     async load(frame: Frame, { stored, content }: CheckStation): Promise<SharedArrayBuffer> {
       if (frame.isZero && (await isKnown(frame))) return zeros
       await decode(frame, stored, content)

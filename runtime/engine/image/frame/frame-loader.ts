@@ -17,7 +17,6 @@ const WRONG_TABLES = 'its tables do not say where its frames end'
 
 interface ImageCopy {
   readonly source: FrameFile
-  /** Reads under way. */
   busy: number
   /** It failed, or sent something else: it is asked again only where no other is left. */
   isBad: boolean

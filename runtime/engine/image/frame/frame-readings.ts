@@ -14,7 +14,6 @@ export interface ReadFrame {
 }
 
 export interface FrameReading {
-  /** Reads the next frame into a buffer of its size. */
   next(into: Buffer): Promise<ReadFrame>
   /** SHA-256 of the image; asked for once, when all of it was read. Null: it was not computed. */
   digest(): Buffer | null
@@ -29,10 +28,7 @@ interface Once {
   readonly hashes?: boolean
 }
 
-/**
- * Creates a reading of what can be read only once: it is hashed as it comes, unless `hashes` is
- * false.
- */
+/** It is hashed as it comes, unless `hashes` is false. */
 export function readOnce({ fill, skipZeros = () => false, hashes = true }: Once): FrameReading {
   const image = hashes ? createHash('sha256') : null
   return {

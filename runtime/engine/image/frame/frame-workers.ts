@@ -24,10 +24,7 @@ const countWorkers = (): number => Math.min(MAX_WORKERS, availableParallelism())
 export const createSharedSlot = (bytes: number): SharedArrayBuffer =>
   new SharedArrayBuffer(bytes, { maxByteLength: bytes })
 
-/**
- * Starts `count` threads, by default as many as suit this machine. They end when the result is
- * disposed of.
- */
+/** `count`: by default as many as suit this machine. They end when the result is disposed of. */
 export function createFrameWorkers(count = countWorkers()) {
   const threads = Array.from({ length: count }, createThread)
   return {

@@ -36,7 +36,6 @@ export interface WrittenFrames {
   readonly sha256: string
 }
 
-/** One frame under way. */
 interface WriteStation {
   readonly raw: SharedArrayBuffer
   readonly stored: SharedArrayBuffer
@@ -49,10 +48,9 @@ interface PendingFrame {
 }
 
 /**
- * Reads the whole image from `reading`, compresses its frames side by side and writes them in
- * order, then their index. Rejects with what reading or writing fails with, with a Fault
- * `too-large` where the format cannot index so many bytes, and with the signal's reason after an
- * abort.
+ * Frames are compressed side by side and written in order, then their index. Rejects with what
+ * reading or writing fails with, with a Fault `too-large` where the format cannot index so many
+ * bytes, and with the signal's reason after an abort.
  */
 export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames> {
   const { reading, workers, signal } = writing

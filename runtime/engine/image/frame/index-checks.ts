@@ -24,7 +24,6 @@ export interface DecodedImage {
   readonly sha256: string | null
 }
 
-/** Remembers decoded images by the digest of their index. */
 export interface DecodedMemory {
   find(indexSha256: string): DecodedImage | null
   remember(indexSha256: string, image: DecodedImage): void
@@ -37,7 +36,7 @@ const AT_ONCE = 2
 /** Threads for each: serving images goes on meanwhile. */
 const THREADS = Math.max(1, Math.min(2, availableParallelism() - 1))
 
-/** Creates the checks of a cache's images; only a few run at once, the others wait for their turn. */
+/** Only a few run at once, the others wait for their turn. */
 export function createIndexChecks(decoded: DecodedMemory) {
   const enqueue = createQueue(AT_ONCE)
 

@@ -49,7 +49,7 @@ export function createBzip2Scan() {
   }
 
   return {
-    /** Takes the file's next bytes. Refuses as soon as it is certain. */
+    /** Refuses as soon as it is certain. */
     push(chunk: Buffer) {
       if (isOver) return answer(isPadding(chunk))
       window = Buffer.concat([window, chunk])

@@ -6,7 +6,6 @@ import { isSkippableMagic, legacyVersion } from './zstd.ts'
 
 /** What opens, measures and checks a format lies in `formats.ts`, where each has a row as well. */
 interface FormatRow {
-  /** What its content is called. */
   readonly content: string
   /** Whether these first bytes (512 are enough) are its own; raw images have none of their own. */
   readonly begins: (head: Buffer) => boolean
@@ -41,7 +40,6 @@ const has = (head: Buffer, [at, bytes]: Mark): boolean =>
 
 const beginsWith = (bytes: Buffer) => (head: Buffer) => has(head, [0, bytes])
 
-/** What most rows have in common. */
 const USUAL = { sizeWraps: false, isSlow: false, tools: [], inspect: null } as const
 
 export const FORMATS: Readonly<Record<ImageFormat, FormatRow>> = {
@@ -112,25 +110,21 @@ function isOtherZstd(head: Buffer): boolean {
 /** qemu-img takes what stands before a colon for a protocol, unless a slash comes first. */
 const plainPath = (path: string) => (/^[^/]*:/.test(path) ? `./${path}` : path)
 
-/**
- * Tells whether an image is stored as it will lie on the disk; false for an unknown format, of
- * which nobody knows.
- */
+/** False for an unknown format, of which nobody knows. */
 export const isStoredRaw = (format: ImageFormat | null | undefined): boolean =>
   format !== null && format !== undefined && FORMATS[format].entered === 'anywhere'
 
-/** Tells whether an image is never read in order, so that its digest takes a reading of its own. */
+/** Its digest then takes a reading of its own. */
 export const isOutOfOrder = (format: ImageFormat | null): boolean =>
   format !== null && FORMATS[format].entered === 'by-tables'
 
-/** Returns the format that a file name promises, in any case; null when it is none that we write. */
+/** By the name's ending, in any case; null when it is none that we write. */
 export function detectFormat(name: string): ImageFormat | null {
   const lower = name.toLowerCase()
   return IMAGE_FORMATS.find((format) => lower.endsWith(`.${format}`)) ?? null
 }
 
 const TARBALL = /\.(tar|tar\.\w+|tgz|tbz2?|txz|tzst)$/i
-/** Tells by its ending whether a name is that of a tarball. */
 export const isTarballName = (name: string): boolean => TARBALL.test(name)
 
 /** What we recognise in order to say what it is, and do not write. */
@@ -161,7 +155,7 @@ export function detectContent(head: Buffer): string {
   return OTHERS.find(([, ...mark]) => has(head, mark))?.[0] ?? 'raw'
 }
 
-/** Returns the format whose files have this content; null when it is none that we write. */
+/** Null when it is none that we write. */
 export const formatOfContent = (content: string): ImageFormat | null =>
   IMAGE_FORMATS.find((format) => FORMATS[format].content === content) ?? null
 
@@ -172,10 +166,7 @@ export interface ContentMismatch {
   readonly found: string
 }
 
-/**
- * Checks whether the first bytes are what the format promises, and returns what they are. The
- * refusal holds what was found instead.
- */
+/** The refusal holds what was found instead. */
 export function checkContent(format: ImageFormat, head: Buffer): Result<string, ContentMismatch> {
   const found = detectContent(head)
   return found === FORMATS[format].content

@@ -51,7 +51,7 @@ export type IndexRefusal =
 /** Stands for the digest of an image that nobody computed; no image that anybody has seen has it. */
 const NOT_COMPUTED = Buffer.alloc(32)
 
-/** Encodes an index as the whole skippable frame that stands behind an image's frames. */
+/** The whole skippable frame that stands behind an image's frames. */
 export function encodeFrameIndex({ imageBytes, imageSha256, entries }: IndexContent): Buffer {
   const body = Buffer.alloc(INDEX_HEAD_BYTES + entries.length * ENTRY_BYTES)
   MAGIC.copy(body)
@@ -82,8 +82,8 @@ export const isIndexStart = (bytes: Buffer): boolean =>
 export const MAX_INDEX_BYTES = SKIPPABLE_HEAD_BYTES + INDEX_HEAD_BYTES + MAX_FRAMES * ENTRY_BYTES
 
 /**
- * Reads an index. `frame`: the whole skippable frame, which is kept; `storedAt`: where in the file it
- * begins, which is where the frames must end.
+ * `frame`: the whole skippable frame, which is kept; `storedAt`: where in the file it begins, which
+ * is where the frames must end.
  */
 export function parseFrameIndex(frame: Buffer, storedAt: number): Result<FrameMap, IndexRefusal> {
   if (!isIndexStart(frame)) return refuse({ why: 'no-index' })
@@ -184,7 +184,7 @@ const contentBytes = ({ imageBytes }: Head, index: number) =>
 
 /** Nearly always of a whole frame: worked out once, as that of the last frame. */
 const zeroDigests = { bytes: [-1, -1], digests: [Buffer.alloc(0), Buffer.alloc(0)] }
-/** Returns the SHA-256 of so many zero bytes, which is remembered: the caller must not change it. */
+/** It is remembered: the caller must not change it. */
 export function digestOfZeros(bytes: number): Buffer {
   const slot = bytes === FRAME_BYTES ? 0 : 1
   const known = zeroDigests.bytes[slot] === bytes ? zeroDigests.digests[slot] : undefined

@@ -9,14 +9,11 @@ export type VirtualSize =
   | { readonly kind: 'at-least'; readonly bytes: number }
   | { readonly kind: 'unknown' }
 
-/**
- * Returns the virtual size in bytes as the JSON documents give it: a number only where it is exact,
- * else null.
- */
+/** As the JSON documents give it: a number only where it is exact, else null. */
 export const exactBytes = (virtual: VirtualSize): number | null =>
   virtual.kind === 'exact' ? virtual.bytes : null
 
-/** Returns the least number of bytes that the image needs on a disk; 0 where nothing is known. */
+/** 0 where nothing is known. */
 export const leastBytes = (virtual: VirtualSize) => (virtual.kind === 'unknown' ? 0 : virtual.bytes)
 
 /** One image as a flash plan needs it; `name` is safe to show (no credentials). */
@@ -60,7 +57,6 @@ interface FramesInfo {
 
 /** What `flasher inspect image` shows of one file; the spelling is the spec's ("Image info"). */
 export interface ImageInfo {
-  /** The path as it was given. */
   readonly path: string
   /** By the name, else by the content; null for a folder and for what we do not write. */
   readonly format: ImageFormat | null

@@ -23,7 +23,6 @@ const WIDEST_GAP = 16 * 1024
 /** Groups that are longer would leave too few of them to run side by side. */
 const LONGEST_GROUP = 512 * 1024
 
-/** The parts by how they are filled. */
 export function sortParts(parts: readonly Part[]) {
   const zeros: Part[] = []
   const data: DataPart[] = []

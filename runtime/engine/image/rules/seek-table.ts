@@ -8,14 +8,13 @@ export interface SeekFooter {
   readonly tableBytes: number
 }
 
-/** What a seek table adds up to. */
 interface SeekTable {
   /** The bytes of the frames in the file, without the table itself. */
   readonly frameBytes: number
   readonly contentBytes: number
 }
 
-/** One frame as the table has it; skippable frames hold nothing. */
+/** Skippable frames hold nothing. */
 interface SeekEntry {
   readonly storedBytes: number
   readonly contentBytes: number
@@ -43,7 +42,7 @@ export function parseSeekFooter(bytes: Buffer, at: number): Result<SeekFooter, '
   return accept({ frames, entryBytes, tableBytes })
 }
 
-/** Reads the skippable frame that holds the table. `bytes`: `footer.tableBytes` of it. */
+/** `bytes`: `footer.tableBytes` of the skippable frame that holds the table. */
 export function parseSeekTable(bytes: Buffer, footer: SeekFooter): Result<SeekTable, 'no-table'> {
   const { frames, tableBytes } = footer
   const isFrame =
@@ -71,7 +70,7 @@ export const readSeekEntry = (
   contentBytes: bytes.readUInt32LE(HEADER_BYTES + 4 + frame * entryBytes),
 })
 
-/** Encodes the whole skippable frame with a table of these entries, without checksums of its own. */
+/** The whole skippable frame, without checksums of its own. */
 export function encodeSeekTable(entries: readonly SeekEntry[]): Buffer {
   const table = Buffer.alloc(HEADER_BYTES + entries.length * 8 + SEEK_FOOTER_BYTES)
   table.writeUInt32LE(SEEK_FRAME_MAGIC, 0)

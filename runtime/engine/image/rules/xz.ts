@@ -18,7 +18,6 @@ interface XzFooter {
   readonly indexBytes: number
 }
 
-/** What an index adds up to. */
 interface XzIndex {
   readonly blocks: number
   /** Bytes of all blocks in the file, each padded to a multiple of four. */
@@ -46,7 +45,7 @@ const parseFlags = (bytes: Buffer, at: number) => {
   return flags <= 0x0f ? flags : null
 }
 
-/** Reads the 12 bytes that open a stream; the value is the kind of check. */
+/** The value is the kind of check. */
 export function parseXzHeader(bytes: Buffer, at: number): Result<number, XzProblem> {
   if (bytes.length - at < XZ_FRAMING_BYTES) return refuse('cut-off')
   if (!bytes.subarray(at, at + 6).equals(HEADER_MAGIC)) return refuse('not-a-stream')
@@ -55,7 +54,6 @@ export function parseXzHeader(bytes: Buffer, at: number): Result<number, XzProbl
   return isWhole && check !== null ? accept(check) : refuse('bad-header')
 }
 
-/** Reads the 12 bytes that close a stream. */
 export function parseXzFooter(bytes: Buffer, at: number): Result<XzFooter, XzProblem> {
   if (bytes.length - at < XZ_FRAMING_BYTES) return refuse('cut-off')
   if (!bytes.subarray(at + 10, at + 12).equals(FOOTER_MAGIC)) return refuse('bad-footer')
@@ -65,7 +63,7 @@ export function parseXzFooter(bytes: Buffer, at: number): Result<XzFooter, XzPro
   return accept({ check, indexBytes: (bytes.readUInt32LE(at + 4) + 1) * 4 })
 }
 
-/** Reads a whole index, from its zero byte to its checksum; `bytes` holds nothing else. */
+/** From the index's zero byte to its checksum; `bytes` holds nothing else. */
 export function parseXzIndex(bytes: Buffer): Result<XzIndex, 'bad-index'> {
   const end = bytes.length - 4
   if (end < 4 || bytes[0] !== 0) return refuse('bad-index')

@@ -1,10 +1,7 @@
 /** Finds the end of a zstd frame by its headers alone (RFC 8878). */
 import { BLOCK_HEADER_BYTES, parseBlockHeader, parseFrameHeader } from './zstd.ts'
 
-/**
- * Returns the length in bytes of the frame that `data` begins with; null when it begins with none
- * or ends inside it.
- */
+/** In bytes; null when `data` begins with no frame or ends inside it. */
 export function findFrameEnd(data: Buffer): number | null {
   const header = parseFrameHeader(data, 0)
   if (!header.ok) return null

@@ -61,10 +61,10 @@ const BLOCK_TYPES = ['raw', 'rle', 'compressed', 'reserved'] as const
 const CUT_OFF = refuse({ why: 'cut-off' } as const)
 
 export const isSkippableMagic = (magic: number) => (magic & 0xfffffff0) >>> 0 === 0x184d2a50
-/** The version of zstd that wrote frames with this magic, `0.1` to `0.7`; null for today's. */
+/** `0.1` to `0.7`; null for today's. */
 export const legacyVersion = (magic: number): string | null => LEGACY[magic] ?? null
 
-/** Reads the frame header at `at`; `cut-off` means that more bytes are needed. */
+/** `cut-off` means that more bytes are needed. */
 export function parseFrameHeader(bytes: Buffer, at: number): Result<FrameHeader, ZstdProblem> {
   if (bytes.length - at < 4) return CUT_OFF
   const magic = bytes.readUInt32LE(at)
@@ -120,7 +120,7 @@ function parseContentBytes(bytes: Buffer, at: number, length: number): number | 
 const parseWindow = (descriptor: number) =>
   2 ** (10 + (descriptor >> 3)) * (1 + (descriptor & 7) / 8)
 
-/** Reads the 3-byte block header at `at`; whether its size is allowed depends on the frame. */
+/** Whether its size is allowed depends on the frame. */
 export function parseBlockHeader(
   bytes: Buffer,
   at: number,

@@ -10,8 +10,8 @@ import type { Source } from './source.ts'
 const CHUNK_BYTES = 1 << 20
 
 /**
- * Opens a local file. Rejects with a Fault `input-missing` where nothing is there, `input-invalid`
- * where no file can be read.
+ * Rejects with a Fault `input-missing` where nothing is there, `input-invalid` where no file can be
+ * read.
  */
 export async function openFileSource(path: string, signal?: AbortSignal): Promise<Source> {
   // Looked at before it is opened: to open a FIFO waits, to open a device may do something.

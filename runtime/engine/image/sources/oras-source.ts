@@ -19,8 +19,8 @@ export interface OrasSourceOptions extends HttpSourceOptions {
 }
 
 /**
- * Resolves and opens an image in a registry. Rejects with a Fault `input-missing` where the
- * registry has no such image, and with another one where it cannot be asked.
+ * Rejects with a Fault `input-missing` where the registry has no such image, and with another one
+ * where it cannot be asked.
  */
 export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): Promise<Source> {
   const { env, stallMs, retryMs, isHasty, slowMs, arch, title } = options

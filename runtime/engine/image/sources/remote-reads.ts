@@ -15,8 +15,8 @@ export function createEnding(given: AbortSignal | undefined) {
 }
 
 /**
- * Creates the reads of a file on a web server. `slowMs`: milliseconds of waiting after which they
- * reject with a Fault `source-broken` where the server is slow; absent: they take their time.
+ * `slowMs`: milliseconds of waiting after which they reject with a Fault `source-broken` where the
+ * server is slow; absent: they take their time.
  */
 export function createRemoteReads(
   remote: Remote,

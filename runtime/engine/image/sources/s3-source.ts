@@ -13,10 +13,7 @@ interface S3SourceOptions extends HttpSourceOptions {
   readonly access: (() => Promise<S3Access>) | undefined
 }
 
-/**
- * Opens the object of a canonical `s3://bucket/key`. Throws a Fault `input-missing` where it is
- * unavailable, which says why.
- */
+/** Throws a Fault `input-missing` where the object is unavailable, which says why. */
 export async function openS3Source(source: string, options: S3SourceOptions): Promise<Source> {
   const { env, stallMs, retryMs, isHasty, slowMs, access } = options
   const opens = (await access?.()) ?? accessOf(env)

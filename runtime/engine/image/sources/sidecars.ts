@@ -9,9 +9,8 @@ import { isMissing, systemCodeOf } from '../../../kit/foundation/system-error.ts
 const MAX_BYTES = 1024 * 1024
 
 /**
- * Reads the digest (lower case) that `<image>.sha256` holds for a local image; null where there is
- * no such file. Rejects with a Fault `input-invalid` where there is one that says nothing of this
- * image.
+ * In lower case; null where there is no `<image>.sha256`. Rejects with a Fault `input-invalid`
+ * where there is one that says nothing of this image.
  */
 export async function readSidecar(imagePath: string): Promise<string | null> {
   const path = `${imagePath}.sha256`

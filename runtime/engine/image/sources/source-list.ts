@@ -33,8 +33,8 @@ interface AccountedSource extends ListedSource {
 }
 
 /**
- * Creates the list. Each location is opened when it is asked for, and is given up soon while there
- * is another one; where all have failed, each is asked once more, patiently.
+ * Each location is opened when it is asked for, and is given up soon while there is another one;
+ * where all have failed, each is asked once more, patiently.
  */
 export function createSourceList({ sources, locations, sha256, signal, renew }: SourceListOptions) {
   const opened = new AsyncDisposableStack()
@@ -69,7 +69,7 @@ export function createSourceList({ sources, locations, sha256, signal, renew }: 
   const hasMore = () => at < first.length - 1
   const shares = () => accounts.map(({ name, bytes, trouble }) => ({ name, bytes, trouble }))
 
-  /** Opens the next location that can be opened; rejects with the last one's Fault. */
+  /** Rejects with the last one's Fault. */
   async function next(): Promise<Source> {
     agreed.sizeBytes = null
     for (;;) {

@@ -29,8 +29,8 @@ export interface SourcesOptions {
 }
 
 /**
- * Creates what opens images wherever they are. A source that sends nothing for `stallMs`
- * milliseconds is asked again; `retryMs` is the first pause between two tries, in milliseconds.
+ * A source that sends nothing for `stallMs` milliseconds is asked again; `retryMs` is the first
+ * pause between two tries, in milliseconds.
  */
 export function createSources(given: SourcesOptions) {
   const { env, stdin, s3, stallMs = 30_000, retryMs = 500, slowMs = 20_000 } = given
@@ -56,7 +56,6 @@ export function createSources(given: SourcesOptions) {
   }
 
   return {
-    /** Milliseconds before a broken connection is first tried again. */
     retryMs,
     /**
      * `text`: a path, `-`, an http(s) URL, an oras reference or an object `s3://bucket/key`. Throws a Fault

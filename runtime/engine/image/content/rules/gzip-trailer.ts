@@ -14,10 +14,7 @@ export const MAX_PIECES = 8
 const METADATA_START = Buffer.from('\0\0\0\0\0\0\0\0{', 'latin1')
 export const METADATA_START_BYTES: number = METADATA_START.length
 
-/**
- * Returns the size in bytes of the piece that ends with these bytes, as it says itself; null where
- * they end none.
- */
+/** In bytes, as the piece that ends here says itself; null where none does. */
 export function parseTrailer(last: Buffer): number | null {
   if (last.length < TRAILER_BYTES) return null
   const trailer = last.subarray(last.length - TRAILER_BYTES)
@@ -26,13 +23,12 @@ export function parseTrailer(last: Buffer): number | null {
   return size >= TRAILER_BYTES && size <= MAX_TRAILER_BYTES ? size : null
 }
 
-/** Tells whether these bytes begin as the signed metadata does that OpenWrt appends. */
 export const isMetadataStart = (bytes: Buffer): boolean =>
   bytes.subarray(0, METADATA_START_BYTES).equals(METADATA_START)
 
 /**
- * Tells whether the bytes behind the gzip data, which has proved to be whole, may stand there. A
- * piece that says it is larger than what is left is all that is left.
+ * They follow the gzip data, which has proved to be whole. A piece that says it is larger than what
+ * is left is all that is left.
  */
 export function isTrailer(rest: Buffer): boolean {
   let left = rest

@@ -10,10 +10,7 @@ const KINDS = [
   ['a JSON document', /^(\{\s*["}]|\[\s*[[{"\]\d])/],
 ] as const
 
-/**
- * Says what the first bytes are instead of a disk image, in words to be read behind "holds"; null
- * where they are no text.
- */
+/** In words to be read behind "holds"; null where the first bytes are no text. */
 export function describePage(head: Buffer): string | null {
   const text = parseText(head.subarray(0, SAMPLE_BYTES))
   if (text === null) return null
@@ -57,10 +54,7 @@ function asLatin(bytes: Buffer): string | null {
   return bytes.length >= 64 && others * 3 < bytes.length ? bytes.toString('latin1') : null
 }
 
-/**
- * Makes the Fault `plan-refused` for a file that is positively something else; `what` says in words
- * what it is.
- */
+/** The file is positively something else; `what` says in words what it is. */
 export const notAnImage = (name: string, what: string): Fault =>
   new Fault('plan-refused', `${name} is not a disk image: ${what}`, { hint: OVERRIDE })
 

@@ -12,7 +12,7 @@ interface Stored {
   readonly sent?: Sent | undefined
 }
 
-/** Returns the Fault that says why these are positively no disk's bytes; null where they may be. */
+/** Null where these may be a disk's bytes. */
 export function findForeign({ name, sent }: Stored, head: Buffer): Fault | null {
   const page = describePage(head)
   if (page !== null) return notAnImage(name, `it holds ${page}`)
@@ -20,10 +20,7 @@ export function findForeign({ name, sent }: Stored, head: Buffer): Fault | null 
   return coding === null || isDiskImage(head) ? null : notAnImage(name, renderCoding(coding))
 }
 
-/**
- * Says what a person should know of a raw image; `imageBytes` is null while its length is not
- * known.
- */
+/** What a person should know; `imageBytes` is null while its length is not known. */
 export function describeRaw(
   head: Buffer,
   imageBytes: number | null,
