@@ -24,7 +24,7 @@ import {
   type Method,
 } from './methods.ts'
 import { publish } from './publish.ts'
-import { renderChart, renderTable, type Row } from './table.ts'
+import { renderChart, renderSummary, renderTable, type Row } from './table.ts'
 
 const { values } = parseArgs({
   allowNegative: true,
@@ -85,9 +85,7 @@ console.log(`cancel to a closed device: ${cancelSeconds.toFixed(2)} s`)
 if (values.write) {
   const words = `${about}. Cancel to a closed device: ${cancelSeconds.toFixed(2)} s.`
   const shown = 'Time as a ratio to the usual command'
-  // What a reader compares; all that was measured is printed above.
-  const compared = rows.filter(({ device }) => device !== 'memory')
-  publish('flash', words, renderChart(rows), shown, renderTable(compared))
+  publish('flash', words, renderChart(rows), shown, renderSummary(rows))
 }
 
 /** Every method in turn, as often as there are runs; each on a disk full of something else. */

@@ -46,7 +46,7 @@ whose disks must be whole at the end of each flash. --write puts its table into 
 
 --against measures the routes of another checkout's server as well: before and after a change.
 
---write puts tables and chart into docs/performance.md, where all parts were measured. All on
+--write puts the promises and the chart into docs/performance.md, where all parts were measured. All on
 loopback addresses. nginx (package nginx-light) is compared where it is installed.`)
   process.exit(0)
 }
@@ -75,14 +75,15 @@ const cluster = wanted('cluster')
 const bars: readonly Bar[] = [routes, boot, storm, fleet, database, cluster].flatMap(
   (part) => part?.bars ?? [],
 )
-const shown = [
-  table.renderPromises(bars),
+const promises = table.renderPromises(bars)
+const tables = [
+  promises,
+  ...(routes === null ? [] : [table.renderRoutes(routes.rows)]),
   ...(boot === null ? [] : [table.renderBoot(boot.rows)]),
   ...(storm === null ? [] : [table.renderStorm(storm.rows)]),
   ...(fleet === null ? [] : [table.renderFleet(fleet.rows, fleet.memory)]),
 ].join('\n\n')
-if (routes !== null) console.log(`${table.renderRoutes(routes.rows)}\n`)
-console.log(shown)
+console.log(tables)
 for (const { what } of bars.filter((bar) => !isHeld(bar))) console.error(`missed: ${what}`)
 if (cluster !== null) {
   console.log(cluster.text)
@@ -92,5 +93,5 @@ if (cluster !== null) {
 if (values.write && routes !== null && boot !== null && storm !== null && fleet !== null) {
   const words = `Median of ${runs} runs, interleaved; each route for ${seconds} s on 32 connections.`
   const chart = table.renderChart(routes.rows, boot.rows)
-  publish('server', words, chart, table.CHART_WORDS, shown)
+  publish('server', words, chart, table.CHART_WORDS, promises)
 }

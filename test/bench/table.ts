@@ -43,6 +43,32 @@ export function renderTable(rows: readonly Row[]): string {
   return [head, line, ...body].join('\n')
 }
 
+/** One row for each image and disk: the usual command's seconds, and our ratios to it with their bars. */
+export function renderSummary(rows: readonly Row[]): string {
+  const head = '| Image | Disk | Usual command | Seconds | `--no-verify` | Verified | Peak MiB |'
+  const ratioOf = (row: Row | undefined) =>
+    row === undefined
+      ? ''
+      : row.bar === null
+        ? two(row.ratio)
+        : `${row.ratio > row.bar ? `**${two(row.ratio)}**` : two(row.ratio)} (${two(row.bar)})`
+  const body = Object.values(
+    Object.groupBy(rows, ({ format, device }) => `${format} ${device}`),
+  ).flatMap((contest = []) => {
+    const [usual] = contest
+    const found = (method: string) => contest.find((row) => row.method === method)
+    const verified = found('flasher (read back)')
+    if (usual === undefined || verified === undefined) return []
+    const { format, device, method, median } = usual
+    const name = `\`${method.replaceAll('|', '\\|')}\``
+    const ratios = `${ratioOf(found('flasher --no-verify'))} | ${ratioOf(verified)}`
+    return [
+      `| ${format} | ${device} | ${name} | ${two(median.seconds)} | ${ratios} | ${whole(verified.median.peakMib)} |`,
+    ]
+  })
+  return [head, '|---|---|---|---:|---:|---:|---:|', ...body].join('\n')
+}
+
 /** Bars of the ratio to the first method. */
 export const renderChart = (rows: readonly Row[]): string =>
   renderBars(
