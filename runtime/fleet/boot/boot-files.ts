@@ -46,7 +46,6 @@ export interface BootFiles {
   save(name: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number): Promise<number>
 }
 
-/** What fetching releases and the Netboot page need besides. */
 export interface BootFolder extends BootFiles, AsyncDisposable {
   /** The complete sets in the folder, newest first, and what is known of each. */
   sets(): readonly KnownSet[]
@@ -67,7 +66,6 @@ export interface BootFolder extends BootFiles, AsyncDisposable {
 
 export interface KnownSet extends CompleteSet {
   readonly isActive: boolean
-  /** Whether it was chosen or fetched: what is copied beside it later does not take its place. */
   readonly isChosen: boolean
   /** The one that a roll-back returns to. */
   readonly isPrevious: boolean
@@ -84,8 +82,8 @@ export interface BootFolderDependencies {
 
 const LOOK_MS = 5000
 /**
- * Opens the boot directory: makes the folder, finishes an installation that was cut off, and clears
- * what never became one. It looks again every few seconds until it is disposed of.
+ * Makes the folder, finishes an installation that was cut off, and clears what never became one. It
+ * looks again every few seconds until it is disposed of.
  */
 export async function createBootFiles(parts: BootFolderDependencies): Promise<BootFolder> {
   const { dir } = parts

@@ -62,8 +62,8 @@ interface BootUpload {
 }
 
 /**
- * Stores an upload, and returns its length in bytes. The file is there whole, or as it was before.
- * Rejects with a Fault where it is too large, its digest is another one, or it cannot be stored.
+ * The file is there whole, or as it was before; returns its length in bytes. Rejects with a Fault
+ * where it is too large, its digest is another one, or it cannot be stored.
  */
 export async function receiveUpload({ dir, name, bytes, maxBytes, sha256 }: BootUpload) {
   const temporary = join(dir, `${UPLOAD}${randomBytes(6).toString('hex')}`)

@@ -52,7 +52,6 @@ interface ScanDependencies {
   now(): Date
 }
 
-/** What is known before the first look. */
 export const nothingFound = (record: BootRecord): Scan => ({
   record,
   names: [],
@@ -123,6 +122,5 @@ async function readActive(
   return { arch, version, vmlinuz, initrd, squashfs, squashfsSha256 }
 }
 
-/** Returns the versions that are active. */
 export const versionsOf = ({ active }: Scan): PerArch<string | null> =>
   perArch((arch) => active[arch]?.version ?? null)

@@ -16,7 +16,6 @@ import { makeFolder, moveName, removeName } from '../../kit/host/folders.ts'
 interface BuiltFolders {
   /** Where `pnpm build:images` leaves its files; it need not exist. */
   readonly from: string
-  /** The boot directory. */
   readonly to: string
 }
 

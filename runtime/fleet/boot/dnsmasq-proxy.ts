@@ -20,13 +20,13 @@ const LIMIT_MS = 25_000
 type Tools = Pick<Shell, 'run'>
 
 /**
- * Puts the proxy into dnsmasq and restarts it, which needs root. Rejects with a Fault where dnsmasq
- * does not take it; then its configuration is as before.
+ * It needs root. Rejects with a Fault where dnsmasq does not take the proxy; then its configuration
+ * is as before.
  */
 export const activateProxy = (shell: Tools, activation: Activation): Promise<void> =>
   change(shell, () => write(renderActivation(activation)))
 
-/** Takes the proxy out of dnsmasq, which needs root. Returns whether there was one. */
+/** It needs root. Returns whether there was a proxy. */
 export async function deactivateProxy(shell: Tools): Promise<boolean> {
   if ((await readActive()) === null) return false
   await change(shell, remove)

@@ -2,10 +2,7 @@
 import { networkInterfaces } from 'node:os'
 import type { InterfaceAddress } from './rules/pxe-activation.ts'
 
-/**
- * Lists the addresses that other hosts can use, IPv4 first; those of containers' bridges inside
- * this host are left out.
- */
+/** IPv4 first; those of containers' bridges inside this host are left out. */
 export function listLanAddresses(): readonly InterfaceAddress[] {
   const found = listCards().flatMap(
     ({ device, address, cidr, family }): readonly InterfaceAddress[] => {
@@ -17,10 +14,7 @@ export function listLanAddresses(): readonly InterfaceAddress[] {
   return found.toSorted((one, two) => one.family - two.family)
 }
 
-/**
- * Finds the card that the machine is known by, and its address: the card named by `mac`, else the
- * first one with an address.
- */
+/** The card named by `mac`, else the first one with an address. */
 export function findOwnCard(mac: string | null): {
   readonly mac: string | null
   readonly address: string | null
@@ -34,7 +28,7 @@ export function findOwnCard(mac: string | null): {
   }
 }
 
-/** The network cards, each as often as it has addresses. */
+/** Each as often as it has addresses. */
 const listCards = () =>
   Object.entries(networkInterfaces()).flatMap(([device, list = []]) =>
     list.flatMap((card) => (card.internal || INNER.test(device) ? [] : [{ device, ...card }])),

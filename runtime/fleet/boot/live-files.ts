@@ -11,8 +11,7 @@ import { installStaged, recoverInstalls, STAGED } from './boot-install.ts'
 export type LiveFiles = BootFiles & Pick<BootFolder, 'stage' | 'install'>
 
 /**
- * Opens the boot directory: makes the folder, finishes an installation that was cut off, and clears
- * what never became one.
+ * Makes the folder, finishes an installation that was cut off, and clears what never became one.
  */
 export async function createLiveFiles(dir: string): Promise<LiveFiles> {
   await makeFolder(dir)

@@ -16,8 +16,8 @@ import { isAnswered } from '../../kit/net/http-documents.ts'
 import { wrongRelease } from './release-manifest-reader.ts'
 
 /**
- * Finds a release and plans its files. Rejects with a Fault `upstream-failed` where no address has
- * the release, or its list leaves out a file.
+ * Rejects with a Fault `upstream-failed` where no address has the release, or its list leaves out a
+ * file.
  */
 export async function findLiveRelease(
   parts: ReleaseFinderDependencies,

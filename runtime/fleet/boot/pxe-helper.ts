@@ -36,10 +36,7 @@ export interface PxeHelper {
   deactivate(): Promise<Result<null, string>>
 }
 
-/**
- * Creates what calls the helper. `path()` names it; where it is empty, the usual places are
- * searched.
- */
+/** `path()` names the helper; where it is empty, the usual places are searched. */
 export function createPxeHelper({ shell, isRoot, path }: PxeHelperDependencies): PxeHelper {
   async function find(): Promise<string | null> {
     for (const each of path() === '' ? PATHS : [path()]) if (await isThere(each)) return each

@@ -47,7 +47,7 @@ export interface FoundRelease {
   readonly plan: ReleasePlan
 }
 
-/** Tries the places where the site may keep the tag. A Fault `upstream-failed` where none has it. */
+/** A Fault `upstream-failed` where none of the places has the tag. */
 export async function findRelease(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,

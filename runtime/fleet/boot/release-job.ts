@@ -14,7 +14,6 @@ export const FetchJobSchema = JobStateSchema.extend({
   bytes_done: z.number(),
   /** Null until the manifest is there. */
   bytes_total: z.number().nullable(),
-  /** Which file is on its way. */
   artifact: z.string().nullable(),
   /** The address of the release; null until it was found. */
   base_url: z.string().nullable(),

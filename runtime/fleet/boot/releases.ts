@@ -40,14 +40,12 @@ interface ReleasesDependencies extends ReleaseRunDependencies {
 /** The last fetches stay listed. */
 const MAX_JOBS = 50
 
-/** Creates the fetches, with what only a folder of several sets has. */
 export function createReleases(
   parts: ReleasesDependencies & { readonly bootFiles: Pick<BootFolder, 'use'> },
 ) {
   const record = createRecorder(parts.journal)
   return {
     ...createReleaseFetches(parts),
-    /** Makes a set of the boot directory the one that machines boot. */
     async use(set: CompleteSet, by: Requester) {
       await parts.bootFiles.use(set)
       const words = `Machines boot version ${set.version} (${set.arch}) now`
@@ -56,10 +54,7 @@ export function createReleases(
   }
 }
 
-/**
- * Creates the queue of fetches. Jobs that a restart cut off are recorded as ended. Disposing
- * cancels what is under way.
- */
+/** Jobs that a restart cut off are recorded as ended. Disposing cancels what is under way. */
 export function createReleaseFetches(parts: ReleasesDependencies) {
   const { changes, settings, now } = parts
   const record = createRecorder(parts.journal)

@@ -6,7 +6,7 @@ const VARIABLE = '/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-0
 /** Linux puts four bytes of attributes before the value. */
 const VALUE_AT = 4
 
-/** Reads whether Secure Boot is on; null on a BIOS, or where it cannot be read. */
+/** Null on a BIOS, or where it cannot be read. */
 export async function readSecureBoot(path = VARIABLE): Promise<boolean | null> {
   const content = await readFile(path).catch(() => null)
   const value = content?.[VALUE_AT]

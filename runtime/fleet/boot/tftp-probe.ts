@@ -28,10 +28,7 @@ interface TftpProbeDependencies {
 /** Refusals come at once; after so long without an answer we check whether it was one. */
 const HEAR_MS = 150
 
-/**
- * Creates the probe. Its times are milliseconds: `waitMs` for an answer, `keepMs` until a finding
- * is old.
- */
+/** Times are milliseconds: `waitMs` for an answer, `keepMs` until a finding is old. */
 export function createTftpProbe(dependencies: TftpProbeDependencies) {
   const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
   const hostOf = () => dependencies.host() || '127.0.0.1'
@@ -47,7 +44,6 @@ export function createTftpProbe(dependencies: TftpProbeDependencies) {
     return describe(found)
   }
 
-  /** Looks now. */
   function inspect(): Promise<TftpState> {
     looking ??= ask().finally(() => {
       looking = null

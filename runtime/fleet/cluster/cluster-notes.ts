@@ -20,8 +20,8 @@ type NotedName = SharedFileName | 'netboot'
 export type ClusterNotes = Awaited<ReturnType<typeof openNotes>>
 
 /**
- * Opens `<state_dir>/cluster.json`, and makes it where there is none. Rejects with a Fault
- * `input-invalid` where it is damaged.
+ * `<state_dir>/cluster.json`, made where there is none. Rejects with a Fault `input-invalid` where
+ * it is damaged.
  */
 export async function openNotes(path: string) {
   let kept = (await readNotes(path)) ?? { id: randomUUID(), cluster: '', files: {} }

@@ -60,7 +60,6 @@ export function createGroupCommits(
   }
 }
 
-/** Makes a group of units durable, and tells each what became of it. */
 function createGroup(
   { current, leader }: LocalDependencies,
   local: ReturnType<typeof createLocalState>,
@@ -159,7 +158,6 @@ function createQueue(
       queue.push({ unit, since: performance.now(), hasFailed: false })
       if (running === null) void start(run)
     },
-    /** Does something between two groups. */
     async alone<T>(work: () => Promise<T>): Promise<T> {
       if (running !== null) {
         await running

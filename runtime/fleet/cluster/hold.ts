@@ -21,7 +21,6 @@ export interface HoldDependencies extends TakenLease {
   onEnd(why: Fault): void
 }
 
-/** What one sending needs. */
 interface Sending {
   readonly session: PgSession
   readonly term: string
@@ -56,8 +55,8 @@ const pause = (tries: number): Promise<void> =>
 type Attempted = 'stored' | 'doubtful' | 'no-room'
 
 /**
- * Creates it. One sending goes on at a time. Where a connection is lost, the lease gets a new term in a
- * new session, which waits for the old one's end and keeps it out; then the newest change says whether
+ * One sending goes on at a time. Where a connection is lost, the lease gets a new term in a new
+ * session, which waits for the old one's end and keeps it out; then the newest change says whether
  * the group is stored.
  */
 export function createHold(dependencies: HoldDependencies) {
@@ -113,8 +112,8 @@ export function createHold(dependencies: HoldDependencies) {
 }
 
 /**
- * Creates what sends until it is known to be stored, in new sessions where one was lost. It rejects
- * where the lease is another's, or with what is final.
+ * In new sessions where one was lost. It rejects where the lease is another's, or with what is
+ * final.
  */
 function createSender(
   at: HeldLease,
@@ -144,7 +143,6 @@ function createSender(
     }
   }
 
-  /** One try. */
   async function attempt(send: Send, final: FinalTroubles): Promise<Attempted> {
     const askedAt = performance.now()
     try {

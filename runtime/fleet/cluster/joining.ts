@@ -39,7 +39,6 @@ export interface JoinOptions {
    * away. `now`: for commands, which are refused then.
    */
   readonly patience: 'wait' | 'now'
-  /** `usual` unless a command says otherwise. */
   readonly start?: Start
   /** This ends the wait of a server that stands by; one that leads by then hands over within seconds. */
   readonly signal?: AbortSignal | undefined

@@ -21,11 +21,10 @@ const RENEW_MS = 1000
 const PRUNE_MS = 60_000
 
 /**
- * Creates what a leader does. Every answer of it was given by a transaction that began after the call
- * and found the lease to be ours. While the database is away the calls wait for it; they reject with a
- * Fault `no-leader` once another server leads, and `input-invalid` where the database can store
- * everything but these rows. `append` rejects with `no-leader` also where they took too long: they are
- * not stored then.
+ * Every answer of it was given by a transaction that began after the call and found the lease to be
+ * ours. While the database is away the calls wait for it; they reject with a Fault `no-leader` once
+ * another server leads, and `input-invalid` where the database can store everything but these rows.
+ * `append` rejects with `no-leader` also where they took too long: they are not stored then.
  */
 export function createLeader(dependencies: HoldDependencies) {
   const hold = createHold(dependencies)

@@ -55,7 +55,7 @@ export function watchRows(file: SqliteFile, tables: readonly SharedTable[]): voi
   }
 }
 
-/** Reads what was changed in the transaction that goes on. Throws a Fault for text that only SQLite takes. */
+/** In the transaction that goes on. Throws a Fault for text that only SQLite takes. */
 export function readTouched(
   file: SqliteFile,
   tables: readonly SharedTable[],
@@ -100,7 +100,6 @@ export function applyChanges(
   writeMembership(file, membership)
 }
 
-/** Puts rows in the place of all that there are. */
 export function replaceAll(
   file: SqliteFile,
   changes: readonly TableChange[],

@@ -8,7 +8,6 @@ export const MEMBER_TABLE = `CREATE TABLE ${MEMBER} (id text PRIMARY KEY, name t
   url text NOT NULL, release text NOT NULL, seq bigint, facts text NOT NULL,
   seen timestamptz NOT NULL DEFAULT now())`
 
-/** A server that shares a database, as the others see it. */
 export interface Member {
   /** Its own for as long as its state folder lives. */
   readonly id: string
@@ -31,7 +30,6 @@ export async function touchMember(
   return touched.length === 1
 }
 
-/** A server's row, without what it says of itself. */
 interface MemberBeat extends Pick<Member, 'name' | 'url'> {
   /** When it was written, by the clock of the database: another text after each time. */
   readonly seen: string

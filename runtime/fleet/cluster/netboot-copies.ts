@@ -22,13 +22,11 @@ export interface CopiesOptions {
   readonly files: ReturnType<typeof createNetbootFiles>
   /** Earlier sets that are kept. */
   keep(): number
-  /** Reads the boot directory anew. */
   refresh(): Promise<void>
   readonly log: { info(message: string): void; warn(message: string): void }
 }
 
 interface CopyRun extends Omit<Parameters<typeof copyNetboot>[1], 'keep'> {
-  /** The version of the row. */
   readonly version: string
 }
 
@@ -42,7 +40,6 @@ interface WantedCopy {
   readonly holder: string
 }
 
-/** Creates what copies. */
 export function createCopies({ bootFiles, openFile, keep, log, files, refresh }: CopiesOptions) {
   let running: {
     readonly version: string

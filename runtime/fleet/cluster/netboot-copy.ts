@@ -9,7 +9,6 @@ import { bringFile, openIncoming, type IncomingFiles } from '../../kit/host/dige
 import type { BootArch } from '../boot/rules/boot-set.ts'
 import type { SharedBootFile, SharedNetboot } from './rules/shared-netboot.ts'
 
-/** Another server that says that it has all files. */
 export interface NetbootSource {
   readonly name: string
   readonly url: string
@@ -45,8 +44,8 @@ const FOLDER = '.copying'
 const SPARE_BYTES = 16 * 2 ** 20
 
 /**
- * Copies them. Rejects with a Fault that says what was wrong with which file of which server; then the
- * boot directory is as it was, and what came of a file is gone on with the next time.
+ * Rejects with a Fault that says what was wrong with which file of which server; then the boot
+ * directory is as it was, and what came of a file is gone on with the next time.
  */
 export async function copyNetboot(
   parts: NetbootCopyDependencies,

@@ -26,7 +26,7 @@ interface KnownDigest {
 
 type NetbootFolder = Pick<BootFolder, 'dir' | 'sets' | 'list'>
 
-/** Creates what reads them. A file is read again once its size, time or place on the disk is another one. */
+/** A file is read again once its size, time or place on the disk is another one. */
 export function createNetbootFiles(folder: NetbootFolder, signal: AbortSignal) {
   const digests = new Map<string, KnownDigest>()
 

@@ -21,7 +21,6 @@ import type { ServerStanding } from './shared-files.ts'
 
 type NetbootShareOptions = Omit<CopiesOptions, 'files' | 'refresh'>
 
-/** What the database said at this moment. */
 interface NetbootExchange {
   readonly session: PgSession
   readonly cluster: string
@@ -43,7 +42,7 @@ interface ReadRow {
   readonly wanted: SharedNetboot | null
 }
 
-/** Creates it. It reads the boot directory when it is asked for an exchange, and never waits for that. */
+/** It reads the boot directory when it is asked for an exchange, and never waits for that. */
 export function createNetbootShare(options: NetbootShareOptions) {
   const ending = new AbortController()
   const files = createNetbootFiles(options.bootFiles, ending.signal)
@@ -75,7 +74,6 @@ export function createNetbootShare(options: NetbootShareOptions) {
     await exchange.notes.keep(exchange.cluster, NAME, { version, digest: '' })
   }
 
-  /** Decides and does it. */
   async function settle(exchange: NetbootExchange, local: LocalNetboot): Promise<void> {
     const { row = null } = stored ?? {}
     const leads = exchange.standing.role === 'leads'

@@ -47,9 +47,9 @@ const FACTS = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_o
   FROM pg_database WHERE datname = current_database()`
 
 /**
- * Opens a session. `url`: `postgres://user:password@host/database`, which is never part of a message.
- * Rejects with a Fault whose cause is what was thrown: `input-invalid` where it stays so until
- * somebody changes something, else `no-leader`.
+ * `url`: `postgres://user:password@host/database`, which is never part of a message. Rejects with a
+ * Fault whose cause is what was thrown: `input-invalid` where it stays so until somebody changes
+ * something, else `no-leader`.
  */
 export async function openSession(url: string, times: SessionTimes = TIMES): Promise<PgSession> {
   const opened = connect(
@@ -70,7 +70,6 @@ export async function openSession(url: string, times: SessionTimes = TIMES): Pro
   }
 }
 
-/** Returns the fault that a person reads. */
 export const toFault = ({ kind, message, hint }: PostgresTrouble, cause?: unknown): Fault =>
   new Fault(PASSING.includes(kind) ? 'no-leader' : 'input-invalid', message, {
     hint,
@@ -178,17 +177,14 @@ function refuseEncoding(facts: PgRow): Fault {
 const quote = (word: string): string =>
   /^[\w.-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 
-/** Reads a column of text. Throws a TypeError where it holds anything else, or there is no row. */
+/** Throws a TypeError where the column holds anything but text, or there is no row. */
 export function textOf(row: PgRow | undefined, column: string): string {
   const value = row?.[column]
   if (typeof value === 'string') return value
   throw new TypeError(`the database gave no text in column ${column}`)
 }
 
-/**
- * Reads a column that holds a whole number. Throws a TypeError where it holds anything else, or there
- * is no row.
- */
+/** Throws a TypeError where the column holds no whole number, or there is no row. */
 export function numberIn(row: PgRow | undefined, column: string): number {
   const value = row?.[column]
   if (typeof value === 'number') return value

@@ -14,7 +14,6 @@ import type { ClusterTimes } from './rules/times.ts'
 import type { ServerStanding, SharedFiles } from './shared-files.ts'
 import { hasTables, readLease, type Lease } from './tables.ts'
 
-/** What the last reading of the database said. */
 export interface ClusterView {
   readonly ownId: string
   readonly lease: Lease
@@ -117,9 +116,9 @@ export function createPresence(options: PresenceOptions) {
       }
     },
     /**
-     * Looks whether this server may be one of them, before it waits for its turn. Rejects with a Fault
-     * `input-invalid` where another server has its id; a database that is away is for others to wait
-     * for. No beat of ours is among those that it sees.
+     * Before this server waits for its turn. Rejects with a Fault `input-invalid` where another
+     * server has its id; a database that is away is for others to wait for. No beat of ours is
+     * among those that it sees.
      */
     check: () => inOrder(() => checkStart(options)),
     /** This server leads now, under that epoch. Rejects as `share`, before anything of it was used. */
@@ -158,8 +157,8 @@ async function exchange(
 }
 
 /**
- * Looks whether this server opens the rows of secrets, before anybody can reach it. Rejects with a Fault
- * `input-invalid` where it does not; a database that is away is for others to wait for.
+ * Before anybody can reach this server. Rejects with a Fault `input-invalid` where it cannot open
+ * the rows of secrets; a database that is away is for others to wait for.
  */
 export const checkKey = ({
   files,

@@ -20,7 +20,6 @@ import { createWrapping, type Wrapping } from './wrapping.ts'
 /** Where the files lie; one that is not named is this server's own. */
 export type SharedFilePaths = Partial<Readonly<Record<SharedFileName, string>>>
 
-/** How a server stands to the others at the moment. */
 export interface ServerStanding {
   readonly role: 'stands-by' | 'begins-to-lead' | 'leads'
   /** The epoch of the lease under which it leads; null while it stands by. */
@@ -144,9 +143,7 @@ async function takeChanged(file: SharedFile, read: ReadPair, noted: SharedFileNo
 const digestOf = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
 const readContent = (path: string) => readFile(path).catch(ifMissing(null))
 
-/** What a decision was about. */
 interface ReadPair {
-  /** The version of the row. */
   readonly stored: string | null
   readonly content: Buffer | null
 }

@@ -11,7 +11,7 @@ import { hasTables, readLease } from './tables.ts'
 type StatusFact = readonly [name: string, value: string]
 
 /**
- * Reads it. `url` has the password; `place`: where this server's state stands (null: it belongs to no
+ * `url` has the password; `place`: where this server's state stands (null: it belongs to no
  * database). Rejects with a Fault that says why the database cannot be used.
  */
 export async function readStatus(

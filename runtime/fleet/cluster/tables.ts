@@ -64,7 +64,7 @@ export async function createTables(
 /** Whether only an upgrade makes these tables usable, which the server does that leads next. */
 export const isOlderShape = ({ schema }: Pick<Lease, 'schema'>): boolean => schema < SCHEMA
 
-/** Makes the tables where there are none. Rejects with a Fault where they are of another line, or newer. */
+/** Rejects with a Fault where they are of another line, or newer. */
 export async function ensureTables(
   session: PgSession,
   line: string,
@@ -148,7 +148,6 @@ export async function takeHint(session: PgSession, epoch: number): Promise<boole
   return row?.['taken'] === true
 }
 
-/** The lease, as a server has just taken it. */
 export interface TakenLease {
   readonly epoch: number
   /** Whether nobody had its claim before anybody could know of it; it is taken anew where somebody had. */
@@ -188,7 +187,6 @@ export async function renameTerm(
   return renamed.length === 1
 }
 
-/** The newest change, by number and id. */
 export async function readPosition(session: PgSession): Promise<Position> {
   const [row] = await session.query(
     `SELECT lease.seq, change.id FROM ${LEASE} LEFT JOIN ${CHANGE} ON change.seq = lease.seq`,

@@ -15,7 +15,6 @@ import { ifMissing } from '../../kit/foundation/system-error.ts'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
 import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
 
-/** What is needed of the database. */
 interface CountSql {
   get(text: string): Readonly<Record<string, unknown>> | null
   run(text: string, ...values: readonly (string | number)[]): number

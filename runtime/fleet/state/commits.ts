@@ -12,9 +12,8 @@ export interface Unit {
   fail(thrown: unknown): void
 }
 
-/** What makes the database's changes last; `createCommits` is the one for a server that stands alone. */
+/** `createCommits` is the one for a server that stands alone. */
 export interface Commits {
-  /** How many transactions there were. */
   count(): number
   /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
   write<T>(work: (sql: Sql) => T): Promise<T>
@@ -22,7 +21,6 @@ export interface Commits {
   confirm(): Eventual<true>
   /** True once it is certain that no other server has changed anything before this call. */
   confirmRead(): Eventual<true>
-  /** Notes when machines were seen. */
   see(batch: readonly SeenMachine[]): Promise<void>
   /** Everything that was asked for so far is done. */
   settle(): Promise<void>

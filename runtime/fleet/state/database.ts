@@ -88,9 +88,9 @@ export interface Database extends AsyncDisposable {
 }
 
 /**
- * Opens or creates the database, and holds it until it is disposed of. A file of another release is
- * archived; what this one can use of it is carried over. Rejects with a Fault where the file is
- * damaged, of another release line, or held by another process (unless `visit`).
+ * Held until it is disposed of. A file of another release is archived; what this one can use of it
+ * is carried over. Rejects with a Fault where the file is damaged, of another release line, or held
+ * by another process (unless `visit`).
  */
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
   const { path, release, line } = options

@@ -6,19 +6,13 @@ import { isFull } from '../../kit/foundation/system-error.ts'
 import { SYSTEM_EVENT } from './event-rows.ts'
 import type { Journal } from './journal.ts'
 
-/**
- * Reads the size of the disk that holds a path and what is free on it, in bytes; what is reserved
- * for root is not free.
- */
+/** In bytes; what is reserved for root is not free. */
 export async function readSpace(path: string) {
   const { bavail, blocks, bsize } = await statfs(path)
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
 
-/**
- * Rejects with a Fault `storage-full` when a disk has not got `bytes` left; `what` begins its
- * sentence.
- */
+/** `what` begins the Fault's sentence. */
 export async function requireSpace(path: string, bytes: number, what: string): Promise<void> {
   const { freeBytes } = await readSpace(path)
   if (freeBytes >= bytes) return
@@ -29,10 +23,7 @@ export async function requireSpace(path: string, bytes: number, what: string): P
   )
 }
 
-/**
- * Returns the Fault `storage-full` for an error that means a full file system; null for any other
- * error.
- */
+/** The Fault `storage-full`; null for an error that is no full file system. */
 export async function describeFullDisk(thrown: unknown, path: string): Promise<Fault | null> {
   if (!isFull(thrown)) return null
   // Best effort: that it is full is what counts.
@@ -45,7 +36,6 @@ export async function describeFullDisk(thrown: unknown, path: string): Promise<F
 }
 
 interface SpaceWatchDependencies {
-  /** The state directory. */
   readonly path: string
   readonly journal: Journal
   /** The number of bytes below which it is low, read at each look. */
@@ -57,8 +47,8 @@ interface SpaceWatchDependencies {
 const LOOK_MS = 300_000
 
 /**
- * Looks now and every five minutes until it is disposed of, and records one event
- * (`system.disk.low`) each time that the free space gets low.
+ * Every five minutes until it is disposed of: one event (`system.disk.low`) each time that the free
+ * space gets low.
  */
 export function watchSpace({ path, journal, warnBelow, onLow }: SpaceWatchDependencies) {
   let wasLow = false

@@ -84,7 +84,6 @@ const ERASED = `kind = 'machine.flash_started'
 const OF_KINDS = 'EXISTS (SELECT 1 FROM json_each(?) AS pattern WHERE kind GLOB pattern.value)'
 const BY_PEOPLE = `actor NOT IN ('system', 'pxe-client')`
 
-/** Stores an event under the next number. */
 export function insertEvent(sql: Sql, event: NewEvent): void {
   sql.run(
     `INSERT INTO events (${COLUMNS}, alarm)

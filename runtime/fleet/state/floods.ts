@@ -2,7 +2,6 @@
 import { FLOOD_WINDOW_MS, isOver, nextWindow, type FloodWindow } from './rules/flood.ts'
 
 export interface CountedEvent<Note> {
-  /** The last of them. */
   readonly note: Note
   readonly count: number
 }
@@ -60,7 +59,7 @@ export function createFloods<Note>(
       arm()
       return admitted
     },
-    /** Ends all windows now and returns what was counted. */
+    /** All windows end now. */
     drain(): readonly CountedEvent<Note>[] {
       if (timer !== null) clearTimeout(timer)
       timer = null

@@ -6,8 +6,8 @@ import { CARRIED, listOwnParts, readMarker, SCHEMA, type Marker } from './schema
 import { openSqlite, readNumber, readText, type SqliteFile } from './sqlite.ts'
 
 /**
- * Reads all of a database, on the event loop's time, and returns who wrote it. Throws a Fault when
- * it is damaged, foreign, too new or of another line.
+ * Reads all of it, on the event loop's time, and returns who wrote it. Throws a Fault when it is
+ * damaged, foreign, too new or of another line.
  */
 export function inspectState(path: string, line: string): Marker {
   using file = openSqlite(path)

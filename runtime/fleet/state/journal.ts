@@ -20,7 +20,6 @@ import { condition, flag, renderWhere } from './where.ts'
 /** `token:<name>@<person>`: a token that belongs to a person. */
 type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}` | `person:${string}`
 
-/** Who asked for something, for the record. */
 export interface Requester {
   readonly actor: Actor
   /** Null where it came over no network. */
@@ -66,10 +65,7 @@ const TABLE = { table: 'events', number: 'id', time: 'ts' }
 /** Pruning goes ahead after so many new events, and each hour. */
 const PRUNE_EVERY = 1000
 
-/**
- * Creates the journal. It removes old events every hour and whenever many were recorded, as
- * `retention` says.
- */
+/** Old events are removed every hour and whenever many were recorded, as `retention` says. */
 export function createJournal(database: Database, options: JournalOptions = {}) {
   const now = options.now ?? (() => new Date())
   const floods = createFloods<JournalEntry>(() => now().getTime(), recordCounted)

@@ -5,7 +5,7 @@ import { touchFile } from './ownership.ts'
 import { explainSqlite } from './sqlite.ts'
 
 /**
- * Takes SQLite's own file lock on an empty file beside the database; null when another process (or
+ * SQLite's own file lock on an empty file beside the database; null when another process (or
  * another part of this one) holds it. Throws a Fault where the file cannot be opened.
  */
 export function lockState(path: string): Disposable | null {
@@ -21,7 +21,7 @@ export function lockState(path: string): Disposable | null {
   return lock
 }
 
-/** The process that holds it; null when the kernel does not report it. */
+/** Null when the kernel does not report it. */
 export function findHolder(path: string): number | null {
   try {
     const { ino } = statSync(path)

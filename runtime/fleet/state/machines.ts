@@ -35,10 +35,7 @@ interface MachinesOptions<Machine> {
   elapsed?(): number
 }
 
-/**
- * Creates the store of machines. The whole fleet is kept in memory (some 4 KiB a machine), the
- * database is written through.
- */
+/** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
 export function createMachines<Machine extends MachineBase>(
   database: Database,
   options: MachinesOptions<Machine>,

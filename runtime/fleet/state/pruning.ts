@@ -3,7 +3,6 @@ import { findLastJump } from './rules/clock-jump.ts'
 import type { Database } from './database.ts'
 import { readNumber, readText } from './sqlite.ts'
 
-/** What is kept at most. */
 export interface Retention {
   readonly count: number
   readonly days: number
@@ -22,10 +21,7 @@ interface GrowingTable {
 const STEP = 500
 export const HOUR_MS = 3_600_000
 
-/**
- * Deletes the rows that are older, or more, than `kept` allows; `now` is in milliseconds. Returns
- * how many were removed.
- */
+/** Older, or more, than `kept` allows; `now` is in milliseconds. Returns how many were removed. */
 export async function pruneRows(
   database: Database,
   { table, number, time, condition = 'true' }: GrowingTable,

@@ -84,8 +84,8 @@ function carryOver(file: SqliteFile): number {
 }
 
 /**
- * Makes the first database. It is whole before it has its name, so that a file of that name without
- * our tables was made by somebody else. What was written ahead of a file that is gone is put aside.
+ * It is whole before it has its name, so that a file of that name without our tables was made by
+ * somebody else. What was written ahead of a file that is gone is put aside.
  */
 export function beginState(path: string, marker: Marker, now: string): void {
   const fresh = `${path}.new`
@@ -103,8 +103,8 @@ export function beginState(path: string, marker: Marker, now: string): void {
 }
 
 /**
- * Folds the `-wal` in and closes, so that the one file is the whole database. Throws a Fault `busy`
- * while another program has it open; the file may be closed then.
+ * Folds the `-wal` in, so that the one file is the whole database. Throws a Fault `busy` while
+ * another program has it open; the file may be closed then.
  */
 export function closeWhole(file: SqliteFile): void {
   if (!file.fold()) throw usedBy(file.path)
@@ -148,7 +148,6 @@ export function pruneArchives(path: string, kept: Parameters<typeof planArchiveP
 /** What SQLite keeps beside a database, by the ends of the names. */
 export const COMPANIONS = ['-wal', '-shm', '-journal'] as const
 
-/** A database and its companions. */
 export function removeDatabase(path: string): void {
   for (const tail of ['', ...COMPANIONS]) removeNameNow(`${path}${tail}`)
 }

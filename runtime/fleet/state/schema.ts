@@ -5,7 +5,6 @@ import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 /** Grows when a table changes its shape; a release that changes none keeps it. */
 export const SCHEMA = 7
 
-/** Who wrote a file: the program's release, the release line, the shape of its tables. */
 export interface Marker {
   readonly release: string
   readonly line: string

@@ -1,7 +1,7 @@
 /** The journal as somebody reads it who sees some of the machines. */
 import type { Journal } from './journal.ts'
 
-/** Makes the journal of what concerns these machines and of what has no machine. */
+/** What concerns these machines, and what has no machine. */
 export const createSeenJournal = (
   journal: Journal,
   listSeen: () => readonly string[],

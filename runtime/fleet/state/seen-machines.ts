@@ -3,7 +3,7 @@ import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { Machines } from './machines.ts'
 
-/** Makes the store of the machines that are seen; what changes them stays as it is. */
+/** What changes machines stays as it is. */
 export function createSeenMachines<M extends MachineBase>(
   machines: Machines<M>,
   sees: (machine: M) => boolean,

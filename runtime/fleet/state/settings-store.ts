@@ -11,8 +11,8 @@ interface SettingsStoreOptions {
 }
 
 /**
- * Creates the store of saved settings. Reading never waits; `save` rejects with a Fault where the
- * database cannot be written, and changes nothing then.
+ * Reading never waits; `save` rejects with a Fault where the database cannot be written, and
+ * changes nothing then.
  */
 export function createSettingsStore(
   database: Database,

@@ -41,8 +41,7 @@ const MAX_KEPT = 200
 const COPY_PAGES = 256
 
 /**
- * Opens or creates a file. What SQLite throws becomes a Fault that says what it means for this
- * file, here and in each call.
+ * What SQLite throws becomes a Fault that says what it means for this file, here and in each call.
  */
 export function openSqlite(path: string) {
   const guard = <T>(work: () => T): T => {
@@ -95,7 +94,6 @@ export function openSqlite(path: string) {
           if (instance.isTransaction) execute('ROLLBACK')
         }
       }),
-    /** A consistent copy. */
     async copyTo(target: string, { onProgress, signal }: CopyOptions = {}): Promise<void> {
       await backup(instance, target, {
         rate: COPY_PAGES,
@@ -188,7 +186,7 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   26: DAMAGED,
 }
 
-/** Reads rows of a file that another program works with, which it may replace as soon as they are read. */
+/** The file is another program's, which may replace it as soon as it is read. */
 export function readOnce(
   path: string,
   text: string,
@@ -206,24 +204,18 @@ export function explainSqlite(thrown: unknown, path: string): unknown {
   return new Fault(code, `${describe(path)} (${thrown.message})`, { hint, cause: thrown })
 }
 
-/** Reads a column that holds text. Throws a Fault `input-invalid` where it holds anything else. */
+/** Throws a Fault `input-invalid` where the column holds anything but text. */
 export function readText(row: Row, column: string): string {
   const value = row[column]
   if (typeof value === 'string') return value
   throw new Fault('input-invalid', `the database holds no text in column ${column}`)
 }
 
-/**
- * Reads a column that holds text or nothing. Throws a Fault `input-invalid` where it holds anything
- * else.
- */
+/** Throws a Fault `input-invalid` where the column holds anything but text. */
 export const readTextOrNull = (row: Row, column: string): string | null =>
   row[column] === null ? null : readText(row, column)
 
-/**
- * Reads a column that holds a whole number. Throws a Fault `input-invalid` where it holds anything
- * else, or there is no row.
- */
+/** Throws a Fault `input-invalid` where the column holds no whole number, or there is no row. */
 export function readNumber(row: Row | null, column: string): number {
   const value = row?.[column]
   if (typeof value === 'number') return value

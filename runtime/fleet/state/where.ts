@@ -7,11 +7,10 @@ interface Where {
   readonly values: readonly SqlValue[]
 }
 
-/** Makes a condition, and none when there is no value. Each `?` in the text stands for the value. */
+/** None when there is no value. Each `?` in the text stands for the value. */
 export const condition = (text: string, value: SqlValue | undefined): readonly Where[] =>
   value === undefined ? [] : [{ text, values: [...text.matchAll(/\?/g)].map(() => value) }]
 
-/** Makes a condition that has no value of its own, where it is wanted. */
 export const flag = (text: string, isWanted: boolean | undefined): readonly Where[] =>
   isWanted === true ? [{ text, values: [] }] : []
 
@@ -24,8 +23,8 @@ export const renderList = (values: readonly string[] | undefined): string | unde
 const MAX_WORDS = 8
 
 /**
- * Makes the conditions of a search: every word must be in one of the columns, an address in any
- * spelling; `%` and `_` are characters like any other. At most eight words count.
+ * Every word must be in one of the columns, an address in any spelling; `%` and `_` are characters
+ * like any other. At most eight words count.
  */
 export function search(columns: readonly string[], text = ''): readonly Where[] {
   const isIn = columns.map((column) => `lower(coalesce(${column}, '')) LIKE ? ESCAPE '!'`)
@@ -40,10 +39,7 @@ export function search(columns: readonly string[], text = ''): readonly Where[] 
   })
 }
 
-/**
- * Joins conditions that must all hold, behind their `WHERE`; the text is empty where there are
- * none.
- */
+/** All must hold. With `WHERE`; the text is empty where there are none. */
 export const renderWhere = (parts: readonly Where[]): Where => ({
   text: parts.length === 0 ? '' : `WHERE (${parts.map(({ text }) => text).join(') AND (')})`,
   values: parts.flatMap(({ values }) => values),

@@ -4,7 +4,6 @@ import { segment } from './ipxe.ts'
 import type { KernelArg } from './kernel-args.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 
-/** The files of one live system; names as in the boot directory. */
 export interface LiveSet {
   readonly vmlinuz: string
   readonly initrd: string

@@ -6,7 +6,7 @@ import { IPXE_EXIT, renderIpxe } from './ipxe-script.ts'
 /** Null: iPXE; else GRUB, and how it reaches this server. */
 export type BootLoader = GrubServer | null
 
-/** Renders a decision as a script; `grub` is the GRUB that asked, null for iPXE. */
+/** `grub`: the GRUB that asked; null for iPXE. */
 export const renderBoot = (
   decision: BootDecision,
   header: BootHeader,
@@ -14,7 +14,7 @@ export const renderBoot = (
 ): string => (grub === null ? renderIpxe(decision, header) : renderGrub(decision, header, grub))
 
 /**
- * Renders the script for a machine of which nothing is known, or for which nothing could be
- * decided: it boots what comes next.
+ * For a machine of which nothing is known, or for which nothing could be decided: it boots what
+ * comes next.
  */
 export const renderExit = (grub: BootLoader): string => (grub === null ? IPXE_EXIT : GRUB_EXIT)

@@ -23,12 +23,10 @@ export interface CompleteSet {
   readonly version: string
 }
 
-/** What one name says. */
 export interface SetFile extends CompleteSet {
   readonly part: (typeof SET_PARTS)[number]
 }
 
-/** One value for each architecture, null where there is none. */
 export type PerArch<Value> = Readonly<Record<BootArch, Value>>
 
 export const perArch = <Value>(of: (arch: BootArch) => Value): PerArch<Value> => ({
@@ -44,7 +42,7 @@ export interface BootRecord {
 
 const VERSION = /^[0-9][0-9A-Za-z.+~-]{0,63}$/
 
-/** The names of all files of a set, with its list of checksums. */
+/** Its list of checksums included. */
 export const listSetFiles = ({ arch, version }: CompleteSet): readonly string[] =>
   SET_PARTS.map((part) => setFileName({ arch, version, part }))
 
@@ -59,7 +57,6 @@ export function parseSetFile(name: string): SetFile | null {
   return null
 }
 
-/** Returns the name of a file as releases spell it. */
 export function setFileName({ arch, version, part }: SetFile): string {
   const stem = netbootStem(arch, version)
   return part === 'checksums' ? checksumsOf(stem) : `${stem}.${part}`
@@ -147,11 +144,10 @@ export const listComplete = (names: readonly string[]): readonly CompleteSet[] =
 
 /** A trio of which files are missing. */
 export interface IncompleteSet extends CompleteSet {
-  /** Their names. */
   readonly missing: readonly string[]
 }
 
-/** Lists the sets among the names of which something is missing, newest first. */
+/** Newest first. */
 export const listIncomplete = (names: readonly string[]): readonly IncompleteSet[] =>
   listTrios(names).filter(({ missing }) => missing.length > 0)
 

@@ -17,8 +17,7 @@ const SHAPE = /^([0-9a-z]{1,11})\.([0-9a-z]{1,11})\.([\w-]{43})$/
 const RADIX = 36
 
 /**
- * Renders and signs a token: `<expiry>.<cycle>.<signature>`, in characters that kernel command
- * lines and HTTP headers take.
+ * `<expiry>.<cycle>.<signature>`, in characters that kernel command lines and HTTP headers take.
  */
 export function renderBootToken(
   mac: Mac,

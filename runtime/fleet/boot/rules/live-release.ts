@@ -32,10 +32,7 @@ export const planLiveRelease = (tag: string, files: readonly Artifact[]): Releas
   totalBytes: sumBytes(files),
 })
 
-/**
- * Plans a release by its manifest; it is refused in words where it is another release than asked
- * for, or leaves out a file.
- */
+/** Refused in words where it is another release than asked for, or leaves out a file. */
 export function planSignedLiveRelease(release: Release, tag: string): Result<ReleasePlan, string> {
   const other = findOtherTag(release, tag)
   if (other !== null) return refuse(other)

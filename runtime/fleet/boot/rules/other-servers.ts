@@ -11,16 +11,13 @@ export const HELD_MS = 15_000
 
 const NONE: readonly string[] = []
 
-/**
- * Lists the servers that are not the one at `base`, the address by which the machine reached it.
- * All are checked and have no slash at their ends.
- */
+/** All addresses are checked and have no slash at their ends. */
 export const listOthers = (servers: readonly string[], base: string): readonly string[] =>
   servers.length === 0 ? NONE : servers.filter((server) => !isSame(server, base))
 
 /** A port that the scheme implies may be written or not. */
 const isSame = (one: string, two: string) => URL.parse(one)?.href === URL.parse(two)?.href
 
-/** Lists them as GRUB names them, `host:port`: it speaks HTTP only, and its paths begin at the root. */
+/** `host:port`: GRUB speaks HTTP only, and its paths begin at the root. */
 export const listGrubServers = (others: readonly string[]): readonly string[] =>
   others.flatMap((other) => /^http:\/\/([^/]+)$/.exec(other)?.[1] ?? [])

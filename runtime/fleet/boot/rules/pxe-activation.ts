@@ -18,7 +18,6 @@ export interface InterfaceAddress {
   readonly family: 4 | 6
 }
 
-/** The request as a person or a program gave it. */
 interface ActivationRequest {
   readonly device: string
   /** `a.b.c.d` or `a.b.c.d/nn`; host bits are ignored. */
@@ -54,15 +53,14 @@ const REFUSALS = {
 
 type ActivationRefusal = keyof typeof REFUSALS
 
-/** Returns the sentence that explains a refusal to a person. */
 export const describeRefusal = (refusal: ActivationRefusal): string => REFUSALS[refusal]
 
 /** Without what dnsmasq would read as more than a name: commas, blanks, a `*` at the end. */
 const DEVICE = /^[A-Za-z0-9_][\w.:@-]{0,14}$/
 
 /**
- * Plans an activation. Nothing but an existing interface, a subnet that it has, and a port comes
- * out of this; the refusal says which of them is wrong.
+ * Nothing but an existing interface, a subnet that it has, and a port comes out of this; the
+ * refusal says which of them is wrong.
  */
 export function planActivation(
   { device, subnet, port, loader }: ActivationRequest,
@@ -87,9 +85,7 @@ export function planActivation(
   return target.ok ? accept({ device, target: target.value }) : refuse('not-its-subnet')
 }
 
-/**
- * Renders the network of an address, `192.0.2.0/24`; null where planDhcp would refuse the address.
- */
+/** `192.0.2.0/24`; null where planDhcp would refuse the address. */
 export function renderNetwork({ address, prefix }: InterfaceAddress): string | null {
   const target = planDhcp(address, prefix, 'http://host')
   return target.ok ? `${target.value.network}/${prefix}` : null

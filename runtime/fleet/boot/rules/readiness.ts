@@ -39,7 +39,7 @@ export interface ReadinessFacts {
   readonly disk: { readonly freeBytes: number; readonly isLow: boolean } | null
 }
 
-/** Lists every row, in the order in which they are best set up. */
+/** In the order in which they are best set up. */
 export const listReadiness = (facts: ReadinessFacts): readonly ReadinessRow[] => [
   judgeCatalog(facts),
   judgeNetboot(facts),

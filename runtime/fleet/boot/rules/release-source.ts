@@ -6,8 +6,8 @@ export interface ReleaseSource {
 }
 
 /**
- * Splits `https://host/owner/name`, perhaps with a page of it behind, into a site and a repository;
- * where a repository is given as well, the address is the site's.
+ * `https://host/owner/name`, perhaps with a page of it behind, is a site and a repository; where a
+ * repository is given as well, the address is the site's.
  */
 export function splitReleaseSource(site: string, repository: string): ReleaseSource {
   const given = { site: site.trim(), repository: repository.trim() }
@@ -20,7 +20,7 @@ export function splitReleaseSource(site: string, repository: string): ReleaseSou
 const USUAL_SITE = 'https://github.com'
 
 /**
- * Proposes where releases are, for who has set neither. `repository` is what package.json says, such as
+ * For who has set neither. `repository` is what package.json says, such as
  * `git+https://github.com/owner/name.git` or `owner/name`; null proposes the usual site alone.
  */
 export function proposeSource(repository: string | null): ReleaseSource {
@@ -33,7 +33,7 @@ export function proposeSource(repository: string | null): ReleaseSource {
     : { site: USUAL_SITE, repository: '' }
 }
 
-/** Fills in what is not set; a repository is proposed only for the site that has it. */
+/** A repository is proposed only for the site that has it. */
 export const completeSource = (set: ReleaseSource, proposed: ReleaseSource): ReleaseSource => ({
   site: set.site || proposed.site,
   repository:

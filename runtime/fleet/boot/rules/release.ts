@@ -179,7 +179,7 @@ export function readListed(
 
 export const notListed = (names: readonly string[]) => `does not list ${names.join(', ')}`
 
-/** Renders a list as `sha256sum` writes it. */
+/** As `sha256sum` writes it. */
 export const renderList = (files: readonly Artifact[]): string =>
   files.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')
 
@@ -203,7 +203,6 @@ export function listReleaseBases(site: string, repository: string, tag: string):
   return [owned, site].flatMap((at) => paths.map((path) => `${at}/${path}`))
 }
 
-/** Whether a release has anything for an architecture. */
 const isListed = (release: Release, arch: BootArch) =>
   release.artifacts.some(({ name }) => parseSetFile(name)?.arch === arch)
 

@@ -76,7 +76,7 @@ export function parseTftpAnswer(bytes: Uint8Array): TftpFinding | null {
 
 const ACTIVE: ReadonlySet<TftpFinding['kind']> = new Set(['serves', 'file-missing', 'error'])
 
-/** Describes a finding for a page. `host` is who was asked, `file` what was asked for last. */
+/** `host` is who was asked, `file` what was asked for last. */
 export function describeTftp(
   finding: TftpFinding,
   host: string,
@@ -105,10 +105,7 @@ interface FindingTexts {
   readonly hint?: string
 }
 
-/**
- * Renders the commands that make this host a TFTP server for network boot, with the boot loaders of
- * the release that the server has. `baseUrl` has no slash at its end.
- */
+/** With the boot loaders of the release that the server has. `baseUrl` has no slash at its end. */
 export const renderTftpSetup = (baseUrl: string): string =>
   [
     'apt install dnsmasq ipxe curl',

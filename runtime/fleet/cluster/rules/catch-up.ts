@@ -5,7 +5,6 @@ import type { Position } from './lease.ts'
 /** What the database says, read at one moment. */
 export interface LogEnds {
   readonly cluster: string
-  /** The newest change. */
   readonly newest: Position
   /** The number of the oldest change that is kept. */
   readonly oldest: number
@@ -15,7 +14,7 @@ export interface LogEnds {
 
 type CatchUp = 'nothing' | 'changes' | 'everything' | 'other-database' | 'older-database'
 
-/** Decides it for a server that stands at `place`; null: it has followed none yet. */
+/** `membership`: where the server stands; null: it has followed no database yet. */
 export function decideCatchUp(membership: ClusterMembership | null, ends: LogEnds): CatchUp {
   if (membership === null) return 'everything'
   if (membership.cluster !== ends.cluster) return 'other-database'

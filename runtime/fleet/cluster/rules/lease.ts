@@ -49,7 +49,7 @@ export function decideTakeover(
   return { take: silentMs >= leaseMs ? 'silent' : null, watch }
 }
 
-/** Tells in a clause why the lease is taken; null: it is not. */
+/** Null: it is not taken. */
 export function renderTake({ take, watch }: LeaseDecision): string | null {
   switch (take) {
     case null:

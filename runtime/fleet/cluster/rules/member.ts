@@ -3,11 +3,9 @@ import { z } from 'zod'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import { standingOf, type NetbootFact, type NetbootRow } from './shared-netboot.ts'
 
-/** What a server says of itself, for people. */
 export interface MemberFacts {
   /** Its settings as the settings page shows them, by dotted name; those that pages saved are not here. */
   readonly settings: Readonly<Record<string, string>>
-  /** Where its backups lie. */
   readonly backups: string
   /** Which live systems of the fleet it has. */
   readonly netboot: NetbootFact
@@ -51,10 +49,7 @@ export const countBehind = ({ seq }: Pick<MemberRow, 'seq'>, newest: number): nu
 const isGone = ({ silentSeconds }: Pick<MemberRow, 'silentSeconds'>): boolean =>
   silentSeconds >= GONE_SECONDS
 
-/**
- * Lists whose upgrade a server waits for before it leads; `led`: the release of the last leader. One of
- * that release waits for nobody.
- */
+/** `led`: the release of the last leader. A server of that release waits for nobody. */
 export function listWaitedFor(
   members: readonly Pick<MemberRow, 'id' | 'name' | 'release' | 'silentSeconds'>[],
   own: { readonly id: string; readonly release: string },
@@ -72,7 +67,7 @@ interface SettingDifference {
   readonly values: readonly { readonly server: string; readonly value: string }[]
 }
 
-/** Lists the settings that are not the same on all servers that are there, with each one's value. */
+/** Of the servers that are there. */
 export function listDifferences(members: readonly MemberRow[]): readonly SettingDifference[] {
   const present = members.filter((each) => !isGone(each))
   const [first, ...others] = present

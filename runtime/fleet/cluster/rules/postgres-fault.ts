@@ -94,7 +94,6 @@ const MEANINGS: Readonly<Record<string, TroubleMeaning>> = {
 /** Classes of SQLSTATE: values that no column takes, keys that clash, and limits. */
 const OF_ROWS = /^(22|23|54)/
 
-/** Describes anything that a connection threw. */
 export function describePostgresError(thrown: unknown): PostgresTrouble {
   const { code, call, text } = readThrown(thrown)
   const known = MEANINGS[code] ?? MEANINGS[`${call} ${code}`]

@@ -28,9 +28,9 @@ interface SharedFileState {
 type SharedFileDecision = 'nothing' | 'take' | 'bring' | 'renew'
 
 /**
- * Decides it. A server that joins takes what the others have. A file that somebody changed since is
- * meant, unless the row was changed as well. Without its file the key of sessions is made anew, which
- * ends all sessions: that is what people delete it for.
+ * A server that joins takes what the others have. A file that somebody changed since is meant,
+ * unless the row was changed as well. Without its file the key of sessions is made anew, which ends
+ * all sessions: that is what people delete it for.
  */
 export function decideSharedFile(state: SharedFileState): SharedFileDecision {
   const { noted, local, stored } = state

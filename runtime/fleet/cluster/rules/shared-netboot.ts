@@ -33,7 +33,6 @@ export interface NetbootRow {
   readonly content: string
 }
 
-/** What lies in the boot directory of a server. */
 export interface LocalNetboot extends SharedNetboot {
   /** Every file here whose digest is known, by name; more than the active set. */
   readonly known: ReadonlyMap<string, SharedBootFile>
@@ -125,7 +124,7 @@ interface NetbootState {
 type NetbootDecision = 'nothing' | 'keep' | 'bring' | 'take'
 
 /**
- * Decides it. Only who leads brings what people fetched, uploaded or chose there; a set that was lost or
+ * Only who leads brings what people fetched, uploaded or chose there; a set that was lost or
  * damaged here is nobody's choice, and is taken from the others again.
  */
 export function decideNetboot(state: NetbootState): NetbootDecision {
@@ -179,7 +178,6 @@ export function renderNetboot(netboot: SharedNetboot | null): string {
   return `${versions}; ${netboot.files.length} files, ${renderSize(bytes)}`
 }
 
-/** How a server stands to the row of that version. */
 type NetbootStanding = 'whole' | 'copying' | 'troubled'
 
 export function standingOf({ version, trouble }: NetbootFact, row: NetbootRow): NetbootStanding {

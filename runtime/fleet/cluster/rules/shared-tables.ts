@@ -35,7 +35,6 @@ export interface SharedTable {
   readonly columns: readonly SharedColumn[]
 }
 
-/** What a group changes in one table. */
 export interface TableChange {
   readonly table: SharedTable
   /** Whole rows, in the order of the columns. */
@@ -143,7 +142,7 @@ export const ALL_KEYS = '*'
 /** A server that lacks more rows than this reads everything. */
 const MAX_KEYS = 100_000
 
-/** Puts the keys of several changes together, each once. */
+/** Each once. */
 export function createKeyList(most: number = MAX_KEYS) {
   const found = new Map<string, Map<string, RowCells>>()
   let count = 0

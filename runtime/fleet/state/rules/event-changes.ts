@@ -6,14 +6,11 @@ interface FieldChange {
   readonly after: unknown
 }
 
-/** The changes by the name of the field. */
 export type FieldChanges = Readonly<Record<string, FieldChange>>
 
 type FieldValues = Readonly<Record<string, unknown>>
 
-/**
- * Lists the fields that differ. Both records have the same fields; secrets must not be among them.
- */
+/** Both records have the same fields; secrets must not be among them. */
 export function compareFields(before: FieldValues, after: FieldValues): FieldChanges {
   const changed = Object.entries(after).filter(
     ([name, value]) => JSON.stringify(before[name] ?? null) !== JSON.stringify(value ?? null),
@@ -27,14 +24,11 @@ const Recorded = z.object({
   changes: z.record(z.string(), z.object({ before: z.unknown(), after: z.unknown() })),
 })
 
-/**
- * Reads the changes in the details of an event; there are none where it changed nothing, or was
- * recorded without.
- */
+/** None where the event changed nothing, or was recorded without. */
 export const readChanges = (details: FieldValues | null): FieldChanges =>
   Recorded.safeParse(details).data?.changes ?? {}
 
-/** Renders a value on one line: `none`, `yes`, `a, b`. */
+/** `none`, `yes`, `a, b`. */
 export function renderValue(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'none'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'

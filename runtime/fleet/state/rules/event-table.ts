@@ -28,7 +28,7 @@ const LOSSES: ReadonlySet<string> = new Set([
   'system.state.disarmed',
 ])
 
-/** Tells whether somebody should look at events of this kind: failures, suspicions, losses. */
+/** Somebody should look at these: failures, suspicions, losses. */
 export const isAlarm = (kind: string): boolean =>
   kind.endsWith('failed') || kind.endsWith('.suspected') || LOSSES.has(kind)
 
@@ -48,7 +48,6 @@ const COLUMNS = {
 
 export const EVENT_HEAD = renderCsvRow(Object.keys(COLUMNS))
 
-/** Renders an event as one row of CSV, with its line end. */
 export const renderEventRow = (event: RecordedEvent): string =>
   renderCsvRow(Object.values(COLUMNS).map((read) => read(event)))
 
