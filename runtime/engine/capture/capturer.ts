@@ -31,7 +31,6 @@ import { systemCodeOf } from '../../kit/foundation/system-error.ts'
 import { isOnStick, unlockStick } from '../disk/sticks.ts'
 
 interface CaptureRequest {
-  /** A whole disk. */
   readonly source: string
   /** The disk that was at `source` when a person chose it; absent or null: nobody looked. */
   readonly chosen?: DiskIdentity | null
@@ -54,9 +53,8 @@ interface CapturerOptions {
 }
 
 /**
- * Opens a disk for a capture and finds out which bytes of it are used; it stays held until the
- * result is disposed of. Rejects with a Fault where the disk may not be captured, or cannot be
- * generalized.
+ * The disk stays held until the result is disposed of. Rejects with a Fault where it may not be
+ * captured, or cannot be generalized.
  */
 export async function openCapture(
   { env, isRoot }: CapturerOptions,
@@ -147,10 +145,7 @@ export interface Captured extends WrittenFrames {
 
 const TICK_MS = 250
 
-/**
- * Reads the disk and hands its image to the sink. Rejects with a Fault where reading or the sink
- * fails.
- */
+/** Rejects with a Fault where reading or the sink fails. */
 export async function runCapture(
   { device, ranges, parts }: Pick<OpenedCapture, 'device' | 'ranges' | 'parts'>,
   sink: CaptureSink,
@@ -184,7 +179,7 @@ export async function runCapture(
   return { ...frames, usedBytes, seconds: (performance.now() - before) / 1000 }
 }
 
-/** Makes a sink that writes the image to a file, which gets its name when it is complete. */
+/** The file gets its name when it is complete. */
 export const toFile =
   (path: string, env: Environment): CaptureSink =>
   async (write) => {
@@ -193,8 +188,8 @@ export const toFile =
   }
 
 /**
- * Returns how many bytes are free where the file would be. Rejects with a Fault where something has
- * the name, or nothing can be written there.
+ * How many bytes are free there. Rejects with a Fault where something has the name, or nothing can
+ * be written there.
  */
 export async function checkFile(path: string): Promise<{ readonly freeBytes: number }> {
   await checkNothingThere(path)
@@ -202,8 +197,8 @@ export async function checkFile(path: string): Promise<{ readonly freeBytes: num
 }
 
 /**
- * Says in a clause that the image may not fit into `freeBytes`; null where there is plenty. Throws
- * a Fault `storage-full` where there is surely too little.
+ * A clause that the image may not fit into `freeBytes`; null where there is plenty. Throws a Fault
+ * `storage-full` where there is surely too little.
  */
 export function checkRoom(
   { parts, ranges }: Pick<OpenedCapture, 'parts' | 'ranges'>,

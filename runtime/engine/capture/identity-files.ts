@@ -16,7 +16,7 @@ import type { Patch } from './disk-reader.ts'
 export interface ExtPart {
   readonly node: string
   readonly range: Range
-  /** Its first bytes, with the superblock. */
+  /** With the superblock. */
   readonly first: Buffer
 }
 

@@ -23,7 +23,6 @@ import { readUsedMap } from './used-map.ts'
 /** A partition, or a disk without any. */
 export type PartArea = Area & { readonly number: number; readonly role: AreaRole }
 
-/** What lies in a part, at first sight. */
 export interface SeenPart {
   readonly area: PartArea
   /** Its first bytes, with all superblocks. */
@@ -34,7 +33,6 @@ export interface SeenPart {
 interface PartOrder {
   readonly device: Device
   readonly seen: SeenPart
-  /** The other partitions of the disk. */
   readonly others: readonly SeenPart[]
   readonly generalize: boolean
   readonly signal: AbortSignal
@@ -58,7 +56,6 @@ export function readWhole(
 
 const LOGICAL = 'logical partitions are not looked into'
 
-/** Takes a first look at a part. */
 export async function seePart(
   shell: Shell,
   { device, area, signal }: Pick<PartOrder, 'device' | 'signal'> & { readonly area: PartArea },
@@ -69,7 +66,6 @@ export async function seePart(
   return { area, first, contents: await probeContents(shell, device.node, area) }
 }
 
-/** Adds the ranges that are to be read to `ranges`. */
 export async function readPart(
   shell: Shell,
   order: PartOrder,
@@ -107,7 +103,7 @@ const asNeighbour = ({ area, first, contents }: SeenPart): Neighbour => ({
     (contents.type ?? contents.table) === null && area.role !== 'boot-loader' && !isAllZero(first),
 })
 
-/** Returns why all of it is read; null where only what is used is. */
+/** Null where only what is used is read. */
 async function addUsed(
   shell: Shell,
   { device, seen, others, signal }: PartOrder,

@@ -48,8 +48,8 @@ export async function checkNoTag(
 }
 
 /**
- * Makes a sink that stores the image in a registry and verifies it there. It rejects with a Fault
- * where the registry refuses the image or does not hold what it was sent.
+ * Stores the image in a registry and verifies it there. It rejects with a Fault where the registry
+ * refuses the image or does not hold what it was sent.
  */
 export const toRegistry =
   (order: RegistryOrder): CaptureSink =>

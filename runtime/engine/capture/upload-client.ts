@@ -128,7 +128,6 @@ function createAsking(client: HttpClient, { token, signal, ...order }: UploadOrd
   return {
     once,
     insist,
-    /** Sends a document until it is accepted. */
     async json(url: string, body: object): Promise<UploadAnswer> {
       const headers = { 'content-type': 'application/json', accept: 'application/json' }
       const request = { method: 'POST', headers, body: JSON.stringify(body) } as const
@@ -245,8 +244,8 @@ async function sendPart(
 }
 
 /**
- * Makes a sink that uploads the image; the warnings are for the operator who accepts it. It rejects
- * with a Fault `upstream-failed` where the cache does not take the image.
+ * The warnings are for the operator who accepts the image. It rejects with a Fault
+ * `upstream-failed` where the cache does not take it.
  */
 export const toUpload =
   (order: UploadOrder, warnings: readonly string[]): CaptureSink =>

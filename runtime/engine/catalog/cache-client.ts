@@ -30,8 +30,8 @@ interface CacheClientOptions {
 const MAX_BYTES = 16 * 1024 * 1024
 
 /**
- * Creates a client whose calls reject with a Fault: `upstream-failed` where no cache answers within
- * `timeoutMs` milliseconds, and one in the cache's words where it refuses.
+ * Its calls reject with a Fault: `upstream-failed` where no cache answers within `timeoutMs`
+ * milliseconds, and one in the cache's words where it refuses.
  */
 export function createCacheClient(options: CacheClientOptions) {
   const { base, env = {}, timeoutMs = 15_000, signal } = options

@@ -41,8 +41,8 @@ interface ManifestText extends Pick<ReadManifest, 'name' | 'folder'> {
 }
 
 /**
- * Reads and parses a manifest. Rejects with a Fault as `readManifestText` does, and with
- * `input-invalid` where it is no manifest.
+ * Rejects with a Fault as `readManifestText` does, and with `input-invalid` where it is no
+ * manifest.
  */
 export async function readManifest(
   source: string,
@@ -57,9 +57,8 @@ export async function readManifest(
 }
 
 /**
- * Reads a manifest of at most 4 MiB from a path, a `file://`, http(s) or oras address; a server's
- * bare address means its `/catalog.toml`. Rejects with a Fault that names it where it is
- * unavailable.
+ * At most 4 MiB, from a path, a `file://`, http(s) or oras address; a server's bare address means
+ * its `/catalog.toml`. Rejects with a Fault that names it where it is unavailable.
  */
 export async function readManifestText(
   source: string,

@@ -10,9 +10,9 @@ import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { type ManifestOptions, readManifest } from './catalog-manifests.ts'
 
 /**
- * Creates the function that loads a catalog; `source` is named as a person wrote it. Bad entries
- * are left out and named; what is no catalog at all, or is unavailable, is refused in words, with
- * the line where one is at fault. It never waits longer than 30 seconds, nor takes more than 4 MiB.
+ * `source` is named as a person wrote it. Bad entries are left out and named; what is no catalog at
+ * all, or is unavailable, is refused in words, with the line where one is at fault. It never waits
+ * longer than 30 seconds, nor takes more than 4 MiB.
  */
 export function createCatalogSources(options: Pick<ManifestOptions, 'env' | 'timeoutMs'>) {
   return async function loadCatalogSource(

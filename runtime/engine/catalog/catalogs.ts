@@ -51,7 +51,6 @@ const RENEW_WAIT_MS = 1000
 const NOTHING: CatalogList = { entries: [], skipped: [] }
 const NOT_SET = 'no cache service is set (FLASHER_WITHCACHE_URL, or the settings page)'
 
-/** What is held of one cache service. */
 interface Held {
   /** Empty: none is set. */
   readonly base: string
@@ -73,8 +72,8 @@ const nothingOf = (base: string): Held => ({
 })
 
 /**
- * Starts with the catalog that was kept, and fetches in the background until it is disposed of. It
- * reads `url` before each use, so that a change of the setting counts at once.
+ * It fetches in the background until it is disposed of, and reads `url` before each use, so that a
+ * change of the setting counts at once.
  */
 export async function createCatalog(dependencies: CatalogDependencies): Promise<LiveCatalog> {
   const { changes, log, staleMs = 60_000 } = dependencies

@@ -7,7 +7,7 @@ const MAX_BYTES = 64 * 1024 * 1024
 
 export type KeptCatalogs = ReturnType<typeof createKeptCatalogs>
 
-/** Creates the store of the last good catalog; `path` is `<state_dir>/catalog.toml`. */
+/** `path`: `<state_dir>/catalog.toml`. */
 export function createKeptCatalogs(path: string) {
   return {
     /** Null where there is none, or none that can be read: it is fetched again. */

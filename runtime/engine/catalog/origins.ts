@@ -31,7 +31,6 @@ export interface Origins extends AsyncDisposable {
   find(image: CatalogEntry): string | null
 }
 
-/** What was found; null: nothing that a machine can read. */
 interface FoundOrigin {
   readonly url: string | null
   /** When it was found, and when it is looked at again, in milliseconds of the monotonic clock. */
@@ -42,7 +41,7 @@ interface FoundOrigin {
 const TICK_MS = 2000
 const STALL_MS = 15_000
 
-/** Starts to look. What fails is in the log once, and the images are then read from caches alone. */
+/** What fails is in the log once, and the images are then read from caches alone. */
 export function createOrigins(parts: OriginDependencies): Origins {
   const { env, log, now, tickMs = TICK_MS, retryMs = 500 } = parts
   const closing = new AbortController()
@@ -178,7 +177,7 @@ async function openOrigin(
   return await findOpenObject({ ...opening, access }, location.source, image)
 }
 
-/** Lists the images with an origin, buckets first: what they need is signed, and soon done. */
+/** Buckets first: what they need is signed, and soon done. */
 function createWantedList({ images }: Pick<OriginDependencies, 'images'>) {
   let of: readonly CatalogEntry[] | null = null
   let wanted: readonly OriginImage[] = []

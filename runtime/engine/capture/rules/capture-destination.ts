@@ -1,7 +1,6 @@
 /** Where a captured image goes, and how its capture ended. */
 import type { IdentityFiles } from './capture.ts'
 
-/** Where the image goes. */
 export type CaptureDestination =
   | { readonly kind: 'file'; readonly path: string }
   | {
@@ -29,7 +28,7 @@ export type CaptureOutcome =
       readonly hint: string | null
     }
 
-/** Renders where an image goes for a header, without the token. */
+/** Without the token. */
 export const renderDestination = (destination: CaptureDestination): string =>
   destination.kind === 'file'
     ? destination.path

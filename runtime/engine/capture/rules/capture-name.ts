@@ -6,7 +6,6 @@ import { CaptureNameSchema } from './capture-upload.ts'
 /** Each machine has one of its own, whatever the machines are called. */
 export const NAME_FOR_EACH = '{name}-{mac}.img.zst'
 
-/** Tells whether a template names the image of each machine differently. */
 export const isForEach = (template: string): boolean => /\{(?:name|mac)\}/.test(template)
 
 /** For a machine that nobody has named, where its MAC address is in the image's name anyway. */
@@ -19,7 +18,7 @@ interface NamedMachine {
   readonly hostname: string | null
 }
 
-/** Names a capture; the refusal says in words why the name cannot be that of a file. */
+/** The refusal says in words why the name cannot be that of a file. */
 export function nameCapture(machine: NamedMachine, template: string): Result<string, string> {
   const mac = renderHyphens(machine.mac)
   const called = machine.name ?? machine.hostname ?? (template.includes('{mac}') ? NAMELESS : mac)

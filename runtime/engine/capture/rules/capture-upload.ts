@@ -78,14 +78,11 @@ export const TokenRequestSchema = z.strictObject({ name: CaptureNameSchema })
 
 const OVERHEAD_BYTES = 64 * 2 ** 20
 
-/**
- * Returns the most bytes that the image of a disk can have: what cannot be compressed becomes a
- * little larger, and the index comes to it.
- */
+/** What cannot be compressed becomes a little larger, and the index comes to it. */
 export const maxBytesOf = ({ disk: { size_bytes: bytes } }: Pick<CaptureSource, 'disk'>): number =>
   bytes + Math.ceil(bytes / 64) + OVERHEAD_BYTES
 
-/** Parses the header `Upload-Offset`, in bytes; null for what is no number of bytes. */
+/** In bytes; null for what is no number of bytes. */
 export function parseUploadOffset(text: string | null): number | null {
   const offset = /^\d{1,16}$/.test(text ?? '') ? Number(text) : Number.NaN
   return Number.isSafeInteger(offset) ? offset : null

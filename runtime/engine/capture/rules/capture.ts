@@ -18,8 +18,8 @@ export const CAPTURE_LEVEL = 3
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']
 
 /**
- * Returns the disk, or all reasons against a capture of it, as clauses. `chosen` is the disk that
- * was there when somebody chose it; null where nobody did.
+ * Refused with all reasons, as clauses. `chosen` is the disk that was there when somebody chose it;
+ * null where nobody did.
  */
 export function decideSource(
   { path, exists, device }: TargetFacts,
@@ -47,13 +47,12 @@ export function decideSource(
 const MAX_HASHED_FREE_BYTES = 256 * 2 ** 30
 
 /**
- * Whether the digest of the whole image is computed: what is free is hashed as well then, though it is
- * not read. Each frame has a digest of its own in any case.
+ * What is free is hashed as well then, though it is not read. Each frame has a digest of its own in
+ * any case.
  */
 export const decideHashing = (sizeBytes: number, usedBytes: number): boolean =>
   sizeBytes - usedBytes <= MAX_HASHED_FREE_BYTES
 
-/** How one partition is captured. */
 export interface CapturedPart {
   /** Partitions are numbered from 1; 0 is a disk without partitions. */
   readonly number: number
@@ -96,10 +95,7 @@ export type IdentityFiles =
   /** Nobody could look everywhere. */
   | { readonly kind: 'possible' }
 
-/**
- * Decides whether a disk holds files by which its machine is known. They are `possible` where
- * nobody could look into every partition.
- */
+/** They are `possible` where nobody could look into every partition. */
 export function decideIdentity(parts: readonly LookedAt[]): IdentityFiles {
   const paths = parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
   if (paths.length > 0) return { kind: 'found', paths }
@@ -108,7 +104,7 @@ export function decideIdentity(parts: readonly LookedAt[]): IdentityFiles {
   return { kind: parts.every(isKnown) ? 'absent' : 'possible' }
 }
 
-/** Warns that the image makes another machine look like this one; null where it surely does not. */
+/** Null where the image surely does not make another machine look like this one. */
 export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean): string | null {
   const identity = decideIdentity(parts)
   if (generalize || identity.kind === 'absent') return null
@@ -117,9 +113,7 @@ export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean):
     : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
 }
 
-/**
- * Describes the disk for an upload (sizes are bytes), and lists what should be known of its image.
- */
+/** Sizes are bytes. The warnings are what should be known of the image. */
 export function describeOrigin(
   { disk, parts }: { readonly disk: TargetDevice; readonly parts: readonly LookedAt[] },
   generalize: boolean,
@@ -135,10 +129,7 @@ interface UploadAddress {
   readonly name: string
 }
 
-/**
- * Splits `http://cache:8081/captures/NAME` into where uploads are begun and the image's name; null
- * where it is no URL.
- */
+/** `http://cache:8081/captures/NAME`; null where it is no URL. */
 export function parseUploadAddress(text: string): UploadAddress | null {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return null
   const { origin, pathname } = new URL(text)

@@ -15,7 +15,7 @@ const CHUNK =
 const STRIPE = /\bstripe \d+ devid \d+ offset (\d{1,16})\b/g
 const PROFILES = /\b(?:RAID\w+|mixed)\b/
 
-/** Reads `btrfs inspect-internal dump-tree -t chunk`. */
+/** Of `btrfs inspect-internal dump-tree -t chunk`. */
 export function parseChunks(text: string): Result<readonly Chunk[], string> {
   const chunks: Chunk[] = []
   for (const [, logical = '', length = '', type = '', more = ''] of text.matchAll(CHUNK)) {

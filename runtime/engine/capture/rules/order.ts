@@ -12,7 +12,6 @@ const time = z.iso.datetime({ offset: true })
 
 /** As it is stored, and as the API answers it. */
 export const CaptureOrderSchema = z.object({
-  /** The name of the image that is made. */
   name: CaptureNameSchema,
   /** The serial number of the one disk that is read, as `target_disk_serial` spells it. */
   disk_serial: z.string().min(1),
@@ -34,7 +33,7 @@ export type CaptureOrder = Readonly<z.output<typeof CaptureOrderSchema>>
 
 type OrderedCapture = Pick<CaptureOrder, 'name' | 'disk_serial' | 'disk_seen' | 'generalize'>
 
-/** Makes an order that was given at `now` (ISO 8601) and of which nothing is done yet. */
+/** `now`: ISO 8601. */
 export const createOrder = (ordered: OrderedCapture, now: string): CaptureOrder => ({
   ...ordered,
   ordered_at: now,
@@ -45,11 +44,10 @@ export const createOrder = (ordered: OrderedCapture, now: string): CaptureOrder 
   reason: null,
 })
 
-/** Tells whether an order is still to be done. */
 export const isPending = (order: CaptureOrder | null): order is CaptureOrder =>
   order !== null && order.result === null
 
-/** Returns the order after its end at `now` (ISO 8601). */
+/** `now`: ISO 8601. */
 export const endOrder = (
   order: CaptureOrder,
   result: CaptureResult,
@@ -60,8 +58,8 @@ export const endOrder = (
 const AGAIN_MS = 1000
 
 /**
- * Returns the order after a plan, whose upload token is issued then: later than any before,
- * whatever the clock says. A client that asks again within a second gets the same plan.
+ * Its upload token is issued then: later than any before, whatever the clock says. A client that
+ * asks again within a second gets the same plan.
  */
 export function planOrder(order: CaptureOrder, now: string): CaptureOrder {
   if (order.planned_at === null) return { ...order, planned_at: now }
@@ -71,6 +69,6 @@ export function planOrder(order: CaptureOrder, now: string): CaptureOrder {
   return { ...order, planned_at: next.toString({ fractionalSecondDigits: 3 }) }
 }
 
-/** Returns the name by which tokens mean this order of this machine. */
+/** By this name tokens mean this order of this machine. */
 export const nameOrder = (mac: Mac, { ordered_at }: CaptureOrder): string =>
   `${renderHyphens(mac)}-${epochOf(ordered_at).toString(36)}`

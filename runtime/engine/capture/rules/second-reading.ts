@@ -3,11 +3,9 @@ import type { Range } from '../../disk/rules/extents.ts'
 import type { Chunk } from './mirrors.ts'
 import { countWithin, type RangeList } from './range-list.ts'
 
-/** What a look begins with. */
 export interface Looked {
   /** The partition's first bytes, with all superblocks. */
   readonly first: Buffer
-  /** The partition's size. */
   readonly bytes: number
   /** What the map calls used. */
   readonly used: RangeList
@@ -28,11 +26,9 @@ export const tooFree = (witness: string): string => `its map calls blocks free t
 export const unreadable = (witness: string): string =>
   `its map cannot be compared: ${witness} is not as expected`
 
-/** Whether the map calls all of the range used. */
 export const isCovered = (used: RangeList, range: Range): boolean =>
   countWithin(used, range) === range.bytes
 
-/** Whether the map calls no more than so many bytes of the range free. */
 export const isAtMostFree = (used: RangeList, range: Range, freeBytes: number): boolean =>
   range.bytes - countWithin(used, range) <= freeBytes
 

@@ -12,11 +12,9 @@ interface UploadToken {
   readonly issuedAt: number
 }
 
-/** What a token is good for. */
 interface UploadPurpose {
   /** Null: not of a machine that the server drives. */
   readonly mac: Mac | null
-  /** The name of the image. */
   readonly name: string
 }
 
@@ -28,7 +26,7 @@ const RADIX = 36
 export const UPLOAD_TOKEN_HOURS = 24
 const LIFETIME_MS = UPLOAD_TOKEN_HOURS * 3_600_000
 
-/** Renders and signs a token: `<order>.<issued>.<signature>`. */
+/** `<order>.<issued>.<signature>`. */
 export function renderUploadToken(
   { order, issuedAt }: UploadToken,
   purpose: UploadPurpose,
@@ -38,10 +36,7 @@ export function renderUploadToken(
   return `${order}.${issued}.${sign(textOf(order, issued, purpose))}`
 }
 
-/**
- * Checks a token and returns its order, and when it was issued (milliseconds since the epoch).
- * `verify` compares in constant time. It is refused where it is malformed, foreign, or expired.
- */
+/** `verify` compares in constant time. It is refused where it is malformed, foreign, or expired. */
 export function parseUploadToken(
   text: string,
   { now, ...purpose }: UploadPurpose & { readonly now: Date },

@@ -18,7 +18,6 @@ import { walkXfs } from './xfs-groups.ts'
 /** The first bytes of a volume, which hold every superblock. */
 export const SUPERBLOCK_BYTES: number = 128 * 1024
 
-/** How one partition is read. */
 export type PartitionReading =
   /** By the map of one of partclone's programs, and these ranges besides. */
   | (Bounded & Pick<MapTool, 'tool' | 'check' | 'witness'> & { readonly by: 'map' })
@@ -44,7 +43,6 @@ const whole = (why: string): PartitionReading => ({ by: 'whole', why })
 /** What boot loaders and superblocks lie in, whatever a map says. */
 const FIRST: Range = { offset: 0, bytes: MIB }
 
-/** What a tool ended with. */
 interface ToolResult {
   readonly exitCode: number
   readonly stdout: string
@@ -145,11 +143,8 @@ const isTable = (type: string, table: string | null, first: Buffer) =>
 interface LookedPart {
   readonly contents: Pick<Contents, 'type' | 'table'>
   readonly role: AreaRole
-  /** The partition's first bytes. */
   readonly first: Buffer
-  /** Its size. */
   readonly bytes: number
-  /** The other partitions of the disk. */
   readonly others: readonly Neighbour[]
 }
 

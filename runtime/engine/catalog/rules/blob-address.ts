@@ -7,10 +7,7 @@ const MAX_TOKEN_LENGTH = 16_384
 /** The part of a query that says which version is asked for, by its SHA-256. */
 export const VERSION_PARAMETER = 'sha256'
 
-/**
- * Renders a cache service's base address without slashes at its end; a missing scheme becomes
- * `http://`.
- */
+/** Without slashes at its end; a missing scheme becomes `http://`. */
 export function renderCacheBase(text: string): string {
   const bare = text.trim().replace(/\/+$/, '')
   return bare === '' || /^[a-z][a-z0-9+.-]*:\/\//i.test(bare) ? bare : `http://${bare}`
@@ -22,14 +19,14 @@ export function blobUrl(cacheBase: string, source: string): string {
   return `${renderCacheBase(cacheBase)}/b/${token}/${encodeURIComponent(blobName(source))}`
 }
 
-/** Returns the last part of a source's path, as it is spelled there; `download` where it has none. */
+/** As it is spelled in the source; `download` where its path has no last part. */
 export function blobName(source: string): string {
   const path = source.toWellFormed().replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
   const [plain = ''] = path.split(/[?#]/, 1)
   return plain.split('/').at(-1) || 'download'
 }
 
-/** Returns the source that a token names; padding is tolerated, any other second spelling is not. */
+/** Padding is tolerated, any other second spelling is not. */
 export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
   const bare = token.replace(/={1,2}$/, '')
   if (bare === '' || bare.length > MAX_TOKEN_LENGTH) return refuse('not-a-token')
@@ -40,9 +37,8 @@ export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
 }
 
 /**
- * Renders an address that machines can reach: where a cache service runs beside the server, its
- * address is a loopback one, which means another host to each machine; `host` (no port) is the
- * server's, as the machine asked for it.
+ * Where a cache service runs beside the server, its address is a loopback one, which means another
+ * host to each machine; `host` (no port) is the server's, as the machine asked for it.
  */
 export function replaceLoopback(address: string, host: string): string {
   const url = URL.parse(address)

@@ -13,10 +13,10 @@ export interface CacheEntry extends CatalogFields {
   readonly credentials: string | null
 }
 
-/** Returns the address that the bytes of an entry come from, without credentials. */
+/** Without credentials. */
 export const sourceOf = ({ src, resolved_src }: CatalogFields): string => resolved_src ?? src
 
-/** Returns the same address with the credentials: it may be asked, and never shown. */
+/** With the credentials: it may be asked, and never shown. */
 export function secretSourceOf(entry: CacheEntry): string {
   const { credentials } = entry
   return credentials === null
@@ -24,20 +24,13 @@ export function secretSourceOf(entry: CacheEntry): string {
     : sourceOf(entry).replace(/^([a-z]+:\/\/)/i, `$1${credentials}@`)
 }
 
-/** Returns what others may see of an entry: all of it but the credentials. */
 export const publicFields = ({ credentials: _credentials, ...fields }: CacheEntry): CatalogFields =>
   fields
 
-/**
- * Returns the key that the bytes of an entry are kept under; entries are checked when they are
- * made.
- */
+/** Entries are checked when they are made. */
 export const keyOf = (entry: CatalogFields): string => blobKeyOf(sourceOf(entry)) ?? ''
 
-/**
- * Returns the key that one blob is kept under: two spellings of one address share it. Null means
- * that it is no source.
- */
+/** Two spellings of one address share the key. Null: it is no source. */
 export function blobKeyOf(source: string): string | null {
   const ref = refOf(source)
   return ref.ok ? ref.value : null
@@ -63,8 +56,7 @@ const BODY = z.strictObject({
 })
 
 /**
- * Checks the body of `POST /catalog/entries`; a name is made of the source where none is given. The
- * refusal lists the fields that are wrong.
+ * A name is made of the source where none is given. The refusal lists the fields that are wrong.
  */
 export function parseCacheEntry(
   body: unknown,

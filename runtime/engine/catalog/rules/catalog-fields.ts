@@ -76,10 +76,7 @@ const FieldsSchema = z.object(
 
 export type CatalogFields = Readonly<z.infer<typeof FieldsSchema>>
 
-/**
- * Checks the fields of the entry at `index`. The refusal holds what the entry can be called in a
- * message, and why it is refused.
- */
+/** The refusal holds what the entry can be called in a message, and why it is refused. */
 export function parseCatalogFields(
   entry: unknown,
   index: number,

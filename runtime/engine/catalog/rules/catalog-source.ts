@@ -7,12 +7,10 @@ import type { Manifest, ManifestFlaw, ManifestImage } from './manifest.ts'
 import { printable } from '../../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** One image of a catalog. */
 export interface CatalogImage {
   readonly name: string
   /** What opens it: a path, an http(s) URL (credentials and all), an oras reference or an object `s3://bucket/key`. */
   readonly location: string
-  /** The source as the catalog names it. */
   readonly src: string
   /** The image's identity: sha256 of the canonical source; null where that has no canonical form. */
   readonly ref: string | null
@@ -56,9 +54,8 @@ export const refusalOf = ({ code, message, hint }: Fault): CatalogRefusal => ({
 })
 
 /**
- * Lists the images that a manifest offers, and its flaws in the order of their lines. `folder` is
- * where a local one lies; null: it came from elsewhere, and then no image of this machine is taken
- * on its word.
+ * Flaws are in the order of their lines. `folder` is where a local manifest lies; null: it came
+ * from elsewhere, and then no image of this machine is taken on its word.
  */
 export function offerImages(name: string, manifest: Manifest, folder: string | null) {
   const images: CatalogImage[] = []
@@ -85,7 +82,6 @@ export function filePathOf(address: string, folder: string): string | null {
 
 const isFileAddress = (address: string) => /^file:\/\//i.test(address)
 
-/** What the default catalog is made of, from environment, kernel and configuration. */
 interface DefaultCatalogHints {
   /** FLASHER_DEFAULT_CATALOG. */
   readonly named: string | undefined
@@ -95,10 +91,7 @@ interface DefaultCatalogHints {
   readonly releaseBaseUrl: string | undefined
 }
 
-/**
- * Returns the address of the wizard's default catalog; null when none is offered. A built-in name
- * would have each stick in the world ask one host.
- */
+/** Null when none is offered. A built-in name would have each stick in the world ask one host. */
 export function decideDefaultCatalog(hints: DefaultCatalogHints): string | null {
   const named = hints.named || hints.kernel
   if (named) return named

@@ -38,10 +38,7 @@ export interface CatalogEntry {
 declare const brand: unique symbol
 type ImageRef = string & { readonly [brand]: 'ImageRef' }
 
-/**
- * Computes an image's identity from its source (`bty_image_ref`, `ImageEntry.ref`): 64 hexadecimal
- * digits.
- */
+/** `bty_image_ref`, `ImageEntry.ref`: 64 hexadecimal digits. */
 export function refOf(source: string): Result<ImageRef, 'not-a-source'> {
   const canonical = canonicaliseSource(source)
   if (!canonical.ok) return canonical
@@ -64,8 +61,8 @@ export interface CatalogSnapshot {
 }
 
 /**
- * Renders one row of `GET /images` ("ImageEntry", in the specification's spelling). A dropped
- * file's `src` is no address, so it is shown by the other.
+ * A row of `GET /images` ("ImageEntry", in the specification's spelling). A dropped file's `src` is
+ * no address, so it is shown by the other.
  */
 export function renderImageEntry(entry: CatalogEntry) {
   const { name, format, sizeBytes, src, resolvedSrc, ref, sha256, arch } = entry
@@ -82,17 +79,11 @@ export function renderImageEntry(entry: CatalogEntry) {
   }
 }
 
-/**
- * Tells whether the wizard could write it: tarballs and boot bundles are listed, but cannot be
- * flashed.
- */
+/** Tarballs and boot bundles are listed, but cannot be flashed. */
 export const isFlashable = ({ format }: Pick<CatalogEntry, 'format'>): boolean =>
   IMAGE_FORMATS.some((known) => known === format)
 
-/**
- * Returns the format that a catalog states, else the one that the names show; empty where nothing
- * does.
- */
+/** The stated one, else the one that the names show; empty where nothing does. */
 export function decideFormat(format: string | null, names: readonly (string | null)[]): string {
   if (format !== null) return format
   const paths = names.map((name) => pathOf(name ?? ''))
@@ -113,10 +104,7 @@ const ARCHES = [
   [/(^|[^a-z0-9])riscv64($|[^a-z0-9])/i, 'riscv64'],
 ] as const
 
-/**
- * Returns the architecture that a catalog states, else the one that the names show; null where
- * nothing does.
- */
+/** The stated one, else the one that the names show; null where nothing does. */
 export function decideArch(arch: string | null, names: readonly (string | null)[]): string | null {
   if (arch !== null) return arch
   const hits = names.map((name) => ARCHES.find(([words]) => words.test(name ?? ''))?.[1])

@@ -14,37 +14,33 @@ export const FileStampSchema = z.object({
 })
 export type FileStamp = Readonly<z.infer<typeof FileStampSchema>>
 
-/** Tells whether both are the same version of the same file. */
 export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
   a.name === b.name && a.sizeBytes === b.sizeBytes && a.mtimeNs === b.mtimeNs && a.ino === b.ino
 
-/**
- * Says in a clause why a file of this name is no image; null where it is one, empty where it does
- * not look like one.
- */
+/** A clause; null where a file of this name is an image, empty where it does not look like one. */
 export function whyNotAnImage(name: string): string | null {
   if (/[\p{Cc}\p{Cs}\ufffd]/u.test(name)) return 'its name holds characters that no address can'
   if (detectFormat(name) !== null) return null
   return isTarballName(name) ? 'a tarball cannot be flashed: extract it first' : ''
 }
 
-/** Renders `file:///<name>`, with what would end a path, or is an escape itself, escaped. */
+/** `file:///<name>`, with what would end a path, or is an escape itself, escaped. */
 export const fileSource = (name: string): string =>
   `file:///${name.replaceAll(/[%?#\\]/g, encodeURIComponent)}`
 
-/** Returns the name behind `file:///<name>`; null for anything that is no such address. */
+/** The name; null for anything that is no `file:///<name>`. */
 export function parseFileSource(source: string): string | null {
   const [, spelled] = /^file:\/\/\/([^/]+)$/i.exec(source) ?? []
   return spelled === undefined ? null : decodePart(spelled)
 }
 
-/** Renders the address of a dropped file, `<base>/files/<name>`. */
+/** `<base>/files/<name>`. */
 export const fileUrl = (base: string, name: string): string =>
   `${base}/files/${encodeURIComponent(name)}`
 
 /**
- * Returns the name behind `…/files/<name>` on `ownHost` (with its port) or on this machine; null
- * for any other address.
+ * The name in `…/files/<name>` on `ownHost` (with its port) or on this machine; null for any other
+ * address.
  */
 export function parseFileUrl(source: string, ownHost: string): string | null {
   const url = /^https?:/i.test(source) ? URL.parse(source) : null

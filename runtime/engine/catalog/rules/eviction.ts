@@ -25,8 +25,8 @@ export type RoomRefusal =
   | { readonly why: 'all-needed'; readonly needed: number; readonly free: number }
 
 /**
- * Lists the digests to remove, oldest first; none where there is room already. The refusal holds
- * the numbers of bytes that are needed and that are the most there can be.
+ * Digests to remove, oldest first; none where there is room already. The refusal holds the numbers
+ * of bytes that are needed and that are the most there can be.
  */
 export function planEviction(room: CacheRoom): Result<readonly string[], RoomRefusal> {
   const { blobs, promisedBytes, neededBytes, maxBytes } = room

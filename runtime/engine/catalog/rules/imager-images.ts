@@ -3,7 +3,6 @@ import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-imag
 import { isOutOfOrder, isStoredRaw } from '../../image/rules/format.ts'
 import type { ListedImage } from '../../../../appliance/imager-list.ts'
 
-/** What a list of images tells of one. */
 interface OfferedImage {
   readonly name: string
   readonly description: string | null
@@ -20,7 +19,7 @@ interface OfferedImage {
   readonly url: string
 }
 
-/** Lists what the Imager can write; qcow2, tarballs and boot bundles are left out. */
+/** Qcow2, tarballs and boot bundles are left out. */
 export const listForImager = (images: readonly OfferedImage[]): readonly ListedImage[] =>
   images.flatMap((image) => {
     const format = findWritable(image.format)

@@ -9,7 +9,6 @@ import { parseToml } from '../../../kit/config/rules/toml.ts'
 const MANIFEST_VERSION = 1
 const MAX_IMAGES = 10_000
 
-/** One image of a manifest. */
 export interface ManifestImage extends CatalogFields {
   /** As the manifest says it (`bty_image_ref`, `ref`): `src` may be a cache's address. */
   readonly ref: string | null
@@ -30,8 +29,8 @@ export interface Manifest {
 }
 
 /**
- * Parses a manifest; entries that are wrong are left out and listed as flaws. The refusal holds the
- * line at fault, counted from 1, or null.
+ * Entries that are wrong are left out and listed as flaws. The refusal holds the line at fault,
+ * counted from 1, or null.
  */
 export function parseManifest(text: string): Result<Manifest, ManifestFlaw> {
   const document = parseToml(text)
@@ -54,7 +53,7 @@ export function parseManifest(text: string): Result<Manifest, ManifestFlaw> {
   return accept(collect(images, linesOfTables(text, images.length)))
 }
 
-/** Renders a flaw for people, with its line where it has one. */
+/** With its line where it has one. */
 export const renderFlaw = ({ line, reason }: ManifestFlaw): string =>
   line === null ? reason : `line ${line}: ${reason}`
 

@@ -15,11 +15,11 @@ interface SiteCaches {
 const MAX_SOURCES = 6
 
 /**
- * Lists the addresses of an image at the caches near a machine: those of its own site first, then
- * those for all machines. Among the caches of a site the digest decides, so that each image lies in
- * one of them, and a cache that is added or taken away moves its own share alone. None where the
- * cache service does not have the image, or its digest is not known: nothing would tell the version
- * at another cache from the one that was ordered.
+ * Those of the machine's own site first, then those for all machines. Among the caches of a site
+ * the digest decides, so that each image lies in one of them, and a cache that is added or taken
+ * away moves its own share alone. None where the cache service does not have the image, or its
+ * digest is not known: nothing would tell the version at another cache from the one that was
+ * ordered.
  */
 export function listSources(
   { url, sha256 }: Pick<CatalogEntry, 'url' | 'sha256'>,

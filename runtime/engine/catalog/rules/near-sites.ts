@@ -1,14 +1,13 @@
 /** Which sites a machine is in: a site is a network, an address or a label. */
 import { isAddressIn } from '../../../kit/net/rules/direct-host.ts'
 
-/** A machine, as far as it decides what is near it. */
 export interface NearMachine {
   /** Its address as the server sees it; null: not known. */
   readonly ip: string | null
   readonly labels: readonly string[]
 }
 
-/** Says whether a machine is in a site; labels are the same in any case of their letters. */
+/** Labels are the same in any case of their letters. */
 export const isAt = ({ ip, labels }: NearMachine, site: string): boolean =>
   labels.some((label) => label.toLowerCase() === site.toLowerCase()) ||
   (ip !== null && isAddressIn(ip, site))

@@ -13,8 +13,8 @@ export interface OriginImage {
 }
 
 /**
- * Returns what is known of the origin of an image; null: it has none that machines can read, or an
- * unknown digest, so that nothing would tell its bytes from others.
+ * Null: the image has no origin that machines can read, or an unknown digest, so that nothing would
+ * tell its bytes from others.
  */
 export function originOf(image: CatalogEntry): OriginImage | null {
   const { sha256, src, resolvedSrc } = image
@@ -34,8 +34,8 @@ const FAILED_MS = 60_000
 export type OriginAnswer = 'open' | 'refused' | 'unknown'
 
 /**
- * Returns the milliseconds after which an origin is looked at again. A signed address is replaced
- * when a quarter of its time is over; who has refused counts how often it is asked.
+ * In milliseconds. A signed address is replaced when a quarter of its time is over; who has refused
+ * counts how often it is asked.
  */
 export function decideAgainMs(
   kind: OriginLocation['kind'],

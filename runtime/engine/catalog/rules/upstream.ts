@@ -16,8 +16,8 @@ interface FoundVersion {
 }
 
 /**
- * Tells whether a source has changed since its image was kept. The best thing that both sides name
- * decides; where there is none, nothing is known to have changed.
+ * The best thing that both sides name decides; where there is none, nothing is known to have
+ * changed.
  */
 export function hasMovedOn(kept: KeptVersion, found: FoundVersion): boolean {
   const digest = found.sha256 ?? found.servedSha256
@@ -31,15 +31,14 @@ export function hasMovedOn(kept: KeptVersion, found: FoundVersion): boolean {
 const isTag = (version: string): boolean => /^(?:W\/)?"/.test(version)
 
 /**
- * Returns the milliseconds since a source was last looked at or downloaded, by a clock that may be
- * wrong: a time that lies ahead is as good as now, so that the wait is never longer than one
- * interval.
+ * Milliseconds, by a clock that may be wrong: a time that lies ahead is as good as now, so that the
+ * wait is never longer than one interval.
  */
 export const ageOf = (lastMs: number, nowMs: number): number => Math.max(0, nowMs - lastMs)
 
 /**
- * Returns when a source was first seen to have moved on (ISO 8601), null where it has not.
- * `hasMoved` is null where the look showed nothing: then all stays as it was `before`.
+ * ISO 8601; null where the source has not moved on. `hasMoved` is null where the look showed
+ * nothing: then all stays as it was `before`.
  */
 export function decideMovedAt(
   before: string | null,

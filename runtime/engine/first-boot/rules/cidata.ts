@@ -7,10 +7,7 @@ const LABELS = [
   { mark: 'CD001', markAt: 0x8001, labelAt: 0x8028, bytes: 32 },
 ] as const
 
-/**
- * Tells whether a volume is a FAT or an ISO 9660 with the label `CIDATA`; `first` holds its first
- * bytes.
- */
+/** A FAT or an ISO 9660 with the label `CIDATA`; `first` holds the volume's first bytes. */
 export function isCidata(first: Buffer): boolean {
   const read = (at: number, bytes: number) => first.toString('latin1', at, at + bytes)
   const found = LABELS.find(({ mark, markAt }) => read(markAt, mark.length) === mark)

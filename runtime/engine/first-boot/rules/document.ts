@@ -20,14 +20,13 @@ export const DocumentSchema = z.object({
   reason: z.string().max(1000).nullable().default(null).describe('Why one of the two is null'),
 })
 
-/** Renders a configuration as the document that `parseFirstBoot` reads. */
 export const renderDocument = ({
   cloudInit,
   ignition,
   reason,
 }: FirstBoot): z.output<typeof DocumentSchema> => ({ cloud_init: cloudInit, ignition, reason })
 
-/** Checks a document; the refusal means that there is nothing in it that could be written. */
+/** Malformed: there is nothing in it that could be written. */
 export function parseFirstBoot(document: unknown): Result<FirstBoot, 'malformed'> {
   const parsed = DocumentSchema.safeParse(document)
   if (!parsed.success) return refuse('malformed')

@@ -7,7 +7,7 @@ import { listTexts, type Template } from './template.ts'
 /** This address is one that no card is given (RFC 7042). */
 const MAC = parseMac('00:00:5e:00:53:01')
 
-/** Makes a machine that has a value for each placeholder that the template uses. */
+/** It has a value for each placeholder that the template uses. */
 export function exampleOf(template: Template): TemplateSubject {
   if (!MAC.ok) throw new Error('the address of the example is one')
   const labels = listTexts(template).flatMap(({ text }) => listLabels(text))

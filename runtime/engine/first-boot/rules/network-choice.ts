@@ -19,7 +19,7 @@ export const NETWORK_KINDS = ['image', 'dhcp', 'static', 'text'] as const
 
 const DHCP = 'version: 2\nethernets:\n  all:\n    match: {name: "e*"}\n    dhcp4: true\n'
 
-/** Renders a choice as the `network` of a template; null: the image decides. */
+/** Null: the image decides. */
 export function renderNetwork(choice: NetworkChoice): string | null {
   switch (choice.kind) {
     case 'image':
@@ -52,8 +52,8 @@ function renderStatic({ address, gateway, nameservers }: StaticNetwork): string 
 }
 
 /**
- * Reads the `network` of a template as a choice. Only what `renderNetwork` writes, byte for byte, is
- * another one than `text`, so that saving the choice again changes nothing.
+ * Only what `renderNetwork` writes, byte for byte, is another choice than `text`, so that saving
+ * the choice again changes nothing.
  */
 export function readNetwork(text: string | null): NetworkChoice {
   if (text === null) return { kind: 'image' }

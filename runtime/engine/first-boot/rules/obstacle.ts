@@ -5,11 +5,8 @@ import { printable } from '../../../kit/foundation/printable.ts'
 import { renderFirstBoot, type TemplateSubject } from './seed.ts'
 import { hasSecrets, type Template } from './template.ts'
 
-/** What the machine's live system can do beside flashing. */
 export interface LiveFeatures {
-  /** Whether it writes first-boot configurations. */
   readonly firstBoot: boolean
-  /** Whether it captures disks. */
   readonly capture: boolean
   /** Whether it knows disks by WWN, EUI and place; null: it announces nothing. */
   readonly diskId: boolean | null
@@ -19,10 +16,7 @@ export interface LiveFeatures {
   readonly peers?: boolean
 }
 
-/**
- * Parses the features as clients announce them: `?features=first-boot,capture`. The query is
- * hostile; names that are not known are left out.
- */
+/** `?features=first-boot,capture`. The query is hostile; names that are not known are left out. */
 export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeatures {
   const announced = query['features']
   const names = (announced ?? '').split(',')
@@ -35,7 +29,6 @@ export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeat
   }
 }
 
-/** A machine, as far as templates are about it. */
 interface TemplateMachine {
   readonly mac: Mac
   readonly name: string | null
@@ -44,10 +37,7 @@ interface TemplateMachine {
   readonly first_boot: string | null
 }
 
-/**
- * Returns the values of a machine that placeholders stand for. `serial` is null where the machine
- * has not reported one.
- */
+/** `serial` is null where the machine has not reported one. */
 export const subjectOf = (
   { mac, name, labels }: TemplateMachine,
   serial: string | null,
@@ -64,10 +54,7 @@ interface TemplateSurroundings {
 const ANY_SERIAL = 'X'
 const PREVIEW = { instance: 'preview', secrets: 'hidden' } as const
 
-/**
- * Returns a sentence with what keeps the machine's template from being written; null where it has
- * no template, or where it can be written.
- */
+/** A sentence; null where the machine has no template, or where it can be written. */
 export function findTemplateObstacle(
   machine: TemplateMachine,
   { findTemplate, tokens, features }: TemplateSurroundings,

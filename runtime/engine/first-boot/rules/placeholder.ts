@@ -2,7 +2,6 @@
 import { printable } from '../../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** What placeholders stand for. */
 export interface PlaceholderValues {
   /** Null: nobody named the machine. */
   readonly name: string | null
@@ -38,7 +37,6 @@ export function findUnknownPlaceholder(text: string): string | null {
     : `{{${printable(unknown)}}} is not a placeholder: there are ${KNOWN}`
 }
 
-/** The names of the secrets that a text uses. */
 export const listSecrets = (text: string): readonly string[] =>
   listPlaceholders(text).flatMap((inner) => SECRET.exec(inner)?.[1] ?? [])
 
@@ -81,8 +79,8 @@ function findSecret(name: string, secrets: PlaceholderValues['secrets']): Result
 }
 
 /**
- * Finds the value of a label: with the label `rack-12`, `{{label.rack}}` is `12`. Labels have no
- * values, so that a separator makes one.
+ * With the label `rack-12`, `{{label.rack}}` is `12`. Labels have no values, so that a separator
+ * makes one.
  */
 function findLabel(key: string, labels: readonly string[]): Result<string, string> {
   const start = key.toLowerCase()

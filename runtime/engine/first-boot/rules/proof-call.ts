@@ -8,9 +8,8 @@ const STAMP = '/var/lib/flasher-booted'
 const TRIES = 20
 
 /**
- * Adds a call of `url` to both configurations: to the vendor-data of cloud-init, which leaves the
- * user-data as it is, and as a unit of Ignition. What cannot carry it stays as it is
- * (`findCallObstacle`).
+ * To the vendor-data of cloud-init, which leaves the user-data as it is, and as a unit of Ignition.
+ * What cannot carry the call stays as it is (`findCallObstacle`).
  */
 export function addProofCall(made: FirstBoot, url: string): FirstBoot {
   const { cloudInit, ignition } = made
@@ -22,7 +21,7 @@ export function addProofCall(made: FirstBoot, url: string): FirstBoot {
   }
 }
 
-/** Says in a sentence why a configuration cannot carry the call; null: it can. */
+/** A sentence; null: the configuration can carry the call. */
 export function findCallObstacle({ cloudInit, ignition }: FirstBoot): string | null {
   if (cloudInit !== null) return findUserDataObstacle(cloudInit['user-data'])
   return ignition !== null && addUnit(ignition, 'http://server.invalid/') === null ? OWN_UNIT : null

@@ -47,8 +47,8 @@ const LINUX_TYPES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Plans where the configuration goes, and lists all partitions of the image. `head` holds the
- * image's first MiB. It is refused in words, as `decideSeedPlace` does.
+ * With all partitions of the image. `head` holds the image's first MiB. It is refused in words, as
+ * `decideSeedPlace` does.
  */
 export function planSeed(
   head: Buffer,
@@ -71,14 +71,17 @@ export function planSeed(
   return accept({ location: location.value, partitions: partitions.value })
 }
 
-/** Returns in words what hides a seed in the root file system, or what one must not be written to; null: nothing. */
+/**
+ * What hides a seed in the root file system, or what one must not be written to, in words; null:
+ * nothing.
+ */
 export function findSeedObstacle(partitions: readonly SeenPartition[]): string | null {
   if (partitions.some(({ first }) => isCidata(first))) return CIDATA_PREFERRED
   const hashed = listHashed(partitions).find(({ type }) => LINUX_TYPES.has(type))
   return hashed === undefined ? null : `${nameOf(hashed)} ${UNDER_VERITY}`
 }
 
-/** Says the same of volumes that are known by their contents alone. */
+/** Of volumes that are known by their contents alone. */
 export function findVolumeObstacle(volumes: readonly FilledVolume[]): string | null {
   if (volumes.some(isPreferred)) return CIDATA_PREFERRED
   const hashes = volumes.find(({ contents }) => contents.type === 'DM_verity_hash')

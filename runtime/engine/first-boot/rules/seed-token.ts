@@ -9,14 +9,11 @@ const RADIX = 36
 /** A live system fetches it before it begins to write. */
 const LIFETIME_MS = 10 * 60_000
 
-/**
- * Decides when a token is made (ISO 8601): later than the newest one that was used, whatever the
- * clock says.
- */
+/** ISO 8601: later than the newest one that was used, whatever the clock says. */
 export const decideIssue = (takenAt: string | null, now: string): string =>
   toText(Math.max(toMs(now), takenAt === null ? 0 : toMs(takenAt) + 1))
 
-/** Renders and signs a token: `<issued>.<signature>`. */
+/** `<issued>.<signature>`. */
 export function renderSeedToken(mac: Mac, issued: string, sign: (text: string) => string): string {
   const claims = toMs(issued).toString(RADIX)
   return `${claims}.${sign(textOf(mac, claims))}`
@@ -30,8 +27,8 @@ interface SeedTokenContext {
 }
 
 /**
- * Checks a token and returns when it was made (ISO 8601). `verify` compares in constant time. It is
- * refused where it is malformed, foreign, used, or older than ten minutes.
+ * When it was made (ISO 8601). `verify` compares in constant time. It is refused where it is
+ * malformed, foreign, used, or older than ten minutes.
  */
 export function parseSeedToken(
   text: string,

@@ -31,7 +31,6 @@ export interface FirstBoot {
   readonly reason: string | null
 }
 
-/** A machine, as its templates see it. */
 export interface TemplateSubject extends Omit<PlaceholderValues, 'secrets' | 'mac'> {
   readonly mac: Mac
 }
@@ -43,10 +42,7 @@ interface RenderOptions {
   readonly secrets: 'filled' | 'hidden'
 }
 
-/**
- * Renders the files; the refusal says in words that the machine lacks what a placeholder stands
- * for.
- */
+/** The refusal says in words that the machine lacks what a placeholder stands for. */
 export function renderFirstBoot(
   template: Template,
   subject: TemplateSubject,

@@ -105,7 +105,6 @@ export type TemplateFile = Readonly<z.infer<typeof FileSchema>>
 /** A template with its placeholders filled: nothing is secret any more. */
 export type FilledTemplate = Omit<Template, 'secrets'>
 
-/** A template as the server keeps it. */
 export interface NamedTemplate {
   readonly name: string
   readonly template: Template
@@ -113,7 +112,7 @@ export interface NamedTemplate {
   readonly updated_at: string
 }
 
-/** Checks a template as it is stored or sent. The refusal lists the fields that are wrong. */
+/** The refusal lists the fields that are wrong. */
 export const parseTemplate = (body: unknown) => parseFields<Template>(TemplateSchema, body)
 
 interface TemplateMistake {
@@ -159,7 +158,6 @@ function findMistakes(template: Template): readonly TemplateMistake[] {
   ]
 }
 
-/** The files of a template. */
 export const listFiles = ({ files = [] }: Pick<Template, 'files'>): readonly TemplateFile[] => files
 
 /** A password in place of its hash would be readable on the disk, and nobody could log in with it. */
@@ -201,7 +199,7 @@ export function isIgnition(text: string): boolean {
 /** Stands for a secret that has a value. */
 export const DOTS = '••••••••'
 
-/** Returns the template as everybody may see it, with dots for its secrets. */
+/** With dots for its secrets. */
 export const hideSecrets = (template: Template): Template => ({
   ...template,
   secrets: Object.fromEntries(
@@ -209,10 +207,7 @@ export const hideSecrets = (template: Template): Template => ({
   ),
 })
 
-/**
- * Returns the template with the secrets from before where it has dots: a form that was only shown
- * them changes nothing.
- */
+/** Where it has dots: a form that was only shown the secrets changes nothing. */
 export const keepSecrets = (template: Template, before: Template | null): Template => ({
   ...template,
   secrets: Object.fromEntries(
@@ -223,8 +218,5 @@ export const keepSecrets = (template: Template, before: Template | null): Templa
   ),
 })
 
-/**
- * Tells whether a template holds secrets: such a one is only given to a machine that proves its
- * boot.
- */
+/** Such a template is only given to a machine that proves its boot. */
 export const hasSecrets = (template: Template): boolean => Object.keys(template.secrets).length > 0

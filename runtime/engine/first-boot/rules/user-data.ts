@@ -16,7 +16,7 @@ const MIME_BYTES = 4096
 /** More than cloud-init is ever given. */
 const MAX_BYTES = 64 * 2 ** 20
 
-/** Returns in words why cloud-init would ignore it; null where it reads it, or where it is empty. */
+/** In words; null where cloud-init reads it, or where it is empty. */
 export function findUserDataProblem(content: Buffer): string | null {
   const unpacked = isGzip(content) ? unpack(content) : content
   if (unpacked === null) return 'its gzip data is damaged'
