@@ -1,19 +1,38 @@
 /** Waits for the first boot of systems that were flashed, and keeps what is known of it with their runs. */
-import type { Run } from '../../engine/inventory/rules/run.ts'
+import type { Run, Proof } from '../../engine/inventory/rules/run.ts'
 import { epochOf } from '../../kit/foundation/instants.ts'
 import type { Changes } from '../../kit/host/changes.ts'
-import { listNewest } from '../run/run-rows.ts'
+import { createQueue } from '../../kit/host/queue.ts'
+import type { Mac } from '../../kit/net/rules/mac.ts'
+import { listNewest, findRun, listWatched, saveRun } from '../run/run-rows.ts'
 import type { Database } from '../state/database.ts'
-import { createProof, decideCall } from './rules/proof.ts'
-import { createSigns, type SignSources } from './signs.ts'
-import { createWatches } from './watches.ts'
+import {
+  createProof,
+  decideCall,
+  isOpen,
+  nextProof,
+  type Sign,
+  mayProbe,
+  type HostKeys,
+  isOldSystem,
+  joinKeys,
+  type LastBoot,
+} from './rules/proof.ts'
 
-interface ProofsDependencies extends SignSources {
+export interface ProofsDependencies {
   readonly database: Database
   readonly changes: Changes
   /** When the seed token was made with which the machine fetched its newest configuration; null: none. */
   findCall(mac: Run['mac']): string | null
   now(): Date
+  /** `port` of SSH; 0 or absent: it is not looked at. */
+  settings(): { readonly enabled: boolean; readonly limit: number; readonly port?: number }
+  /** Milliseconds of a clock that nobody sets. */
+  elapsed(): number
+  /** Looks whether machines' network cards answer at their addresses; what cannot be seen from here is left out. */
+  findAnswers?(macs: readonly Run['mac'][]): Promise<ReadonlyMap<string, boolean>>
+  /** Absent: keys are not read. */
+  readKeys?(mac: Run['mac']): Promise<HostKeys>
 }
 
 /** Machines tell their end to a server that is away for ten minutes. */
@@ -32,7 +51,7 @@ export function createProofs(given: ProofsDependencies) {
   const { database, settings, findCall, now, elapsed } = given
   const { current, count, keep, save, take, onEnd } = createWatches(given)
 
-  const signs = createSigns({ ...given, current, take })
+  const signs = createSigns(given, { current, take })
 
   async function sweep(): Promise<void> {
     const at = elapsed()
@@ -43,7 +62,6 @@ export function createProofs(given: ProofsDependencies) {
   database.repeat(LOOK_MS, signs.look)
 
   return {
-    /** Whether runs that end now are followed. */
     isEnabled: (): boolean => settings().enabled,
     /**
      * A run has ended: the first boot of what it wrote is awaited from now on. It may be said again: the
@@ -125,5 +143,171 @@ function createAwaiting({ database, changes }: ProofsDependencies) {
       stop()
       signal.removeEventListener('abort', leave)
     })
+  }
+}
+
+/** A run whose system is awaited. */
+export type ProvedRun = Run & { readonly proof: Proof }
+
+interface Watch {
+  run: ProvedRun
+  /** When the wait is over, on the clock that nobody sets. */
+  readonly endsAt: number
+}
+
+/** The runs whose new system is awaited: in memory, and with their runs on disk. */
+function createWatches({ database, changes, now, elapsed }: ProofsDependencies) {
+  const listeners: ((run: ProvedRun) => Promise<void>)[] = []
+  const iso = () => now().toISOString()
+  const watches = new Map<string, Watch>()
+  let epoch: number | null = null
+
+  /** Reads them anew when the file was replaced. */
+  function current(): ReadonlyMap<string, Watch> {
+    if (database.epoch() === epoch) return watches
+    watches.clear()
+    for (const run of listWatched(database.sql, iso())) keep(run)
+    epoch = database.epoch()
+    return watches
+  }
+
+  function keep({ proof, ...run }: Run): void {
+    if (proof === null) return
+    const left = Date.parse(proof.until) - now().getTime()
+    watches.set(run.mac, { run: { ...run, proof }, endsAt: elapsed() + Math.max(0, left) })
+  }
+
+  /** The run may be written by its machine's last posts meanwhile, so it is read again. */
+  async function save({ mac, id }: Run, proof: Proof): Promise<void> {
+    await database.write((sql) => {
+      const found = findRun(sql, mac, id)
+      if (found !== null) saveRun(sql, { ...found.run, proof })
+    })
+    changes.announce({ topic: 'run', mac })
+    changes.announce({ topic: 'machine', mac })
+  }
+
+  async function tell(run: ProvedRun): Promise<void> {
+    await Promise.all(listeners.map((listener) => listener(run)))
+  }
+
+  async function take(watch: Watch, sign: Sign): Promise<void> {
+    const { run } = watch
+    const proof = nextProof(run.proof, sign, iso())
+    if (proof !== run.proof) {
+      const next = { ...run, proof }
+      watch.run = next
+      await save(run, proof).catch((error: unknown) => {
+        // It is tried again at the next sign: nobody may take it for known before it is on disk.
+        if (watch.run.proof === proof) watch.run = run
+        throw error
+      })
+      if (proof.state !== run.proof.state) await tell(next)
+    }
+    const isOver = sign.kind === 'flash' || !isOpen(proof, iso())
+    if (isOver && watches.get(run.mac) === watch) watches.delete(run.mac)
+  }
+
+  return {
+    /** By machine: at most one each, that of its newest run. */
+    current,
+    /** How many there are in memory; asking costs nothing. */
+    count: (): number => watches.size,
+    keep,
+    save,
+    take,
+    /** The listener is called with each run of which it became known what became of its system. */
+    onEnd: (listener: (run: ProvedRun) => Promise<void>) => void listeners.push(listener),
+  }
+}
+
+/** Machines whose keys are read at the same time. */
+const AT_ONCE = 32
+
+function createSigns(
+  given: ProofsDependencies,
+  { current, take }: Pick<ReturnType<typeof createWatches>, 'current' | 'take'>,
+) {
+  const { settings, elapsed } = given
+  const isEnabled = () => settings().enabled && (settings().port ?? 0) > 0
+  const inTurn = createQueue(AT_ONCE)
+
+  /** Only where its own network card answers there: an address may be another machine's by now. */
+  async function readOwnKeys(mac: Run['mac']): Promise<HostKeys> {
+    const answers = await given.findAnswers?.([mac])
+    return answers?.get(mac) === true ? ((await given.readKeys?.(mac)) ?? null) : null
+  }
+
+  async function probe(watch: Watch): Promise<void> {
+    const keys = mayProbe(watch.run.proof) ? await given.readKeys?.(watch.run.mac) : null
+    if (keys) await take(watch, { kind: 'ssh', keys })
+  }
+
+  async function lookNow(): Promise<void> {
+    const watched = [...current().values()]
+    const macs = watched.map(({ run }) => run.mac)
+    const found = macs.length === 0 ? null : await given.findAnswers?.(macs)
+    for (const watch of watched) {
+      const answers = found?.get(watch.run.mac)
+      if (answers !== undefined) await take(watch, { kind: 'network', answers })
+    }
+    if (!isEnabled()) return
+    const there = watched.filter(({ run }) => found?.get(run.mac) === true)
+    await Promise.all(there.map((watch) => inTurn(() => probe(watch))))
+  }
+
+  let looking: Promise<void> | null = null
+  return {
+    baselines: createBaselines(isEnabled, readOwnKeys, elapsed),
+    /** One look at a time: many machines with a slow SSH take longer than the pause between two. */
+    look: (): Promise<void> => (looking ??= lookNow().finally(() => (looking = null))),
+  }
+}
+
+interface Baseline {
+  readonly order: string
+  readonly old: Promise<HostKeys>
+  live: Promise<HostKeys>
+}
+
+const UNKNOWN = Promise.resolve(null)
+
+/** Which SSH host keys machines had before their new system could run; in memory, for who is ordered to flash. */
+function createBaselines(
+  isEnabled: () => boolean,
+  /** Null as well where it is not the machine that answers. */
+  readKeys: (mac: Mac) => Promise<HostKeys>,
+  elapsed: ProofsDependencies['elapsed'],
+) {
+  const inTurn = createQueue(AT_ONCE)
+  const lastBoots = new Map<Mac, LastBoot>()
+  const known = new Map<Mac, Baseline>()
+  const look = (mac: Mac) => inTurn(() => readKeys(mac)).catch(() => null)
+
+  return {
+    /** It asked for its boot script, and was led there. */
+    boot(mac: Mac, isToDisk: boolean): void {
+      if (isEnabled()) lastBoots.set(mac, { isToDisk, at: elapsed() })
+    },
+    /** It was given an order a moment ago: the system that runs now is looked at, where that is the old one. */
+    order(mac: Mac, order: string): void {
+      if (!isEnabled() || known.get(mac)?.order === order) return
+      const old = isOldSystem(lastBoots.get(mac), elapsed()) ? look(mac) : UNKNOWN
+      known.set(mac, { order, old, live: UNKNOWN })
+    },
+    /** Resolves once what was there before the order has been seen: until then nobody may restart the machine. */
+    async settle(mac: Mac): Promise<void> {
+      await known.get(mac)?.old
+    },
+    /** Its live system began a run. */
+    live(mac: Mac): void {
+      const baseline = known.get(mac)
+      if (baseline !== undefined) baseline.live = look(mac)
+    },
+    async take(mac: Mac): Promise<HostKeys> {
+      const baseline = known.get(mac)
+      known.delete(mac)
+      return baseline === undefined ? null : joinKeys(await baseline.old, await baseline.live)
+    },
   }
 }

@@ -1,6 +1,8 @@
-/** Decides whether a system that was flashed has booted, from what is seen of its machine afterwards. */
+/** Decides whether a system that was flashed has booted, from what is seen of its machine afterwards, and whose call it is. */
+import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
 import type { Proof, Run } from '../../../engine/inventory/rules/run.ts'
 import { epochOf } from '../../../kit/foundation/instants.ts'
+import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
 
 /** SHA-256 of each SSH host key of a machine; empty: it has no SSH; null: nobody can tell. */
 export type HostKeys = readonly string[] | null
@@ -162,3 +164,96 @@ const ONLY_CONTACT =
 
 const secondsSince = ({ since }: Proof, now: string): number =>
   Math.max(0, epochOf(now) - epochOf(since)) / 1000
+
+/** Whether a neighbour answers is bit 1 of its flags (`ATF_COM` of linux/if_arp.h). */
+const ANSWERS = 0x2
+
+/**
+ * Parses `/proc/net/arp`: the MAC addresses of those that answer, and null for those that do not, by
+ * their IPv4 addresses.
+ */
+export function parseNeighbours(table: string): ReadonlyMap<string, string | null> {
+  const rows = table.split('\n').slice(1)
+  return new Map(
+    rows.flatMap((row) => {
+      const [ip = '', , flags = '', hardware = ''] = row.trim().split(/\s+/)
+      const mac = parseMac(hardware)
+      if (ip === '') return []
+      const answers = (Number.parseInt(flags, 16) & ANSWERS) !== 0
+      return [[ip, answers && mac.ok ? mac.value : null] as const]
+    }),
+  )
+}
+
+/** Why a machine's network card counts as one that answers at its address; null: nobody can tell. */
+export const decideAnswer = (
+  { mac, last_seen_ip: ip }: Pick<MachineBase, 'mac' | 'last_seen_ip'>,
+  neighbours: ReadonlyMap<string, string | null>,
+): boolean | null => {
+  const found = ip === null ? undefined : neighbours.get(ip)
+  return found === undefined ? null : found === mac
+}
+
+/**
+ * Lists the other machines that are known and may have made a call: by the hardware address of its
+ * neighbour, or because one used the address after the flash.
+ */
+export function listOthers(
+  {
+    mac,
+    ip,
+    since,
+  }: {
+    readonly mac: string
+    /** Where it came from; null: nobody knows. */
+    readonly ip: string | null
+    /** When the flash ended (ISO 8601). */
+    readonly since: string
+  },
+  neighbours: ReadonlyMap<string, string | null>,
+  machines: readonly Pick<MachineBase, 'mac' | 'last_seen_ip' | 'last_seen_at'>[],
+): readonly string[] {
+  if (ip === null) return []
+  const hardware = neighbours.get(ip) ?? null
+  if (hardware === mac) return []
+  const sharing = machines.filter((each) => each.last_seen_ip === ip)
+  // They all have its address behind one router or proxy.
+  if (sharing.some((each) => each.mac === mac)) return []
+  const isLater = ({ last_seen_at: at }: (typeof machines)[number]) =>
+    at !== null && epochOf(at) >= epochOf(since)
+  return [...machines.filter((each) => each.mac === hardware), ...sharing.filter(isLater)].map(
+    (each) => each.mac,
+  )
+}
+
+/** Whether all of these are network cards of the machine whose hardware this is (JSON): a machine with two cards may have two records. */
+export const areOwnCards = (macs: readonly string[], hardware: string | null): boolean => {
+  const text = hardware?.toLowerCase() ?? ''
+  return macs.every((mac) => text.includes(mac))
+}
+
+const SHAPE = /^([0-9a-z]{1,11})\.([\w-]{43})$/
+const RADIX = 36
+
+/** Renders the token of a first-boot configuration that was fetched with the seed token of `issued` (ISO 8601). */
+export function renderProofToken(mac: Mac, issued: string, sign: (text: string) => string): string {
+  const claims = Temporal.Instant.from(issued).epochMilliseconds.toString(RADIX)
+  return `${claims}.${sign(textOf(mac, claims))}`
+}
+
+/**
+ * Returns the time of the seed token (ISO 8601, milliseconds) that a token belongs to; null: it is not
+ * of this server and this machine. `verify` compares in constant time.
+ */
+export function parseProofToken(
+  text: string,
+  mac: Mac,
+  verify: (text: string, signature: string) => boolean,
+): string | null {
+  const [, claims = '', signature = ''] = SHAPE.exec(text) ?? []
+  if (signature === '' || !verify(textOf(mac, claims), signature)) return null
+  const at = Temporal.Instant.fromEpochMilliseconds(Number.parseInt(claims, RADIX))
+  return at.toString({ fractionalSecondDigits: 3 })
+}
+
+const textOf = (mac: Mac, claims: string) => `booted:${mac}:${claims}`

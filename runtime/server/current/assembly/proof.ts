@@ -1,9 +1,7 @@
 /** Current line: opens what waits for the first boot of systems that were flashed. */
-import { askNeighbours } from '../../../fleet/proof/neighbours.ts'
-import { readHostKeys } from '../../../fleet/proof/host-keys.ts'
-import type { SignSources } from '../../../fleet/proof/signs.ts'
-import { createProofs } from '../../../fleet/proof/proofs.ts'
-import { decideAnswer } from '../../../fleet/proof/rules/neighbour.ts'
+import { askNeighbours, readHostKeys } from '../../../fleet/proof/witnesses.ts'
+import { type ProofsDependencies, createProofs } from '../../../fleet/proof/proofs.ts'
+import { decideAnswer } from '../../../fleet/proof/rules/proof.ts'
 import { epochOf } from '../../../kit/foundation/instants.ts'
 import { createShell, type Environment } from '../../../kit/host/shell.ts'
 import { parseMac } from '../../../kit/net/rules/mac.ts'
@@ -17,7 +15,7 @@ interface ProofServices {
   readonly env: Environment
   readonly clock: Clock
   /** What looks at machines from outside, instead of at their addresses. */
-  readonly witnesses?: Pick<SignSources, 'findAnswers' | 'readKeys'>
+  readonly witnesses?: Pick<ProofsDependencies, 'findAnswers' | 'readKeys'>
 }
 
 /** An order that is older is one that this server finds when it starts: nobody knows what ran before it. */

@@ -1,10 +1,8 @@
 /** `/pxe/{mac}/booted/{token}`: where a system that was flashed says, once, that it has booted. */
 import { getRouterParam, type H3Event } from 'h3'
-import { listNeighbours } from '../../../fleet/proof/neighbours.ts'
-import type { Proofs } from '../../../fleet/proof/proofs.ts'
-import type { ProvedRun } from '../../../fleet/proof/watches.ts'
-import { areOwnCards, listOthers } from '../../../fleet/proof/rules/neighbour.ts'
-import { parseProofToken } from '../../../fleet/proof/rules/proof-token.ts'
+import { listNeighbours } from '../../../fleet/proof/witnesses.ts'
+import type { Proofs, ProvedRun } from '../../../fleet/proof/proofs.ts'
+import { areOwnCards, listOthers, parseProofToken } from '../../../fleet/proof/rules/proof.ts'
 import { takeOne, type Bucket } from '../../../kit/foundation/bucket.ts'
 import { nothing, type Answer } from '../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../kit/web/answers/checked.ts'

@@ -28,7 +28,7 @@ import { describeFirstBootFetched } from '../rules/machine-events.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { TokenPolicy } from '../rules/token.ts'
 import { addProofCall } from '../../../engine/first-boot/rules/proof-call.ts'
-import { renderProofToken } from '../../../fleet/proof/rules/proof-token.ts'
+import { renderProofToken } from '../../../fleet/proof/rules/proof.ts'
 import { readSerial, templateRoutes } from './first-boot.ts'
 
 interface ProofCalls {

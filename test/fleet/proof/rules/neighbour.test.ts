@@ -5,7 +5,7 @@ import {
   areOwnCards,
   listOthers,
   parseNeighbours,
-} from '../../../../runtime/fleet/proof/rules/neighbour.ts'
+} from '../../../../runtime/fleet/proof/rules/proof.ts'
 import { MAC, macOf } from '../../../support/server/machine-fixture.ts'
 
 const test = suite('neighbours')
