@@ -85,7 +85,13 @@ console.log(`cancel to a closed device: ${cancelSeconds.toFixed(2)} s`)
 if (values.write) {
   const words = `${about}. Cancel to a closed device: ${cancelSeconds.toFixed(2)} s.`
   const shown = 'Time as a ratio to the usual command'
-  publish('flash', words, renderChart(rows), shown, renderSummary(rows))
+  publish(
+    'flash',
+    words,
+    renderChart(rows),
+    shown,
+    renderSummary(rows.filter(({ device }) => device !== 'memory')),
+  )
 }
 
 /** Every method in turn, as often as there are runs; each on a disk full of something else. */
