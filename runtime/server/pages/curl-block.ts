@@ -23,8 +23,8 @@ export interface CurlCall extends Omit<CurlRequest, 'url'> {
 export const blank = (name: string): string => `<${name}>`
 
 /**
- * Renders the commands, and which scopes their token needs; nothing where there are none. `id` keeps it open
- * where a page refreshes itself.
+ * With the scopes that their token needs; nothing where there are none. `id` keeps it open where a
+ * page refreshes itself.
  */
 export function renderCurlBlock(
   context: Pick<PageContext, 'contact'>,

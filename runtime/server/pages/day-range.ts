@@ -6,7 +6,6 @@ import { PAGES } from '../texts/texts.ts'
 
 const t = PAGES.frame.days
 
-/** The parameters of an address that name the first and the last day. */
 export const DAY_NAMES = ['from', 'to'] as const
 
 export interface DayRange {
@@ -18,7 +17,7 @@ export interface DayRange {
   readonly problem: string | null
 }
 
-/** Reads `from` and `to`, days of the zone in which the page shows times; both are included. */
+/** Days of the zone in which the page shows times; both are included. */
 export function readDayRange({ from, to, ...others }: ListQuery, zone: string): DayRange {
   const since = from === undefined ? undefined : startOfDay(from, zone)
   const until = to === undefined ? undefined : startOfDay(to, zone, 1)
@@ -37,7 +36,6 @@ function describeProblem(
   return isReversed ? t.problems.reversed : null
 }
 
-/** Renders the two fields, for the form of a search. */
 export const renderDayFields = (query: ListQuery, problem: string | null): Html =>
   html`${DAY_NAMES.map((name) => renderDay(name, query[name], problem))}`
 
@@ -57,6 +55,6 @@ const renderDay = (
     })}
   /></label>`
 
-/** Renders why the days were ignored, below the form; nothing where they were not. */
+/** Nothing where they were not ignored. */
 export const renderDayProblem = (problem: string | null): Content =>
   problem === null ? null : html`<p class="error" id="range-error" role="alert">${problem}</p>`

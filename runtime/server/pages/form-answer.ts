@@ -4,10 +4,7 @@ import { answer, seeOther, type Answer } from '../../kit/web/answers/answers.ts'
 import { address } from '../../kit/web/ui/html.ts'
 import type { Notice, Notices } from '../../kit/web/ui/form-notices.ts'
 
-/**
- * Redirects to a page with a 303. htmx would follow that unnoticed, so it gets a 200 with the address
- * to load.
- */
+/** A 303. htmx would follow that unnoticed, so it gets a 200 with the address to load. */
 export const goTo = (event: H3Event, location: string): Answer =>
   event.req.headers.has('hx-request')
     ? answer(200, { 'hx-redirect': location }, '')
@@ -31,8 +28,8 @@ export interface Refused {
 const MAX_LENGTH = 500
 
 /**
- * Redirects to a page that shows the refusal and what was typed. `error` in the address, of 500
- * characters at most, is for scripts; pages never show it.
+ * The page shows the refusal and what was typed. `error` in the address, of 500 characters at most,
+ * is for scripts; pages never show it.
  */
 export function goBack(
   { notices }: { readonly notices: Notices },

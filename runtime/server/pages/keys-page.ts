@@ -7,7 +7,6 @@ import type { PageContext } from './page-context.ts'
 
 const texts = PAGES.find.keys
 
-/** Makes the page and its form. */
 export const keysPages = <Context extends PageContext>(
   line: Omit<PageKeys, 'texts'>,
 ): readonly ContextRoute<Context>[] => [

@@ -10,7 +10,6 @@ export interface Tile {
   readonly trend: string | null
 }
 
-/** Renders the numbers beside each other. */
 export const renderTiles = (tiles: readonly Tile[]): Html =>
   html`<div class="numbers">
     ${tiles.map(

@@ -38,7 +38,6 @@ export interface PageContext<
   readonly site: Site<M>
   readonly services: Services
   readonly event: H3Event
-  /** The parameters of the address. */
   readonly query: URLSearchParams
   /** The present time and the time zone of the pages. */
   clock(): Clock
@@ -51,7 +50,7 @@ export interface PageContext<
   /** Answers with a page, under the message of `message()` unless the page brings its own. */
   show(view: Page): Promise<Answer>
   goTo(location: string): Answer
-  /** Redirects to a page that says why a form was refused. */
+  /** The page says why a form was refused. */
   goBack(path: string, refused: Refused): Answer
 }
 
@@ -74,7 +73,7 @@ export function describeWho(caller: Caller): NonNullable<PageView['who']> | null
   return { name: person.name, looks: person.role === 'look', sees }
 }
 
-/** Makes the context of one request; each of its functions looks at the site when it is called. */
+/** Each of its functions looks at the site when it is called. */
 export function createPageContext<M extends MachineBase, Services extends PageServices>(
   { site, services, layout, nav: all }: PageDependencies<M, Services>,
   event: H3Event,

@@ -4,7 +4,6 @@ import { renderDialog } from '../../kit/web/ui/keys-page.ts'
 import { PAGES } from '../texts/texts.ts'
 import { attributes, html, type Content, type Html } from '../../kit/web/ui/html.ts'
 
-/** Renders the attributes of a form that is answered with a question. */
 export const opensQuestion = (action: string): Html =>
   attributes({
     method: 'post',
@@ -21,7 +20,7 @@ interface QuestionButton {
   readonly tone?: 'primary' | 'danger' | 'plain'
 }
 
-/** Renders a button that asks first; `isAsked` recognizes its form. */
+/** `isAsked` recognizes its form. */
 export const questionButton = ({ action, label, tone = 'plain' }: QuestionButton): Html =>
   html`<form class="inline" ${opensQuestion(action)}>
     ${hidden({ confirm: 'ask' })}<button class="${tone}">${label}</button>
@@ -44,7 +43,7 @@ interface Removal {
   readonly command?: Content
 }
 
-/** Renders the question before something is removed for good. Its form posts `confirm=yes`. */
+/** Its form posts `confirm=yes`. */
 export const renderRemoval = ({
   title,
   body,
@@ -82,8 +81,8 @@ interface PageQuestion {
 }
 
 /**
- * Renders a question with its form, and a link that cancels. What comes of it, another question or a
- * wrong entry, stays in the dialog.
+ * With a link that cancels. What comes of it, another question or a wrong entry, stays in the
+ * dialog.
  */
 export function renderQuestion({ title, body, form, command }: PageQuestion): Html {
   const { action, fields, cancel, button } = form

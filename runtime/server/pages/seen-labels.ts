@@ -5,7 +5,7 @@ import { PAGES } from '../texts/texts.ts'
 
 const t = PAGES.account.session
 
-/** Renders which machines somebody sees: `machines with the label lab`. */
+/** `machines with the label lab`. */
 export function describeReach(reach: Reach): string {
   if (reach === null) return t.everything
   const labels = reach.join(', ')

@@ -25,10 +25,9 @@ const t = PAGES.account
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
 
-/** The lifetimes of a token, by number of days. */
 const LIFETIMES = t.tokens.lifetimes
 
-/** Makes the page and its forms; `renderPassword` renders the card about the password. */
+/** `renderPassword`: the card about the password. */
 export function accountPages<Context extends PageContext>(
   renderPassword: (context: Context) => Html,
 ): readonly ContextRoute<Context>[] {

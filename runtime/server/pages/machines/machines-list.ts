@@ -13,10 +13,9 @@ const t = PAGES.machines.list
 
 export const MACHINES_PATH = '/ui/machines'
 
-/** Returns the path of the page of a machine. */
 export const machinePath = (mac: string): string => `${MACHINES_PATH}/${mac}`
 
-/** Renders how many machines there are: `12`, or `3 of 12` where a search finds fewer. */
+/** `12`, or `3 of 12` where a search finds fewer. */
 export const renderFound = (found: number, all: number): string =>
   found === all
     ? renderNumber(all)
@@ -30,7 +29,7 @@ interface FleetTable {
   readonly isWide?: boolean
 }
 
-/** Renders the table, whose rows are replaced as machines change. */
+/** Its rows are replaced as machines change. */
 export const renderFleetTable = ({ query, columns, rows, isWide = false }: FleetTable): Html =>
   renderTable({
     caption: t.caption,
@@ -42,7 +41,7 @@ export const renderFleetTable = ({ query, columns, rows, isWide = false }: Fleet
     rows,
   })
 
-/** Renders what a page says before there is a machine; hidden as soon as the first row comes. */
+/** Hidden as soon as the first row comes. */
 export const renderNoMachines = (baseUrl: string, action: Content = null): Html =>
   html`<div class="if-empty">
     ${emptyState(
@@ -52,13 +51,13 @@ export const renderNoMachines = (baseUrl: string, action: Content = null): Html 
     )}
   </div>`
 
-/** Renders what a page says where a search finds no machine; hidden as soon as the first row comes. */
+/** Hidden as soon as the first row comes. */
 export const renderNoneFound = (): Html =>
   html`<div class="if-empty">
     ${emptyState(t.noneFound.title, t.noneFound.text, html`<a class="button" href="${MACHINES_PATH}">${t.noneFound.link}</a>`)}
   </div>`
 
-/** Renders what became of the machine that the address names as `deleted` or `missing`. */
+/** What became of the machine that the address names as `deleted` or `missing`. */
 export function renderGone(query: URLSearchParams): Content {
   const [deleted, missing] = ['deleted', 'missing'].map((name) => {
     const mac = parseMac(query.get(name) ?? '')
@@ -68,7 +67,7 @@ export function renderGone(query: URLSearchParams): Content {
   return missing ? banner('failed', fill(t.missing, { mac: missing })) : null
 }
 
-/** Renders the form that `addMachine` takes. `command`: the same as a command. */
+/** `command`: the same as a command. */
 export const renderAddForm = (command: Content = null): Html =>
   html`<form method="post" action="${MACHINES_PATH}" class="row" id="add">
       <input
@@ -86,14 +85,13 @@ export const renderAddForm = (command: Content = null): Html =>
     </form>
     ${command}`
 
-/** The same, folded. */
 export const renderFoldedAddForm = (command: Content = null): Html =>
   html`<details>
     <summary>${t.addSummary}</summary>
     ${renderAddForm(command)}
   </details>`
 
-/** Adds a machine that has not booted yet; it boots its own disk until it is configured. */
+/** It boots its own disk until it is configured. */
 export async function addMachine(context: PageContext, form: URLSearchParams): Promise<Answer> {
   const { site } = context
   const given = (form.get('mac') ?? '').trim()
@@ -111,7 +109,7 @@ export async function addMachine(context: PageContext, form: URLSearchParams): P
   return seeOther(machinePath(mac.value))
 }
 
-/** Renders the cell with what people call a machine, and its MAC where that is another; `about` is shown below. */
+/** With the MAC where the name is another; `about` is shown below. */
 export const renderNameCell = (mac: string, name: string, about: Content = null): Html =>
   name === mac
     ? html`<th scope="row" class="name">
@@ -123,5 +121,4 @@ export const renderNameCell = (mac: string, name: string, about: Content = null)
         <div><span class="mono dim">${mac}</span>${about}</div>
       </th>`
 
-/** Renders the link above the title of every page about one machine. */
 export const MACHINES_TRAIL = html`<a href="${MACHINES_PATH}">${PAGES.frame.titles.machines}</a>`

@@ -11,7 +11,6 @@ import { attributes, html, type Html } from '../../../kit/web/ui/html.ts'
 
 const t = PAGES.view.run
 
-/** What a run is doing. */
 const PHASES: Readonly<Record<RunPhase, string>> = t.phases
 const CAPTURE_PHASES = { ...PHASES, ...t.capturePhases }
 
@@ -21,14 +20,14 @@ const phasesOf = ({ mode }: Run) => (mode === 'capture' ? CAPTURE_PHASES : PHASE
 export const shortDisk = ({ model, serial, path }: RunDisk): string =>
   printable(model?.trim() || serial || path || t.someDisk)
 
-/** Returns everything that identifies the disk: model, serial number and path, as far as they are known. */
+/** Model, serial number and path, as far as they are known. */
 export const nameDisk = (disk: RunDisk): string => {
   const { model, serial, path } = disk
   const names = [...new Set([model?.trim(), serial, path].filter(Boolean))]
   return printable(names.join(', ') || t.someDisk)
 }
 
-/** Renders what a run is doing, for example `writing 41%`. */
+/** `writing 41%`. */
 function renderPhase(run: Run): string {
   const share = shareOf(run)
   const phase = phasesOf(run)[run.phase]
@@ -46,7 +45,7 @@ function renderFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run
   ].join(', ')
 }
 
-/** Renders how far a run is as a bar. `live.js` replaces the bar by its id as the run continues. */
+/** `live.js` replaces the bar by its id as the run continues. */
 export function renderBar(run: Run): Html {
   const share = shareOf(run)
   const progress = renderPhase(run)

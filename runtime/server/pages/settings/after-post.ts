@@ -9,7 +9,6 @@ export const SEARCH_FIELD = 'q'
 /** Characters of a search. */
 export const MAX_SEARCH = 200
 
-/** Which sentence says what was saved. */
 type SavedWord = keyof (typeof PAGES)['settings']['saved']
 
 interface SavedPost {
@@ -23,8 +22,8 @@ interface SavedPost {
 }
 
 /**
- * Returns the page after a form was saved. A form of the page gets its search back and has its rows
- * say *Saved*; a program gets the address alone that was always its answer.
+ * A form of the page gets its search back and has its rows say *Saved*; a program gets the address
+ * alone that was always its answer.
  */
 export function savedAddress(
   form: URLSearchParams,

@@ -22,7 +22,6 @@ import { findRow } from './settings-list.ts'
 
 const t = PAGES.settings.errors
 
-/** The fields of the form of one setting. */
 const EDITED = ['section', 'key', 'value'] as const
 
 /** Bytes: lists of keys are long, and the form holds them as they were and as they are wanted. */
@@ -39,7 +38,7 @@ export interface CardStore {
 /** Texts by dotted name; an empty one removes what was saved. */
 type CardTexts = Readonly<Record<string, string>>
 
-/** Makes the posts of the page. `cardsOf`: where a line keeps the settings of its cards. */
+/** `cardsOf`: where a line keeps the settings of its cards. */
 export const filePosts = <C extends PageContext>(
   cardsOf: (context: C) => CardStore = () => NO_CARDS,
 ): readonly ContextRoute<C>[] => [
@@ -165,7 +164,7 @@ function findStale(
 type NamedEdit = ConfigEdit & Pick<ShownSetting, 'name' | 'setting'>
 type Stale = { readonly why: 'stale'; readonly present: string }
 
-/** Returns the text that was typed for a setting; null: nobody changed it on this page. */
+/** Null: nobody changed it on this page. */
 function readChanged(form: URLSearchParams, row: ShownSetting): string | null {
   if (form.get('reset') === row.name) return ''
   const text = readTyped(form, row)
@@ -178,7 +177,7 @@ function readChanged(form: URLSearchParams, row: ShownSetting): string | null {
 const readLines = (text: string): string => text.replaceAll('\r\n', '\n').trim()
 
 /**
- * Reads the last field of a name, because a switch that is off sends its hidden field alone; null: the
+ * The last field of a name, because a switch that is off sends its hidden field alone; null: the
  * form has no such field.
  */
 function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): string | null {
@@ -332,7 +331,6 @@ function answerRefusals(
   })
 }
 
-/** Records a change of settings. */
 export async function recordSettingsEvent(
   context: PageContext,
   kind: string,

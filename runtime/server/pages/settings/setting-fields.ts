@@ -14,8 +14,7 @@ import { describeValue } from './setting-texts.ts'
 const t = PAGES.settings.fields
 
 /**
- * What the field of a setting holds before anybody changes it: the value where one is set, the
- * default where the field always has one, and nothing of a secret.
+ * The value where one is set, the default where the field always has one, and nothing of a secret.
  */
 export function inputOf({ setting, value, origin }: ShownSetting): string {
   const { as } = setting.field

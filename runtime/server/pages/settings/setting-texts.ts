@@ -11,14 +11,14 @@ const t = PAGES.settings.values
 /** The headings of the page. */
 export const GROUP_TEXTS: Translated<typeof SETTING_GROUPS> = SETTING_GROUPS
 
-/** Finds the texts of a setting by its dotted name; null where there is no such setting. */
+/** By its dotted name; null where there is no such setting. */
 function findTexts(texts: NamedTexts, name: string): TextsOfSetting | null {
   const [section = '', key = ''] = name.split('.')
   const keys = Object.hasOwn(texts, section) ? (texts[section] ?? {}) : {}
   return Object.hasOwn(keys, key) ? (keys[key] ?? null) : null
 }
 
-/** Finds the title of a setting by its dotted name; null where there is no such setting. */
+/** By its dotted name; null where there is no such setting. */
 export const findTitle = (texts: NamedTexts, name: string): string | null =>
   findTexts(texts, name)?.title ?? null
 

@@ -350,7 +350,7 @@ const renderForeseen = (machines: readonly DisarmedMachine[]): Html =>
           ${renderNames(machines)}`,
       )
 
-/** Lists what was disarmed after a restore; null: nothing was armed. */
+/** Null: nothing was armed. */
 async function renderDisarmed(journal: Journal, id: string): Promise<Html | null> {
   const [event] = await journal.list({ kind: 'backup.restored', subject_id: id, limit: 1 })
   const disarmed = parseDisarmed(event?.details)

@@ -15,10 +15,7 @@ const MAX_IN_SIGHT = 10
 const MAX_MACHINES = 200
 const MAX_SETTINGS = 20
 
-/**
- * Renders which machines go, come back or become what they were, and which settings change; nothing
- * where the backup does not say (null).
- */
+/** Nothing where the backup does not say (null). */
 export function renderDifferences(found: Differences | null, context: CurrentContext): Content {
   if (found === null) return null
   const { machines, settings } = found

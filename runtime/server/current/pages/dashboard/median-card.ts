@@ -11,7 +11,7 @@ const run = PAGES.runs.run.waterfall
 
 const NEWEST = 100
 
-/** Renders the card; nothing before a flash has ended. */
+/** Nothing before a flash has ended. */
 export function renderMedian(runs: Pick<Runs, 'list'>): Content {
   const found = runs
     .list({ result: 'done', limit: NEWEST })

@@ -16,12 +16,11 @@ interface TileFacts {
   readonly machines: readonly Machine[]
   /** Machines that are flashed or captured now. */
   readonly running: number
-  /** Machines that need attention. */
   readonly waiting: number
   readonly images: number
 }
 
-/** Lists the tiles. What failed counts by the runs, and is compared with the 24 hours before. */
+/** What failed counts by the runs, and is compared with the 24 hours before. */
 export function listTiles(context: CurrentContext, facts: TileFacts): readonly Tile[] {
   const { site } = context
   const ago = (days: number) => new Date(site.now().getTime() - days * DAY_MS).toISOString()

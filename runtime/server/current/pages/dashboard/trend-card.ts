@@ -15,7 +15,7 @@ const DAYS = 14
 /** In units of the drawings, which scale to their place. */
 const [STEP, HEIGHT] = [20, 60]
 
-/** Renders the card; nothing before a flash has ended in these days. */
+/** Nothing before a flash has ended in these days. */
 export function renderTrends(context: CurrentContext): Content {
   const clock = context.clock()
   const days = Array.from({ length: DAYS }, (_, at) => dayOf(clock, at - DAYS + 1))
@@ -43,7 +43,7 @@ const describe = ({ name, done, failed, medianSeconds }: Days[number]): string =
     ? fill(t.dayWithout, { date: name, done, all: done + failed })
     : fill(t.day, { date: name, done, all: done + failed, time: renderDuration(medianSeconds) })
 
-/** Renders a bar a day: what succeeded, and above it what did not. */
+/** A bar a day: what succeeded, and above it what did not. */
 function renderSuccess(days: Days): Html {
   const most = Math.max(1, ...days.map(({ done, failed }) => done + failed))
   const [done, failed] = [sum(days, 'done'), sum(days, 'failed')]

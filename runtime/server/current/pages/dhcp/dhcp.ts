@@ -44,7 +44,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
-/** Renders the options alone, with a link to the page that has the recipes. */
+/** With a link to the page that has the recipes. */
 export const renderDhcp = (context: CurrentContext): Html =>
   html`${renderOptions(findDhcp(context))}
     <p><a href="${DHCP_PATH}">${t.servers.title}</a></p>`

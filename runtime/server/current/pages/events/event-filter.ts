@@ -139,7 +139,6 @@ function renderChips(query: ListQuery): Content {
   </p>`
 }
 
-/** A link to the events with the same value. */
 export const filterLink = (
   query: ListQuery,
   name: keyof typeof t.linked,

@@ -20,9 +20,8 @@ const STEPS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Folds the steps of a machine below its next event, such as those of a flash below its end. How a flash
- * ended, what somebody else did to the machine and what has to be acknowledged are never folded away.
- * `events`: newest first.
+ * Such as the steps of a flash below its end. How a flash ended, what somebody else did to the
+ * machine and what has to be acknowledged are never folded away. `events`: newest first.
  */
 export function foldSteps(events: readonly JournalEvent[]): readonly FoldedEvent[] {
   const folded: FoldedEvent[] = []

@@ -21,7 +21,7 @@ interface EventContext extends EventWords {
   readonly query: ListQuery
 }
 
-/** Renders an event as a row, with the steps of the machine before it folded away. */
+/** The steps of the machine before the event are folded away. */
 export const renderEvent = ({ event, earlier }: FoldedEvent, context: EventContext): Html =>
   html`<li class="event">
     <span class="pick">${renderBox(event)}</span>
@@ -68,7 +68,6 @@ function renderBox(event: JournalEvent): Content {
   />`
 }
 
-/** Who had the machine do what it reports. */
 function renderArmer({ details }: JournalEvent, { query }: EventContext): Content {
   const armer = details?.['armed_by']
   if (typeof armer !== 'string') return null

@@ -61,8 +61,8 @@ interface FoundMachines {
 }
 
 /**
- * Finds machines by the search of their list, so that what is filtered there is filtered here, and their
- * labels. A first word such as `flash` names what to do with the machine that the other words find.
+ * By the search of their list, so that what is filtered there is filtered here, and their labels. A
+ * first word such as `flash` names what to do with the machine that the other words find.
  */
 export async function findMachines(context: CurrentContext, text: string): Promise<FoundMachines> {
   const all = await context.site.machines.list()

@@ -55,13 +55,13 @@ const ACTIONS: readonly PageLink[] = [
   { href: '/ui/account', title: t.actions.password, takes: ['POST', '/ui/account/password'] },
 ]
 
-/** Lists the pages that are open to who asks and have all words in their titles. */
+/** Pages that are open to who asks and have all words in their titles. */
 export const findPages = (
   context: CurrentContext,
   words: readonly string[],
 ): readonly FoundLink[] => select(context, PAGE_LINKS, words)
 
-/** Lists the actions that the role of who asks permits and that have all words in their titles. */
+/** Actions that the role of who asks permits and that have all words in their titles. */
 export const findActions = (
   context: CurrentContext,
   words: readonly string[],
@@ -78,7 +78,7 @@ const select = (
     })
     .map(({ href, title }) => ({ href, title }))
 
-/** Lists images of the catalog; each leads to the machines that are assigned to it. */
+/** Each leads to the machines that are assigned to it. */
 export const findImages = (
   { services }: CurrentContext,
   words: readonly string[],
@@ -95,7 +95,7 @@ export const findImages = (
           about: aboutImage(image),
         }))
 
-/** Lists people, for those who see their page; each leads to what they did. */
+/** For those who see their page; each leads to what they did. */
 export function findPeople(
   context: CurrentContext,
   words: readonly string[],
@@ -113,7 +113,7 @@ export function findPeople(
     }))
 }
 
-/** Lists settings, for those who see their page, by their titles, names and explanations. */
+/** For those who see their page: by their titles, names and explanations. */
 export function findSettings(
   context: CurrentContext,
   words: readonly string[],

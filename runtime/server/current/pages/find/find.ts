@@ -36,7 +36,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
-/** Lists what is found, by kind; the kinds that have nothing are left out. */
+/** By kind; the kinds that have nothing are left out. */
 async function findAll(context: CurrentContext, text: string): Promise<readonly FoundGroup[]> {
   const words = splitFind(text)
   const { machines, deeds, labels } = await findMachines(context, text)
@@ -65,7 +65,7 @@ const renderGroup = ({ name, rows }: FoundGroup): Html =>
     </ul>`,
   })
 
-/** Renders the list of the dialog; the script gives the options their ids. */
+/** The script gives the options their ids. */
 const renderOptions = (groups: readonly FoundGroup[]): Html =>
   html`${groups.map(
     ({ name, rows }) =>

@@ -14,11 +14,10 @@ export interface FoundGroup {
   readonly rows: readonly FoundLink[]
 }
 
-/** The words of a search, in lower case; none where nothing is searched for. */
+/** In lower case; none where nothing is searched for. */
 export const splitFind = (text: string): readonly string[] =>
   text.toLowerCase().split(/\s+/).filter(Boolean)
 
-/** Whether each of the words is somewhere in a text. */
 export function hasWords(text: string, words: readonly string[]): boolean {
   const lower = text.toLowerCase()
   return words.every((word) => lower.includes(word))

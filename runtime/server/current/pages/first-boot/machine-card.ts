@@ -17,10 +17,6 @@ import { renderFirstBootTexts } from './template-preview.ts'
 
 const t = PAGES.firstBoot.card
 
-/**
- * Renders the card on which an operator assigns a first-boot template, with a preview of it for this
- * machine.
- */
 export async function renderFirstBootCard(
   context: CurrentContext,
   machine: Machine,
@@ -62,10 +58,7 @@ export async function renderFirstBootCard(
   })
 }
 
-/**
- * Lists the templates that can be assigned. A template that was removed is listed as long as the
- * machine has it.
- */
+/** A template that was removed is listed as long as the machine has it. */
 export function listOptions({ services }: CurrentContext, present: string | null) {
   const names = services.templates.list().map(({ name }) => name)
   const all = present === null || names.includes(present) ? names : [present, ...names]

@@ -17,7 +17,7 @@ import {
 
 const t = PAGES.firstBoot.errors
 
-/** Makes the template that the fields say; the refusal has a sentence for each field that is wrong. */
+/** The refusal has a sentence for each field that is wrong. */
 export function parseFields(
   fields: FieldTexts,
   before: Template | null,
@@ -43,7 +43,6 @@ function parseDocument(text: string): Result<Template, FieldTexts> {
     : refuse({ document: sentence(renderFieldErrors(parsed.refusal)) })
 }
 
-/** The first error of each field. */
 function nameErrors(errors: readonly FieldError[], fields: FieldTexts): FieldTexts {
   const named: Record<string, string> = {}
   for (const { loc, msg } of errors) {

@@ -31,14 +31,13 @@ interface FormState {
 /** Empty rows that can be opened one after the other, without a script; a page that was saved has more. */
 const SPARE_ROWS = 3
 
-/** Renders the fields of all parts that the form can show. */
 export function renderFields(state: FormState): Html {
   const { kept } = state
   return html`${hidden({ shown: SECTIONS.filter((section) => !kept.includes(section)).join(' ') })}
   ${SECTIONS.map((section) => (kept.includes(section) ? null : FIELDS[section](state)))}`
 }
 
-/** Renders the whole template as one text, for what the form cannot show. */
+/** For what the form cannot show. */
 export const renderDocumentField = (document: string, errors: FieldTexts): Html =>
   areaField({
     name: 'document',

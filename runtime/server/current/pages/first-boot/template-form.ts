@@ -33,7 +33,7 @@ const MAX_ROWS = 48
 /** Characters of a part that a form shows. */
 const MAX_LENGTH = 24_000
 
-/** The names of the fields of a row, such as `user-0-name`. */
+/** Such as `user-0-name`. */
 export const fieldName = (kind: 'user' | 'file', row: number, part: string): string =>
   `${kind}-${row}-${part}`
 
@@ -151,7 +151,7 @@ const listRows = (kind: 'user' | 'file', parts: readonly string[]) => (fields: F
 export const listUserRows = listRows('user', ['name', 'keys', 'password'])
 export const listFileRows = listRows('file', ['path', 'text'])
 
-/** Reads which network was chosen; anything that is no choice leaves it to the image. */
+/** Anything that is no choice leaves it to the image. */
 export function readChoice(fields: FieldTexts): NetworkChoice {
   const kind = NETWORK_KINDS.find((one) => one === fields['network']) ?? 'image'
   const { address = '', gateway = '', nameservers = '', network_text: text = '' } = fields
@@ -179,7 +179,7 @@ function parseSecrets(text: string): Readonly<Record<string, string | null>> {
   )
 }
 
-/** Says what stands in the form of a template. Secrets are dots; parts that the form cannot show are left out. */
+/** Secrets are dots; parts that the form cannot show are left out. */
 export function fieldsOf(template: Template): FieldTexts {
   const hidden = hideSecrets(template)
   const kept = listKept(template)
@@ -192,8 +192,8 @@ export function fieldsOf(template: Template): FieldTexts {
 }
 
 /**
- * Lists the parts of a template that a form would change although nobody typed in it, such as a command of
- * several lines: they are not shown, and stay as they are.
+ * A form would change these although nobody typed in it, such as a command of several lines: they
+ * are not shown, and stay as they are.
  */
 export function listKept(template: Template): readonly Section[] {
   const hidden = hideSecrets(template)
@@ -220,13 +220,12 @@ const LOST_IN_AREA = /[\0-\x08\x0b-\x1f]/
 // oxlint-disable-next-line no-control-regex -- these are the characters that browsers change
 const LOST_IN_LINE = /[\0-\x1f]/
 
-/** Reads the fields that a browser sent. */
 export const readFields = (form: URLSearchParams): FieldTexts =>
   Object.fromEntries([...form].map(([name, text]) => [name, text.replaceAll('\r\n', '\n')]))
 
 /**
- * Drafts the template that the fields say. What the form did not show (`shown` names what it did) is
- * what it was `before`, with dots for secrets.
+ * What the form did not show (`shown` names what it did) is what it was `before`, with dots for
+ * secrets.
  */
 export function draftTemplate(fields: FieldTexts, before: Template | null): Draft {
   const shown = (fields['shown'] ?? '').split(' ')

@@ -54,7 +54,7 @@ function renderTemplate(template: Template): Html {
     : html`<p>${fill(t.refused, { reason: rendered.refusal })}</p>`
 }
 
-/** Renders the files that a machine gets, of cloud-init and of Ignition. */
+/** Of cloud-init and of Ignition. */
 export const renderFirstBootTexts = ({ cloudInit, ignition, reason }: FirstBoot): Html =>
   html`${
     cloudInit === null

@@ -50,8 +50,7 @@ async function leadBack(context: CurrentContext): Promise<Answer> {
 const refresh = ({ site }: CurrentContext) => settle(site.catalog.refresh(), MAX_WAIT_MS)
 
 /**
- * Returns the address of the cache's pages as the operator's browser reaches them: a cache beside the
- * server is known by a loopback address.
+ * As the operator's browser reaches it: a cache beside the server is known by a loopback address.
  */
 function pageOf(context: CurrentContext): string | null {
   const base = renderCacheBase(context.services.cacheUrl() ?? '')

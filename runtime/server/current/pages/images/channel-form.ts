@@ -23,7 +23,6 @@ const t = PAGES.channels
 const FIELDS = ['name', 'bty_image_ref', 'note'] as const
 type TypedChannel = Readonly<Record<(typeof FIELDS)[number], string>>
 
-/** Why a form was refused, and at which field. */
 export interface WrongField {
   readonly field: keyof TypedChannel
   readonly error: string
@@ -40,7 +39,7 @@ export const keepTyped = (form: URLSearchParams): Readonly<Record<string, string
     }),
   )
 
-/** Renders the form for a channel; null: for a new one. */
+/** Null: for a new channel. */
 export function renderChannelForm(context: CurrentContext, channel: ImageChannel | null): Html {
   const notice = context.notice()
   const values: TypedChannel = { ...valuesOf(channel), ...notice?.typed }
@@ -129,7 +128,7 @@ interface ReadChannel extends ChannelFields {
   readonly before: string | null
 }
 
-/** Reads a form that was posted. A new channel must not be there yet, one that is there not be moved. */
+/** A new channel must not be there yet, one that is there not be moved. */
 export function readChannelForm(
   form: URLSearchParams,
   { images, channels }: Known,

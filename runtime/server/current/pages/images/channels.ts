@@ -127,7 +127,7 @@ function renderMachines({ site }: CurrentContext, { name, bty_image_ref }: Image
     >`
 }
 
-/** Saves a new channel, or one that is there: its form names it. */
+/** Its form names a channel that is there. */
 async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { services, site } = context
   const known = form.get('channel')

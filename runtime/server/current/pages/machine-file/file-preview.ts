@@ -128,7 +128,6 @@ const renderChange = (what: string, before: string, after: string): Html =>
       <strong><bdi>${printable(after)}</bdi></strong></span
     >`
 
-/** What became of a line that was confirmed. */
 export interface DoneLine {
   readonly mac: string
   /** Why nothing was written; null: it was. */

@@ -63,7 +63,6 @@ const FIELDS_OF: Partial<Readonly<Record<BulkAction, readonly string[]>>> = {
   capture: ['capture_name', 'generalize'],
 }
 
-/** What there is to choose from. */
 interface BulkChoices {
   readonly images: readonly CatalogEntry[]
   readonly channels: readonly ImageChannel[]

@@ -36,7 +36,6 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machines.bulk
 
-/** What is asked for, of which machines. */
 interface BulkRequest {
   readonly action: BulkAction
   readonly parameters: object
@@ -164,7 +163,7 @@ async function listSelected(
   return all.filter(({ mac }) => macs.has(mac))
 }
 
-/** Returns what was typed wrongly; null: nothing was. Throws a 422 for parameters that nobody can type. */
+/** Null: nothing was typed wrongly. Throws a 422 for parameters that nobody can type. */
 function findError(
   { site }: CurrentContext,
   action: BulkAction,

@@ -67,7 +67,7 @@ export function renderConfigurationForm(form: ConfigurationForm): Html {
   </form>`
 }
 
-/** Renders the same as facts, for somebody who may change none of them. */
+/** For somebody who may change none of them. */
 export function renderAssignment({ machine, image, disk }: MachineView): Html {
   const { bty_image_ref: ref, target_disk_serial: serial } = machine
   const imageName = image?.name ?? ref?.slice(0, 12) ?? PAGES.machine.images.none
@@ -139,7 +139,6 @@ const renderBootOptions = (form: ConfigurationForm): Html =>
 
 interface ChoiceTexts {
   readonly label: string
-  /** The texts by the values. */
   readonly options: Readonly<Record<string, string>>
   readonly hint: string
 }

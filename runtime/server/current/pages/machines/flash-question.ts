@@ -25,7 +25,6 @@ export interface FlashQuestion {
   readonly error: string | null
   /** What else is asked. */
   readonly more?: Content
-  /** The same as a command. */
   readonly command?: Content
 }
 
@@ -81,7 +80,7 @@ export function renderFlashQuestion({
   })
 }
 
-/** Renders the serial number in full; the characters to type are marked. */
+/** In full; the characters to type are marked. */
 function renderSerial(serial: string): Html {
   const typed = lastFour(serial)
   const end = serial.trimEnd().length

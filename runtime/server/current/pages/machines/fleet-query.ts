@@ -51,8 +51,8 @@ interface MatchDependencies {
 }
 
 /**
- * Makes the search of the machines page: `q` and `sort` of an address select and sort the machines.
- * `filter=discovered` and `filter=assigned` are the spelling of deployed scripts.
+ * `q` and `sort` of an address select and sort the machines. `filter=discovered` and
+ * `filter=assigned` are the spelling of deployed scripts.
  */
 export function createMatch({ context, view, now }: MatchDependencies): Match {
   const select = createSelector<Machine, object>({
@@ -100,7 +100,7 @@ function describe(view: MachineView): Description {
   }
 }
 
-/** Returns the text by which a machine is sorted by name. Machines without a name come after all others. */
+/** Machines without a name come after all others. */
 export const nameKeyOf = (mac: string, name: string): string =>
   name === mac ? `\uffff${mac}` : naturalKey(name)
 

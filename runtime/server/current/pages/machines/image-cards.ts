@@ -69,7 +69,7 @@ function renderFormerChannel(
 const nameImage = (images: readonly CatalogEntry[], ref: string): string =>
   images.find((each) => each.ref === ref)?.name ?? ref.slice(0, 12)
 
-/** Renders the channels as cards; each says to which image it points now. */
+/** Each says to which image it points now. */
 export const renderChannelCards = ({
   images,
   channels,
@@ -146,6 +146,5 @@ function renderCard(machine: Machine, image: CatalogEntry): RadioCard {
   }
 }
 
-/** What finds it in a search. */
 export const keywordsOf = ({ name, format, arch, sha256 }: CatalogEntry): string =>
   `${name} ${format} ${arch ?? ''} ${sha256?.slice(0, 12) ?? ''}`

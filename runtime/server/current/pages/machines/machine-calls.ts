@@ -48,7 +48,7 @@ export const callAction = (
   scope: 'machines',
 })
 
-/** Lists what the buttons do that ask nothing; `canUndo`: whether there is one that undoes the newest edit. */
+/** Those that ask nothing; `canUndo`: whether there is one that undoes the newest edit. */
 export function listButtonCalls(view: MachineView, canUndo: boolean): readonly CurlCall[] {
   const { machine } = view
   const { mac, locked } = machine

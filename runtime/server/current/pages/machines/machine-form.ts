@@ -43,7 +43,6 @@ export const valuesOf = (machine: Machine): FormValues => ({
   grow: String(machine.grow),
 })
 
-/** The image of a machine as its form names it. */
 export const choiceOf = (machine: Machine): string =>
   renderImageChoice({ channel: channelOf(machine), ref: machine.bty_image_ref ?? '' })
 
@@ -54,11 +53,9 @@ export const readValues = (given: URLSearchParams, stored: FormValues): FormValu
 /** A post without a field means its default, as a PUT does; one without a name keeps it. */
 export const EMPTY: FormValues = { ...mapNames(FIELDS, () => ''), boot_mode: DEFAULT_MODE }
 
-/** Why a form was refused. */
 export interface FormRefusal {
   /** For scripts: begins like that of the deployed server. */
   readonly error: string
-  /** The text that people read. */
   readonly text: string
   /** Where it is shown once more; null: beside none. */
   readonly field: keyof FormValues | null

@@ -108,7 +108,7 @@ async function undo(context: CurrentContext, form: URLSearchParams): Promise<Ans
 const canArmAgain = ({ site }: CurrentContext, machine: Machine | null): boolean =>
   machine?.cycle.disarmed_by === 'operator' && flashAgain(machine, site.now().toISOString()).ok
 
-/** Saves the form; one of ours asks first where a disk would be flashed. */
+/** A form of ours asks first where a disk would be flashed. */
 async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { site } = context
   const mac = readMac(context.event)
@@ -151,10 +151,7 @@ function describeUpsertRefusal(
   return { error: refusal.reason, text: refusal.reason, field: 'labels' }
 }
 
-/**
- * Returns the machine as it would be, where that flashes a disk which would not be flashed now; else
- * null.
- */
+/** Null: it flashes no disk, or one that would be flashed now as well. */
 function armedBy(
   context: CurrentContext,
   before: Machine,
@@ -168,7 +165,7 @@ function armedBy(
   return edited.ok && isArmed(edited.value) && !isSame ? context.foresee(edited.value) : null
 }
 
-/** Returns why the confirmation is refused; undefined: it is right, null: nobody was asked yet. */
+/** Undefined: it is right, null: nobody was asked yet. */
 function refusalOf(confirm: string, { machine }: MachineView): string | null | undefined {
   if (confirm === 'ask') return null
   const typed = isTyped(confirm, machine.target_disk_serial ?? '')
@@ -180,7 +177,6 @@ interface AskedFlash {
   /** Where the answer is posted; absent: to where the question came from. */
   readonly action?: string
   readonly messages?: Content
-  /** The same as a request of the API. */
   readonly call: CurlCall
 }
 

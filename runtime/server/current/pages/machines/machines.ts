@@ -73,7 +73,6 @@ export const MACHINES_PAGES = [
   ...WALL_PAGES,
 ]
 
-/** What the list shows, of a request. */
 type FleetView = Awaited<ReturnType<typeof readView>>
 
 async function readView(context: CurrentContext) {
@@ -137,9 +136,7 @@ async function show(context: CurrentContext): Promise<Answer> {
 
 const arrivedTexts = attributes({ 'data-one': t.arrived.one, 'data-other': t.arrived.other })
 
-/**
- * Renders the page before there is a machine; the table is there for the first one to appear in.
- */
+/** The table is there for the first machine to appear in. */
 const renderFirst = (context: CurrentContext, view: FleetView): Html => {
   const reach = reachOfView(context)
   const text = fill(t.outside.text, { what: describeReach(reach) })

@@ -73,7 +73,7 @@ async function sendStates(context: CurrentContext): Promise<Answer> {
 
 const wordOf = ({ state, word }: StateView): string => word ?? PAGES.frame.states[state]
 
-/** Renders the wall; the form around it has the actions. */
+/** The form around it has the actions. */
 export function renderWall(
   context: CurrentContext,
   all: readonly Machine[],

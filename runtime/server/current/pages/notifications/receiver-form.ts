@@ -110,7 +110,7 @@ interface ReceiverForm {
   readonly notice: Notice | null
 }
 
-/** Renders the fields; what was typed comes back where it was refused, but for the secret. */
+/** What was typed comes back where it was refused, but for the secret. */
 export function renderFields({ kind, receiver, isSecretKept, notice }: ReceiverForm): Html {
   const stored = receiver === null ? DEFAULTS : valuesOf(receiver)
   const valueOf = (name: FieldName) => notice?.typed[name] ?? stored[name] ?? ''
@@ -155,10 +155,9 @@ function valuesOf({ name, target }: Receiver): Readonly<Partial<Record<FieldName
   return { name, host, port: String(port), security, user, from, to: to.join(', ') }
 }
 
-/** Which fields were refused, by name. */
 export type FieldErrors = Readonly<Record<string, string>>
 
-/** Reads the form. A user without encryption is refused: the password could be read on its way. */
+/** A user without encryption is refused: the password could be read on its way. */
 export function readReceiver(
   kind: TargetKind,
   form: URLSearchParams,

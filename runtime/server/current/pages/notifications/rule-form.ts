@@ -41,7 +41,6 @@ export const RULE_PAGES = [
   buttonAt(`${PATH}/remove`, remove),
 ]
 
-/** Renders the rules of a receiver in words. */
 export const renderRules = (receiver: Receiver): Html =>
   html`${
       receiver.rules.length === 0

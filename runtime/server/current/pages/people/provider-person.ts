@@ -10,7 +10,6 @@ const { roles } = PAGES.account
 export const hostOf = ({ provider }: Person): string =>
   URL.parse(provider?.issuer ?? '')?.host ?? ''
 
-/** Says which role and scope their provider gives them. */
 export const describeRights = (person: Person): string =>
   `${describeRole(person)}${describeScope(person)}`
 

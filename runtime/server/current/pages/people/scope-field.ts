@@ -5,13 +5,13 @@ import type { Reach } from '../../../../kit/web/answers/rules/reach.ts'
 /** Stands for a scope in which there is no machine; no label begins so. */
 const NOTHING = '-'
 
-/** Renders a scope. A stored label that no machine can have is left out, as it lets nobody see anything. */
+/** A stored label that no machine can have is left out, as it lets nobody see anything. */
 export function renderScope(labels: Reach): string {
   if (labels === null) return ''
   return labels.filter((label) => LabelSchema.safeParse(label).success).join(', ') || NOTHING
 }
 
-/** Reads the text of the field; null: it is empty, so that all machines are seen. */
+/** Null: the field is empty, so that all machines are seen. */
 export function readScope(text: string): Reach {
   if (text.trim() === '') return null
   if (text.trim() === NOTHING) return []

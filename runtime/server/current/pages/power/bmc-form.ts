@@ -139,13 +139,12 @@ function valuesOf({ entry, suggested }: BmcFormContent): BmcValues {
 }
 
 export interface BmcFormContent {
-  /** What the machine has now. */
   readonly entry: PowerEntry | null
   /** The address that stands in the form of a machine that has nothing yet: nothing is done with it before it is saved. */
   readonly suggested: string | null
 }
 
-/** Renders the form; a refused one comes back as it was typed. `command`: the same as a command. */
+/** A refused form comes back as it was typed. `command`: the same as a command. */
 export function renderBmcForm(
   action: string,
   content: BmcFormContent,

@@ -31,7 +31,7 @@ export const parseChoice = (text: string | null): PowerChoice | null =>
 export const isCut = (choice: PowerChoice): boolean =>
   POWER_CHOICES[choice].action === 'off' || POWER_CHOICES[choice].action === 'restart'
 
-/** Lists the choices in the order of the buttons. */
+/** In the order of the buttons. */
 export function listPowerChoices(bmc: Bmc, state: PowerState): readonly PowerChoice[] {
   const { canOn, canOff, canRead } = abilitiesOf(bmc)
   const isOffered: Readonly<Record<PowerChoice, boolean>> = {

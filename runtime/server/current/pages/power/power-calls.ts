@@ -15,7 +15,7 @@ export const callPower = (mac: string, choice: PowerChoice): CurlCall => ({
   scope: 'power',
 })
 
-/** Lists what the buttons do that ask nothing. */
+/** Those that ask nothing. */
 export const listPowerCalls = (
   mac: string,
   bmc: Bmc,

@@ -30,11 +30,10 @@ import { chooseBoot, isCut, listPowerChoices, type PowerChoice } from './power-b
 
 const t = PAGES.power
 
-/** Whether this server may control the power of any machine. */
 export const hasPower = ({ services }: CurrentContext): boolean =>
   services.config.current().power.networks.length > 0
 
-/** Renders the card; null: no power is controlled here. */
+/** Null: no power is controlled here. */
 export function renderPowerCard(
   context: CurrentContext,
   { mac, bmc_address: told }: Machine,

@@ -35,7 +35,6 @@ export const POWER_POSTS = [
   buttonAt(`${PATH}/power/unpin`, unpin),
 ]
 
-/** The request of a choice. */
 export const requestOf = (choice: PowerChoice, isEven: boolean): PowerBody => ({
   ...POWER_CHOICES[choice],
   url: null,
@@ -74,7 +73,7 @@ async function press(context: CurrentContext, form: URLSearchParams): Promise<An
 const refusePress = (context: CurrentContext, error: string): Answer =>
   context.goBack(machinePath(readMac(context.event)), { error, anchor: 'power' })
 
-/** Boots a machine that was just armed, where its form asked for that. Returns whether it did. */
+/** Where the form asked for that. Returns whether it did. */
 export function bootAfter(context: CurrentContext, form: URLSearchParams): boolean {
   const { power } = context.services
   const mac = readMac(context.event)

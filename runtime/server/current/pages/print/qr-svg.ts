@@ -5,7 +5,7 @@ import { html, type Html } from '../../../../kit/web/ui/html.ts'
 /** The white frame that readers need, in modules; the label around it is white as well. */
 const BORDER = 2
 
-/** Renders the code of a text. `label`: what it is, for those who do not see it. */
+/** `label`: what it is, for those who do not see it. */
 export function renderQr(text: string, label: string): Html {
   const { data, size } = encode(text, { ecc: 'M', border: BORDER })
   const strokes = data.flatMap((row, y) => listStrokes(row).map(([x, n]) => `M${x} ${y}h${n}`))

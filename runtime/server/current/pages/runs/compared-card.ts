@@ -25,7 +25,6 @@ const { target, compared } = PAGES.runs.run
 /** What is another one in every run, so that a difference says nothing. */
 const OWN: ReadonlySet<string> = new Set([target.run, target.armed, titles.started])
 
-/** Renders what both runs did, side by side, and names what differs. */
 export function renderCompared(context: CurrentContext, run: Run, other: Run | null): Content {
   if (other === null) return null
   const [one, two] = [run, other].map((each) => new Map(listFacts(context, each)))
@@ -95,13 +94,12 @@ const listFacts = (context: CurrentContext, run: Run): RunRows => {
 
 const isEmpty = (value: Content): boolean => value === null || value === undefined || value === ''
 
-/** Whether two values read alike on the page. */
 const isSame = (one: Content, other: Content): boolean =>
   html`${one}`.toString() === html`${other}`.toString()
 
 /**
- * Finds the run that the address of the page names: of this machine by its id, of another one with its MAC
- * before that; null where it names none that exists.
+ * Of this machine by its id, of another one with its MAC before that; null where the address names
+ * none that exists.
  */
 export function findOther({ site, query }: CurrentContext, run: Run): Run | null {
   const [id = '', text] = (query.get('with') ?? '').split('/').toReversed()
@@ -110,7 +108,7 @@ export function findOther({ site, query }: CurrentContext, run: Run): Run | null
   return id === '' ? null : site.runs.find(mac === null ? run.mac : mac.value, id)
 }
 
-/** Names the run that `run` is compared with: by its time, and by its machine where that is another one. */
+/** By its time, and by its machine where that is another one. */
 export function nameOther(context: CurrentContext, run: Run, other: Run): Content {
   const time = renderTime(other.started_at, context.clock())
   return other.mac === run.mac

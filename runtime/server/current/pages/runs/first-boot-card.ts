@@ -7,7 +7,7 @@ import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.runs.run.proof
 
-/** Renders the card; nothing where nobody waits for the first boot. */
+/** Nothing where nobody waits for the first boot. */
 export function renderProof(proof: Proof | null, clock: Clock): Content {
   if (proof === null) return null
   const { state, until, how, seconds, contacts, call_made_at: call, reason } = proof

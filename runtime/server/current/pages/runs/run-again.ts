@@ -20,8 +20,8 @@ const t = PAGES.runs.run
 const MAX_BEFORE = 5
 
 /**
- * Renders the button, which asks as every flash is asked for; nothing while the machine is armed already
- * or cannot be, or where the image or the disk of the run is no longer there.
+ * It asks as every flash is asked for; nothing while the machine is armed already or cannot be, or
+ * where the image or the disk of the run is no longer there.
  */
 export function renderAgain(context: CurrentContext, run: Run, machine: Machine | null): Content {
   if (machine === null || run.result === null) return null
@@ -58,7 +58,7 @@ function canBeArmed(context: CurrentContext, machine: Machine, armed: Machine): 
   )
 }
 
-/** Renders the runs of the machine before this one; nothing where it was the first. */
+/** Nothing where it was the first. */
 export function renderBefore({ site, clock }: CurrentContext, run: Run): Content {
   const until = run.started_at ?? run.updated_at
   const runs = site.runs.list({ mac: run.mac, until, limit: MAX_BEFORE }).map((each) => each.run)

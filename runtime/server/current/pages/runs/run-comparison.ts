@@ -14,7 +14,7 @@ const PATH = '/ui/runs/compare'
 
 export const RUN_COMPARISON = pageAt(PATH, compare)
 
-/** Renders the button of the bar below the list; it changes nothing, so that it is for everybody. */
+/** It changes nothing, so that it is for everybody. */
 export const renderComparisonButton = (): Html =>
   html`<button
     ${attributes({

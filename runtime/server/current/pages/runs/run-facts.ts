@@ -15,10 +15,9 @@ const MODES: Readonly<Record<RunMode, string>> = {
   capture: t.target.capture,
 }
 
-/** Rows of facts about a run: what each is, and its value; an empty one is not shown. */
+/** An empty value is not shown. */
 export type RunRows = readonly (readonly [string, Content])[]
 
-/** Lists what was read and written, and how fast. */
 export function listWritten(run: Run): RunRows {
   const { image, bottleneck, mode } = run
   const counted: RunRows = [
@@ -53,7 +52,6 @@ function renderSources({ sources }: Run): Content {
   })
 }
 
-/** Lists the disk of the run, who armed the machine, and what the run is called. */
 export function listPlace(run: Run, clock: Clock): RunRows {
   const { id, mode, disk, armed_by: armer } = run
   return [

@@ -24,19 +24,16 @@ export const RUN_REMOVAL_PATH = `${LIST}/remove`
 const MAX_RUNS = 100
 const MAX_SHOWN = 12
 
-/** The value of a selected run. */
 export const renderRunValue = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string => `${mac}/${id}`
 
 export const RUN_REMOVAL = removalAt(RUN_REMOVAL_PATH, ask, remove)
 
-/** The button on the page of a run that removes it. */
 export const renderRemovalButton = (run: Run): Html =>
   html`<form class="inline" ${opensQuestion(RUN_REMOVAL_PATH)}>
     ${hidden({ confirm: 'ask', runs: renderRunValue(run) })}
     <button class="danger">${t.ask}</button>
   </form>`
 
-/** What was done, on the list. */
 export function renderRemoved(query: URLSearchParams): Content {
   const [removed, skipped] = ['removed', 'skipped'].map((name) => {
     const given = query.get(name) ?? ''
@@ -46,7 +43,7 @@ export function renderRemoved(query: URLSearchParams): Content {
   ${skipped ? banner('needs-you', fillCount(t.skipped, skipped)) : null}`
 }
 
-/** Lists the selected runs that exist; a value that names none is left out. */
+/** A value that names no run is left out. */
 export function listSelected({ site }: CurrentContext, form: URLSearchParams): readonly Run[] {
   const values = [...new Set(form.getAll('runs'))].slice(0, MAX_RUNS)
   return values.flatMap((value) => {

@@ -11,7 +11,7 @@ import { renderWaterfall } from '../view/waterfall-chart.ts'
 
 const t = PAGES.runs.run.waterfall
 
-/** Renders the card; nothing before the run has ended. `found`: what it is compared with. */
+/** Nothing before the run has ended. `found`: what it is compared with. */
 export function renderTimes(context: CurrentContext, run: Run, found: Run | null): Content {
   const { site } = context
   const whole = divideRun(run)

@@ -21,7 +21,6 @@ const t = PAGES.account.password
 
 const PATH = '/ui/account'
 
-/** Field names of the form. */
 const FIELDS = ['current', 'password', 'repeated'] as const
 type PasswordField = (typeof FIELDS)[number]
 
@@ -92,7 +91,7 @@ function renderForm(context: CurrentContext): Html {
   </form>`
 }
 
-/** Returns the name by which a password manager knows the account. */
+/** By this name a password manager knows the account. */
 const nameOf = ({ site, event }: CurrentContext): string =>
   personOf(site.caller(event))?.name ?? 'administrator'
 

@@ -14,12 +14,11 @@ import { renderChanges, renderWritten, type EventWords } from '../view/event-wor
 
 const t = PAGES.machine.timeline
 
-/** Returns the path of the timeline of a machine. */
 export const timelinePath = (mac: Mac): string => `${machinePath(mac)}/timeline`
 
 /**
- * Renders the events of one machine in the order given. Those that say the same one after the other are
- * one row, such as the contacts of a machine that boots every minute.
+ * In the order given. Those that say the same one after the other are one row, such as the contacts
+ * of a machine that boots every minute.
  */
 export const renderTimeline = (
   events: readonly JournalEvent[],
@@ -40,7 +39,7 @@ interface Repeated {
   readonly count: number
 }
 
-/** Folds neighbours that say the same; what changed something stands alone. */
+/** What changed something stands alone. */
 export function foldRepeated(events: readonly JournalEvent[]): readonly Repeated[] {
   const folded: Repeated[] = []
   for (const event of events) {

@@ -5,7 +5,6 @@ import { fill } from '../../../../kit/texts/text.ts'
 const t = PAGES.view.actors
 const NAMED: ReadonlyMap<string, string> = new Map(Object.entries(t.named))
 
-/** Names an actor of events and runs. */
 export function nameActor(actor: string): string {
   if (actor.startsWith('person:')) return actor.slice(7)
   if (!actor.startsWith('token:')) return NAMED.get(actor) ?? actor

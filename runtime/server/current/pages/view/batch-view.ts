@@ -10,7 +10,6 @@ const t = PAGES.batches
 
 export const BATCHES_PATH = '/ui/batches'
 
-/** Returns the path of the page of a batch. */
 export const batchPath = (id: string): string => `${BATCHES_PATH}/${id}`
 
 const ACTION_TITLES: ReadonlyMap<string, string> = new Map(
@@ -25,8 +24,8 @@ export function nameOfBatch({ action, image, target, machines }: Batch): string 
 }
 
 /**
- * Says the event of a batch in words: what was done to how many machines, and which. Its summary names an
- * action as the API does where there is no one image: `flash to rack-03: 12 machines`.
+ * What was done to how many machines, and which. The summary names an action as the API does where
+ * there is no one image: `flash to rack-03: 12 machines`.
  */
 export function sayBatch({
   kind,
@@ -78,7 +77,7 @@ export const sayCounts = ({ machines }: Batch, counts: BatchCounts): string =>
     ),
   ].join(', ')
 
-/** Renders how many of its machines are where, as one bar with the sentence as its name. */
+/** As one bar with the sentence as its name. */
 export function renderShares({ batch, counts }: BatchView): Html {
   const shown = SAID_STATES.filter((state) => counts[state] > 0)
   const total = shown.reduce((sum, state) => sum + counts[state], 0)
@@ -100,7 +99,6 @@ export function renderShares({ batch, counts }: BatchView): Html {
   </svg>`
 }
 
-/** Renders a batch as a row of a list: its name as a link, its bar, its machines in words. */
 export const renderBatchRow = (view: BatchView): Html =>
   html`<li>
     <span class="grow"

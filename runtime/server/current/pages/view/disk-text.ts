@@ -13,7 +13,7 @@ const t = PAGES.view.disk
 
 const UNITS = 'BKMGTPE'
 
-/** Returns the size of a disk in bytes; null where it is unknown. lsblk's `465.8G` is in binary units. */
+/** Null where it is unknown. lsblk's `465.8G` is in binary units. */
 export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
   if (size_bytes != null) return size_bytes
   const parts = /^(\d+(?:\.\d+)?)([BKMGTPE])?$/.exec(size ?? '')
@@ -21,13 +21,13 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
   return Math.round(Number(parts[1]) * 1024 ** UNITS.indexOf(parts[2] ?? 'B'))
 }
 
-/** Renders a size with binary units on hover; the machine's own text where that is not a size. */
+/** With binary units on hover; the machine's own text where that is not a size. */
 export function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
   return bytes === null ? (disk.size ?? t.unknownSize) : renderDiskBytes(bytes)
 }
 
-/** Returns vendor and model, as in `Samsung SSD 980`, or the path of a disk that has neither. */
+/** `Samsung SSD 980`, or the path of a disk that has neither vendor nor model. */
 export const modelOf = ({ vendor, model, path }: InventoryDisk): string =>
   [vendor, model]
     .map((text) => text?.trim() ?? '')
@@ -39,7 +39,7 @@ const TRANSPORTS: Readonly<Record<string, string>> = t.transports
 const transportOf = ({ tran }: InventoryDisk): string =>
   tran === null ? t.unknownTransport : (TRANSPORTS[tran] ?? tran)
 
-/** Renders size and transport, as in `500 GB, NVMe`. */
+/** `500 GB, NVMe`. */
 export const aboutDisk = (disk: InventoryDisk): Content =>
   fillHtml(t.about, { size: renderDiskSize(disk), transport: transportOf(disk) })
 
@@ -49,10 +49,7 @@ interface DiskWarning {
   readonly isHard: boolean
 }
 
-/**
- * Lists the reasons not to flash a disk. `all` are the disks of its machine; `image` null: none is
- * assigned.
- */
+/** `all` are the disks of its machine; `image` null: none is assigned. */
 export function warnOf(
   disk: InventoryDisk,
   all: readonly InventoryDisk[],

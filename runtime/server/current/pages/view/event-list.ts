@@ -11,8 +11,8 @@ import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 const t = PAGES.view.eventList
 
 /**
- * Renders events in the order given. `withoutSubject` is the MAC of the machine whose page it is, which
- * is left out.
+ * In the order given. `withoutSubject` is the MAC of the machine whose page it is, which is left
+ * out.
  */
 export const renderEventList = (
   events: readonly JournalEvent[],
@@ -34,8 +34,8 @@ export const renderEventList = (
       </ul>`
 
 /**
- * Renders the summary of an event, with the MAC of its machine as a link. `withoutSubject` is the MAC
- * of the machine whose page it is: a summary that begins with it begins after it.
+ * The MAC of its machine is a link. `withoutSubject` is the MAC of the machine whose page it is: a
+ * summary that begins with it begins after it.
  */
 export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
   const { subject_kind: kind, subject_id: id } = event

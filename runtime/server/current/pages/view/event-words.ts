@@ -19,7 +19,6 @@ import { renderWhat, runPath } from './run-table.ts'
 
 const t = PAGES.events.row
 
-/** What is known of the things that events name by an id. */
 export interface EventWords {
   /** The name of an image; null: nobody knows it any more. */
   findImage(ref: string): string | null
@@ -33,7 +32,7 @@ export interface EventWords {
   findSetting(name: string): string | null
 }
 
-/** Makes the words of a request, from the catalog, the machines and the runs. */
+/** From the catalog, the machines and the runs. */
 export function readEventWords(context: CurrentContext): EventWords {
   const images = new Map(context.services.images().map(({ ref, name }) => [ref, name]))
   return {
@@ -59,7 +58,7 @@ function describePicked({ site }: CurrentContext, mac: string, name: string): st
   return disk === undefined ? null : `${modelOf(disk)}, ${name}`
 }
 
-/** Renders which image was written to which disk, where the summary does not say so. */
+/** Nothing where the summary says so. */
 export function renderWritten(event: JournalEvent, { findRun }: EventWords): Content {
   const { subject_kind: kind, subject_id: mac, details, summary } = event
   const id = details?.['run']
@@ -81,13 +80,13 @@ const MAX_CHANGES = 4
 const MAX_CHARACTERS = 60
 
 /**
- * Renders what a change has changed: the fields with what was there before and is there now. `isWhole`:
- * all of them, where no details say the rest.
+ * What was there before and is there now. `isWhole`: all of the fields, where no details say the
+ * rest.
  */
 export const renderChanges = (event: JournalEvent, words: EventWords, isWhole = false): Content =>
   renderFieldChanges(readChanges(event.details), event.subject_id, words, isWhole)
 
-/** Renders changed fields of what `subject` names (the address of a machine), in the words of a request. */
+/** `subject`: the address of a machine. */
 export function renderFieldChanges(
   changed: FieldChanges,
   subject: string | null,

@@ -24,7 +24,7 @@ export const COLUMN_TITLES: Readonly<Record<ColumnName, string>> = PAGES.view.co
 const SPARE: ReadonlySet<ColumnName> = new Set(['labels', 'ip', 'arch', 'flashed', 'discovered'])
 
 /**
- * Parses `state.image.disk` of an address or a cookie: the columns that exist, in our order. The column
+ * `state.image.disk` of an address or a cookie: the columns that exist, in our order. The column
  * with the name is always among them; null or an empty text means the usual columns.
  */
 export function parseColumns(text: string | null): readonly ColumnName[] {
@@ -33,9 +33,7 @@ export function parseColumns(text: string | null): readonly ColumnName[] {
   return text === null || text === '' ? COLUMN_NAMES.filter((name) => !SPARE.has(name)) : chosen
 }
 
-/** Renders columns as `parseColumns` reads them. */
 export const renderColumns = (columns: readonly ColumnName[]): string => columns.join('.')
 
-/** Says whether these are the columns of somebody who chose none. */
 export const isUsual = (columns: readonly ColumnName[]): boolean =>
   renderColumns(columns) === renderColumns(parseColumns(null))

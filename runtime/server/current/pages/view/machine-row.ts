@@ -18,9 +18,8 @@ const t = PAGES.view.row
 const { columns: titles } = PAGES.view
 
 /**
- * Renders a row of the machines table. It is kept lean, since a page holds 100 of them: a text that its
- * column may shorten is there once, and again as a title only where the browser cannot show it whole on
- * focus.
+ * It is kept lean, since a page holds 100 of them: a text that its column may shorten is there
+ * once, and again as a title only where the browser cannot show it whole on focus.
  */
 export const renderMachineRow = (
   view: MachineView,

@@ -28,8 +28,8 @@ export interface MachineView {
 }
 
 /**
- * Decides what pages show of a machine, from the same rules as its boot script and its plan. `run` is
- * its run that is under way, `written` what its last flash wrote; null: none.
+ * From the same rules as the machine's boot script and its plan. `run` is its run that is under
+ * way, `written` what its last flash wrote; null: none.
  */
 export function viewMachine(
   machine: Machine,
@@ -59,29 +59,24 @@ export function viewMachine(
 
 const ALL_FEATURES = { firstBoot: true, capture: true, diskId: true }
 
-/** Returns the name that a person gave the machine, else its host name, else its MAC. */
+/** The name that a person gave the machine, else its host name, else its MAC. */
 export const nameOf = ({
   name,
   hostname,
   mac,
 }: Pick<Machine, 'name' | 'hostname' | 'mac'>): string => name ?? hostname ?? mac
 
-/**
- * Says whether the next network boot of the machine flashes a disk, at once or after its turn in the
- * queue.
- */
+/** At once or after its turn in the queue. */
 export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
   isFlashMode(machine.boot_mode) &&
   (boot.decision.kind === 'to-live' || boot.rule === 'queued') &&
   plan.plan.mode === 'flash'
 
-/** Says whether the machine waits in the queue for its turn. */
 export const isWaiting = ({ machine, boot }: MachineView): boolean =>
   boot.rule === 'queued' && machine.cycle.queued_at !== null
 
 /**
- * Says whether the machine does not boot its disk until an operator acts, because the disk may be half
- * written.
+ * The machine does not boot its disk until an operator acts, because the disk may be half written.
  */
 export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
   HELD_BACK.has(rule) && (run === null || run.stalled)
@@ -89,8 +84,8 @@ export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
 const HELD_BACK: ReadonlySet<BootRule> = new Set(['half-written', 'loop-to-person', 'held-back'])
 
 /**
- * Says whether a network boot flashes a disk once all obstacles are gone, such as a missing live system
- * or an unavailable catalog. Operators confirm a change to this.
+ * A network boot flashes a disk once all obstacles are gone, such as a missing live system or an
+ * unavailable catalog. Operators confirm a change to this.
  */
 export const isArmed = ({
   boot_mode,
@@ -105,7 +100,7 @@ export const isArmed = ({
   !locked &&
   cycle.disarmed_at === null
 
-/** Renders the channel that a machine has its image by, behind the name of the image: ` (stable)`. */
+/** Behind the name of the image: ` (stable)`. */
 export function renderChannel(machine: Machine): Content {
   const channel = channelOf(machine)
   return channel === null ? null : html` <span class="dim nowrap">(${channel})</span>`

@@ -68,7 +68,7 @@ const ENDING = new RegExp(
   'i',
 )
 
-/** Renders the first sentence of a machine's page; the disk that will be erased is part of it. */
+/** The disk that will be erased is part of it. */
 export function renderSentence(view: MachineView): Html {
   if (view.run !== null) return renderRunning(view.run, view.view.is, view.view.next)
   const state = html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
@@ -120,7 +120,7 @@ function renderRunning({ image, disk, stalled, mode }: Run, is: string, next: st
   return html`<p class="sentence">${stalled ? is : sentence} ${next}</p>`
 }
 
-/** Renders the checksum, shortened to 12 digits, and the size of an image: `a1b2c3d4e5f6, 412 MB`. */
+/** `a1b2c3d4e5f6, 412 MB`. */
 export const aboutImage = ({ sha256, sizeBytes }: CatalogEntry): Content =>
   fillHtml(PAGES.view.image.about, {
     checksum: html`<code>${sha256?.slice(0, 12) ?? PAGES.view.image.noChecksum}</code>`,

@@ -61,7 +61,6 @@ export interface CurrentContext extends PageContext<Machine, CurrentServices> {
   foresee(machine: Machine): MachineView
 }
 
-/** Adds how machines look from a request. */
 export function withMachines(base: PageContext<Machine, CurrentServices>): CurrentContext {
   const { site, services, contact } = base
   return {

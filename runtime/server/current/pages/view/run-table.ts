@@ -37,7 +37,6 @@ const t = PAGES.view.run
 const titles = PAGES.view.runTable
 const list = PAGES.runs.list
 
-/** Returns the path of the page of a run. */
 export const runPath = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string =>
   `/ui/machines/${mac}/runs/${id}`
 
@@ -52,13 +51,12 @@ const TONES: Readonly<Record<RunState, Tone>> = {
 
 const DASH = html`<span class="dim">–</span>`
 
-/** Renders the state of a run as a badge, and that of its first boot as another. */
+/** With that of its first boot. */
 export const renderRunState = (run: Run): Html => {
   const state = badge(TONES[stateOf(run)], t.states[stateOf(run)])
   return run.proof === null ? state : html`${state} ${renderProofState(run.proof)}`
 }
 
-/** Renders in a badge what is known of the first boot of a new system. */
 const renderProofState = ({ state }: Proof): Html => badge(PROOF_TONES[state], t.proofs[state])
 
 const PROOF_TONES: Readonly<Record<ProofState, Tone>> = {
@@ -69,7 +67,7 @@ const PROOF_TONES: Readonly<Record<ProofState, Tone>> = {
   failed: 'failed',
 }
 
-/** Renders who armed the machine; a dash where it is unknown. */
+/** A dash where it is unknown. */
 export const renderArmer = ({ armed_by }: Run): Content => {
   if (armed_by === null) return DASH
   const { actor, ip } = armed_by
@@ -80,7 +78,7 @@ export const renderArmer = ({ armed_by }: Run): Content => {
 }
 
 /**
- * Renders whether what was written was read back and compared: nothing while the run may still do so, a
+ * Whether what was written was read back and compared: nothing while the run may still do so, a
  * dash where it ended before.
  */
 export function renderVerified({ verified, result }: Run): Content {
@@ -94,7 +92,7 @@ const renderDuration = (run: Run): Content => {
   return seconds === null ? DASH : renderSpan(seconds)
 }
 
-/** Renders the average rate at which a run wrote; a dash where the machine reported none. */
+/** A dash where the machine reported none. */
 export function renderRateOf(run: Run): Content {
   const rate = run.reported ? averageRateOf(run) : null
   return rate === null || rate === 0 ? DASH : renderRate(rate)
@@ -125,7 +123,6 @@ const COLUMNS: readonly (TableColumn & { readonly key: `${'' | '-'}${RunColumn}`
   { key: '-started', title: titles.started, className: 'time' },
 ]
 
-/** Renders runs as a table whose rows can be selected and whose columns can be sorted by. */
 export const renderRunTable = ({ runs, clock, path, query, ...row }: RunTable): Html =>
   renderTable({
     caption: titles.caption,
@@ -203,7 +200,6 @@ function renderDisk({ disk }: Run): Content {
     : html`${model}<span class="serial"><code>${middle(serial)}</code></span>`
 }
 
-/** Renders runs as a short list for the page of a machine. */
 export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
   html`<ul class="rows">
     ${runs.map(
@@ -218,7 +214,7 @@ export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
     )}
   </ul>`
 
-/** Renders the image and the disk of a run. `isFull` adds everything that identifies the disk. */
+/** `isFull` adds everything that identifies the disk. */
 export function renderWhat({ image, disk, mode }: Run, isFull = false): Content {
   const name = html`<bdi>${image?.name ?? t.unknownImage}</bdi>`
   if (disk === null) return name

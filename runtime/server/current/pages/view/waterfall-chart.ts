@@ -17,7 +17,7 @@ const FILLS: Readonly<Partial<Record<WaterfallPart, string>>> = {
 }
 const OTHERS = '#6d7f99'
 
-/** Renders bars; `scale`: the seconds that fill the width, for two that are compared. */
+/** `scale`: the seconds that fill the width, for two that are compared. */
 export function renderWaterfall(
   { bars, seconds, unattributed_seconds }: Waterfall,
   scale = seconds,
