@@ -7,7 +7,7 @@ import { askDocument, type DocumentAnswer } from '../../kit/net/json-client.ts'
 import type { HttpAnswer, HttpRequest } from '../../kit/net/http-client.ts'
 import type { HttpTarget } from '../../kit/net/rules/image-location.ts'
 import { codedError, describeFailure } from '../../kit/net/rules/network-failure.ts'
-import type { FindAddress } from './address-check.ts'
+import type { FindAddress } from './driver.ts'
 import { BY_AUTHORITY } from './rules/bmc.ts'
 import { lasting, passing, quote, type PowerTrouble } from './rules/power.ts'
 

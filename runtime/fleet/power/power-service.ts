@@ -1,13 +1,27 @@
-/** The power of the fleet: one request at a time for each BMC, and what was seen last. */
-import { refuse, type Result } from '../../kit/foundation/result.ts'
+/** The power of the fleet: one request at a time for each BMC, in which each press is read until it is so; and what was seen last. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { refuse, type Result, accept } from '../../kit/foundation/result.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { PowerAnswer, PowerDriver, PowerVisit } from './driver.ts'
 import { createDriver, type DriverDependencies, type PowerSubject } from './drivers.ts'
-import { actOnPower, type PowerRequest, type PowerTimes } from './power-actor.ts'
 import type { PowerBook } from './power-store.ts'
 import { NOTHING_LEARNED, queueOf } from './rules/bmc.ts'
-import { lasting, passing } from './rules/power.ts'
-import type { PowerDone, PowerFailure, PowerSeen } from './rules/power.ts'
+import {
+  planPower,
+  type PowerStep,
+  lasting,
+  passing,
+  type PowerDone,
+  type PowerFailure,
+  type PowerSeen,
+  stateOf,
+  type BootOnce,
+  type PowerAction,
+  type PowerPress,
+  type PowerReading,
+  type PowerTrouble,
+} from './rules/power.ts'
 
 interface PowerDependencies extends DriverDependencies {
   readonly book: PowerBook
@@ -23,7 +37,7 @@ export type PowerService = ReturnType<typeof createPower>
 /** How many requests may wait for one BMC. */
 const MAX_WAITING = 16
 
-/** Creates the service; it ends what is under way when it is given back. */
+/** It ends what is under way when it is given back. */
 export function createPower(given: PowerDependencies) {
   const { book, times, now, onSeen } = given
   const ending = new AbortController()
@@ -137,3 +151,203 @@ const CHANGED = passing(
   'Ask for it again.',
 )
 const ENDED = passing('busy', 'the server ended meanwhile', 'Read its state, and try again.')
+
+export interface PowerRequest {
+  readonly action: PowerAction
+  /** What the machine boots when it is turned on by this request; null: what it always does. */
+  readonly boot: BootOnce | null
+  /** Only reads the state, and says whether the rest could be tried. */
+  readonly isTrial?: boolean
+  /** Asked right before each `off`, which may be long after the request: why not now; null: it may be sent. */
+  refuseOff?(): PowerTrouble | null
+}
+
+/** Milliseconds. */
+export interface PowerTimes {
+  /** For one press to become so, whatever fails meanwhile. */
+  readonly limit: number
+  /** The pause between two readings. */
+  readonly poll: number
+  /** The time after which a press that changed nothing is sent again. */
+  readonly again: number
+  /** The pause between off and on where nothing can be read. */
+  readonly rest: number
+}
+
+/** How often a state is read in a row before it counts: BMCs say what was asked before it is so. */
+const READINGS = 2
+
+/** The failure says what was asked, what was seen, and what to do. */
+export async function actOnPower(
+  driver: PowerDriver,
+  request: PowerRequest,
+  { times, signal }: { readonly times: PowerTimes; readonly signal: AbortSignal },
+): Promise<Result<PowerDone, PowerFailure>> {
+  await using visits = createVisits(driver, signal)
+  const { action, boot } = request
+  const watch = { visits, times, signal, request, state: { current: 'unknown' as PowerReading } }
+  const failed = (trouble: PowerTrouble, asked: string) =>
+    refuse({ ...trouble, asked, state: stateOf(watch.state.current) })
+
+  const read = driver.abilities.reads ? await readAtOnce(watch) : accept('unknown' as const)
+  if (!read.ok) return failed(read.refusal, ASKED.read)
+  const plan = planPower(action, boot, stateOf(read.value), driver.abilities)
+  if (!plan.ok) return failed(plan.refusal, ASKED[action])
+  const steps = request.isTrial === true ? [] : plan.value.steps
+  const isRead = driver.abilities.reads
+  for (const [at, step] of steps.entries()) {
+    const made = isRead ? await makeSo(watch, step) : await sendUnseen(watch, step, at > 0)
+    if (!made.ok) return failed(made.refusal, ASKED[step.press])
+  }
+  const isBooted = boot !== null && steps.some((step) => step.press === 'on')
+  return accept({
+    state: stateOf(watch.state.current),
+    confirmed: isRead,
+    changed: steps.length > 0,
+    boot: isBooted ? bootWord(driver, plan.value.isOwnOrder) : null,
+  })
+}
+
+/** Where nothing can be read, a machine gets a rest between off and on. */
+async function sendUnseen(watch: PowerWatch, step: PowerStep, isLater: boolean): PowerAnswer<null> {
+  if (isLater) await sleep(watch.times.rest, undefined, { signal: watch.signal })
+  return await sendOnce(watch, step)
+}
+
+const ASKED: Readonly<Record<PowerAction | PowerPress, string>> = {
+  on: 'It was to be turned on',
+  off: 'It was to be turned off',
+  restart: 'It was to be restarted',
+  read: 'Its power state was to be read',
+}
+
+function bootWord({ abilities }: PowerDriver, isOwnOrder: boolean): PowerDone['boot'] {
+  if (isOwnOrder) return 'own'
+  return abilities.confirmsBoot ? 'set' : 'sent'
+}
+
+interface PowerWatch {
+  readonly visits: Visits
+  readonly times: PowerTimes
+  readonly signal: AbortSignal
+  readonly request: PowerRequest
+  readonly state: { current: PowerReading }
+}
+
+/** One reading; a trouble that may pass is tried again within the limit. */
+async function readAtOnce(watch: PowerWatch): PowerAnswer<PowerReading> {
+  const deadline = performance.now() + watch.times.limit
+  for (;;) {
+    const read = await readOnce(watch)
+    if (read.ok || !read.refusal.passes || performance.now() >= deadline) return read
+    await sleep(watch.times.poll, undefined, { signal: watch.signal })
+  }
+}
+
+async function readOnce({ visits, state }: PowerWatch): PowerAnswer<PowerReading> {
+  const read = await visits.with((visit) => visit.readState())
+  if (read.ok) state.current = read.value
+  return read
+}
+
+/** Presses and reads until it is so. A BMC that restarts meanwhile is asked again. */
+async function makeSo(watch: PowerWatch, step: PowerStep): PowerAnswer<null> {
+  const deadline = performance.now() + watch.times.limit
+  const effort = createEffort(watch, step)
+  do {
+    const round = await effort.goOn()
+    if (!round.ok && !round.refusal.passes) return round
+    if (round.ok && round.value === 'so') return accept(null)
+  } while (performance.now() < deadline)
+  return refuse(effort.trouble() ?? notSo(watch))
+}
+
+/** A press that is sent again where it changed nothing, and what was read of it. */
+function createEffort(watch: PowerWatch, step: PowerStep) {
+  let [isBootSet, sentAt, readings] = [step.boot === null, -Infinity, 0]
+  let trouble: PowerTrouble | null = null
+
+  const isDue = () =>
+    readings === 0 &&
+    !(step.press === 'on' && watch.state.current === 'turning-on') &&
+    performance.now() - sentAt >= watch.times.again
+
+  async function send(): Promise<void> {
+    if (!isDue()) return
+    const sent = await sendOnce(watch, step, () => (isBootSet = true))
+    trouble = sent.ok ? null : sent.refusal
+    // Where one press was accepted, that the next one is refused says nothing of the first.
+    const isRepeat = sentAt > -Infinity && trouble?.kind === 'refused'
+    if (trouble !== null && isRepeat) trouble = { ...trouble, passes: true }
+    if (sent.ok || isRepeat) sentAt = performance.now()
+  }
+
+  return {
+    trouble: () => trouble,
+    async goOn(): PowerAnswer<'so' | 'not-yet'> {
+      await send()
+      if (trouble?.passes === false) return refuse(trouble)
+      // Where sending failed it may have been done: an answer can be lost, too.
+      await sleep(watch.times.poll, undefined, { signal: watch.signal })
+      const read = await readOnce(watch)
+      if (!read.ok) trouble = read.refusal
+      if (!read.ok) return read
+      readings = read.value === step.press ? readings + 1 : 0
+      if (readings < READINGS) return accept('not-yet')
+      return isBootSet ? accept('so') : refuse({ ...(trouble ?? BY_ITSELF), passes: false })
+    },
+  }
+}
+
+const BY_ITSELF = lasting(
+  'boot-lost',
+  'it turned on by itself before its boot device was set',
+  'Look at what its BMC does after a loss of power, and ask for a restart.',
+)
+
+const notSo = ({ state, times }: PowerWatch): PowerTrouble =>
+  passing(
+    'not-so',
+    `it accepted that, and still reads ${state.current.replace('-', ' ')} after ${Math.round(times.limit / 1000)} s`,
+    'Look at the machine and at the log of its BMC.',
+  )
+
+/** The boot device right before the press: IPMI forgets it after a minute. */
+const sendOnce = (
+  { visits, request }: PowerWatch,
+  { press, boot }: PowerStep,
+  onBootSet: () => void = () => {},
+): PowerAnswer<null> =>
+  visits.with(async (visit) => {
+    const set = boot === null ? accept(null) : await visit.setBoot(boot)
+    if (!set.ok) return set
+    onBootSet()
+    const refusal = press === 'off' ? request.refuseOff?.() : null
+    if (refusal) return refuse(refusal)
+    return await visit.press(press)
+  })
+
+type Visits = ReturnType<typeof createVisits>
+
+/** Keeps one visit open and replaces it after a trouble. */
+function createVisits(driver: PowerDriver, signal: AbortSignal) {
+  let open: PowerVisit | null = null
+  const end = async () => {
+    const ending = open
+    open = null
+    await ending?.[Symbol.asyncDispose]()
+  }
+  return {
+    async with<T>(work: (visit: PowerVisit) => PowerAnswer<T>): PowerAnswer<T> {
+      if (open === null) {
+        const opened = await driver.open(signal)
+        if (!opened.ok) return opened
+        open = opened.value
+      }
+      const done = await work(open)
+      if (!done.ok) await end()
+      return done
+    },
+    [Symbol.asyncDispose]: end,
+  }
+}

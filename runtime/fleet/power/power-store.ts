@@ -6,8 +6,10 @@ import { ifMissing } from '../../kit/foundation/system-error.ts'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
 import { createQueue } from '../../kit/host/queue.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
-import { queueOf, type Credential, type LearnedBmc } from './rules/bmc.ts'
 import {
+  queueOf,
+  type Credential,
+  type LearnedBmc,
   changeEntry,
   EMPTY_BOOK,
   findCredential,
@@ -18,7 +20,7 @@ import {
   type PowerBookContent,
   type PowerChange,
   type PowerEntry,
-} from './rules/power-book.ts'
+} from './rules/bmc.ts'
 
 export type PowerBook = Awaited<ReturnType<typeof openPowerBook>>
 

@@ -1,8 +1,12 @@
 /** Controls the power of this line's machines: what speaks against it, the act, the record of it. */
 import type { PowerBook } from '../../fleet/power/power-store.ts'
-import { lasting, renderPowerFailure } from '../../fleet/power/rules/power.ts'
-import type { PowerDone, PowerFailure } from '../../fleet/power/rules/power.ts'
-import type { PowerTrouble } from '../../fleet/power/rules/power.ts'
+import {
+  lasting,
+  renderPowerFailure,
+  type PowerDone,
+  type PowerFailure,
+  type PowerTrouble,
+} from '../../fleet/power/rules/power.ts'
 import type { Result } from '../../kit/foundation/result.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { By } from '../../kit/web/answers/caller.ts'

@@ -6,8 +6,8 @@ import {
   actOnPower,
   type PowerRequest,
   type PowerTimes,
-} from '../../../runtime/fleet/power/power-actor.ts'
-import { createReach } from '../../../runtime/fleet/power/address-check.ts'
+} from '../../../runtime/fleet/power/power-service.ts'
+import { createReach } from '../../../runtime/fleet/power/driver.ts'
 import {
   NOTHING_LEARNED,
   type Bmc,

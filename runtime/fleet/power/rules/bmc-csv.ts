@@ -9,8 +9,7 @@ import {
 import { listFieldErrors, renderFieldErrors } from '../../../kit/foundation/field-error.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { findMac, type Mac } from '../../../kit/net/rules/mac.ts'
-import { BmcSchema, CredentialSchema, type Bmc } from './bmc.ts'
-import type { PowerChange } from './power-book.ts'
+import { BmcSchema, CredentialSchema, type Bmc, type PowerChange } from './bmc.ts'
 
 /** The longest list. */
 export const MAX_CSV_BYTES = 4 * 2 ** 20

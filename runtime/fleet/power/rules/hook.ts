@@ -1,8 +1,7 @@
 /** Hooks: the URL of a verb, and what the answer to a question for the state means. */
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { quote } from './power.ts'
-import type { PowerState } from './power.ts'
+import { quote, type PowerState } from './power.ts'
 
 /** Puts the machine's MAC into the template. */
 export const renderHookUrl = (template: string, mac: Mac): URL =>

@@ -1,8 +1,14 @@
 /** How ipmitool is called, and what its output means (as `LC_ALL=C` prints it). */
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import type { HostPort } from './bmc.ts'
-import { lasting, passing, quote } from './power.ts'
-import type { BootOnce, PowerState, PowerTrouble } from './power.ts'
+import {
+  lasting,
+  passing,
+  quote,
+  type BootOnce,
+  type PowerState,
+  type PowerTrouble,
+} from './power.ts'
 
 /** The cipher suites that BMCs of today have; without a suite named, ipmitool asks for a list first, which takes 10 s where nothing answers. */
 export const CIPHER_SUITES = [3, 17] as const

@@ -1,8 +1,15 @@
 /** What Redfish answers mean: the few fields that are needed of each, everything else ignored. */
 import { z } from 'zod'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { passing, quote } from './power.ts'
-import type { BootDevice, BootOnce, PowerPress, PowerReading, PowerTrouble } from './power.ts'
+import {
+  passing,
+  quote,
+  type BootDevice,
+  type BootOnce,
+  type PowerPress,
+  type PowerReading,
+  type PowerTrouble,
+} from './power.ts'
 
 const text = z.string().max(2000)
 /** A path on the BMC itself; `//host/` and its like with a backslash would be another one. */

@@ -1,9 +1,12 @@
 /** Current line: opens what controls the power of machines. */
 import { openPowerBook } from '../../../fleet/power/power-store.ts'
-import { createPower, type PowerService } from '../../../fleet/power/power-service.ts'
-import type { PowerTimes } from '../../../fleet/power/power-actor.ts'
+import {
+  createPower,
+  type PowerService,
+  type PowerTimes,
+} from '../../../fleet/power/power-service.ts'
 import type { BootStamps } from '../../../fleet/run/boot-stamps.ts'
-import { createReach } from '../../../fleet/power/address-check.ts'
+import { createReach } from '../../../fleet/power/driver.ts'
 import { describeListing } from '../../../fleet/power/rules/reach.ts'
 import { createShell, type Environment } from '../../../kit/host/shell.ts'
 import type { ServerLog } from '../../../kit/terminal/text/server-log.ts'

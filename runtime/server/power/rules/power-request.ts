@@ -1,6 +1,11 @@
 /** What is asked of machines' power over HTTP, what is answered, and what goes on record. */
 import { z } from 'zod'
-import { renderBmc, type Bmc } from '../../../fleet/power/rules/bmc.ts'
+import {
+  renderBmc,
+  type Bmc,
+  type FoundCredential,
+  type PowerEntry,
+} from '../../../fleet/power/rules/bmc.ts'
 import {
   BOOT_DEVICES,
   POWER_ACTIONS,
@@ -11,7 +16,6 @@ import {
   type PowerFailure,
   type PowerSeen,
 } from '../../../fleet/power/rules/power.ts'
-import type { FoundCredential, PowerEntry } from '../../../fleet/power/rules/power-book.ts'
 import { epochOf } from '../../../kit/foundation/instants.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { Result } from '../../../kit/foundation/result.ts'

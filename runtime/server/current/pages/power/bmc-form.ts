@@ -5,8 +5,9 @@ import {
   CredentialSchema,
   type Bmc,
   type Credential,
+  changeEntry,
+  type PowerEntry,
 } from '../../../../fleet/power/rules/bmc.ts'
-import { changeEntry, type PowerEntry } from '../../../../fleet/power/rules/power-book.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
 import { fill } from '../../../../kit/texts/text.ts'
 import { mapNames, selectField, textField } from '../../../../kit/web/ui/fields.ts'

@@ -1,6 +1,5 @@
 /** The card of a machine's page on its power: the state as last seen, the requests, how it is reached. */
-import { BY_AUTHORITY } from '../../../../fleet/power/rules/bmc.ts'
-import type { PowerEntry } from '../../../../fleet/power/rules/power-book.ts'
+import { BY_AUTHORITY, type PowerEntry } from '../../../../fleet/power/rules/bmc.ts'
 import { mayContact } from '../../../../fleet/power/rules/reach.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
