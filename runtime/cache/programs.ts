@@ -4,7 +4,7 @@ import { runProgram, type RunCommand } from '../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../kit/program/process-environment.ts'
 import { COMMAND_LINE, type CacheCommand } from './rules/commands.ts'
 
-/** What each command starts; nothing of a command is loaded before it is called. */
+/** Lazy: a command is loaded when it is called. */
 const COMMANDS: Readonly<Record<CacheCommand, () => Promise<RunCommand<ProcessEnvironment>>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   add: async () => (await import('./commands/operator.ts')).add,
@@ -13,7 +13,6 @@ const COMMANDS: Readonly<Record<CacheCommand, () => Promise<RunCommand<ProcessEn
   remove: async () => (await import('./commands/operator.ts')).remove,
   token: async () => (await import('./commands/operator.ts')).makeToken,
 }
-/** Runs `flasher-cache` and resolves to its exit code. */
 export const cache = (environment: ProcessEnvironment): Promise<number> =>
   runProgram(
     { line: COMMAND_LINE, commands: COMMANDS },

@@ -18,19 +18,16 @@ import { describeFull } from '../blobs/blobs.ts'
 import { createSilences, type Silences } from '../blobs/silences.ts'
 import type { FileDigests } from '../blobs/file-stamps.ts'
 
-/** What receives files in parts, whoever sends them, is given. */
 export interface ArrivalDependencies {
-  /** The cache's own folder: `.cache`. */
   readonly data: string
   readonly records: Storage
   readonly room: Pick<BlobRoom, 'reserve' | 'release' | 'space'>
-  /** Where complete files go: the folder into which people drop images, too. */
+  /** The folder of complete files, into which people drop images, too. */
   readonly dropped: { adopt(path: string, name: string, digests: FileDigests): Promise<void> }
   readonly indexes: IndexChecks
-  /** Whether an image has that name. */
   isTaken(name: string): boolean
   now(): Date
-  /** Milliseconds, of a clock that nobody sets. */
+  /** Milliseconds of a monotonic clock. */
   elapsed(): number
   readonly log: { info(message: string): void; warn(message: string): void }
 }
@@ -42,9 +39,8 @@ interface ArrivalRecord extends PartialRecord {
 }
 
 export interface Arrival<Kept extends ArrivalRecord = ArrivalRecord> extends PartialFile<Kept> {
-  /** A part is being received, or the file is being moved. */
   isBusy: boolean
-  /** While it is verified; what went wrong, or null. */
+  /** Its result is what went wrong, or null. */
   check: Promise<unknown> | null
   /** Why nothing was kept of it, for a client that asks again. */
   failure: Fault | null
@@ -54,24 +50,20 @@ interface ArrivalKind<Kept extends ArrivalRecord> {
   /** The word for it in records and messages; with an `s`, the name of its folder. */
   readonly word: 'upload' | 'capture'
   readonly schema: ZodType<Kept>
-  /** What a request gets that asks for one that is not there. */
   readonly unknown: string
   /** Whether it is hashed as it comes; else only when it is verified. */
   readonly isHashed: boolean
-  /** Whether it is still to be continued; `kept`: no longer, and it stays. */
+  /** `kept`: it is not continued any more, but stays. */
   stateOf(arrival: Arrival<Kept>): 'unfinished' | 'kept' | 'over'
-  /** Removes what else has come to its end, at each sweep; absent: there is nothing. */
   sweepOthers?(): Promise<void>
 }
 
 interface ArrivalPart<Kept> {
-  /** Its first byte belongs here. */
   readonly from: number
   /** Throws for bytes that may not be there. */
   admit(end: number): void
-  /** What its record says besides when they are here. */
   readonly news: Partial<Kept>
-  /** Room is kept for so many bytes while they come; absent: it was before. */
+  /** Bytes; absent: room was reserved before. */
   readonly reserved?: number
 }
 
@@ -83,15 +75,14 @@ export interface Arrivals<Kept extends ArrivalRecord = ArrivalRecord>
   extends ArrivalDependencies, ArrivalKind<Kept>, AsyncDisposable {
   readonly files: PartialFiles<Kept>
   readonly silences: Silences
-  /** By their names, the oldest first. */
+  /** By name, the oldest first. */
   readonly all: Map<string, Arrival<Kept>>
-  /** It is aborted when the cache is closed. */
   readonly signal: AbortSignal
   /** Removes those that nobody continued for a day; this runs every few minutes as well. */
   sweep(): Promise<void>
 }
 
-/** Those of the process before are among them; files that belong to none are removed. */
+/** Includes those of the process before, and removes files that belong to none. */
 export async function openArrivals<Kept extends ArrivalRecord>(
   parts: ArrivalDependencies,
   kind: ArrivalKind<Kept>,
@@ -138,7 +129,7 @@ const toArrival = <Kept extends ArrivalRecord>(file: PartialFile<Kept>): Arrival
   failure: null,
 })
 
-/** A Fault `not-found` where there is none. */
+/** Throws a Fault `not-found`. */
 export function findArrival<Kept extends ArrivalRecord>(
   { all, unknown }: Arrivals<Kept>,
   id: string,
@@ -148,7 +139,6 @@ export function findArrival<Kept extends ArrivalRecord>(
   return arrival
 }
 
-/** It counts from now on; `store` puts its record on the disk, or it is gone again. */
 export async function beginArrival<Kept extends ArrivalRecord>(
   arrivals: Arrivals<Kept>,
   record: Kept,
@@ -156,7 +146,7 @@ export async function beginArrival<Kept extends ArrivalRecord>(
 ): Promise<Arrival<Kept>> {
   const id = randomBytes(16).toString('hex')
   const arrival = toArrival(createPartialFile(id, record))
-  // Before anything is awaited, so that many at once are no way past the limits.
+  // Before anything is awaited, so that parallel requests do not exceed the limits.
   arrivals.all.set(id, arrival)
   arrivals.silences.end(id)
   try {
@@ -168,7 +158,6 @@ export async function beginArrival<Kept extends ArrivalRecord>(
   }
 }
 
-/** It was heard of just now: what its record says of that. */
 export function touch({ silences, now }: Arrivals, { name }: Arrival) {
   silences.end(name)
   return { touchedAt: now().toISOString() }
@@ -208,23 +197,23 @@ export async function receivePart<Kept extends ArrivalRecord>(
   }
 }
 
-/** The bytes are not what was announced, or no image, rather than our disk being in trouble. */
+/** The upload is wrong, rather than our disk in trouble. */
 const WRONG: ReadonlySet<FaultCode> = new Set(['digest-mismatch', 'image-broken', 'plan-refused'])
 
-/** Waits so long for the verification, and throws what went wrong. */
+/** Throws what went wrong within that time. */
 export async function awaitCheck({ check }: Arrival, waitMs: number): Promise<void> {
   const trouble = await Promise.race([check, pause(waitMs).then(() => null)])
   if (trouble !== null) throw trouble
 }
 
-/** Begins to verify it: `work` throws where it is not what it should be, and `forget` removes it then. */
+/** `work` throws where the bytes are wrong; `forget` then removes them. */
 export function startCheck(
   { signal, log, word }: Arrivals,
   arrival: Arrival,
   work: (signal: AbortSignal) => Promise<void>,
   forget: () => Promise<void>,
 ): void {
-  /** Nobody may be waiting any more: what went wrong is an answer. */
+  /** Returned, not thrown: perhaps nobody awaits it. */
   async function check(): Promise<unknown> {
     try {
       await work(AbortSignal.any([signal, arrival.removal.signal]))
@@ -246,20 +235,18 @@ export function startCheck(
   arrival.check = check()
 }
 
-/** Whoever writes it or verifies it is stopped. */
 export async function removeArrival(arrivals: Arrivals, arrival: Arrival): Promise<void> {
   arrivals.all.delete(arrival.name)
   arrival.removal.abort(new Fault('not-found', `the ${arrivals.word} was removed`))
   await forgetArrival(arrivals, arrival)
 }
 
-/** Its bytes and its record; that it was there stays known. */
+/** Removes bytes and record; the arrival stays listed. */
 export async function forgetArrival({ room, files }: Arrivals, { name }: Arrival): Promise<void> {
   room.release(name)
   await files.remove(name)
 }
 
-/** Those that nobody continued for a day. */
 async function removeAbandoned(arrivals: Arrivals): Promise<void> {
   const { all, silences, log, word } = arrivals
   for (const arrival of all.values()) {

@@ -22,21 +22,19 @@ import {
   type Arrivals,
 } from './arrivals.ts'
 
-/** The record is kept on disk, so that uploads go on after a restart. */
 const UploadRecordSchema = z.object({
   name: z.string(),
   sizeBytes: z.int().min(1),
-  /** The digest in lower case; null: whatever comes is right. */
+  /** Lower case; null: any digest is accepted. */
   sha256: z.string().nullable().catch(null),
   /** The version that the client named. */
   version: z.string().nullable().catch(null),
-  /** This many bytes are certainly on the disk. */
+  /** Bytes that are certainly on the disk. */
   durableBytes: z.int().min(0),
   /** ISO time of the last byte. */
   touchedAt: z.string(),
-  /** All of it is here, and it is being verified. */
   isWhole: z.boolean().catch(false),
-  /** The digest of what was verified, and is in the folder or on its way there. */
+  /** Lower case; the file is in the folder or on its way there. */
   verified: z.string().nullable().catch(null),
 })
 
@@ -45,13 +43,11 @@ type UploadState = Arrival<UploadRecord>
 
 export interface Upload extends Pick<UploadRecord, 'name' | 'sizeBytes' | 'touchedAt'> {
   readonly id: string
-  /** This many bytes are here. */
   readonly offset: number
-  /** A part of it is being received, or it is being verified. */
   readonly isReceiving: boolean
 }
 
-/** Where one part belongs; `to` is exclusive. */
+/** `to` is exclusive. */
 interface UploadPart {
   readonly from: number
   readonly to: number
@@ -79,7 +75,7 @@ export async function createUploads(parts: ArrivalDependencies) {
   })
   const context = { ...parts, arrivals }
   for (const state of [...arrivals.all.values()].filter(isUnfinished)) {
-    // What fitted before is not refused now; it fails when the disk is full.
+    // An upload that fitted before the restart fails only when the disk is full.
     await reserve(context, state).catch(() => undefined)
   }
   await arrivals.sweep()
@@ -88,11 +84,10 @@ export async function createUploads(parts: ArrivalDependencies) {
   return {
     /** Unfinished ones, the oldest first. */
     list: (): readonly Upload[] => [...arrivals.all.values()].filter(isUnfinished).map(toUpload),
-    /** A Fault `not-found` where it is finished, was removed, or never was. */
+    /** Throws a Fault `not-found` where it is finished, was removed, or never was. */
     find: (id: string): Upload => toUpload(findUnfinished(context, id)),
-    /** The unfinished upload of the same file, or a new one. */
     create: (request: UploadRequest) => create(context, request),
-    /** Continues at the offset; what came before a failure stays. */
+    /** What came before a failure stays. */
     async append(id: string, part: UploadPart, bytes: AsyncIterable<Uint8Array>): Promise<Upload> {
       const state = findArrival(arrivals, id)
       refuseBusy(state)
@@ -103,15 +98,12 @@ export async function createUploads(parts: ArrivalDependencies) {
       await receivePart(arrivals, state, bytes, { from: part.from, admit, news: {} })
       return toUpload(state)
     },
-    /** Verifies it, waits so long for that, and puts the file into the folder of the cache. */
     complete: (id: string, waitMs: number) => complete(context, id, waitMs),
-    /** Removes it and what has come of it. */
     async remove(id: string) {
       const state = findUnfinished(context, id)
       if (state.isBusy) refuseBusy(state)
       await removeArrival(arrivals, state)
     },
-    /** Removes uploads that nobody continued for a day. */
     sweep: arrivals.sweep,
     [Symbol.asyncDispose]: arrivals[Symbol.asyncDispose],
   }
@@ -129,7 +121,6 @@ const toUpload = ({ name: id, record, offset, isBusy, check }: UploadState): Upl
 const isPlaced = ({ record: { verified, isWhole } }: UploadState): boolean =>
   verified !== null && !isWhole
 
-/** Those that are not in the folder yet, and still can be. */
 const isUnfinished = (state: UploadState): boolean => !isPlaced(state) && state.failure === null
 
 function findUnfinished({ arrivals }: UploadsContext, id: string): UploadState {
@@ -166,7 +157,6 @@ const isSameFile = (record: UploadRecord, { name, size_bytes, sha256, version }:
   record.sizeBytes === size_bytes &&
   record.sha256 === sha256
 
-/** Asked again, it answers the same. */
 async function complete(
   context: UploadsContext,
   id: string,
@@ -199,14 +189,13 @@ const startEnd = (context: UploadsContext, state: UploadState): void =>
     () => forgetArrival(context.arrivals, state),
   )
 
-/** Goes on with what the process before was verifying. */
 async function resumeEnd(context: UploadsContext, state: UploadState): Promise<void> {
   const { arrivals } = context
   const { isWhole, verified, sizeBytes } = state.record
   if (!isWhole) return
   const path = arrivals.files.pathOf(state.name)
   const file = await stat(path).catch(() => null)
-  // It was being moved into the folder of the cache, and is there.
+  // The restart came while the file was moved into the folder.
   const isMoved = verified !== null && (file === null || file.nlink > 1)
   if (!isMoved && state.offset === sizeBytes) return startEnd(context, state)
   if (isMoved) await removeName(path)
@@ -225,7 +214,7 @@ async function end(context: UploadsContext, state: UploadState, signal: AbortSig
   log.info(`${name} was uploaded (${sizeBytes} bytes, SHA-256 ${digests.sha256})`)
 }
 
-/** The digests of the complete file, which everybody may read from now on. */
+/** Publishes the digests of the complete file. */
 async function verify(
   { arrivals, indexes }: UploadsContext,
   state: UploadState,

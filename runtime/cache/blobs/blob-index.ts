@@ -11,32 +11,24 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const StoredSourceSchema = z.object({
   sha256: Sha256,
   sizeBytes: z.number(),
-  /**
-   * The digest of the image's index, with which its frames were compared; null: it has none;
-   * absent: not compared yet.
-   */
+  /** Digest of the image's index; null: it has none; absent: its frames were not compared yet. */
   checkedIndex: Sha256.nullable().optional(),
-  /**
-   * What the source called this version when it was downloaded (an ETag, a date); null or absent:
-   * it named none.
-   */
+  /** What the source called it at the download (ETag, date); null or absent: nothing. */
   version: z.string().nullable().optional(),
   /** ISO time. */
   fetchedAt: z.string(),
-  /** ISO time when the source was last looked at since; absent: never. */
+  /** ISO time of the latest look at the source; absent: never. */
   lookedAt: z.string().optional(),
-  /** ISO time when it was first seen that the source has something else; null or absent: it was not. */
+  /** ISO time at which the source was first seen to have changed; null or absent: it has not. */
   movedAt: z.string().nullable().optional(),
 })
 
-/** The bytes of one source. */
 export type StoredSource = Readonly<z.infer<typeof StoredSourceSchema>>
 
 export type BlobIndex = Awaited<ReturnType<typeof createBlobIndex>>
 
 const ENTRIES = 'entries'
 
-/** Opens the index that `records` hold; `onChange` hears of each change. */
 export async function createBlobIndex(records: Storage, onChange: () => void = () => undefined) {
   let entries = parseEntries(await records.getItem(ENTRIES))
   const stored = selectRecords(records, 'blob', StoredSourceSchema)
@@ -44,7 +36,7 @@ export async function createBlobIndex(records: Storage, onChange: () => void = (
   let byKey = mapKeys(entries)
   const enqueue = createQueue(1)
 
-  /** One after the other, each from what the one before it made. */
+  /** One after the other. */
   const change = (next: (before: readonly CacheEntry[]) => readonly CacheEntry[]) =>
     enqueue(async () => {
       const after = next(entries)
@@ -55,9 +47,9 @@ export async function createBlobIndex(records: Storage, onChange: () => void = (
     })
 
   return {
-    /** The entries come in the order in which they were added. */
+    /** In the order in which they were added. */
     entries: () => entries,
-    /** The entry is on disk before it resolves; one of the same name is replaced in its place. */
+    /** Resolves when the entry is on disk; one of the same name is replaced in its place. */
     saveEntry: (entry: CacheEntry) =>
       change((before) =>
         before.some(({ name }) => name === entry.name)
@@ -67,10 +59,9 @@ export async function createBlobIndex(records: Storage, onChange: () => void = (
     removeEntry: (name: string) =>
       change((before) => before.filter((entry) => entry.name !== name)),
     find: (key: string) => sources.get(key) ?? null,
-    /** The entry whose bytes are kept under a key, or whose own source has it. */
     findEntry: (key: string) => byKey.get(key) ?? null,
     sources: (): ReadonlyMap<string, StoredSource> => sources,
-    /** The change is on disk before anybody sees it. */
+    /** On disk before anybody sees it. */
     async store(key: string, source: StoredSource) {
       await stored.write(key, source)
       sources.set(key, source)
@@ -85,7 +76,7 @@ export async function createBlobIndex(records: Storage, onChange: () => void = (
   }
 }
 
-/** The first entry wins; where bytes are kept counts more than by what name they are known. */
+/** The first entry wins; a key counts more than a source. */
 function mapKeys(entries: readonly CacheEntry[]): ReadonlyMap<string, CacheEntry> {
   const bySource = entries.map((entry) => [blobKeyOf(entry.src) ?? '', entry] as const)
   const byBytes = entries.map((entry) => [keyOf(entry), entry] as const)

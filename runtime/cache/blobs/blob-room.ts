@@ -9,7 +9,6 @@ export interface CacheSpace {
   readonly storedBytes: number
   /** 0: no limit. */
   readonly maxBytes: number
-  /** What the disk can still take. */
   readonly freeBytes: number
 }
 
@@ -18,37 +17,27 @@ export type BlobRoom = ReturnType<typeof createBlobRoom>
 interface BlobRoomDependencies {
   readonly blobs: Blobs
   readonly index: BlobIndex
-  /** Milliseconds since the epoch of each blob's last use, the least recently used first: see noteUse. */
+  /** Milliseconds since the epoch, the least recently used first: see rememberUse. */
   readonly used: Map<string, number>
   maxBytes(): number
-  /** Whether machines are bound to it. */
   isBound(sha256: string): boolean
-  /** How much of a download is on the disk already. */
   writtenBytes(key: string): number
   readonly log: { info(message: string): void }
 }
 
-/**
- * Notes the latest use of a blob as the last one of the map: the order is not read from a clock
- * that may be set.
- */
+/** Keeps the map in order of use without relying on a clock that may be set. */
 export function rememberUse(used: Map<string, number>, sha256: string, at: Date): void {
   used.delete(sha256)
   used.set(sha256, at.getTime())
 }
 
-/** This much room is left for everything else that lives on the same disk. */
+/** Left for everything else on the same disk. */
 const MARGIN_BYTES = 64 * 1024 * 1024
 
-/**
- * Creates the count of stored, promised and free bytes, which removes images where a download needs
- * room.
- */
 export function createBlobRoom(parts: BlobRoomDependencies) {
   const { blobs, index, used } = parts
   const promised = new Map<string, number>()
   const holds = createHolds()
-  /** How many bytes of each upload are still to come. */
   const expected = new Map<string, () => number>()
 
   const stored = () =>
@@ -64,7 +53,7 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
     const freeBytes = await readFree()
     promised.delete(key)
     const others = sum(promised.values())
-    // What a full disk allows counts as the limit where we may remove anything at all.
+    // A full disk counts as the limit only where we may remove something.
     const written = writtenBytes() + parts.writtenBytes(key)
     const onDisk = storedBytes() + written + Math.max(0, freeBytes - MARGIN_BYTES)
     const maxBytes = parts.maxBytes() === 0 ? 0 : Math.min(parts.maxBytes(), onDisk)
@@ -88,10 +77,7 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
 
   return {
     make,
-    /**
-     * Keeps free space for a file that comes into the folder; nothing is removed for it. Throws a
-     * Fault `storage-full`.
-     */
+    /** Removes nothing to make room. Throws a Fault `storage-full`. */
     async reserve(key: string, remaining: () => number) {
       expected.set(key, remaining)
       const unwritten = Math.max(0, sum(promised.values()) - writtenBytes())
@@ -111,7 +97,6 @@ export function createBlobRoom(parts: BlobRoomDependencies) {
         freeBytes: await blobs.free(),
       }
     },
-    /** Removes a blob that no source names any more. */
     async sweep(sha256: string) {
       if (stored().has(sha256)) return
       await blobs.remove(sha256)
@@ -124,7 +109,7 @@ function createHolds() {
   const held = new Map<string, number>()
   return {
     has: (sha256: string) => held.has(sha256),
-    /** Keeps a blob while it is read, until what is returned is disposed. */
+    /** Until what is returned is disposed. */
     hold(sha256: string): Disposable {
       held.set(sha256, (held.get(sha256) ?? 0) + 1)
       return {

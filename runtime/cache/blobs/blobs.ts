@@ -11,7 +11,6 @@ export type Blobs = Awaited<ReturnType<typeof createBlobs>>
 
 const SHA256 = /^[0-9a-f]{64}$/
 
-/** Opens the store in `blobs` below a folder, which is made where it is missing. */
 export async function createBlobs(folder: string) {
   const whole = join(folder, 'blobs')
   await makeFolder(whole)
@@ -28,7 +27,7 @@ export async function createBlobs(folder: string) {
         }),
       )
     },
-    /** Opens a blob for reading, and notes the use. Throws a Fault `not-found` if there is none. */
+    /** Throws a Fault `not-found`. */
     async open(sha256: string, usedAt: Date) {
       const handle = await openStored(pathOf(sha256))
       try {
@@ -39,10 +38,10 @@ export async function createBlobs(folder: string) {
         throw thrown
       }
     },
-    /** One that was just published, to be read by the cache itself: that is no use of it. */
+    /** For the cache itself: this is no use of the blob. */
     peek: (sha256: string) => openStored(pathOf(sha256), constants.O_NOATIME),
     remove: (sha256: string) => removeName(pathOf(sha256)),
-    /** A complete file becomes the blob of this digest, durably, all at once. */
+    /** Moves a complete file into the store, durably and atomically. */
     async publish(
       path: string,
       handle: FileHandle,
@@ -53,7 +52,6 @@ export async function createBlobs(folder: string) {
       await handle.sync()
       await moveName(path, pathOf(sha256))
     },
-    /** Bytes that the file system can still take. */
     async free() {
       const { bavail, bsize } = await statfs(whole)
       return bavail * bsize
@@ -61,10 +59,7 @@ export async function createBlobs(folder: string) {
   }
 }
 
-/**
- * Makes the Fault of a full file system, with the hint; null for anything else. It names no folder:
- * the catalog, which is open to all, says why a download failed.
- */
+/** Null: not the Fault of a full file system. Names no folder, as the catalog is open to all. */
 export function describeFull(thrown: unknown, freeBytes: number): Fault | null {
   if (!isFull(thrown)) return null
   const words = `no space left on the disk of the cache (${renderSize(freeBytes)} free)`
@@ -74,13 +69,13 @@ export function describeFull(thrown: unknown, freeBytes: number): Fault | null {
   })
 }
 
-/** Digests alone become file names. */
+/** Only digests become file names. */
 function checked(name: string): string {
   if (SHA256.test(name)) return name
   throw new Fault('input-invalid', 'not a digest')
 }
 
-/** Opens a file for reading, but no link. Rejects with a Fault `not-found` where there is none. */
+/** Follows no link. Rejects with a Fault `not-found`. */
 export async function openStored(path: string, more = 0): Promise<FileHandle> {
   try {
     return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | more)

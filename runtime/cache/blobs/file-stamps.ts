@@ -13,10 +13,7 @@ import {
 import { Fault } from '../../kit/foundation/fault.ts'
 import { selectRecords } from '../../kit/host/records.ts'
 
-/**
- * Reads the version of a file; null: no regular file (a link may lead out of the folder), an empty
- * one, or no longer there.
- */
+/** Null: no regular file (a link may lead out of the folder), empty, or gone. */
 export async function readStamp(folder: string, name: string): Promise<FileStamp | null> {
   try {
     const file = await lstat(join(folder, name), { bigint: true })
@@ -40,10 +37,7 @@ const stampOf = (name: string, { size, mtimeNs, ino }: Stat): FileStamp => ({
 
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/**
- * Opens this version of a file. Rejects with a Fault `not-found` where it is another version by
- * now.
- */
+/** Rejects with a Fault `not-found` where the file has changed. */
 export async function openStamped(folder: string, stamp: FileStamp): Promise<FileHandle> {
   const handle = await open(join(folder, stamp.name), FLAGS).catch(() => null)
   if (handle !== null) {
@@ -54,18 +48,16 @@ export async function openStamped(folder: string, stamp: FileStamp): Promise<Fil
   throw new Fault('not-found', `${stamp.name} was changed or removed just now`)
 }
 
-/** Tells whether what a handle leads to is still that version. */
 export const isStill = async (stamp: FileStamp, handle: FileHandle): Promise<boolean> =>
   isSameStamp(stampOf(stamp.name, await handle.stat({ bigint: true })), stamp)
 
 const keyOf = (name: string) => createHash('sha256').update(name).digest('hex')
 
-/** Digests are hexadecimal and in lower case. */
+/** Hexadecimal, lower case. */
 export interface FileDigests {
   readonly sha256: string
   /**
-   * The digest of the index of an image in frames, all of which were compared with it; null: it has
-   * none; undefined: nobody has looked yet.
+   * The index with which all frames were compared; null: it has none; undefined: not compared yet.
    */
   readonly checkedIndex: string | null | undefined
 }
@@ -75,10 +67,7 @@ const StoredSchema = FileStampSchema.extend({
   checkedIndex: z.string().nullable().optional(),
 })
 
-/**
- * Opens the digests of files that have not changed since, so that a restart reads none of them
- * again.
- */
+/** Unchanged files are not read again after a restart. */
 export function createDigests(records: Storage) {
   const files = selectRecords(records, 'file', StoredSchema)
   return {

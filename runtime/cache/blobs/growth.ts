@@ -8,7 +8,6 @@ type GrowthState =
   | { readonly kind: 'complete' }
   | { readonly kind: 'failed'; readonly reason: unknown }
 
-/** Creates the state of a file whose bytes are still coming. */
 export function createGrowth() {
   const { promise: started, resolve, reject } = Promise.withResolvers<void>()
   started.catch(() => {}) // Nobody may be waiting.
@@ -29,22 +28,21 @@ export function createGrowth() {
     wake()
   }
 
-  /** Where reading must stop for now. */
+  /** The offset at which readers must wait for now. */
   function limit() {
     if (state.kind === 'complete' || total === null) return bytes
     return Math.min(bytes, total - 1)
   }
 
   return {
-    /** What has come so far. */
     get bytes() {
       return bytes
     },
-    /** Null: nobody knows. */
+    /** Null: unknown. */
     get total() {
       return total
     },
-    /** Resolves once the first byte can come; rejects where none will. */
+    /** Rejects where no byte will come. */
     started,
     start(from: number, whole: number | null) {
       bytes = from
@@ -55,7 +53,6 @@ export function createGrowth() {
       bytes += count
       wake()
     },
-    /** What there is, is all there is, and it is right. */
     complete() {
       end({ kind: 'complete' })
       resolve()
@@ -65,9 +62,9 @@ export function createGrowth() {
       reject(reason)
     },
     /**
-     * How many bytes can be read from `offset` on; waits until it is at least one, or 0 at the end.
-     * The last byte of a file is held back until the whole is known to be right, so that nobody has
-     * all of a wrong one. Throws the reason where it failed.
+     * Bytes readable from `offset`: waits for at least one, 0 at the end. The last byte is held
+     * back until the file is verified, so that nobody has all of a wrong one. Throws the reason of
+     * a failure.
      */
     async available(offset: number, signal: AbortSignal): Promise<number> {
       while (state.kind === 'growing' && offset >= limit())

@@ -7,10 +7,7 @@ export type Silences = Awaited<ReturnType<typeof createSilences>>
 /** Milliseconds by name. */
 const StoredSchema = z.array(z.tuple([z.string(), z.number().min(0)])).catch([])
 
-/**
- * Reads how long each was silent. `key` is where that is kept across restarts; a stop adds nothing
- * to it. `elapsed` returns milliseconds, of a clock that nobody sets.
- */
+/** `elapsed`: monotonic milliseconds. Time in which the process does not run does not count. */
 export async function createSilences(records: Storage, key: string, elapsed: () => number) {
   const started = elapsed()
   const before = new Map(StoredSchema.parse(await records.getItem(key)))
@@ -21,12 +18,11 @@ export async function createSilences(records: Storage, key: string, elapsed: () 
 
   return {
     read,
-    /** It was heard of just now. */
     end(name: string) {
       before.delete(name)
       heardAt.set(name, elapsed())
     },
-    /** Forgets all others. Best effort: what is not stored takes longer. */
+    /** Forgets all others. Best effort: after a failure they take longer to expire. */
     async save(names: readonly string[]) {
       for (const known of [before, heardAt]) {
         for (const name of known.keys()) if (!names.includes(name)) known.delete(name)

@@ -3,13 +3,13 @@ import type { Storage } from 'unstorage'
 import { z } from 'zod'
 import { selectRecords } from '../../kit/host/records.ts'
 
-/** This is far more than there are tokens that hold at any time. */
+/** Far more than tokens that are valid at a time. */
 const MAX_ORDERS = 1000
 
 export type UsedOrders = Awaited<ReturnType<typeof createUsedOrders>>
 
 export async function createUsedOrders(records: Storage, now: () => Date) {
-  // One that is damaged was used up at some time, too.
+  // A damaged record still means that the order was used up.
   const OrderSchema = z.object({ usedAt: z.number() }).catch(() => ({ usedAt: now().getTime() }))
   const stored = selectRecords(records, 'order', OrderSchema)
   const listed = await stored.list()
@@ -22,7 +22,7 @@ export async function createUsedOrders(records: Storage, now: () => Date) {
       orders.add(order)
       await stored.write(order, { usedAt })
     },
-    /** Forgets by number: the time at which one was used up may be that of a wrong clock. */
+    /** By number, as the recorded times may be of a wrong clock. */
     async sweep() {
       for (const order of [...orders].slice(0, -MAX_ORDERS)) {
         orders.delete(order)

@@ -14,19 +14,16 @@ import type { CaptureSite } from './capture-routes.ts'
 
 const t = PAGES.images.capture
 
-/** The pages around this one. */
 interface CapturePages {
-  /** The page of the images, to which each decision leads. */
   readonly home: string
   render(
     event: H3Event,
     view: { readonly title: string; readonly section: string; readonly body: Html },
   ): string
-  /** A page of the machine server; null: it is not known where that is. */
+  /** Null: the server's address is unknown. */
   serverLink(event: H3Event, path: string): string | null
 }
 
-/** Lists the routes of the page and of its two forms. */
 export function capturePageRoutes(
   { captures, log, now }: CaptureSite,
   pages: CapturePages,
@@ -76,7 +73,7 @@ export function capturePageRoutes(
   ]
 }
 
-/** The message of the error is for the person who came too late. */
+/** Its error is shown to a person who came too late. */
 function find(captures: Captures, id: string): Capture {
   try {
     return captures.find(id)

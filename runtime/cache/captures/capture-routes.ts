@@ -25,28 +25,25 @@ import type { Secret } from '../../kit/web/access/secret.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import { renderActor } from './actor.ts'
 
-/** A client asks again sooner than proxies give up. */
+/** Shorter than the timeouts of proxies. */
 const VERIFY_WAIT_MS = 10_000
 const RETRY_SECONDS = 2
 const NO_STORE = { 'cache-control': 'no-store' } as const
 
-/** What is needed to receive captured images and to decide on them. */
 export interface CaptureSite {
   readonly captures: Captures
-  /** Those that were accepted and go to a registry. */
   now(): Date
   readonly log: LogSink
-  /** Signs and verifies the tokens of captures; a server with the same key does, too. */
+  /** Shared with the server, which issues tokens, too. */
   readonly uploadKey: Secret
 }
 
-/** Lists the routes of the API: those of uploads, and those of operators. */
 export const captureRoutes = (site: CaptureSite): readonly Route[] => [
   ...uploadingRoutes(site),
   ...decidingRoutes(site),
 ]
 
-/** Open, as the token of each upload decides. */
+/** Open routes: the token of each upload decides. */
 function uploadingRoutes({ captures, uploadKey, now }: CaptureSite): readonly Route[] {
   async function begin(event: H3Event, body: unknown) {
     const token = readToken(event)
@@ -59,7 +56,6 @@ function uploadingRoutes({ captures, uploadKey, now }: CaptureSite): readonly Ro
     return answer(capture, isNew ? 201 : 200, { location: `/captures/${capture.id}` })
   }
 
-  /** The one that the path names and the token began. */
   function admit(event: H3Event): Capture {
     const capture = captures.find(idOf(event))
     if (captures.isOwner(capture.id, readToken(event))) return capture

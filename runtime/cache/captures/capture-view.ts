@@ -61,15 +61,11 @@ const renderAmount = ({ offset, end }: Capture): string =>
 interface CaptureView {
   readonly capture: Capture
   readonly clock: Clock
-  /** What was typed as the name, and why it was refused. */
   readonly typed: { readonly name: string; readonly error: string } | null
-  /** A page of the machine server; null: it is not known where that is. */
+  /** Null: the server's address is unknown. */
   serverLink(path: string): string | null
 }
 
-/**
- * Renders the warnings of a captured image, what is known of it, and the forms that accept or reject it.
- */
 export const renderCapture = (view: CaptureView): Html =>
   html`<div class="stack">
     ${renderWarnings(view.capture)} ${card({ body: renderFacts(view) })} ${renderDecision(view)}

@@ -32,22 +32,20 @@ import {
 } from '../arrivals/arrivals.ts'
 import { createUsedOrders, type UsedOrders } from './capture-orders.ts'
 
-/** The record is kept on disk until somebody has accepted the image. */
 const CaptureRecordSchema = z.object({
   name: CaptureNameSchema,
   source: CaptureSourceSchema,
-  /** What its token said: the order, when it was issued, and the SHA-256 of its text. */
+  /** From its token: the order, when it was issued, and the SHA-256 of its text. */
   order: z.string(),
   issuedAt: z.number(),
   tokenDigest: z.string(),
-  /** This many bytes are certainly on the disk. */
+  /** Bytes that are certainly on the disk. */
   durableBytes: z.int().min(0),
-  /** ISO times: of its begin, and of what was heard of it last. */
   createdAt: z.string(),
   touchedAt: z.string(),
-  /** What was announced and is being verified; null: nothing, or it was verified. */
+  /** Being verified; null: nothing is. */
   announced: CaptureEndSchema.nullable().catch(null),
-  /** What was verified; null: it is not complete. */
+  /** Null: not verified yet. */
   end: CaptureEndSchema.nullable(),
   /** Whether its frames were decoded for that; earlier releases did not. */
   isDecoded: z.boolean().catch(false),
@@ -62,22 +60,20 @@ export interface Capture extends Pick<
 > {
   readonly id: string
   readonly status: 'receiving' | 'verifying' | 'waiting'
-  /** This many bytes are certainly here. */
   readonly offset: number
 }
 
-/** `offset`: it goes on elsewhere; `writing`: another request sends a part at the moment. */
+/** `writing`: another request is sending a part. */
 export type AppendRefusal =
   | { readonly why: 'offset'; readonly offset: number }
   | { readonly why: 'writing' }
 
-/** Where a part begins, and how long it says it is; null: it does not say. */
+/** `length` null: unknown. */
 interface CapturePart {
   readonly offset: number
   readonly length: number | null
 }
 
-/** What a token that holds says of the capture that begins with it. */
 interface CaptureTicket {
   readonly token: string
   readonly order: string
@@ -85,7 +81,7 @@ interface CaptureTicket {
 }
 
 interface CapturesDependencies extends ArrivalDependencies {
-  /** Whether machines are bound to an image of this name, be it here or removed. */
+  /** Also where the image was removed. */
   isBound(name: string): boolean
 }
 
@@ -118,31 +114,26 @@ export async function createCaptures(parts: CapturesDependencies) {
     /** The oldest first. */
     list: (): readonly Capture[] =>
       [...arrivals.all.values()].filter(({ failure }) => failure === null).map(toCapture),
-    /** A Fault `not-found` where it was accepted, was removed, or never was. */
+    /** Throws a Fault `not-found` where it was accepted, was removed, or never was. */
     find: (id: string): Capture => toCapture(findArrival(arrivals, id)),
-    /** Whether a token is the one with which it was begun. */
     isOwner: (id: string, token: string): boolean =>
       arrivals.all.get(id)?.record.tokenDigest === digestOf(token),
-    /** The order of a token that a person asks for. */
     makeOrder: () => `hand-${randomBytes(12).toString('base64url')}`,
-    /** A new one, or the one that this token has begun before. */
+    /** Returns the earlier one where this token has begun one. */
     begin: (request: Pick<Capture, 'name' | 'source'>, ticket: CaptureTicket) =>
       begin(context, request, ticket),
-    /** Continues at the offset; what came before a failure stays. */
+    /** What came before a failure stays. */
     append: (id: string, part: CapturePart, bytes: AsyncIterable<Uint8Array>) =>
       append(context, id, part, bytes),
-    /** Verifies it, and waits so long for that. A Fault where it is not what was announced. */
+    /** Waits at most `waitMs`. Throws a Fault where the image is not what was announced. */
     finish: (id: string, end: CaptureEnd, waitMs: number) => finish(context, id, end, waitMs),
     isBound: parts.isBound,
-    /** Puts the image into the folder of the cache. */
     accept: (id: string, name: string | null) => acceptCapture(context, id, name),
-    /** Removes it and what has come of it. */
     async reject(id: string) {
       const state = findArrival(arrivals, id)
       if (state.record.end !== null && state.isBusy) throw moving(state)
       await close(context, state)
     },
-    /** Removes captures that nobody continued for a day. */
     sweep: arrivals.sweep,
     [Symbol.asyncDispose]: arrivals[Symbol.asyncDispose],
   }
@@ -158,7 +149,7 @@ async function restore(context: CapturesContext, state: CaptureState): Promise<v
   const { arrivals, log } = context
   const { name, end, durableBytes } = state.record
   const file = await stat(arrivals.files.pathOf(state.name)).catch(() => null)
-  // It was being moved into the folder of the cache, and is there.
+  // The restart came while the file was moved into the folder.
   if (end !== null && (file === null || file.nlink > 1)) await close(context, state)
   else if (state.offset < durableBytes) {
     log.warn(`the unfinished capture of ${name} is damaged: it was removed`)
@@ -186,7 +177,7 @@ async function begin(
   const begun = await beginArrival(arrivals, record, async (state) => {
     // The machine has started over.
     if (same !== undefined) await removeArrival(arrivals, same)
-    // Only asked for: each part reserves its own.
+    // Only a check: each part reserves its own.
     await arrivals.room.reserve(state.name, () => MAX_CAPTURE_PART_BYTES)
     arrivals.room.release(state.name)
     await using writer = await arrivals.files.open(state)
@@ -223,7 +214,6 @@ async function append(
   return accept(toCapture(state))
 }
 
-/** Throws a Fault where no part is taken any more. */
 function findRefusal(state: CaptureState, { offset, length }: CapturePart): AppendRefusal | null {
   const { durableBytes, end, source } = state.record
   if (end !== null || state.check !== null || state.failure !== null) throw complete()
@@ -248,7 +238,7 @@ async function finish(
   return accept(toCapture(state))
 }
 
-/** Begins to verify it, unless that is under way or done. Throws a Fault for another end than before. */
+/** Throws a Fault for another end than before. */
 function announceEnd(
   context: CapturesContext,
   state: CaptureState,
@@ -264,13 +254,13 @@ function announceEnd(
   return refusal
 }
 
-/** As a part behind the last byte: what speaks against that speaks against the end as well. */
+/** What refuses a part behind the last byte refuses the end as well. */
 const atEnd = ({ bytes }: CaptureEnd): CapturePart => ({ offset: bytes, length: 0 })
 
 const isSameEnd = (a: CaptureEnd, b: CaptureEnd): boolean =>
   a.bytes === b.bytes && a.sha256 === b.sha256 && a.index_sha256 === b.index_sha256
 
-/** What is announced is remembered at once, so that another end is refused from now on. */
+/** Stored at once, so that another end is refused from now on. */
 function verify(context: CapturesContext, state: CaptureState, end: CaptureEnd): void {
   const { arrivals, log } = context
   state.record = { ...state.record, announced: end }
@@ -287,8 +277,8 @@ function verify(context: CapturesContext, state: CaptureState, end: CaptureEnd):
 }
 
 /**
- * What is stored is read back: its SHA-256, its index, and each of its frames. Throws a Fault
- * `digest-mismatch` or `image-broken` where it differs; otherwise everybody may read it.
+ * Reads back SHA-256, index and frames, then lets everybody read. Throws a Fault `digest-mismatch`
+ * or `image-broken`.
  */
 async function compare(
   { arrivals, indexes }: CapturesContext,
@@ -333,11 +323,10 @@ async function acceptCapture(context: CapturesContext, id: string, given: string
   }
 }
 
-/** Its order is used up from now on. */
 const close = (context: CapturesContext, state: CaptureState): Promise<void> =>
   useUp(context, state, () => removeArrival(context.arrivals, state))
 
-/** The record of the order gets its space from what is removed, where the disk is full. */
+/** On a full disk the order's record takes the space of what is removed. */
 async function useUp(
   { used, log }: CapturesContext,
   { record: { name, order } }: CaptureState,
@@ -352,7 +341,7 @@ async function useUp(
   )
   await remove()
   if (isRecorded) return
-  // What was decided has happened, so that it does not fail for this: the order is known until a restart.
+  // Logged only: the decision has happened, and the order is known until a restart.
   await used.add(order).catch((thrown: unknown) => {
     log.warn(`that the order of ${name} is used up could not be stored: ${renderError(thrown)}`)
   })
@@ -370,7 +359,7 @@ const tooLong = ({ disk }: CaptureSource) =>
   new Fault('too-large', `an image of a disk of ${disk.size_bytes} bytes is never that large`)
 const usedUp = () =>
   new Fault('login-required', 'the upload token was used already: it is good for one capture')
-/** Machines would be flashed with what was captured, without a question, under the name of their image. */
+/** Otherwise machines would be flashed with the capture without a question. */
 function checkName({ isTaken, isBound }: CapturesContext, name: string): void {
   if (isTaken(name)) throw taken(name)
   if (isBound(name)) throw bound(name)

@@ -7,13 +7,12 @@ import { parseSettings, SETTINGS } from '../rules/settings.ts'
 
 export type CacheConfig = Config<typeof SETTINGS>
 
-/** From the usual places, or those that `--config` names. */
 export const readConfiguration = (
   environment: ProcessEnvironment,
   given: Arguments,
 ): Promise<CacheConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
 
-/** Password and session key are those of a server with the same state. */
+/** A server with the same state shares password and session key. */
 export function decidePaths(config: CacheConfig) {
   const { stateDir } = config
   const folder = config.current().cache.dir || `${stateDir}/cache`
@@ -28,7 +27,6 @@ export function decidePaths(config: CacheConfig) {
   } as const
 }
 
-/** Says where the cache listens; it speaks plain HTTP. */
 export function listenSettings(config: CacheConfig) {
   const { host, port } = config.current().cache
   return {

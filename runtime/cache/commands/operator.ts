@@ -19,11 +19,7 @@ import { decidePaths, readConfiguration } from './configuration.ts'
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
 import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
 
-/**
- * Runs `flasher-cache add`: adds an image, or those of a catalog, and waits for the download of
- * one. Resolves to the exit code; rejects with a Fault where the cache refuses or the download
- * fails.
- */
+/** Waits for the download of a single image. Rejects with a Fault where that fails. */
 export async function add(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const [src = ''] = given.positionals
@@ -38,9 +34,7 @@ export async function add(environment: ProcessEnvironment, given: Arguments): Pr
   return wait(environment, client, called)
 }
 
-/**
- * Runs `flasher-cache list`: prints a table, or JSON. Rejects with a Fault where no cache answers.
- */
+/** Rejects with a Fault where no cache answers. */
 export async function list(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const client = await connect(environment, given)
   const listing = await client.list()
@@ -55,10 +49,7 @@ export async function list(environment: ProcessEnvironment, given: Arguments): P
   return SUCCESS
 }
 
-/**
- * Runs `flasher-cache fetch`: downloads an image anew and waits for it. Rejects with a Fault where
- * that fails.
- */
+/** Rejects with a Fault where the download fails. */
 export async function fetchImage(
   environment: ProcessEnvironment,
   given: Arguments,
@@ -68,10 +59,7 @@ export async function fetchImage(
   return wait(environment, client, name)
 }
 
-/**
- * Runs `flasher-cache remove`; `--force` also removes what machines are bound to. Rejects with a
- * Fault where the cache refuses.
- */
+/** `--force` also removes what machines are bound to. Rejects with a Fault. */
 export async function remove(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const { client, name } = await connectFor(environment, given)
   await client.remove(name, { force: given.switches.has('force') })
@@ -79,10 +67,7 @@ export async function remove(environment: ProcessEnvironment, given: Arguments):
   return SUCCESS
 }
 
-/**
- * Runs `flasher-cache token`: prints a one-time token for uploading an image under a name. Rejects
- * with a Fault where the cache refuses.
- */
+/** Rejects with a Fault where the cache refuses. */
 export async function makeToken(
   environment: ProcessEnvironment,
   given: Arguments,
@@ -95,7 +80,6 @@ export async function makeToken(
   return SUCCESS
 }
 
-/** Connects for a command whose argument is the name of an image. */
 async function connectFor(environment: ProcessEnvironment, given: Arguments) {
   const [name = ''] = given.positionals
   return { client: await connect(environment, given), name }
@@ -108,7 +92,7 @@ async function connect(environment: ProcessEnvironment, given: Arguments): Promi
   return createCacheClient({ base: renderOrigin(host, port), token: own })
 }
 
-/** Reports images that are listed already or whose name is taken, and adds the others. */
+/** Reports those that are listed already or whose name is taken. */
 async function addAll(
   environment: ProcessEnvironment,
   client: CacheClient,
@@ -141,7 +125,6 @@ async function addAll(
   return failures === 0 ? SUCCESS : FAILED
 }
 
-/** Reports the progress on a line of its own after each tenth. */
 async function wait(
   environment: ProcessEnvironment,
   client: CacheClient,

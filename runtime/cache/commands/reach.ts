@@ -1,8 +1,6 @@
 /** Renders the address at which this host reaches its own cache service. */
 
-/**
- * Renders the origin for a `host` as it listens; an address for all networks is none to connect to.
- */
+/** Loopback where `host` stands for all networks. */
 export const renderOrigin = (host: string, port: number): string =>
   `http://${reachable(host)}:${port}`
 

@@ -22,10 +22,7 @@ import {
 
 const now = () => new Date()
 
-/**
- * Runs `flasher-cache serve` and resolves to the exit code. Rejects with a Fault where the
- * configuration or a folder cannot be used, or the port is taken.
- */
+/** Rejects with a Fault for a bad configuration or folder, or a port that is taken. */
 export async function serve(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const { env } = environment
   const config = await readConfiguration(environment, given)
@@ -78,7 +75,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   })
 }
 
-/** Clients of the deployed service send the password itself as their token. */
+/** Clients of the deployed service send the password as their token. */
 function configuredTokens(config: CacheConfig): readonly string[] {
   const { admin, cache } = config.current()
   return [cache.token, admin.password]
@@ -93,7 +90,7 @@ function announce(
   for (const url of urls) stdout.write(`Images: ${url}ui\n`)
   stdout.write(`Folder: ${folder}\n`)
   if (generated === null) return
-  // On standard output alone, and this once: logs are kept and read by others.
+  // Not into the log, which is kept and read by others.
   stdout.write(`Password: ${generated}\n`)
   stdout.write(`  Generated now and not shown again; its hash is in ${password}.\n`)
 }

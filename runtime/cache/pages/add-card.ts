@@ -22,10 +22,8 @@ const ENDINGS = {
   others: list(isOutOfOrder),
 }
 
-/** What was typed, and why it was refused. */
 export interface AddForm {
   readonly values: Readonly<Record<string, string>>
-  /** What is wrong with each field, by the field's name. */
   readonly errors: Readonly<Record<string, string>>
 }
 
@@ -111,7 +109,7 @@ const renderUpload = (): Html =>
     id: 'image-file',
     label: t.upload.label,
     hint: fill(t.upload.hint, ENDINGS),
-    // Browsers look at what follows the last dot alone.
+    // Browsers look only at what follows the last dot.
     accept: IMAGE_ENDINGS.map((ending) => ending.slice(ending.lastIndexOf('.'))).join(','),
     fields: html`<details>
       <summary>${t.upload.details}</summary>
@@ -126,6 +124,5 @@ const renderUpload = (): Html =>
     unscripted: t.upload.unscripted,
   })
 
-/** For a shell, where it must be. */
 const quote = (path: string): string =>
   /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`

@@ -41,11 +41,9 @@ interface ImagesView {
   readonly clock: Clock
   readonly form: AddForm
   readonly serverLink: ServerLink
-  /** What the address asks for: `q`, `state`, `sort`. */
   readonly query: ListQuery
 }
 
-/** Renders the body of the page, which reloads its list every second while something moves. */
 export function renderImages(view: ImagesView): Html {
   const { rows, captures, folder, form, clock, query } = view
   const isBusy =
@@ -64,7 +62,7 @@ export function renderImages(view: ImagesView): Html {
     ${renderAddCard(form, folder, rows.length === 0)}`
 }
 
-/** The search stays outside of what reloads itself, so that nobody loses what is being typed. */
+/** Outside of what reloads itself, so that nobody loses what is being typed. */
 const renderFilters = ({ rows, query }: ImagesView): Html =>
   renderSearch({
     path: HOME,
@@ -122,7 +120,7 @@ function renderSpace({ rows, space }: ImagesView): Content {
   </div>`
 }
 
-/** A browser that uploads sends something every few seconds. */
+/** A browser that uploads sends a part every few seconds. */
 const QUIET_MS = 15_000
 
 function renderUploads({ uploads, clock }: ImagesView): Content {
@@ -148,7 +146,7 @@ function renderUploads({ uploads, clock }: ImagesView): Content {
   })
 }
 
-/** The views in their order: what needs somebody first. */
+/** In the order in which they are shown. */
 const STATES = [
   'failed',
   'receiving',
@@ -197,7 +195,6 @@ function renderOrigin({ state, kind, usedAt }: CacheRow, clock: Clock): Content 
   return fillHtml(t.origin.used, { time: renderTime(new Date(usedAt).toISOString(), clock) })
 }
 
-/** The image that is here stays as it is until somebody downloads it again. */
 function renderUpstream({ lookedAt, movedAt }: CacheRow, clock: Clock): Content {
   if (lookedAt === null) return null
   const looked = fillHtml(t.upstream.looked, { time: renderTime(lookedAt, clock) })
@@ -211,10 +208,9 @@ const renderDigest = (sha256: string | null): Content =>
     ? null
     : copyable(sha256, html`<span title="${sha256}">${sha256.slice(0, 12)}</span>`)
 
-/** The number leads to the machines; without a server's report there is none. */
+/** Null: no server has reported its machines. */
 function renderUses({ entry, isPinned, machines }: CacheRow, { serverLink }: ImagesView): Content {
   if (machines === null) return isPinned ? t.uses.some : null
-  // The server needs it although no machine has it.
   if (machines === 0 && isPinned) return t.uses.channel
   if (machines === 0) return html`<span class="dim">${t.uses.none}</span>`
   const words = fillCount(t.uses.count, machines)
@@ -239,7 +235,6 @@ function renderProgress({ entry, download, progress: part, state }: CacheRow): C
   return progress(growth.bytes, growth.total, label)
 }
 
-/** What the button that downloads an image says, where that is not Download. */
 const LABELS: Partial<Readonly<Record<ImageState, string>>> = {
   ready: t.actions.downloadAgain,
   failed: t.actions.tryAgain,

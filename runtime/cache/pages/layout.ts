@@ -23,20 +23,18 @@ export interface CachePages {
     event: H3Event,
     view: Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'waiting' | 'nav'>,
   ): string
-  /** A page of the machine server; null: this cache does not know where that is. */
+  /** Null: the server's address is unknown. */
   serverLink(event: H3Event, path: string): string | null
 }
 
 interface CachePagesDependencies {
   readonly assets: Assets
   readonly version: string
-  /** The address of the server that a setting names; empty: none. */
+  /** Empty: none is set. */
   serverUrl(): string
-  /** The number of captured images that wait for a review. */
   countWaiting(): number
 }
 
-/** Creates what renders the pages around their bodies. */
 export function createCachePages(parts: CachePagesDependencies): CachePages {
   const layout = createLayout({
     version: parts.version,
@@ -44,7 +42,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
     nav: OWN,
     hasKeys: true,
   })
-  /** What the configuration says counts more than what the latest link said. */
+  /** The setting wins over the latest link. */
   function findServer(event: H3Event): string | null {
     const set = parts.serverUrl().replace(/\/+$/, '')
     if (set !== '') return set
@@ -55,7 +53,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
     const server = findServer(event)
     return server === null ? OWN : SECTIONS.map((each) => toLink(each, server))
   }
-  /** Nobody else may decide on them. */
+  /** People limited to some labels do not decide on captures. */
   const waitingFor = (event: H3Event) =>
     boundsOf(callerOf(event)) === null ? parts.countWaiting() : 0
   const visitOf = (event: H3Event) => ({
@@ -91,10 +89,9 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
   }
 }
 
-/** What there is where no server is known. */
 const OWN: readonly NavLink[] = [{ href: HOME, title: t.title, icon: 'image', key: IMAGES }]
 
-/** Images are here, all else is on the server. The keys are the same on both. */
+/** The keys are the same on both. */
 const toLink = (section: NavLink, server: string): NavLink => ({
   ...section,
   href: section.href === IMAGES ? HOME : linkToServer(server, section.href),

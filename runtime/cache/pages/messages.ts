@@ -10,17 +10,16 @@ const t = PAGES.images.messages
 
 const MAX_LENGTH = 512
 
-/** Counts what became of the images of a catalog, for the address of the next page. */
 export const countsOf = ({ added, known, flaws }: Imported) => ({
   listed: added.length,
   known: known.length,
   skipped: flaws.length,
 })
 
-/** Pages of the machine server; null: it is not known. */
+/** Null: the server's address is unknown. */
 export type ServerLink = (path: string) => string | null
 
-/** Renders the result of a form. Errors are shown at the top, as the form is below the images. */
+/** Errors are at the top, as the form is below the images. */
 export function messagesOf(
   query: URLSearchParams,
   { errors }: AddForm,
@@ -50,7 +49,6 @@ function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
     : banner('done', html`${renderListed(Number(listed), query)}. ${next}`)
 }
 
-/** What comes after the first image. */
 function renderNext(serverLink: ServerLink): Content {
   const [dashboard, machines] = [serverLink('/ui/dashboard'), serverLink('/ui/machines')]
   if (dashboard === null || machines === null) return null

@@ -8,7 +8,6 @@ import { PAGES } from '../../server/texts/texts.ts'
 
 const t = PAGES.images.removal
 
-/** Renders the question, with a checkbox that must be set where machines use the image. */
 export function renderRemoval({ entry, kind, state, isPinned, machines }: CacheRow): Html {
   const size = entry.size_bytes === null ? '' : ` (${renderSize(entry.size_bytes)})`
   const name = html`<strong>${entry.name}</strong>`

@@ -46,13 +46,12 @@ export function blobRoutes(site: CacheSite): readonly Route[] {
   ]
 }
 
-/** The source that the second part of the path names; null: it names none. */
 function readToken(event: H3Event): string | null {
   const token = parseBlobToken(readSegment(event, 1) ?? '')
   return token.ok ? token.value : null
 }
 
-/** Trying these again by itself would fail again, and cost a whole download each time. */
+/** Downloading these again would fail again. */
 const LASTING: ReadonlySet<FaultCode> = new Set([
   'digest-mismatch',
   'image-broken',
@@ -60,7 +59,7 @@ const LASTING: ReadonlySet<FaultCode> = new Set([
   'input-invalid',
 ])
 
-/** A miss of something that we know where to get starts getting it. */
+/** Starts the download of a known image. */
 function miss({ cache, log }: CacheSite, source: string) {
   const entry = cache.findEntry(source)
   if (entry === null) return refuse(404, 'not in the cache, and no entry names it')
@@ -75,11 +74,11 @@ function miss({ cache, log }: CacheSite, source: string) {
   return refuse(404, 'not in the cache; it is being downloaded now', { headers })
 }
 
-/** Answers with an image, or a range of it, and closes it. Throws a 404 where another version is asked for. */
+/** Throws a 404 where another version is asked for. */
 async function sendBlob(event: H3Event, reader: BlobReader, name: string) {
   const wanted = event.url.searchParams.get(VERSION_PARAMETER)
   if (wanted !== null && reader.sha256 !== null && wanted !== reader.sha256) {
-    // Whoever keeps what is answered here must not keep another version under this address.
+    // Otherwise a proxy would keep another version under this address.
     await reader[Symbol.asyncDispose]()
     throw refuse(404, 'another version of this image is here')
   }

@@ -15,7 +15,7 @@ import type { CacheSite } from './site.ts'
 
 const SAYS_WAIT = { [CAN_WAIT.name]: CAN_WAIT.value }
 const NOT_MODIFIED = 304
-/** Servers that wait at a time; more of them ask again now and then. */
+/** Further servers poll. */
 const MAX_WAITING = 100
 
 export function catalogRoutes(site: CacheSite): readonly Route[] {
@@ -29,7 +29,6 @@ export function catalogRoutes(site: CacheSite): readonly Route[] {
     return taggedJson(event, { body, etag: etagOf(body), headers: SAYS_WAIT })
   }
 
-  /** A client that has the current list may wait for the next one. */
   async function list(event: H3Event) {
     const seconds = parseWait(event.req.headers.get('prefer'))
     const isWaiting = seconds > 0 && waiting < MAX_WAITING

@@ -13,7 +13,6 @@ import type { Route } from '../../kit/web/answers/route.ts'
 import type { CacheRow } from '../store/cache-rows.ts'
 import type { CacheSite } from './site.ts'
 
-/** Lists the route, which is open, as the images are. */
 export function imagerRoutes({ cache }: CacheSite, assets: Assets): readonly Route[] {
   const keep = createKeptText()
   function handle(event: H3Event) {

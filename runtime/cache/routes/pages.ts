@@ -56,7 +56,6 @@ export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[]
   ]
 }
 
-/** The server names itself in the link that leads here; null: the link named none that we trust. */
 function rememberServer(event: H3Event) {
   const given = event.url.searchParams.get('server') ?? ''
   const origin = parseServerLink(given, peerOf(event).host)
@@ -168,7 +167,6 @@ async function addCatalog(
 
 const nameIn = (form: URLSearchParams): string => form.get('name') ?? ''
 
-/** Empty fields are as good as none. */
 const valuesOf = (form: URLSearchParams): Readonly<Record<string, string>> =>
   Object.fromEntries(
     ['src', 'name', 'sha256', 'index_sha256', 'any_content'].flatMap((name) => {
@@ -180,7 +178,6 @@ const valuesOf = (form: URLSearchParams): Readonly<Record<string, string>> =>
 const byField = (errors: readonly FieldError[]): Readonly<Record<string, string>> =>
   Object.fromEntries(errors.map(({ loc, msg }) => [String(loc[1] ?? 'src'), msg]))
 
-/** The server keeps the channels. */
 function renderChannelsLink(serverLink: ServerLink): Content {
   const href = serverLink('/ui/channels')
   return href === null ? null : html`<a class="button" href="${href}">${PAGES.channels.title}</a> `

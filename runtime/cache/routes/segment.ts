@@ -3,8 +3,8 @@ import type { H3Event } from 'h3'
 import { decodePart } from '../../kit/net/rules/image-location.ts'
 
 /**
- * The part of the path at `index` (0 is the first), decoded once, slashes too: the framework keeps
- * those encoded. Null where it is missing or no encoding of anything.
+ * Index 0 is the first. Decodes slashes too, which the framework keeps encoded. Null: missing or
+ * wrongly encoded.
  */
 export function readSegment(event: H3Event, index: number): string | null {
   const segment = URL.parse(event.req.url)?.pathname.split('/')[index + 1]

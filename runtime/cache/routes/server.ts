@@ -34,18 +34,16 @@ interface CacheServerDependencies extends CacheSite {
   readonly book: SessionBook
   readonly assets: Assets
   readonly version: string
-  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  /** Monotonic milliseconds; absent: of the process. */
   elapsed?(): number
   checkPassword(given: string): Promise<boolean>
-  /** Whether a bearer token is the one that the cache made for itself. */
   isOwnToken(given: string): boolean
-  /** Whether it is another secret with which things may be changed, one that people chose. */
+  /** Another secret with all rights, which people chose. */
   isChosenToken(given: string): boolean
-  /** The address of the machine server that a setting names; empty: none. */
+  /** Empty: none is set. */
   serverUrl(): string
 }
 
-/** Creates the app of the cache with all of its routes; it listens nowhere yet. */
 export function createCacheServer(parts: CacheServerDependencies): {
   readonly app: H3
   readonly routes: readonly Route[]
@@ -53,7 +51,7 @@ export function createCacheServer(parts: CacheServerDependencies): {
   const { log, version } = parts
   // A cache on another host learns of no role that was taken away.
   const sessions = createSessions({ ...parts, renewsPeople: false })
-  // One for both: a bearer may be the password, too.
+  // Shared, as a bearer may be the password, too.
   const attempts = createAttempts(parts.elapsed)
   const recordAll = createEventRecorder(log)
   const tokens = createTokenCheck({
@@ -99,7 +97,6 @@ export function createCacheServer(parts: CacheServerDependencies): {
   const app = createApp({
     routes,
     guard,
-    // It stands behind no proxy and has no name of its own.
     findPeer: createPeers(),
     narrow: createNarrowing(({ reach }) =>
       reach === null ? [] : makeSeenRoutes({ ...site, cache: createSeenCache(site.cache, reach) }),
@@ -109,7 +106,7 @@ export function createCacheServer(parts: CacheServerDependencies): {
   return { app, routes }
 }
 
-/** The cache has no journal: who comes in, and who fails to, goes into its log. */
+/** The cache has no journal: logins go into its log. */
 const createEventRecorder =
   (log: LogSink) =>
   async (events: readonly PlainEvent[], { ip }: EventSubject) => {
@@ -120,5 +117,4 @@ const createEventRecorder =
     }
   }
 
-/** What every token of the cache may. */
 const TOKEN: KnownToken = { name: 'cache', scopes: ['admin'] }

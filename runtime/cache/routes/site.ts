@@ -7,7 +7,6 @@ export interface CacheSite {
   readonly cache: ImageCache
   now(): Date
   readonly log: LogSink
-  /** Where files can be dropped, for people. */
   readonly folder: string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment

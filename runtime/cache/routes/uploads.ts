@@ -9,7 +9,7 @@ import { refuse } from '../../kit/web/answers/faults.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 import type { CacheSite } from './site.ts'
 
-/** A client asks again sooner than proxies give up. */
+/** Shorter than the timeouts of proxies. */
 const VERIFY_WAIT_MS = 10_000
 const RETRY_LATER = { 'retry-after': '2' } as const
 

@@ -4,15 +4,13 @@ import { fileUrl } from '../../engine/catalog/rules/dropped-file.ts'
 import { MAX_CAPTURED } from '../../engine/catalog/rules/captured-machine.ts'
 import { z } from 'zod'
 
-/** What is shown of one image. */
 export interface ShownImage {
   readonly entry: CatalogFields
-  /** The name of the file in the folder; empty: no file was dropped there. */
+  /** Empty: it is no dropped file. */
   readonly fileName: string
   readonly state: string
   readonly error: string | null
   readonly isPinned: boolean
-  /** ISO times, as in a row of the cache. */
   readonly lookedAt: string | null
   readonly movedAt: string | null
   readonly addedAt: string | null
@@ -21,10 +19,7 @@ export interface ShownImage {
   readonly rate: number | null
 }
 
-/**
- * Renders the catalog: only what is here whole, as in the deployed service; with `all` the others
- * too, with their state.
- */
+/** Complete images only, as in the deployed service; `all`: the others too, with their state. */
 export function renderCatalog(shown: readonly ShownImage[], baseUrl: string, all: boolean) {
   const entries = shown
     .filter(({ state }) => all || state === 'ready')
@@ -33,11 +28,11 @@ export function renderCatalog(shown: readonly ShownImage[], baseUrl: string, all
       ...present({ upstream_moved_at: one.movedAt, added_at: one.addedAt }),
       ...(all ? renderState(one) : {}),
     }))
-  // The empty texts are how that service says "none".
+  // That service says "none" with empty texts.
   return { url: '', env_url: '', fetched_at: '', last_error: '', entries }
 }
 
-/** Renders the fields of one image; those without a value are left out. */
+/** Fields without a value are left out. */
 export function renderEntry(
   { entry, fileName }: Pick<ShownImage, 'entry' | 'fileName'>,
   baseUrl: string,
@@ -46,7 +41,7 @@ export function renderEntry(
   return present({ ...entry, resolved_src: resolved })
 }
 
-/** When a source was looked at changes often, and is no news to clients that wait for some. */
+/** `lookedAt` changes often: clients that wait for news must not wake for it. */
 const renderState = ({ state, error, isPinned, bytesDone, rate, lookedAt }: ShownImage) =>
   present({
     state,
@@ -64,17 +59,17 @@ const MAX_REFS = 10_000
 
 export const PinsSchema = z
   .strictObject({
-    /** The server's own name or address: what it says replaces what it said before. */
+    /** Name or address of the server; its report replaces the one before. */
     holder: z.string().min(1).max(200),
     refs: z
       .array(z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits'))
       .max(MAX_REFS),
-    /** How many machines are bound to each of the refs; null: it does not say. */
+    /** Machines by ref; null: the server does not say. */
     machines: z
       .array(z.int().min(0))
       .nullish()
       .transform((counts) => counts ?? null),
-    /** The machines of which images were ordered, with their labels; earlier servers do not say. */
+    /** The machines whose capture was ordered, with their labels; earlier servers do not say. */
     captured: z
       .array(z.object({ mac: z.string().max(40), labels: z.array(z.string().max(200)).max(200) }))
       .max(MAX_CAPTURED)

@@ -3,7 +3,6 @@ import { sortRows, type SortKey } from '../../fleet/machine/rules/selection.ts'
 import { naturalKey } from '../../kit/net/rules/natural-order.ts'
 import type { CatalogFields } from '../../engine/catalog/rules/catalog-fields.ts'
 
-/** What a row of the page is found and sorted by. */
 interface ListedImage {
   readonly entry: Pick<
     CatalogFields,
@@ -14,12 +13,11 @@ interface ListedImage {
   readonly machines: number | null
 }
 
-/** The parameters of the page's address. */
 interface ImageQuery {
   /** Words, each of which must occur in name, format, architecture, description, address or digest. */
   readonly q?: string
   readonly state?: string
-  /** A column; with `-` before it, from the end. */
+  /** A column; `-` before it reverses the order. */
   readonly sort?: string
 }
 
@@ -31,7 +29,6 @@ const KEYS = new Map<string, (image: ListedImage) => SortKey>([
   ['uses', ({ machines }) => machines],
 ])
 
-/** Finds the images that hold all words and have the state, in the order of the column. */
 export function selectImages<Row extends ListedImage>(
   rows: readonly Row[],
   { q = '', state, sort = '' }: ImageQuery,

@@ -20,7 +20,7 @@ const Listing = z.object({ entries: z.array(z.unknown()) })
 
 export type CacheImage = Readonly<z.infer<typeof Listed>>
 
-/** Parses the images of such an answer; anything else has none. */
+/** Anything else than a listing has no images. */
 export const parseListing = (answer: unknown): readonly CacheImage[] =>
   parseEach(Listed, Listing.safeParse(answer).data?.entries)
 
@@ -31,7 +31,7 @@ export const LIST_COLUMNS = [
   { key: 'sha256', drops: 1 },
 ] as const
 
-/** Renders one image as a row of `LIST_COLUMNS`; `isExact`: its size in bytes, for programs. */
+/** `isExact`: the size in bytes, for programs. */
 export const renderListed = (
   { name, state, error, size_bytes, sha256, upstream_moved_at: movedAt }: CacheImage,
   isExact: boolean,

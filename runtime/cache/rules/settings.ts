@@ -17,13 +17,13 @@ import {
 export const SETTINGS = {
   admin: ADMIN_SETTINGS,
   paths: { state_dir: STATE_DIR },
-  // One key for both, so that there is one session; pages link to the server there.
+  // The same key, so that one session holds for both.
   server: { session_secret: SESSION_SECRET, public_url: PUBLIC_URL },
   s3: S3_SETTINGS,
   cache: CACHE_SETTINGS,
 } as const satisfies SettingsTable
 
-/** Whoever sets a key of another section means a server; `server` and `paths` have keys of both. */
+/** Keys of other sections are meant for a server; `server` and `paths` have keys of both. */
 const ELSEWHERE = {
   ...listForeignSections(['admin', 'paths', 's3', 'cache']),
   'wizard.*': null,
@@ -31,5 +31,4 @@ const ELSEWHERE = {
   'paths.backup_dir': null,
 }
 
-/** Reads the settings of the cache; sections of the server in the same files are no mistakes. */
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, ELSEWHERE)

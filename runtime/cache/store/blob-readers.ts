@@ -9,15 +9,14 @@ import type { Blobs } from '../blobs/blobs.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
 
-/** An image to be read by one request. */
 export interface BlobReader extends AsyncDisposable {
-  /** Null: still unknown. */
+  /** Null: unknown yet. */
   readonly sizeBytes: number | null
-  /** What the bytes are, or, while they come, what they will be or the reading fails. */
+  /** While the bytes still come, the expected digest. */
   readonly sha256: string | null
   /**
-   * Fills from `offset` on, waits where it must; 0 at the end. The last byte comes only when all of
-   * it is known to be right; throws where it is not.
+   * Waits for bytes; 0 at the end. The last byte comes once all are verified; throws where they are
+   * wrong.
    */
   read(into: Buffer, offset: number, signal: AbortSignal): Promise<number>
 }
@@ -35,7 +34,7 @@ interface BlobReadersDependencies {
 export function createBlobReaders(parts: BlobReadersDependencies) {
   const { index, downloads, dropped } = parts
 
-  /** An entry can be asked for by its source or by where that was resolved to. */
+  /** By its source or by the address to which that was resolved. */
   function findEntry(source: string): CacheEntry | null {
     const key = blobKeyOf(source)
     return key === null ? null : index.findEntry(key)
@@ -48,7 +47,7 @@ export function createBlobReaders(parts: BlobReadersDependencies) {
     const download = downloads.find(key)
     const reader = (await openWhole(parts, key)) ?? (await openGrowing(parts, download, entry))
     if (reader !== null) return reader
-    // A download whose part is gone is just becoming whole, or has failed: either takes a moment.
+    // The part is gone: the download is just completing or has failed.
     await download?.ended
     return openWhole(parts, key)
   }
@@ -62,7 +61,7 @@ export function createBlobReaders(parts: BlobReadersDependencies) {
   return {
     findEntry,
     openFile,
-    /** `source`: any spelling of an entry's address. Null: nothing is there, not even on its way. */
+    /** `source`: any spelling of the address. Null: not here and not on its way. */
     async open(source: string, ownHost: string) {
       const found = await openSource(source)
       if (found !== null) return found
@@ -72,7 +71,7 @@ export function createBlobReaders(parts: BlobReadersDependencies) {
   }
 }
 
-/** Opens what is here whole under a key, and keeps it from being removed; null: it is not here. */
+/** Keeps the blob from being removed while it is open. Null: not here. */
 async function openWhole(
   parts: Pick<BlobReadersDependencies, 'blobs' | 'index' | 'room' | 'used' | 'now'>,
   key: string,
@@ -133,7 +132,7 @@ function readDropped(dropped: DroppedFiles, file: DroppedFile, handle: FileHandl
     sha256: file.sha256,
     async read(into, offset) {
       const bytes = await readSome(handle, into, offset, sizeBytes - offset)
-      // Somebody may be writing into the very file; the end is kept back until that is ruled out.
+      // Somebody may be writing into the file: the end is held back until that is ruled out.
       const isEnd = offset + bytes >= sizeBytes
       if (isEnd && !(await dropped.isUnchanged(file, handle))) {
         throw new Fault('source-broken', `${file.stamp.name} was changed while it was read`)

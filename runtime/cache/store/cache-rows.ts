@@ -24,26 +24,24 @@ export type ImageState =
   | 'absent' // known, and not here
 
 export interface CacheRow {
-  /** The entry with what is known of the bytes; it never has a password. */
+  /** Never has a password. */
   readonly entry: CatalogFields
   readonly kind: 'source' | 'file'
-  /** The name of a dropped file as it lies there; empty for others. */
+  /** Empty: it is no dropped file. */
   readonly fileName: string
   readonly state: ImageState
-  /** Why it failed, and how to fix it. */
   readonly error: string | null
-  /** While it is on its way. */
   readonly download: Download | null
-  /** The part that is done, from 0 to 1, where that is known. */
+  /** 0 to 1; null: unknown. */
   readonly progress: number | null
   readonly isPinned: boolean
-  /** How many machines are bound to it; null: their servers do not report it. */
+  /** Null: no server reports it. */
   readonly machines: number | null
-  /** ISO time when its bytes came; null: they have not. */
+  /** ISO time; null: not downloaded. */
   readonly addedAt: string | null
-  /** ISO time when its source was last looked at again; null: never. */
+  /** ISO time of the latest look at the source; null: never. */
   readonly lookedAt: string | null
-  /** ISO time when it was seen that the source has something else by now; null: it was not. */
+  /** ISO time at which the source was seen to have changed; null: it has not. */
   readonly movedAt: string | null
   /** Milliseconds since the epoch; null: never, or not counted. */
   readonly usedAt: number | null
@@ -58,7 +56,7 @@ interface RowDependencies {
   readonly pins: Pick<Pins, 'has' | 'countMachines'>
 }
 
-/** Lists entries, then dropped files, each in the natural order of their names (2.4.2 before 2.4.10). */
+/** Entries, then dropped files, each in natural order (2.4.2 before 2.4.10). */
 export function listRows(parts: RowDependencies): readonly CacheRow[] {
   const sources = parts.index.entries().map((entry) => rowOfEntry(parts, entry))
   const names = new Set(sources.map(({ entry }) => entry.name))
@@ -105,7 +103,7 @@ function describe(entry: CacheEntry): CatalogFields {
   }
 }
 
-/** What the bytes are, where they are here, rather than what the entry says of them. */
+/** What was stored counts more than what the entry says. */
 const bytesOf = (
   parts: RowDependencies,
   entry: CacheEntry,
@@ -118,13 +116,13 @@ const bytesOf = (
   size_bytes: stored?.sizeBytes ?? download?.growth.total ?? entry.size_bytes,
 })
 
-/** What the image is once it is decoded, where its index says so and was found right. */
+/** From its index, once that was verified. */
 function decodedOf({ decoded }: RowDependencies, checkedIndex: string | null | undefined) {
   const image = checkedIndex == null ? null : decoded.find(checkedIndex)
   return image === null ? {} : { raw_size_bytes: image.sizeBytes, raw_sha256: image.sha256 }
 }
 
-/** What is here stays ready while a newer version of it comes. */
+/** A stored image stays ready while a newer version is downloaded. */
 function stateOf(isStored: boolean, download: Download | null, hasFailed: boolean): ImageState {
   if (isStored) return 'ready'
   if (download?.isQueued === true) return 'queued'

@@ -8,23 +8,17 @@ import type { Environment } from '../../kit/host/shell.ts'
 
 export interface Imported {
   readonly added: readonly string[]
-  /** Entries that are listed already, by the same name and from the same source. */
+  /** Listed already, by the same name and from the same source. */
   readonly known: readonly string[]
-  /** What was left out, and why, one sentence each. */
+  /** One sentence for each entry that was left out. */
   readonly flaws: readonly string[]
 }
 
-/**
- * Tells whether an address names a manifest rather than an image: by its ending, in a registry by
- * the last part of the repository (`oras://host/lab/catalog:v1`, `…/our.toml:v1`).
- */
+/** By its ending; in a registry by the end of the repository (`oras://host/lab/catalog:v1`). */
 export const isManifestUrl = (url: string): boolean =>
   /\.toml([?#]|$)/i.test(url) || /^oras:\/\/.*[/._-](catalog|toml)[:@][^/]*$/i.test(url)
 
-/**
- * Adds the images of a manifest and says what became of each. Rejects with a Fault where the
- * manifest is unavailable or is none; files of this machine are not read here.
- */
+/** Rejects with a Fault where the manifest is unavailable or invalid; reads no local files. */
 export async function importCatalog(
   cache: Pick<ImageCache, 'add' | 'rows'>,
   url: string,

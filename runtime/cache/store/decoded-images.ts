@@ -8,10 +8,9 @@ import { selectRecords } from '../../kit/host/records.ts'
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const DecodedSchema = z.object({ sizeBytes: z.int().min(0), sha256: Sha256.nullable() })
 
-/** More images than any cache has; past this number the oldest go first. */
+/** More images than any cache has; the oldest go first. */
 const MAX = 10_000
 
-/** Opens what `records` hold; `onChange` hears of each image that was not known before. */
 export async function createDecodedImages(
   records: Storage,
   { onChange, log }: { onChange(): void; readonly log: { warn(message: string): void } },
@@ -20,7 +19,7 @@ export async function createDecodedImages(
   const known = new Map<string, DecodedImage>(await stored.list())
   return {
     find: (indexSha256) => known.get(indexSha256) ?? null,
-    /** Counts at once; whoever asks after a restart before it was written learns it a little later. */
+    /** Counts at once; the write may be lost in a crash, and is only late then. */
     remember(indexSha256, image) {
       if (known.has(indexSha256)) return
       known.set(indexSha256, image)

@@ -17,18 +17,17 @@ import {
 import type { Sources } from '../../engine/image/sources/sources.ts'
 import type { Source } from '../../engine/image/sources/source.ts'
 
-/** What is remembered of an unfinished download, so that the next start can resume it. */
 export const PartRecordSchema = z.object({
-  /** The version that the source named; null: it named none, and the part is worth nothing. */
+  /** Null: the source names none, and the part cannot be resumed. */
   version: z.string().nullable().catch(null),
   sizeBytes: z.number().nullable().catch(null),
-  /** This many bytes are certainly on the disk. */
+  /** Bytes that are certainly on the disk. */
   durableBytes: z.int().min(0),
-  /** The run of the kernel in which the rest was written. */
+  /** The boot in which the rest was written. */
   bootId: z.string().nullable().catch(null),
-  /** All of it is here, and has this digest; null: not yet. */
+  /** Null: not complete. */
   sha256: z.string().nullable().catch(null),
-  /** Whether it is to go on by itself after a restart. */
+  /** Goes on by itself after a restart. */
   isWanted: z.boolean().catch(false),
 })
 
@@ -40,55 +39,52 @@ export interface DownloadDependencies {
   readonly partials: PartialFiles<PartRecord>
   readonly indexes: Pick<IndexChecks, 'check'>
   now(): Date
-  /** After so many bytes they are made durable, so that a power cut costs no more than them. */
+  /** Bytes that a power cut may cost at most. */
   readonly checkpointBytes?: number
-  /** Milliseconds before it is begun again for the first time. */
+  /** Milliseconds before the first retry. */
   readonly againMs?: number
 }
 
 export interface DownloadOrder {
-  /** What the blob is kept under while it has no digest. */
+  /** Of the blob, while it has no digest. */
   readonly key: string
-  /** The address to fetch; may hold a password. */
+  /** May hold a password. */
   readonly url: string
-  /** The digest in lower case; null: whatever comes is right. */
+  /** Lower case; null: any digest is accepted. */
   readonly sha256: string | null
-  /** Which image, where a registry holds several. */
+  /** For a registry that holds several. */
   readonly arch?: string | null
-  /** What it is called, in messages. */
   readonly name: string
   /** Null: none that can be flashed. */
   readonly format: ImageFormat | null
-  /** The operator said that it is offered whatever it looks like. */
+  /** The operator offers it whatever it looks like. */
   readonly anyContent: boolean
-  /** Throws a Fault where the cache has no room for so many bytes in all. */
+  /** Throws a Fault where so many bytes in all do not fit. */
   makeRoom(bytes: number): Promise<void>
 }
 
-/** All bytes, which are the right ones. */
 interface Whole {
   readonly sha256: string
   readonly sizeBytes: number
-  /** The version that the source names; null: it names none. */
+  /** Null: the source names none. */
   readonly version: string | null
 }
 
 export interface Downloaded extends Whole {
-  /** The digest of the index, with which the frames were compared; null: it has none. */
+  /** The frames were compared with it; null: there is no index. */
   readonly indexSha256: string | null
 }
 
-/** What others see of a download. */
 export interface DownloadProgress {
-  /** What readers follow; another one when it begins again. */
+  /** Replaced when the download begins again. */
   growth: Growth
-  /** How much of the frames is decoded, 0 to 1; null: they are not being decoded. */
+  /** Decoded part of the frames, 0 to 1; null: not decoding. */
   checked: number | null
 }
 
-/** Room is reserved in such steps where the source does not report its size. */
+/** Reserved at a time where the source reports no size. */
 const STEP_BYTES = 256 * 1024 * 1024
-/** How often a download is begun that breaks off where its source cannot go on. */
+/** Tries of a download whose source cannot resume. */
 const MAX_BEGINNINGS = 5
 const AGAIN_MS = 1000
 
@@ -101,7 +97,7 @@ interface Fetching {
   readonly signal: AbortSignal
 }
 
-/** Throws a Fault; the part stays where going on with it later makes sense. */
+/** Throws a Fault; a part that can be resumed stays. */
 export async function runDownload(
   parts: DownloadDependencies,
   order: DownloadOrder,
@@ -115,7 +111,7 @@ export async function runDownload(
   const fetching = { parts, order, file, writer, progress, signal }
   try {
     const whole = (await findWhole(fetching)) ?? (await fetchPatiently(fetching))
-    // Whoever has followed it gets its last byte now, and compares the frames itself.
+    // Readers get the last byte now; they compare the frames themselves.
     progress.growth.complete()
     const indexSha256 = await checkIndex(fetching, whole)
     await blobs.publish(partials.pathOf(key), writer.handle, {
@@ -126,11 +122,11 @@ export async function runDownload(
     return { ...whole, indexSha256 }
   } catch (thrown) {
     const full = describeFull(thrown, await blobs.free())
-    // What has come may be of a try before: a source that cannot be reached says nothing about it.
+    // The part may be of an earlier try: an unreachable source says nothing about it.
     const isNothing = (await writer.handle.stat()).size === 0
     const isWorthless = full !== null || isWrong(thrown) || isNothing
     if (isWorthless) await partials.remove(key)
-    // Another try asks the source again whether it is still the same.
+    // The next try asks the source again whether it is still the same.
     else if (!signal.aborted && file.record.sha256 !== null) {
       await partials.save(file, { sha256: null })
     }
@@ -159,7 +155,7 @@ async function checkIndex(
   return indexes.check(writer.handle, { name, sizeBytes, signal, onProgress })
 }
 
-/** What the process before had received in full, and not yet decoded. */
+/** Received in full by the process before, but not decoded. */
 async function findWhole({ order, file, writer, progress }: Fetching): Promise<Whole | null> {
   const { sha256, durableBytes: sizeBytes, version } = file.record
   if (sha256 === null || (order.sha256 !== null && order.sha256 !== sha256)) return null
@@ -169,7 +165,7 @@ async function findWhole({ order, file, writer, progress }: Fetching): Promise<W
   return { sha256, sizeBytes, version }
 }
 
-/** What cannot go on in the middle begins again: readers of the first try have no use for the next. */
+/** A source that cannot resume begins again, with new readers. */
 async function fetchPatiently(fetching: Fetching): Promise<Whole> {
   const { parts, progress, signal } = fetching
   for (let beginnings = 1; ; beginnings += 1) {
@@ -192,7 +188,6 @@ async function fetchOnce(fetching: Fetching): Promise<Whole> {
   checkPromise(order, source)
   if (!order.anyContent) checkSent({ ...source, name: order.name })
   await order.makeRoom(source.sizeBytes ?? STEP_BYTES)
-  // These bytes are surely the beginning of what the source has now.
   await writer.start(
     isSameSource(file.record, source) ? Math.min(file.offset, source.sizeBytes ?? 0) : 0,
   )
@@ -210,7 +205,7 @@ async function fetchOnce(fetching: Fetching): Promise<Whole> {
   return { sha256, sizeBytes: growth.bytes, version }
 }
 
-/** A tag that now names other bytes is refused before any are fetched. */
+/** Refuses a tag that now names other bytes before any are fetched. */
 function checkPromise({ sha256 }: DownloadOrder, source: Source): void {
   if (sha256 === null || source.sha256 === undefined || sha256 === source.sha256) return
   throw mismatch(source.name, sha256, source.sha256)
@@ -239,7 +234,7 @@ async function receive(
   })
 }
 
-/** Two halves of two files could be joined without a version, and without ranges there is no middle. */
+/** Without a version two halves of two files could be joined; without ranges there is no middle. */
 const isSameSource = (note: PartRecord, { version, sizeBytes, readAt }: Source) =>
   readAt !== null &&
   version !== undefined &&

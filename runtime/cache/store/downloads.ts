@@ -20,12 +20,12 @@ export interface Download {
   readonly id: number
   readonly isQueued: boolean
   readonly growth: Growth
-  /** All bytes are here, and its frames are being decoded: 0 to 1; null: they are not. */
+  /** Decoded part of the frames, 0 to 1; null: not decoding. */
   readonly checked: number | null
   /** Bytes a second of the last moments. */
   readonly rate: number
   readonly eta: number | null
-  /** Resolves when it ended, one way or the other. */
+  /** Never rejects. */
   readonly ended: Promise<void>
 }
 
@@ -45,7 +45,7 @@ interface DownloadState extends JobState {
 
 export function createDownloads(parts: DownloadsDependencies) {
   const { partials, atOnce = 3, now } = parts
-  // There is at most one for each source; those that failed stay listed until they are tried again.
+  // One for each source; failed ones stay listed until they are tried again.
   const jobs = createJobs<DownloadState>({ parallel: atOnce, maxListed: Infinity, now })
   let count = 0
 
@@ -65,7 +65,7 @@ export function createDownloads(parts: DownloadsDependencies) {
 
   return {
     find,
-    /** Joins the one under way where there is one. */
+    /** Joins a running one. */
     start(order: DownloadOrder): Download {
       const { key } = order
       const before = find(key)
@@ -81,25 +81,25 @@ export function createDownloads(parts: DownloadsDependencies) {
       })
       return toDownload(job)
     },
-    /** Why the latest try failed; null where it did not, or none was made. */
+    /** Null: the latest try did not fail, or there was none. */
     failureOf(key: string): Fault | null {
       const job = jobs.find(key)
       return job?.state.status === 'failed' ? toFault(job.failure) : null
     },
     forget: jobs.forget,
-    /** Ends it and removes what has come of it. False when there was none. */
+    /** False: there was none. */
     async cancel(key: string) {
       if (find(key) === null) return false
       await jobs.cancel(key, new Fault('cancelled', 'the download was cancelled'))
       await partials.remove(key)
       return true
     },
-    /** What has come so far of the one under way, for reading while more comes. */
+    /** Opens the file of a running download. */
     async follow(download: Download): Promise<FileHandle> {
       await download.growth.started
       return openStored(partials.pathOf(download.key))
     },
-    /** Ends all of them; what has come stays for the next start. */
+    /** Parts stay for the next start. */
     [Symbol.asyncDispose]: jobs[Symbol.asyncDispose],
   }
 }
@@ -115,7 +115,7 @@ const toDownload = ({ key, state, ended }: Job<DownloadState>): Download => ({
   ended,
 })
 
-/** What stopped it, always as a Fault: our own mistakes are shown, too. */
+/** Our own mistakes are shown, too. */
 function toFault(thrown: unknown): Fault {
   if (thrown instanceof Fault) return thrown
   return new Fault('source-broken', `the download failed: ${renderError(thrown)}`, {

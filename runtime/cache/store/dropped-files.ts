@@ -28,16 +28,13 @@ import { makeFolder, removeName, syncFolder } from '../../kit/host/folders.ts'
 
 export interface DroppedFile {
   readonly stamp: FileStamp
-  /** The digest in lower case; null until it is known. */
+  /** Lower case; null: not hashed yet. */
   readonly sha256: string | null
-  /**
-   * The digest of its index, in lower case; null: it is not in frames, or they were not compared
-   * with it yet.
-   */
+  /** Lower case; null: not in frames, or not compared yet. */
   readonly indexSha256: string | null
-  /** Why it is not offered, in words; null where it is, or will be. */
+  /** Null: it is offered, or will be. */
   readonly refusal: string | null
-  /** The part of it that has been read, from 0 to 1. */
+  /** Part that was read, 0 to 1. */
   readonly progress: number
 }
 
@@ -45,21 +42,20 @@ export type DroppedFiles = Awaited<ReturnType<typeof createDroppedFiles>>
 
 interface DroppedFilesDependencies {
   readonly folder: string
-  /** Keeps digests across restarts. */
   readonly records: Storage
   readonly indexes: IndexChecks
-  /** Milliseconds without a change after which a file counts as whole. */
+  /** Milliseconds without a change after which a file counts as complete. */
   readonly settleMs?: number
   readonly scanMs?: number
-  /** It is called after each look at the folder, and when a file was read. */
+  /** After each scan, and after a file was read. */
   readonly onChange: () => void
   readonly log: { warn(message: string): void }
 }
 
 type SeenFile = { -readonly [Field in keyof DroppedFile]: DroppedFile[Field] } & {
-  /** Since when it has this stamp, on the clock of performance.now(). */
+  /** Of performance.now(): when this stamp was first seen. */
   since: number
-  /** Its frames were compared with its index, or it is not in frames. */
+  /** True for files that are not in frames, too. */
   isChecked: boolean
 }
 
@@ -92,7 +88,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
     hashing ??= hashAll(scanned).finally(() => {
       hashing = null
     })
-    // The next look comes as soon as what was copied just now may count as whole.
+    // As soon as a file just copied may count as complete.
     clearTimeout(again)
     const isUnsettled = [...seen.values()].some((file) => isOpen(file) && !isSettled(scanned, file))
     if (isUnsettled && !signal.aborted) again = setTimeout(scan, settleMs).unref()
@@ -112,37 +108,32 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
   await scan()
 
   return {
-    /** Lists them by name; what is no image and does not look like one is left out. */
+    /** By name; without files that are no image and do not look like one. */
     list: (): readonly DroppedFile[] =>
       [...seen.values()].toSorted((a, b) => (a.stamp.name < b.stamp.name ? -1 : 1)),
     find: (name: string): DroppedFile | null => seen.get(name) ?? null,
-    /**
-     * Opens the version that was hashed. Rejects with a Fault `not-found` where it is another one
-     * by now.
-     */
+    /** Rejects with a Fault `not-found` where the file has changed. */
     open: ({ stamp }: DroppedFile) => openStamped(folder, stamp),
-    /** Whether the file behind a handle is still that version. */
     isUnchanged: ({ stamp }: DroppedFile, handle: FileHandle) => isStill(stamp, handle),
     async remove(name: string) {
       if (!seen.has(name)) return
       await removeName(join(folder, name))
-      // A scan that saw the file just before would list it again.
+      // A running scan would list it again.
       await scanning
       seen.delete(name)
       parts.onChange()
     },
     /**
-     * Takes a complete file into the folder; `digests` are what was computed of it. Rejects with a
-     * Fault `conflict` where something has that name.
+     * `digests` were computed by the caller. Rejects with a Fault `conflict` where the name is
+     * taken.
      */
     async adopt(path: string, name: string, digests: FileDigests) {
       await adoptFile(scanned, path, name, digests)
       await scanning
       await scan()
     },
-    /** Looks now instead of a little later. */
     async scan() {
-      // One that is under way may have passed by what has just changed.
+      // A running scan may have missed the latest change.
       await scanning
       await scan()
     },
@@ -160,7 +151,7 @@ export async function createDroppedFiles(parts: DroppedFilesDependencies) {
 async function adoptFile(scanned: Scanned, path: string, name: string, digests: FileDigests) {
   const stamp = await readStamp(dirname(path), basename(path))
   if (stamp === null) throw new Fault('not-found', `${name} was removed just now`)
-  // Known before the file is seen, so that it is not hashed again.
+  // Before the scan sees the file, so that it is not hashed again.
   await scanned.digests.save({ ...stamp, name }, digests)
   await moveNewFile(path, join(scanned.folder, name))
   await syncFolder(scanned.folder)
@@ -199,7 +190,7 @@ async function inspectFile(scanned: Scanned, name: string) {
   if (file.sha256 !== null) file.refusal = await compare(folder, file)
 }
 
-/** Nothing depends on it: the list shows the size of a decoded image where it is known. */
+/** Best effort: only the shown size depends on it. */
 async function recall({ folder, indexes, log }: Scanned, stamp: FileStamp, checkedIndex: string) {
   try {
     await using handle = await openStamped(folder, stamp)
@@ -243,7 +234,7 @@ async function compare(
   }
 }
 
-/** One file at a time, so that disks are read in order. */
+/** One at a time, so that disks are read in order. */
 async function hashAll(scanned: Scanned) {
   const find = () =>
     [...scanned.seen.values()].find((file) => isOpen(file) && isSettled(scanned, file))
@@ -279,14 +270,13 @@ async function hash({ folder, digests, indexes, signal, onChange }: Scanned, fil
   const order = { ...stamp, signal, onProgress }
   const indexSha256 = isFramed(stamp) ? await indexes.check(handle, order) : null
   const after = await readStamp(folder, stamp.name)
-  // It changed meanwhile: the next look finds it new.
+  // Changed meanwhile: the next scan takes it as new.
   if (after === null || !isSameStamp(after, stamp)) {
     file.since = performance.now()
     return
   }
   await digests.save(stamp, { sha256, checkedIndex: indexSha256 })
   const refusal = await compare(folder, { stamp, sha256 })
-  // Nobody sees a part of this, nor all of it before it is announced.
   file.sha256 = sha256
   file.indexSha256 = indexSha256
   file.isChecked = true
@@ -302,7 +292,7 @@ async function digestOf(handle: FileHandle, file: SeenFile, signal: AbortSignal)
   return sum.digest('hex')
 }
 
-/** This only makes it quicker: some file systems report no changes. */
+/** Only quicker than scans: some file systems report no changes. */
 function startWatching(folder: string, onChange: () => void) {
   try {
     const watcher = watchFolder(folder, { persistent: false }, onChange)

@@ -37,8 +37,8 @@ type AddRefusal =
   | { readonly why: 'taken'; readonly name: string }
 
 /**
- * Opens the cache of a folder and goes on with interrupted downloads. Rejects with a Fault
- * `conflict` where another process serves the folder already.
+ * Resumes interrupted downloads. Rejects with a Fault `conflict` where another process serves the
+ * folder.
  */
 export async function createImageCache(parts: ImageCacheDependencies) {
   const { folder, log, now } = parts
@@ -69,7 +69,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   return {
     ...readers,
     rows,
-    /** Another number whenever what is listed as ready has changed. */
+    /** Changes with the list of ready images. */
     version: stores.version,
     uploads,
     captures,
@@ -77,12 +77,11 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     pin: pins.pin,
     listLabels: pins.listLabels,
     scan: dropped.scan,
-    /** Resolves when a change of the list is news to the caller, when the signal is aborted, or at the end. */
+    /** Also resolves when the signal is aborted, or at the end. */
     awaitNews: (isNews: () => boolean, signal: AbortSignal) =>
       awaitNews(changes, isNews, AbortSignal.any([signal, ending.signal])),
-    /** Whoever waits for news gets none any more. */
     endWaiting: () => ending.abort(),
-    /** The body of `POST /catalog/entries`; nothing is downloaded yet. */
+    /** `body`: of `POST /catalog/entries`. Downloads nothing yet. */
     async add(body: unknown): Promise<Result<CacheEntry, AddRefusal>> {
       const entry = parseCacheEntry(body, isTaken)
       if (!entry.ok) return refuse({ why: 'invalid', errors: entry.refusal })
@@ -92,7 +91,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
       await adopt(stores, entry.value)
       return accept(entry.value)
     },
-    /** Ends its download too; bytes that no other entry shares go. A Fault where it cannot be. */
+    /** Ends its download too; bytes that another entry shares stay. Throws a Fault. */
     async remove(name: string, options: { readonly force: boolean }) {
       const row = rows().find(({ entry }) => entry.name === name)
       if (row === undefined) throw unknown(name)
@@ -100,11 +99,10 @@ export async function createImageCache(parts: ImageCacheDependencies) {
       if (row.kind === 'file') await dropped.remove(row.fileName)
       else await removeEntry(stores, name)
     },
-    /** Joins the one under way; null: it is there already (`force` fetches it anew). */
+    /** Joins a running one; null: it is stored already (`force` fetches it anew). */
     download: async (name: string, { force }: { readonly force: boolean }) =>
       start(stores, findEntry(index, name), force),
     cancel: (name: string) => downloads.cancel(keyOf(findEntry(index, name))),
-    /** Why the latest download of an entry failed. */
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
       for (const part of [upstreamChecks, checks, downloads, uploads, captures, dropped])
@@ -149,7 +147,7 @@ function start(stores: ImageStores, entry: CacheEntry, force: boolean): Download
   return download
 }
 
-/** An image whose digest is known may be here already, from another address. */
+/** The bytes may be here already, from another address. */
 async function adopt({ index }: ImageStores, entry: CacheEntry): Promise<void> {
   const key = keyOf(entry)
   if (entry.sha256 === null || index.find(key) !== null) return
@@ -171,10 +169,10 @@ async function removeEntry(stores: ImageStores, name: string): Promise<void> {
   await room.sweep(stored.sha256)
 }
 
-/** Continues the downloads that a stop interrupted, and removes parts of entries that are gone. */
+/** And removes parts of entries that are gone. */
 async function resume(stores: ImageStores): Promise<void> {
   const { partials, index } = stores
-  // The first one counts where several entries have one source.
+  // The first wins where several entries have one source.
   const entries = new Map(
     index
       .entries()

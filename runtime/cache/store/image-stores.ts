@@ -18,17 +18,17 @@ import { createIndexChecks, type IndexChecks } from '../../engine/image/frame/in
 import { createPins, type Pins } from './pins.ts'
 
 export interface ImageCacheDependencies {
-  /** The folder that people drop files into; everything else lies in `.cache` there. */
+  /** Where people drop files; the cache's own files are in its `.cache`. */
   readonly folder: string
   readonly sources: Pick<Sources, 'open'>
   maxBytes(): number
-  /** How often the sources of stored images are looked at again; Infinity: never. */
+  /** Interval of the looks at the sources; Infinity: never. */
   upstreamSeconds(): number
   now(): Date
-  /** Milliseconds, of a clock that nobody sets. */
+  /** Monotonic milliseconds. */
   elapsed?(): number
   readonly log: { info(message: string): void; warn(message: string): void }
-  /** What compares the frames of an image with its index; absent: that decodes them. */
+  /** Absent: no frames are compared. */
   readonly frameChecks?: Pick<IndexChecks, 'check'>
   /** Milliseconds; smaller in tests. */
   readonly settleMs?: number
@@ -87,7 +87,7 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
   return { ...lists, blobs, index, indexes, decoded, pins, used, room, downloads }
 }
 
-/** A Fault `conflict` where another process serves the folder already. */
+/** Throws a Fault `conflict`. */
 export async function lockFolder(folder: string, data: string): Promise<Disposable> {
   await makeFolder(data)
   const lock = lockState(join(data, 'lock'))
@@ -95,10 +95,7 @@ export async function lockFolder(folder: string, data: string): Promise<Disposab
   return lock
 }
 
-/**
- * Removes what a crash left over, and forgets blobs that are missing. Returns when each was last used,
- * the least recently used first; a time that lies ahead says nothing and counts as the oldest.
- */
+/** Returns last uses, the least recent first; a time in the future counts as the oldest. */
 async function tidy(blobs: Blobs, index: BlobIndex, now: number): Promise<Map<string, number>> {
   const ageOf = (usedAt: number) => (usedAt > now ? 0 : usedAt)
   const listed = await blobs.list()

@@ -15,18 +15,18 @@ const KEY = 'pins'
 const HolderSchema = z.object({
   refs: z.array(z.string()).readonly(),
   machines: z.array(z.number()).readonly().nullable().catch(null),
-  /** Milliseconds since the epoch: earlier releases read it, and want it. */
+  /** Milliseconds since the epoch; only earlier releases read it. */
   until: z.number(),
 })
-/** Who holds what, by the name of the server. */
+/** By the name of the server. */
 const Holders = z.array(z.tuple([z.string(), HolderSchema])).catch([])
 
 export async function createPins(records: Storage, now: () => Date, elapsed: () => number) {
   const holders = new Map(Holders.parse(await records.getItem(KEY)))
   const silences = await createSilences(records, 'quiet-holders', elapsed)
-  /** Not stored: until a server has said which labels a machine has now, nobody knows. */
+  /** Not stored: labels are unknown until a server has reported them. */
   const captured = new Map<string, readonly CapturedMachine[]>()
-  /** The number of machines by ref; null: a server does not say. */
+  /** Machines by ref; null: a server does not say. */
   let pinned = new Map<string, number | null>()
 
   function count() {
@@ -43,7 +43,7 @@ export async function createPins(records: Storage, now: () => Date, elapsed: () 
 
   return {
     has: (ref: string) => pinned.has(ref),
-    /** Whether machines are bound to a file of the folder by this name, be it there or removed. */
+    /** Also where the file was removed. */
     hasFile(name: string): boolean {
       const ref = refOf(fileSource(name))
       return ref.ok && pinned.has(ref.value)
@@ -51,15 +51,14 @@ export async function createPins(records: Storage, now: () => Date, elapsed: () 
     /** Null: no server has said so. */
     countMachines: (ref: string): number | null =>
       pinned.get(ref) ?? (holders.size === 0 || pinned.has(ref) ? null : 0),
-    /** The labels of a machine as each server has them that ordered an image of it. */
+    /** One list for each server that ordered an image of the machine. */
     listLabels: (mac: string): readonly (readonly string[])[] =>
       [...captured.values()].flatMap((of) =>
         of.filter((each) => each.mac === mac).map(({ labels }) => labels),
       ),
     /**
-     * Replaces what this server has pinned before; a pin ends after a week in which the cache ran and
-     * it was not renewed.
-     * `machines`: how many are bound to each ref; null: the server does not say.
+     * Replaces the pins of this server. A pin ends after a week of uptime without renewal.
+     * `machines`: how many by ref; null: unknown.
      */
     async pin(
       holder: string,

@@ -5,9 +5,8 @@ import type { Capture } from '../captures/captures.ts'
 import type { ImageCache } from './image-cache.ts'
 
 /**
- * Makes the same cache for who sees the machines with these labels. A capture is seen where every
- * server that ordered images of its machine says that it has one of them; which images other machines
- * use is not.
+ * The cache as a person limited to these labels sees it. A capture is seen where every server that
+ * ordered images of its machine gives it one of them. Uses by machines are hidden.
  */
 export function createSeenCache(cache: ImageCache, reach: Exclude<Reach, null>): ImageCache {
   const { captures } = cache

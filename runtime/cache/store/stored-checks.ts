@@ -13,7 +13,7 @@ interface StoredChecksDependencies {
   readonly log: { warn(message: string): void }
 }
 
-/** One after the other, until it is given back; meanwhile they are offered by their own digest alone. */
+/** One after the other. Until then images are offered by their own digest alone. */
 export function startStoredChecks(parts: StoredChecksDependencies): AsyncDisposable {
   const closing = new AbortController()
   const work = checkAll(parts, closing.signal)
@@ -33,7 +33,7 @@ async function checkAll(parts: StoredChecksDependencies, signal: AbortSignal): P
       if (checkedIndex === undefined) await checkOne(parts, key, source, signal)
       else await recallOne(parts, source, checkedIndex)
     } catch (thrown) {
-      // It is tried again at the next start; until then the digest of its index is not published.
+      // Retried at the next start; until then the digest of its index is not published.
       if (!signal.aborted) parts.log.warn(`${nameOf(source)}: ${renderError(thrown)}`)
     }
   }
@@ -52,7 +52,7 @@ async function checkOne(
     if (thrown instanceof Fault && thrown.code === 'image-broken') return thrown
     throw thrown
   })
-  // It was downloaded anew, or removed, meanwhile.
+  // Downloaded anew or removed meanwhile.
   if (index.find(key) !== source) return
   if (!(checkedIndex instanceof Fault)) {
     await index.store(key, { ...source, checkedIndex })
@@ -63,7 +63,7 @@ async function checkOne(
   log.warn(`${index.findEntry(key)?.name ?? key} was removed: ${checkedIndex.message}`)
 }
 
-/** Earlier releases did not record what the image is once it is decoded. */
+/** For entries of releases that did not record the decoded image. */
 async function recallOne(
   { blobs, indexes }: StoredChecksDependencies,
   source: StoredSource,

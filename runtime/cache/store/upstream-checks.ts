@@ -23,10 +23,10 @@ interface UpstreamChecksDependencies {
 
 const AT_ONCE = 2
 const TICK_MS = 10_000
-/** This is longer than any server needs for an answer without a body. */
+/** Longer than any server needs for an answer without a body. */
 const MAX_CHECK_MS = 60_000
 
-/** When it was looked at last, in milliseconds of the monotonic clock, and which download that was. */
+/** `fetchedAt` names the download; `atMs` is monotonic. */
 interface UpstreamCheck {
   readonly fetchedAt: string
   readonly atMs: number
@@ -55,7 +55,7 @@ export function startUpstreamChecks(parts: UpstreamChecksDependencies): AsyncDis
     if (before === null || closing.signal.aborted) return
     const hasMoved = await ask(parts, entry, before, closing.signal)
     checks.set(key, { fetchedAt: before.fetchedAt, atMs: performance.now() })
-    // It was downloaded anew, or removed, meanwhile; or the cache is stopping.
+    // Downloaded anew or removed meanwhile, or the cache is stopping.
     if (index.find(key) !== before || closing.signal.aborted) return
     const lookedAt = now().toISOString()
     const movedAt = decideMovedAt(before.movedAt ?? null, hasMoved, lookedAt)
@@ -77,7 +77,7 @@ export function startUpstreamChecks(parts: UpstreamChecksDependencies): AsyncDis
       const key = keyOf(entry)
       const stored = index.find(key)
       if (stored === null) checks.delete(key)
-      // What is still being decoded is looked at later: that writes the same record.
+      // A running decode writes the same record: that source is looked at later.
       else if (stored.checkedIndex !== undefined && !running.has(key)) {
         if (isDue(key, stored, everyMs) && downloads.find(key) === null) start(key, entry)
       }
@@ -94,7 +94,7 @@ export function startUpstreamChecks(parts: UpstreamChecksDependencies): AsyncDis
   }
 }
 
-/** Whether it moved on; null: the source did not say, or did not answer with an image. */
+/** Null: the source did not say, or did not answer with an image. */
 async function ask(
   { sources, log }: UpstreamChecksDependencies,
   entry: CacheEntry,
