@@ -19,11 +19,9 @@ export type PersonRefusal =
   | ScopeRefusal
   | 'name-taken'
   | 'too-many'
-  /** Their provider says which role they have, and knows their password. */
+  /** Their provider decides their role and checks their password. */
   | 'of-provider'
-  /** They have a password here, and nobody else says who they are. */
   | 'has-password'
-  /** There is nobody with that id, or not any more. */
   | 'unknown'
 
 interface AccountsDependencies {
@@ -34,7 +32,7 @@ interface AccountsDependencies {
 
 interface GivenRights {
   readonly role?: Role
-  /** The labels of their scope; null: they have none. */
+  /** The labels of their scope; null: no scope. */
   readonly labels?: readonly string[] | null
 }
 
@@ -42,13 +40,11 @@ interface NewAccount {
   readonly name: string
   readonly role: Role
   readonly password: string
-  /** Null, or absent: they have no scope. */
   readonly labels?: readonly string[] | null
 }
 
 export type Accounts = ReturnType<typeof createAccounts>
 
-/** What takes something away counts at the next request of the person; each change is on record. */
 export function createAccounts({ people, tokens, record }: AccountsDependencies) {
   const note = createNote(record)
 
@@ -67,7 +63,7 @@ export function createAccounts({ people, tokens, record }: AccountsDependencies)
       if (added.ok) await note('added', by, added.value, [`was added (${role})`, details])
       return added
     },
-    /** Ends their sessions, also where nothing changes. What is left out of the rights stays. */
+    /** Their sessions end, even if nothing changes. Omitted rights stay. */
     async setRights(
       id: string,
       { role, labels }: GivenRights,
@@ -84,7 +80,7 @@ export function createAccounts({ people, tokens, record }: AccountsDependencies)
       await note('changed', by, changed, [done, { changes }])
       return accept(changed)
     },
-    /** Ends their sessions; who changes their own password begins another one. */
+    /** Their sessions end; someone who changes their own password logs in again. */
     async setPassword(
       id: string,
       password: string,
@@ -100,7 +96,6 @@ export function createAccounts({ people, tokens, record }: AccountsDependencies)
       return accept(changed)
     },
     setBlocked: createBlocking(people, note),
-    /** Ends their sessions and revokes their tokens. */
     async remove(id: string, by: Requester): Promise<Result<Person, PersonRefusal>> {
       const removed = await people.remove(id)
       if (removed === null) return refuse('unknown')
@@ -113,10 +108,7 @@ export function createAccounts({ people, tokens, record }: AccountsDependencies)
   }
 }
 
-/**
- * Makes what keeps somebody out whom a provider lets in, or lets them in again. Who is blocked has no
- * role, and neither have their tokens; both come back with their next login.
- */
+/** A blocked person and their tokens have no role until the next login after unblocking. */
 const createBlocking =
   (people: People, note: ReturnType<typeof createNote>) =>
   async (id: string, isBlocked: boolean, by: Requester): Promise<Result<Person, PersonRefusal>> => {
@@ -129,7 +121,6 @@ const createBlocking =
     return accept(changed)
   }
 
-/** Makes what records what became of a person. */
 export const createNote =
   (record: AccountsDependencies['record']) =>
   (
@@ -153,7 +144,7 @@ const parseLabels = (
 ): Result<readonly string[] | null, ScopeRefusal> =>
   labels === null ? accept(null) : parseScope(labels)
 
-/** Says what became of somebody's rights, as a clause and as the fields that changed. */
+/** The change as a clause, and the fields that changed. */
 export function describeChange(before: Person, after: Person) {
   const isSameScope = isSameReach(before.labels, after.labels)
   const scope = { labels: { before: before.labels, after: after.labels } }
@@ -164,5 +155,4 @@ export function describeChange(before: Person, after: Person) {
   return { done: isSameScope ? 'got another role' : 'got another scope', changes }
 }
 
-/** Whether a provider says who somebody is. */
 const isOfProvider = (person: Person | null): boolean => (person?.provider ?? null) !== null

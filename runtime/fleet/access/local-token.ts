@@ -3,16 +3,12 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
 
-/** Reads the token; null where there is none, or none that we may read. */
 export async function readLocalToken(path: string): Promise<string | null> {
   const text = await readFile(path, 'latin1').catch(() => '')
   return /^[\w-]{32,100}\s*$/.test(text) ? text.trim() : null
 }
 
-/**
- * Returns the token that is there, else makes a new one (mode 0600). Rejects where the file cannot
- * be written.
- */
+/** Makes a token (mode 0600) if there is none. Rejects if the file cannot be written. */
 export async function ensureLocalToken(path: string): Promise<string> {
   const found = await readLocalToken(path)
   if (found !== null) return found
@@ -21,10 +17,9 @@ export async function ensureLocalToken(path: string): Promise<string> {
   return token
 }
 
-/** Tells whether a text is one of these secrets, in the same time for each; empty ones are none. */
+/** Compares in constant time; an empty secret matches nothing. */
 export function isOneOf(given: string, secrets: readonly string[]): boolean {
   const wanted = digest(given)
-  // All are compared, so that the time taken does not show which one it was.
   const hits = secrets.filter((each) => each.trim() !== '' && timingSafeEqual(digest(each), wanted))
   return hits.length > 0
 }

@@ -5,17 +5,16 @@ import type { TokenRecord, Tokens } from './tokens.ts'
 import type { Person } from './rules/person.ts'
 
 interface OwnedToken extends TokenRecord {
-  /** Null: the administrator's. */
+  /** Null: the administrator. */
   readonly person: Person | null
 }
 
-/** `people` absent: all tokens are the administrator's. */
 export function createOwnedTokens(
   tokens: Pick<Tokens, 'find'>,
   people: Pick<People, 'find'> | undefined,
 ) {
   return {
-    /** Null where nobody knows it, or its owner is gone. Never waits for a disk. */
+    /** Null: unknown, or its owner is gone. Never waits for a disk. */
     find(text: string): OwnedToken | null {
       const token = tokens.find(text)
       if (token === null) return null

@@ -14,9 +14,8 @@ import {
 } from './rules/person.ts'
 
 export interface KeptOwner {
-  /** Null: the administrator, whom nobody lists. */
+  /** Null: the administrator, who is not listed. */
   readonly person: Person | null
-  /** The hash of their password. */
   readonly password: string | null
   readonly sessions: OwnSessions
 }
@@ -24,16 +23,13 @@ export interface KeptOwner {
 /** The row of the sessions without a name; no person has such an id. */
 const NAMELESS = 'administrator'
 
-/** Whose sessions hold, for a server. */
 export interface ServerSessions extends SessionBook {
-  /** Ends all that have no name. */
   endNameless(): Promise<void>
 }
 
-/** Nobody logs out as often in a week; more end all sessions of theirs. */
+/** Nobody logs out this often in a week; beyond it, all sessions of the person end. */
 const MAX_ENDED = 1000
 
-/** What the rows of a database are kept with; lookups come from memory. */
 type OwnerRows = ReturnType<typeof createOwnerRows>
 
 export function createOwnerRows(database: Database, now: () => Date) {
@@ -49,11 +45,10 @@ export function createOwnerRows(database: Database, now: () => Date) {
     return kept
   }
 
-  /** What failed may have been read before it was undone, so that everything is read again. */
+  /** A failed write may have been read before it was undone, so everything is read again. */
   const write = <T>(work: (sql: Sql) => T): Promise<T> =>
     database.write(work).finally(() => (epoch = null))
 
-  /** What `change` makes of the row; null where there is none, or nobody's. */
   async function update(
     id: string,
     change: (before: KeptOwner) => KeptOwner,
@@ -88,8 +83,8 @@ export function createOwnerRows(database: Database, now: () => Date) {
       return write((sql) => sql.run(REMOVE, at, at, id) > 0)
     },
     /**
-     * To be awaited before anybody logs in: whoever has no mark yet gets one. Sessions of releases that
-     * knew none have ended; so have those of everybody where `endsAll`.
+     * Await this before anybody logs in: owners without a mark get one, and their earlier sessions
+     * have ended; with `endsAll` everybody's have.
      */
     async openSessions(endsAll = false): Promise<void> {
       const at = now().toISOString()
@@ -105,7 +100,6 @@ export function createOwnerRows(database: Database, now: () => Date) {
   }
 }
 
-/** Keeps whose sessions hold. */
 export function createOwnSessions(
   { current, update }: Pick<OwnerRows, 'current' | 'update'>,
   now: () => Date,
@@ -122,9 +116,9 @@ export function createOwnSessions(
   }
 }
 
-/** The sessions of the server whose `state.db` this is, for a program beside it, which changes nothing there. */
+/** Read-only access to the sessions of the server whose `state.db` this is. */
 export const readSessions = (path: string): Pick<SessionBook, 'markOf' | 'admit'> => {
-  // It is closed again at once, since that server may replace it.
+  // Closed again at once: that server may replace the file.
   const find = (id: string) =>
     readOnce(path, `${SELECT} WHERE id = ? AND removed_at IS NULL`, id).flatMap(readOwner)[0]?.[1]
   return {
@@ -135,13 +129,13 @@ export const readSessions = (path: string): Pick<SessionBook, 'markOf' | 'admit'
 
 const NO_SESSIONS: OwnSessions = { mark: '', ended: {} }
 
-/** Sessions name another mark from here on: a number could come back with an older state. */
+/** A new random mark: a counter could repeat after an older state is restored. */
 export const endAll = (owner: KeptOwner): KeptOwner => ({
   ...owner,
   sessions: { mark: randomBytes(9).toString('base64url'), ended: {} },
 })
 
-/** Those that ended stay as long as there are few, as the clock may be wrong; too many end all. */
+/** Ended sessions are kept while there are few, as the clock may be wrong; too many end all. */
 function endOne(owner: KeptOwner, id: string, until: number, now: Date): KeptOwner {
   const { mark, ended: before } = owner.sessions
   const all = Object.entries({ ...before, [id]: until })
@@ -189,7 +183,7 @@ const CHANGE = 'UPDATE people SET record = ?, password = ?, updated_at = ? WHERE
 const REMOVE = `UPDATE people SET removed_at = ?, updated_at = ?, password = NULL
   WHERE id = ? AND removed_at IS NULL`
 
-/** Nothing for a row that cannot be read: that person cannot log in. */
+/** Empty if the row cannot be read: that person cannot log in. */
 function readOwner(row: Row): readonly (readonly [string, KeptOwner])[] {
   const record = parseJson(readText(row, 'record'))
   const id = readText(row, 'id')

@@ -17,22 +17,20 @@ import { replaceFile } from '../../kit/host/atomic-file.ts'
 export type Passwords = ReturnType<typeof createPasswords>
 
 interface PasswordsOptions {
-  /** `<state_dir>/admin-password`. */
   readonly path: string
-  /** What the configuration says now; empty or blank: nothing. */
+  /** The current configuration; blank: not set. */
   configured(): { readonly password: string; readonly password_hash: string }
-  /** Awaited after a new one is stored, for whoever else must have it. */
+  /** Awaited after a new password is stored; gives it to the other servers. */
   share?(): Promise<void>
 }
 
-/** No password is as long as this. */
 const LONGEST = 1024
-/** Guesses that wait for their turn; hashing takes memory and a thread that boot files need too. */
+/** Limits waiting guesses: hashing takes memory and a thread that boot files need too. */
 const MAX_WAITING = 16
 
 /**
- * Creates the check of the password. The one that `configured` returns counts, plain before hashed;
- * else the hash in the file at `path`. Checking rejects with a Fault where a hash cannot be read.
+ * The configured password counts, plain before hashed; else the hash in the file. A check rejects
+ * with a Fault if a hash cannot be read.
  */
 export function createPasswords({ path, configured, share }: PasswordsOptions) {
   const inTurn = createQueue(MAX_WAITING)
@@ -53,23 +51,20 @@ export function createPasswords({ path, configured, share }: PasswordsOptions) {
   }
 
   /**
-   * Keeps the hash of a new one, where no configuration says another. Rejects with a Fault `conflict`
-   * where somebody else changed it in the same moment, and theirs counts.
+   * Stores a hash. Rejects with a Fault `conflict` if another server changed it at the same moment;
+   * theirs counts.
    */
   async function set(password: string): Promise<void> {
     const text = await keep(password)
     if (share === undefined) return
     await share()
-    // What was changed elsewhere as well is in the place of ours by now.
+    // A change made elsewhere has replaced ours by now.
     if ((await readHash(path)) !== text) throw CHANGED_ELSEWHERE
   }
 
   return {
     check,
-    /**
-     * Checks a password against a hash that is kept elsewhere. Null: there is none; no password is
-     * right then, and the check takes as long.
-     */
+    /** Null hash: no password is right, and the check takes as long. */
     checkHash: (given: string, hash: string | null): Promise<boolean> =>
       inTurn(async () => {
         if (given.length > LONGEST) return false
@@ -78,7 +73,7 @@ export function createPasswords({ path, configured, share }: PasswordsOptions) {
         return isRight && hash !== null
       }),
     set,
-    /** Makes one where there is none, kept as a hash; it is in this answer and never again. */
+    /** Makes a password if there is none. It is only in this answer; the file holds a hash. */
     async ensure(): Promise<string | null> {
       const { password, password_hash: hash } = configured()
       if (password.trim() !== '' || hash.trim() !== '') return null
@@ -96,7 +91,7 @@ export function createPasswords({ path, configured, share }: PasswordsOptions) {
 
 let nobodys: Promise<string> | null = null
 
-/** The hash of a password that nobody knows, so that a name that nobody has takes as long. */
+/** Checked for unknown names, so that they take as long. */
 const nobodysHash = () => (nobodys ??= hashPassword(randomBytes(16).toString('hex')))
 
 const CHANGED_ELSEWHERE = new Fault(
@@ -105,10 +100,8 @@ const CHANGED_ELSEWHERE = new Fault(
   { hint: 'Find out who changed it. Log in with that password to set another one.' },
 )
 
-/** Makes a password of 16 letters and digits in four groups. */
 export const generatePassword = (): string => renderGenerated(randomBytes(64))
 
-/** Computes the hash of a password as `[admin] password_hash` takes it. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16)
   const hash = await derive(normalisePassword(password), {
@@ -139,7 +132,7 @@ function readable(text: string, path: string): PasswordHash {
   })
 }
 
-/** Hides lengths too: what is compared are digests under a key of this process. */
+/** Digests hide the length, too. */
 function isSameText(one: string, two: string): boolean {
   return timingSafeEqual(digestOf(one), digestOf(two))
 }
@@ -182,7 +175,7 @@ function createQueue(most: number) {
     if (waiting >= most) throw new Fault('busy', 'too many logins at once; try again in a moment')
     waiting += 1
     const turn = last.then(job)
-    // The next in line does not care how this one ended.
+    // The next job runs even if this one failed.
     last = turn.catch(() => {})
     try {
       return await turn

@@ -1,4 +1,4 @@
-/** Keeps the people who log in with a name, and whose sessions hold: read from memory, on disk before a change resolves. */
+/** Keeps the people who log in with a name, and their sessions: read from memory, on disk before a change resolves. */
 import { randomBytes } from 'node:crypto'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { isSameReach } from '../../kit/web/answers/rules/reach.ts'
@@ -8,7 +8,6 @@ import type { NewPerson, Person, PersonRights } from './rules/person.ts'
 
 export type People = ReturnType<typeof createPeople>
 
-/** Creates the store of people and of who has which sessions. Lookups come from memory. */
 export function createPeople(
   database: Database,
   { now = () => new Date() }: { now?(): Date } = {},
@@ -25,17 +24,14 @@ export function createPeople(
     )
 
   return {
-    /** Lists everybody, by name. */
     list,
     find: (id: string): Person | null => current().get(id)?.person ?? null,
     findByName: (name: string): Person | null =>
       list().find((person) => person.name === name) ?? null,
-    /** Finds whom a provider calls by a subject; null: nobody who is known here. */
     findByProvider: (issuer: string, subject: string): Person | null =>
       list().find(({ provider: by }) => by?.issuer === issuer && by.subject === subject) ?? null,
-    /** The hash of somebody's password; null: they have none, or nobody has that id. */
     passwordOf: (id: string): string | null => current().get(id)?.password ?? null,
-    /** Refused where the name is in use, or there are too many: decided as it is stored. */
+    /** Both limits are checked in the transaction that stores it. */
     async add(
       given: NewPerson,
       password: string | null,
@@ -44,32 +40,26 @@ export function createPeople(
       const obstacle = await rows.add(person, password)
       return obstacle === null ? accept(person) : refuse(obstacle)
     },
-    /** What is left out stays; their sessions end. Null: there is nobody with that id. */
+    /** Their sessions end. Omitted rights stay. Null: no such person. */
     setRights: (id: string, rights: Partial<PersonRights>): Promise<Person | null> =>
       updatePerson(id, (before) => ({ ...before, ...rights })),
-    /**
-     * When they log in, and the rights that their provider gives them then: others end their sessions.
-     * Nothing changes for somebody who is blocked.
-     */
+    /** Changed rights end their sessions. A blocked person stays unchanged. */
     storeLogin: (id: string, rights: Partial<PersonRights>): Promise<Person | null> =>
       update(id, (before) => admit(before, rights, now().toISOString())),
-    /** Who is blocked has no role; a role comes back with the next login. Their sessions end. */
+    /** A blocked person has no role until the next login after unblocking. Their sessions end. */
     setBlocked: (id: string, isBlocked: boolean): Promise<Person | null> =>
       updatePerson(id, (before) => ({
         ...before,
         role: null,
         blocked_at: isBlocked ? now().toISOString() : null,
       })),
-    /** Their sessions end. */
     setPassword: (id: string, password: string): Promise<Person | null> =>
       update(id, (before) => endAll({ ...before, password })),
-    /** Resolves to who it was; null: there was nobody with that id. */
     async remove(id: string): Promise<Person | null> {
       const person = current().get(id)?.person ?? null
       return (await rows.remove(id)) ? person : null
     },
     openSessions: rows.openSessions,
-    /** Whose sessions hold. */
     sessions: createOwnSessions(rows, now),
   }
 }

@@ -8,25 +8,18 @@ import { parseScope } from './rules/label-scope.ts'
 import type { Person } from './rules/person.ts'
 import type { ProviderIdentity } from './rules/provider-identity.ts'
 
-export type AdmissionRefusal =
-  /** Nothing that the provider says gives a role. */
-  | 'no-role'
-  | 'blocked'
-  | 'too-many'
-  /** Their groups give more labels than a session can have. */
-  | 'scope-long'
+export type AdmissionRefusal = 'no-role' | 'blocked' | 'too-many' | 'scope-long'
 
 interface ProviderPeopleDependencies {
   readonly people: People
   record(entry: JournalEntry): Promise<void>
 }
 
-/** Creates what admits them. Nobody is taken for somebody else because of a name. */
 export function createProviderPeople(parts: ProviderPeopleDependencies) {
   const { people, record } = parts
   const note = createNote(record)
 
-  /** Whoever never had a role gets no row: a provider may know more people than there is room for. */
+  /** A person without a role gets no row: a provider may know more people than fit. */
   async function add(
     identity: ProviderIdentity,
     called: string,
@@ -43,7 +36,7 @@ export function createProviderPeople(parts: ProviderPeopleDependencies) {
         return added
       }
       if (added.refusal === 'too-many') return refuse('too-many')
-      // Another login of theirs may have been faster.
+      // A parallel login of theirs may have been faster.
       const found = people.findByProvider(issuer, subject)
       if (found !== null) return await update(found, identity, called, ip)
     }
@@ -72,8 +65,8 @@ export function createProviderPeople(parts: ProviderPeopleDependencies) {
 
   return {
     /**
-     * Resolves to whom the provider means, with the role that it gives them now. What it took away ends
-     * at their next request. `provider`: its name in words.
+     * Returns the person with the role that the provider gives now. Removed rights end at their
+     * next request. `provider`: its display name.
      */
     async admit(
       identity: ProviderIdentity,

@@ -1,13 +1,12 @@
-/** Whether what somebody began may go on: they are still there, and may still do it with each machine. */
+/** Decides whether what somebody began may go on: they still exist, and may still do it with each machine. */
 import { reachOf, sees } from '../../kit/web/answers/rules/reach.ts'
 import { permits, scopesOf, type Scope } from '../../kit/web/answers/rules/rights.ts'
 import type { People } from './people.ts'
 import type { Person } from './rules/person.ts'
 import type { Tokens } from './tokens.ts'
 
-/** `actor`: as it is on record. */
 export interface Standing {
-  /** Says why nothing more may be done in somebody's name; null: it may. `since`: when they began, an ISO time. */
+  /** Why `actor` may do nothing more; null: they may. `since`: when they began, an ISO time. */
   refuse(actor: string, scope: Scope, since?: string): string | null
   /** Whether a machine with these labels is in their scope. */
   sees(actor: string, labels: readonly string[]): boolean
@@ -23,7 +22,6 @@ const TOKEN = /^token:([^@]+)/
 
 const nameOf = (actor: string): string | null => PERSON.exec(actor)?.[1] ?? null
 
-/** Creates it; it answers from memory. What the administrator and the server began always goes on. */
 export function createStanding({ people, tokens }: StandingDependencies): Standing {
   const find = (name: string, since: string): Person | null => {
     const person = people.findByName(name)
@@ -48,5 +46,4 @@ export function createStanding({ people, tokens }: StandingDependencies): Standi
   }
 }
 
-/** Everything goes on. */
 export const UNCHANGED: Standing = { refuse: () => null, sees: () => true }

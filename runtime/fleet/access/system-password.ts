@@ -16,21 +16,20 @@ export type SystemPassword = Awaited<ReturnType<typeof openSystemPassword>>
 
 interface SystemPasswordOptions {
   readonly shell: Shell
-  /** The path of the helper; empty: where the system has it. */
+  /** Empty: the system's usual path. */
   readonly helper: string
-  /** This is called when the right password was refused because its account has expired. */
+  /** Called if the right password was refused because the account has expired. */
   onExpired?(user: string): void
 }
 
 const HELPER = 'unix_chkpwd'
-/** Every check takes at least so long, right or wrong: longer than the helper takes for most hashes. */
+/** Right or wrong, every check takes at least this long: longer than most hashes. */
 const MIN_CHECK_MS = 400
 const MAX_CHECK_MS = 20_000
 
 /**
- * Opens the check of the password. `unix_chkpwd` has the right to read password hashes and checks
- * that of the user who starts it, so the server needs no privilege of its own. Rejects with a Fault
- * where no login could ever succeed.
+ * `unix_chkpwd` may read password hashes and checks the user who starts it, so the server needs no
+ * privilege of its own. Rejects with a Fault if no login could ever succeed.
  */
 export async function openSystemPassword(options: SystemPasswordOptions) {
   const user = readUser()
@@ -50,7 +49,6 @@ const ask = ({ shell, helper, user }: PasswordTools, option: string, input: stri
 
 async function check(tools: PasswordTools, given: string): Promise<boolean> {
   const encoded = encodePassword(given)
-  // The same work for every password: whether the account has expired is asked for wrong ones, too.
   const [checked, expiry] = await Promise.all([
     encoded.ok ? ask(tools, 'nonull', encoded.value) : null,
     ask(tools, 'chkexpiry', ''),

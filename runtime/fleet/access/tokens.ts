@@ -8,14 +8,13 @@ import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
 import type { Database } from '../state/database.ts'
 import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
 
-/** A token as it is kept; its secret is stored nowhere. */
 export interface TokenRecord {
   readonly id: string
   readonly name: string
   readonly scopes: readonly Scope[]
-  /** The id of the person whose it is; null: the administrator's. */
+  /** The owner's person id; null: the administrator. */
   readonly owner: string | null
-  /** The id of the token that made it, with which it is revoked; null: somebody who was logged in. */
+  /** The id of the token that made it, with which it is revoked; null: a person made it. */
   readonly maker: string | null
   /** ISO times; null: never used yet, never ends. */
   readonly created_at: string
@@ -29,20 +28,16 @@ export interface MadeToken {
 }
 
 interface NewToken extends Pick<TokenRecord, 'name' | 'scopes' | 'expires_at'> {
-  /** The administrator's unless given. */
+  /** Default: the administrator. */
   readonly owner?: TokenRecord['owner']
   readonly maker?: TokenRecord['maker']
 }
 
 export type Tokens = ReturnType<typeof createTokens>
 
-/** How long a use waits in memory before it is stored. */
 const LAG_MS = 30_000
 
-/**
- * Creates the store of tokens. Lookups come from memory; what is created or revoked is on disk
- * before the call resolves.
- */
+/** Lookups come from memory; a change is on disk before the call resolves. */
 export function createTokens(
   database: Database,
   { now = () => new Date() }: { now?(): Date } = {},
@@ -64,7 +59,6 @@ export function createTokens(
   }
 
   return {
-    /** Whether a token has this name that was not revoked. */
     hasName: (name: string): boolean =>
       current()
         .values()
@@ -72,8 +66,8 @@ export function createTokens(
     /** Oldest first; expired ones too, revoked ones not. */
     list: async (): Promise<readonly TokenRecord[]> => [...current().values()].map(uses.apply),
     /**
-     * The token's text is in the answer and never again. Refused where the name is in use, or there are
-     * `most` already: it is decided as it is stored, so that many at once are no way around it.
+     * The token's text is only in this answer. The name and the limit `most` are checked in the
+     * storing transaction, so parallel calls cannot pass them.
      */
     async create(
       { name, scopes, owner = null, maker = null, expires_at }: NewToken,
@@ -95,16 +89,15 @@ export function createTokens(
       epoch = null
       return obstacle === null ? accept({ record, token }) : refuse(obstacle)
     },
-    /** With all that it made. False when there was none. */
+    /** Revokes the tokens that it made, too. False: no such token. */
     async revoke(id: string): Promise<boolean> {
       const at = now().toISOString()
       const revoked = await database.write((sql) => sql.run(REVOKE, at, id) > 0)
       epoch = null
       return revoked
     },
-    /** Who it is, or null; never waits for a disk. Notes the use, on disk within a minute. */
+    /** Never waits for a disk. The use is on disk within a minute. */
     find(token: string): TokenRecord | null {
-      // 256 random bits: looking up the digest gives nothing away.
       const record = current().get(digestOf(token))
       if (record === undefined) return null
       const at = now().toISOString()
@@ -115,7 +108,7 @@ export function createTokens(
   }
 }
 
-/** When tokens were used last: kept in memory for a moment, so that no request waits for the disk. */
+/** Last uses are kept in memory for a moment, so that no request waits for the disk. */
 function createTokenUses(database: Database, stored: () => void) {
   const used = createLaggedWrites<string, string>(LAG_MS, async (uses) => {
     await database.write((sql) => {
@@ -144,13 +137,13 @@ const REVOKE = `UPDATE tokens SET revoked_at = ? WHERE revoked_at IS NULL AND id
     SELECT each.id FROM tokens AS each JOIN made ON json_extract(each.record, '$.maker') = made.id)
   SELECT id FROM made)`
 
-/** A date that cannot be read ends the token rather than never. */
+/** An unreadable date ends the token. */
 const isExpired = ({ expires_at }: TokenRecord, at: string) =>
   expires_at !== null && !(Date.parse(expires_at) > Date.parse(at))
 
 const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
 
-/** Null when it grants nothing that we know. */
+/** Null if it grants no known scope. */
 function readRecord(row: Row): TokenRecord | null {
   const stored = STORED.safeParse(parseJson(readText(row, 'record')))
   if (!stored.success) return null
@@ -167,6 +160,6 @@ const STORED = z.object({
   scopes: z.array(z.unknown()).transform((all) => SCOPES.filter((one) => all.includes(one))),
   owner: z.string().nullable().default(null),
   maker: z.string().nullable().default(null),
-  // What is no date ends the token.
+  // An unreadable date ends the token.
   expires_at: z.string().nullable().catch(''),
 })

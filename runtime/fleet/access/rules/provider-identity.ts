@@ -2,50 +2,42 @@
 import { ROLES, type Role } from '../../../kit/web/answers/rules/rights.ts'
 import { parsePersonName } from './person.ts'
 
-/** What a provider says; the texts in it are of any length. */
+/** What a provider says; its texts are of any length. */
 type Claims = Readonly<Record<string, unknown>> & {
   readonly iss: string
   readonly sub: string
 }
 
-/** What is made of it, as `[oidc]` says. */
 export interface ClaimMapping {
-  /** The claim that has the name; the usual ones follow. */
+  /** The preferred claim for the name; the usual ones follow. */
   readonly nameClaim: string
-  /** The claims whose values give roles. */
   readonly roleClaims: readonly string[]
-  /** The values that give each role. */
   readonly values: Readonly<Record<Role, readonly string[]>>
-  /** The values that give labels of a scope, each with these: `value; label; label`, or `value; *` for all machines. */
+  /** Lines of `value; label; label`, or `value; *` for all machines. */
   readonly scopes: readonly string[]
 }
 
 export interface ProviderIdentity {
   readonly issuer: string
   readonly subject: string
-  /** What they may be called here, the best first; none of them is proven to be theirs alone. */
   readonly names: readonly string[]
-  /** Null: nothing that was said gives one. */
+  /** Null: no claim gives one. */
   readonly role: Role | null
-  /** The labels of their scope; null: they have none. Those of many groups may be too long for a session. */
+  /** Null: no scope. Many groups may give more labels than a session can hold. */
   readonly labels: readonly string[] | null
-  /** What was said that can give a role. */
   readonly values: readonly string[]
-  /** The claims that the provider did not send. */
   readonly missing: readonly string[]
-  /** Those of them that it left out since they would have too many values, as Entra ID does with groups. */
+  /** Claims that the provider left out because of too many values, as Entra ID does with groups. */
   readonly tooLong: readonly string[]
 }
 
-/** A group with more members than this has names is no list of a person's. */
 const MAX_VALUES = 2000
 const MAX_VALUE_CHARACTERS = 512
-/** Leaves room for a number behind it. */
+/** Leaves room for a number at the end. */
 const MAX_NAME_CHARACTERS = 60
 /** Names that are taken get a number. */
 const MAX_NUMBER = 99
 
-/** Decides it; the highest role wins that a value gives. */
 export function identify(claims: Claims, mapping: ClaimMapping): ProviderIdentity {
   const found = mapping.roleClaims.map((claim) => ({ claim, values: readClaim(claims, claim) }))
   const values = [...new Set(found.flatMap((each) => each.values ?? []))]
@@ -64,7 +56,10 @@ export function identify(claims: Claims, mapping: ClaimMapping): ProviderIdentit
   }
 }
 
-/** Whoever matches no line sees no machine once there is one: a group that was forgotten opens nothing. */
+/**
+ * Once scopes are configured, a person who matches none sees no machine: a forgotten group opens
+ * nothing.
+ */
 function decideLabels(
   values: readonly string[],
   scopes: readonly string[],
@@ -79,31 +74,25 @@ function decideLabels(
 const splitScopes = (scopes: readonly string[]) =>
   scopes.map((line) => line.split(';').map((part) => part.trim()))
 
-/** Lists the labels that some group gives. */
 export const listGivenLabels = (scopes: readonly string[]): readonly string[] =>
   splitScopes(scopes).flatMap((line) => line.slice(1).filter((label) => label !== ALL))
 
-/** Stands for all machines in the place of a label. */
 const ALL = '*'
 
-/** A provider says where such a claim could be asked for, or that there is more than it says. */
+/** The provider points to another place for the claim, or says that it is incomplete. */
 const isTooLong = (claims: Claims, claim: string): boolean =>
   findClaim(claims, `_claim_names.${claim}`) !== undefined ||
   (claim === 'groups' && claims['hasgroups'] === true)
 
-/** Whether an ID token has all claims that the mapping asks for. */
 export const hasAllClaims = (
   claims: Claims,
   { nameClaim, roleClaims }: Pick<ClaimMapping, 'nameClaim' | 'roleClaims'>,
 ): boolean => [nameClaim, ...roleClaims].every((claim) => findClaim(claims, claim) !== undefined)
 
-/**
- * Reads the values of a claim: a text, or a list of them. A dot leads into an object where no claim has
- * that whole name (`realm_access.roles`). Null: there is no such claim, or none that counts.
- */
+/** A dot leads into an object (`realm_access.roles`). Null: absent, or not to be trusted. */
 function readClaim(claims: Claims, path: string): readonly string[] | null {
   const found = findClaim(claims, path)
-  // Whoever sets their own address to somebody else's would be taken for them.
+  // An unverified address could be somebody else's.
   if (found === undefined || (path === 'email' && !isVerified(claims))) return null
   const listed: readonly unknown[] = Array.isArray(found) ? found : [found]
   return listed
@@ -127,7 +116,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const isVerified = ({ email_verified: said }: Claims): boolean => said === true || said === 'true'
 
-/** The names of a person, from the best to the one that everybody has; each in the form of names here. */
+/** Best first; each in the form of names here. */
 function listNames(claims: Claims, nameClaim: string): readonly string[] {
   const said = [nameClaim, 'preferred_username', 'email', 'sub'].flatMap(
     (claim) => readClaim(claims, claim)?.slice(0, 1) ?? [],
