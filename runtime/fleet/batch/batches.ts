@@ -21,7 +21,6 @@ const MAX_BATCHES = 200
 /** Machines whose rows are written at once, so that others are answered meanwhile. */
 const STEP = 500
 
-/** Creates the store of batches. What it writes is on disk before it resolves. */
 export function createBatches(
   database: Database,
   { changes }: { readonly changes?: Changes } = {},
@@ -30,12 +29,10 @@ export function createBatches(
   const { list, write } = createList(database, announce)
   const find = (id: string): Batch | null => list().find((batch) => batch.id === id) ?? null
   return {
-    /** Newest first; from memory. */
+    /** Newest first; from memory, like `isPaused`. */
     list,
     find,
-    /** Says whether a batch is there and paused; from memory. */
     isPaused: (id: string): boolean => (find(id)?.paused_at ?? null) !== null,
-    /** Stores a batch that begins, before its first machine is acted on, and removes the oldest ones. */
     async begin(
       batch: Omit<Batch, 'id' | 'acted_at' | 'paused_at' | 'resumed_by' | 'ended_at'>,
     ): Promise<Batch> {
@@ -53,7 +50,6 @@ export function createBatches(
       })
       return made
     },
-    /** Stores what `edit` makes of a batch that is still kept. */
     async change(id: string, edit: (batch: Batch) => Batch): Promise<void> {
       await write(id, (sql) => {
         const row = sql.get('SELECT record FROM batches WHERE id = ?', id)
@@ -93,7 +89,6 @@ function createList(database: Database, announce: Announce) {
 }
 
 const createMembers = (database: Database, announce: Announce) => ({
-  /** Stores machines of a batch, in the place of what was known of them. */
   async keepMembers(id: string, members: readonly BatchMember[]): Promise<void> {
     for (let at = 0; at < members.length; at += STEP) {
       await database.write((sql) => {
@@ -104,12 +99,11 @@ const createMembers = (database: Database, announce: Announce) => ({
       announce(id)
     }
   },
-  /** Counts, by batch, how many of these machines are in it; those without any are left out. */
+  /** By batch; batches without any of these machines are left out. */
   countAmong(macs: readonly string[]): ReadonlyMap<string, number> {
     const rows = database.sql.all(COUNT_AMONG, renderList(macs) ?? '[]')
     return new Map(rows.map((row) => [readText(row, 'batch'), readNumber(row, 'n')]))
   },
-  /** Lists the machines of a batch, by MAC. */
   listMembers(id: string): readonly BatchMember[] {
     return database.sql.all(MEMBERS, id).flatMap((row) => {
       const mac = parseMac(readText(row, 'mac'))
@@ -117,7 +111,7 @@ const createMembers = (database: Database, announce: Announce) => ({
       return member === null || !mac.ok ? [] : [{ mac: mac.value, ...member }]
     })
   },
-  /** Notes what had become of an order of a batch when its machine left it. */
+  /** Notes the state of an order when its machine left the batch. */
   async leave(
     id: string,
     mac: string,

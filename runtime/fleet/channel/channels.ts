@@ -7,7 +7,6 @@ import { ChannelRecordSchema, MAX_CHANNELS, type ImageChannel } from './rules/ch
 
 export type Channels = ReturnType<typeof createChannels>
 
-/** Creates the store of channels. */
 export function createChannels(database: Database) {
   let kept: ReadonlyMap<string, ImageChannel> = new Map()
   let epoch: number | null = null
@@ -23,13 +22,10 @@ export function createChannels(database: Database) {
   }
 
   return {
-    /** The channels by name; they come from memory, without a wait. */
+    /** From memory. */
     list: (): readonly ImageChannel[] => [...current().values()],
     find: (name: string): ImageChannel | null => current().get(name) ?? null,
-    /**
-     * `change` gets what is kept under the name, at the moment of the change; null: nothing is stored.
-     * It is refused where there are too many already.
-     */
+    /** `change` gets the stored channel in the transaction; null: nothing is stored. */
     async save(
       name: string,
       change: (before: ImageChannel | null) => ImageChannel | null,
@@ -47,7 +43,7 @@ export function createChannels(database: Database) {
       epoch = null
       return saved === 'too-many' ? refuse(saved) : accept(saved)
     },
-    /** `isMeant` sees what is kept, at the moment of the change. False: nothing was removed. */
+    /** `isMeant` sees the stored channel in the transaction. False: nothing was removed. */
     async remove(name: string, isMeant: (before: ImageChannel) => boolean): Promise<boolean> {
       const removed = await database.write((sql) => {
         const [before] = sql.all(`${SELECT} WHERE name = ?`, name).flatMap(readRow)
@@ -64,7 +60,6 @@ const SELECT = 'SELECT name, record FROM channels'
 const SAVE = `INSERT INTO channels (name, record) VALUES (?, ?)
   ON CONFLICT (name) DO UPDATE SET record = excluded.record`
 
-/** Nothing for a row that cannot be read. */
 function readRow(row: Row): readonly ImageChannel[] {
   const parsed = ChannelRecordSchema.safeParse(parseJson(readText(row, 'record')))
   return parsed.success ? [{ name: readText(row, 'name'), ...parsed.data }] : []

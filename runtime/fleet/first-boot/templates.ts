@@ -9,7 +9,6 @@ import { readText, type Row } from '../state/sqlite.ts'
 
 export type Templates = ReturnType<typeof createTemplates>
 
-/** Creates the store of templates. `save` is refused where there are too many already. */
 export function createTemplates(
   database: Database,
   { now = () => new Date() }: { now?(): Date } = {},
@@ -28,10 +27,10 @@ export function createTemplates(
   }
 
   return {
-    /** The templates by name, with their secrets; they come from memory, without a wait. */
+    /** From memory, with their secrets. */
     list: (): readonly NamedTemplate[] => [...current().values()],
     find: (name: string): NamedTemplate | null => current().get(name) ?? null,
-    /** `change` gets what is kept under the name, at the moment of the change; null: that stays. */
+    /** `change` gets the stored template in the transaction; null: it stays. Refused: too many. */
     async save(
       name: string,
       change: (before: Template | null) => Template | null,
@@ -62,14 +61,13 @@ export function createTemplates(
 
 type SavedTemplate = Result<NamedTemplate, 'too-many' | 'stays'>
 
-/** Makes an instance id, a new one for each flash: cloud-init runs once per instance. */
+/** New for each flash: cloud-init runs once per instance. */
 export const makeInstance = (): string => `flasher-${randomBytes(6).toString('hex')}`
 
 const SELECT = 'SELECT name, template, updated_at FROM templates'
 const SAVE = `INSERT INTO templates (name, template, updated_at) VALUES (?, ?, ?)
   ON CONFLICT (name) DO UPDATE SET template = excluded.template, updated_at = excluded.updated_at`
 
-/** Nothing for a row that cannot be read. */
 function readRow(row: Row): readonly NamedTemplate[] {
   const parsed = parseTemplate(parseJson(readText(row, 'template')))
   if (!parsed.ok) return []

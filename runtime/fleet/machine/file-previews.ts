@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 
 export type FilePreviews<Change> = ReturnType<typeof createFilePreviews<Change>>
 
-/** What one person was shown. */
 interface KeptPreview<Change> {
   readonly actor: string
   readonly changes: readonly Change[]
@@ -11,17 +10,16 @@ interface KeptPreview<Change> {
 }
 
 const MAX_PREVIEWS = 32
-/** Characters of all previews together. */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
-/** Creates the memory of previews; the oldest ones go where there are too many, and a restart forgets them. */
+/** The oldest previews go first; a restart forgets all. */
 export function createFilePreviews<Change>() {
   const kept = new Map<string, KeptPreview<Change>>()
 
   function makeRoom(): void {
     let characters = [...kept.values()].reduce((sum, each) => sum + each.characters, 0)
     for (const [digest, preview] of kept) {
-      // The newest one always has room: a file is bounded before it is read.
+      // The newest one always fits: a file is bounded before it is read.
       const fits = kept.size <= MAX_PREVIEWS && characters <= MAX_CHARACTERS
       if (fits || kept.size === 1) return
       characters -= preview.characters
@@ -30,7 +28,7 @@ export function createFilePreviews<Change>() {
   }
 
   return {
-    /** Returns the digest of the changes and of who was shown them, by which they are found again. */
+    /** Returns the digest of the changes and of the person who saw them. */
     keep(actor: string, changes: readonly Change[]): string {
       const text = JSON.stringify([actor, changes])
       const digest = createHash('sha256').update(text).digest('hex')
@@ -39,7 +37,7 @@ export function createFilePreviews<Change>() {
       makeRoom()
       return digest
     },
-    /** Null: there is none any more, or it was shown to somebody else. Whoever takes it has it once. */
+    /** Null: gone, or shown to somebody else. Can be taken once. */
     take(actor: string, digest: string): readonly Change[] | null {
       const found = kept.get(digest)
       if (found === undefined || found.actor !== actor) return null

@@ -4,23 +4,21 @@ import type { HardwareTree } from '../state/hardware-trees.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 
-/** What an operator's edit made of a machine. */
 interface MachineEdit<M> {
   readonly before: M
-  /** Null: it was deleted. */
+  /** Null: deleted. */
   readonly after: M | null
-  /** The hardware tree that went with it; null: there was none, or it is too large to be kept. */
+  /** The hardware tree that went with it; null: none, or too large to keep. */
   readonly hardware: HardwareTree | null
-  /** The batch that it was a part of; null: none. */
+  /** Null: not part of a batch. */
   readonly batch: string | null
-  /** Who made it. */
   readonly actor: string
 }
 
 interface NotedEdit<M> extends MachineEdit<M> {
-  /** A page means the very edit by it that it has shown. */
+  /** A page undoes exactly the edit that it has shown. */
   readonly id: string
-  /** Whether undoing it changes anything; not where it only took an order away. */
+  /** Undoing it changes something; false if it only took an order away. */
   readonly bringsBack: boolean
   readonly at: number
 }
@@ -28,18 +26,14 @@ interface NotedEdit<M> extends MachineEdit<M> {
 export type UndoableEdits<M extends MachineBase> = ReturnType<typeof createUndoableEdits<M>>
 
 const UNDO_MS = 60_000
-/** Bytes of hardware trees that are kept for machines that were deleted. */
+/** Bytes of hardware trees of deleted machines. */
 const MAX_HARDWARE_BYTES = 16 * 1024 * 1024
 
-/**
- * Creates the memory of edits; a restart forgets them. `elapsed`: milliseconds of a clock that nobody sets.
- * `bringsBack` says whether undoing an edit changes anything.
- */
+/** A restart forgets them. `elapsed`: milliseconds of a steady clock. */
 export function createUndoableEdits<M extends MachineBase>(
   elapsed: () => number,
   bringsBack: (before: M, after: M | null) => boolean,
 ) {
-  /** The edits in the order in which they were made. */
   const edits = new Map<Mac, NotedEdit<M>>()
   let hardwareBytes = 0
 
@@ -56,7 +50,10 @@ export function createUndoableEdits<M extends MachineBase>(
   }
 
   return {
-    /** `continues`: it is a part of the edit before, where that left what this one has changed, for the same batch. */
+    /**
+     * `continues`: it belongs to the edit before, which left what this one has changed, in the same
+     * batch.
+     */
     note(edit: MachineEdit<M>, continues: boolean): void {
       sweep()
       const { mac } = edit.before
@@ -75,13 +72,13 @@ export function createUndoableEdits<M extends MachineBase>(
       const noted = { before, hardware, id, bringsBack: bringsBack(before, edit.after) }
       edits.set(mac, { ...edit, ...noted, at: elapsed() })
     },
-    /** Null: there is none, or its minute is over. */
+    /** Null: none, or its minute is over. */
     find(mac: Mac): NotedEdit<M> | null {
       sweep()
       return edits.get(mac) ?? null
     },
     forget,
-    /** The machines whose newest edit was a part of this batch, and brings something back. */
+    /** Machines whose newest edit was part of this batch and can be undone. */
     listOf(batch: string): readonly Mac[] {
       sweep()
       return [...edits].flatMap(([mac, edit]) =>
@@ -93,7 +90,7 @@ export function createUndoableEdits<M extends MachineBase>(
 
 const sizeOf = (hardware: HardwareTree | null): number => hardware?.json.length ?? 0
 
-/** Says whether a record is as an edit left it; when it was seen does not count. */
+/** When the machine was seen does not count. */
 export function isUnchanged<M extends MachineBase>(after: M | null, present: M | null): boolean {
   if (after === null || present === null || after === present) return after === present
   const found = new Map<string, unknown>(Object.entries(present))
@@ -106,7 +103,7 @@ export function isUnchanged<M extends MachineBase>(after: M | null, present: M |
 
 const SEEN: ReadonlySet<string> = new Set(['last_seen_at', 'last_seen_ip'])
 
-/** A record that was stored since has most of its values from the one before. */
+/** A record stored since shares most values with the one before. */
 const isSame = (a: unknown, b: unknown): boolean =>
   a === b ||
   (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))

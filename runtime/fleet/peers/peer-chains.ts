@@ -1,20 +1,17 @@
 /** Remembers which machines hand which image on to each other; in memory, since each machine soon asks a new leader. */
 import { decidePosition, isHere, listBefore, type Arriving, type Neighbour } from './rules/chain.ts'
 
-/** A machine that began again is no longer heard at its former place in the chain. */
+/** A machine that began again is not heard at its former place in the chain. */
 const LONG_AGO = -Infinity
 
-/** A chain that is longer is begun anew: whoever is there asks again within seconds. */
+/** A longer chain is begun anew: its machines ask again within seconds. */
 const MAX_NEIGHBOURS = 2000
 
-/**
- * Creates the memory of all chains. `elapsed` is a steady clock, in milliseconds.
- */
+/** `elapsed`: milliseconds of a steady clock. */
 export function createPeerChains(elapsed: () => number) {
   const chains = new Map<string, readonly Neighbour[]>()
   let arrivals = 0
 
-  /** A chain of which nobody was heard lately has ended. */
   function prune(now: number) {
     for (const [name, chain] of chains) {
       if (!chain.some((each) => isHere(each, now))) chains.delete(name)
@@ -23,8 +20,8 @@ export function createPeerChains(elapsed: () => number) {
 
   return {
     /**
-     * Hears a machine that reads the image of a chain: a newcomer gets its position. Returns the
-     * machines before it and how many of them stand between it and the cache.
+     * A newcomer gets its position. Returns the machines before it, and how many stand between it
+     * and the cache.
      */
     hear(name: string, said: Arriving) {
       const now = elapsed()

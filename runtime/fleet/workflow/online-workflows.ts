@@ -37,20 +37,18 @@ export type WorkflowState = Readonly<z.infer<typeof WorkflowStateSchema>>
 interface WorkflowOrder {
   readonly mac: Mac
   readonly run: string
-  /** The path of the workflow on this server. */
   readonly workflow: string
   /** Where the machine can be reached now; null: not known yet. */
   findHost(): string | null
 }
 
-/** Read when a run begins. */
 interface WorkflowSettings {
   /** Empty: `cijoe` on the search path. */
   readonly program: string
-  /** Seconds: for the machine to answer, and again for the program. Infinity: none. */
+  /** Seconds, first for the machine to answer, then for the program. Infinity: no limit. */
   readonly timeLimit: number
   readonly sshPort: number
-  /** Programs that run at once, when the server starts. */
+  /** Programs that run at once; read at start. */
   readonly parallel: number
 }
 
@@ -61,10 +59,10 @@ interface OnlineWorkflowsDependencies {
   readonly env: Environment
   settings(): WorkflowSettings
   readonly records: JobRecords<WorkflowState>
-  /** Folders that clients of the server write to: nothing below them is run. */
+  /** Nothing below these folders is run: clients of the server write to them. */
   readonly uploads: readonly string[]
   now(): Date
-  /** The run's turn has come. */
+  /** Called when the run leaves the queue. */
   onStart(state: WorkflowState): Promise<void>
   onEnd(state: WorkflowState): Promise<void>
 }
@@ -75,10 +73,7 @@ export type OnlineWorkflows = ReturnType<typeof createOnlineWorkflows>
 const MAX_AT_ONCE = 256
 const MAX_LISTED = 1000
 
-/**
- * Creates the queue of workflows. `start` returns at once; how a run ended is in its state.
- * Disposing ends all that are under way.
- */
+/** `start` returns at once; a run's state says how it ended. Disposing ends all runs. */
 export function createOnlineWorkflows(parts: OnlineWorkflowsDependencies) {
   const jobs = createJobs<WorkflowState>({
     parallel: MAX_AT_ONCE,
@@ -90,7 +85,6 @@ export function createOnlineWorkflows(parts: OnlineWorkflowsDependencies) {
   const runsOf = (mac: Mac) => jobs.list().filter(({ state }) => state.mac === mac)
   const isRunning = ({ state }: Job<WorkflowState>) => !isOver(state)
 
-  /** Ends all of a machine's but the one that is named. */
   async function cancelOthers(mac: Mac, run: string | null, reason: string): Promise<void> {
     const others = runsOf(mac).filter((job) => isRunning(job) && job.state.run !== run)
     await Promise.all(others.map(({ key }) => jobs.cancel(key, new Fault('cancelled', reason))))
@@ -113,7 +107,6 @@ export function createOnlineWorkflows(parts: OnlineWorkflowsDependencies) {
         onEnd: (job) => parts.onEnd(job.state),
       })
     },
-    /** Forgets a machine that is gone, with its folders. */
     async clear(mac: Mac): Promise<void> {
       await cancelOthers(mac, null, 'the machine was deleted')
       for (const { key } of runsOf(mac)) jobs.forget(key)
@@ -176,7 +169,7 @@ async function checkInputs(
   await access(workflow).catch((cause: unknown) => {
     throw new Fault('input-missing', `the workflow cannot be read: ${workflow}`, { cause })
   })
-  // Whoever may upload would run programs on the server.
+  // Otherwise whoever may upload could run programs on the server.
   const fault = findWorkflowFault(workflow)
   if (fault !== null) throw new Fault('input-invalid', `${workflow}: ${fault}`)
   if (await isBelow(workflow, uploads)) {
@@ -213,19 +206,19 @@ async function runTool(
 ): Promise<void> {
   const exitCode = await runWorkflowProcess({
     ...running,
-    // It ends with us even when we are killed.
+    // It ends with us even if we are killed.
     argv: (await shell.has('setpriv')) ? ['setpriv', '--pdeathsig', 'KILL', '--', ...argv] : argv,
-    // Its output comes while it runs, not at its end.
+    // Output comes while it runs, not at its end.
     env: { ...chooseVariables(env), PYTHONUNBUFFERED: '1' },
   })
   running.signal.throwIfAborted()
   if (exitCode !== 0) throw new Fault('tool-failed', `the workflow ended with code ${exitCode}`)
 }
 
-/** Timers of Node hold no more. */
+/** The limit of Node's timers. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** Aborted with the given signal, or after so many seconds with what `explain` then says. */
+/** Aborts with `signal`, or after so many seconds with what `explain` says then. */
 function createLimit(signal: AbortSignal, seconds: number, explain: () => string) {
   const late = new AbortController()
   const timer = setTimeout(

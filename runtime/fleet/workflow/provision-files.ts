@@ -8,10 +8,7 @@ import { makeFolder, removeName, removeTree } from '../../kit/host/folders.ts'
 
 export type ProvisionFiles = ReturnType<typeof createProvisionFiles>
 
-/**
- * Creates the store of the files below `dir`. A `name` becomes part of a path, so it must come from
- * a closed list.
- */
+/** `name` becomes part of a path, so it must come from a closed list. */
 export function createProvisionFiles(dir: string) {
   const folderOf = (mac: Mac) => join(dir, renderHyphens(mac))
   return {
@@ -24,7 +21,6 @@ export function createProvisionFiles(dir: string) {
       await replaceFile(join(folderOf(mac), name), bytes, 0o600)
     },
     remove: (mac: Mac, name: string): Promise<void> => removeName(join(folderOf(mac), name)),
-    /** All of a machine's. */
     clear: (mac: Mac): Promise<void> => removeTree(folderOf(mac)),
   }
 }

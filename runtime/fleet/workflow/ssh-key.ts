@@ -6,9 +6,8 @@ import type { Shell } from '../../kit/host/shell.ts'
 import { makeFolder, moveName, removeName } from '../../kit/host/folders.ts'
 
 interface SshKey {
-  /** The path of the private half. */
   readonly path: string
-  /** One line, as `authorized_keys` holds it. */
+  /** One line, as in `authorized_keys`. */
   readonly publicLine: string
 }
 
@@ -19,15 +18,11 @@ interface SshKeysOptions {
   readonly shell: Shell
 }
 
-/**
- * Creates what makes the key where there is none and returns it. `ensure` rejects with a Fault
- * where `ssh-keygen` is missing or fails, and tries again when it is called the next time.
- */
+/** `ensure` rejects with a Fault if `ssh-keygen` is missing or fails; the next call tries again. */
 export function createSshKeys(options: SshKeysOptions) {
   let opening: Promise<SshKey> | null = null
   return {
     ensure(): Promise<SshKey> {
-      // What failed is tried again; a key that is there stays.
       opening ??= openKey(options).catch((thrown: unknown) => {
         opening = null
         throw thrown
@@ -47,7 +42,7 @@ async function openKey({ folder, shell }: SshKeysOptions): Promise<SshKey> {
   return { path, publicLine: line.trim() }
 }
 
-/** Made beside its place: after a crash it is there as a whole, or not at all. */
+/** Made beside its place: after a crash it is whole, or not there. */
 async function makeKey(path: string, shell: Shell): Promise<void> {
   const fresh = `${path}.new`
   await removeName(fresh)

@@ -4,18 +4,18 @@ import { renderError } from '../../kit/foundation/fault.ts'
 import { linger } from '../../kit/host/watch.ts'
 
 export interface SshWaitOptions {
-  /** The address, which is asked for before each attempt; null: none is known yet. */
+  /** Read before each attempt; null: not known yet. */
   findHost(): string | null
   readonly port: number
   readonly signal: AbortSignal
-  /** Why an attempt failed, each reason once in a row. */
+  /** Called for each new reason. */
   onProblem(problem: string): void
 }
 
 const EVERY_MS = 2000
 const MAX_ATTEMPT_MS = 5000
 
-/** Answers the host. Throws the signal's reason once it is aborted. */
+/** Returns the host. Throws the signal's reason when aborted. */
 export async function awaitSsh(options: SshWaitOptions): Promise<string> {
   const { findHost, port, signal } = options
   let reported = ''
@@ -31,7 +31,7 @@ export async function awaitSsh(options: SshWaitOptions): Promise<string> {
   }
 }
 
-/** Null: an SSH server greeted. An open port alone is none: it may be a proxy's. */
+/** Null: an SSH server greeted. An open port alone proves nothing: it may be a proxy's. */
 function tryBanner(host: string, port: number, signal: AbortSignal): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
   const socket = connect({ host, port, signal })

@@ -8,9 +8,8 @@ import { makeFolder, removeTree } from '../../kit/host/folders.ts'
 
 const WORKFLOW_LOG = 'workflow.log'
 
-/** The newest runs of a machine that are kept. */
 const MAX_RUNS = 10
-/** The most bytes of one log; what a workflow prints beyond it is left out. */
+/** Bytes of one log; output beyond it is left out. */
 const MAX_LOG_BYTES = 16 * 2 ** 20
 
 interface WorkflowLog extends AsyncDisposable {
@@ -19,15 +18,11 @@ interface WorkflowLog extends AsyncDisposable {
 
 export type WorkflowFolders = ReturnType<typeof createWorkflowFolders>
 
-/**
- * Creates the keeper of the folders below `root`: one for each machine, and in it one for each run.
- * The oldest ones of a machine are removed.
- */
+/** A folder below `root` for each machine, and in it one for each run; the oldest are removed. */
 export function createWorkflowFolders(root: string) {
   const folderOf = (mac: Mac) => join(root, mac)
   return {
     root,
-    /** Makes a run's folder, and removes those of the oldest runs. */
     async make(mac: Mac, run: string): Promise<string> {
       const folder = folderOf(mac)
       const path = join(folder, run)
@@ -37,10 +32,9 @@ export function createWorkflowFolders(root: string) {
       }
       return path
     },
-    /** The end of a run's log, from the beginning of a line. Null: there is none. */
+    /** Starts at the beginning of a line. Null: no log. */
     readTail: (mac: Mac, run: string, most: number): Promise<string | null> =>
       readTail(join(folderOf(mac), run, WORKFLOW_LOG), most),
-    /** All of a machine's. */
     clear: (mac: Mac): Promise<void> => removeTree(folderOf(mac)),
   }
 }
@@ -55,7 +49,6 @@ export async function openWorkflowLog(folder: string): Promise<WorkflowLog> {
       const kept = bytes.subarray(0, left)
       const isFull = left > 0 && kept.length < bytes.length
       left -= kept.length
-      // Best effort: a full disk must not end the workflow.
       last = last
         .then(() => file.appendFile(kept))
         .then(() => (isFull ? file.appendFile(CUT) : undefined))

@@ -2,8 +2,7 @@
 import { statSync } from 'node:fs'
 
 /**
- * Returns a clause that says what is at the path instead of a file; null where it is a file, or may
- * become one. It does not wait, as a record is changed in one turn.
+ * A clause; null: it is a file, or may become one. Synchronous: a record is changed in one turn.
  */
 export function findWorkflowFault(path: string): string | null {
   const found = look(path)
@@ -15,7 +14,7 @@ function look(path: string) {
   try {
     return statSync(path, { throwIfNoEntry: false })
   } catch {
-    // Best effort: what may not be looked at is said when the workflow starts.
+    // Best effort: the workflow's start reports what may not be looked at.
     return undefined
   }
 }

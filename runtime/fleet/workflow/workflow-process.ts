@@ -8,22 +8,22 @@ export interface WorkflowProcess {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
-  /** Ends it: SIGTERM, and SIGKILL a moment later. */
+  /** SIGTERM, and SIGKILL a moment later. */
   readonly signal: AbortSignal
   onOutput(bytes: Uint8Array): Promise<void>
 }
 
-/** It may clear up for less than the service manager waits for us. */
+/** The grace is shorter than the service manager's for us. */
 const INTERRUPTION = { by: 'SIGTERM', graceMs: 4000, endsRest: true } as const
 /** A program that left the group may keep our pipes open. */
 const DRAIN_MS = 1000
 
-/** Answers the exit code (128 and more: ended by a signal). */
+/** Returns the exit code (128 and more: ended by a signal). */
 export async function runWorkflowProcess(options: WorkflowProcess): Promise<number> {
   const { argv, cwd, env, signal, onOutput } = options
   const [program = '', ...words] = argv
   signal.throwIfAborted()
-  // Not zx: the program has a process group of its own, and is ended in two steps.
+  // Not zx: the program needs its own process group and ends in two steps.
   const child = spawn(program, words, {
     cwd,
     env,
@@ -40,7 +40,7 @@ export async function runWorkflowProcess(options: WorkflowProcess): Promise<numb
   }
 }
 
-/** The program waits where the log is slower than it is. */
+/** The program waits if the log is slower. */
 async function drain(pipe: Readable, onOutput: WorkflowProcess['onOutput']): Promise<void> {
   for await (const bytes of pipe) await onOutput(bytes)
 }

@@ -1,3 +1,4 @@
+/** The scope of a person: the labels of the machines that they see and change. */
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { LabelSchema } from '../../machine/rules/label.ts'
 

@@ -1,11 +1,10 @@
 /** A channel: a name that points to one image, so that `stable` is what is flashed until somebody moves it. */
 import { z } from 'zod'
 
-/** More than anybody keeps apart. */
 export const MAX_CHANNELS = 200
 export const MAX_NOTE_CHARACTERS = 500
 
-/** Also a part of addresses. */
+/** Part of addresses, too. */
 export const ChannelNameSchema = z
   .string()
   .regex(
@@ -13,7 +12,6 @@ export const ChannelNameSchema = z
     'at most 64 letters, digits and . _ - that begin with a letter or a digit',
   )
 
-/** What people say of a channel. */
 export const ChannelFieldsSchema = z.strictObject({
   bty_image_ref: z
     .string()
@@ -23,9 +21,8 @@ export const ChannelFieldsSchema = z.strictObject({
 
 export type ChannelFields = Readonly<z.infer<typeof ChannelFieldsSchema>>
 
-/** The form in which it is stored. */
 export const ChannelRecordSchema = ChannelFieldsSchema.extend({
-  /** ISO time, and who did it: when it was pointed to this image. */
+  /** Who pointed it to this image, and when (ISO time). */
   moved_at: z.string(),
   moved_by: z.string(),
 })
@@ -34,7 +31,7 @@ export interface ImageChannel extends Readonly<z.infer<typeof ChannelRecordSchem
   readonly name: string
 }
 
-/** Returns the channel as an edit leaves it; another note moves nothing. `before` null: it is new. */
+/** Another note moves nothing. `before` null: new. */
 export function editChannel(
   before: ImageChannel | null,
   name: string,

@@ -4,13 +4,12 @@ import { parseJson } from '../../../kit/foundation/json-reader.ts'
 
 const time = z.iso.datetime({ offset: true })
 
-/** Returns a row with the same fields in our spelling; their values are yet to be checked. */
 export const decodeDeployedRow = (
   row: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, decode(name, value)]))
 
-/** Its times have an offset and microseconds; the object that it keeps as text is one here. */
+/** Its times have an offset and microseconds, and it keeps an object as text. */
 function decode(name: string, value: unknown): unknown {
   if (typeof value !== 'string') return value
   if (name === 'last_known_good') return parseJson(value)

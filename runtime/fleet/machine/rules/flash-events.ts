@@ -11,10 +11,7 @@ export interface MachineEvent {
 type Details = Readonly<Record<string, unknown>>
 type MachineSubject = { readonly mac: string }
 
-/**
- * Makes the event for disks that a machine reported. `details` holds what else a line records of
- * them.
- */
+/** `details`: what else a line records of the disks. */
 export function describeDisks(
   { mac }: MachineSubject,
   { disks, disksLeftOut, isShortened = false, isHardwareLeftOut }: Inventory,
@@ -34,17 +31,13 @@ export function describeDisks(
 const SHORTENED =
   ': machines without an image have too many disks together. Give it an image, and its next report is kept whole'
 
-/** Makes the event for a machine that reported the end of its flash. */
 export const describeFlashed = ({ mac }: MachineSubject, details: Details): MachineEvent => ({
   kind: 'machine.flashed',
   summary: `${mac} reported that its flash is done`,
   details,
 })
 
-/**
- * Makes the event for a machine that reported that its flash failed; `reason` is null where it gave
- * none.
- */
+/** `reason` null: none was given. */
 export const describeFlashFailed = (
   { mac }: MachineSubject,
   reason: string | null,

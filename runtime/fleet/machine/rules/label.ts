@@ -7,7 +7,6 @@ const LABEL = /^[A-Za-z0-9][A-Za-z0-9 ._-]*$/
 const LABEL_RULE =
   'use the letters A to Z, digits, spaces and . _ - and begin with a letter or a digit'
 
-/** One label, as machines have it. */
 export const LabelSchema = z
   .string()
   .superRefine((label, context) => {
@@ -28,7 +27,6 @@ function findLabelMistake(label: string): string | null {
     : `a label cannot hold ${nameCharacter(wrong)}: ${LABEL_RULE}`
 }
 
-/** Renders a character as people know it, or as `U+202E` where it cannot be shown. */
 export function nameCharacter(character: string): string {
   if (character === ' ') return 'a space'
   if (printable(character) === character) return `"${character}"`

@@ -1,18 +1,17 @@
 /** Bounds the memory of what machines report whom nobody has set up: anyone in reach can make such machines. */
 import type { Inventory, InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
 
-/** For the disks of all of them together: 60,000 ordinary ones. */
+/** For all their disks together: 60,000 ordinary ones. */
 export const MAX_UNASSIGNED_BYTES = 64 * 2 ** 20
-/** Beyond that of each machine: so many disks, as far as they fit. */
+/** Beyond that, each machine keeps so many disks, as far as they fit. */
 export const MAX_SHORT_DISKS = 64
 export const MAX_SHORT_BYTES = 8 * 2 ** 10
 
 /** What a disk costs without its texts. */
 const DISK_BYTES = 512
-/** A text is kept twice, as it is and in the stored record, and a character may need two bytes. */
+/** A text is kept twice (as it is and in the record), at up to two bytes a character. */
 const CHARACTER_BYTES = 4
 
-/** Returns how many bytes disks cost in memory, roughly and at the most. */
 export function weighDisks(disks: readonly InventoryDisk[]): number {
   let characters = 0
   for (const disk of disks) characters += countCharacters(disk)
@@ -34,10 +33,7 @@ const countCharacters = ({
     0,
   )
 
-/**
- * Returns what is kept of a list. `others` is what the disks of all other machines cost that nobody
- * has set up, in bytes.
- */
+/** `others`: bytes that the disks of all other such machines cost. */
 export function shortenList(inventory: Inventory, others: number): Inventory {
   const { disks, disksLeftOut } = inventory
   if (others + weighDisks(disks) <= MAX_UNASSIGNED_BYTES) return inventory
@@ -48,7 +44,7 @@ export function shortenList(inventory: Inventory, others: number): Inventory {
     : { ...inventory, disks: kept, disksLeftOut: disksLeftOut + leftOut, isShortened: true }
 }
 
-/** Those that can be flashed come first. */
+/** Disks that can be flashed come first. */
 function pickFirst(disks: readonly InventoryDisk[]): readonly InventoryDisk[] {
   const kept: InventoryDisk[] = []
   let bytes = 0

@@ -3,24 +3,19 @@ import { nearestOf } from '../../../kit/foundation/nearest.ts'
 import { parseTest, splitValues, splitWords, type Vocabulary } from './query.ts'
 
 export interface QueryMistake {
-  /** The term as it was typed. */
   readonly term: string
-  /** No such filter, no such value of the filter, or no such time. */
   readonly what: 'filter' | 'value' | 'time'
-  /** The term that may be meant; null: none comes close. */
+  /** The term that may be meant; null: nothing is close. */
   readonly suggestion: string | null
-  /** The whole search with the suggestion in place of the term. */
+  /** The whole search with the suggestion in it. */
   readonly corrected: string | null
 }
 
-/** Parts of a MAC or an IPv6 address have colons, too, and are searched for as text. */
+/** Parts of a MAC or IPv6 address have colons, too, and are searched for as text. */
 const ADDRESS = /^[0-9a-f]{0,4}$/
 const KEY = /^[a-z_]+$/
 
-/**
- * Lists the mistakes in a query by `vocabulary`, each with the whole query as it would be without
- * it; null where nobody knows what was meant.
- */
+/** `suggestion` and `corrected` are null if nothing known is close. */
 export function listMistakes(text: string, vocabulary: Vocabulary): readonly QueryMistake[] {
   const words = splitWords(text)
   return words.flatMap((word, at) => {

@@ -1,8 +1,8 @@
 /** The query language of tables: `mode:flash-once label:rack-1 -state:done seen:<1h nuc`. */
 
-/** What a row offers to be found by. Keys are the language's words; texts are in lower case (`foldRow`). */
+/** Keys are the language's words; texts are in lower case (`foldRow`). */
 export interface Searchable {
-  /** Where plain words are looked for. */
+  /** Searched for plain words. */
   readonly text: string
   /** `label:rack-1` asks whether one of these is `rack-1`. */
   readonly fields: Readonly<Record<string, readonly string[]>>
@@ -10,7 +10,7 @@ export interface Searchable {
   readonly times: Readonly<Record<string, number | null>>
 }
 
-/** Lower case once a row, so that a query compares without case at no cost for each term. */
+/** Lower case once a row, so that comparing costs nothing for each term. */
 export const foldRow = <Row extends Searchable>(row: Row): Row => ({
   ...row,
   text: row.text.toLowerCase(),
@@ -22,15 +22,14 @@ export const foldRow = <Row extends Searchable>(row: Row): Row => ({
   ),
 })
 
-/** Whether its answer changes as time goes by. */
 export const asksForAge = (query: Query): boolean =>
   query.some(({ kind }) => kind === 'younger' || kind === 'older')
 
-/** Which words stand before a colon; anything else with a colon in it is plain text. */
+/** Words that stand before a colon; anything else with a colon is plain text. */
 export interface Vocabulary {
   readonly fields: readonly string[]
   readonly times: readonly string[]
-  /** All values of the fields that have no others. */
+  /** The closed lists of values. */
   readonly values?: Readonly<Record<string, readonly string[]>>
   /** Words that stand before a colon in the texts themselves. */
   readonly prefixes?: readonly string[]
@@ -38,13 +37,11 @@ export interface Vocabulary {
 
 type Test =
   | { readonly kind: 'text'; readonly text: string }
-  /** One of the values; a `*` at the end stands for any rest. */
   | { readonly kind: 'field'; readonly key: string; readonly values: readonly string[] }
   | { readonly kind: 'younger' | 'older'; readonly key: string; readonly seconds: number }
   | { readonly kind: 'never'; readonly key: string }
 
 type Term = Test & { readonly isNegated: boolean }
-/** All of them must hold. */
 export type Query = readonly Term[]
 
 /** Longer ones are cut: nobody types them. */
@@ -53,7 +50,6 @@ const MAX_TERMS = 32
 /** Blanks part terms, save between double quotes; an open quote ends with the text. */
 const WORD = /(?:"[^"]*"?|[^\s"])+/g
 
-/** The terms as they were typed. */
 export const splitWords = (text: string): readonly string[] =>
   (text.slice(0, MAX_LENGTH).match(WORD) ?? []).slice(0, MAX_TERMS)
 
@@ -61,16 +57,14 @@ export const splitWords = (text: string): readonly string[] =>
 const EMPTY_TERM = /^-?(?:(?![0-9a-f]{1,4}:)[a-z_]+:[",]*|"+)$/i
 
 interface UnheededTerm {
-  /** The term as it was typed. */
   readonly term: string
-  /** It has no value, or stands behind as many terms as are heeded. */
+  /** It has no value, or too many terms stand before it. */
   readonly why: 'empty' | 'too-many'
 }
 
 /**
- * Finds the first term that leaves no row out, in a language with any vocabulary; null: there is
- * none. Who reads a list may be in the middle of typing it; a script that acts on all that is found
- * has forgotten something.
+ * The first term that filters nothing; null: none. A person may still be typing; a script that acts
+ * on everything found has forgotten something.
  */
 export function findUnheeded(text: string): UnheededTerm | null {
   const words = text.match(WORD) ?? []
@@ -80,7 +74,7 @@ export function findUnheeded(text: string): UnheededTerm | null {
   return late === undefined ? null : { term: late, why: 'too-many' }
 }
 
-/** Any text is a query: what makes no filter is looked for as it stands. */
+/** Any text is a query: what is no filter is searched for as text. */
 export function parseQuery(text: string, vocabulary: Vocabulary): Query {
   return splitWords(text).flatMap((word) => {
     const isNegated = word.length > 1 && word.startsWith('-')
@@ -122,7 +116,7 @@ function parseTime(key: string, text: string): Test | null {
   return { kind: sign === '>' ? 'older' : 'younger', key, seconds: Number(amount) * scale }
 }
 
-/** Whether the query finds a row, made by `foldRow`; `now` in milliseconds. */
+/** `row` comes from `foldRow`; `now` in milliseconds. */
 export const matchesQuery = (query: Query, row: Searchable, now: number): boolean =>
   query.every((term) => matchesTest(term, row, now) !== term.isNegated)
 

@@ -6,26 +6,26 @@ interface RackRow {
 }
 
 export interface RackSlot<Row> {
-  /** Null: the machine has no slot that can be drawn. */
+  /** Null: no slot that can be drawn. */
   readonly number: number | null
   /** Null: the slot is free. */
   readonly row: Row | null
 }
 
 export interface Rack<Row> {
-  /** The label; null: these machines are in no rack. */
+  /** Null: machines in no rack. */
   readonly label: string | null
   readonly slots: readonly RackSlot<Row>[]
 }
 
 const RACK = /^rack-./i
 const SLOT = /^slot-(\d{1,3})$/i
-/** Slots that a rack can have; a machine with a higher number stands behind them. */
+/** Machines with a higher number stand behind the rack. */
 const MAX_SLOTS = 60
 
 /**
- * Groups rows by their racks in natural order, those without one last. Up to the highest slot of a
- * rack, each slot is there, free ones too; a second machine in a slot stands behind all of them.
+ * Natural order; machines without a rack come last. Free slots up to the highest are there; a
+ * second machine in a slot stands behind all.
  */
 export function groupByRack<Row extends RackRow>(rows: readonly Row[]): readonly Rack<Row>[] {
   const byLabel = Map.groupBy(rows, ({ labels }) => labels.find((each) => RACK.test(each)) ?? null)
@@ -57,7 +57,7 @@ function fillSlots<Row extends RackRow>(rows: readonly Row[]): readonly RackSlot
   return [...slots, ...others]
 }
 
-/** Returns the slot that a label names; null: none does, or no rack has so many. */
+/** Null: none, or beyond the limit. */
 function slotOf({ labels }: RackRow): number | null {
   for (const label of labels) {
     const number = Number(SLOT.exec(label)?.[1] ?? 0)

@@ -10,43 +10,39 @@ import {
 } from './query.ts'
 
 export interface Description extends Searchable {
-  /** The sort keys by column. */
   readonly order: Readonly<Record<string, SortKey>>
 }
 
 interface SelectionQuery {
-  /** The text in the query language. */
   readonly text: string
-  /** A column's name, `-` before it for the other direction; one that does not exist sorts nothing. */
+  /** A column's name, `-` before it reverses; an unknown one sorts nothing. */
   readonly sort: string | null
 }
 
 interface SelectorOptions<Row, Context extends object> {
   readonly vocabulary: Vocabulary
-  /**
-   * Describes a row; it is called once for a row and a context, as rows are never changed, but
-   * replaced.
-   */
+  /** Called once for a row and a context: rows are replaced, never changed. */
   readonly describe: (row: Row, context: Context) => Description
 }
 
-/** `context`: what descriptions depend on beside the row (a catalog snapshot); `now` in milliseconds. */
+/**
+ * `context`: what descriptions depend on beside the row (a catalog snapshot); `now` in
+ * milliseconds.
+ */
 type Select<Row, Context> = (
   rows: readonly Row[],
   query: SelectionQuery,
   on: { readonly context: Context; readonly now: number },
 ) => readonly Row[]
 
-/** Answers that are kept; pages that show the same thing share one. */
+/** Pages that show the same thing share an answer. */
 const MAX_KEPT = 32
 /** How long "less than an hour ago" may lag. */
 const AGE_STEP_MS = 5000
 
 /**
- * Creates a filter that remembers its work. A change of one row costs its description alone; a
- * query that nobody has asked since costs one comparison a term and row, a sort n log n comparisons
- * of keys that are part of the description. Of 10,000 rows on one core: 150 ms to describe all
- * once, then 2 ms for a filter, 10 ms for a sort.
+ * Remembers its work: a changed row costs its description alone. Of 10,000 rows on one core: 150 ms
+ * to describe all once, then 2 ms a filter, 10 ms a sort.
  */
 export function createSelector<Row extends object, Context extends object>({
   vocabulary,
@@ -54,13 +50,13 @@ export function createSelector<Row extends object, Context extends object>({
 }: SelectorOptions<Row, Context>): Select<Row, Context> {
   let descriptions = new WeakMap<Row, Description>()
   let under: Context | null = null
-  /** The work on each list that is still in use: the whole one, and those of people with a scope. */
+  /** One for each list in use: the whole one, and those of people with a scope. */
   let lists = new WeakMap<readonly Row[], KeptWork<Row>>()
 
   const describeOnce = (row: Row, context: Context): Description =>
     descriptions.getOrInsertComputed(row, () => foldRow(describe(row, context)))
 
-  /** Nothing is described for those who want all rows in the list's own order. */
+  /** All rows in the list's own order need no description. */
   function answer(
     rows: readonly Row[],
     work: KeptWork<Row>,
@@ -110,13 +106,10 @@ interface Described<Row> {
   readonly is: Description
 }
 
-/** What a column sorts by; null comes last either way. */
+/** Null comes last either way. */
 export type SortKey = string | number | null
 
-/**
- * Sorts rows; `sort` is as in `SelectionQuery`. It is stable: rows that are equal stay in the
- * list's own order.
- */
+/** Stable. `sort` is as in `SelectionQuery`. */
 export function sortRows<Row>(
   rows: readonly Row[],
   sort: string,

@@ -6,23 +6,18 @@ import { isAt, type NearMachine } from '../../../engine/catalog/rules/near-sites
 type NearImage = Pick<CatalogEntry, 'url' | 'sha256' | 'indexSha256'>
 
 interface PeerSite {
-  /** `[peers]`; absent: machines hand nothing on. */
+  /** `[peers]`; absent: no handing on. */
   readonly peers?: { readonly enabled: boolean; readonly sites: readonly string[] } | undefined
-  /** The address of the cache service; null: there is none. */
+  /** Null: no cache service. */
   readonly cacheUrl: string | null
 }
 
-/** The machines that may read one image from each other. */
 interface Neighbourhood {
   readonly site: string
-  /** The digest of the image. */
   readonly sha256: string
 }
 
-/**
- * Finds the machines from which one may read an image: those of its site. Null: there are none, or
- * the image is not handed on.
- */
+/** Null: there are none, or the image is not handed on. */
 export function findNeighbourhood(
   image: NearImage,
   machine: NearMachine,
@@ -35,8 +30,8 @@ export function findNeighbourhood(
 }
 
 /**
- * It comes from the cache service over plain HTTP, and an index of frames, whose digest the plan
- * names, finds whoever hands on another byte.
+ * Only images of the cache over plain HTTP with a frame index: its digest, in the plan, shows a
+ * wrong byte.
  */
 const isHandedOn = ({ url, indexSha256 }: NearImage, cacheUrl: string | null): boolean =>
   cacheUrl !== null &&
@@ -44,10 +39,7 @@ const isHandedOn = ({ url, indexSha256 }: NearImage, cacheUrl: string | null): b
   url.startsWith(`${renderCacheBase(cacheUrl)}/`) &&
   Boolean(indexSha256)
 
-/**
- * The first site that the machine is in; where none are set, the network of the 256 addresses around
- * its own.
- */
+/** The first configured site that has the machine; if none is set, its /24. */
 function findSite(machine: NearMachine, sites: readonly string[]): string | null {
   if (sites.length > 0) return sites.find((site) => isAt(machine, site)) ?? null
   const [, network] = /^((?:\d{1,3}\.){3})\d{1,3}$/.exec(machine.ip ?? '') ?? []
