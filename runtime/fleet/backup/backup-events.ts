@@ -5,22 +5,20 @@ import type { Requester } from '../state/journal.ts'
 
 interface EventMore {
   readonly by: Requester
-  /** The id alone, unless said. */
   readonly details?: JournalEntry['details']
 }
 
 export type BackupEvents = ReturnType<typeof createBackupEvents>
 
-/** The least time between two announcements of progress. */
+/** At least this long between two announcements of progress. */
 const PROGRESS_MS = 1000
 
 export function createBackupEvents(journal: Journal, changes: Changes) {
   let announcedAt = 0
-  /** Pages that show this backup read it again. */
   const announce = (id: string) => changes.announce({ topic: 'backup', key: id })
   return {
     announce,
-    /** As often as it is called, but announced once a second at most. */
+    /** Announced once a second at most. */
     announceProgress(id: string) {
       if (Math.abs(Date.now() - announcedAt) < PROGRESS_MS) return
       announcedAt = Date.now()

@@ -9,19 +9,18 @@ import { isBackupId } from './rules/backup.ts'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
 import { hideFromOthers, makeFolder, removeFolder, removeName } from '../../kit/host/folders.ts'
 
-/** The copies are as secret as the database: they hold passwords of templates. */
+/** Private, as the database: it holds passwords of templates. */
 const PRIVATE_FOLDER = 0o700
 const PRIVATE_FILE = 0o600
 /** Larger than any value of ours, and than an inventory that can be imported. */
 const MAX_VALUE_BYTES = 384 * 2 ** 20
 
-/** `driver` is unstorage's for this folder, which is made; it lists, and everything else is done here. */
+/** Makes the folder. `driver`, unstorage's for it, only lists; the rest is done here. */
 export async function openBackupFolder(driver: Driver, base: string): Promise<Driver> {
   await makeFolder(base, PRIVATE_FOLDER).catch(refuseFile(base))
   const ids = (await readdir(base)).filter(isBackupId)
   for (const id of ids) hideFromOthers(join(base, id))
   const pathOf = (key: string) => join(base, ...key.split(':'))
-  /** While a file stands where the folder should be, there would seem to be nothing in it. */
   async function check() {
     if (await isFile(base)) throw notAFolder('the backup folder is a file')
   }
@@ -50,7 +49,7 @@ export async function openBackupFolder(driver: Driver, base: string): Promise<Dr
   }
 }
 
-/** Null: there is none, or it is no file. Reading a pipe or a device might never end. */
+/** Null: no such file, or not a regular one. Reading a pipe or a device might never end. */
 async function readPlainFile(path: string): Promise<Buffer | null> {
   const found = await stat(path).catch(ifMissing(null))
   if (found?.isFile() !== true) return null

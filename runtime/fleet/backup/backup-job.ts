@@ -23,23 +23,20 @@ export const BackupJobSchema = JobStateSchema.extend({
   machines: z.number().nullable(),
   bytes_done: z.number(),
   bytes_total: z.number().nullable(),
-  /** Its path within the backup storage. */
   dest_path: z.string(),
   trigger: z.enum(['manual', 'scheduled']),
 })
 
-/** One run, of this process or one before. */
 export type BackupJob = Readonly<z.infer<typeof BackupJobSchema>>
 type BackupTrigger = BackupJob['trigger']
 
 export interface BackupJobs {
-  /** Newest first; finished ones stay listed. */
+  /** Newest first, finished ones too. */
   jobs(): readonly BackupJob[]
-  /** Queues one and answers at once. */
   start(trigger: BackupTrigger, by: Requester): Promise<BackupJob>
-  /** Null when no job has that id; one that has ended stays as it is. */
+  /** Null: no such job. A finished one stays as it is. */
   cancel(id: string, by: Requester): Promise<BackupJob | null>
-  /** Resolves with the job once it has ended; null when no job has that id. */
+  /** Resolves when the job has ended; null: no such job. */
   awaitEnd(id: string): Promise<BackupJob | null>
 }
 
@@ -47,14 +44,13 @@ interface BackupJobsDependencies {
   readonly store: Pick<BackupStore, 'listTraces'>
   readonly maker: BackupMaker
   readonly events: BackupEvents
-  /** Called after each backup that was made, with its id. */
+  /** Called after each successful backup. */
   prune(made: string): Promise<void>
   now(): Date
-  /** Lists the backups of the process before; one that was cut off has failed. */
+  /** Jobs of the process before are listed; one that was cut off has failed. */
   readonly records?: JobRecords<BackupJob> | undefined
 }
 
-/** Finished jobs that stay listed. */
 const MAX_JOBS = 100
 
 export function createBackupJobs(
@@ -70,14 +66,13 @@ export function createBackupJobs(
     records: parts.records,
     onCutOff: (state) => recordFailure(events, state, SYSTEM),
   })
-  /** Who cancelled a backup that has not ended yet. */
   const cancelledBy = new Map<string, Requester>()
-  // What a crash left behind is removed first; where that fails, so will the backup, and say why.
+  // A crash's leftovers go first; if that fails, the backup fails, too, and says why.
   jobs.enqueue(() => maker.clean()).catch(() => undefined)
   const admitting = createQueue(1)
 
   async function admit(trigger: BackupTrigger, by: Requester): Promise<BackupJob> {
-    // A storage that cannot be read is what the job itself will report.
+    // If the storage cannot be read, the job itself reports it.
     const stored = new Set(await store.listTraces().catch(() => []))
     const isTaken = (id: string) => stored.has(id) || jobs.find(id) !== null
     const id = nextBackupId(now().toISOString(), isTaken)
@@ -98,7 +93,7 @@ export function createBackupJobs(
   return {
     queue: jobs,
     jobs: () => jobs.list().map(({ state }) => state),
-    // Ids and places in the queue in the order of the calls, however long a listing takes.
+    // One at a time, so that ids and places in the queue follow the order of the calls.
     start: (trigger, by) => admitting(() => admit(trigger, by)),
     async cancel(id, by) {
       const job = jobs.find(id)
@@ -141,7 +136,6 @@ async function make({ maker, events, now }: BackupJobsDependencies, job: Job<Bac
   job.state = { ...job.state, machines }
 }
 
-/** Records how a job has ended. */
 async function report(
   { events, prune }: BackupJobsDependencies,
   state: BackupJob,
@@ -173,7 +167,6 @@ const recordFailure = (events: BackupEvents, state: BackupJob, by: Requester) =>
     },
   )
 
-/** What an event says of a job that has ended. */
 const detailsOf = ({ backup_id, trigger, dest_path, machines, bytes_done, error }: BackupJob) => ({
   backup_id,
   trigger,

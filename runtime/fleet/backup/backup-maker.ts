@@ -12,24 +12,23 @@ import { removeTree } from '../../kit/host/folders.ts'
 interface BackupOrder {
   readonly id: string
   readonly trigger: string
-  /** ISO time. */
   readonly at: string
   readonly signal: AbortSignal
-  /** Bytes stored so far, and in all once that is known. */
+  /** Bytes stored so far; `total` is null until it is known. */
   onProgress(done: number, total: number | null): void
 }
 
 export type BackupMaker = ReturnType<typeof createBackupMaker>
 
-/** An inventory that is larger is stored in pieces; one file is what other programs can read. */
+/** A smaller inventory is one file, which other programs can read. */
 const INVENTORY_WHOLE_BYTES = 64 * 2 ** 20
 const DATABASE_WHOLE_BYTES = 8 * 2 ** 20
-/** What must stay free for the server's own work while a copy lies beside its database. */
+/** Stays free for the server's own work while a copy lies beside its database. */
 const SPARE_BYTES = 64 * 2 ** 20
 
 /**
- * Creates what makes a backup in the store. `make` rejects with a Fault where there is too little
- * room or the store fails; what was stored of that backup is removed then.
+ * `make` rejects with a Fault if there is too little room or the store fails, and removes what was
+ * stored of that backup.
  */
 export function createBackupMaker({
   database,
@@ -40,7 +39,7 @@ export function createBackupMaker({
   readonly bundles: Bundles
   readonly store: BackupStore
 }) {
-  // Beside the database, so that a copy finds the room that was measured.
+  // Beside the database: the free room was measured there.
   const name = database.isOwner ? '.backup' : `.backup-${randomBytes(4).toString('hex')}`
   const folder = join(dirname(database.path), name)
 
@@ -60,7 +59,7 @@ export function createBackupMaker({
       order.onProgress(done, total)
     }
     order.onProgress(0, total)
-    // The database first: an inventory alone would count as a backup made by the earlier release line.
+    // The database first: an inventory alone would count as a backup of the earlier line.
     const files = [
       await store.put(id, 'state.db', copy, { signal, onBytes, wholeUpTo: DATABASE_WHOLE_BYTES }),
       await store.put(id, INVENTORY, join(folder, INVENTORY), {
@@ -87,16 +86,15 @@ export function createBackupMaker({
       try {
         return await fill(order)
       } catch (thrown) {
-        // Best effort: what is left has no manifest and is removed at the next start.
+        // Best effort: without a manifest it is removed at the next start.
         await store.remove(order.id).catch(() => undefined)
         throw thrown
       } finally {
         await clear()
       }
     },
-    /** Removes what a crash left behind. */
     async clean() {
-      // What a command finds beside a running server may be that server's work.
+      // A command beside a running server may see that server's work.
       if (!database.isOwner) return
       await clear()
       for (const id of await store.listUnfinished()) await store.remove(id)

@@ -9,19 +9,15 @@ interface ScheduleDependencies {
   readonly store: SettingsStore
   settings(): BackupSettings
   now?(): Date
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of a steady clock. */
   elapsed?(): number
 }
 
 /** "Scheduler tick for backups". */
 const TICK_MS = 60_000
-/** When the last scheduled backup succeeded. */
 const LAST_RUN = 'backup.last_run_at'
 
-/**
- * Starts the schedule, which ends when it is disposed of. What fails is tried again later, and its
- * own events say what failed.
- */
+/** Ends when disposed of. Failures are tried again later; the backup's events report them. */
 export function startBackupSchedule(parts: ScheduleDependencies) {
   const { backups, store } = parts
   const now = () => parts.now?.() ?? new Date()
@@ -46,13 +42,12 @@ export function startBackupSchedule(parts: ScheduleDependencies) {
     await store.save({ [LAST_RUN]: at.toISOString() })
   }
 
-  /** What the timer does; resolves when nothing was due, or with the end of the backup under way. */
   const tick = () =>
     (running ??= runIfDue().finally(() => {
       running = null
     }))
 
-  // Best effort: the backup's own events say what failed, and the next tick comes.
+  // Best effort: the backup's own events report failures, and the next tick comes.
   const check = () => {
     tick().catch(() => undefined)
   }

@@ -14,26 +14,25 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import { openBackupFolder } from './backup-folder.ts'
 import { loadDriver, readValue } from './drivers.ts'
 
-/** Drivers take and give whole values, so no value is larger than this. */
+/** No value is larger: drivers take and give whole values. */
 const PIECE_BYTES = 8 * 2 ** 20
 const MANIFEST = 'manifest.json'
-/** A backup of the earlier release line consists of this file alone; an export has it, too. */
+/** The only file of a backup of the earlier line; an export has it, too. */
 const INVENTORY = 'inventory.json'
-/** The files of a backup that has no manifest yet. */
+/** Files of a backup without a manifest. */
 const OURS = /^(?:state\.db|inventory\.json)(?:\.\d{6,})?$/
 
-/** A backup that can be restored. */
 export interface StoredBackup {
   readonly backup_id: string
-  /** Null for one without a database: an inventory as the earlier release line made it. */
+  /** Null: an inventory alone, as the earlier line made it. */
   readonly manifest: BackupManifest | null
-  /** Null when it is not known without reading all of it. */
+  /** Null: unknown without reading all of it. */
   readonly bytes: number | null
 }
 
 interface PutOptions {
   readonly signal: AbortSignal
-  /** Files of at most so many bytes become one value of their own name. */
+  /** A file of at most so many bytes is one value of its own name. */
   readonly wholeUpTo: number
   onBytes(bytes: number): void
 }
@@ -41,21 +40,19 @@ interface PutOptions {
 export type BackupStore = Awaited<ReturnType<typeof openBackupStore>>
 
 export interface BackupStorage {
-  /** `fs`, or another of unstorage's drivers. */
   readonly driver: string
-  /** `fs`: where `base` is not among the options. */
   readonly folder: string
   readonly options: Readonly<Record<string, string | number | boolean>>
 }
 
 /**
- * Opens the store of backups at a place that a driver of unstorage reaches: a folder, a bucket. Its
- * calls reject with a Fault where the storage fails, or holds other bytes than were written.
+ * Opens the storage of any unstorage driver (folder, bucket). Calls reject with a Fault if the
+ * storage fails, or returns other bytes than were written.
  */
 export async function openBackupStore(configured: BackupStorage, now = () => new Date()) {
   const storage = await openStorage(configured)
 
-  /** Null when there is none, or it was never finished. */
+  /** Null: none, or never finished. */
   async function find(id: string): Promise<StoredBackup | null> {
     if (!isBackupId(id)) return null
     const text = await readValue(storage, key(id, MANIFEST))
@@ -69,20 +66,18 @@ export async function openBackupStore(configured: BackupStorage, now = () => new
   const listNames = async (id: string) =>
     (await storage.getKeys(id)).map((name) => name.slice(id.length + 1))
 
-  /** An inventory alone is a backup of the earlier line; one beside pieces is a backup that was cut short. */
+  /** An inventory alone is a backup of the earlier line; one beside pieces was cut short. */
   async function findBare(id: string): Promise<StoredBackup | null> {
     const names = await listNames(id)
     const isBare = names.length === 1 && names[0] === INVENTORY
     return isBare ? { backup_id: id, manifest: null, bytes: null } : null
   }
 
-  /** Ids of which something is there, finished or not. */
   async function listTraces() {
     const keys = await storage.getKeys()
     return sortBackups([...new Set(keys.map((name) => name.split(':')[0] ?? ''))])
   }
 
-  /** All that can be restored, newest first. */
   async function list(): Promise<readonly StoredBackup[]> {
     const found = await Array.fromAsync(await listTraces(), find)
     const stored = found.filter((backup) => backup !== null)
@@ -93,9 +88,9 @@ export async function openBackupStore(configured: BackupStorage, now = () => new
     find,
     list,
     listTraces,
-    /** The number of the backup that was made last; 0: none has a number. */
+    /** 0: no backup has a number. */
     findLastNumber: async (): Promise<number> => Math.max(0, ...(await list()).map(numberOf)),
-    /** Ids of backups that a crash cut short: pieces of ours, and no manifest. */
+    /** Cut short by a crash: pieces of ours, and no manifest. */
     async listUnfinished() {
       const found = await Array.fromAsync(await listTraces(), async (id) => {
         const names = await listNames(id)
@@ -106,18 +101,15 @@ export async function openBackupStore(configured: BackupStorage, now = () => new
     },
     put: (id: string, name: string, path: string, putOptions: PutOptions): Promise<BackupFile> =>
       putFile(storage, { id, name, path }, putOptions),
-    /** Last of all: from here on the backup exists. */
+    /** Call it last: from here on the backup exists. */
     async finish(manifest: BackupManifest) {
       const text = Buffer.from(renderManifest(manifest))
       await putPiece(storage, manifest.backup_id, MANIFEST, text)
     },
-    /** The bytes of a file, checked piece by piece and as a whole; throws when one is wrong or missing. */
     read: (id: string, file: BackupFile) => readPieces(storage, id, file),
-    /** The inventory of a backup that has no manifest; null when there is none. */
+    /** Null: no such backup. */
     readBare: (id: string) => readValue(storage, key(id, INVENTORY)),
-    /** Everything of it, finished or not. */
     async remove(id: string) {
-      // The manifest first: what is half removed is no backup any more.
       await storage.removeItem(key(id, MANIFEST))
       for (const name of await storage.getKeys(id)) await storage.removeItem(name)
     },
@@ -143,7 +135,7 @@ async function putFile(
   const isWhole = size <= wholeUpTo
   const whole = createHash('sha256')
   const pieces: BackupFile['pieces'] = []
-  // Pieces of exactly so many bytes, the last one shorter.
+  // All pieces but the last have exactly this size.
   const highWaterMark = isWhole ? Math.max(1, size) : PIECE_BYTES
   for await (const bytes of createReadStream(path, { highWaterMark })) {
     signal.throwIfAborted()
@@ -155,7 +147,7 @@ async function putFile(
   return { name, bytes: size, sha256: whole.digest('hex'), pieces }
 }
 
-/** What the driver gives back is compared with what it was given. */
+/** Reads back what the driver stored, and compares. */
 async function putPiece(storage: Storage, id: string, name: string, bytes: Buffer) {
   const sha256 = digestOf(bytes)
   await storage.setItemRaw(key(id, name), bytes)

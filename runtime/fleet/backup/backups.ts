@@ -14,14 +14,14 @@ import type { Journal } from '../state/journal.ts'
 
 export interface Backups
   extends BackupJobs, BackupRestores, Pick<BackupStore, 'list' | 'find'>, AsyncDisposable {
-  /** Removes a stored backup; null when there is none. */
+  /** Null: no such backup. */
   remove(id: string, by: Requester): Promise<StoredBackup | null>
-  /** A file of a backup (`inventory.json`, `state.db`) in pieces, each checked; null when there is none. */
+  /** Each piece is checked; null: no such file. */
   download(id: string, name: string): Promise<BackupDownload | null>
 }
 
 export interface BackupDownload {
-  /** Null when it is not known. */
+  /** Null: not known. */
   readonly bytes: number | null
   readonly pieces: AsyncIterable<Uint8Array>
 }
@@ -37,10 +37,7 @@ interface BackupDependencies {
   readonly records?: JobRecords<BackupJob> | undefined
 }
 
-/**
- * Creates the service for backups. Disposing cancels a backup that is under way, waits for a
- * restore, and closes the store.
- */
+/** Disposing cancels a running backup, waits for a restore, and closes the store. */
 export function createBackups(parts: BackupDependencies): Backups {
   const { store, maker, restorer, journal, changes } = parts
   const { now = () => new Date() } = parts
@@ -76,14 +73,12 @@ export function createBackups(parts: BackupDependencies): Backups {
     },
     async [Symbol.asyncDispose]() {
       await queue[Symbol.asyncDispose]()
-      // A restore that is under way, too.
       await queue.enqueue(async () => undefined)
       await store[Symbol.asyncDispose]()
     },
   }
 }
 
-/** Removes those that `retention` no longer keeps. */
 async function prune(
   { store, settings }: BackupDependencies,
   events: BackupEvents,

@@ -14,10 +14,10 @@ import type { Machines } from '../state/machines.ts'
 
 export const INVENTORY = 'inventory.json'
 
-/** What a release line says a bundle is; pure. */
+/** A release line's bundle format; pure. */
 export interface BundleRules<Machine extends MachineBase, Item extends { readonly mac: Mac }> {
   build(machine: Machine, hardware: HardwareTree | null): Item
-  /** The whole document: an object whose last member is `machines`. */
+  /** An object whose last member is `machines`. */
   render(
     items: readonly Item[],
     about: {
@@ -26,7 +26,7 @@ export interface BundleRules<Machine extends MachineBase, Item extends { readonl
       readonly templates: readonly NamedTemplate[]
     },
   ): string
-  /** Parses a bundle; the refusal says why in words. Templates come without their secrets. */
+  /** The refusal is a sentence. Templates come without their secrets. */
   parse(text: string): Result<BundleContent<Item>, string>
   toMachine(item: Item, before: Machine | null, now: string): Machine
   toHardware(item: Item): HardwareTree | null
@@ -42,29 +42,25 @@ interface BundleDependencies<Machine extends MachineBase, Item extends { readonl
   readonly templates: Templates
   readonly rules: BundleRules<Machine, Item>
   readonly changes: Changes
-  /** The version of this program, for `exported_by_bty_version`. */
   readonly version: string
   now?(): Date
 }
 
 export type Bundles = ReturnType<typeof createBundles>
 
-/** A bundle is for other programs, and holds no secrets. */
+/** Readable by all: a bundle is for other programs and holds no secrets. */
 const FOR_ALL = 0o644
-/** Texts past this cannot be parsed at once. */
+/** Larger texts cannot be parsed at once. */
 const MAX_BYTES = 384 * 2 ** 20
 
-/**
- * Creates the export and import of bundles. An import rejects with a Fault `input-invalid` where
- * the text is no bundle, and changes nothing then.
- */
+/** An import of a text that is no bundle rejects with a Fault `input-invalid`. */
 export function createBundles<Machine extends MachineBase, Item extends { readonly mac: Mac }>(
   parts: BundleDependencies<Machine, Item>,
 ) {
   const { machines, templates, rules, changes, version } = parts
   const now = () => (parts.now?.() ?? new Date()).toISOString()
 
-  /** The document in pieces, one machine at a time: it can be larger than memory. */
+  /** One machine at a time: the document can be larger than memory. */
   async function* render() {
     const frame = rules.render([], { version, now: now(), templates: templates.list() })
     const at = frame.lastIndexOf('[]')
@@ -89,7 +85,7 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
     throw new Fault('input-invalid', `${name}: ${parsed.refusal}`, { hint: NOTHING })
   }
 
-  /** Takes all machines of a bundle in, or none, and templates that are not here; returns how many machines. `name` names the text in errors. */
+  /** All machines or none. `name` names the text in errors. Returns the number of machines. */
   async function importText(text: string, name: string) {
     const content = parse(text, name)
     const at = now()
@@ -110,15 +106,13 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
   return {
     render,
     importText,
-    /** The machines that it would take in. */
     listMacs: (text: string, name: string): ReadonlySet<string> =>
       new Set(parse(text, name).machines.map(({ mac }) => mac)),
-    /** Writes `inventory.json` into a folder, whole or not at all; returns how many machines. */
+    /** Whole or not at all; returns the number of machines. */
     async exportTo(folder: string) {
       await replaceFile(join(folder, INVENTORY), render(), FOR_ALL)
       return machines.count()
     },
-    /** The same of such a folder. */
     async importFrom(folder: string) {
       const path = join(folder, INVENTORY)
       return importText(await readBounded(path), path)

@@ -4,10 +4,7 @@ import { isThere } from '../../kit/config/state-dirs.ts'
 
 type DeployedRow = Readonly<Record<string, unknown>>
 
-/**
- * Reads the rows of the machines; null where there is no file, or it is no such database. Nothing
- * is changed.
- */
+/** Null: no file, or no such database. Nothing is changed. */
 export async function readDeployedMachines(path: string): Promise<readonly DeployedRow[] | null> {
   if (!(await isThere(path))) return null
   using file = openSqlite(path)

@@ -7,19 +7,18 @@ import { silence } from '../notify/messages.ts'
 import { readText, type Sql } from '../state/sqlite.ts'
 import type { MachineWords } from './rules/differences.ts'
 
-/** What a release line says of orders; pure. */
 export interface OrderRules<Machine extends MachineBase> extends MachineWords<Machine> {
   parseRecord(stored: unknown): Machine | null
-  /** The very same record where there is no order. */
+  /** The same object if there is no order. */
   disarm(machine: Machine, now: string): Machine
   /**
-   * What is stored of a machine of a restored state (null: it has none) whose disk may be half written
-   * by what is known now; null: what is restored stays.
+   * The record to store if, by `present`, the disk may be half written; null: `restored` stays.
+   * `restored` null: that state has no such machine.
    */
   keepHeldBack(restored: Machine | null, present: Machine, now: string): Machine | null
 }
 
-/** A machine that was to be flashed or captured, or whose disk may be half written. */
+/** It was to be flashed or captured, or its disk may be half written. */
 export interface DisarmedMachine {
   readonly mac: string
   readonly name: string | null
@@ -29,13 +28,10 @@ const ListSchema = z.object({
   disarmed: z.array(z.object({ mac: z.string(), name: z.string().nullable() })),
 })
 
-/**
- * Reads the disarmed machines from the details of an event; the list is empty where it names none.
- */
 export const parseDisarmed = (details: unknown): readonly DisarmedMachine[] =>
   ListSchema.safeParse(details).data?.disarmed ?? []
 
-/** Reads every record; those that cannot be read arm nothing. */
+/** Skips unreadable records: they arm nothing. */
 export function* readRecords<Machine extends MachineBase>(
   sql: Sql,
   { parseRecord }: Pick<OrderRules<Machine>, 'parseRecord'>,
@@ -46,7 +42,6 @@ export function* readRecords<Machine extends MachineBase>(
   }
 }
 
-/** Those that `disarmAll` would disarm. */
 export const listArmed = <Machine extends MachineBase>(
   sql: Sql,
   rules: OrderRules<Machine>,
@@ -57,9 +52,8 @@ export const listArmed = <Machine extends MachineBase>(
     .map((machine) => ({ mac: machine.mac, name: rules.nameOf(machine) }))
 
 /**
- * Takes the orders out of all machines, and what waits to be sent, as a part of the caller's transaction at `now` (ISO 8601).
- * `present` holds the machines as they were before this database took its place. Returns those that
- * were changed, by address.
+ * Removes all orders and pending deliveries in the caller's transaction; `now` is ISO 8601.
+ * `present`: the machines before this database took over. Returns the changed ones, by address.
  */
 export function disarmAll<Machine extends MachineBase>(
   sql: Sql,
@@ -91,14 +85,10 @@ const STORE = `INSERT INTO machines (mac, record, last_seen_at, last_seen_ip) VA
 const store = (sql: Sql, machine: MachineBase) =>
   sql.run(STORE, machine.mac, JSON.stringify(machine), machine.last_seen_at, machine.last_seen_ip)
 
-/** Names a machine for people: `rack-1 (aa:bb:cc:dd:ee:ff)`. Both parts come from a stored record. */
 export const nameDisarmed = ({ mac, name }: DisarmedMachine): string =>
   name === null ? mac : `${printable(name)} (${mac})`
 
-/**
- * Renders a sentence for an event, which has all of the machines in its details; empty where there
- * are none.
- */
+/** A sentence for an event, whose details have all machines; empty if there are none. */
 export function renderDisarmed(machines: readonly DisarmedMachine[]): string {
   if (machines.length === 0) return ''
   const named = machines.slice(0, MAX_NAMED).map(nameDisarmed)

@@ -4,7 +4,7 @@ import { isRecord } from '../../kit/foundation/shape.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { listS3Keys } from './s3-listing.ts'
 
-/** Nothing of a driver is loaded before it is named by the configuration. */
+/** A driver is loaded only if the configuration names it. */
 export async function loadDriver(
   name: string,
   options: Readonly<Record<string, unknown>>,
@@ -38,7 +38,6 @@ function unusable(name: string, cause?: unknown): Fault {
       })
 }
 
-/** How Node says which package a module asks for in vain. */
 const MISSING = /Cannot find package '([@\w./-]{1,100})'/
 
 const isModule = (value: unknown): value is { readonly default: (options: unknown) => unknown } =>

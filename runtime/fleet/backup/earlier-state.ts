@@ -12,7 +12,6 @@ import { readDeployedMachines } from './deployed-machines.ts'
 import { removeName, removeTree } from '../../kit/host/folders.ts'
 
 interface EarlierState {
-  /** The machines' records, which nobody has checked. */
   readonly records: readonly unknown[]
   /** Names in the folder, and in its folder of boot files. */
   readonly entries: readonly string[]
@@ -21,10 +20,7 @@ interface EarlierState {
 
 const DATABASE = 'state.db'
 
-/**
- * Reads a snapshot of the folder. Rejects with a Fault `input-missing` where it holds no database,
- * and with another one where that cannot be read.
- */
+/** Reads a snapshot. Rejects with a Fault, `input-missing` without a database. */
 export async function readEarlierState(folder: string): Promise<EarlierState> {
   const entries = await listNames(folder)
   if (!entries.includes(DATABASE)) {
@@ -37,7 +33,7 @@ export async function readEarlierState(folder: string): Promise<EarlierState> {
   return { records, entries, bootFiles: await listNames(join(folder, 'boot')) }
 }
 
-/** `name` is what a person knows the file by. */
+/** `name`: the file's name for people. */
 async function readRecords(path: string, name: string): Promise<readonly unknown[]> {
   const deployed = await readDeployedMachines(path)
   if (deployed !== null) return deployed.map(decodeDeployedRow)
@@ -60,7 +56,7 @@ async function readRecords(path: string, name: string): Promise<readonly unknown
   return listRecords(file)
 }
 
-/** A record does not have the newest sighting; the row has. */
+/** The newest sighting is in the row, not in the record. */
 const listRecords = (file: SqliteFile): readonly unknown[] =>
   file
     .all('SELECT record, last_seen_at, last_seen_ip FROM machines ORDER BY mac')
@@ -72,8 +68,8 @@ const listRecords = (file: SqliteFile): readonly unknown[] =>
 const TRIES = 20
 
 /**
- * A copy of the database and of what is written ahead of it, which no write has changed meanwhile: a
- * server may be running. `await using` removes it.
+ * A consistent copy of the database and its write-ahead log, as a server may be running. `await
+ * using` removes it.
  */
 async function takeSnapshot(folder: string) {
   await using undo = new AsyncDisposableStack()
@@ -106,7 +102,7 @@ async function stamp(folder: string) {
   return { text: parts.join(' '), hasWal: parts[1] !== '', isJournaled: parts[2] !== '' }
 }
 
-/** Empty: there is no such file, or nothing in it. */
+/** Empty: no such file, or an empty one. */
 async function describe(path: string): Promise<string> {
   const file = await stat(path, { bigint: true }).catch(ifMissing(null))
   return file === null || file.size === 0n ? '' : `${file.ino}:${file.size}:${file.mtimeNs}`

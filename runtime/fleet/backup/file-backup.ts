@@ -13,10 +13,7 @@ interface FileBackup {
 
 const SQLITE = 'SQLite format 3\0'
 
-/**
- * Opens a file as a backup of the release line `line`. Its first bytes show what it is; what is in
- * it is checked when it is restored. Rejects with a Fault where it cannot be read.
- */
+/** A restore checks what is in it. Rejects with a Fault if it cannot be read. */
 export async function openFileBackup(path: string, line: string): Promise<FileBackup> {
   const bytes = await measure(path)
   const isDatabase = (await readStart(path)) === SQLITE

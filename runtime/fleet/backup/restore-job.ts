@@ -8,7 +8,6 @@ import type { BackupStore, StoredBackup } from './backup-store.ts'
 import type { Changes } from '../../kit/host/changes.ts'
 import type { Jobs } from '../../kit/host/jobs.ts'
 
-/** What is being restored now. */
 interface Restoring {
   readonly backup_id: string
   readonly bytes_done: number
@@ -16,10 +15,10 @@ interface Restoring {
 }
 
 export interface BackupRestores {
-  /** Puts it in force. Waits for the backups that are queued; what was there stays as `.bak`. */
+  /** Waits for queued backups; the former state stays as `.bak`. */
   restore(id: string, by: Requester): Promise<Restored>
   restoring(): Restoring | null
-  /** What a restore of it would change; null: there is no such backup. */
+  /** Null: no such backup. */
   foresee(id: string): Promise<Foreseen | null>
 }
 
@@ -53,7 +52,6 @@ export function createBackupRestores(parts: RestoresDependencies): BackupRestore
     const error = renderError(thrown)
     const words = `Backup ${id} could not be restored: ${error}`
     const details = { backup_id: id, error }
-    // Best effort: the caller gets the reason from what is thrown.
     await events.record('backup.restore.failed', id, words, { by, details }).catch(() => undefined)
   }
 

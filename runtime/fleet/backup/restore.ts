@@ -24,36 +24,33 @@ import { openSqlite, readText, readTextOrNull, type Sql, type SqliteFile } from 
 
 export interface Restored {
   readonly backup_id: string
-  /** `inventory`: hardware alone, as an import brings it. */
+  /** `inventory`: hardware alone, as in an import. */
   readonly kind: 'full' | 'inventory'
   readonly machines: number
-  /** The `.bak` that holds what was there before; null where nothing was replaced. */
+  /** The `.bak` with the former state; null: nothing was replaced. */
   readonly archive: string | null
-  /** The release that wrote it; null when it does not say. */
+  /** The release that wrote it; null: unknown. */
   readonly release: string | null
-  /** What was to be flashed or captured and is not any more, until an operator orders it again. */
+  /** Machines that lost their orders; an operator has to order again. */
   readonly disarmed: readonly DisarmedMachine[]
 }
 
 export interface Restorer {
   restore(backup: StoredBackup, onProgress: OnProgress): Promise<Restored>
-  /** What a restore would change. Nothing is changed. */
+  /** Changes nothing. */
   foresee(backup: StoredBackup): Promise<Foreseen>
 }
 
-/** What a restore would change. */
 export interface Foreseen {
-  /** The machines that it would disarm. */
   readonly disarmed: readonly DisarmedMachine[]
-  /** Null for a backup of hardware alone, which assigns nothing. */
+  /** Null: a backup of hardware alone, which assigns nothing. */
   readonly differences: Differences | null
 }
 
 export interface Differences {
   readonly machines: readonly MachineDifference[]
-  /** How many machines stay as they are. */
   readonly unchanged: number
-  /** The names of the stored settings that get another value, or lose theirs. */
+  /** Names of stored settings that change or disappear. */
   readonly settings: readonly string[]
 }
 
@@ -67,10 +64,7 @@ interface RestorerDependencies<Machine extends MachineBase> {
   now?(): Date
 }
 
-/**
- * Creates what restores backups into the database. It rejects with a Fault where a backup is
- * damaged, too new or of another release line; then the database goes on as it was.
- */
+/** Rejects with a Fault if a backup is damaged, too new or of another line; nothing changes. */
 export function createRestorer<Machine extends MachineBase>({
   database,
   bundles,
@@ -143,7 +137,6 @@ export function createRestorer<Machine extends MachineBase>({
   }
 }
 
-/** Copies of stored databases, before one of them is in force. */
 function createCandidates<Machine extends MachineBase>({
   database,
   store,
@@ -166,12 +159,12 @@ function createCandidates<Machine extends MachineBase>({
     await file.sync()
   }
 
-  /** What it holds arms nothing and lets nobody in again, before it is in force. */
+  /** Before it is in force, it must arm nothing and let nobody in again. */
   function disarmIn(candidate: string): readonly DisarmedMachine[] {
     const file = openSqlite(candidate)
     try {
       return file.transact(() => {
-        // Where its server followed a database, this one may not.
+        // Its server may have followed a database; this one may not.
         dropMembership(file)
         keepEnds(file, database.sql, iso())
         return disarmAll(file, orders, iso(), readRecords(database.sql, orders))
@@ -181,7 +174,7 @@ function createCandidates<Machine extends MachineBase>({
     }
   }
 
-  /** A copy beside `folder`, which is gone afterwards. */
+  /** The copy lies beside `folder` and is removed afterwards. */
   async function foreseeWhole(
     folder: string,
     backup: StoredBackup,
@@ -197,7 +190,6 @@ function createCandidates<Machine extends MachineBase>({
   return { fetchTo, disarmIn, foreseeWhole }
 }
 
-/** Compares what is in force with a copy that is whole and disarmed. */
 function compareWith<Machine extends MachineBase>(
   candidate: string,
   { sql }: Database,
@@ -223,7 +215,7 @@ const readSettings = (sql: Sql): ReadonlyMap<string, string> =>
       .map((row) => [readText(row, 'name'), readText(row, 'value')]),
   )
 
-/** A place for a copy that is only looked at. `await using` removes it. */
+/** For a copy that is only read. `await using` removes it. */
 async function makeScratch(folder: string) {
   const scratch = await mkdtemp(`${folder}-`)
   return {
@@ -232,7 +224,6 @@ async function makeScratch(folder: string) {
   }
 }
 
-/** Null: it holds hardware alone. */
 function findDatabase({ backup_id, manifest }: StoredBackup, line: string): BackupFile | null {
   if (manifest !== null && manifest.line !== line) {
     throw new Fault(
@@ -256,18 +247,18 @@ const PEOPLE = ['id', 'record', 'password', 'updated_at', 'removed_at'] as const
 const REMOVE_NAMESAKES = `UPDATE people SET removed_at = ?, updated_at = ?, password = NULL
   WHERE removed_at IS NULL AND id <> ? AND json_extract(record, '$.name') = json_extract(?, '$.name')`
 
-/** Nobody knows which sessions have ended since: those of before name another mark. */
+/** Unknown sessions may have ended since, so every person gets a new mark. */
 const END_SESSIONS = `UPDATE people SET record = json_set(record, '$.mark', lower(hex(randomblob(9))))
   WHERE json_valid(record)`
 
 /**
- * An older state must bring back no password, role, session or person that was changed or removed since:
- * of whoever is known in `present`, what was kept counts. People whom it alone knows come back, without a
- * session, unless somebody else has their name by now. Nor does it give a token back what was taken from it.
+ * An older state must bring back no password, role, session or person that was changed or removed
+ * since: people in `present` stay as they are there. People that only the older state knows come
+ * back without a session, unless their name is taken. Revoked tokens stay revoked.
  */
 function keepEnds(file: SqliteFile, present: Sql, at: string): void {
   const tables = file.listTables()
-  // An upgrade takes it over from there.
+  // An older copy lacks the table; its upgrade takes this one over.
   if (!tables.includes('people')) file.execute(listOwnParts().get('people') ?? '')
   file.run(END_SESSIONS)
   const people = present.all(`SELECT ${PEOPLE.join(', ')} FROM people`)

@@ -2,10 +2,9 @@
 import { AwsClient } from 'aws4fetch'
 import { Fault } from '../../kit/foundation/fault.ts'
 
-/** The most that a listing may consist of: a million objects. */
+/** A million objects. */
 const MAX_PAGES = 1000
 
-/** `options` of the driver. Keys as the server has them, with slashes. */
 export async function listS3Keys(options: Readonly<Record<string, unknown>>): Promise<string[]> {
   const text = (name: string) => {
     const value = options[name]

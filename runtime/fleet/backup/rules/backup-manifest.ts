@@ -24,7 +24,7 @@ const ManifestSchema = z.object({
   line: z.string().max(64),
   trigger: z.string().max(64),
   machines: z.int().min(0),
-  /** Grows with each backup of the storage, whatever the clock says; earlier releases left it out. */
+  /** Grows with each backup of the storage, whatever the clock says. */
   number: z.int().min(1).optional(),
   files: z.array(FileSchema).max(16),
 })
@@ -32,7 +32,6 @@ const ManifestSchema = z.object({
 export type BackupFile = z.infer<typeof FileSchema>
 export type BackupManifest = z.infer<typeof ManifestSchema>
 
-/** The text of `manifest.json`. */
 export function parseManifest(text: string, id: string): Result<BackupManifest, 'no-manifest'> {
   const parsed = ManifestSchema.safeParse(parseJson(text))
   return parsed.success && parsed.data.backup_id === id

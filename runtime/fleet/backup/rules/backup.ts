@@ -6,11 +6,10 @@ type BackupCadence = (typeof BACKUP_CADENCES)[number]
 export interface BackupSettings {
   readonly enabled: boolean
   readonly cadence: BackupCadence
-  /** How many are kept. */
   readonly retention: number
 }
 
-/** `2026-11-21T06-55-53Z`, with `-1`, `-2`… where that one is taken. */
+/** `2026-11-21T06-55-53Z`; `-1`, `-2`… is appended if that is taken. */
 export function nextBackupId(iso: string, isTaken: (id: string) => boolean): string {
   const stamp = `${iso.slice(0, 19).replaceAll(':', '-')}Z`
   for (let attempt = 0; ; attempt += 1) {
@@ -21,39 +20,37 @@ export function nextBackupId(iso: string, isTaken: (id: string) => boolean): str
 
 const ID = /^(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2})Z(?:-(\d{1,6}))?$/
 
-/** Tells whether a text is the id of a backup, which also keeps everything else out of paths. */
+/** Also keeps everything else out of paths. */
 export const isBackupId = (text: string): boolean => ID.test(text)
 
-/** Returns when the backup of this id was begun (ISO 8601 UTC); null when it is no id. */
+/** ISO 8601 UTC; null: not an id. */
 export function readBackupTime(id: string): string | null {
   const [, day, hours, minutes, seconds] = ID.exec(id) ?? []
   return day === undefined ? null : `${day}T${hours}:${minutes}:${seconds}Z`
 }
 
-/** For sorting by age: `…Z-10` comes after `…Z-9`. */
+/** Sorts by age: `…Z-10` comes after `…Z-9`. */
 const sortKey = (id: string) => {
   const [, day, hours, minutes, seconds, attempt = ''] = ID.exec(id) ?? []
   return `${day}${hours}${minutes}${seconds}${attempt.padStart(6, '0')}`
 }
 
-/** Newest first; what is no id is left out. */
+/** Newest first; omits texts that are no id. */
 export const sortBackups = (ids: readonly string[]): readonly string[] =>
   ids.filter(isBackupId).toSorted((a, b) => (sortKey(a) < sortKey(b) ? 1 : -1))
 
-/** What the order of backups depends on. */
 interface OrderedBackup {
   readonly backup_id: string
-  /** Its number grows with each backup of a storage; one of an earlier release has none. */
   readonly manifest: { readonly number?: number | undefined } | null
 }
 
-/** 0: nobody counted it. */
+/** 0: no number. */
 export const numberOf = ({ manifest }: OrderedBackup): number => manifest?.number ?? 0
 
 /**
- * Newest first. The number decides, for the clock may have been wrong: a backup was made no later than
- * those that follow it, and none was made later than now. Of those without a number only the time is
- * known; one that lies ahead says nothing and counts as the oldest. `now` in milliseconds.
+ * Newest first. The number decides, as the clock may have been wrong: a backup is no later than its
+ * successors, and none is later than `now` (milliseconds). Without a number only the time is known;
+ * a future one says nothing and counts as the oldest.
  */
 export function orderBackups<Backup extends OrderedBackup>(
   backups: readonly Backup[],
@@ -71,12 +68,12 @@ export function orderBackups<Backup extends OrderedBackup>(
   const others = byName
     .filter((backup) => numberOf(backup) === 0)
     .map((backup) => ({ backup, at: timeOf(backup) > now ? -Infinity : timeOf(backup) }))
-  // Sorting is stable: of the same time the counted ones come first, in their order.
+  // Sorting is stable: at the same time, counted ones come first, in their order.
   const ordered = [...counted, ...others].toSorted((a, b) => (a.at === b.at ? 0 : b.at - a.at))
   return ordered.map(({ backup }) => backup)
 }
 
-/** The time of a backup in milliseconds; 0 where its name is no time. */
+/** Milliseconds; 0: not a time. */
 function timeOf({ backup_id }: OrderedBackup): number {
   const iso = readBackupTime(backup_id)
   try {
@@ -86,7 +83,7 @@ function timeOf({ backup_id }: OrderedBackup): number {
   }
 }
 
-/** Those to remove so that `keep` stay: `made`, which was made just now, and the newest. */
+/** `made` stays, and the newest, `keep` in all. */
 export const planBackupPruning = (
   newestFirst: readonly string[],
   keep: number,
@@ -103,24 +100,24 @@ const PERIOD_MS = { daily: DAY_MS, weekly: 7 * DAY_MS, manual: null } as const s
   number | null
 >
 
-/** How long after a scheduled backup that failed the next one is tried. */
+/** The wait after a failed scheduled backup. */
 const RETRY_MS = 3_600_000
 
 interface BackupHistory {
-  /** When the last scheduled one succeeded, by the wall clock; milliseconds, null when there was none. */
+  /** Wall clock of the last scheduled success, in milliseconds; null: none. */
   readonly succeededAt: number | null
-  /** How long ago that was, where this process made it; null where another one did. */
+  /** Milliseconds since then by the steady clock; null: another process made it. */
   readonly sinceSuccess: number | null
-  /** How long ago this process began the last scheduled one. */
+  /** Milliseconds since this process began its last scheduled one. */
   readonly sinceTry: number | null
 }
 
-/** A clock may be set back by so much without a backup too many. */
+/** The clock may be set back this far without an extra backup. */
 const AHEAD_MS = 3_600_000
 
 /**
- * Whether a scheduled backup is due now. One that was missed is due at once. What this process did is
- * told by a clock that nobody sets, too: one that is set back delays nothing.
+ * A missed backup is due at once. This process's own backups are timed by a steady clock, too, so
+ * that a clock set back delays nothing.
  */
 export function isBackupDue(
   { enabled, cadence }: BackupSettings,
@@ -131,6 +128,6 @@ export function isBackupDue(
   if (!enabled || period === null) return false
   if (sinceTry !== null && sinceTry < RETRY_MS) return false
   if (succeededAt === null || now - succeededAt >= period) return true
-  // A time that lies ahead is of a wrong clock, and says nothing.
+  // A future time comes from a wrong clock and says nothing.
   return sinceSuccess === null ? succeededAt > now + AHEAD_MS : sinceSuccess >= period
 }

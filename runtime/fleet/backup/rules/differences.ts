@@ -2,30 +2,24 @@
 import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
 import { compareFields, type FieldChanges } from '../../state/rules/event-changes.ts'
 
-/** One machine that is not the same before and after a restore. */
 export interface MachineDifference {
   readonly mac: string
-  /** What people call it, after the restore where it is known then; null: its address is all there is. */
+  /** After the restore if known then; null: only its address is known. */
   readonly name: string | null
   /** `returns`: only the backup knows it; `goes`: the backup does not know it; `changes`: both do. */
   readonly kind: 'returns' | 'goes' | 'changes'
-  /** What an operator assigned, now and after a restore; empty for one that comes back or goes. */
+  /** An operator's assignments, now and after; empty unless `changes`. */
   readonly changes: FieldChanges
 }
 
-/** How a release line tells a machine in words and fields; pure. */
 export interface MachineWords<Machine extends MachineBase> {
   nameOf(machine: Machine): string | null
-  /** What an operator assigned to it, by field. */
   describe(machine: Machine): Readonly<Record<string, unknown>>
 }
 
 const ORDER = { returns: 1, goes: 0, changes: 2 } as const
 
-/**
- * Compares two states of a fleet. Machines that go are first, then those that return, then those that
- * change, each by address. What a machine reports of itself is no difference.
- */
+/** Machines that go come first, then returning, then changed ones, each by address. */
 export function compareFleets<Machine extends MachineBase>(
   present: Iterable<Machine>,
   restored: Iterable<Machine>,
@@ -51,7 +45,6 @@ export function compareFleets<Machine extends MachineBase>(
   return found.toSorted((a, b) => ORDER[a.kind] - ORDER[b.kind] || (a.mac < b.mac ? -1 : 1))
 }
 
-/** Returns the names whose values differ or are in one of them alone, in their order. */
 export function listChangedNames(
   present: ReadonlyMap<string, string>,
   restored: ReadonlyMap<string, string>,
