@@ -33,7 +33,6 @@ import { isSameIdentity, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
 
 export interface MachineAction {
-  /** For the record: `… was locked`. */
   readonly past: string
   readonly scope: 'machines' | 'flash'
   readonly schema: z.ZodType
@@ -49,26 +48,22 @@ const asked = MachineUpsertSchema.shape
 const nothing = z.strictObject({}).nullish()
 const labels = z.array(LabelSchema).max(MAX_LABELS).default([])
 
-/** Some of the fields that a PUT replaces; the others stay. */
 const FieldsSchema = z.strictObject({
   bty_image_ref: asked.bty_image_ref.unwrap().optional(),
-  /** The server puts the image in its place before it is applied. */
+  /** The server sets the image before it is applied. */
   channel: ChannelNameSchema.optional(),
   boot_mode: z.enum(BOOT_MODES).optional(),
   target_disk_serial: asked.target_disk_serial.unwrap().optional(),
 })
 
-/** What people call a machine; what is left out stays. */
 const IdentitySchema = z.strictObject({
   name: NameSchema.optional(),
   labels: LabelsSchema.optional(),
-  /** What both must still be, so that nothing is overwritten that another has changed meanwhile. */
+  /** What the machine must still have, so that nobody else's change is overwritten. */
   before: z.strictObject({ name: z.string().nullable(), labels: z.array(z.string()) }).optional(),
 })
 
-/** The body of `POST /machines/{mac}/capture`. */
 export const CaptureFieldsSchema = z.strictObject({
-  /** The name of the image that is made. */
   name: CaptureNameSchema,
   /** Absent: the selected disk, or the only one. */
   disk_serial: asked.target_disk_serial.unwrap().default(null),
@@ -196,7 +191,7 @@ interface ActionRow<Schema extends z.ZodType> extends Pick<
   'past' | 'scope' | 'conflicts'
 > {
   readonly schema: Schema
-  /** Null: they do for several machines, too. */
+  /** Null: valid for several machines, too. */
   checkMany?(parameters: z.output<Schema>): FieldError | null
   apply(machine: Machine, parameters: z.output<Schema>, now: string): Result<Machine, string>
 }
@@ -219,7 +214,6 @@ function action<Schema extends z.ZodType>(row: ActionRow<Schema>): MachineAction
   }
 }
 
-/** Sets fields that start no cycle: those that are given, or always the same ones. */
 function adjusting(
   past: string,
   schema: z.ZodType<Adjustment | null | undefined>,

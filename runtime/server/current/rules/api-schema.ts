@@ -72,7 +72,6 @@ const FlatPlanSchema = z.object({
   reason: z.string().optional(),
 })
 
-/** Worked out where the API document becomes text. */
 const render = (schema: z.ZodType): Readonly<Record<string, unknown>> => ({
   toJSON() {
     // The dialect is said once, by the document.

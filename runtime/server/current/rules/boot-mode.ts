@@ -11,7 +11,7 @@ export const BOOT_MODES = [
 export type BootMode = (typeof BOOT_MODES)[number]
 
 interface ModeRow {
-  /** What a network boot is for; `boot.ts` decides which rule that leads to, `plan.ts` what the live system does. */
+  /** `boot.ts` decides which rule that leads to, `plan.ts` what the live system does. */
   readonly does: 'boot-disk' | 'flash' | 'list-disks' | 'open-wizard'
   /** Whether each network boot does it anew; else the machine boots its disk once it is done. */
   readonly repeats: boolean
@@ -20,7 +20,6 @@ interface ModeRow {
 }
 export type ModePurpose = ModeRow['does']
 
-/** Titles and explanations stand in the tables of texts (`machine.modes`). */
 export const MODES: Readonly<Record<BootMode, ModeRow>> = {
   'flasher-flash-once': { does: 'flash', repeats: false, card: 1 },
   'flasher-flash-always': { does: 'flash', repeats: true, card: 2 },
@@ -29,25 +28,19 @@ export const MODES: Readonly<Record<BootMode, ModeRow>> = {
   'flasher-tui': { does: 'open-wizard', repeats: true, card: 5 },
 }
 
-/** The mode of a machine that somebody adds without choosing one. */
 export const DEFAULT_MODE = 'ipxe-exit' satisfies BootMode
 /** The mode of a machine that was discovered, or was taken over from the earlier line. */
 export const DISCOVERED_MODE = 'flasher-inventory' satisfies BootMode
 /** The mode that pages recommend to whoever wants a machine flashed. */
 export const USUAL_FLASH_MODE = 'flasher-flash-once' satisfies BootMode
 
-/** Says whether a mode writes a disk. */
 export const isFlashMode = (mode: BootMode): boolean => MODES[mode].does === 'flash'
 
-/** Says whether a mode flashes a machine once, and has it boot its disk afterwards. */
 export const flashesOnce = (mode: BootMode): boolean => isFlashMode(mode) && !MODES[mode].repeats
-/** Says whether a mode flashes a machine at each network boot. */
 export const flashesAlways = (mode: BootMode): boolean => isFlashMode(mode) && MODES[mode].repeats
 
 interface RuleRow {
-  /** Why a machine gets what it gets, in a sentence. */
   readonly reason: string
-  /** What the boot loader starts. */
   readonly starts: 'disk' | 'live'
   /** Whether the guard against endless boots counts it; a person is there, or an order counts its own. */
   readonly counted: boolean
@@ -74,7 +67,6 @@ const attended = (state: RuleRow['state'], reason: string): RuleRow => ({
   counted: false,
 })
 
-/** What a machine does by each rule stands in the tables of texts (`view.machineState.usual`). */
 export const RULES = {
   'ipxe-exit': disk('ready', 'Its mode is to boot its own disk.'),
   wizard: attended('ready', 'Its mode is to open the wizard for the person in front of it.'),

@@ -20,25 +20,20 @@ import { checkReadiness } from './target.ts'
 
 export interface BootRuling {
   readonly rule: BootRule
-  /** One sentence: why this machine gets this. */
   readonly reason: string
   readonly decision: BootDecision
   /** Where it stands in line; null: it does not have to wait. */
   readonly place: QueuePosition | null
-  /** A live boot that the guard counts. */
   readonly counts: boolean
   /** It starts the cycle again: the disks have become too old. */
   readonly restarts: boolean
-  /** The guard steps in with this very contact: `netboot.loop.suspected`. */
+  /** Whether this contact records `netboot.loop.suspected`. */
   readonly alarms: boolean
-  /** A capture was ordered and started the live system too often: it is given up with this contact. */
+  /** A capture that started the live system too often ends with this contact. */
   readonly givesUpCapture: boolean
 }
 
-/**
- * Decides what the machine boots at this contact, and why. It changes nothing: `noteOffer` (contact.ts)
- * makes the record that follows from it.
- */
+/** Changes nothing: `noteOffer` (contact.ts) makes the record that follows from the decision. */
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
   const capture = decideCapture(machine, surroundings)
   const rule = decideRule(machine, surroundings, capture === 'due')
@@ -79,7 +74,6 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   }
 }
 
-/** What a restored state says comes after a disk that may be half written. */
 function decideRule(machine: Machine, surroundings: Surroundings, isCaptured: boolean): BootRule {
   if (isCaptured) return 'capture'
   return isHeldBack(machine)
@@ -94,7 +88,6 @@ function decideCapture(machine: Machine, { settings }: Surroundings): 'due' | 'l
   return capture.offers >= settings.loop_limit ? 'looping' : 'due'
 }
 
-/** What the ruling means for the machine's place among those that flash. */
 export function decideSlot({ rule }: BootRuling): FlashSlot {
   if (rule === 'queued') return 'queued'
   return RULES[rule].flashes ? 'offered' : 'passed'
@@ -117,8 +110,8 @@ function decideInventory({ cycle, known_disks_at }: Machine, s: Surroundings): B
 }
 
 /**
- * The order counts: what may be half written is never booted, whatever else has become true, unless
- * an operator said so.
+ * A disk that may be half written is never booted, whatever has changed, unless an operator says
+ * so.
  */
 function decideFlash(machine: Machine, s: Surroundings): BootRule {
   const { cycle } = machine
@@ -134,7 +127,7 @@ function decideFlash(machine: Machine, s: Surroundings): BootRule {
   return isLoop ? 'loop-to-disk' : 'flash'
 }
 
-/** Says why a machine in a mode that flashes is not flashed any more; null: its order is open. */
+/** Why a machine in a flash mode is not flashed any more; null: its order is open. */
 function decideEnded({
   boot_mode,
   cycle,
@@ -145,9 +138,9 @@ function decideEnded({
 }
 
 /**
- * Says whether a machine may boot its disk while no server decides: false for a machine that has an order of any kind, or whose disk may be half written. Unlike the
- * decision of a server that leads, it rests on nothing but the record: a server that stands by knows
- * neither the images nor who flashes.
+ * Whether a machine may boot its disk while no server leads: it has no order of any kind, and its
+ * disk is not half written. A server that stands by has only the record: it knows neither images
+ * nor who flashes.
  */
 export function mayBootDisk(machine: Machine): boolean {
   if (isPending(machine.capture) || isHalfWritten(machine)) return false
@@ -167,7 +160,6 @@ export const toDisk = ({ sanboot_drive }: Machine): ToDisk => ({
   drive: sanboot_drive ?? DEFAULT_DRIVE,
 })
 
-/** What to boot when the live system is unavailable: the disk, unless it may be half written. */
 const chooseEscape = (machine: Machine, { base, others = [] }: Surroundings): ToDisk | ToWait =>
   isHalfWritten(machine)
     ? { kind: 'to-wait', base, others, seconds: 30, saying: 'the disk may be half written' }
@@ -180,7 +172,7 @@ function withoutLiveSystem(machine: Machine): Pick<BootRuling, 'rule' | 'reason'
 
 const usable = (set: LiveSet | null) => (set !== null && isBootable(set) ? set : null)
 
-/** The sets that the machine may need, by what it said of itself; null: none. */
+/** Null: none. */
 function pickSets(sets: LiveSets, arch: string | null): LiveSets | null {
   const own = decideArch(arch)
   const x86_64 = own === 'x86_64' ? usable(sets.x86_64) : null

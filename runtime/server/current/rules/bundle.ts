@@ -21,14 +21,13 @@ import { NameSchema } from './label.ts'
 
 const BUNDLE_VERSION = 3
 
-/** One machine's hardware and name; nothing else of what operators have made of it. */
 export interface BundleMachine {
   readonly mac: Mac
-  /** The name that a person gave the machine (not in the specification); absent: nobody gave one. */
+  /** Not in the specification; absent: nobody gave one. */
   readonly name?: string | null | undefined
   readonly known_disks: readonly InventoryDisk[] | null
   readonly known_disks_at: string | null
-  /** A native object, as lshw gave it, its numbers as it spelled them. */
+  /** As lshw gave it, with its spelling of numbers. */
   readonly hw_lshw: unknown
   readonly hw_lshw_at: string | null
 }
@@ -37,10 +36,7 @@ interface Bundle extends Omit<z.infer<typeof BundleSchema>, 'machines'> {
   readonly machines: readonly BundleMachine[]
 }
 
-/**
- * Makes the entry of a machine in a bundle. `hardware` is stored as JSON text, `at` is an ISO time;
- * null: none is known.
- */
+/** `hardware` is JSON text, `at` an ISO time; null: none is known. */
 export const buildBundleMachine = (
   machine: Machine,
   hardware: { readonly json: string; readonly at: string } | null,
@@ -53,7 +49,7 @@ export const buildBundleMachine = (
   hw_lshw_at: hardware?.at ?? null,
 })
 
-/** Makes a bundle whose machines are sorted by MAC. `now` is an ISO time; dots stand for secrets. */
+/** Sorts the machines by MAC. `now` is an ISO time; dots stand for secrets. */
 export const buildBundle = (
   machines: readonly BundleMachine[],
   {
@@ -69,7 +65,7 @@ export const buildBundle = (
   bty_export_version: BUNDLE_VERSION,
   exported_at: now,
   exported_by_bty_version: version,
-  // The specification has no templates. An export is read by many, so dots stand for their secrets.
+  // The specification has no templates. Many people read an export, so dots stand for secrets.
   ...(templates.length === 0
     ? {}
     : {
@@ -82,10 +78,9 @@ export const buildBundle = (
   machines: machines.toSorted((a, b) => (a.mac < b.mac ? -1 : 1)),
 })
 
-/** Renders a bundle as the text of `inventory.json`. */
 export const renderBundle = (bundle: Bundle): string => `${JSON.stringify(bundle, null, 2)}\n`
 
-/** Parses the text of `inventory.json`. The refusal says in words what is wrong and how to fix it. */
+/** The refusal says in words what is wrong and how to fix it. */
 export function parseBundle(text: string): Result<Bundle, string> {
   const document = parseExact(text)
   if (document === undefined) return refuse('inventory.json is no JSON')
@@ -98,10 +93,7 @@ export function parseBundle(text: string): Result<Bundle, string> {
   return checkMachines(parsed.data)
 }
 
-/**
- * Returns the machines and templates of a bundle. Templates that cannot be read are left out, and their
- * secrets must be entered again.
- */
+/** Leaves out templates that cannot be read. Their secrets must be entered again. */
 export const contentOf = ({ machines, first_boot_templates = [] }: Bundle) => ({
   machines,
   templates: first_boot_templates.flatMap((listed): readonly NamedTemplate[] => {
@@ -118,9 +110,8 @@ const BundleTemplateSchema = TemplateSchema.safeExtend({
 })
 
 /**
- * Makes an imported machine: it has its hardware and its name, and nothing that was decided about it
- * ("bundle import"). `before` is the record that it replaces; a disk that may be half written stays
- * held back.
+ * Keeps nothing that was decided about the machine ("bundle import"). `before` is the record it
+ * replaces; a disk that may be half written stays held back.
  */
 export const importMachine = (
   { mac, name, known_disks, known_disks_at, hw_lshw }: BundleMachine,
@@ -189,7 +180,6 @@ const BundleSchema = z.object({
   ),
 })
 
-/** Every MAC is one, and none comes twice. */
 function checkMachines(parsed: z.infer<typeof BundleSchema>): Result<Bundle, string> {
   const machines = new Map<Mac, BundleMachine>()
   for (const [at, machine] of parsed.machines.entries()) {

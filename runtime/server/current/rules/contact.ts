@@ -22,20 +22,18 @@ import { decideOwner, describePlanned, type EndOwner } from './run.ts'
 
 /** Where nothing changes, each function answers the very object it was given: nothing to store. */
 
-/** Makes the record of a MAC address that asks for its script for the first time. */
 export const discover = (mac: Mac, now: string): Machine => ({
   ...createMachine(mac, DISCOVERED_MODE, now),
   discovered_at: now,
 })
 
-/** What the boot loader says of its machine in the query; it may be hostile. */
+/** Hostile: what the boot loader says of its machine in the query. */
 interface Introduction {
   readonly buildarch?: string | undefined
   readonly hostname?: string | undefined
   readonly offered?: string | undefined
 }
 
-/** Notes what the boot loader says at `GET /pxe/{mac}`, before the decision. */
 export function sight(
   machine: Machine,
   now: string,
@@ -50,8 +48,8 @@ export function sight(
 }
 
 /**
- * GRUB asks again within one boot where it could start nothing, and says what it was offered
- * (`offered`). A live boot that never began is not counted; what this contact is offered may be.
+ * GRUB asks again within one boot if it could not start what it was `offered`; that live boot is
+ * not counted.
  */
 export function takeBackOffer(machine: Machine, { offered }: Introduction): Machine {
   const { capture, cycle } = machine
@@ -62,7 +60,6 @@ export function takeBackOffer(machine: Machine, { offered }: Introduction): Mach
   return cycle.offers > 0 ? { ...machine, cycle: { ...cycle, offers: cycle.offers - 1 } } : machine
 }
 
-/** The script was answered. */
 export function rememberOffer(machine: Machine, ruling: BootRuling, now: string): Machine {
   if (ruling.rule === 'capture') return rememberCaptureOffer(machine, ruling, now)
   const offered = rememberModeOffer(
@@ -91,10 +88,7 @@ function rememberModeOffer(before: Machine, ruling: BootRuling, now: string): Ma
   })
 }
 
-/**
- * Counts a capture's offer, but only where it is booted: where there is no live system, nothing was
- * offered.
- */
+/** Counts a capture's offer only where it is booted: without a live system, nothing was offered. */
 function rememberCaptureOffer(machine: Machine, { decision }: BootRuling, now: string): Machine {
   const { capture } = machine
   if (!isPending(capture) || decision.kind !== 'to-live') return machine
@@ -110,10 +104,7 @@ function giveUpCapture(machine: Machine, now: string): Machine {
 const CAPTURE_LOOP =
   'It started the live system too often without reporting the end of the capture.'
 
-/**
- * Ends a capture with its last report; a report of a run that began before the order is about another
- * one.
- */
+/** A report of a run that began before the order is about another one. */
 export function rememberCaptureEnded(
   machine: Machine,
   { result, reason, startedAt }: CaptureEnded,
@@ -129,19 +120,18 @@ export function rememberCaptureEnded(
 interface CaptureEnded {
   readonly result: CaptureResult
   readonly reason: string | null
-  /** When its run was first heard of; null: not known. */
+  /** When its run was first heard of; null: unknown. */
   readonly startedAt: string | null
 }
 
 const isFlashOffer = ({ rule }: BootRuling) => rule === 'flash' || rule === 'flash-retry'
 
-/** Notes a `GET /boot/{name}?mac=` of a file that exists: the machine is on its way into the live system. */
 export const rememberBootFile = (machine: Machine, now: string): Machine =>
   isFlashMode(machine.boot_mode) || MODES[machine.boot_mode].does === 'list-disks'
     ? touch(change(machine, now, { saw_flasher_boot: true }), now)
     : machine
 
-/** Notes the answer to `GET /pxe/{mac}/plan`. The record must be on disk before the answer is out. */
+/** The record must be on disk before the answer is sent. */
 export function rememberPlan(machine: Machine, plan: Plan, now: string): Machine {
   if (plan.mode === 'interactive') {
     return change(touch(machine, now), now, { planned_at: now, planned_as: null })
@@ -152,7 +142,7 @@ export function rememberPlan(machine: Machine, plan: Plan, now: string): Machine
   const planned = saysPlan(begun, plan.image)
     ? begun
     : { ...begun, planned_as: describePlanned(begun, plan.image), updated_at: now }
-  // A client that asks again at once, or somebody else who does, costs no write.
+  // A client that asks again at once costs no write.
   return planned === machine && isJustPlanned(machine, now)
     ? machine
     : change(planned, now, { planned_at: now })
@@ -166,7 +156,6 @@ function rememberCapturePlan(machine: Machine, now: string): Machine {
 
 const AGAIN_MS = 1000
 
-/** Says whether the newest plan was made a moment ago, with no boot offered since. */
 function isJustPlanned({ planned_at, cycle: { offered_at } }: Machine, now: string): boolean {
   if (planned_at === null || (offered_at !== null && offered_at > planned_at)) return false
   const age = epochOf(now) - epochOf(planned_at)
@@ -174,9 +163,8 @@ function isJustPlanned({ planned_at, cycle: { offered_at } }: Machine, now: stri
 }
 
 /**
- * Notes that a run began: a machine that waits, or that was offered a boot, and writes without a plan of
- * ours has its place as if it had one. A post that comes after the end of its flash says nothing of what
- * is to come.
+ * A machine that writes without a plan of ours gets its place as if it had one. A post that comes
+ * after the end of its flash changes nothing.
  */
 export function rememberRunBegan(machine: Machine, now: string): Machine {
   const { finished_at, queued_at, offered_at } = machine.cycle
@@ -185,7 +173,7 @@ export function rememberRunBegan(machine: Machine, now: string): Machine {
   return changeCycle(touch(machine, now), now, BEGUN)
 }
 
-/** Whether its record names this flash already: machines ask again, and describing it costs more. */
+/** Machines ask again, and describing the plan costs more. */
 const saysPlan = (machine: Machine, { ref, sha256 }: CatalogEntry): boolean =>
   machine.planned_as !== null &&
   machine.planned_as.order === machine.cycle.started_at &&
@@ -202,7 +190,7 @@ const touch = (machine: Machine, now: string): Machine =>
 type ToldInventory = Pick<Inventory, 'disks'> &
   Partial<Pick<Inventory, 'secureBoot' | 'bmcAddress' | 'ownSerials'>>
 
-/** `POST /pxe/{mac}/inventory`: the list is replaced as a whole, and what it does not say stays. */
+/** `POST /pxe/{mac}/inventory`: replaces the whole list; fields that it lacks stay. */
 export function rememberDisks(
   machine: Machine,
   { disks, secureBoot, bmcAddress, ownSerials }: ToldInventory,
@@ -227,7 +215,7 @@ export const rememberLateHardware = (machine: Machine, { ownSerials }: Inventory
     ? machine
     : { ...machine, own_serials: ownSerials }
 
-/** `POST /pxe/{mac}/done`. The mode never changes; what it makes of the cycle is the mode's. */
+/** `POST /pxe/{mac}/done` never changes the mode. */
 export function rememberDone(
   machine: Machine,
   now: string,
@@ -270,7 +258,6 @@ const endCarried = (machine: Machine, now: string): Machine =>
 const endDisarmed = (machine: Machine, now: string): Machine =>
   changeCycle(machine, now, { carried: false, planned: false, failure: null })
 
-/** What a flash that ended makes of the cycle; where its mode flashes no longer, only that it ended. */
 function endFlash(machine: Machine, now: string): Machine {
   if (!isFlashMode(machine.boot_mode)) return endCarried(machine, now)
   if (flashesAlways(machine.boot_mode)) {
@@ -299,7 +286,6 @@ function changeCycle(machine: Machine, now: string, fields: Partial<Cycle>): Mac
   return { ...machine, cycle: { ...machine.cycle, ...fields }, updated_at: now }
 }
 
-/** Whether nothing would change. */
 function holds<T extends object>(before: T, fields: Partial<T>): boolean {
   for (const name in fields) if (before[name] !== fields[name]) return false
   return true

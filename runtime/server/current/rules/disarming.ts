@@ -73,7 +73,7 @@ export function disarmByHand(machine: Machine, now: string): Result<Machine, str
 const BEGUN =
   'Its flash has begun and cannot be taken back: wait for its end, or confirm that the disk is intact with "Boot its disk anyway" (action boot-disk).'
 
-/** Has a machine of a paused batch boot its disk; one whose flash has begun goes on. */
+/** Refused once its flash has begun. */
 export function pauseOrder(machine: Machine, now: string): Result<Machine, string> {
   if (hasUnfinishedFlash(machine)) return refuse('Its flash has begun.')
   if (!hasFlashOrder(machine)) return refuse('Not armed.')
@@ -85,21 +85,20 @@ export function pauseOrder(machine: Machine, now: string): Result<Machine, strin
   })
 }
 
-/** Has the order of a paused machine count again. */
 export function resumeOrder(machine: Machine, now: string): Result<Machine, string> {
   if (machine.cycle.paused_at === null) return refuse('Not paused.')
   return accept({ ...machine, cycle: { ...machine.cycle, paused_at: null }, updated_at: now })
 }
 
-/** Says whether an edit has begun something to do, also within the millisecond of what was before. */
+/** Also within the millisecond of the order before. */
 export const beginsOrder = (before: Machine | null, { cycle }: Machine): boolean =>
   before?.cycle !== cycle && cycle.disarmed_at === null && cycle.disk_allowed_at === null
 
 const HOUR_MS = 3_600_000
 
 /**
- * Notes when an order ends that `after` begins, so many hours after `now`; 0: at no time. A mode that
- * flashes always, and an order that was there before, have no end.
+ * `hours` after `now`; 0: no limit. Orders of flash-always, and those that were there before, never
+ * end.
  */
 export function limitOrder(
   before: Machine | null,
@@ -120,7 +119,6 @@ export function limitOrder(
   return { ...after, cycle: { ...after.cycle, expires_at } }
 }
 
-/** Says whether its order ends at a time, and has not been carried out in part. */
 export const canExpire = (machine: Machine): boolean =>
   machine.cycle.expires_at !== null &&
   machine.cycle.offered_at === null &&
@@ -128,7 +126,6 @@ export const canExpire = (machine: Machine): boolean =>
   flashesOnce(machine.boot_mode) &&
   hasFlashOrder(machine)
 
-/** The record once its order has ended by itself. */
 export const expireOrder = (machine: Machine, now: string): Machine =>
   canExpire(machine) ? disarmFlash(machine, now) : machine
 
@@ -138,7 +135,7 @@ function disarmFlash(machine: Machine, now: string): Machine {
   return { ...disarm({ ...machine, capture: null }, now, 'expired'), capture }
 }
 
-/** Why an order that is open is not carried out at this moment; null: it is. */
+/** Why an open order is not carried out now; null: it is. */
 export function findStop(
   machine: Machine,
   { now, isPast }: Pick<Surroundings, 'now' | 'isPast'>,
@@ -152,10 +149,9 @@ export function findStop(
 }
 
 /**
- * Brings the values back that a machine had before an edit, at the ISO time `now`. Nothing is armed by
- * that: an order that the edit has touched comes back as one that was taken away. `present` is the
- * record that the edit left, with nothing changed since; null: the edit deleted the machine. Returns
- * `present` itself where the edit has only taken an order away.
+ * Restores the values from before an edit and arms nothing: an order that the edit touched comes
+ * back as taken away. `present`: the record as the edit left it; null: deleted. Returns `present`
+ * itself where the edit only took an order away.
  */
 export function undoEdit(before: Machine, present: Machine | null, now: string): Machine {
   const { last_seen_at, last_seen_ip } = present ?? before
@@ -166,7 +162,6 @@ export function undoEdit(before: Machine, present: Machine | null, now: string):
   return valuesOf(undone) === valuesOf(present) ? present : undone
 }
 
-/** Everything but when an order was taken away, by whom and in which words. */
 const valuesOf = ({ capture, cycle, ...machine }: Machine): string =>
   JSON.stringify({
     ...machine,
@@ -176,7 +171,6 @@ const valuesOf = ({ capture, cycle, ...machine }: Machine): string =>
     cycle: { ...cycle, disarmed_at: cycle.disarmed_at !== null },
   })
 
-/** Everything that says whether and how a machine is flashed or captured. */
 const orderOf = (machine: Machine): string =>
   JSON.stringify([
     machine.boot_mode,
@@ -189,9 +183,8 @@ const orderOf = (machine: Machine): string =>
   ])
 
 /**
- * Returns the record to store for a machine of a restored state whose disk may be half written by what
- * is known now; it stays held back, whatever the older state says of it. `restored` null: that state
- * has no such machine. Returns null where nothing is to be stored.
+ * Holds a disk back that may be half written by what is known now, whatever the restored state
+ * says. `restored` null: that state has no such machine. Null: nothing is to be stored.
  */
 export function keepHeldBack(
   restored: Machine | null,
@@ -226,10 +219,9 @@ const pickCycle = ({ started_at, finished_at }: NonNullable<Cycle['before']>) =>
   finished_at,
 })
 
-/** Returns what a list calls the machine; null: its address is all there is. */
+/** Null: its address is all there is. */
 export const nameMachine = ({ name, hostname }: Machine): string | null => name ?? hostname
 
-/** The rule by which a machine boots its disk whose order was taken away. */
 export const DISARMED_RULES = {
   restored: 'disarmed',
   operator: 'withdrawn',
@@ -238,7 +230,6 @@ export const DISARMED_RULES = {
 export type DisarmedRule = (typeof DISARMED_RULES)[DisarmCause]
 export type StopRule = DisarmedRule | 'paused'
 
-/** Why its plan is no flash, for the person in front of the machine. */
 export const STOPPED: Readonly<Record<StopRule, string>> = {
   disarmed:
     'An older state of the server was restored, which arms no machine: arm it again on the server.',

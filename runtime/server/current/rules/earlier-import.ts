@@ -28,7 +28,6 @@ const EarlierSchema = z.object({
 
 export type EarlierMachine = Readonly<z.infer<typeof EarlierSchema>>
 
-/** An image of the catalog here. */
 interface KnownImage {
   readonly ref: string
   readonly name: string
@@ -39,7 +38,6 @@ interface KnownImage {
 interface Import {
   readonly action: 'added' | 'kept'
   readonly machine: Machine
-  /** What does not come along, each as a sentence. */
   readonly left: readonly string[]
   /** The earlier server would have flashed it at its next network boot. */
   readonly isDisarmed: boolean
@@ -50,13 +48,12 @@ interface SetAside {
   readonly reason: string
 }
 
-/** Parses a record of the earlier line; null where it cannot be a machine. */
 export const parseEarlier = (record: unknown): EarlierMachine | null =>
   EarlierSchema.safeParse(record).data ?? null
 
 /**
- * Plans how a machine of the earlier line is taken over. It is never armed: its mode becomes
- * `flasher-inventory`. A machine that is here already stays as it is, but may get its name.
+ * Never arms a machine: its mode becomes `flasher-inventory`. A known machine stays as it is, but
+ * may get its name.
  */
 export function planImport(
   earlier: EarlierMachine,
@@ -143,7 +140,6 @@ const FOLDERS: Readonly<Record<string, string>> = {
   keys: 'this server makes no SSH connections',
 }
 
-/** Lists what in the folder of the earlier server is not read and left where it is, each with the reason. */
 export const listSetAside = (
   entries: readonly string[],
   bootFiles: readonly string[],

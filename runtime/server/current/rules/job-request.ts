@@ -2,10 +2,10 @@
 import { z } from 'zod'
 import { ReleaseTagSchema } from '../../../fleet/boot/rules/release.ts'
 
-/** An absent body asks for a backup by hand, as an empty one does. */
+/** An absent body is an empty one: a backup by hand. */
 export const BackupRequestSchema = z.strictObject({
   trigger: z.enum(['manual', 'scheduled']).default('manual'),
 })
 
-/** The settings name the tag that counts where this is left out. */
+/** Absent: the tag of the settings. */
 export const ReleaseRequestSchema = z.strictObject({ tag: ReleaseTagSchema.optional() })

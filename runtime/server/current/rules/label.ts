@@ -5,19 +5,16 @@ import { printable } from '../../../kit/foundation/printable.ts'
 
 export const MAX_LABELS = 16
 
-/** Sixteen are counted before equal ones are dropped. */
+/** At most 16, counted before duplicates are dropped. */
 export const LabelsSchema = z
   .array(LabelSchema)
   .max(MAX_LABELS, `a machine has at most ${MAX_LABELS} labels`)
 
-/** A set, in the order of code points. */
+/** In the order of code points. */
 export const sortLabels = (labels: readonly string[]): readonly string[] =>
   [...new Set(labels)].toSorted()
 
-/**
- * Splits the text of a form into labels at its commas. Blanks around them are dropped, and so are empty
- * labels and repeated ones, whatever their case.
- */
+/** Drops blanks, empty labels, and duplicates whatever their case. */
 export function splitLabels(text: string): readonly string[] {
   const found = new Map<string, string>()
   for (const part of text.split(',')) {
@@ -34,13 +31,13 @@ export const MAX_NAME_CHARACTERS = 64
 const compose = (text: string): string => text.normalize('NFC').trim()
 
 /**
- * A zero-width joiner that makes one sign of two emojis, or shapes a letter of a script that joins. One
- * between other letters only makes a name that looks like another.
+ * A zero-width joiner joins emojis or shapes letters of some scripts; elsewhere it only imitates
+ * another name.
  */
 const JOINER =
   /(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})|(?<=[\p{Script=Arabic}\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca])\u200d/gu
 
-/** Null and the empty name clear it. Counted in characters, not in units of UTF-16. */
+/** Null and the empty name clear it. The limit counts characters, not UTF-16 units. */
 export const NameSchema = z
   .string()
   .overwrite(compose)
@@ -59,6 +56,6 @@ export const NameSchema = z
   .nullable()
   .meta({ maxLength: MAX_NAME_CHARACTERS })
 
-/** What DHCP calls a machine is its own word, so only what can be a host name is believed. */
+/** DHCP's name is the machine's own word: only a valid host name is believed. */
 export const parseHostname = (text: string): string | null =>
   /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/.test(text) ? text : null

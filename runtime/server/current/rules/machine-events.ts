@@ -6,7 +6,6 @@ import { channelOf, type Machine } from './machine.ts'
 import type { PlanRuling } from './plan.ts'
 import { renderDiskMismatch } from './target.ts'
 
-/** The fields that lifecycle events carry. */
 export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
   bty_image_ref: machine.bty_image_ref,
   ...(channelOf(machine) === null ? {} : { channel: channelOf(machine) }),
@@ -36,7 +35,7 @@ export function describeScript(
 ): readonly MachineEvent[] {
   const { rule, reason, decision, alarms } = ruling
   const { mac, boot_mode, cycle } = machine
-  // A machine in the queue asks three times a minute; only the beginning of its wait is worth an event.
+  // A queued machine asks three times a minute; only the beginning of its wait is an event.
   if (rule === 'queued' && cycle.queued_at !== null) return []
   const offered = {
     kind: 'netboot.pxe.offered',
@@ -75,10 +74,7 @@ export const describeUnproven = (mac: string): MachineEvent => ({
   details: null,
 })
 
-/**
- * Makes the event of a fetched first-boot configuration. It has the name of the template, never its
- * content.
- */
+/** Has the name of the template, never its content. */
 export const describeFirstBootFetched = ({ mac, first_boot }: Machine): MachineEvent => ({
   kind: 'machine.first_boot.fetched',
   summary: `${mac} fetched its first-boot configuration`,
@@ -105,10 +101,8 @@ export const describeInventory = (machine: Machine, inventory: Inventory): Machi
     lshw: inventory.hardware !== null,
   })
 
-/** An event is a line, not the list itself. */
 const MAX_SERIALS = 64
 
-/** How the newest capture ended; none while it goes on. */
 export function listCaptureEnds({ mac, capture }: Machine): readonly MachineEvent[] {
   if (capture === null || capture.result === null) return []
   const { name, result, reason } = capture
@@ -123,7 +117,6 @@ const CAPTURE_ENDS = {
   cancelled: { kind: 'machine.capture_cancelled', words: 'was no longer captured as' },
 } as const
 
-/** Read beside a flash that was the faster one. */
 export const describeLateHardware = ({ mac }: Machine): MachineEvent => ({
   kind: 'machine.inventory',
   summary: `${mac} reported its hardware after its flash`,

@@ -7,7 +7,6 @@ import type { DiskPick, PickedDisk } from '../../../engine/inventory/rules/disk-
 import type { InventoryDisk, MachineBase } from '../../../engine/inventory/rules/machine.ts'
 import type { Armer, RunDisk, RunImage } from '../../../engine/inventory/rules/run.ts'
 
-/** A flash that did not work, as the machine reported it. */
 interface Failure {
   readonly at: string
   readonly reason: string | null
@@ -16,7 +15,6 @@ interface Failure {
 /** The cycle whose flash may still be under way: news of it are not news of this cycle. */
 interface FormerCycle {
   readonly started_at: string
-  /** When its end was reported. */
   readonly finished_at: string | null
 }
 
@@ -29,7 +27,7 @@ export interface Cycle {
   readonly started_at: string
   /** Live boots that were offered in this cycle and did not finish. */
   readonly offers: number
-  /** When the newest live boot was offered that flashes; null: none was. */
+  /** When the newest flashing live boot was offered; null: none was. */
   readonly offered_at: string | null
   /** Whether a flash plan was handed out: from then on the disk may be half written. */
   readonly planned: boolean
@@ -39,39 +37,34 @@ export interface Cycle {
   readonly before: FormerCycle | null
   /** When done arrived or, in inventory mode, the disks. */
   readonly finished_at: string | null
-  /** Something ended, and the machine has not been sent to its disk since. */
+  /** Something ended, and the machine has not booted its disk since. */
   readonly owes_disk_boot: boolean
-  /** When the guard stepped in. */
   readonly loop_suspected_at: string | null
   readonly failure: Failure | null
-  /** The ISO time since when it waits for its turn to be flashed; null: it does not wait. */
+  /** Since when it waits for its turn (ISO); null: it does not wait. */
   readonly queued_at: string | null
-  /** When an operator had it boot its disk after a flash without an end; null: nobody did. */
+  /** When an operator allowed its disk after a flash without an end; null: nobody did. */
   readonly disk_allowed_at: string | null
-  /** When its order was taken away, which holds a disk back that may be half written; null: it was not. */
+  /** When its order was taken away, which holds a half-written disk back; null: it was not. */
   readonly disarmed_at: string | null
-  /** Why its order was taken away; null: it was not. */
   readonly disarmed_by: DisarmCause | null
-  /** The batch that its order came with; null: none. */
   readonly batch: string | null
-  /** When its batch was paused: it boots its disk, unless a plan was given before; null: it is not paused. */
+  /** When its batch was paused: it boots its disk unless it has a plan; null: not paused. */
   readonly paused_at: string | null
-  /** The ISO time at which its order ends where no boot was offered by then; null: at none. */
+  /** When its order ends if no boot was offered by then (ISO); null: never. */
   readonly expires_at: string | null
-  /** When its machine first asked for something, or reported a run, since this cycle began; null: never. */
+  /** When its machine first asked or reported a run in this cycle; null: never. */
   readonly begun_at: string | null
 }
 
-/** What the newest plan to flash said, until its end was heard: what a report of it is about. */
+/** Kept until its end is heard: reports are about this plan. */
 export interface PlannedFlash {
-  /** The start of the cycle that it was given in. */
   readonly order: string
   readonly image: RunImage | null
   readonly disk: RunDisk | null
   readonly armed_by: Armer | null
 }
 
-/** The channel that an image was assigned by, and the image that it pointed to when the machine was armed. */
 export interface MachineChannel {
   readonly name: string
   readonly ref: string
@@ -79,7 +72,7 @@ export interface MachineChannel {
 
 export interface Machine extends MachineBase {
   readonly bty_image_ref: string | null
-  /** The name that a person gave it (not in the specification); null: nobody gave one. */
+  /** Not in the specification; null: nobody gave one. */
   readonly name: string | null
   readonly labels: readonly string[]
   readonly boot_mode: BootMode
@@ -88,46 +81,39 @@ export interface Machine extends MachineBase {
   readonly known_disks_at: string | null
   readonly target_disk_serial: string | null
   /**
-   * The fields from here on are not in the specification; `WIRE_FIELDS` names those that are sent
-   * nevertheless.
+   * Not in the specification from here on; `WIRE_FIELDS` names those that are sent nevertheless.
    */
-  /** What the disk was when it was picked by another name than its serial number; null: unknown. */
+  /** The disk when it was picked by another name than its serial number; null: unknown. */
   readonly target_disk_seen: PickedDisk | null
   readonly saw_flasher_boot: boolean
   readonly cycle: Cycle
-  /** Who began the newest cycle that a person began. */
   readonly armed_by: Armer | null
-  /** When it last got a plan to flash something, or to let a person do so. */
   readonly planned_at: string | null
   /** Null: none was given, or its end was heard. */
   readonly planned_as: PlannedFlash | null
-  /** A locked machine refuses every flash mode. */
   readonly locked: boolean
-  /** The name of its first-boot template (not in the specification); null: it has none. */
+  /** Null: it has none. */
   readonly first_boot: string | null
-  /** When the newest token was made with which it fetched its first-boot configuration. */
+  /** When the newest token was made that fetched its first-boot configuration. */
   readonly first_boot_taken_at: string | null
-  /** Which UART the live system speaks on. */
   readonly serial_console: SerialConsole
-  /** Whether a flash has the image's last partition and its file system fill the disk. */
   readonly grow: boolean
-  /** Ask `channelOf`, which knows an image that was assigned otherwise since; null: it has none. */
+  /** Ask `channelOf`, which knows about images assigned otherwise since; null: none. */
   readonly channel: MachineChannel | null
-  /** The newest order to capture a disk of it (not in the specification); null: there was none. */
+  /** Null: there was none. */
   readonly capture: CaptureOrder | null
-  /** Architecture as the last iPXE contact named it (`buildarch`); null until then. */
+  /** `buildarch` of the last iPXE contact; null until then. */
   readonly arch: string | null
-  /** Its host name as DHCP told the last iPXE contact; null until then. */
+  /** From DHCP at the last iPXE contact; null until then. */
   readonly hostname: string | null
-  /** Whether it booted with Secure Boot on, as its live system reported last; null: it did not say. */
+  /** As its live system last reported; null: it did not say. */
   readonly secure_boot: boolean | null
-  /** The address of its BMC, as its live system reported it last; null: it did not say. Only a suggestion. */
+  /** As its live system last reported, only a suggestion; null: it did not say. */
   readonly bmc_address: string | null
-  /** The serial numbers of its system and boards, as its live system reported them last; never on the wire. */
+  /** Of its system and boards, as its live system last reported; never on the wire. */
   readonly own_serials: readonly string[]
 }
 
-/** What people call a machine. */
 export type Identity = Pick<Machine, 'name' | 'labels'>
 
 export const isSameIdentity = (a: Identity, b: Identity): boolean =>
@@ -135,7 +121,7 @@ export const isSameIdentity = (a: Identity, b: Identity): boolean =>
   a.labels.length === b.labels.length &&
   a.labels.every((label, at) => label === b.labels[at])
 
-/** The fields of "Machine" in the order in which they are answered, then those of ours. */
+/** The fields of "Machine" in the order of the specification, then ours. */
 const WIRE_FIELDS = [
   'mac',
   'bty_image_ref',
@@ -158,7 +144,7 @@ const WIRE_FIELDS = [
   'capture',
 ] as const satisfies readonly (keyof Machine)[]
 
-/** "Machine (server responses)": the specified fields, in their order, then ours; a channel only where there is one. */
+/** A channel is sent only where there is one. */
 export function toWire(machine: Machine): Readonly<Record<string, unknown>> {
   const channel = channelOf(machine)
   return {
@@ -167,14 +153,14 @@ export function toWire(machine: Machine): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Returns the name of the channel that a machine has its image by; null: it has it by none. */
+/** Null: its image comes by no channel. */
 export const channelOf = ({
   channel,
   bty_image_ref: ref,
 }: Pick<Machine, 'channel' | 'bty_image_ref'>): string | null =>
   channel !== null && channel.ref === ref ? channel.name : null
 
-/** Returns the target disk of a machine; null where none is selected. */
+/** Null: none is selected. */
 export function targetOf({
   target_disk_serial: serial,
   target_disk_seen: seen,
@@ -183,7 +169,6 @@ export function targetOf({
   return name === '' ? null : { name, seen }
 }
 
-/** A machine that is new to the server. */
 export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machine {
   return {
     mac,
@@ -244,16 +229,14 @@ export const createCycle = (now: string): Cycle => ({
 })
 
 /**
- * Says whether a flash began and nobody has said that it ended, whatever the mode has become since. An
- * inventory that finishes does not end a flash that was carried over from the cycle before.
+ * Whatever the mode is now. The end of an inventory does not end a flash carried over from before.
  */
 export const hasUnfinishedFlash = ({ cycle }: Machine): boolean =>
   cycle.carried || (cycle.planned && cycle.finished_at === null)
 
 /**
- * Says whether the disk must not be booted because it may be half written. Another mode than one that
- * flashes says that it may be booted, unless the order was taken away, which says nothing of the
- * flash.
+ * Whether the disk must not be booted. A mode that does not flash permits it, unless the order was
+ * taken away.
  */
 export const isHalfWritten = (machine: Machine): boolean =>
   (isFlashMode(machine.boot_mode) || machine.cycle.disarmed_at !== null) &&
@@ -263,5 +246,4 @@ export const isHalfWritten = (machine: Machine): boolean =>
 export const isHeldBack = (machine: Machine): boolean =>
   machine.cycle.disarmed_at !== null && isHalfWritten(machine)
 
-/** Says whether nobody has assigned an image to the machine. */
 export const isUnassigned = (machine: Machine): boolean => machine.bty_image_ref === null

@@ -24,18 +24,15 @@ import { nameAmong, pickDisk, type DiskPick } from '../../../engine/inventory/ru
 import { findDiskMismatch, renderDiskMismatch } from './target.ts'
 import type { MachineUpsert } from './upsert.ts'
 
-/**
- * A new cycle clears nothing but the cycle; that a flash may be under way is carried over, and its
- * place in line stays the machine's.
- */
+/** Keeps that a flash may be under way, and the machine's place in line. */
 export function startCycle(
   machine: Machine,
   now: string,
   carried = hasUnfinishedFlash(machine),
 ): Machine {
   const { cycle } = machine
-  // A flash that nobody heard the end of stays the one of which news may come, and none can come of a
-  // cycle that its machine never asked for.
+  // A flash without an end stays the one that reports are about; a cycle that its machine never
+  // asked for has none.
   const isUnheard = (carried && !cycle.planned) || cycle.begun_at === null
   const before =
     isUnheard && cycle.before !== null
@@ -50,11 +47,9 @@ export function startCycle(
 }
 
 /**
- * Makes the record that `PUT /machines/{mac}` leaves: all fields of the body replace those of the
- * record, but a name or a first-boot template that is left out stays. Only another mode, image or disk
- * starts a new cycle. `before` null: the machine is new; `now` is an ISO time.
- *
- * The refusal says why the machine cannot be armed.
+ * All fields of the body replace the record's, but an absent name or template stays. Only another
+ * mode, image or disk starts a new cycle. `before` null: a new machine. The refusal says why it
+ * cannot be armed.
  */
 export function applyUpsert(
   before: Machine | null,
@@ -85,7 +80,7 @@ export function applyUpsert(
   })
 }
 
-/** Another image was not assigned by it, and an order that names an image is for that image. */
+/** An image that was assigned directly clears the channel. */
 function nextChannel(
   { channel }: Machine,
   { bty_image_ref: ref, boot_mode }: MachineUpsert,
@@ -100,7 +95,6 @@ const toFields = (target: DiskPick | null) => ({
   target_disk_seen: target?.seen ?? null,
 })
 
-/** Null: it may be given something to flash. */
 const findArmRefusal = ({ locked, capture }: Machine): FieldError | null =>
   locked
     ? fieldError(['boot_mode'], LOCKED, 'locked')
@@ -108,10 +102,7 @@ const findArmRefusal = ({ locked, capture }: Machine): FieldError | null =>
       ? fieldError(['boot_mode'], CAPTURING, 'capture')
       : null
 
-/**
- * Arms a machine again, whether or not its last flash has ended. The refusal says what keeps it from
- * being flashed.
- */
+/** Whether or not its last flash has ended. */
 export function flashAgain(machine: Machine, now: string): Result<Machine, string> {
   if (machine.locked) return refuse(LOCKED)
   if (isPending(machine.capture)) return refuse(CAPTURING)
@@ -122,10 +113,8 @@ export function flashAgain(machine: Machine, now: string): Result<Machine, strin
 }
 
 /**
- * Has a machine boot its disk although a flash of it may have been cut off, because an operator knows
- * better. That holds for this cycle: nobody gets a plan to flash until the machine is armed again.
- *
- * A machine without an unfinished flash is refused.
+ * For a flash that may have been cut off, when an operator knows better. For this cycle, nobody
+ * gets a plan to flash; a machine without an unfinished flash is refused.
  */
 export function allowDisk(machine: Machine, now: string): Result<Machine, string> {
   if (!hasUnfinishedFlash(machine)) {
@@ -145,7 +134,6 @@ export function allowDisk(machine: Machine, now: string): Result<Machine, string
   return accept({ ...machine, cycle, updated_at: now })
 }
 
-/** Has the disks listed anew at the next network boot. */
 export function refreshInventory(machine: Machine, now: string): Result<Machine, string> {
   if (isHeldBack(machine)) return refuse(UNFINISHED)
   return MODES[machine.boot_mode].does === 'list-disks'
@@ -177,7 +165,6 @@ export function orderCapture(
   return accept({ ...machine, capture, updated_at: now })
 }
 
-/** Null: it may be captured. */
 function findCaptureRefusal(machine: Machine): string | null {
   const { boot_mode, cycle, capture } = machine
   if (isPending(capture)) return 'A capture is ordered already: cancel it first.'
@@ -191,7 +178,6 @@ function findCaptureRefusal(machine: Machine): string | null {
     : null
 }
 
-/** The one that is named, that is selected, or the only one. */
 function findCaptured(machine: Machine, named: string | null): DiskPick | null {
   const disks = machine.known_disks ?? []
   const [disk, ...others] = disks
@@ -210,7 +196,7 @@ export const cancelCapture = (machine: Machine, now: string): Result<Machine, st
       })
     : refuse('No capture is ordered.')
 
-/** What operators set beside the specified fields; an absent one stays. */
+/** Absent: unchanged. */
 export interface Adjustment {
   readonly locked?: boolean
   readonly serial_console?: SerialConsole

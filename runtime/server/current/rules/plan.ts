@@ -33,31 +33,26 @@ export type Plan =
       readonly mode: 'flash'
       readonly image: CatalogEntry
       readonly serial: string
-      /** What the disk was when it was picked by another name than its serial number. */
+      /** The disk when it was picked by another name than its serial number. */
       readonly seen?: PickedDisk
-      /** Whether the client shall have the firmware boot the disk once, next time. */
+      /** The firmware boots the disk once, next time. */
       readonly registerUefiBoot: boolean
-      /** Whether the image's last partition and its file system shall fill the disk. */
       readonly grow: boolean
-      /** Only what differs from the disk shall be written; absent: all of the image. */
+      /** Absent: all of the image. */
       readonly delta?: true
-      /** Whether the client shall fetch a first-boot configuration and write it with the image. */
       readonly firstBoot?: boolean
     }
-  /** `reason` is for the person in front of the machine; null: nothing is wrong. */
+  /** Null: nothing is wrong. */
   | { readonly mode: 'interactive'; readonly reason: string | null }
   | { readonly mode: 'inventory' }
   | { readonly mode: 'exit'; readonly reason: string }
   | {
       readonly mode: 'capture'
-      /** The serial number or other name of the one disk that is read. */
+      /** Or another name of the disk. */
       readonly serial: string
-      /** What the disk was when it was selected, as in the plan of a flash. */
       readonly seen?: PickedDisk
-      /** The name of the image. */
       readonly name: string
       readonly generalize: boolean
-      /** The address of the cache service. */
       readonly cacheUrl: string
     }
 
@@ -80,13 +75,11 @@ type PlanRule =
 export interface PlanRuling {
   readonly rule: PlanRule
   readonly plan: Plan
-  /** What is wrong with the picked disk, for an event. */
   readonly mismatch: DiskMismatch | null
 }
 
 /**
- * Decides what the live system does with the machine, and why. It changes nothing: `notePlan`
- * (contact.ts) makes the record that follows from it. `features` are those that the live system
+ * Changes nothing: `notePlan` (contact.ts) makes the record. `features`: what the live system
  * announced.
  */
 export const decidePlan = (
@@ -99,7 +92,6 @@ export const decidePlan = (
     ? interactive('held-back', HELD_BACK)
     : DECIDE[MODES[machine.boot_mode].does](machine, surroundings, features))
 
-/** A client that announces nothing has none of them. */
 const NO_FEATURES: LiveFeatures = { firstBoot: false, capture: false, diskId: null }
 
 type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatures) => PlanRuling
@@ -111,7 +103,7 @@ const DECIDE: Readonly<Record<ModePurpose, Decide>> = {
   flash: planFlash,
 }
 
-/** Null: no capture is to be done, or the disk may be half written, which comes first. */
+/** Null: no capture is due, or the disk may be half written, which comes first. */
 function planCapture(
   machine: Machine,
   { cacheUrl }: Surroundings,
@@ -183,8 +175,7 @@ function planDisk(
   const mismatch = findDiskMismatch(disks, target, image)
   const isOld = diskId !== true && mismatch?.why === 'disk-missing' && isListBlind(target, disks)
   if (mismatch !== null && !isOld) return doubt(mismatch, target.name)
-  // The list of disks tells what a client that announces nothing knows: no deployed one lists WWNs or
-  // places.
+  // No deployed client that announces nothing lists WWNs or places.
   const isKnowing = diskId ?? disks !== null
   return isOld || (!isKnowing && wantsDiskId(target.name, disks))
     ? interactive('disk-id', OLD_DISK_CLIENT)
@@ -217,19 +208,18 @@ function planDisarmed(machine: Machine, surroundings: Surroundings): PlanRuling 
 const isUnwanted = (why: Unready | null): why is 'locked' | 'no-image' =>
   why === 'locked' || why === 'no-image'
 
-/** Addresses of the first-boot configuration and of a capture's upload, each with a token for one use. */
+/** Each address has a token for one use. */
 type PlanTickets = {
   readonly [Use in 'first_boot' | 'upload']?: { readonly url: string; readonly token: string }
 }
 
-/** What a plan names for one machine alone: its tickets, and the sources of the image that are near it. */
 interface PlanExtras extends PlanTickets {
   readonly sources?: readonly { readonly url: string }[]
-  /** Present: its neighbours read the same image, and it may ask where they are. */
+  /** Present: neighbours read the same image, and it may ask where they are. */
   readonly peers?: true
 }
 
-/** Renders the flat object of the deployed clients, which also holds itself under `plan`. */
+/** The flat object of the deployed clients, which also holds itself under `plan`. */
 export function renderPlan(
   plan: Plan,
   base: string,
@@ -239,7 +229,7 @@ export function renderPlan(
   return { ...flat, plan: flat }
 }
 
-/** Returns where the image of a capture is uploaded, as the machine reaches it. */
+/** As the machine reaches the cache service. */
 export const renderUploadUrl = (cacheUrl: string, base: string): string =>
   replaceLoopback(`${renderCacheBase(cacheUrl)}/captures`, new URL(base).hostname)
 
@@ -279,7 +269,7 @@ function renderFlat(plan: Plan, base: string): Readonly<Record<string, unknown>>
   }
 }
 
-/** The newest address of each entry: the same until a machine calls the server by another name. */
+/** The address changes only where a machine calls the server by another name. */
 const reachable = new WeakMap<CatalogEntry, { readonly base: string; readonly url: string }>()
 
 function reachableUrl(image: CatalogEntry, base: string): string {

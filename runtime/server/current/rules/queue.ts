@@ -4,9 +4,8 @@ import { settingOf } from '../../../kit/config/rules/setting.ts'
 import { isFlashMode } from './boot-mode.ts'
 import { type Machine } from './machine.ts'
 
-/** The settings of section `[pxe]` that are about the queue; the names are theirs. */
 export interface QueueRules {
-  /** The most machines that flash at a time; 0: any number. */
+  /** 0: any number. */
   readonly max_flashes: number
   /** Seconds without a contact after which a flashing machine's place goes to the next. */
   readonly flash_silence: number
@@ -14,7 +13,6 @@ export interface QueueRules {
 
 const setting = settingOf('flasher-web')
 
-/** Settings of section `[pxe]`: how long a place and an order wait for their machine. */
 export const QUEUE_SETTINGS = {
   flash_silence: setting({
     title: 'Free the place of a silent machine after',
@@ -32,33 +30,23 @@ export const QUEUE_SETTINGS = {
   }),
 }
 
-/** Seconds for which a machine in the queue sleeps before it asks again. */
 export const WAIT_SECONDS = 20
-/** Seconds without a request after which a machine has left the queue: several turns, and a slow boot. */
+/** In seconds: several turns and a slow boot. */
 const LINE_PATIENCE = 120
 
-/** The position of a machine that has to wait. */
 export interface QueuePosition {
-  /** Its number from 1, which is the next one. */
+  /** From 1, which is next. */
   readonly place: number
-  /** The number of machines that wait, this one among them. */
   readonly waiting: number
   readonly flashing: number
-  /** Whether it was not in the queue before. */
   readonly isNew: boolean
 }
 
-/**
- * Renders a position for the machine's screen, where it stands after "waits:"; the whole line has at
- * most 80 columns.
- */
+/** At most 80 columns with "waits:" before it. */
 export const renderQueuePosition = ({ place, waiting, flashing }: QueuePosition): string =>
   `place ${place} of ${waiting}, ${flashing} ${flashing === 1 ? 'is' : 'are'} being flashed`
 
-/**
- * Says whether a machine has its place: a flash was offered, nothing ended it, and the machine was
- * heard of. `silence` is the milliseconds since then, of a clock that nobody sets.
- */
+/** Offered a flash that has not ended, and heard of recently. `silence`: ms, monotonic. */
 export function holdsFlashSlot(
   machine: Machine,
   silence: number,
@@ -74,21 +62,18 @@ export function holdsFlashSlot(
   return silence < flash_silence * 1000
 }
 
-/** Says whether a machine is in the queue; `silence` is as above. */
+/** `silence`: ms, monotonic. */
 export const isWaiting = ({ boot_mode, cycle }: Machine, silence: number): boolean =>
   isFlashMode(boot_mode) && cycle.queued_at !== null && silence < LINE_PATIENCE * 1000
 
-/**
- * Returns when a machine that has to wait now began to wait, as an ISO time; one that had left the
- * queue begins anew.
- */
+/** An ISO time; a machine that had left the queue begins anew. */
 export const decideQueuedAt = (
   { cycle }: Machine,
   position: QueuePosition | null,
   now: string,
 ): string => (position?.isNew === false ? (cycle.queued_at ?? now) : now)
 
-/** Compares who came first, which is all that a restart leaves of the order. */
+/** After a restart, this is all that is left of the order. */
 export const compareQueued = (a: Machine, b: Machine): number => {
   const [first, second] = [a.cycle.queued_at ?? '', b.cycle.queued_at ?? '']
   if (first !== second) return first < second ? -1 : 1

@@ -47,7 +47,6 @@ const CycleSchema = z
     }
   })
 
-/** The form in which runs keep it. */
 const { image, disk, armed_by } = RunSchema.shape
 const PlannedSchema = z.object({ order: time, image, disk, armed_by })
 
@@ -93,7 +92,7 @@ const RecordSchema = z.object({
   own_serials: z.array(z.string()).catch([]),
 })
 
-/** Parses a stored record, also one of an older release; null where it cannot be a machine. */
+/** Null where it cannot be a machine. */
 export function parseRecord(stored: unknown): Machine | null {
   const parsed = RecordSchema.safeParse(stored)
   if (!parsed.success) return null

@@ -11,7 +11,7 @@ import type { RecordedOutcome } from '../../../fleet/machine/rules/flash-outcome
 import { targetOf, type Cycle, type Machine, type PlannedFlash } from './machine.ts'
 import { isSameTime, type TokenMatch } from './token.ts'
 
-/** `findImage` as in `Surroundings`. What a person picks at the wizard, the record does not know. */
+/** `findImage` as in `Surroundings`. The record does not know what a person picks in the wizard. */
 export function originOf(
   machine: Machine,
   findImage: (ref: string) => CatalogEntry | null,
@@ -34,11 +34,10 @@ export function originOf(
   return { mac, mode: 'flash', image, disk, armed_by, order }
 }
 
-/** What it was sent to write; a boot into a newer cycle has nothing to do with it. */
+/** A boot into a newer cycle has nothing to do with it. */
 const findPlanned = ({ planned_as, cycle }: Machine): PlannedFlash | null =>
   planned_as?.order === cycle.started_at || cycle.offered_at === null ? planned_as : null
 
-/** What a plan to flash says, for the record. */
 export const describePlanned = (machine: Machine, image: CatalogEntry): PlannedFlash => ({
   order: machine.cycle.started_at,
   image: describeImage(image.ref, image),
@@ -47,14 +46,14 @@ export const describePlanned = (machine: Machine, image: CatalogEntry): PlannedF
 })
 
 /**
- * Which flash an end belongs to: that of this cycle, that of the one before, one that was carried over
- * and is not told from others by a token or a run, or one whose end was heard long ago.
+ * This cycle, the one before, one that was carried over without a token or run to tell, or one that
+ * ended long ago.
  */
 export type EndOwner = 'current' | 'before' | 'carried' | 'other'
 
 interface EndClaim {
   readonly token: TokenMatch
-  /** The cycle of the run that it names; null: it names none. */
+  /** Null: it names no run. */
   readonly order: string | null
 }
 
@@ -74,7 +73,7 @@ function decideOrderOwner({ started_at, before }: Cycle, order: string): EndOwne
   return before !== null && isSameTime(order, before.started_at) ? 'before' : 'other'
 }
 
-/** What became of the order that began the cycle `order`; null: it is still open. */
+/** Null: the order is open. */
 export function decideOutcome(machine: Machine, order: string): RecordedOutcome | null {
   const { cycle } = machine
   if (!isSameTime(cycle.started_at, order)) return decideFormerOutcome(machine, order)
@@ -91,8 +90,8 @@ function decideFormerOutcome({ boot_mode, cycle: { before } }: Machine, order: s
 }
 
 /**
- * The record with who armed it, where they began a cycle; machines and the server arm nothing, and
- * whoever has the machine boot its disk disarms it.
+ * Keeps who began a cycle. Machines and the server arm nothing; letting a machine boot its disk
+ * disarms it.
  */
 export function rememberArmer(before: Machine | null, after: Machine, by: Armer): Machine {
   const isPerson = by.actor !== 'pxe-client' && by.actor !== 'system'
@@ -102,7 +101,6 @@ export function rememberArmer(before: Machine | null, after: Machine, by: Armer)
   return isPerson && isBegun ? { ...after, armed_by: by } : after
 }
 
-/** Returns when the flash whose end a machine reports was planned, and before which time it began. */
 export function whoseEnd(
   machine: Machine,
   owner: EndOwner,
@@ -126,7 +124,7 @@ function latest(a: string | null, b: string | null): string | null {
 const UNKNOWN = { path: null, model: null, tran: null, size_bytes: null } as const
 const GONE = { src: null, sha256: null, format: null, size_bytes: null } as const
 
-/** Describes an image; one whose entry is gone has only its ref. */
+/** An image without an entry has only its ref. */
 function describeImage(ref: string, entry: CatalogEntry | null): RunImage {
   if (entry === null) return { ...GONE, name: ref.slice(0, 12), ref }
   const { name, src, sha256, format, sizeBytes: size_bytes } = entry

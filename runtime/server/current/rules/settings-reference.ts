@@ -12,7 +12,6 @@ import { SECTIONS } from '../../../kit/config/rules/setting-sections.ts'
 import { renderFallback } from '../../../kit/config/rules/shown-setting.ts'
 import { SETTINGS } from './settings.ts'
 
-/** A section of the table without words here does not compile. */
 const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = SECTIONS
 
 const HEAD = `# Settings
@@ -34,7 +33,6 @@ settings page). Keys marked 🔒 are never shown nor logged. What the wizard and
 under [Other variables](#other-variables).
 `
 
-/** Renders the reference of all settings and variables as Markdown. */
 export function renderReference(): string {
   const sections = Object.entries(SETTINGS).map(([section, keys]) => {
     const rows = Object.entries(keys).map(([key, row]) => renderRow(section, key, row))
@@ -44,7 +42,6 @@ export function renderReference(): string {
   return `${HEAD}\n${sections.join('\n')}\n${renderVariables()}`
 }
 
-/** Title, what it is about, and the variables themselves. */
 const VARIABLES: readonly (readonly [string, string, readonly Entry[]])[] = [
   [
     'Server programs',

@@ -33,7 +33,6 @@ import { QUEUE_SETTINGS } from './queue.ts'
 const { wholeNumber, toggle, choice, path, port, duration, baseUrl } = kinds
 const setting = settingOf('flasher-web')
 
-/** A span that somebody waits for. */
 const shortDuration: typeof duration = {
   ...duration,
   schema: duration.schema.refine((seconds) => seconds <= 3600),
@@ -380,10 +379,9 @@ export const SETTINGS = {
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
 
-/** What pages call them. */
 export const SETTING_TEXTS: SettingTexts<typeof SETTINGS> = SETTINGS
 
-/** Sections of other programs, and keys of installations that came before this one. */
+/** Sections of other programs, and keys of the earlier line. */
 const RETIRED: KnownElsewhere = {
   ...listForeignSections(Object.keys(SETTINGS)),
   'server.trusted_proxy': 'not read any more: list the proxy in server.trusted_proxies',
@@ -394,5 +392,4 @@ const RETIRED: KnownElsewhere = {
   'nbdmux.*': 'not read: that component is not part of this program',
 }
 
-/** Parses the settings of this line from all sources, as `kit/config/rules/settings-parser.ts` describes. */
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, RETIRED)

@@ -24,39 +24,35 @@ export type MachineState = (typeof MACHINE_STATES)[number]
 
 export interface StateView {
   readonly state: MachineState
-  /** What people call it, where `ready` alone says too little; undefined: the word of the state. */
+  /** Instead of the state's name, where `ready` says too little. */
   readonly word?: string
-  /** What is true, in a sentence. Can hold what the machine sent. */
+  /** Can hold what the machine sent. */
   readonly is: string
-  /** What happens next, or what to do. */
   readonly next: string
 }
 
-/** A flash that reports its progress. */
 export interface RunView {
-  /** Nothing was heard of it for a while. */
   readonly stalled: boolean
   readonly mode: RunMode
 }
 
 /**
- * Decides the state of a machine from the very rulings that script and plan are made of (`decideBoot`,
- * `decidePlan`), so that the page never says what the server would not do. `run` is its run that is
- * under way; null: none is.
+ * Uses the rulings of script and plan, so the page never says what the server would not do. `run`
+ * null: none is under way.
  */
 export function decideState(
   machine: Machine,
   rulings: Rulings,
   run: RunView | null = null,
 ): StateView {
-  // A stalled run counts less than a machine that asked for its script since; its screen says the same.
+  // A stalled run counts less than a machine that has asked for its script since.
   if (run !== null && (!run.stalled || rulings.boot.rule !== 'half-written')) return viewRun(run)
   if (rulings.boot.rule === 'capture') return decideCapture(machine, rulings.plan)
   const view = decideTrouble(machine, rulings) ?? decideUsual(machine, rulings.boot)
   return isHeldByLock(machine, rulings.boot.rule, view) ? { ...view, next: t.locked } : view
 }
 
-/** A lock decides what is next wherever a flash would be suggested or promised. */
+/** A lock decides what is next wherever a flash would be suggested. */
 const isHeldByLock = ({ locked }: Machine, rule: BootRule, { state }: StateView): boolean =>
   locked && state !== 'running' && (state === 'failed' || SUGGESTS_FLASH.has(rule))
 
@@ -80,7 +76,6 @@ interface Rulings {
   readonly plan: PlanRuling
 }
 
-/** What stands in its way comes from the plan: its disk, or the cache service. */
 function decideCapture({ capture }: Machine, { plan, mismatch }: PlanRuling): StateView {
   if (plan.mode === 'interactive' && plan.reason !== null) {
     const next = mismatch === null ? t.usual.capture.next : t.otherDisk
@@ -90,7 +85,6 @@ function decideCapture({ capture }: Machine, { plan, mismatch }: PlanRuling): St
   return isStarted ? { state: 'running', ...t.running.capture } : usual('capture')
 }
 
-/** What a person must look at first. */
 function decideTrouble(machine: Machine, { boot, plan }: Rulings): StateView | null {
   const { failure, loop_suspected_at } = machine.cycle
   if (failure !== null) {
@@ -133,5 +127,4 @@ const renderQueued = ({ place, waiting }: QueuePosition): StateView => ({
   next: t.waiting.next,
 })
 
-/** What goes on once the machine has fetched the live system. */
 const isRunning = (rule: BootRule): rule is keyof typeof t.running => Object.hasOwn(t.running, rule)

@@ -6,44 +6,39 @@ import type { Template } from '../../../engine/first-boot/rules/template.ts'
 import type { TokenPolicy } from './token.ts'
 import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
 
-/** The settings of section `[pxe]` that decide what is booted, and `[flash]`; the names are theirs. */
 export interface PxeRules {
-  /** Live boots of one cycle that may go by without an end before the guard steps in. */
+  /** Live boots of one cycle without an end before the guard steps in. */
   readonly loop_limit: number
-  /** Age in seconds at which the disks are listed anew; 0: at every second boot, Infinity: never. */
+  /** Seconds; 0: at every second boot, Infinity: never. */
   readonly inventory_refresh: number
   readonly boot_disk_once_after_flash: boolean
-  /** Hours after which an order ends that no boot was offered for; absent or 0: at no time. */
+  /** Hours after which an order without an offered boot ends; absent or 0: never. */
   readonly armed_hours?: number
-  /** `flash.delta`; absent: no. */
+  /** Absent: no. */
   readonly delta?: boolean
-  /** `sources.caches`, as they are written there; absent: none. */
+  /** Absent: none. */
   readonly caches?: readonly string[]
-  /** `[peers]`; absent: machines hand nothing on. */
+  /** Absent: off. */
   readonly peers?: { readonly enabled: boolean; readonly sites: readonly string[] }
-  /** Which machines must prove that this server booted them. */
   readonly tokens: TokenPolicy
 }
 
 export interface Surroundings {
-  /** Checked address of this server (`kit/net/rules/host-header.ts`), no trailing slash. */
+  /** Checked (`kit/net/rules/host-header.ts`), no trailing slash. */
   readonly base: string
-  /** The other servers of the site, like `base`; absent: there are none. */
+  /** Like `base`; absent: none. */
   readonly others?: readonly string[]
   /** ISO time. */
   readonly now: string
   findImage(ref: string): CatalogEntry | null
-  /** A first-boot template by its name, with its secrets. */
+  /** With its secrets. */
   findTemplate(name: string): Template | null
-  /** Where captured images are uploaded: the address of the cache service; null: there is none. */
+  /** Where captures are uploaded; null: there is no cache service. */
   readonly cacheUrl: string | null
   readonly sets: LiveSets
   readonly settings: PxeRules
-  /**
-   * Says whether this time has come, by a clock that is never set back; absent: by `now`. Asked only of
-   * orders that end by themselves.
-   */
+  /** By a clock that is never set back; absent: by `now`. Asked only about orders that expire. */
   isPast?(at: string): boolean
-  /** Where a machine stands that would be flashed now; null: it is its turn. */
+  /** Null: it is its turn. */
   placeOf(machine: Machine): QueuePosition | null
 }

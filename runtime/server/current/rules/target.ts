@@ -18,7 +18,6 @@ import type { Surroundings } from './surroundings.ts'
 /** Why a flash mode boots the disk instead ("Without assignment or serial…"). */
 export type Unready = 'locked' | 'no-image' | 'unknown-image' | 'not-an-image' | 'no-target'
 
-/** The reasons in words for the person in front of the machine. */
 export const UNREADY: Readonly<Record<Unready, string>> = {
   locked: 'This machine is locked on the server: it is not flashed.',
   'no-image': 'The server has no image for this machine.',
@@ -31,7 +30,6 @@ type Readiness =
   | { readonly why: Unready }
   | { readonly why: null; readonly image: CatalogEntry; readonly target: DiskPick }
 
-/** What a flash mode needs before the live system is worth booting. */
 export function checkReadiness(machine: Machine, { findImage }: Surroundings): Readiness {
   if (machine.locked) return { why: 'locked' }
   if (machine.bty_image_ref === null) return { why: 'no-image' }
@@ -42,7 +40,6 @@ export function checkReadiness(machine: Machine, { findImage }: Surroundings): R
   return target === null ? { why: 'no-target' } : { why: null, image, target }
 }
 
-/** What is wrong with the disk that was picked, by the newest inventory. */
 export type DiskMismatch =
   | { readonly why: 'disk-missing' }
   | { readonly why: 'disk-ambiguous'; readonly count: number }
@@ -51,9 +48,8 @@ export type DiskMismatch =
   | { readonly why: 'disk-too-small'; readonly needs: number; readonly has: number }
 
 /**
- * Finds why the disk that was selected cannot be used; sizes are in bytes. Returns null where it is
- * exactly one disk and the image fits, or where no inventory has come yet (clients post theirs first).
- * `image` null: the disk is only read.
+ * Sizes are in bytes. Null: it is exactly one disk and the image fits, or no inventory has come yet
+ * (clients post theirs first). `image` null: the disk is only read.
  */
 export function findDiskMismatch(
   disks: readonly InventoryDisk[] | null,
@@ -70,14 +66,10 @@ export function findDiskMismatch(
   return has !== null && needs > has ? { why: 'disk-too-small', needs, has } : null
 }
 
-/** Turns the refusal of a selected disk into a mismatch. */
 export const toMismatch = (refusal: PickRefusal): DiskMismatch =>
   refusal.why === 'disk-ambiguous' ? { why: refusal.why, count: refusal.disks.length } : refusal
 
-/**
- * Renders a mismatch in one sentence, for the machine's screen and the event. `of` is how the disk was
- * selected.
- */
+/** `of` is how the disk was selected. */
 export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
   const name = printable(of)
   switch (mismatch.why) {
@@ -97,8 +89,8 @@ export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
 }
 
 /**
- * How big a disk must be at the least. Compressors add less than a 64th to what they cannot
- * compress; an image that is read by its tables may hold more (snapshots) than its disk.
+ * Compressors add less than a 64th to what does not compress. A table-read image may hold more
+ * (snapshots) than its disk.
  */
 function leastBytes({ format: stored, sizeBytes }: CatalogEntry): number {
   const format = IMAGE_FORMATS.find((known) => known === stored) ?? null

@@ -7,10 +7,9 @@ import type { SettingsOf } from '../../../kit/config/rules/setting.ts'
 import type { SETTINGS } from './settings.ts'
 import { type Machine } from './machine.ts'
 
-/** `prefer`: a token that is shown must be right, but none need be shown. */
+/** `prefer`: a shown token must be right, but none need be shown. */
 export type TokenPolicy = SettingsOf<typeof SETTINGS>['pxe']['tokens']
 
-/** The settings of section `[pxe]` that are about tokens; the names are theirs. */
 export interface TokenRules {
   readonly tokens: TokenPolicy
   readonly tokens_hours: number
@@ -21,10 +20,10 @@ export type TokenMatch = 'unproven' | 'current' | 'before'
 
 type BootTokenRefusal = TokenDefect | 'missing' | 'no-machine' | 'other-boot' | 'over'
 
-/** The token of a request, or what is wrong with it; null: none was shown. */
+/** Null: none was shown. */
 export type ShownToken = Result<BootToken, TokenDefect> | null
 
-/** Returns what the token of a boot that is offered now says; null: boots carry none. */
+/** Null: boots carry no token. */
 export function planToken(
   { cycle }: Machine,
   { tokens, tokens_hours }: TokenRules,
@@ -35,7 +34,7 @@ export function planToken(
   return { cycle: cycle.started_at, expiresAt }
 }
 
-/** Decides whose token it is; `machine` null: nobody knows the machine. */
+/** `machine` null: nobody knows the machine. */
 export function decideTokenMatch(
   machine: Machine | null,
   shown: ShownToken,
@@ -54,9 +53,8 @@ export function decideTokenMatch(
 }
 
 /**
- * Decides what a machine may do with its token. It may always report its own run to the end. A new run,
- * or a new list of disks, requires the present boot, whose flash has not ended; a plan requires the
- * present boot.
+ * A machine may always report its own run. A plan needs the present boot's token; a new run or list
+ * of disks also that its flash has not ended.
  */
 export function decideRequest(
   machine: Machine,
@@ -71,8 +69,8 @@ export function decideRequest(
 }
 
 /**
- * Reading the hardware can take longer than the flash: what comes a moment after its end is good
- * for the hardware, and for that alone, unless the machine has booted anew.
+ * Reading hardware can outlast the flash: a moment after its end, it is accepted for the hardware
+ * alone, unless the machine has booted anew.
  */
 export function isLateHardware(machine: Machine, match: TokenMatch, now: string): boolean {
   const { finished_at, before, offers } = machine.cycle
@@ -90,7 +88,6 @@ const isMomentAgo = (at: string | null, now: string): boolean =>
   at !== null &&
   Temporal.Instant.from(at).until(Temporal.Instant.from(now)).total('seconds') <= MOMENT_SECONDS
 
-/** The refusals in words for the person in front of the machine, and for the record. */
 export const TOKEN_REFUSALS: Readonly<Record<BootTokenRefusal, string>> = {
   missing:
     'no boot token: this server wants one ([pxe] tokens = require), and a live system that passes it on',
@@ -103,6 +100,6 @@ export const TOKEN_REFUSALS: Readonly<Record<BootTokenRefusal, string>> = {
   over: 'the boot token is of a boot whose flash is done: it is good for nothing new',
 }
 
-/** Says whether two ISO times are the same moment, however they are spelled. */
+/** However they are spelled. */
 export const isSameTime = (a: string, b: string): boolean =>
   a === b || Temporal.Instant.compare(a, b) === 0

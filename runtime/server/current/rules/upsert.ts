@@ -9,8 +9,8 @@ import { ChannelNameSchema } from '../../../fleet/channel/rules/channel.ts'
 import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
 
 /**
- * Unknown keys are refused; what is left out has its default, whatever was there before. Only name,
- * first-boot template and channel stay: clients of the specification do not know them.
+ * Absent fields have defaults, but name, template and channel stay: clients of the specification do
+ * not know them.
  */
 export const MachineUpsertSchema = z.strictObject({
   bty_image_ref: z
@@ -34,13 +34,9 @@ export const MachineUpsertSchema = z.strictObject({
 
 export type UpsertRequest = Readonly<z.infer<typeof MachineUpsertSchema>>
 
-/** The same with the image that its channel points to. */
 export type MachineUpsert = Omit<UpsertRequest, 'channel'>
 
-/**
- * Parses the body of `PUT /machines/{mac}`; an empty name or serial number becomes null. The refusal
- * names each field that is wrong.
- */
+/** An empty name or serial becomes null. The refusal names each wrong field. */
 export function parseUpsert(body: unknown): Result<UpsertRequest, readonly FieldError[]> {
   const parsed = parseFields(MachineUpsertSchema, body)
   if (!parsed.ok) return parsed
@@ -49,14 +45,10 @@ export function parseUpsert(body: unknown): Result<UpsertRequest, readonly Field
     ...fields,
     ...(name === undefined ? {} : { name: name || null }),
     labels: [...sortLabels(labels)],
-    // As serials are compared: no blanks around them; an empty one is none.
     target_disk_serial: target_disk_serial?.trim() || null,
   })
 }
 
-/**
- * Says whether a flash mode comes without a disk. The form refuses that; the API does not, because its
- * scripts fall back ("UI form post…").
- */
+/** The form refuses that; the API does not, because its scripts fall back ("UI form post…"). */
 export const lacksTarget = (upsert: UpsertRequest): boolean =>
   isFlashMode(upsert.boot_mode) && upsert.target_disk_serial === null

@@ -12,7 +12,7 @@ const t = PAGES.machineFile.lineRefusals
 const RACK_COLUMNS = ['rack', 'slot'] as const
 type RackColumn = (typeof RACK_COLUMNS)[number]
 
-/** The columns that can be changed; those that a table lacks are undefined. */
+/** Columns that a table lacks are undefined. */
 export const IDENTITY_COLUMNS = ['name', 'labels', ...RACK_COLUMNS] as const
 export type IdentityCells = Readonly<Record<(typeof IDENTITY_COLUMNS)[number], string>>
 
@@ -22,7 +22,7 @@ const isOf = (column: RackColumn, label: string): boolean =>
 const findColumn = (label: string): RackColumn | null =>
   RACK_COLUMNS.find((column) => isOf(column, label)) ?? null
 
-/** In its column, `rack-3` is `3`; what would be read back as another label stays whole. */
+/** `rack-3` is `3`; a label that would be read back as another stays whole. */
 function shorten(column: RackColumn, label: string): string {
   const rest = label.slice(column.length + 1)
   const isPlain = label.startsWith(`${column}-`) && rest.trim() !== '' && !isOf(column, rest)
@@ -40,7 +40,6 @@ const renderLabels = (column: RackColumn | null, labels: readonly string[]): str
     .map(cellOf)
     .join(', ')
 
-/** Renders the cells of a machine. */
 export const renderIdentity = ({ name, labels }: Identity): IdentityCells => ({
   name: name ?? '',
   labels: renderLabels(null, labels),
@@ -49,8 +48,8 @@ export const renderIdentity = ({ name, labels }: Identity): IdentityCells => ({
 })
 
 /**
- * Decides what the cells of a row make of a machine; what has no cell stays, and so does what its cell
- * has not changed. The refusal says in words what speaks against the row.
+ * Absent cells, and those that did not change, change nothing. The refusal gives the reason in
+ * words.
  */
 export function applyIdentity(
   before: Identity,
@@ -63,7 +62,7 @@ export function applyIdentity(
 }
 
 function readName(before: string | null, cell: string | undefined): Result<string | null, string> {
-  // Characters that no table shows are written as escapes, which are no new name.
+  // Characters that no table shows are escaped there, which is no new name.
   if (cell === undefined || cell === printableText(before ?? '')) return accept(before)
   if (cell.includes('\ufffd')) return refuse(t.notUtf8)
   if (cell === misread(before ?? '')) return refuse(t.notNamed)
@@ -93,7 +92,6 @@ function readLabels(
   return parsed.success ? accept(parsed.data) : refuse(asSentence(parsed.error))
 }
 
-/** `named`: what the cell of labels names. */
 function readColumn(
   before: readonly string[],
   column: RackColumn,
@@ -137,7 +135,7 @@ const split = (cell = ''): readonly string[] =>
     .map((part) => part.trim())
     .filter(Boolean)
 
-/** A label that the machine has is meant by the text of its cell, also where that differs in blanks. */
+/** Blanks aside, a cell means the label that the machine has. */
 function findLabels(
   before: readonly string[],
   column: RackColumn | null,

@@ -21,13 +21,11 @@ const LIMITS: CsvLimits = { rows: 20_001, columns: 100, characters: 10_000 }
 interface FileRow {
   readonly line: number
   readonly mac: Result<Mac, string>
-  /** The refusal says why they cannot be told apart. */
   readonly cells: Result<Partial<IdentityCells>, string>
 }
 
 export interface MachineFile {
   readonly rows: readonly FileRow[]
-  /** The columns that are not read. */
   readonly ignored: readonly string[]
 }
 
@@ -86,16 +84,13 @@ function toRow({ line, cells, fits }: CsvRow, columns: readonly (FileColumn | nu
   }
 }
 
-/** Characters of what is no MAC address that are shown. */
 const MAX_SHOWN = 40
 
 interface LineBase {
   readonly line: number
-  /** The address, or what stands in its place. */
   readonly mac: string
 }
 
-/** A line that changes a machine. */
 export interface ChangedLine extends LineBase {
   readonly is: 'changed'
   readonly mac: Mac
@@ -109,8 +104,7 @@ export type FileLine =
   | (LineBase & { readonly is: 'refused'; readonly reason: string })
 
 /**
- * Makes what decides on the lines of a file, one after the other. `find` knows the machines that are
- * seen; a machine that stands on several lines is changed by none of them.
+ * `find` knows the machines that are seen. A machine on several lines is changed by none of them.
  */
 export function createLinePlanner(
   { rows }: MachineFile,

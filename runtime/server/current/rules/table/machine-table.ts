@@ -5,9 +5,9 @@ import type { Machine } from '../machine.ts'
 
 interface TabledMachine {
   readonly machine: Machine
-  /** The serial number of the machine itself; null: it has not reported one. */
+  /** Of the machine itself; null: not reported. */
   readonly serial: string | null
-  /** The name of its image; null: it has none. */
+  /** Null: none. */
   readonly image: string | null
   readonly state: string
 }
@@ -29,7 +29,6 @@ export const MACHINES_CSV_HEAD = renderCsvRow([
   ...Object.keys(FACTS),
 ])
 
-/** Renders a machine as one row of CSV, with its line end. */
 export function renderMachineCsv(facts: TabledMachine): string {
   const { name, labels, rack, slot } = renderIdentity(facts.machine)
   const others = Object.values(FACTS).map((read) => read(facts))
