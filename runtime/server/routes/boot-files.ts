@@ -11,7 +11,7 @@ import { answerFile } from '../../kit/web/answers/file-answer.ts'
 import type { Site } from './site.ts'
 import type { Route } from '../../kit/web/answers/route.ts'
 
-/** Names of files that are counted each by itself: some sets, and what else is at hand. */
+/** Most names with a metric label of their own; uploads can have any name. */
 const MAX_LABELS = 50
 export const AUTOEXEC = 'autoexec.ipxe'
 
@@ -19,7 +19,6 @@ export function bootFileRoutes(site: Site): readonly Route[] {
   const { bootFiles, metrics } = site
 
   const labelled = new Set<string>()
-  /** Whoever uploads can name files as they like, a metric's label cannot. */
   function labelOf(name: string): string {
     if (labelled.size < MAX_LABELS) labelled.add(name)
     return labelled.has(name) ? name : 'other'
@@ -40,7 +39,9 @@ export function bootFileRoutes(site: Site): readonly Route[] {
     return answer
   }
 
-  /** `ipxe.efi`, which firmware asks for, is the newest iPXE of a release where there is no such file. */
+  /**
+   * `ipxe.efi`, which firmware asks for, is the newest iPXE of a release if there is no such file.
+   */
   async function openAlias(alias: string): Promise<ServedFile | null> {
     const name = (await bootFiles.alias?.(alias)) ?? null
     return name === null ? null : openServed(bootFiles.dir, name)
@@ -84,7 +85,6 @@ export function bootFileRoutes(site: Site): readonly Route[] {
 
 const isLiveFile = (name: string): boolean => /\.(?:vmlinuz|initrd)$/.test(name)
 
-/** A machine that names itself in the request is on its way into the live system. */
 async function see(site: Site, event: H3Event, name: string): Promise<void> {
   const mac = parseMac(event.url.searchParams.get('mac') ?? '')
   if (!mac.ok) return

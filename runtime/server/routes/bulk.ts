@@ -32,7 +32,6 @@ const FLASH_BODY = z.looseObject({
   power: POWER.default(false),
 })
 
-/** What only the action flash takes. */
 const FLASH_MANY = {
   wait: WAIT.describe('flash: seconds to wait for the end of all of them before answering'),
   until: UNTIL.optional(),
@@ -152,7 +151,6 @@ async function flash(site: Site, event: H3Event, body: unknown): Promise<Answer>
   return await answerOrder(site, event, armed, { mac, order: line.nameOrder(armed), until, wait })
 }
 
-/** Answers at once, at the end of the order, or with events until then. */
 async function answerOrder(
   site: Site,
   event: H3Event,
@@ -163,13 +161,13 @@ async function answerOrder(
   const { mac, wait } = awaited
   if (wait > 0 && isEventStream(event)) return followOrder(site, line.toWire(armed), awaited)
   const ended = wait === 0 ? ARMED : await awaitEnd(site, awaited, event.req.signal)
-  // It may have gone while we waited.
+  // The machine may have been deleted meanwhile.
   return json({ ...ended, machine: line.toWire(machines.peek(mac) ?? armed) })
 }
 
 const ARMED = { outcome: 'armed' } as const
 
-/** Throws a 422 where nobody would ever say what is waited for. */
+/** Throws a 422 where nobody would report what is waited for. */
 function checkUntil({ proof }: Site, until: 'flashed' | 'booted'): void {
   if (until === 'booted' && proof?.isEnabled() !== true) throw refuse(422, NOT_AWAITED)
 }
@@ -178,7 +176,7 @@ const NOT_AWAITED = 'until: this server does not wait for first boots; set [proo
 
 const NO_POWER = 'this server controls the power of no machine'
 
-/** Checks what can be known before anything is armed; what it returns boots the machine. */
+/** Checks before anything is armed; the returned function boots the machine. */
 async function prepareBoot(
   { power, checkScope, by, findMachine }: Site,
   event: H3Event,
@@ -193,10 +191,7 @@ async function prepareBoot(
   return () => power.boot(mac, isRestart, who)
 }
 
-/**
- * Carries out one action on the machine of the path; answers with the machine as it is then. Rejects
- * with a 404 where there is no such machine, and with a 409 where the action is refused.
- */
+/** Rejects with a 404 for an unknown machine, and with a 409 where the action is refused. */
 export async function act(
   site: Site,
   event: H3Event,
@@ -207,7 +202,6 @@ export async function act(
   return json(site.line.toWire(site.machines.peek(acted.mac) ?? acted))
 }
 
-/** The same; resolves to the machine as the action left it. */
 async function actOn(
   { fleet, by }: Site,
   event: H3Event,
@@ -237,11 +231,9 @@ async function bulk(site: Site, event: H3Event, body: unknown): Promise<Answer> 
   return await answerMany(site, event, { ...acted, ...planMany(asked, site.by(event)) })
 }
 
-/** Each of them is followed on its own. */
 const MAX_AWAITED = 1000
 const TOO_MANY = `wait: at most ${MAX_AWAITED} machines are waited for; leave it out, or select fewer`
 
-/** Throws what speaks against a request before any machine is looked for. */
 function checkBulk(site: Site, event: H3Event, asked: z.infer<typeof BULK_BODY>): void {
   const { action, macs, q, parameters = {} } = asked
   if ((macs === undefined) === (q === undefined)) throw refuse(422, 'give either macs or q')
@@ -251,18 +243,17 @@ function checkBulk(site: Site, event: H3Event, asked: z.infer<typeof BULK_BODY>)
       'an empty search is the whole fleet: name them in macs, or search for something',
     )
   }
-  // What a search finds may be many.
+  // A search may find many.
   const machines = macs?.length ?? Infinity
   checkAction(site, event, action, parameters, { within: ['parameters'], machines })
   checkMany(site, event, asked)
 }
 
-/** Throws a 422 where more are to be waited for than can be. */
 function checkWait({ wait = 0, dry_run }: z.infer<typeof BULK_BODY>, machines: number): void {
   if (dry_run !== true && wait > 0 && machines > MAX_AWAITED) throw refuse(422, TOO_MANY)
 }
 
-/** Throws a 422 for what another action does not take, and a 403 where the power is not the caller's. */
+/** Throws a 422 for parameters of other actions, and a 403 without rights to power. */
 function checkMany(site: Site, event: H3Event, asked: Readonly<z.infer<typeof BULK_BODY>>): void {
   const { action, wait, until, power, stagger } = asked
   const given = Object.entries({ wait, until, power, stagger })
@@ -276,10 +267,7 @@ function checkMany(site: Site, event: H3Event, asked: Readonly<z.infer<typeof BU
   site.checkScope(event, 'power')
 }
 
-/**
- * Finds the machines that a request names by their MACs, or by a search. Throws a 422 for what is no
- * MAC, and for a term that leaves nobody out.
- */
+/** Throws a 422 for what is no MAC, and for a search term that leaves nobody out. */
 export async function pick(
   { machines, views }: Pick<Site, 'machines' | 'views'>,
   { macs, q }: { readonly macs?: readonly string[] | undefined; readonly q?: string | undefined },
@@ -311,7 +299,6 @@ const UNHEEDED = {
 } as const
 
 interface AskedAction {
-  /** Where in the body the parameters stand. */
   readonly within: readonly string[]
   readonly machines: number
 }

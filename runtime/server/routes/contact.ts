@@ -24,11 +24,9 @@ import { countRun, renderLost } from './run-events.ts'
 /** Where GRUB looks on the server that firmware loaded it from. */
 export const GRUB_CONFIG = '/grub/grub.cfg'
 
-/** A machine at its contact. */
 interface FoundMachine {
-  /** Its record; null: it has none. */
   readonly before: MachineBase | null
-  /** What is decided on: the record, or at a first contact the one that it begins with. */
+  /** The record; at a first contact, the one it begins with. */
   readonly machine: MachineBase
 }
 
@@ -41,17 +39,17 @@ function createContacts(site: Site) {
   })
 
   return {
-    /** Null: it is not let in. Anyone in reach can make records, so new ones come at a bounded pace. */
+    /** Null: not admitted. Anyone in reach can create records, so their rate is bounded. */
     find(mac: Mac, { now, ip }: Contact): FoundMachine | null {
       const before = machines.newest(mac)
       if (before !== null && before.discovered_at !== null) return { before, machine: before }
       if (before === null && !(isStation(mac) && admitNew())) return null
-      // The record may be one that an operator made before the machine ever came.
+      // An operator may have made the record before the machine ever came.
       const machine = before ?? line.discover(mac, now)
       const seen = { discovered_at: now, last_seen_at: now, last_seen_ip: ip }
       return { before, machine: { ...machine, ...seen } }
     },
-    /** False: another change of the machine came first, and all of it is to be done again. */
+    /** False: another change of the machine came first; find and decide again. */
     commit(
       mac: Mac,
       { now, ip }: Contact,
@@ -84,7 +82,6 @@ function withDiscovery(
   }
 }
 
-/** This server led until a moment ago: it decides by what it knows. */
 const openLeaderless = (site: Site) =>
   createLeaderless({
     ...site,
@@ -97,8 +94,8 @@ const openLeaderless = (site: Site) =>
   })
 
 /**
- * Boot loaders stop at an error of ours, with nobody there to type: the machine boots its own disk
- * instead, or asks again where that may be half written.
+ * Boot loaders stop at an error, with nobody there to type: the machine boots its disk, or asks
+ * again where that may be half written.
  */
 function renderFault({ machines, line, otherServers }: Site, mac: Mac, contact: Contact): string {
   try {
@@ -138,7 +135,6 @@ function createHandlers(site: Site) {
       return text(script)
     })
 
-  /** Who is not let in boots its own disk. */
   function turnAway(contact: Contact): Answer {
     metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'not-admitted' })
     return text(exitOf(contact))
@@ -165,10 +161,10 @@ function createHandlers(site: Site) {
 
   function offerPlan(mac: Mac, contact: Contact): Eventual<Answer> {
     const found = contacts.find(mac, contact)
-    // A machine that is not let in gets the plan of a new one, and leaves no record.
+    // A machine that is not admitted gets the plan of a new one and leaves no record.
     if (found === null) return sendPlan(line.decidePlan(line.discover(mac, contact.now), contact))
     const decided = line.decidePlan(found.machine, contact)
-    // On disk before the answer: from then on the machine may write.
+    // On disk before the answer: after it, the machine may write.
     return after(contacts.commit(mac, contact, found, decided), (isStored) =>
       isStored ? sendPlan(decided) : offerPlan(mac, contact),
     )
@@ -182,7 +178,7 @@ function createHandlers(site: Site) {
   function answerPlan(event: H3Event): Eventual<Answer> {
     const mac = readMac(event)
     const contact = site.contact(event)
-    // What the cache has now is what the machine will get.
+    // The machine gets what the cache has now.
     const renewed = after(site.admitMachine(mac, 'plan', contact), () => site.catalog.renew?.())
     return after(renewed, () => {
       const times = parseBootTimes(contact.query)
@@ -194,7 +190,7 @@ function createHandlers(site: Site) {
   return { answerScript, answerPlan }
 }
 
-/** GRUB asks again within one boot, and says what it was offered. The answer waits for nothing. */
+/** GRUB asks again within one boot, and says what it was offered. The answer does not wait. */
 function watchBoot(
   { proof, stamps, log }: Site,
   mac: Mac,
@@ -208,7 +204,7 @@ function watchBoot(
   })
 }
 
-/** Who asks for a script is not flashing: a run that was not heard of for a while is over. */
+/** A machine that asks for a script is not flashing: its silent run is over. */
 const leaveStalled = (site: Site, mac: Mac, contact: Contact): Eventual<void> =>
   site.runs.findRunning(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
 
@@ -296,17 +292,16 @@ export function contactRoutes(site: Site): readonly Route[] {
   ]
 }
 
-/** A contact by the server's address as GRUB has it, and that address. */
+/** Returns the address as GRUB has it, too. */
 export function readGrubContact(site: Pick<Site, 'peer' | 'settings' | 'contact'>, event: H3Event) {
   const loader = decideGrubServer(event.url.searchParams.get('server'), site.peer(event).host)
   const baseUrl = site.settings().publicUrl ?? `http://${loader}`
   return { ...site.contact(event), baseUrl, loader }
 }
 
-/** The script with which a machine leaves for its own disk. */
 export const exitOf = ({ loader = null }: Contact) => renderExit(loader)
 
-/** For its headers: the decision is made, and nothing follows from it. */
+/** For HEAD: the decision changes nothing. */
 function previewScript({ line, machines }: Site, mac: Mac, contact: Contact): string {
   const known = machines.peek(mac)
   if (known === null && !isStation(mac)) return exitOf(contact)
@@ -315,7 +310,7 @@ function previewScript({ line, machines }: Site, mac: Mac, contact: Contact): st
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 
-/** Our own iPXE names the NIC that it came by; what any other says is ignored. */
+/** Our own iPXE names the NIC it came by; what any other says is ignored. */
 export function readOwnMac(event: H3Event): Mac | null {
   const named = parseMac(event.url.searchParams.get('mac') ?? '')
   return named.ok ? named.value : null
@@ -323,7 +318,7 @@ export function readOwnMac(event: H3Event): Mac | null {
 
 const NONE: Contact['query'] = {}
 
-/** What a rule may know of one request. `now`: an ISO time. */
+/** `now`: an ISO time. */
 export const readContact = (event: H3Event, peer: Peer, now: string): Contact => ({
   now,
   baseUrl: peer.baseUrl,
@@ -332,7 +327,7 @@ export const readContact = (event: H3Event, peer: Peer, now: string): Contact =>
   query: event.url.search === '' ? NONE : readQuery(event.url.searchParams),
 })
 
-/** The first few fields, each cut to a length that no honest one has. */
+/** The first few fields, each cut to a bounded length. */
 function readQuery(query: URLSearchParams): Contact['query'] {
   const fields = [...query].slice(0, LIMITS.queryFields)
   return Object.fromEntries(fields.map(([name, value]) => [name, value.slice(0, LIMITS.queryText)]))

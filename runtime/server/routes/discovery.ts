@@ -5,15 +5,15 @@ import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { Inventory, MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { ServerServices } from './site.ts'
 
-/** How long a count of unassigned rows is trusted; our own additions are counted meanwhile. */
+/** How long a count of unassigned rows is trusted; additions here are counted meanwhile. */
 const RECOUNT_MS = 30_000
-/** One event in this time, however many are turned away. */
+/** At most one event in this time. */
 const QUIET_MS = 60_000
 
-/** Makes a function that says whether its caller may be stored as a new machine. */
+/** The returned function says whether its caller may be stored as a new machine. */
 export function createDiscovery(
   site: ServerServices,
-  /** The listener gets the reason in words, once a minute while new machines are turned away. */
+  /** Called once a minute while new machines are turned away. */
   refused: (reason: string) => void,
 ): () => boolean {
   const { line, machines, settings, elapsed = () => performance.now() } = site
@@ -22,7 +22,6 @@ export function createDiscovery(
   let countedAt = -Infinity
   let reportedAt = -Infinity
 
-  /** Counts the unassigned machines again where the count is too old; those let in since were added. */
   function recount(at: number): void {
     if (at - countedAt < RECOUNT_MS) return
     countedAt = at
@@ -51,7 +50,6 @@ export function createDiscovery(
   }
 }
 
-/** Makes a function that returns what is kept of a reported list of disks. */
 export function createDiskLists({
   line,
   machines,

@@ -42,10 +42,7 @@ const ACKS_BODY = z.strictObject({
   acknowledged: z.boolean().default(true),
 })
 
-/**
- * Parses the filter of a query string, as pages and programs write it. Throws a 422 that names each
- * wrong field.
- */
+/** Throws a 422 that names each wrong field. */
 export const parseEventFilter = (query: URLSearchParams): EventFilter =>
   checked(QUERY, Object.fromEntries(query), 'query')
 

@@ -14,7 +14,7 @@ export interface AwaitedOrder {
   readonly mac: Mac
   readonly order: string
   readonly until: 'flashed' | 'booted'
-  /** The longest wait, seconds. */
+  /** Seconds. */
   readonly wait: number
 }
 
@@ -25,10 +25,7 @@ interface EndedOrder {
   readonly proof?: Proof | null
 }
 
-/**
- * Waits for the outcome that the record says after one of its changes; a restore or a deletion ends the
- * wait, too.
- */
+/** A restore or a deletion ends the wait, too. */
 export function awaitOutcome<M extends MachineBase>(
   { line, machines, changes }: ServerBase<M>,
   mac: Mac,
@@ -54,7 +51,7 @@ export function awaitOutcome<M extends MachineBase>(
   })
 }
 
-/** Waits until it is known what became of an order; `signal` ends the wait, and nothing else. */
+/** Only `signal` ends the wait early. */
 export async function awaitEnd(
   { fleet, proof }: Site,
   { mac, order, until, wait }: AwaitedOrder,
@@ -68,27 +65,22 @@ export async function awaitEnd(
   return { outcome: nameBoot(run.proof.state), run: run.id, proof: run.proof }
 }
 
-/** `failed` is a flash that failed. */
 const nameBoot = (state: ProofState): string => (state === 'failed' ? 'failed-to-boot' : state)
 
 export const EVENT_HEADERS = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-store, no-transform',
-  // nginx holds back what it takes for a page.
+  // Without it, nginx buffers the stream.
   'x-accel-buffering': 'no',
 }
-/** Whether the client asked for events. */
 export const isEventStream = ({ req }: H3Event): boolean =>
   req.headers.get('accept')?.includes('text/event-stream') === true
 
-/** Milliseconds between two looks for news, and without any after which something is sent anyway. */
+/** Milliseconds between two looks for news, and after which a silent stream gets a keepalive. */
 export const STEP_MS = 1000
 export const QUIET_MS = 15_000
 
-/**
- * Answers with events: `armed` with the machine, `run` with its run after each change, and `end` with
- * what the answer without events would be.
- */
+/** Events: `armed` with the machine, `run` after each change, `end` with the plain answer. */
 export const followOrder = (
   site: Site,
   armed: Readonly<Record<string, unknown>>,
@@ -127,7 +119,7 @@ async function* follow(
 const pause = (signal: AbortSignal): Promise<null> =>
   sleep(STEP_MS, null, { signal }).catch(() => null)
 
-/** The order's newest run as an event; empty: there is none yet. */
+/** Empty: there is no run yet. */
 export function renderRun(
   { runs }: Site,
   { mac, order }: Pick<AwaitedOrder, 'mac' | 'order'>,
@@ -136,6 +128,5 @@ export function renderRun(
   return newest?.run.order === order ? renderJson('run', toWireRun(newest.run)) : ''
 }
 
-/** Renders an event whose data is JSON. */
 export const renderJson = (name: string, value: object): string =>
   renderEvent(name, renderData(JSON.stringify(value)))

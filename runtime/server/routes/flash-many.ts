@@ -18,12 +18,11 @@ import {
 } from './flash-follow.ts'
 import type { BootEachRequest, Site } from './site.ts'
 
-/** What became of one machine of a request. */
 interface ManyResult {
   readonly mac: string
   readonly result: 'done' | 'refused' | 'missing'
   readonly reason: string | null
-  /** What became of its order, where that was waited for. */
+  /** Only where it was waited for. */
   readonly outcome?: string
   readonly run?: string
   readonly proof?: Proof | null
@@ -32,19 +31,17 @@ interface ManyResult {
 type OneOrder = Pick<AwaitedOrder, 'mac' | 'order'>
 
 interface ManyOrders {
-  /** The result of each machine that was asked for; those that are armed have an order. */
   readonly results: readonly ManyResult[]
   readonly orders: readonly OneOrder[]
-  /** The batch that was made of them; null: none. */
+  /** Null: none. */
   readonly batch: string | null
   readonly until: AwaitedOrder['until']
-  /** The longest wait for all of them, seconds. */
+  /** Seconds. */
   readonly wait: number
   /** Null: each is flashed at its next network boot. */
   readonly boot: BootMany | null
 }
 
-/** What is asked of many, beside the action. */
 interface ManyAsked {
   readonly until?: AwaitedOrder['until'] | undefined
   readonly wait?: number | undefined
@@ -55,22 +52,20 @@ interface ManyAsked {
 
 interface BootMany {
   readonly isRestart: boolean
-  /** Milliseconds between two machines; undefined: as the server's settings say. */
+  /** Milliseconds between two machines; undefined: the server's setting. */
   readonly pause: number | undefined
   readonly by: By
 }
 
-/** What is known of a machine's power before its BMC is asked. */
 export function decideForesight(
   { power, machines }: Site,
   asked: ManyAsked['power'],
 ): (mac: Mac) => string | null {
   if (power === undefined || asked === undefined || asked === false) return () => null
-  // What is unknown is missing, not refused.
+  // A machine that is unknown counts as missing, not as refused.
   return (mac) => (machines.peek(mac) === null ? null : power.foresee(mac, asked === 'restart'))
 }
 
-/** What follows once the machines are armed. */
 export function planMany(
   { until = 'flashed', wait = 0, power = false, stagger }: ManyAsked,
   by: By,
@@ -80,7 +75,6 @@ export function planMany(
   return { until, wait, boot }
 }
 
-/** Answers at once, at the end of all orders, or with events until then. */
 export async function answerMany(site: Site, event: H3Event, many: ManyOrders): Promise<Answer> {
   if (many.wait === 0) {
     bootMany(site, many)
@@ -90,7 +84,6 @@ export async function answerMany(site: Site, event: H3Event, many: ManyOrders): 
   return json(renderMany(many, await awaitMany(site, many, event.req.signal)))
 }
 
-/** The whole answer. */
 export function renderMany(
   { batch }: Pick<ManyOrders, 'batch'>,
   results: readonly ManyResult[],
@@ -116,7 +109,7 @@ function bootMany(site: Site, { orders, boot }: ManyOrders): void {
   })
 }
 
-/** What runs on each is looked at before. */
+/** The system on each is looked at before its restart. */
 async function bootEach(
   { power, proof }: Site,
   orders: readonly OneOrder[],
@@ -127,7 +120,7 @@ async function bootEach(
   await power?.bootEach(macs, { ...request, awaitReady })
 }
 
-/** Resolves with all results once each order has ended. Where the wait ends before, no more machines are turned on. */
+/** If the wait ends early, no more machines are turned on. */
 async function awaitMany(
   site: Site,
   many: ManyOrders,
@@ -166,7 +159,6 @@ async function endAll(site: Site, many: ManyOrders, { signal, onEnd }: EndListen
   await booting
 }
 
-/** Counts the machines of each outcome. */
 function countOutcomes(results: readonly ManyResult[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const { outcome } of results) {
@@ -176,9 +168,8 @@ function countOutcomes(results: readonly ManyResult[]): Readonly<Record<string, 
 }
 
 /**
- * Answers with events: `armed` with what was done at first, `run` with a run after each of its changes,
- * `machine` with the result of each whose order has ended, and `end` with what the answer without events
- * would be.
+ * Events: `armed`, `run` after each change, `machine` as each order ends, `end` with the plain
+ * answer.
  */
 const followMany = (site: Site, many: ManyOrders): Answer =>
   answer(200, EVENT_HEADERS, async function* (signal) {
@@ -227,7 +218,7 @@ async function* follow(
 
 const renderEnd = (result: ManyResult): string => renderJson('machine', result)
 
-/** The newest runs of the orders that have changed, as events; `changed` is empty afterwards. */
+/** Empties `changed`. */
 function listRuns(site: Site, changed: Set<OneOrder>): readonly string[] {
   const orders = [...changed]
   changed.clear()

@@ -45,7 +45,7 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
       async awaitOutcome(mac, order, signal) {
         const outcome = await awaitOutcome(site, mac, order, signal)
         const machine = site.machines.peek(mac)
-        // What left the bounds meanwhile is gone.
+        // A machine that left the bounds meanwhile counts as deleted.
         return machine === null || bounds.sees(machine) ? outcome : 'deleted'
       },
       within: make,
@@ -61,7 +61,9 @@ interface BoundFleetDependencies<M extends MachineBase> {
   readonly bounds: EditBounds<M>
 }
 
-/** What is decided of a machine that is not seen is decided of none, and what may not become of it is not stored. */
+/**
+ * Bounds hold here: nothing is decided about unseen machines, and no forbidden record is stored.
+ */
 function createUpdate<M extends MachineBase>(
   { machines }: ServerBase<M>,
   commit: Fleet<M>['commit'],
@@ -138,7 +140,6 @@ const createAct =
       : { result: 'refused', reason }
   }
 
-/** Makes the edits of operators, which may take an order away, and may be undone. */
 function createEdits<M extends MachineBase>({
   site,
   edits,
@@ -167,7 +168,7 @@ function createEdits<M extends MachineBase>({
   }
   const removeNoted = async (mac: Mac, by: By, batch: string | null) => {
     const hardware = line.undo === undefined ? null : await machines.findHardware(mac)
-    // A plan that is on its way to the disk is still given out.
+    // A plan on its way to the disk still counts as given.
     const before = machines.newest(mac)
     if (before !== null && !bounds.sees(before)) return false
     const isGone = await removeMachine(site, mac, by)
@@ -179,7 +180,7 @@ function createEdits<M extends MachineBase>({
   return { edit, removeNoted }
 }
 
-/** Undoes edits: by the rules of the line, and only where the record is as the edit left it. */
+/** Only where the record is as the edit left it. */
 function createUndo<M extends MachineBase>({
   site,
   edits,
@@ -187,7 +188,7 @@ function createUndo<M extends MachineBase>({
   bounds,
 }: BoundFleetDependencies<M>): Pick<Fleet<M>, 'findUndoable' | 'listUndoable' | 'undo'> {
   const { line, machines, now } = site
-  /** What would come back, or be taken back, is seen. */
+  /** Bounds hold for what would come back, too. */
   const findEdit = (mac: Mac) => {
     const edit = line.undo === undefined ? null : edits.find(mac)
     const isSeen =
@@ -234,7 +235,6 @@ const isMeant = (
 }
 
 const TOO_LATE = 'There is no edit of the last minute to undo.'
-/** Why an edit cannot be undone that only took an order away. */
 export const NOTHING_BACK =
   'Nothing to undo: the edit took an order away, and undo arms nothing. Arm the machine again.'
 const CHANGED_SINCE = 'The machine has changed since, so the edit was not undone.'
@@ -253,7 +253,7 @@ function describeUndo<M extends MachineBase>(
   return { kind: 'machine.undone', summary, details: { ...part, ...details, changes } }
 }
 
-/** What is known of a batch is worth less than the edit, which is done: a failure is logged. */
+/** The edit is done and matters more than its batch: a failure is logged. */
 async function leaveBatch<M extends MachineBase>(
   { batches, log }: ServerBase<M>,
   before: M,
@@ -273,8 +273,8 @@ const signed = <M extends MachineBase>({ now }: ServerServices<M>, { actor, ip }
 })
 
 /**
- * Nothing is stored where nothing changes. What follows in memory follows at once: the next machine,
- * which may share the commit with this one, must find it.
+ * Stores only changes. The memory follows at once: the next machine, perhaps in the same commit,
+ * must find it.
  */
 function createCommit<M extends MachineBase>({
   machines,
@@ -290,11 +290,10 @@ function createCommit<M extends MachineBase>({
     isSideBySide: boolean,
     [mac, by, decided]: readonly [Mac, By, Transition<M>],
   ): Promise<boolean> {
-    // The place that was assigned for a record that could not be stored is free again.
+    // A record that could not be stored gives its place back.
     if (decided.slot !== undefined) stored.catch(() => onFlashSlot?.(decided.machine, 'released'))
-    // Side by side record and events share one wait for the disk. Behind another change, which may not
-    // be stored, this one may be decided anew, so the events wait until it is stored; and so do those
-    // of an operator, whom an import beside the server may have overtaken.
+    // Side by side, record and events share one wait for the disk. The events wait for the record
+    // where another change or an import beside the server may make it void (an operator's edit).
     const [isStored] = await Promise.all([
       stored,
       isSideBySide ? recordEvents(mac, by, decided) : null,
@@ -323,9 +322,8 @@ const ROUTINE: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Records events in the journal; what was asked for matters more than that it is on record. The log
- * names each event that could not be recorded, but of those that come with each contact the first one
- * of a reason alone.
+ * Failures are logged, not thrown: the request matters more than its record. Of events that come
+ * with each contact, only the first of a reason is logged.
  */
 export function createEventRecorder({
   journal,
@@ -352,7 +350,6 @@ export function createEventRecorder({
   }
 }
 
-/** Says what an operator's edit changed. */
 function describeUpsert<M extends MachineBase>(
   { describe }: ServerServices<M>['line'],
   before: M | null,
@@ -375,7 +372,7 @@ async function removeMachine<M extends MachineBase>(
   const { machines, line, runs, changes, metrics, recordAll, power, log } = site
   const before = machines.peek(mac)
   if (!(await machines.remove(mac))) return false
-  // The machine is gone already: DELETE /machines/{mac}/power can be asked for again.
+  // The machine is gone already; DELETE /machines/{mac}/power can be repeated.
   await power?.forgetMachine(mac).catch((thrown: unknown) => {
     log.error(`the BMC of ${mac}, which was deleted, is still known: ${String(thrown)}`)
   })

@@ -5,7 +5,7 @@ import { renderBoot } from '../../fleet/boot/rules/boot-script.ts'
 import type { Site } from './site.ts'
 import type { Contact } from './transition.ts'
 
-/** How often a machine asks before what was last known of it is enough to boot its disk. */
+/** Times a machine asks before its last known state is enough to boot its disk. */
 const ROUNDS = 6
 const WAIT_SECONDS = 10
 /** A machine that was not heard of for so long begins anew. */
@@ -16,16 +16,13 @@ export const isLeaderless = (error: unknown): boolean =>
   error instanceof Fault && error.code === 'no-leader'
 
 export interface LeaderlessDependencies extends Pick<Site, 'elapsed' | 'otherServers'> {
-  /**
-   * Returns the script with which a machine boots its disk, as far as is known here; null: it may have
-   * an order, or its disk may be half written.
-   */
+  /** Null: the machine may have an order or a half-written disk, as far as is known here. */
   findDiskScript(mac: Mac, contact: Contact): string | null
 }
 
 /**
- * Creates what renders such a machine's script. One that may have an order, or whose disk may be half
- * written, goes on waiting, for as long as it takes; one that nobody knows leaves after its rounds.
+ * A machine that may have an order or a half-written disk waits without end; an unknown one leaves
+ * after its rounds.
  */
 export function createLeaderless({
   elapsed = () => performance.now(),
@@ -50,7 +47,7 @@ export function createLeaderless({
     const script = countRound(mac) > ROUNDS ? findDiskScript(mac, contact) : null
     if (script !== null) return script
     const saying = 'no server leads this fleet at the moment'
-    // The one that leads from now on may be another, and this one be gone by then.
+    // Another server may lead from now on, and this one may be gone by then.
     const others = otherServers?.(contact.baseUrl) ?? []
     return renderWait(mac, contact, { rule: 'no-leader', saying, others })
   }
@@ -58,13 +55,11 @@ export function createLeaderless({
 
 interface Wait {
   readonly rule: string
-  /** Why, for the screen. */
   readonly saying: string
-  /** The servers that are asked where this one gives no answer. */
+  /** Asked when this server gives no answer. */
   readonly others: readonly string[]
 }
 
-/** The script of a machine that asks again in a moment. */
 export function renderWait(
   mac: Mac,
   { baseUrl: base, loader = null }: Contact,

@@ -91,9 +91,8 @@ export function machineRoutes(site: Site): readonly Route[] {
   ]
 }
 
-/** One record: read, replaced and removed, each by its entity tag. */
 function createRecordHandlers({ line, findMachine, fleet, by }: Site) {
-  /** The tag changes with whatever an operator can change, not with each contact. */
+  /** Changes with what an operator can change, not with each contact. */
   const tagOf = (machine: MachineBase): string => {
     const fields = { ...line.toWire(machine), last_seen_at: null, last_seen_ip: null }
     const digest = createHash('sha256').update(JSON.stringify(fields)).digest('base64url')

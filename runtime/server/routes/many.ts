@@ -10,15 +10,14 @@ interface ManyRequest {
   readonly action: string
   readonly parameters: unknown
   readonly isDryRun?: boolean
-  /** The search that found the machines; null or absent: they were named. */
+  /** Null or absent: they were named. */
   readonly q?: string | null
 }
 
-/** A machine that is acted on, or skipped for a reason that is known already. */
 interface Target {
   readonly mac: Mac
   readonly refusal?: string | null
-  /** What the action is given for this machine; absent: what it is given for all. */
+  /** Absent: those of all. */
   readonly parameters?: unknown
 }
 
@@ -29,19 +28,18 @@ interface ActedRow {
 }
 
 interface ActedMany {
-  /** Null: nothing was done (a dry run, or all were skipped), or this line keeps no batches. */
+  /** Null: a dry run, all were skipped, or this line keeps no batches. */
   readonly batch: string | null
   readonly results: readonly ActedRow[]
-  /** The orders of those on which it was done. */
   readonly orders: readonly { readonly mac: Mac; readonly order: string }[]
 }
 
-/** Rows between two pauses, so that machines are answered meanwhile. */
+/** Rows between two pauses, in which machines are answered. */
 const STEP = 50
 
 /**
- * Acts on each of them; a refusal of one does not stop the others. A dry run makes no batch, and nor
- * does an action that none of them takes.
+ * One refusal does not stop the rest. A dry run, or an action that no machine takes, makes no
+ * batch.
  */
 export async function actOnMany<M extends MachineBase>(
   site: Site<M>,
@@ -78,7 +76,6 @@ async function beginBatch<M extends MachineBase>(
   return await batches.begin({ action, macs: targets.map(({ mac }) => mac), q, by })
 }
 
-/** Tries the action, without doing it, until one of them takes it: mostly that is the first. */
 async function isTakenByOne<M extends MachineBase>(
   site: Site<M>,
   request: ManyRequest,
@@ -95,13 +92,11 @@ async function isTakenByOne<M extends MachineBase>(
 
 const NOT_KEPT = { batch: null, onDone: () => undefined }
 
-/** Where it is kept what was done. */
 interface ActKeeping<M> {
   readonly batch: BegunBatch<M> | null
   onDone(mac: Mac, made: M): void
 }
 
-/** Acts on one machine after the other; what is done to each is noted in the batch. */
 function createAct<M extends MachineBase>(
   { line, fleet, machines }: Site<M>,
   { action, parameters, isDryRun = false }: ManyRequest,
@@ -124,14 +119,13 @@ function createAct<M extends MachineBase>(
   }
 }
 
-/** Resolves in a later turn after every so many rows, 50 unless said; `at` counts them from 0. */
+/** Resolves in a later turn after every `step` rows; `at` counts from 0. */
 export async function letOthersIn(at: number, step = STEP): Promise<void> {
   if (at % step === step - 1) await nextTurn()
 }
 
 const MISSING = 'There is no such machine.'
 
-/** One line for all of them; what each machine was given is in its own events. */
 async function recordBatch<M extends MachineBase>(
   { recordAll }: Site<M>,
   { id, name, action }: { readonly id: string; readonly name: string; readonly action: string },

@@ -51,13 +51,12 @@ export function metricsRoutes(site: Site, countListeners: () => number): readonl
   ]
 }
 
-/** The one that was seen last of each name: a series is there once, and a host whose state folder is new has two rows. */
+/** One per name, as a series may appear once: a host with a new state folder has two rows. */
 const listNewest = (members: readonly MemberRow[]): readonly MemberRow[] =>
   [...Map.groupBy(members, ({ name }) => name).values()].map((same) =>
     same.reduce((one, other) => (other.silentSeconds < one.silentSeconds ? other : one)),
   )
 
-/** The servers that share the database, as its last answer said. */
 function measureServers(metrics: Metrics, { view }: Pick<Presence, 'view'>): void {
   const measure = (name: string, read: (member: MemberRow, newest: number) => number | null) =>
     metrics.gauge(name, async () => {

@@ -14,7 +14,7 @@ export function allowsNameless({
   provider: findProvider,
 }: Omit<PeopleServices, 'checkHash'>): boolean {
   const wanted = nameless()
-  // This is asked at each request of such a session.
+  // Each request of such a session asks this.
   if (wanted === 'always') return true
   const set = findProvider()
   const open = set === null || set.failure() !== null ? null : set.issuer

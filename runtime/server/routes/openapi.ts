@@ -11,7 +11,6 @@ import type { Access, Route, RouteDoc, SchemaRef } from '../../kit/web/answers/r
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Renders `:name` as OpenAPI writes it. */
 const templateOf = (path: string) => path.replaceAll(/:([a-z_]+)/gi, '{$1}')
 
 const ERROR = z.object({
@@ -27,7 +26,7 @@ const ERROR = z.object({
   ]),
 })
 
-/** Only routes with a `doc` are in it: pages are for people. */
+/** Only routes with a `doc`: pages are for people. */
 function renderOpenApi(
   site: Site,
   schemas: Readonly<Record<string, Json>>,

@@ -7,12 +7,9 @@ import type { RunUpdate } from '../../fleet/run/run-posts.ts'
 import type { PlainEvent } from '../../kit/web/answers/plain-event.ts'
 import type { Metrics } from '../../kit/web/http/metrics.ts'
 
-/**
- * Lists the events of a post: a run that began, a flash that was cancelled, and the run before that was
- * lost.
- */
+/** Of a run that began, a cancelled flash, and the run before that was lost. */
 export function listRunEvents({ run, isNew, hasEnded, lost }: RunUpdate): readonly PlainEvent[] {
-  // How a capture ends is noted with its order.
+  // Its order records how a capture ends.
   const isCancelled = hasEnded && run.result === 'cancelled' && run.mode !== 'capture'
   return [
     ...(lost === null ? [] : [renderLost(lost)]),
@@ -46,24 +43,22 @@ const renderCancelled = ({ mac, id, reason }: Run): PlainEvent => ({
   details: { run: id, reason },
 })
 
-/** The events of a flash name its run. */
 export const nameRun = (run: string, events: readonly PlainEvent[]): readonly PlainEvent[] =>
   events.map((event) => ({ ...event, details: { ...event.details, run } }))
 
-/** Whether this end of it is on record already: it came twice, by `progress` and by `status`. */
+/** An end comes twice, by `progress` and by `status`. */
 export const isOnRecord = (
   ended: Pick<RunUpdate, 'run' | 'hasEnded'>,
   result: RunResult,
 ): boolean => result === 'failed' && !ended.hasEnded && ended.run.result === result
 
-/** A run that nobody will end any more. */
 export const renderLost = ({ mac, id, mode, reason }: Run): PlainEvent => ({
   kind: mode === 'capture' ? 'machine.capture_lost' : 'machine.flash_lost',
   summary: `${mac} never finished a ${mode === 'capture' ? 'capture' : 'flash'}: ${reason ?? 'it stopped responding'}`,
   details: { run: id },
 })
 
-/** A run has ended; called once a run. */
+/** Called once a run. */
 export function countRun(metrics: Metrics, run: Run): void {
   const result = run.result ?? 'lost'
   if (run.mode === 'capture') return metrics.count('flasher_capture_total', { result })
@@ -76,7 +71,6 @@ export function countRun(metrics: Metrics, run: Run): void {
   }
 }
 
-/** What is under way, read when somebody asks for the metrics. */
 export function gaugeRuns(metrics: Metrics, runs: Runs): void {
   metrics.gauge('flasher_runs', async () => {
     const running = runs.listRunning()

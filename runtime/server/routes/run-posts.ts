@@ -24,7 +24,7 @@ const RETRY_SECONDS = 30
 export function runPostRoutes(site: Site): readonly Route[] {
   const { machines, runs } = site
 
-  /** Before a body is read: whose machine nobody knows sends none. */
+  /** Before a body is read: unknown machines send none. */
   function admit(event: H3Event): Eventual<void> {
     const mac = readMac(event)
     return after(
@@ -114,7 +114,6 @@ const fillStamps = (known: Partial<NonNullable<Run['stamps']>>): Run['stamps'] =
   ...known,
 })
 
-/** What a post means for the machine, the metrics and the record. */
 async function settle(
   { line, fleet, changes, metrics, recordAll, proof }: Site,
   contact: Contact,
@@ -132,7 +131,7 @@ async function settle(
   if (update.isNew && result === null && run.mode === 'flash') {
     await transition({ kind: 'run-began' })
   }
-  // Each time: the server may have been killed between storing the run and the end of its order.
+  // At each post: the server may have been killed between storing the run and ending its order.
   if (run.mode === 'capture') await endCapture(run, transition)
   if (!update.isTurn) return
   changes.announce({ topic: 'machine', mac })
@@ -143,7 +142,7 @@ async function settle(
   if (run.mode !== 'capture') await endFlash(run, transition)
 }
 
-/** The next flash ends the wait for the system before; the end of a flash begins one. */
+/** The next flash ends the wait for the previous system; the end of a flash begins one. */
 async function followBoot(
   proof: Site['proof'],
   { run, isNew }: Pick<RunUpdate, 'run' | 'isNew'>,
@@ -154,7 +153,7 @@ async function followBoot(
 
 type Apply = (signal: Signal) => Eventual<unknown>
 
-/** `status` may never come; where it does, it is not recorded again. */
+/** `status` may never come; if it does, it is not recorded again. */
 async function endFlash({ result, reason }: Run, transition: Apply): Promise<void> {
   if (result === 'failed' || result === 'cancelled') {
     await transition({ kind: 'run-stopped', result, reason })
@@ -170,7 +169,7 @@ async function endCapture(
   await transition({ kind: 'capture-ended', result, reason, startedAt })
 }
 
-/** Pieces that are kept apart: each costs memory, however short it is. */
+/** Each piece costs memory, however short it is. */
 const MAX_CHUNKS = 4096
 
 /** The end of a log says why. */

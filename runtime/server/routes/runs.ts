@@ -33,13 +33,11 @@ const QUERY = z.object({
 
 const PAGE = z.object({
   runs: z.array(WireRunSchema.extend({ n: z.int() })),
-  /** `before` of the next page; null: this was the last. */
+  /** `before` of the next page; null: last page. */
   next: z.int().nullable(),
-  /** The number of runs on all pages. */
   total: z.int(),
 })
 
-/** One run, with the parts of its time. */
 const DividedRunSchema = WireRunSchema.extend({
   waterfall: z
     .object({
@@ -72,10 +70,7 @@ const PAGING = {
 }
 const PLAIN = { type: 'string', contentMediaType: 'text/plain' }
 
-/**
- * Parses the filter of a query string, as pages and programs write it; empty values are ignored. Throws
- * a 422 that names each wrong field.
- */
+/** Ignores empty values. Throws a 422 that names each wrong field. */
 export function parseRunFilter(query: URLSearchParams): RunFilter {
   const fields = [...query].filter(([name, value]) => value !== '' && name !== 'page')
   const { state, q, ...asked } = checked(QUERY, Object.fromEntries(fields), 'query')
@@ -84,10 +79,7 @@ export function parseRunFilter(query: URLSearchParams): RunFilter {
     : { ...asked, text: q, result: state }
 }
 
-/**
- * Reads a page of the history, newest first. `next` is null on the last page; `total` counts the runs
- * of all pages.
- */
+/** Newest first. `next` null: the last page; `total` counts all pages. */
 export function readRunPage(runs: Pick<Runs, 'list' | 'count'>, filter: RunFilter) {
   const { before: _, limit, ...condition } = filter
   const found = runs.list({ ...filter, limit: limit + 1 })
@@ -138,7 +130,7 @@ export function runRoutes(site: Site): readonly Route[] {
       },
       handle(event) {
         const filter = { ...filterOf(event), mac: readMac(event) }
-        // What a machine did outlives its record.
+        // Runs outlive the record of their machine.
         const isKnown = machines.peek(filter.mac) !== null || runs.count({ mac: filter.mac }) > 0
         if (!isKnown) throw refuse(404, `no machine record for ${filter.mac}`)
         return showPage(runs, filter)
@@ -169,7 +161,7 @@ export function runRoutes(site: Site): readonly Route[] {
   ]
 }
 
-/** What people call the machine now, else what it calls itself; null: nothing, or it was deleted. */
+/** Null: it has none, or was deleted. */
 function findName({ machines, line }: Pick<Site, 'machines' | 'line'>, mac: Mac): string | null {
   const machine = machines.peek(mac)
   if (machine === null) return null

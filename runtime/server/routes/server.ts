@@ -51,13 +51,11 @@ import { tokenRoutes } from './tokens.ts'
 import { parseMac, type Mac } from '../../kit/net/rules/mac.ts'
 import type { Contact, MachineRequest } from './transition.ts'
 
-/** What a program hands to `createServer`. */
 export interface ServerOptions<M extends MachineBase> extends ServerServices<M> {
-  /** What this line alone serves: its pages and further routes. */
   readonly plugins: readonly ServerPlugin<M>[]
 }
 
-/** Makes the server with its routes and the app that dispatches to them; it does not listen yet. */
+/** It does not listen yet. */
 export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const { views, runs, log } = options
   const { people } = options
@@ -65,7 +63,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...options,
     ...(people !== undefined && { allowsNameless: () => allowsNameless(people) }),
   })
-  // No bearer is a password here: a program with a token that has ended keeps nobody from logging in.
+  // Bearers are no passwords here: a program with an expired token locks nobody out.
   const [attempts, guesses] = [createAttempts(options.elapsed), createAttempts(options.elapsed)]
   const recordAll = createEventRecorder(options)
   const owned = createOwnedTokens(options.tokens, options.people?.store)
@@ -86,13 +84,11 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
 
   const schemas = Object.assign({}, ...added.map((part) => part.schemas))
   const makeSeenRoutes = (seen: Site<M>): readonly Route[] => [
-    // These are for operators and their programs.
     ...machineRoutes(seen), //            /machines /machines/:mac /lshw.json /disks.json
     ...bulkRoutes(seen), //               /machines/:mac/flash /machines/bulk
     ...runRoutes(seen), //                /runs /runs.csv /runs.json /machines/:mac/runs /:id /:id/log
     ...eventRoutes(seen), //              /events /events/:id/ack /events/ack
     ...updateRoutes(seen, channel), //      /events/machines
-    // What this release line alone serves: images, releases, backups, and the pages.
     ...added.flatMap((part) => part.routes?.(seen) ?? []),
   ]
   const routes: readonly Route[] = [
@@ -125,13 +121,12 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     timeRoute: (method, path) => timeRoute(site.metrics, method, path),
   })
   return {
-    /** Listeners take it by `createEntrance(app, log)`, tests by `app.request()`. */
+    /** For listeners with `createEntrance(app, log)`, for tests with `app.request()`. */
     app,
     site,
     routes,
-    /** Returns the number of open live channels. */
     listeners: channel.count,
-    /** Ends the live channels, so that connections can be closed. */
+    /** So that connections can be closed. */
     close: channel.close,
   }
 }
@@ -139,7 +134,6 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
 const findRouteReach = (path: string) =>
   isPagePath(path) ? findPageReach(path) : findApiReach(path)
 
-/** How people log in, by name or with a provider; nothing where the line knows the administrator alone. */
 function createPeopleLogins<M extends MachineBase>(
   options: ServerOptions<M>,
   sessions: Sessions,
@@ -157,7 +151,6 @@ function createPeopleLogins<M extends MachineBase>(
   return { accounts, named, providers, providerRoutes }
 }
 
-/** The other servers of the fleet pass requests on to this one. */
 function openPassedReader({
   leader = null,
   memberKey: key = '',
@@ -167,7 +160,7 @@ function openPassedReader({
   return createPassedReader(createClientSeal({ key, cluster }), String(epoch))
 }
 
-/** Whether the database is away tells nobody where it is. */
+/** Whether the database is away, without its address. */
 function findObstacle({ leader = null }: Pick<ServerServices, 'leader'>): string | null {
   if (leader === null) return null
   const isLeading = leader.trouble() === null && leader.ended() === null
@@ -199,7 +192,7 @@ function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): S
   }
 }
 
-/** The site as somebody with bounds sees it: what is outside of their scope is found, listed and counted nowhere. */
+/** Machines outside of the bounds are found, listed and counted nowhere. */
 function scopeSite<M extends MachineBase>(site: Site<M>, bounds: Bounds): Site<M> {
   const { line, people, power } = site
   const labelsOf = (machine: M) => line.labelsOf?.(machine) ?? []
@@ -246,7 +239,7 @@ function createClock(now: () => Date): () => string {
   }
 }
 
-/** What is refused is counted, never slowed: a rack behind one address must not lose its `done`. */
+/** Refusals are counted, never slowed: a rack behind one address must not lose its `done`. */
 function createAdmission({ line, machines, metrics, recordAll }: ServerBase): Site['admitMachine'] {
   async function turnAway(
     mac: Mac,
@@ -269,7 +262,6 @@ function createAdmission({ line, machines, metrics, recordAll }: ServerBase): Si
   }
 }
 
-/** Renders an error in the frame of the other pages, with the count beside Events of what the caller sees. */
 async function renderFailure<M extends MachineBase>(
   site: Site<M>,
   views: Pick<SiteViews, 'renderError'>,

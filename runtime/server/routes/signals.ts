@@ -55,7 +55,7 @@ function createHandlers(site: Site) {
     const { hardware } = inventory
     const signal = { kind: 'inventory', inventory } as const
     const isKept = hardware !== null && machines.peek(mac) !== null
-    // Side by side: they share one wait for the disk.
+    // Together they share one wait for the disk.
     await Promise.all([
       report(site, mac, contact, 'inventory', (machine) =>
         line.transition(machine, signal, contact),
@@ -118,16 +118,13 @@ export function signalRoutes(site: Site): readonly Route[] {
 
 const RUN = { run: 'The run that ended; its order alone ends with it' }
 
-/** Null: it names none, or one that is not known. */
+/** Null: none, or an unknown one. */
 function findRun({ runs }: Site, mac: Mac, event: H3Event): Run | null {
   const id = RunIdSchema.safeParse(event.url.searchParams.get('run'))
   return id.success ? runs.find(mac, id.data) : null
 }
 
-/**
- * Ends a run that has no final post of its own, also of a client that reports nothing but its end.
- * Null: nothing is known of a run.
- */
+/** For runs without a final post, also of clients that report only their end. Null: unknown run. */
 async function endRun(
   { line, machines, runs, metrics, proof }: Site,
   mac: Mac,
@@ -156,7 +153,7 @@ async function endRun(
   return ended
 }
 
-/** A signal of a machine that nobody knows is a 404: it was deleted, or never asked for a script. */
+/** 404 for an unknown machine: it was deleted, or never asked for a script. */
 async function report(
   { machines, fleet, recordAll }: Site,
   mac: Mac,

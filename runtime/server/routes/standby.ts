@@ -26,21 +26,20 @@ import { createLeaderless, type LeaderlessDependencies } from './leaderless.ts'
 import type { Contact } from './transition.ts'
 
 export interface StandbyDependencies extends LeaderlessDependencies {
-  /** The folder with the files of live systems. */
   readonly bootDir: string
   readonly assets: Assets
   readonly release: string
   settings(): WebSettings
-  /** Why nothing can be changed by way of this server; null: it can. */
+  /** Null: changes are possible by way of this server. */
   findObstacle(): Eventual<string | null>
-  /** Whether what a request asks for may have been done, though its answer was lost. */
+  /** Whether the request may have been carried out although its answer was lost. */
   isDoubtful(event: H3Event): boolean
-  /** This is called when a machine that names itself fetches a file. */
+  /** For machines that name themselves. */
   onBootFile(event: H3Event): void
   readonly log: LogSink
 }
 
-/** Makes the app; what nobody passes on is answered 503, and a machine's boot script waits in line. */
+/** What nobody passes on is answered 503; boot scripts wait in line. */
 export function createStandbyApp(parts: StandbyDependencies): H3 {
   const { assets, release: version, settings, findObstacle, isDoubtful, log } = parts
   const layout = createLayout({ version, assetUrl: assets.url, nav: [] })
@@ -69,7 +68,7 @@ const doubtful = () =>
 
 const NOBODY = { kind: 'anonymous' } as const
 
-/** Everything here is open, and nothing changes anything. */
+/** Everything here is open and changes nothing. */
 const OPEN_GUARD: Guard = {
   identifyOperator: () => NOBODY,
   identify: () => NOBODY,
@@ -95,7 +94,7 @@ function bootFileRoute({ bootDir, otherServers, onBootFile }: StandbyDependencie
         return text(renderAutoexec(baseUrl, otherServers?.(baseUrl)))
       }
       const file = await openServed(bootDir, name)
-      // It would have been passed on, had anybody led.
+      // It would have been passed on if anybody led.
       if (file === null) throw noLeader()
       if (event.req.method !== 'HEAD') onBootFile(event)
       return (await answerFile(event, name, file)).answer
@@ -103,7 +102,6 @@ function bootFileRoute({ bootDir, otherServers, onBootFile }: StandbyDependencie
   }
 }
 
-/** What a boot loader asks for, in the words of a server that does not lead. */
 function scriptRoutes(parts: StandbyDependencies): readonly Route[] {
   const { otherServers, settings } = parts
   const renderLeaderless = createLeaderless(parts)
@@ -135,7 +133,7 @@ const open = (path: string, handle: (event: H3Event) => Answer): Route => ({
 
 const BOOTSTRAP = '/pxe-bootstrap.ipxe'
 
-/** What such a server answers at once, whoever leads: it says nothing of any machine. */
+/** Answered at once, whoever leads; says nothing of any machine. */
 export const isOwnPath = (path: string): boolean =>
   path === '/healthz' ||
   path === BOOTSTRAP ||

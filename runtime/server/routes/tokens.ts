@@ -40,9 +40,8 @@ export type TokenRefusal =
   | { readonly why: 'beyond'; readonly scope: Scope }
 
 /**
- * Creates a token by the one rule for programs and pages, and records the event. The token's text is in
- * the result and nowhere else. The refusal says which field is wrong, or that the name is taken or
- * there are too many.
+ * One rule for programs and pages; records the event. Only the result holds the token's text. The
+ * refusal says which field is wrong, or that the name is taken or there are too many.
  */
 export async function createToken(
   site: Site,
@@ -71,13 +70,13 @@ export async function createToken(
   return made
 }
 
-/** The token with which another one is made; undefined: somebody is logged in. */
+/** Undefined: a person is logged in. */
 const findMaker = async ({ tokens }: Pick<Site, 'tokens'>, caller: Caller) =>
   caller.kind === 'token'
     ? (await tokens.list()).find(({ name }) => name === caller.name)
     : undefined
 
-/** Says what is wrong with the end of a token; null: nothing. */
+/** Null: nothing is wrong. */
 function findWrongEnd(
   end: string | null,
   maker: TokenRecord | undefined,
@@ -90,10 +89,10 @@ function findWrongEnd(
     : `must be ${last} or earlier: the token that makes this one ends then`
 }
 
-/** The tokens that a caller sees: people their own, those who administrate all. */
+/** People see their own, administrators all. */
 async function listSeen(site: Site, event: H3Event) {
   const caller = site.caller(event)
-  // A program is not its owner: it learns of no other one.
+  // A program is not its owner: it sees no other token.
   if (caller.kind === 'token') site.checkScope(event, 'admin')
   const all = await site.tokens.list()
   if (permits(listScopes(caller), 'admin')) return all
@@ -101,14 +100,13 @@ async function listSeen(site: Site, event: H3Event) {
   return all.filter((token) => owner !== null && token.owner === owner)
 }
 
-/** What a caller may give to a token. */
 export function listScopes(caller: Caller): readonly Scope[] {
   if (caller.kind === 'anonymous') return []
   if (caller.kind === 'token') return caller.scopes
   return caller.person === null ? SCOPES : scopesOf(caller.person.role)
 }
 
-/** Revokes a token and records the event. Returns false where there was none. */
+/** Records the event. False: there was none. */
 export async function revokeToken(site: Site, event: H3Event, id: string): Promise<boolean> {
   const record = (await site.tokens.list()).find((each) => each.id === id)
   if (record === undefined || !(await site.tokens.revoke(id))) return false
@@ -130,7 +128,6 @@ async function recordEvent(
 }
 
 export function tokenRoutes(site: Site): readonly Route[] {
-  /** People are known by their names. */
   const toWire = ({ owner, ...token }: TokenRecord) => ({
     ...TOKEN.parse({ ...token, owner }),
     owner: owner === null ? null : (site.people?.store.find(owner)?.name ?? owner),

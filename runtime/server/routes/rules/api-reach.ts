@@ -1,7 +1,7 @@
 /** How each route of the API that is not open keeps to the scope of who asks, for both lines. */
 import type { RouteReach } from '../../../kit/web/answers/rules/reach.ts'
 
-/** The paths as the route table writes them. A route that is missing here takes somebody without a scope. */
+/** Paths as in the route table. A route missing here refuses everybody with a scope. */
 export const API_REACH: Readonly<Record<string, RouteReach>> = {
   '/machines': 'list',
   '/machines.csv': 'list',
@@ -39,7 +39,7 @@ export const API_REACH: Readonly<Record<string, RouteReach>> = {
   '/power/credentials/labels/:label': 'whole',
   '/power/import': 'whole',
   '/channels': 'shared',
-  // It reaches machines outside of any scope.
+  // Channels reach machines outside of any scope.
   '/channels/:name': 'whole',
   '/first-boot': 'list',
   '/first-boot/:name': 'list',
@@ -47,7 +47,7 @@ export const API_REACH: Readonly<Record<string, RouteReach>> = {
   '/boot/releases': 'shared',
   '/boot/releases/:tag': 'shared',
   '/admin/cache/refresh': 'shared',
-  // People see their own; who makes one by the API has no scope.
+  // People see their own; a program that makes one has no scope.
   '/tokens': 'shared',
   '/tokens/:id': 'whole',
   '/metrics': 'whole',
@@ -64,5 +64,4 @@ export const API_REACH: Readonly<Record<string, RouteReach>> = {
   '/machines/:mac/workflows/:run/log': 'machine',
 }
 
-/** How a route of the API keeps to the scope of who asks. */
 export const findApiReach = (path: string): RouteReach => API_REACH[path] ?? 'whole'

@@ -4,13 +4,13 @@ import { printableJson } from '../../../kit/foundation/printable.ts'
 export interface CurlRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly url: string
-  /** What is sent as JSON; absent: nothing. */
+  /** Sent as JSON; absent: nothing. */
   readonly body?: Readonly<Record<string, unknown>>
 }
 
 /**
- * Renders the command for a POSIX shell. Whatever names and labels hold, it stays text: each argument is in
- * single quotes, but for the header whose variable the shell fills in.
+ * Arguments are in single quotes, safe for any name, but the header whose variable the shell fills
+ * in.
  */
 export function renderCurl({ method, url, body }: CurlRequest): string {
   const lines = [

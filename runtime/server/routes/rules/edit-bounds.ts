@@ -1,25 +1,22 @@
 /** Decides what somebody with bounds may edit: what they see, and no label that is a scope or has a password. */
 import { sees, type Bounds } from '../../../kit/web/answers/rules/reach.ts'
 
-/** What somebody may edit. */
 export interface EditBounds<M> {
-  /** Whether they see a machine; what they do not see is not there. */
+  /** Machines they do not see do not exist for them. */
   sees(machine: M): boolean
-  /** Whether they may add machines. */
   readonly adds: boolean
-  /** Says why a machine may not become another; `before` null: it is new. Null: it may. */
+  /** `before` null: a new machine. Null: allowed. */
   refuse(before: M | null, after: M): string | null
 }
 
 interface EditBoundsDependencies<M> {
   labelsOf(machine: M): readonly string[]
-  /** Lists the labels that are scopes of people at this moment, or are given to them by their provider. */
+  /** Labels that are scopes of people now, or that their provider gives them. */
   listScopeLabels(): readonly string[]
-  /** Lists the labels that have the password of BMCs. */
   listSecretLabels(): readonly string[]
 }
 
-/** Makes the bounds of edits. Whoever has a scope adds no machine: what is new has no label yet. */
+/** People with a scope add no machine: a new one has no label yet. */
 export function createEditBounds<M>(
   { reach, administrates }: Bounds,
   { labelsOf, listScopeLabels, listSecretLabels }: EditBoundsDependencies<M>,

@@ -5,16 +5,15 @@ import type { PageScope } from '../../../kit/web/answers/rules/rights.ts'
 interface PageRow {
   readonly GET?: PageScope
   readonly POST?: PageScope
-  /** How both keep to the scope of who asks. */
   readonly reach: RouteReach
 }
 
-/** The paths of pages and their forms, as the route table writes them. Nothing that is missing here is open. */
+/** Paths as in the route table. Nothing that is missing here is open. */
 export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/theme': { POST: 'own', reach: 'shared' },
   '/ui/logout': { POST: 'own', reach: 'shared' },
   '/ui/keys': { GET: 'own', POST: 'own', reach: 'shared' },
-  // What it finds is limited to the pages and forms that are open to who asks.
+  // Results are limited to pages and forms that are open to the requester.
   '/ui/find': { GET: 'read', reach: 'list' },
   '/ui/account': { GET: 'own', reach: 'shared' },
   '/ui/account/password': { POST: 'own', reach: 'shared' },
@@ -51,7 +50,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/machines/file/apply': { POST: 'machines', reach: 'list' },
   '/ui/machines/:mac': { GET: 'read', POST: 'machines', reach: 'machine' },
   '/ui/machines/:mac/delete': { POST: 'machines', reach: 'machine' },
-  // It arms nothing, whatever it undoes.
+  // An undo arms nothing.
   '/ui/machines/:mac/undo': { POST: 'machines', reach: 'machine' },
   '/ui/machines/:mac/do/flash': { POST: 'flash', reach: 'machine' },
   '/ui/machines/:mac/do/capture': { POST: 'flash', reach: 'machine' },
@@ -63,7 +62,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/machines/:mac/do/lock': { POST: 'machines', reach: 'machine' },
   '/ui/machines/:mac/do/unlock': { POST: 'machines', reach: 'machine' },
   '/ui/machines/:mac/do/power': { POST: 'power', reach: 'machine' },
-  // Where a BMC is and what opens it.
+  // The address and the credentials of a BMC.
   '/ui/machines/:mac/power': { POST: 'admin', reach: 'machine' },
   '/ui/machines/:mac/power/delete': { POST: 'admin', reach: 'machine' },
   '/ui/machines/:mac/power/unpin': { POST: 'admin', reach: 'machine' },
@@ -86,7 +85,7 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/first-boot': { GET: 'read', POST: 'admin', reach: 'list' },
   '/ui/first-boot/:name': { GET: 'read', POST: 'admin', reach: 'list' },
   '/ui/first-boot/:name/delete': { POST: 'admin', reach: 'list' },
-  // What channels say reaches machines that are outside of any scope.
+  // Channels reach machines outside of any scope.
   '/ui/channels': { GET: 'read', reach: 'list' },
   '/ui/channels/save': { POST: 'machines', reach: 'whole' },
   '/ui/channels/:name/remove': { POST: 'machines', reach: 'whole' },
@@ -119,14 +118,14 @@ export const PAGE_GATE: Readonly<Record<string, PageRow>> = {
   '/ui/settings/pxe-deactivate': { POST: 'admin', reach: 'whole' },
 }
 
-/** What a page or form requires; all rights where the table says nothing. */
+/** All rights where the table says nothing. */
 export function findPageScope(method: string, path: string): PageScope {
   const row = PAGE_GATE[path]
   return (method === 'GET' ? row?.GET : method === 'POST' ? row?.POST : null) ?? 'admin'
 }
 
-/** How a page or a form keeps to the scope of who asks; about all machines where the table says nothing. */
+/** All machines where the table says nothing. */
 export const findPageReach = (path: string): RouteReach => PAGE_GATE[path]?.reach ?? 'whole'
 
-/** Whether a path stands in the table of pages; what the API has under `/ui` does not. */
+/** False for what the API has under `/ui`. */
 export const isPagePath = (path: string): boolean => Object.hasOwn(PAGE_GATE, path)
