@@ -1,4 +1,4 @@
-/** The live environment's files: uploads and installations into the boot directory, and what the looks at it have found. */
+/** The live environment's files: uploads and installations into the boot directory, and what each look at it has found. */
 import { mkdtemp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -38,65 +38,57 @@ export interface BootFiles {
   readonly dir: string
   list(): Promise<readonly BootFile[]>
   has(name: string): Promise<boolean>
-  /** Which set the scripts name now; kept in memory, so that a boot script waits for no disk. */
+  /** From memory, so that a boot script waits for no disk. */
   active(): ActiveSets
-  /** The file that a name stands for where there is none of that name: `ipxe.efi`. */
+  /** The file to send for a name that does not exist itself: `ipxe.efi`. */
   alias?(name: string): string | null | Promise<string | null>
-  /** Streams to a temporary file on the same file system, then renames; returns the bytes written. */
+  /** Replaces the file by a rename on the same file system; returns the bytes written. */
   save(name: string, bytes: AsyncIterable<Uint8Array>, maxBytes: number): Promise<number>
 }
 
 export interface BootFolder extends BootFiles, AsyncDisposable {
-  /** The complete sets in the folder, newest first, and what is known of each. */
+  /** Complete sets, newest first. */
   sets(): readonly KnownSet[]
-  /** The complete sets that are proven to be another system's, newest first; they count nowhere. */
+  /** Complete sets proven to be another system's, newest first; they count nowhere. */
   setAside(): readonly ForeignSet[]
-  /** An empty folder on the same file system, for files that are to be installed. */
   stage(): Promise<string>
   /**
-   * All files of the staged folder take their places and its sets become active, or, whatever
-   * stops us, nothing changes. `keep`: earlier sets that stay.
+   * All staged files take their places and their sets become active, or nothing changes, even
+   * across a crash. `keep`: earlier sets that stay.
    */
   install(staged: string, sets: Partial<PerArch<string>>, keep: number): Promise<void>
-  /** Makes a set of the folder active. A Fault `not-found` where it is not there. */
+  /** A Fault `not-found` if the set is missing. */
   use(set: CompleteSet): Promise<void>
-  /** Looks anew, as it does by itself every few seconds. */
+  /** Looks now; otherwise it looks every few seconds. */
   look(): Promise<void>
 }
 
 export interface KnownSet extends CompleteSet {
   readonly isActive: boolean
   readonly isChosen: boolean
-  /** The one that a roll-back returns to. */
   readonly isPrevious: boolean
 }
 
 export interface BootFolderDependencies {
   readonly dir: string
-  /** This runs after a look that found other sets in force than before. */
   changed?(): void
-  /** This runs once for each set that was found to be another system's. */
   onSetAside?(set: ForeignSet): void
   now(): Date
 }
 
 const LOOK_MS = 5000
-/**
- * Makes the folder, finishes an installation that was cut off, and clears what never became one. It
- * looks again every few seconds until it is disposed of.
- */
+/** Ends or clears interrupted installations. Looks every few seconds until disposed of. */
 export async function createBootFiles(parts: BootFolderDependencies): Promise<BootFolder> {
   const { dir } = parts
   await makeFolder(dir)
   await recoverInstalls(dir)
   const bootSets = createBootSets(parts)
   const found = nothingFound(await readBootRecord(dir))
-  // Looks, installations and swaps never see each other's middle.
+  // Looks, installations and swaps run one after another.
   const enqueue = createQueue(1)
   const lookNow = () => look(parts, bootSets, found)
 
   const timer = setInterval(() => {
-    // Best effort: the next look comes.
     enqueue(lookNow).catch(() => undefined)
   }, LOOK_MS).unref()
   await lookNow()
@@ -159,7 +151,7 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
   }
 }
 
-/** What the list of checksums beside its set says of a file; null: nothing, or it is in no set. */
+/** From the checksum list of its set; null: not listed, or in no set. */
 async function readUploadDigest(dir: string, name: string): Promise<string | null> {
   const file = parseSetFile(name)
   if (file === null || file.part === 'checksums') return null

@@ -11,17 +11,15 @@ import { UPLOAD } from '../../kit/host/temporary-uploads.ts'
 export interface FolderFile {
   readonly name: string
   readonly sizeBytes: number
-  /** ISO time of the last change. */
+  /** ISO time of the last change; `changedMs`: the same in milliseconds. */
   readonly modifiedAt: string
-  /** The same, in milliseconds since the epoch. */
   readonly changedMs: number
 }
 
-/** No boot directory holds nearly so many. */
 const MAX_FILES = 10_000
 const MAX_LIST_BYTES = 64 * 1024
 
-/** Regular files (also behind links) that can be served, by name. */
+/** By name; links to regular files count. */
 export async function listFolder(dir: string): Promise<readonly FolderFile[]> {
   const names = (await readdir(dir)).filter((name) => !name.startsWith('.')).toSorted()
   const found = await Promise.all(names.slice(0, MAX_FILES).map((name) => describe(dir, name)))
@@ -29,7 +27,7 @@ export async function listFolder(dir: string): Promise<readonly FolderFile[]> {
 }
 
 async function describe(dir: string, name: string): Promise<FolderFile | null> {
-  // Null also where it went away between the listing and the look.
+  // Null also if it disappeared after the listing.
   const facts = await stat(join(dir, name)).catch(() => null)
   if (facts === null || !facts.isFile()) return null
   const { size, mtimeMs } = facts
@@ -40,7 +38,7 @@ async function describe(dir: string, name: string): Promise<FolderFile | null> {
 export const hasFile = async (dir: string, name: string): Promise<boolean> =>
   (await stat(join(dir, name)).catch(() => null))?.isFile() === true
 
-/** What a checksum list in the folder says of a file; null: nothing that could be used. */
+/** Null: no usable entry. */
 export async function readListedDigest(list: string, name: string): Promise<string | null> {
   try {
     await using handle = await open(list, 'r')
@@ -57,14 +55,11 @@ interface BootUpload {
   readonly name: string
   readonly bytes: AsyncIterable<Uint8Array>
   readonly maxBytes: number
-  /** The SHA-256 that a list of checksums has for it; null: none has one. */
+  /** Null: no checksum list has it. */
   readonly sha256: string | null
 }
 
-/**
- * The file is there whole, or as it was before; returns its length in bytes. Rejects with a Fault
- * where it is too large, its digest is another one, or it cannot be stored.
- */
+/** The file is replaced whole, or a Fault says why not; returns its length in bytes. */
 export async function receiveUpload({ dir, name, bytes, maxBytes, sha256 }: BootUpload) {
   const temporary = join(dir, `${UPLOAD}${randomBytes(6).toString('hex')}`)
   try {

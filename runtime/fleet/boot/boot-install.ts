@@ -8,11 +8,10 @@ import { replaceFile } from '../../kit/host/atomic-file.ts'
 import { moveName, removeTree } from '../../kit/host/folders.ts'
 import { clearUploads } from '../../kit/host/temporary-uploads.ts'
 
-/** Hidden, so that nobody can fetch or upload it below `/boot/`. */
+/** Hidden: nobody can fetch or upload it below `/boot/`. */
 const RECORD = '.active.json'
-/** Like the files beside it, which another program may serve. */
+/** Like the files beside it: another program may serve them. */
 const FOR_ALL = 0o644
-/** How the names of folders begin in which files are gathered, and once all of them are there. */
 export const STAGED = '.staged-'
 const COMMITTED = '.install-'
 
@@ -25,8 +24,9 @@ export const writeBootRecord = (dir: string, record: BootRecord): Promise<void> 
   replaceFile(join(dir, RECORD), renderRecord(record), FOR_ALL)
 
 /**
- * `record` null: the folder has none. Commits with one rename; from then on the installation is finished here, or at the next start.
- * A Fault `conflict` before that where something that is no file has a name that is needed.
+ * One rename commits; from then on the installation is finished here or at the next start. Before,
+ * a Fault `conflict` if something that is no file has a needed name. `record` null: the folder has
+ * none.
  */
 export async function installStaged(
   dir: string,
@@ -42,7 +42,7 @@ export async function installStaged(
   await finish(dir, committed)
 }
 
-/** At start: ends what was committed, and removes what was not. */
+/** At start: finishes what was committed, removes what was not. */
 export async function recoverInstalls(dir: string): Promise<void> {
   await clearUploads(dir)
   for (const name of await readdir(dir)) {
@@ -53,7 +53,7 @@ export async function recoverInstalls(dir: string): Promise<void> {
   }
 }
 
-/** The record comes last: until then the scripts name what they named before. */
+/** The record comes last: until then scripts name the former files. */
 async function finish(dir: string, committed: string): Promise<void> {
   const names = await readdir(committed)
   for (const name of names.filter((one) => one !== RECORD)) {

@@ -16,27 +16,25 @@ import {
 import { listFolder, readListedDigest } from './boot-folder.ts'
 import type { BootSets } from './boot-sets.ts'
 
-/** The files that boot scripts name; swapped as one. */
 type BootSet = CompleteSet & LiveSet
 
 export type ActiveSets = PerArch<BootSet | null>
 
 /**
- * A file copied by hand counts once it has not changed for so long. What its time says counts for one
- * that lies behind the clock; one that lies ahead of it, from a file server or from before the clock was
- * set back, must have had this time for so long, but at the start: who copies waits for no server.
+ * A file copied by hand counts once it has been unchanged this long, by its time if that is in the
+ * past. A future time (a file server's clock, or ours set back) must have been the same for so
+ * long, except at start, where files count at once.
  */
 const REST_MS = 3000
 
-/** What the latest look has found. */
 export interface Scan {
   record: BootRecord
   names: readonly string[]
   complete: readonly CompleteSet[]
   active: ActiveSets
-  /** Files that came whole, by rename: they need not rest before they count. */
+  /** Files that came whole, by rename, count at once. */
   readonly whole: Set<string>
-  /** Since when, in milliseconds of the steady clock, each file has the time that it has; null: no look yet. */
+  /** By file: since when it has its time, in milliseconds of a steady clock; null: no look yet. */
   seen: ReadonlyMap<string, FileAge> | null
 }
 
@@ -47,7 +45,6 @@ interface FileAge {
 
 interface ScanDependencies {
   readonly dir: string
-  /** This runs after a look that found other sets in force than before. */
   changed?(): void
   now(): Date
 }
@@ -61,7 +58,7 @@ export const nothingFound = (record: BootRecord): Scan => ({
   seen: null,
 })
 
-/** Looks once and keeps in `found` what there is; which sets are another system's is judged by `bootSets`. */
+/** Updates `found`. `bootSets` decides which sets are another system's. */
 export async function look(
   { dir, now, changed }: ScanDependencies,
   bootSets: BootSets,
@@ -92,7 +89,7 @@ export async function look(
   if (isNew) changed?.()
 }
 
-/** Returns for how many milliseconds each file has the time that it has, as far as was looked; at the start for ever. */
+/** How many milliseconds each file has had its time, as far as observed; infinite at the start. */
 function takeRests(
   found: Scan,
   files: readonly { readonly name: string; readonly changedMs: number }[],

@@ -20,9 +20,9 @@ interface BootSetsDependencies {
   onSetAside?(set: ForeignSet): void
 }
 
-/** Our own initrds are recognized in some milliseconds, another system's in a second or two. */
+/** Our own initrds take some milliseconds, another system's a second or two. */
 const WAIT_MS = 2000
-/** What is to be installed is judged before it counts. */
+/** An installation waits for the result. */
 const WAIT_STAGED_MS = 60_000
 
 export function createBootSets({ dir, onSetAside }: BootSetsDependencies) {
@@ -40,8 +40,8 @@ export function createBootSets({ dir, onSetAside }: BootSetsDependencies) {
 
   return {
     /**
-     * The complete sets among the files that count, newest first. One that is not judged within a
-     * moment waits for the next call, unless it is on record: then it was in force already.
+     * Newest first. A set not judged in time is left to the next call, unless the record names it:
+     * then it was in force.
      */
     async choose(
       files: readonly FolderFile[],
@@ -67,7 +67,7 @@ export function createBootSets({ dir, onSetAside }: BootSetsDependencies) {
         .map(({ set }) => set)
     },
     setAside: () => aside,
-    /** Throws a Fault `conflict` for a set that was set aside. */
+    /** Throws a Fault `conflict` for a set of another system. */
     check(set: CompleteSet): void {
       const found = find(set)
       if (found === undefined) return
@@ -75,7 +75,7 @@ export function createBootSets({ dir, onSetAside }: BootSetsDependencies) {
         hint: 'Fetch a release, or copy the files of one.',
       })
     },
-    /** Throws a Fault `input-invalid` where a folder to be installed holds another system's initrd. */
+    /** Throws a Fault `input-invalid` if the folder holds another system's initrd. */
     async checkStaged(folder: string) {
       for (const { name, ...facts } of await listFolder(folder)) {
         if (parseSetFile(name)?.part !== 'initrd') continue

@@ -14,12 +14,11 @@ import { UPLOAD } from '../../kit/host/temporary-uploads.ts'
 import { makeFolder, moveName, removeName } from '../../kit/host/folders.ts'
 
 interface BuiltFolders {
-  /** Where `pnpm build:images` leaves its files; it need not exist. */
+  /** Where `pnpm build:images` leaves its files; may be missing. */
   readonly from: string
   readonly to: string
 }
 
-/** Firmware and shim ask for boot loaders by these names. */
 const LOADERS = [
   'ipxe-x86_64.efi',
   'ipxe-arm64.efi',
@@ -27,11 +26,7 @@ const LOADERS = [
   ...Object.values(GRUB_FILES),
 ]
 
-/**
- * Copies the newest complete set of each architecture, and the newest boot loaders, and returns the
- * sets; files that are there already, as they were built, are left alone. It is called before the
- * boot directory is opened.
- */
+/** Copies the newest sets and boot loaders that are missing, before the directory is opened. */
 export async function copyBuiltSets({ from, to }: BuiltFolders): Promise<readonly CompleteSet[]> {
   const files = await listFolder(from).catch(() => [])
   const names = files.map(({ name }) => name)
@@ -47,7 +42,7 @@ export async function copyBuiltSets({ from, to }: BuiltFolders): Promise<readonl
   return sets
 }
 
-/** Under its name only once it is whole; with its time, by which a later start knows it again. */
+/** Renamed when whole. The copied time tells a later start that it is the same file. */
 async function copy(file: FolderFile, { from, to }: BuiltFolders): Promise<void> {
   const { name, sizeBytes, changedMs } = file
   const path = join(to, name)

@@ -10,30 +10,27 @@ import { moveName, removeName } from '../../kit/host/folders.ts'
 const ACTIVE_FILE = '/etc/dnsmasq.d/flasher-pxe-active.conf'
 
 const FOLDER = dirname(ACTIVE_FILE)
-/** dnsmasq reads no file whose name begins with a dot, so what a power cut leaves here does no harm. */
+/** dnsmasq ignores names that begin with a dot, so a power cut leaves nothing harmful. */
 const TEMPORARY = join(FOLDER, '.flasher-pxe-active')
-/** The folder as Debian's unit of dnsmasq reads it. */
+/** The folder as Debian's dnsmasq unit reads it. */
 const TEST = ['dnsmasq', '--test', `--conf-dir=${FOLDER},.dpkg-dist,.dpkg-old,.dpkg-new`]
 const RESTART = ['systemctl', 'restart', 'dnsmasq.service']
 const LIMIT_MS = 25_000
 
 type Tools = Pick<Shell, 'run'>
 
-/**
- * It needs root. Rejects with a Fault where dnsmasq does not take the proxy; then its configuration
- * is as before.
- */
+/** Needs root. Rejects with a Fault, and restores the configuration, if dnsmasq refuses it. */
 export const activateProxy = (shell: Tools, activation: Activation): Promise<void> =>
   change(shell, () => write(renderActivation(activation)))
 
-/** It needs root. Returns whether there was a proxy. */
+/** Needs root. False: there was no proxy. */
 export async function deactivateProxy(shell: Tools): Promise<boolean> {
   if ((await readActive()) === null) return false
   await change(shell, remove)
   return true
 }
 
-/** Null: there is no such file. */
+/** Null: no such file. */
 export const readActive = (): Promise<string | null> =>
   readFile(ACTIVE_FILE, 'utf8').catch(ifMissing(null))
 
@@ -60,7 +57,7 @@ async function change(shell: Tools, apply: () => Promise<void>): Promise<void> {
   })
 }
 
-/** Complete or not at all, and readable by all: the server shows it, whatever umask we inherited. */
+/** Complete or not at all; readable by all, whatever our umask: the server shows it. */
 async function write(content: string): Promise<void> {
   await removeName(TEMPORARY)
   try {

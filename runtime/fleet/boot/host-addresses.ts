@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os'
 import type { InterfaceAddress } from './rules/pxe-activation.ts'
 
-/** IPv4 first; those of containers' bridges inside this host are left out. */
+/** IPv4 first; without bridges of containers on this host. */
 export function listLanAddresses(): readonly InterfaceAddress[] {
   const found = listCards().flatMap(
     ({ device, address, cidr, family }): readonly InterfaceAddress[] => {
@@ -14,7 +14,7 @@ export function listLanAddresses(): readonly InterfaceAddress[] {
   return found.toSorted((one, two) => one.family - two.family)
 }
 
-/** The card named by `mac`, else the first one with an address. */
+/** The card with this `mac`, else the first one with an address. */
 export function findOwnCard(mac: string | null): {
   readonly mac: string | null
   readonly address: string | null
@@ -28,7 +28,6 @@ export function findOwnCard(mac: string | null): {
   }
 }
 
-/** Each as often as it has addresses. */
 const listCards = () =>
   Object.entries(networkInterfaces()).flatMap(([device, list = []]) =>
     list.flatMap((card) => (card.internal || INNER.test(device) ? [] : [{ device, ...card }])),

@@ -5,24 +5,21 @@ import { createQueue } from '../../kit/host/queue.ts'
 import { createShell } from '../../kit/host/shell.ts'
 import { settle } from '../../kit/host/watch.ts'
 
-/** One file as it is: another size or time makes it another one. */
 interface InitrdFile {
   readonly path: string
   readonly sizeBytes: number
   readonly changedMs: number
 }
 
-/** The slowest machine takes less for a large one; after this time nothing is proven. */
+/** The slowest machine needs less for a large initrd; beyond it, the result is `unknown`. */
 const JUDGE_MS = 30_000
-/** No boot directory holds nearly so many; the oldest are forgotten first. */
 const MAX_KEPT = 1000
 
 export function createInitrdJudge() {
-  // xz alone is a tool; where it is missing, such an initrd counts.
+  // xz needs a tool; without it such an initrd counts.
   const decoders = createDecoders({ shell: createShell({ env: {} }) })
   const kinds = new Map<string, InitrdKind | null>()
   const stop = new AbortController()
-  // One at a time: a server has other things to do.
   const enqueue = createQueue(1)
 
   const whenIdle = () => enqueue(async () => undefined)
@@ -34,7 +31,7 @@ export function createInitrdJudge() {
   }
 
   return {
-    /** Null: it is not known yet; it will be a little later. */
+    /** Null: not known yet; it will be a little later. */
     kindOf({ path, sizeBytes, changedMs }: InitrdFile): InitrdKind | null {
       const key = `${path}\0${sizeBytes}\0${changedMs}`
       const known = kinds.get(key)
@@ -47,7 +44,7 @@ export function createInitrdJudge() {
       void enqueue(() => judge(key, path))
       return null
     },
-    /** Resolves once all is known that was asked for, or after `ms`. */
+    /** Resolves when every asked file is known, or after `ms`. */
     settle: (ms: number) => settle(whenIdle(), ms),
     async [Symbol.asyncDispose]() {
       stop.abort()

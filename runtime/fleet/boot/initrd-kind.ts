@@ -6,24 +6,21 @@ import type { Decoders } from '../../engine/image/formats.ts'
 import { openFileSource } from '../../engine/image/sources/file-source.ts'
 import type { Source } from '../../engine/image/sources/source.ts'
 
-/** `unknown`: it could not be read to its end, so that nothing is proven. */
+/** `unknown`: not read to its end, so nothing is proven. */
 export type InitrdKind = 'ours' | 'foreign' | 'unknown'
 
-/** Several times what an initrd with all drivers and firmware unpacks to. */
+/** Several times an unpacked initrd with all drivers and firmware. */
 const MAX_BYTES = 1024 ** 3
 const PIECE_BYTES = 256 * 1024
 
-/** The formats by their first bytes; the kernel accepts more, which this program does not read. */
+/** By first bytes; the kernel accepts more formats than this program reads. */
 const FORMATS: readonly (readonly [string, ImageFormat])[] = [
   ['1f8b', 'img.gz'],
   ['28b52ffd', 'img.zst'],
   ['fd377a585a00', 'img.xz'],
 ]
 
-/**
- * Plain archives, then one compressed stream of archives, as Debian and we make them. Reads at most
- * 1 GiB of what it unpacks to, and stops when `signal` says so.
- */
+/** Reads up to 1 GiB unpacked: plain archives, then one compressed stream of archives. */
 export async function readInitrdKind(
   path: string,
   decoders: Decoders,
@@ -44,7 +41,7 @@ export async function readInitrdKind(
     }
     return decide(plain, walker.isAtEnd())
   } catch {
-    // Damaged, changed meanwhile, a tool that is missing, or out of time: nothing is proven.
+    // Damaged, changed, a missing tool, or out of time: nothing is proven.
     return 'unknown'
   }
 }
@@ -59,7 +56,7 @@ interface Budget {
   readonly signal: AbortSignal
 }
 
-/** `rest` with the offset from the first byte. */
+/** `rest` counts from the first byte. */
 async function walk(
   chunks: AsyncIterable<Uint8Array>,
   push: (chunk: Uint8Array) => NewcStep,
@@ -93,7 +90,6 @@ const tailOf = (source: Source, at: number): Source => ({
   sizeBytes: source.sizeBytes === null ? null : source.sizeBytes - at,
   readAt: null,
   stream: (from = 0) => source.stream(at + from),
-  // It is closed with the whole.
   [Symbol.asyncDispose]: async () => {},
 })
 

@@ -10,9 +10,7 @@ import { installStaged, recoverInstalls, STAGED } from './boot-install.ts'
 
 export type LiveFiles = BootFiles & Pick<BootFolder, 'stage' | 'install'>
 
-/**
- * Makes the folder, finishes an installation that was cut off, and clears what never became one.
- */
+/** Finishes an interrupted installation and clears uncommitted ones. */
 export async function createLiveFiles(dir: string): Promise<LiveFiles> {
   await makeFolder(dir)
   await recoverInstalls(dir)
@@ -21,7 +19,7 @@ export async function createLiveFiles(dir: string): Promise<LiveFiles> {
     dir,
     list: () => listFolder(dir),
     has: (name) => hasFile(dir, name),
-    // Scripts name the files whether they are there or not.
+    // Scripts name the files whether or not they exist.
     active: () => perArch(() => null),
     async alias(name) {
       const files = await listFolder(dir)

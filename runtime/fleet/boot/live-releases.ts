@@ -15,10 +15,7 @@ import {
 import { isAnswered } from '../../kit/net/http-documents.ts'
 import { wrongRelease } from './release-manifest-reader.ts'
 
-/**
- * Rejects with a Fault `upstream-failed` where no address has the release, or its list leaves out a
- * file.
- */
+/** Rejects with a Fault `upstream-failed` if no address has it, or its list omits a file. */
 export async function findLiveRelease(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
@@ -40,13 +37,12 @@ const notFound = (tag: string, cause: unknown) =>
     hint: 'Check FLASHER_RELEASES_BASE_URL, FLASHER_BOOT_RELEASE_REPO and the tag.',
   })
 
-/** By its manifest, which is what was signed. `noSums`: why its list of checksums could not be read. */
+/** The manifest is what was signed. `noSums`: why the checksum list could not be read. */
 async function findByManifest(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
   noSums: unknown,
 ): Promise<FoundRelease> {
-  // Where no server answered at all, none would answer for another name either.
   if (noSums !== null && !isAnswered(noSums)) throw notFound(query.tag, noSums)
   const found = await findManifest(parts, query)
   if (!found.ok) {

@@ -7,16 +7,15 @@ import type { Shell } from '../../kit/host/shell.ts'
 import { readActive } from './dnsmasq-proxy.ts'
 
 const HELPER = 'flasher-web-activate-pxe'
-/** The first is that of the appliance and of npm packages, the second that of Debian packages. */
+/** The first is for the appliance and npm packages, the second for Debian packages. */
 const PATHS = [`/usr/local/sbin/${HELPER}`, `/usr/sbin/${HELPER}`]
-/** Longer than the helper waits for dnsmasq, three times. */
+/** Longer than three waits of the helper for dnsmasq. */
 const LIMIT_MS = 90_000
 
 interface PxeHelperDependencies {
   readonly shell: Pick<Shell, 'run' | 'has'>
-  /** Nothing is asked of sudo. */
   readonly isRoot: boolean
-  /** The configured path; empty: where it usually is. */
+  /** Empty: the usual places. */
   path(): string
 }
 
@@ -28,15 +27,13 @@ interface ActivationOptions {
 }
 
 export interface PxeHelper {
-  /** Why nothing can be activated, as a sentence; null: nothing is known that is in the way. */
+  /** A sentence; null: no known obstacle. */
   findObstacle(): Promise<string | null>
   readActive(): Promise<ActiveProxy | null>
-  /** Activates the proxy; it is refused in the words of the helper. */
   activate(options: ActivationOptions): Promise<Result<null, string>>
   deactivate(): Promise<Result<null, string>>
 }
 
-/** `path()` names the helper; where it is empty, the usual places are searched. */
 export function createPxeHelper({ shell, isRoot, path }: PxeHelperDependencies): PxeHelper {
   async function find(): Promise<string | null> {
     for (const each of path() === '' ? PATHS : [path()]) if (await isThere(each)) return each

@@ -42,12 +42,12 @@ export interface ReleaseQuery extends SignedQuery {
 }
 
 export interface FoundRelease {
-  /** The address of the folder of its files; ends in a slash. */
+  /** The folder of its files; ends in a slash. */
   readonly base: string
   readonly plan: ReleasePlan
 }
 
-/** A Fault `upstream-failed` where none of the places has the tag. */
+/** Rejects with a Fault `upstream-failed` if no place has the tag. */
 export async function findRelease(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
@@ -60,7 +60,7 @@ export async function findRelease(
   }
   const cause = found.refusal
   requireManifest(query, cause)
-  // Where no server answered at all, none would answer for other names either.
+  // If no server answered, none would for other names.
   const bare = isAnswered(cause) ? await findBareRelease(parts, query) : null
   if (bare !== null) return bare
   throw new Fault('upstream-failed', `release ${tag} was not found: ${renderError(cause)}`, {
@@ -69,20 +69,19 @@ export async function findRelease(
   })
 }
 
-/** Null where one of several places fails: the next one is tried, unless all of it was cancelled. */
+/** Null: this place failed, try the next; a cancellation still throws. */
 const orNull = <T>(signal: AbortSignal, work: Promise<T>) =>
   work.catch(() => {
     signal.throwIfAborted()
     return null
   })
 
-/** `url`: what the plan was made from. */
 export function planFrom(plan: Result<ReleasePlan, string>, url: string): ReleasePlan {
   if (!plan.ok) throw wrongRelease(url, plan.refusal)
   return plan.value
 }
 
-/** A file of the release, at the first of the places that has it. Refused with why the first one failed. */
+/** From the first place that has it; the refusal is the first place's error. */
 export async function findText(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
@@ -101,7 +100,7 @@ export async function findText(
   return refuse(first)
 }
 
-/** Where the manifest lies, its text verified. Refused as `findText`. */
+/** The manifest, verified, and its place. Refused as in `findText`. */
 export async function findManifest(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
@@ -112,7 +111,7 @@ export async function findManifest(
   return accept({ base, release: await verifyManifest(parts, query, base, text) })
 }
 
-/** What was signed is the manifest: without one nothing can be trusted where keys are configured. */
+/** Signatures cover the manifest: if keys are configured, nothing can be trusted without it. */
 export function requireManifest({ keys, tag }: ReleaseQuery, first: unknown): void {
   if (keys.length === 0 || !isAnswered(first)) return
   throw new Fault(
@@ -125,7 +124,7 @@ export function requireManifest({ keys, tag }: ReleaseQuery, first: unknown): vo
   )
 }
 
-/** Null: no place has the list of checksums that the trio of this tag would have. */
+/** Null: no place has the trio's checksum list. */
 async function findBareRelease(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
@@ -146,7 +145,7 @@ async function findBareRelease(
   return null
 }
 
-/** Those of the architectures that have one; empty where a PC's is missing. */
+/** Empty if the PC's list is missing. */
 async function readLists(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
@@ -156,7 +155,7 @@ async function readLists(
   const lists: { readonly arch: BootArch; readonly text: string }[] = []
   for (const arch of BOOT_ARCHS) {
     const url = `${base}${setFileName({ arch, version, part: 'checksums' })}`
-    // Where all fails, the manifest's failure is the one to report.
+    // If all fails, the manifest's failure is reported.
     const text = await orNull(query.signal, readReleaseText(parts, query, url))
     if (text !== null) lists.push({ arch, text })
     else if (arch === 'x86_64') return []
@@ -164,7 +163,7 @@ async function readLists(
   return lists
 }
 
-/** A list of checksums has no sizes; the server knows them. */
+/** Sizes come from the server: checksum lists have none. */
 export async function measure(
   { sources }: ReleaseFinderDependencies,
   { signal }: ReleaseQuery,
@@ -182,7 +181,7 @@ export async function measure(
   return artifacts
 }
 
-/** By the address to which `latest` redirects, else by the hosting's JSON API. */
+/** From the redirect of `latest`, else from the hosting's JSON API. */
 async function findLatestTag(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
@@ -202,7 +201,7 @@ async function findLatestTag(
   return null
 }
 
-/** Null: the server does not redirect this address. */
+/** Null: no redirect. */
 async function readRedirect(
   { env, textMs = TEXT_MS }: ReleaseFinderDependencies,
   query: ReleaseQuery,

@@ -15,7 +15,7 @@ export const FetchJobSchema = JobStateSchema.extend({
   /** Null until the manifest is there. */
   bytes_total: z.number().nullable(),
   artifact: z.string().nullable(),
-  /** The address of the release; null until it was found. */
+  /** The release's address; null until found. */
   base_url: z.string().nullable(),
   artifacts: z.array(FetchedFileSchema).readonly(),
 })
@@ -33,7 +33,6 @@ export const createFetchJob = (tag: string): FetchJob => ({
   artifacts: [],
 })
 
-/** What is known once the manifest is there. */
 export const rememberFound = (
   job: FetchJob,
   base_url: string,
@@ -50,7 +49,6 @@ export const rememberFound = (
   })),
 })
 
-/** One file went on; `bytes_done` of the whole follows. */
 export function rememberFile(job: FetchJob, name: string, change: Partial<ReleaseFile>): FetchJob {
   const artifacts = job.artifacts.map((file) =>
     file.name === name ? { ...file, ...change } : file,
@@ -63,7 +61,7 @@ export function rememberFile(job: FetchJob, name: string, change: Partial<Releas
   }
 }
 
-/** Files that were under way end as the whole did; those that waited never began. */
+/** Running files end as the whole did; waiting ones never began. */
 export function rememberEnd(job: FetchJob): FetchJob {
   const { status, started_at, finished_at } = job
   const error = started_at === null ? 'it was cancelled before it began' : job.error

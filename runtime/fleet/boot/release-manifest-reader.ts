@@ -12,14 +12,13 @@ import type { Environment } from '../../kit/host/shell.ts'
 import { fetchDocument } from '../../kit/net/http-documents.ts'
 
 export interface ReleaseTexts {
-  /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
-  /** How long a small text may take, in milliseconds; default: 30,000. */
+  /** For a small text, in milliseconds; default 30,000. */
   readonly textMs?: number
 }
 
 export interface SignedQuery {
-  /** SSH keys of which one must have signed the manifest; empty: it need not be signed. */
+  /** SSH keys, one of which must have signed the manifest; empty: no signature needed. */
   readonly keys: readonly string[]
   readonly signal: AbortSignal
 }
@@ -27,7 +26,7 @@ export interface SignedQuery {
 export const MAX_TEXT_BYTES: number = 1024 * 1024
 export const TEXT_MS = 30_000
 
-/** @throws a Fault `upstream-failed` where it is not signed as it must be, or is no manifest. */
+/** @throws a Fault `upstream-failed` if the signature or the manifest is wrong. */
 export async function verifyManifest(
   texts: ReleaseTexts,
   query: SignedQuery,
@@ -62,7 +61,6 @@ async function requireSignature(
   if (fault !== null) throw wrongRelease(url, fault)
 }
 
-/** A small text of the release, or about it. */
 export async function readReleaseText(
   { env, textMs = TEXT_MS }: ReleaseTexts,
   { signal }: Pick<SignedQuery, 'signal'>,

@@ -1,4 +1,4 @@
-/** Fetches one release: finds it at its site, goes on with what came before, checks every file's digest, installs all together. */
+/** Fetches one release: finds it at its site, resumes earlier downloads, checks every file's digest, installs all together. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../../kit/foundation/fault.ts'
@@ -14,23 +14,21 @@ import { bringFile, openIncoming, type IncomingFiles } from '../../kit/host/dige
 
 export interface ReleaseRunDependencies extends ReleaseFinderDependencies {
   readonly bootFiles: Pick<BootFolder, 'dir' | 'stage' | 'install'>
-  /** Finds a release of another kind; absent: one that has a manifest or versioned names. */
+  /** Default: releases with a manifest or versioned names. */
   readonly find?: typeof findRelease
 }
 
 interface ReleaseOrder extends ReleaseQuery {
-  /** Earlier sets that are kept. */
   readonly keep: number
   onFound(base: string, plan: ReleasePlan): void
   onFile(name: string, bytesDone: number, isDone: boolean): void
 }
 
-/** Hidden, so that nobody can fetch it below `/boot/`. */
+/** Hidden: nobody can fetch it below `/boot/`. */
 const FOLDER = '.fetching'
-/** Room that is needed besides the files themselves. */
 const SPARE_BYTES = 16 * 2 ** 20
 
-/** Throws a Fault that says what was wrong with which file; then nothing was changed. */
+/** Throws a Fault that names the file at fault; then nothing has changed. */
 export async function runRelease(
   parts: ReleaseRunDependencies,
   order: ReleaseOrder,
@@ -39,7 +37,7 @@ export async function runRelease(
   const { base, plan } = await find(parts, order)
   order.onFound(base, plan)
   await requireSpace(bootFiles.dir, plan.totalBytes + SPARE_BYTES, `Release ${plan.release.tag}`)
-  // The next fetch goes on with what a cancelled one has downloaded of the same files.
+  // Resumes the downloads of a cancelled fetch.
   const incoming = await openIncoming(join(bootFiles.dir, FOLDER), plan.files)
   const staged = await bootFiles.stage()
   try {
@@ -55,9 +53,8 @@ export async function runRelease(
   } catch (thrown) {
     throw (await describeFullDisk(thrown, bootFiles.dir)) ?? thrown
   } finally {
-    // Gone already where it was installed.
     await removeTree(staged)
-    // Who cancels may go on later; what failed is fetched anew.
+    // A cancelled fetch may be resumed; a failed one starts anew.
     if (!order.signal.aborted) await removeTree(incoming.folder)
   }
 }
@@ -71,7 +68,7 @@ async function fetchList(
 ): Promise<void> {
   const text = await readReleaseText(parts, order, url).catch((thrown: unknown) => {
     order.signal.throwIfAborted()
-    // The manifest has all digests: a release with that alone is whole.
+    // The manifest has all digests, so a release without lists is whole.
     if (!isAnswered(thrown)) throw thrown
     return renderList(files)
   })

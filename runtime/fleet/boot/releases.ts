@@ -14,12 +14,10 @@ import {
 } from './release-job.ts'
 import { runRelease, type ReleaseRunDependencies } from './release-run.ts'
 
-/** Read when a fetch begins. */
 export interface ReleaseSettings {
-  /** Empty: none is set, and nothing can be fetched. */
+  /** Empty: not set, nothing can be fetched. */
   readonly site: string
   readonly repository: string
-  /** SSH keys of which one must have signed the manifest; empty: it need not be signed. */
   readonly keys: readonly string[]
   /** Earlier sets that stay for a roll-back. */
   readonly keep: number
@@ -33,11 +31,9 @@ interface ReleasesDependencies extends ReleaseRunDependencies {
   readonly changes: Changes
   settings(): ReleaseSettings
   now(): Date
-  /** Lists the fetches of the process before; one that was cut off has failed. */
   readonly records?: JobRecords<FetchJob> | undefined
 }
 
-/** The last fetches stay listed. */
 const MAX_JOBS = 50
 
 export function createReleases(
@@ -54,12 +50,11 @@ export function createReleases(
   }
 }
 
-/** Jobs that a restart cut off are recorded as ended. Disposing cancels what is under way. */
+/** Records jobs that a restart cut off. Disposing cancels running ones. */
 export function createReleaseFetches(parts: ReleasesDependencies) {
   const { changes, settings, now } = parts
   const record = createRecorder(parts.journal)
   const recordOutcome = createOutcomeRecorder(record)
-  /** Who cancelled a fetch that has not ended yet. */
   const cancelledBy = new Map<string, Requester>()
   const jobs = createJobs<FetchJob>({
     parallel: 1,
@@ -75,9 +70,9 @@ export function createReleaseFetches(parts: ReleasesDependencies) {
   return {
     /** Newest first; the last one of each tag. */
     jobs: () => jobs.list().map(({ state }) => state),
-    /** Null: a fetch can begin; else what is missing. */
+    /** Null: a fetch can begin. */
     obstacle,
-    /** The one of that tag that is queued or running already, or a new one. */
+    /** Returns the tag's open job, or a new one. */
     async start(tag: string, by: Requester): Promise<FetchJob> {
       const before = jobs.find(tag)
       if (before !== null && !isOver(before.state)) return before.state
@@ -103,7 +98,7 @@ export function createReleaseFetches(parts: ReleasesDependencies) {
       await noted
       return job.state
     },
-    /** Resolves once it has ended; as it was, where it had before. Null: no such fetch. */
+    /** Resolves when it has ended; null: no such fetch. */
     async cancel(tag: string, by: Requester): Promise<FetchJob | null> {
       const job = jobs.find(tag)
       if (job === null || isOver(job.state)) return job?.state ?? null
@@ -142,7 +137,6 @@ const createRecorder =
       details,
     })
 
-/** Answers its version. */
 async function fetchRelease(
   parts: ReleasesDependencies,
   record: RecordRelease,
@@ -171,7 +165,6 @@ async function fetchRelease(
   return release.version
 }
 
-/** One event for each way in which a fetch can end. */
 const createOutcomeRecorder =
   (record: RecordRelease) =>
   async ({ tag, status, error, artifacts }: FetchJob, by: Requester, version = '') => {

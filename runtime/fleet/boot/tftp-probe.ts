@@ -19,16 +19,14 @@ interface TftpProbeDependencies {
   host(): string
   readonly port?: number
   readonly waitMs?: number
-  /** How long a finding is good for. */
   readonly keepMs?: number
-  /** This runs after a look that found something else than the one before. */
   changed?(): void
 }
 
-/** Refusals come at once; after so long without an answer we check whether it was one. */
+/** ICMP refusals come at once; after this long we check whether it was one. */
 const HEAR_MS = 150
 
-/** Times are milliseconds: `waitMs` for an answer, `keepMs` until a finding is old. */
+/** Milliseconds: `waitMs` for an answer, `keepMs` until a finding is old. */
 export function createTftpProbe(dependencies: TftpProbeDependencies) {
   const { port = 69, waitMs = 1500, keepMs = 10_000 } = dependencies
   const hostOf = () => dependencies.host() || '127.0.0.1'
@@ -52,10 +50,10 @@ export function createTftpProbe(dependencies: TftpProbeDependencies) {
   }
 
   return {
-    /** What was found last. A new look begins where that was some seconds ago. */
+    /** The last finding. Starts a new look if that is old. */
     state(): TftpState {
       const isOld = performance.now() - lookedAt > keepMs || hostOf() !== found.host
-      // It never rejects: whatever happens is a finding.
+      // Never rejects: whatever happens is a finding.
       if (isOld) void inspect()
       return describe(found)
     },
@@ -65,7 +63,6 @@ export function createTftpProbe(dependencies: TftpProbeDependencies) {
 
 interface ProbeResult {
   readonly host: string
-  /** That was asked for last. */
   readonly file: string
   readonly finding: TftpFinding
 }
@@ -97,8 +94,8 @@ interface ProbeTarget {
 }
 
 /**
- * The answer comes from a port of its own, which a connected socket does not receive; only a connected
- * one receives a refusal. So there are two.
+ * Two sockets: the answer comes from another port, which a connected socket does not receive, but
+ * only a connected one receives a refusal.
  */
 async function exchange(peer: ProbeTarget): Promise<TftpFinding> {
   const { address, port, type, waitMs, file } = peer
@@ -122,7 +119,7 @@ async function exchange(peer: ProbeTarget): Promise<TftpFinding> {
     })
   } finally {
     for (const timer of timers) clearTimeout(timer)
-    // The last word is sent before the socket is gone.
+    // The last packet is sent before the socket closes.
     setImmediate(() => asking.close())
     hearing.close()
   }
@@ -140,7 +137,7 @@ function listenForRefusal(
     try {
       hearing.send(renderReadRequest(file))
     } catch {
-      // Closed meanwhile: the answer came after all.
+      // Closed: the answer came after all.
     }
   })
 }

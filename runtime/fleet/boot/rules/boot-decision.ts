@@ -8,7 +8,7 @@ export interface LiveSet {
   readonly vmlinuz: string
   readonly initrd: string
   readonly squashfs: string
-  /** 64 hexadecimal digits; null: the initrd's own manifest decides. */
+  /** 64 hexadecimal digits; null: the initrd's manifest decides. */
   readonly squashfsSha256: string | null
 }
 
@@ -17,21 +17,19 @@ export type LiveSets = PerArch<LiveSet | null>
 export const SERIAL_CONSOLES = ['ttyS0', 'ttyS1'] as const
 export type SerialConsole = (typeof SERIAL_CONSOLES)[number]
 
-/** The firmware's boot order on UEFI, that drive on a BIOS. */
+/** The firmware's boot order on UEFI, this drive on a BIOS. */
 export interface ToDisk {
   readonly kind: 'to-disk'
-  /** `0x80`; anything that is no drive number is taken for that. */
+  /** `0x80`, also used for anything that is no drive number. */
   readonly drive: string
 }
 
-/** Nothing is booted: the machine asks again, for as long as it takes. */
+/** Boots nothing: the machine asks again without end. */
 export interface ToWait {
   readonly kind: 'to-wait'
   readonly base: string
   readonly seconds: number
-  /** The words that are shown on the machine's screen. */
   readonly saying: string
-  /** The other servers, as in `ToLiveSystem`. */
   readonly others?: readonly string[]
 }
 
@@ -39,21 +37,18 @@ export interface ToLiveSystem {
   readonly kind: 'to-live'
   /** Checked address of this server, no trailing slash. */
   readonly base: string
-  /** The other servers of the site, like `base`, for a machine that gets no answer; absent: none. */
+  /** The site's other servers, like `base`, for a machine without an answer. */
   readonly others?: readonly string[]
   readonly sets: LiveSets
   readonly console: SerialConsole
-  /** Proves to this server that it sent the boot; null: none is needed. */
+  /** Proves that this server sent the boot; null: not needed. */
   readonly token: string | null
-  /** What else the live system learns on its command line. */
   readonly args?: readonly KernelArg[]
-  /** What to do when the live system is still unavailable after all attempts. */
   readonly otherwise: ToDisk | ToWait
 }
 
 export type BootDecision = ToDisk | ToWait | ToLiveSystem
 
-/** Who asked, and why it gets this: the comment that heads a script. */
 export interface BootHeader {
   readonly mac: Mac
   readonly mode: string
@@ -63,25 +58,21 @@ export interface BootHeader {
 
 export const DEFAULT_DRIVE = '0x80'
 
-/** Processors of which boot loaders exist and live systems do not, as iPXE and GRUB call them. */
+/** Processors with boot loaders but no live systems, in the words of iPXE and GRUB. */
 const OTHERS = /^(?:riscv|arm(?:32)?$|loong)/
 
-/**
- * Decides whose live system a machine starts, by what its boot loader says: many say nothing, or a
- * word of their own, and are PCs. For `other` there is none; such a machine boots its disk.
- */
+/** Many PCs say nothing, or a word of their own. `other` has no live system: it boots its disk. */
 export function decideArch(said: string | null): BootArch | 'other' {
   if (said === 'arm64') return 'arm64'
   return said !== null && OTHERS.test(said) ? 'other' : 'x86_64'
 }
 
-/** Names that are longer in a URL would make a script that iPXE may not take. */
+/** Longer names in a URL could exceed what iPXE takes. */
 const MAX_NAME = 72
 
-/** The sets that were asked about: each contact asks, and the sets stay for weeks. */
+/** Every contact asks, and sets stay for weeks. */
 const bootable = new WeakMap<LiveSet, boolean>()
 
-/** Tells whether scripts can name the set. */
 export function isBootable(set: LiveSet): boolean {
   const known = bootable.get(set) ?? canBeNamed(set)
   bootable.set(set, known)

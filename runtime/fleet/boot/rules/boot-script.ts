@@ -3,18 +3,15 @@ import type { BootDecision, BootHeader } from './boot-decision.ts'
 import { GRUB_EXIT, renderGrub, type GrubServer } from './grub-script.ts'
 import { IPXE_EXIT, renderIpxe } from './ipxe-script.ts'
 
-/** Null: iPXE; else GRUB, and how it reaches this server. */
+/** Null: iPXE; else how GRUB reaches this server. */
 export type BootLoader = GrubServer | null
 
-/** `grub`: the GRUB that asked; null for iPXE. */
+/** `grub`: null for iPXE. */
 export const renderBoot = (
   decision: BootDecision,
   header: BootHeader,
   grub: BootLoader = null,
 ): string => (grub === null ? renderIpxe(decision, header) : renderGrub(decision, header, grub))
 
-/**
- * For a machine of which nothing is known, or for which nothing could be decided: it boots what
- * comes next.
- */
+/** For an unknown machine, or without a decision: it boots what comes next. */
 export const renderExit = (grub: BootLoader): string => (grub === null ? IPXE_EXIT : GRUB_EXIT)

@@ -17,7 +17,6 @@ export const TRIO = ['vmlinuz', 'initrd', 'squashfs'] as const
 /** `checksums`: the list that lies beside a trio. */
 const SET_PARTS = [...TRIO, 'checksums'] as const
 
-/** A trio of which nothing is missing. */
 export interface CompleteSet {
   readonly arch: BootArch
   readonly version: string
@@ -34,7 +33,7 @@ export const perArch = <Value>(of: (arch: BootArch) => Value): PerArch<Value> =>
   arm64: of('arm64'),
 })
 
-/** Which versions the scripts name, and which they named before, newest first. */
+/** The versions that scripts name, and the former ones, newest first. */
 export interface BootRecord {
   readonly active: PerArch<string | null>
   readonly earlier: PerArch<readonly string[]>
@@ -42,11 +41,11 @@ export interface BootRecord {
 
 const VERSION = /^[0-9][0-9A-Za-z.+~-]{0,63}$/
 
-/** Its list of checksums included. */
+/** With its checksum list. */
 export const listSetFiles = ({ arch, version }: CompleteSet): readonly string[] =>
   SET_PARTS.map((part) => setFileName({ arch, version, part }))
 
-/** Null: a file of another kind. */
+/** Null: another kind of file. */
 export function parseSetFile(name: string): SetFile | null {
   for (const arch of BOOT_ARCHS) {
     for (const part of SET_PARTS) {
@@ -62,7 +61,6 @@ export function setFileName({ arch, version, part }: SetFile): string {
   return part === 'checksums' ? checksumsOf(stem) : `${stem}.${part}`
 }
 
-/** What firmware and shim load from the network. */
 const LOADERS = {
   ipxe: ipxeFile,
   shim: (arch: BootArch, version: string) => secureBootFiles(arch, version).shim,
@@ -70,7 +68,7 @@ const LOADERS = {
 } as const
 type LoaderKind = keyof typeof LOADERS
 
-/** Null: no boot loader of a release. */
+/** Null: not a release's boot loader. */
 export function parseLoaderFile(
   name: string,
 ): (CompleteSet & { readonly kind: LoaderKind }) | null {
@@ -83,14 +81,14 @@ export function parseLoaderFile(
   return null
 }
 
-/** The version with which `render` makes this name; null: none does. */
+/** The version for which `render` makes this name; null: none. */
 function findVersion(name: string, render: (version: string) => string): string | null {
   const [head = '', tail = ''] = render('*').split('*')
   const version = name.slice(head.length, name.length - tail.length)
   return VERSION.test(version) && render(version) === name ? version : null
 }
 
-/** The names that DHCP servers give to firmware, and that shim loads, whatever the release. */
+/** Names that DHCP servers give to firmware and shim loads, in every release. */
 const ALIASES: Readonly<Record<string, { readonly kind: LoaderKind; readonly arch: BootArch }>> = {
   'ipxe.efi': { kind: 'ipxe', arch: 'x86_64' },
   'ipxe-x86_64.efi': { kind: 'ipxe', arch: 'x86_64' },
@@ -103,7 +101,7 @@ const ALIASES: Readonly<Record<string, { readonly kind: LoaderKind; readonly arc
   ),
 }
 
-/** The newest boot loader among the names, for a name that stands for it; null: for none, or there is none. */
+/** The newest boot loader that the alias stands for; null: none. */
 export function decideAlias(alias: string, names: readonly string[]): string | null {
   const meant = Object.hasOwn(ALIASES, alias) ? ALIASES[alias] : undefined
   const found = names.flatMap((name) => {
@@ -115,11 +113,11 @@ export function decideAlias(alias: string, names: readonly string[]): string | n
   return found.toSorted(newestFirst)[0]?.name ?? null
 }
 
-/** Whether servers that share a fleet give each other a file of this name: those of live systems, and boot loaders. */
+/** Servers of one fleet give each other these files. */
 export const isSharedName = (name: string): boolean =>
   parseSetFile(name) !== null || parseLoaderFile(name) !== null || Object.hasOwn(ALIASES, name)
 
-/** The files among the names that machines are given: those of the active sets, and the boot loaders in use. */
+/** The files given to machines: active sets, and boot loaders in use. */
 export function listGiven(
   names: readonly string[],
   active: PerArch<string | null>,
@@ -136,18 +134,16 @@ export function listGiven(
   return names.filter((name) => given.has(name))
 }
 
-/** The trios among the names of which no part is missing, newest first. */
+/** Newest first. */
 export const listComplete = (names: readonly string[]): readonly CompleteSet[] =>
   listTrios(names)
     .filter(({ missing }) => missing.length === 0)
     .map(({ arch, version }) => ({ arch, version }))
 
-/** A trio of which files are missing. */
 export interface IncompleteSet extends CompleteSet {
   readonly missing: readonly string[]
 }
 
-/** Newest first. */
 export const listIncomplete = (names: readonly string[]): readonly IncompleteSet[] =>
   listTrios(names).filter(({ missing }) => missing.length > 0)
 
@@ -164,20 +160,14 @@ function listTrios(names: readonly string[]): readonly IncompleteSet[] {
     .toSorted(newestFirst)
 }
 
-/** A set that is complete and not ours to boot. */
 export interface ForeignSet extends CompleteSet {
-  /** A sentence for people. */
   readonly reason: string
 }
 
-/** Why a set whose initrd is another system's does not count. */
 export const renderForeign = (initrd: string): string =>
   `${initrd} has no ${ROOT_MANIFEST}, so it is another system's: machines would not find this server from it.`
 
-/**
- * What the scripts name: what is on record, as long as all of it is there, else the newest that was
- * put there by hand.
- */
+/** The recorded version while it is complete, else the newest that was put there by hand. */
 export function decideActive(
   arch: BootArch,
   record: BootRecord,
@@ -189,10 +179,7 @@ export function decideActive(
   return versions[0] ?? null
 }
 
-/**
- * Returns the record after other sets were put in force; those that they replace come first among
- * the earlier ones.
- */
+/** Replaced versions come first among the earlier ones. */
 export function activate(
   before: BootRecord,
   inForce: PerArch<string | null>,
@@ -207,7 +194,6 @@ export function activate(
   return { active: { ...before.active, ...next }, earlier: perArch(earlierOf) }
 }
 
-/** What goes where no more than `most` earlier sets of an architecture are kept. */
 export function prune(
   record: BootRecord,
   most: number,
@@ -233,11 +219,11 @@ const RecordSchema = z.object({
   earlier: z.object({ x86_64: Versions, arm64: Versions }),
 })
 
-/** A record that cannot be read counts as none: the files themselves say enough. */
+/** An unreadable record counts as none: the files say enough. */
 export const parseBootRecord = (json: unknown): BootRecord =>
   RecordSchema.safeParse(json).data ?? NO_RECORD
 
-/** Numbers by value, the rest as text; `1.2.0-rc1` comes before `1.2.0`. Below 0: `one` is older. */
+/** Numbers by value, the rest as text; `1.2.0-rc1` before `1.2.0`. Below 0: `one` is older. */
 export function compareVersions(one: string, two: string): number {
   const [[oneBase = '', onePre], [twoBase = '', twoPre]] = [splitPre(one), splitPre(two)]
   const bases = oneBase.localeCompare(twoBase, 'en', { numeric: true })

@@ -3,11 +3,10 @@ import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** What a token says; the address that it comes to names the machine. */
+/** The address that the token comes to names the machine. */
 export interface BootToken {
-  /** When the cycle began for which the boot was offered: ISO time. */
+  /** ISO time: when the cycle of the offered boot began. */
   readonly cycle: string
-  /** ISO time. */
   readonly expiresAt: string
 }
 
@@ -16,9 +15,7 @@ export type TokenDefect = 'malformed' | 'foreign' | 'expired'
 const SHAPE = /^([0-9a-z]{1,11})\.([0-9a-z]{1,11})\.([\w-]{43})$/
 const RADIX = 36
 
-/**
- * `<expiry>.<cycle>.<signature>`, in characters that kernel command lines and HTTP headers take.
- */
+/** `<expiry>.<cycle>.<signature>`, safe on kernel command lines and in HTTP headers. */
 export function renderBootToken(
   mac: Mac,
   { cycle, expiresAt }: BootToken,
@@ -29,9 +26,8 @@ export function renderBootToken(
 }
 
 /**
- * Checks a token. `verify` compares in constant time. Forged, and made for another machine, look
- * the same: `foreign`. While a run of the machine is open (`isOpen`) its token does not expire: the
- * clock may have been set since.
+ * `verify` compares in constant time. A forged token and another machine's both give `foreign`.
+ * While a run is open (`isOpen`) the token does not expire: the clock may have been set since.
  */
 export function parseBootToken(
   text: string,
@@ -46,7 +42,7 @@ export function parseBootToken(
   return accept({ cycle: parseTime(cycle), expiresAt: parseTime(expiry) })
 }
 
-/** Hides tokens in texts that people read: the kernel's log begins with its command line. */
+/** For texts that people read: the kernel's log begins with its command line. */
 export const hideBootTokens = (text: string): string =>
   text.replaceAll(HIDDEN, `${KERNEL_ARGS.token}=hidden`)
 

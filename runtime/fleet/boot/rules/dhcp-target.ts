@@ -7,10 +7,7 @@ type HostAddress = Omit<InterfaceAddress, 'device'>
 const LOOPBACK = /^(localhost|127\..*|\[::1\])$/
 const UNKNOWN_PREFIX = 24
 
-/**
- * Returns the address that the request came to where machines can use it, else the first one of
- * this host; null when there is none. `baseUrl` is checked and has no slash at its end.
- */
+/** The request's address if machines can use it, else this host's first; null: none. */
 export function decideDhcpTarget(
   baseUrl: string,
   addresses: readonly HostAddress[],
@@ -35,7 +32,7 @@ function chooseAddress(
   const usable = addresses.filter(({ family }) => family === 4)
   const own = usable.find(({ address }) => address === hostname)
   const isElsewhere = own === undefined && /^\d+(\.\d+){3}$/.test(hostname)
-  // Behind an address translation or a proxy: what the operator used is what machines see.
+  // Behind NAT or a proxy: machines see what the operator used.
   if (isElsewhere && !LOOPBACK.test(hostname)) return { address: hostname, prefix: UNKNOWN_PREFIX }
   return own ?? usable[0] ?? null
 }

@@ -3,18 +3,16 @@ import { SHIM_FILES } from '../../../../appliance/assets.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { PAGES } from '../../../server/texts/texts.ts'
 
-/** This server as its machines reach it. */
 export interface DhcpTarget {
-  /** IPv4, of the TFTP daemon too. */
+  /** IPv4, also of the TFTP daemon. */
   readonly address: string
   /** `http://192.0.2.10:8080`, no trailing slash. */
   readonly baseUrl: string
-  /** The network that machines are in, for blocks that need one: `192.0.2.0`, 24. */
+  /** The machines' network, for blocks that need it: `192.0.2.0`, 24. */
   readonly network: string
   readonly prefix: number
-  /** What UEFI loads first. */
   readonly loader: FirmwareLoader
-  /** The site has other servers: iPXE gets the script that names them all, by TFTP; absent: it has none. */
+  /** The site has other servers: iPXE gets the script that names all, by TFTP. */
   readonly hasOthers?: boolean
 }
 
@@ -23,15 +21,14 @@ type RecipeName = keyof typeof PAGES.settings.dhcp.recipes
 export interface DhcpRecipe {
   readonly id: string
   readonly title: string
-  /** The file or menu that it belongs to. */
   readonly where: string
   readonly note: string
   readonly text: string
 }
 
-/** What firmware loads by TFTP; iPXE itself never gets these, or it would load itself for ever. */
+/** Firmware loads these by TFTP; iPXE never gets them, or it would load itself for ever. */
 const BIOS_FILE = 'undionly.kpxe'
-/** The chain that UEFI takes: Debian's signed shim and GRUB, or iPXE, which Secure Boot refuses. */
+/** Debian's signed shim and GRUB, or iPXE, which Secure Boot refuses. */
 export const FIRMWARE_LOADERS = ['grub', 'ipxe'] as const
 export type FirmwareLoader = (typeof FIRMWARE_LOADERS)[number]
 export const UEFI_FILES = {
@@ -44,7 +41,7 @@ const ARCH = { bios: 0, uefi: 7, uefiOld: 9, arm: 11, http: 16, httpArm: 19 } as
 
 type DhcpRefusal = 'not-ipv4' | 'not-a-url'
 
-/** Whatever stands in a block was checked here, so that none needs escaping. */
+/** Blocks need no escaping: everything in them is checked here. */
 export function planDhcp(
   address: string,
   prefix: number,
@@ -61,7 +58,6 @@ export function planDhcp(
   return accept({ address: octets.join('.'), baseUrl, network, prefix, loader })
 }
 
-/** Renders the configuration for every DHCP server that is known, in the order of the page. */
 export const renderDhcpRecipes = (target: DhcpTarget): readonly DhcpRecipe[] => [
   recipe('dnsmasq', renderDnsmasq(target)),
   recipe('dnsmasq-proxy', renderProxy(target)),
@@ -81,7 +77,7 @@ const recipe = (id: RecipeName, text: string): DhcpRecipe => ({
   text,
 })
 
-/** Where iPXE goes on; a name alone is a file of the TFTP daemon. */
+/** A name alone is a file of the TFTP daemon. */
 export const scriptOf = ({
   baseUrl,
   hasOthers = false,
@@ -91,7 +87,7 @@ const AUTOEXEC = 'autoexec.ipxe'
 const httpOf = ({ baseUrl }: DhcpTarget, file: string) => `${baseUrl}/boot/${file}`
 const lines = (...text: readonly string[]) => `${text.join('\n')}\n`
 
-/** iPXE says who it is by its user class and by option 175. */
+/** iPXE has its own user class and option 175. */
 const dnsmasqTags = [
   'dhcp-userclass=set:ipxe,iPXE',
   'dhcp-match=set:ipxe,175',
@@ -115,7 +111,6 @@ function renderDnsmasq(target: DhcpTarget): string {
   )
 }
 
-/** The same from a server and from a proxy. */
 const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
   '# or by UEFI HTTP Boot, which wants its own vendor class back',
   'dhcp-option-force=tag:http,tag:!ipxe,60,HTTPClient',
@@ -128,7 +123,7 @@ const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
 
 const renderProxy = (target: DhcpTarget): string => `port=0\n${renderProxyDhcp(target)}`
 
-/** A proxy must use `pxe-service`: PXE firmware takes no `dhcp-boot` from it. */
+/** With `pxe-service`: PXE firmware takes no `dhcp-boot` from a proxy. */
 export function renderProxyDhcp(target: DhcpTarget): string {
   const { address, network, prefix } = target
   return lines(
@@ -162,7 +157,7 @@ function renderKea(target: DhcpTarget): string {
     name,
     test: isKeaArch(arch),
     'boot-file-name': httpOf(target, file),
-    // A reservation of a host comes before this: there, both must be said again.
+    // A host's reservation comes first and must repeat both.
     'option-data': [
       { name: 'vendor-class-identifier', data: 'HTTPClient', 'always-send': true },
       { name: 'boot-file-name', data: httpOf(target, file) },
@@ -226,7 +221,7 @@ const renderOpnsense = (target: DhcpTarget): string =>
     `iPXE boot file name:      ${scriptOf(target)}`,
   )
 
-/** A client's vendor class goes on behind its architecture: `PXEClient:Arch:00007:UNDI:003016`. */
+/** Clients append to the class: `PXEClient:Arch:00007:UNDI:003016`. */
 function renderWindows(target: DhcpTarget): string {
   const { address, network: scope } = target
   const policy = (name: string, order: number, match: string, ...options: readonly string[]) => [

@@ -3,14 +3,13 @@ import { parseHost } from '../../../kit/net/rules/host-header.ts'
 import { word } from './ipxe.ts'
 import { listGrubServers } from './other-servers.ts'
 
-/** Where our server listens where nothing else is known: the host that sent GRUB, on these ports. */
+/** Tried on the host that sent GRUB if nothing else is known. */
 const PORTS = [8080, 80] as const
 const PAUSE_SECONDS = 5
 
 /**
- * Renders `grub.cfg`. `server` is host and port of this server; null where nobody knows them, as in
- * a release. GRUB that came by HTTP knows better: by the address that it came from. `others` are the
- * other servers of the site; GRUB waits for one that is silent as long as it always does.
+ * `server`: host and port; null in a release, where nobody knows them. GRUB loaded by HTTP uses the
+ * address that it came from. It waits for a silent one of `others` as long as it always does.
  */
 export function renderGrubConfig(server: string | null, others: readonly string[] = []): string {
   const next = listGrubServers(others)
@@ -37,8 +36,8 @@ const BEGIN = [
 ]
 
 /**
- * GRUB stays with the server that answered, and goes to the next one of the circle after silence. Its
- * `source` succeeds whatever comes of it; but each script that a server sends sets `offered`.
+ * GRUB stays with the server that answered, and moves on after silence. `source` always succeeds,
+ * but each script of a server sets `offered`.
  */
 function renderSeveral(server: string, others: readonly string[]): string {
   const turns = others.map((other, at) => {
@@ -64,14 +63,12 @@ function renderSeveral(server: string, others: readonly string[]): string {
   ].join('\n')}\n`
 }
 
-/** What GRUB says of itself and its machine; `offered` is set by the scripts. */
 const QUERY = 'buildarch=$grub_cpu&platform=$grub_platform&server=$server&offered=$offered'
 const ASK = `source "(http,$server)/pxe/$net_default_mac.grub?${QUERY}"`
 
 /**
- * Decides how GRUB reaches this server: host, and port where it is known. Its `Host` header has no
- * port, so `grub.cfg` says it in the query (`server`); another host than that of the header is not
- * believed.
+ * GRUB's `Host` header has no port, so `grub.cfg` adds it as `server`. Another host than the
+ * header's is not believed.
  */
 export function decideGrubServer(said: string | null, host: string): string {
   const named = parseHost(said ?? '')

@@ -7,10 +7,10 @@ import { planKernel } from './live-kernel.ts'
 import { listGrubServers } from './other-servers.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 
-/** How GRUB reaches this server: `10.0.0.1:8080`. It knows HTTP only, whatever machines use later. */
+/** `10.0.0.1:8080`: GRUB only knows HTTP, whatever machines use later. */
 export type GrubServer = string
 
-/** Under 4 KB, whatever is in it. A script that ends has booted nothing: `grub.cfg` asks again. */
+/** Always under 4 KB. When a script ends without a boot, `grub.cfg` asks again. */
 export const renderGrub = (
   decision: BootDecision,
   header: BootHeader,
@@ -19,7 +19,7 @@ export const renderGrub = (
   renderLines([
     comment(`flasher: ${header.mac}, mode ${header.mode}`),
     comment(`${header.rule}: ${header.reason}`),
-    // Told with the next request: what is offered again was not booted, and counts as one boot.
+    // Sent with the next request: a repeated offer was not booted, and counts as one boot.
     `set offered=${decision.kind}`,
     ...renderDecision(decision, header, server),
   ])
@@ -45,7 +45,7 @@ function renderDecision(
   }
 }
 
-/** Where boot loaders are on an EFI partition, by the name of the processor in theirs. `fbx64.efi` makes the last one restart. */
+/** Paths on an EFI partition, by processor. `fbx64.efi` makes the last one restart. */
 const listLoaders = (cpu: string): readonly string[] => [
   ...['debian', 'ubuntu', 'fedora', 'redhat', 'centos', 'rocky', 'almalinux'].map(
     (name) => `/EFI/${name}/shim${cpu}.efi`,
@@ -57,9 +57,9 @@ const listLoaders = (cpu: string): readonly string[] => [
 ]
 
 /**
- * GRUB cannot return to the firmware's boot order: what `exit` leads to is the firmware's menu. So it
- * starts the boot loader of the first disk that has one (its own files it finds on `root`); the machine
- * asks again where none has.
+ * GRUB cannot return to the boot order: `exit` leads to the firmware's menu. So it starts the boot
+ * loader of the first disk that has one (which finds its files on `root`); without any, the machine
+ * asks again.
  */
 const BOOT_DISK: readonly string[] = [
   'if [ "$grub_cpu" = arm64 ]; then',
@@ -79,7 +79,6 @@ const BOOT_DISK: readonly string[] = [
   'echo "flasher: no disk has a boot loader that could be started"',
 ]
 
-/** For a machine of which nothing is known, or for which nothing could be decided. */
 export const GRUB_EXIT = renderLines([
   comment('flasher: nothing is known or decided about this machine'),
   ...BOOT_DISK,
@@ -114,13 +113,13 @@ function renderToLiveSystem(
   ]
 }
 
-/** A script to which another server's has sent the machine makes one attempt and comes back. */
+/** A script reached from another server's makes one attempt and returns. */
 const SHORT_AFTER_HOP: readonly string[] = [
   'set pauses="1 2 4 8 16 0"',
   'if [ -n "$hop" ]; then set pauses="0"; fi',
 ]
 
-/** Asks the other servers for their script, which names their own files. Variables are global: the pause is over. */
+/** Other servers' scripts name their own files. Variables are global: the pause is over. */
 const renderHop = (others: readonly GrubServer[], mac: Mac): readonly string[] =>
   others.length === 0
     ? []
@@ -152,5 +151,5 @@ function renderSet(
 
 const fileOf = (server: GrubServer, path: string) => `"(http,${word(server)})${word(path)}"`
 
-/** GRUB expands `?`, `*` and brackets where they name files, and `&` separates commands. */
+/** GRUB expands `?`, `*` and brackets in file names, and `&` separates commands. */
 const quote = (text: string) => (/^[\w.:/=,@+-]+$/.test(text) ? text : `"${text}"`)

@@ -17,7 +17,7 @@ import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
 
 const DRIVE = /^0x[0-9a-f]{1,2}$/i
 
-/** Under 4 KB, whatever is in it; with the longest names of four other servers, under 7 KB. */
+/** Always under 4 KB; under 7 KB with the longest names of four other servers. */
 export const renderIpxe = (decision: BootDecision, header: BootHeader): string =>
   renderScript([
     comment(`flasher: ${header.mac}, mode ${header.mode}`),
@@ -45,7 +45,7 @@ function renderDecision(decision: BootDecision, header: BootHeader): readonly st
   }
 }
 
-/** One command after the other, until a server answers; after a round of silence more patiently. */
+/** Asks until a server answers; after a silent round more patiently. */
 function renderAskAgain({ base, others = [] }: ToWait, mac: Mac): string {
   const rounds = others.length === 0 ? [ANSWER_MS] : [ANSWER_MS, HELD_MS]
   const chains = rounds.flatMap((waitMs) =>
@@ -58,19 +58,18 @@ function renderAskAgain({ base, others = [] }: ToWait, mac: Mac): string {
 
 const scriptOf = (server: string, mac: Mac) => word(`${server}/pxe/${renderHyphens(mac)}`)
 
-/** `exit` ends the script; what was before the last `||` has failed by then. */
+/** `exit` ends the script, so a later line means that it failed. */
 const renderDisk = (drive: string): readonly string[] => [
   'iseq ${platform} efi && exit ||',
   `sanboot --no-describe --drive ${DRIVE.test(drive) ? drive : DEFAULT_DRIVE} || exit`,
 ]
 
-/** For a machine of which nothing is known, or for which nothing could be decided. */
 export const IPXE_EXIT = renderScript([
   comment('flasher: nothing is known or decided about this machine'),
   ...renderDisk(DEFAULT_DRIVE),
 ])
 
-/** `imgfree` first: an image left over would be handed to the kernel as part of its initrd. */
+/** `imgfree` first: a leftover image would become part of the initrd. */
 function renderToLiveSystem(decision: ToLiveSystem, header: BootHeader): readonly string[] {
   const { others = [] } = decision
   const { x86_64, arm64 } = decision.sets
@@ -94,10 +93,7 @@ function renderToLiveSystem(decision: ToLiveSystem, header: BootHeader): readonl
   ]
 }
 
-/**
- * Asks the other servers for their script, which names their own files. That one comes back after one
- * attempt, so that two servers without files do not send a machine to and fro.
- */
+/** Other servers' scripts return after one attempt, so that no machine bounces for ever. */
 const renderHop = (others: readonly string[], mac: Mac): readonly string[] =>
   others.length === 0
     ? []
@@ -111,12 +107,12 @@ const renderHop = (others: readonly string[], mac: Mac): readonly string[] =>
       ]
 
 /**
- * Debian's shim, which trusts Debian's kernel where firmware with Secure Boot does not. iPXE asks for it
- * only if the kernel cannot be started without, and boots on if it is not there.
+ * Debian's shim trusts Debian's kernel where Secure Boot does not. iPXE asks for it only if the
+ * kernel needs it, and boots on without.
  */
 const SHIM = SHIM_FILES.x86_64
 
-/** The initrd has a name of its own, whatever its URL: the EFI stub asks for it by that. */
+/** The EFI stub asks for the initrd by this name, whatever its URL. */
 function renderSet(
   decision: ToLiveSystem,
   arch: BootArch,

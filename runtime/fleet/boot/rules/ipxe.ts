@@ -2,11 +2,11 @@
 import { Fault } from '../../../kit/foundation/fault.ts'
 import { ANSWER_MS } from './other-servers.ts'
 
-/** iPXE splits at blanks, expands `${…}`, and knows the words `&&`, `||`, `;` and `#…`. */
+/** iPXE splits at blanks, expands `${…}`, and knows `&&`, `||`, `;` and `#…`. */
 const WORD = /^[\w.~:/?=&%@,+[\]-]+$/
 const OPERATOR = /^&+$/
 
-/** One word of a command: a URL, a number, a name. Made or checked before, so a bad one is a Fault. */
+/** Throws a Fault for unsafe text: values were made or checked before. */
 export function word(text: string): string {
   if (WORD.test(text) && !OPERATOR.test(text)) return text
   throw new Fault('misuse', `${JSON.stringify(text)} cannot stand in an iPXE script`)
@@ -14,31 +14,27 @@ export function word(text: string): string {
 
 const MAX_PROSE = 120
 
-/** Words for a person, of an `echo`; whatever iPXE could act on becomes a `?`. */
+/** For an `echo`; whatever iPXE could act on becomes a `?`. */
 export const prose = (text: string): string => plain(text, /[^\w .,:/()@%+=~'-]|(?<=^| )-/g)
 
-/** A whole comment line. There a `;` separates no commands: iPXE reads nothing behind the `#`. */
+/** A whole line: iPXE reads nothing behind `#`, so `;` separates no commands. */
 export const comment = (text: string): string =>
   `# ${plain(text, /[^\w .,:;/()@%+=~'-]|(?<=^| )-/g)}`
 
 const plain = (text: string, unsafe: RegExp) =>
   text.slice(0, MAX_PROSE).replaceAll(unsafe, '?').trim()
 
-/** Encodes a file name as one segment of a URL. */
 export const segment = (name: string): string =>
   encodeURIComponent(name.toWellFormed()).replaceAll(
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   )
 
-/** LF only, and one at the end: older iPXE takes a CR as part of the last word. */
+/** LF only, one at the end: older iPXE takes a CR as part of the last word. */
 export const renderScript = (lines: readonly string[]): string =>
   `${['#!ipxe', ...lines].join('\n')}\n`
 
-/**
- * Tries again after 1, 2, 4, 8 and 16 seconds, then goes to `giveUp`. `${pause}` must be set to 1
- * before the first try.
- */
+/** After 1, 2, 4, 8 and 16 seconds, then `giveUp`. `${pause}` must be 1 before the first try. */
 export const backOff = (what: string, again: string, giveUp: string): readonly string[] => [
   `iseq \${pause} 32 && goto ${giveUp} ||`,
   `echo flasher: ${what}, next try in \${pause} s`,
@@ -49,6 +45,5 @@ export const backOff = (what: string, again: string, giveUp: string): readonly s
 
 export const START_PAUSE = 'set pause:int32 1'
 
-/** The option of a command that fetches something, where there is another server to ask; else none. */
 export const patience = (others: readonly string[], waitMs = ANSWER_MS): string =>
   others.length === 0 ? '' : `--timeout ${waitMs} `

@@ -1,20 +1,17 @@
 /** Kernel command lines: rendered for the live system, and parsed by it from /proc/cmdline. */
 import { Fault } from '../../../kit/foundation/fault.ts'
 
-/** A name and its value; null for a flag (`gpt`). */
+/** Null: a flag (`gpt`). */
 export type KernelArg = readonly [name: string, value: string | null]
 
-/** What x86 kernels take; arm64 ones take the same. */
+/** The limit of x86 and arm64 kernels. */
 const MAX_CHARACTERS = 2047
 
-/** Nothing here ends a word, for the kernel or for iPXE, or is expanded by either. */
+/** Nothing that ends a word, or is expanded, for the kernel or iPXE. */
 const VALUE = /^[\w.~:/?=&%@,+[\]-]+$/
 const NAME = /^[a-z][\w.-]*$/i
 
-/**
- * Renders arguments on one line. Values are made or checked before they come here, so for one that
- * could be read as anything but itself it throws a Fault.
- */
+/** Values are made or checked before; throws a Fault for one that could be misread. */
 export function renderKernelArgs(args: readonly KernelArg[]): string {
   const line = args.map(renderArg).join(' ')
   if (line.length > MAX_CHARACTERS) {
@@ -23,10 +20,7 @@ export function renderKernelArgs(args: readonly KernelArg[]): string {
   return line
 }
 
-/**
- * Parses arguments by name, the last one winning; flags have an empty value. Quotes hold blanks
- * together as the kernel reads them: around a value or around the whole argument.
- */
+/** The last argument of a name wins; flags are empty. Quotes work as for the kernel. */
 export function parseKernelArgs(line: string): ReadonlyMap<string, string> {
   const args = new Map<string, string>()
   for (const [word] of line.trim().matchAll(/(?:"[^"]*"?|[^\s"])+/g)) {

@@ -6,16 +6,14 @@ import { parseServerList } from '../../../kit/net/rules/server-address.ts'
 export interface LiveBoot {
   /** Null: standalone, as from a stick. */
   readonly server: string | null
-  /** The other servers of the site; those of earlier releases name none. */
   readonly others: readonly string[]
-  /** Null: nobody drives this machine. */
+  /** Null: no server drives this machine. */
   readonly mac: string | null
   readonly token: string | null
-  /** The catalog that the wizard offers as its default. */
   readonly catalog: string | null
 }
 
-/** Parses all of /proc/cmdline. An empty value is as good as none. */
+/** All of /proc/cmdline. An empty value counts as absent. */
 export function parseLiveBoot(line: string): LiveBoot {
   const args = parseKernelArgs(line)
   const valueOf = (name: string) => args.get(name)?.trim() || null
@@ -28,32 +26,25 @@ export function parseLiveBoot(line: string): LiveBoot {
   }
 }
 
-/**
- * Tells whether the server decides what happens here; then one console does it and the others look
- * on.
- */
+/** The server decides; one console acts and the others look on. */
 export const isDriven = ({ server, mac }: LiveBoot): boolean => server !== null && mac !== null
 
-/** Renders the arguments of the wizard that does what the server says. */
 export const renderDriverArgs = ({ server, others, mac }: LiveBoot): readonly string[] => [
   ...(server === null ? [] : [server, ...others].flatMap((each) => ['--server', each])),
   ...(mac === null ? [] : ['--mac', mac]),
 ]
 
 /**
- * Renders the arguments of a wizard for the person at the console. `base` is the address at which
- * the server answers, or null. A server that cannot be reached or parsed is passed on anyway, so
- * that the wizard reports it, unless the console that the server drives does.
+ * For the person at the console. `base`: the address at which the server answers, or null. An
+ * unusable server is passed on anyway, so that the wizard reports it, unless the driven console
+ * does.
  */
 export function renderGuestArgs({ server, mac }: LiveBoot, base: string | null): readonly string[] {
   if (base !== null) return ['--server', base, '--catalog', `${base}/catalog.toml`]
   return server === null || mac !== null ? [] : [`--server=${server}`]
 }
 
-/**
- * Returns the variables added to the wizard's environment. `base` is the address of the server, for
- * a wizard that it does not drive but whose flashes are reported to it.
- */
+/** `base`: the server's address, for a wizard that reports its flashes but is not driven. */
 export const renderWizardEnv = (
   boot: LiveBoot,
   base: string | null = null,

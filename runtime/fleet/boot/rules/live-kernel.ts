@@ -8,13 +8,12 @@ import { segment, word } from './ipxe.ts'
 import type { KernelArg } from './kernel-args.ts'
 
 interface LiveKernel {
-  /** Paths on this server. They name the machine, so that the server knows it is on its way. */
+  /** Paths on this server name the machine: so the server knows that it is on its way. */
   readonly vmlinuz: string
   readonly initrd: string
   readonly args: readonly KernelArg[]
 }
 
-/** `set`: the decision's own for this architecture. */
 export function planKernel(
   { base, others = [], console, token, args: more = [] }: ToLiveSystem,
   arch: BootArch,
@@ -40,7 +39,7 @@ export function planKernel(
 
 const path = (name: string) => `/boot/${segment(name)}`
 
-/** One serial console only: today's kernels take one per driver and leave the others silent. */
+/** One serial console only: kernels take one per driver and leave the others silent. */
 function consoleArgs(console: SerialConsole | 'ttyAMA0'): readonly KernelArg[] {
   const isPc = console !== 'ttyAMA0'
   const uart = isPc ? `${console},115200` : console

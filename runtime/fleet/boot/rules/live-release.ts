@@ -14,11 +14,10 @@ import {
   type ReleasePlan,
 } from './release.ts'
 
-/** The digest of the squashfs is in its initrd: the files are one set. */
+/** The squashfs's digest is in its initrd: the files are one set. */
 export const LIVE_SET: LiveSet = { ...LIVE_TRIO, squashfsSha256: null }
 const NAMES: readonly string[] = Object.values(LIVE_TRIO)
 
-/** What the checksum list says of the trio; refused, in a clause, where it leaves one out. */
 export function parseLiveSums(text: string): Result<readonly ListedFile[], string> {
   const listed = readListed(NAMES.map((name) => ({ name, text })))
   return listed.ok ? listed : refuse(`it ${listed.refusal}`)
@@ -32,7 +31,7 @@ export const planLiveRelease = (tag: string, files: readonly Artifact[]): Releas
   totalBytes: sumBytes(files),
 })
 
-/** Refused in words where it is another release than asked for, or leaves out a file. */
+/** Refused in words: another release, or a missing file. */
 export function planSignedLiveRelease(release: Release, tag: string): Result<ReleasePlan, string> {
   const other = findOtherTag(release, tag)
   if (other !== null) return refuse(other)

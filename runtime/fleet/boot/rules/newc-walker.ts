@@ -2,16 +2,15 @@
 
 export type NewcStep =
   | { readonly kind: 'more' }
-  /** The wanted name is there. */
   | { readonly kind: 'found' }
-  /** After the end of an archive, or before the first: at this offset of the chunk begins something else. */
+  /** Something else than an archive begins at this offset of the chunk. */
   | { readonly kind: 'rest'; readonly at: number }
   | { readonly kind: 'broken' }
 
 interface NewcWalker {
-  /** Takes the next bytes. After any other answer than `more` nothing more may be pushed. */
+  /** Push nothing after any other answer than `more`. */
   push(chunk: Uint8Array): NewcStep
-  /** Whether at least one archive was read, and the last one to its end. */
+  /** At least one archive was read, the last one to its end. */
   isAtEnd(): boolean
 }
 
@@ -19,18 +18,18 @@ const HEADER_BYTES = 110
 const MAGIC = /^07070[12][0-9a-f]{104}$/i
 const SIZE_AT = 6 + 6 * 8
 const NAME_SIZE_AT = 6 + 11 * 8
-/** The kernel's own limit for a path. */
+/** The kernel's limit for a path. */
 const MAX_NAME_BYTES = 4096
 const TRAILER = 'TRAILER!!!'
 const MORE: NewcStep = { kind: 'more' }
 
-/** What is collected (`header`, `name`) or passed over (`skip`), and how many bytes of it are missing. */
+/** `missing`: bytes still to collect, or to pass over (`skip`). */
 type WalkState =
   | { readonly kind: 'between' }
   | { readonly kind: 'header' | 'name'; missing: number }
   | { readonly kind: 'skip'; missing: number; readonly next: 'header' | 'between' }
 
-/** `wanted`: a path without a slash or a dot before it. */
+/** `wanted`: a path without a leading slash or dot. */
 export function createNewcWalker(wanted: string): NewcWalker {
   let state: WalkState = { kind: 'between' }
   let archives = 0
@@ -56,7 +55,7 @@ export function createNewcWalker(wanted: string): NewcWalker {
     return MORE
   }
 
-  /** The number of bytes that were used, or how it ends. */
+  /** The number of bytes used, or the final step. */
   function advance(chunk: Uint8Array): number | NewcStep {
     if (state.kind === 'between') {
       const used = chunk.findIndex((byte) => byte !== 0)
@@ -93,7 +92,6 @@ export function createNewcWalker(wanted: string): NewcWalker {
   }
 }
 
-/** `0`, with which every header begins. */
 const ZERO_DIGIT = 0x30
 
 const begin = (next: 'header' | 'between'): WalkState =>

@@ -8,12 +8,10 @@ import {
   type FirmwareLoader,
 } from './dhcp.ts'
 
-/** An address of an interface of this host. */
 export interface InterfaceAddress {
-  /** `eth0`. */
   readonly device: string
   readonly address: string
-  /** Bits of the network's part. */
+  /** Bits of the network. */
   readonly prefix: number
   readonly family: 4 | 6
 }
@@ -22,9 +20,8 @@ interface ActivationRequest {
   readonly device: string
   /** `a.b.c.d` or `a.b.c.d/nn`; host bits are ignored. */
   readonly subnet: string
-  /** Where the machine server listens. */
   readonly port: string
-  /** What UEFI machines load; absent: iPXE. */
+  /** UEFI loads it; absent: iPXE. */
   readonly loader?: FirmwareLoader
 }
 
@@ -33,12 +30,11 @@ export interface Activation {
   readonly target: DhcpTarget
 }
 
-/** What the file of an activation says. */
 export interface ActiveProxy {
   readonly device: string
   /** `192.0.2.0`. */
   readonly network: string
-  /** Null: the file does not say. */
+  /** Null: not in the file. */
   readonly port: number | null
   readonly loader: FirmwareLoader
 }
@@ -55,13 +51,10 @@ type ActivationRefusal = keyof typeof REFUSALS
 
 export const describeRefusal = (refusal: ActivationRefusal): string => REFUSALS[refusal]
 
-/** Without what dnsmasq would read as more than a name: commas, blanks, a `*` at the end. */
+/** Nothing that dnsmasq reads as more than a name: commas, blanks, a final `*`. */
 const DEVICE = /^[A-Za-z0-9_][\w.:@-]{0,14}$/
 
-/**
- * Nothing but an existing interface, a subnet that it has, and a port comes out of this; the
- * refusal says which of them is wrong.
- */
+/** Accepts only an existing interface, a subnet of its own, and a port. */
 export function planActivation(
   { device, subnet, port, loader }: ActivationRequest,
   addresses: readonly InterfaceAddress[],
@@ -85,13 +78,12 @@ export function planActivation(
   return target.ok ? accept({ device, target: target.value }) : refuse('not-its-subnet')
 }
 
-/** `192.0.2.0/24`; null where planDhcp would refuse the address. */
 export function renderNetwork({ address, prefix }: InterfaceAddress): string | null {
   const target = planDhcp(address, prefix, 'http://host')
   return target.ok ? `${target.value.network}/${prefix}` : null
 }
 
-/** DNS and TFTP are not its business: dnsmasq refuses a keyword that two files set. */
+/** No DNS or TFTP: dnsmasq refuses a keyword that two files set. */
 export const renderActivation = ({ device, target }: Activation): string =>
   [
     '# Written by flasher-web-activate-pxe; it replaces the whole file.',
@@ -100,7 +92,7 @@ export const renderActivation = ({ device, target }: Activation): string =>
     renderProxyDhcp(target),
   ].join('\n')
 
-/** Null: the file activates nothing. Files of the deployed servers are read as well. */
+/** Null: activates nothing. Reads the deployed servers' files, too. */
 export function parseActivation(text: string): ActiveProxy | null {
   const device = /^interface=(\S+)$/m.exec(text)?.[1]
   const network = /^dhcp-range=([\d.]+),proxy(?:,|$)/m.exec(text)?.[1]
@@ -123,7 +115,6 @@ function parseSubnet(text: string) {
   return isPrefix(prefix) ? { address, prefix } : null
 }
 
-/** A network with room for machines. */
 const isPrefix = (prefix: number) => prefix >= 8 && prefix <= 30
 
 const isPort = (text: string) => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535

@@ -6,7 +6,7 @@ import type { TftpState } from './tftp.ts'
 
 const t = PAGES.dashboard.setup.rows
 
-/** `missing`: nothing works without; `attention`: look at it; `unknown`: nothing proves it yet. */
+/** `missing`: nothing works without it; `unknown`: no proof yet. */
 type ReadinessState = 'ready' | 'attention' | 'missing' | 'unknown'
 
 export interface ReadinessRow {
@@ -14,32 +14,25 @@ export interface ReadinessRow {
   readonly state: ReadinessState
   readonly ok: boolean
   readonly title: string
-  /** What is true, in a sentence. */
   readonly text: string
-  /** Why it matters, in a sentence. */
   readonly why: string
-  /** The page where it is set up, and the words on the button that leads there. */
   readonly href: string
   readonly action: string
 }
 
 export interface ReadinessFacts {
-  /** The sets that scripts name, one for each architecture. */
   readonly sets: readonly { readonly arch: string; readonly version: string | null }[]
   readonly catalog: {
     readonly images: number
     readonly error: string | null
-    /** A cache service is set. */
     readonly isSet: boolean
   }
-  /** A machine has asked this server what to boot. */
   readonly hasContact: boolean
   readonly tftp: TftpState
-  /** Null: it could not be read. */
+  /** Null: unreadable. */
   readonly disk: { readonly freeBytes: number; readonly isLow: boolean } | null
 }
 
-/** In the order in which they are best set up. */
 export const listReadiness = (facts: ReadinessFacts): readonly ReadinessRow[] => [
   judgeCatalog(facts),
   judgeNetboot(facts),
@@ -73,7 +66,7 @@ function judgeNetboot({ sets }: ReadinessFacts): ReadinessRow {
   return row(about, 'ready', text)
 }
 
-/** The DHCP server is another's; that a machine found its way here is the only proof. */
+/** The DHCP server is not ours; only a machine's contact proves it. */
 function judgeDhcp({ hasContact }: ReadinessFacts): ReadinessRow {
   const { title, why, action, texts } = t.dhcp
   const about = { id: 'dhcp', title, why, action, href: '/ui/dhcp' } as const

@@ -5,10 +5,7 @@ export interface ReleaseSource {
   readonly repository: string
 }
 
-/**
- * `https://host/owner/name`, perhaps with a page of it behind, is a site and a repository; where a
- * repository is given as well, the address is the site's.
- */
+/** `https://host/owner/name` (or a page below it) is split, unless `repository` is given, too. */
 export function splitReleaseSource(site: string, repository: string): ReleaseSource {
   const given = { site: site.trim(), repository: repository.trim() }
   const url = given.repository === '' ? URL.parse(given.site) : null
@@ -16,13 +13,9 @@ export function splitReleaseSource(site: string, repository: string): ReleaseSou
   return url === null || found === undefined ? given : { site: url.origin, repository: found }
 }
 
-/** Where nearly every project has its releases. */
 const USUAL_SITE = 'https://github.com'
 
-/**
- * For who has set neither. `repository` is what package.json says, such as
- * `git+https://github.com/owner/name.git` or `owner/name`; null proposes the usual site alone.
- */
+/** `repository`: package.json's, `git+https://…/owner/name.git` or `owner/name`; null: none. */
 export function proposeSource(repository: string | null): ReleaseSource {
   const address = (repository ?? '').replace(/^(?:git\+|github:)/, '')
   const short = /^[\w.-]+\/[\w.-]+$/.test(address)
@@ -33,7 +26,7 @@ export function proposeSource(repository: string | null): ReleaseSource {
     : { site: USUAL_SITE, repository: '' }
 }
 
-/** A repository is proposed only for the site that has it. */
+/** A proposed repository counts only for its own site. */
 export const completeSource = (set: ReleaseSource, proposed: ReleaseSource): ReleaseSource => ({
   site: set.site || proposed.site,
   repository:

@@ -17,7 +17,7 @@ import { parseToml } from '../../../kit/config/rules/toml.ts'
 
 export const LATEST = 'latest'
 
-/** A tag that may become part of an address: never `..`. */
+/** May become part of an address: never `..`. */
 export const ReleaseTagSchema = z
   .string()
   .regex(/^[A-Za-z0-9][\w.+-]{0,99}$/, 'a tag like v1.2.3, or latest')
@@ -25,11 +25,9 @@ export const ReleaseTagSchema = z
 export interface Artifact {
   readonly name: string
   readonly sizeBytes: number
-  /** The digest in lower case. */
   readonly sha256: string
 }
 
-/** A file as a list of checksums knows it. */
 export type ListedFile = Omit<Artifact, 'sizeBytes'>
 
 export interface Release {
@@ -38,18 +36,17 @@ export interface Release {
   readonly artifacts: readonly Artifact[]
 }
 
-/** What is downloaded and then installed as one. */
 export interface ReleasePlan {
   readonly release: Release
   readonly files: readonly Artifact[]
-  /** Checksum lists beside the trios; they are small, and must say what the manifest says. */
+  /** Small lists beside the trios; they must agree with the manifest. */
   readonly lists: readonly { readonly name: string; readonly files: readonly Artifact[] }[]
   readonly sets: Partial<PerArch<string>>
   readonly totalBytes: number
 }
 
 const MAX_ARTIFACTS = 1000
-/** No file of a release is larger; a manifest that says more is wrong. */
+/** No file of a release is larger. */
 const MAX_BYTES = 64 * 2 ** 30
 
 const ManifestSchema = z.object({
@@ -66,7 +63,7 @@ const ManifestSchema = z.object({
     .max(MAX_ARTIFACTS),
 })
 
-/** `release.toml`; the refusal is one clause. */
+/** `release.toml`; the refusal is a clause. */
 export function parseRelease(text: string): Result<Release, string> {
   const document = parseToml(text)
   if (!document.ok) {
@@ -92,7 +89,7 @@ export function parseRelease(text: string): Result<Release, string> {
   })
 }
 
-/** Refused in words where it is another release than asked for, or a trio has a hole. */
+/** Refused in words: another release, or an incomplete trio. */
 export function planRelease(release: Release, tag: string): Result<ReleasePlan, string> {
   const other = findOtherTag(release, tag)
   if (other !== null) return refuse(other)
@@ -118,19 +115,19 @@ export function planRelease(release: Release, tag: string): Result<ReleasePlan, 
   })
 }
 
-/** Why it is another release than asked for; null: it is that one. */
+/** Null: the right release. */
 export const findOtherTag = (release: Release, tag: string): string | null =>
   tag === LATEST || tag === release.tag
     ? null
     : `it is the manifest of ${release.tag}, not of ${tag}`
 
-/** The version that a tag stands for; null: it is none. */
+/** Null: not a version. */
 export function versionOfTag(tag: string): string | null {
   const version = tag.replace(/^v/, '')
   return ManifestSchema.shape.version.safeParse(version).success ? version : null
 }
 
-/** Where the hosting may say as JSON which release is the newest, likeliest first. */
+/** The hosting's JSON about the newest release, likeliest first. */
 export function listReleaseApis(site: string, repository: string): readonly string[] {
   const path = `repos/${repository.split('/').map(segment).join('/')}/releases/latest`
   const isGithub = URL.parse(site)?.host === 'github.com'
@@ -138,11 +135,11 @@ export function listReleaseApis(site: string, repository: string): readonly stri
   return roots.map((root) => `${root}/${path}`)
 }
 
-/** The tag in the hosting's answer; null: there is none that could be used. */
+/** Null: no usable tag. */
 export const parseLatestTag = (json: unknown): string | null =>
   z.object({ tag_name: ReleaseTagSchema }).safeParse(json).data?.tag_name ?? null
 
-/** The tag in the address to which `latest` redirects; null: it names none. */
+/** From the address to which `latest` redirects; null: no tag in it. */
 export function parseRedirectedTag(location: string): string | null {
   const path = /\/releases\/(?:download|tag)\/([^/?#]+)|\/releases\/([^/?#]+)\/download\//.exec(
     location,
@@ -151,7 +148,7 @@ export function parseRedirectedTag(location: string): string | null {
   return parsed.success && parsed.data !== LATEST ? parsed.data : null
 }
 
-/** The release that the lists of checksums describe; `sizes`: by name. Refused where one does not list its trio. */
+/** Built from checksum lists; `sizes` by name. Refused if a list omits a file of its trio. */
 export function describeBareRelease(
   tag: string,
   version: string,
@@ -165,7 +162,7 @@ export function describeBareRelease(
   return listed.ok ? listed : refuse(`the list of ${tag} ${listed.refusal}`)
 }
 
-/** Digests by lists of checksums; refused with what these do not list. */
+/** Refused with the files that the lists omit. */
 export function readListed(
   files: readonly { readonly name: string; readonly text: string }[],
 ): Result<readonly ListedFile[], string> {
@@ -179,11 +176,10 @@ export function readListed(
 
 export const notListed = (names: readonly string[]) => `does not list ${names.join(', ')}`
 
-/** As `sha256sum` writes it. */
 export const renderList = (files: readonly Artifact[]): string =>
   files.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')
 
-/** Null: the list agrees with the manifest; else one clause. */
+/** Null: list and manifest agree; else a clause. */
 export function findDisagreement(text: string, files: readonly Artifact[]): string | null {
   for (const { name, sha256 } of files) {
     const listed = parseSha256For(text, name)
@@ -193,7 +189,7 @@ export function findDisagreement(text: string, files: readonly Artifact[]): stri
   return null
 }
 
-/** Below which addresses the files of a tag may lie, likeliest first; each ends in a slash. */
+/** Possible folders of a tag's files, likeliest first; each ends in a slash. */
 export function listReleaseBases(site: string, repository: string, tag: string): readonly string[] {
   const owned = `${site}/${repository.split('/').map(segment).join('/')}`
   const paths =
@@ -206,7 +202,6 @@ export function listReleaseBases(site: string, repository: string, tag: string):
 const isListed = (release: Release, arch: BootArch) =>
   release.artifacts.some(({ name }) => parseSetFile(name)?.arch === arch)
 
-/** Those of these names that it has, in the order of the names. */
 export const pickFiles = ({ artifacts }: Release, names: readonly string[]): readonly Artifact[] =>
   names.flatMap((name) => artifacts.find((one) => one.name === name) ?? [])
 

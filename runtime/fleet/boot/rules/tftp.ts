@@ -6,13 +6,12 @@ import { fill } from '../../../kit/texts/text.ts'
 
 const t = PAGES.netboot.tftp.findings
 
-/** What firmware of a PC asks for first; the daemon is asked for it as well. */
 export const FIRST_FILE = SHIM_FILES.x86_64
 const IPXE = 'ipxe.efi'
 
 type Findings = Readonly<Partial<Record<TftpFinding['kind'], string>>>
 
-/** By file and what came of it: the file that is asked for next. UEFI boots by shim and GRUB, or by iPXE. */
+/** The next probe, by file and finding: UEFI boots by shim and GRUB, or by iPXE. */
 const NEXT: Readonly<Record<string, Findings>> = {
   [FIRST_FILE]: { serves: GRUB_FILES.x86_64, 'file-missing': IPXE },
   [GRUB_FILES.x86_64]: { serves: GRUB_CONFIG },
@@ -22,7 +21,7 @@ const NEXT: Readonly<Record<string, Findings>> = {
 export const nextProbe = (file: string, { kind }: TftpFinding): string | null =>
   NEXT[file]?.[kind] ?? null
 
-/** What the last finding is about, where others came before it. */
+/** The files that a last finding is about, if there were several. */
 const SERVED: Readonly<Record<string, string>> = {
   [GRUB_CONFIG]: `${FIRST_FILE}, ${GRUB_FILES.x86_64}, ${GRUB_CONFIG}`,
 }
@@ -30,26 +29,20 @@ const MISSING: Readonly<Record<string, string>> = { [IPXE]: `${FIRST_FILE} or ${
 
 export type TftpFinding =
   | { readonly kind: 'unasked' }
-  /** It sent the file's first bytes. */
   | { readonly kind: 'serves' }
   | { readonly kind: 'file-missing' }
-  /** It answered with an error; its own words, made harmless. */
+  /** An error answer, its words made harmless. */
   | { readonly kind: 'error'; readonly says: string }
-  /** Nothing listens on the port. */
   | { readonly kind: 'refused' }
   | { readonly kind: 'silent'; readonly seconds: number }
   | { readonly kind: 'unreachable'; readonly why: string }
 
 export interface TftpState {
-  /** False until the first answer, or the first silence. */
+  /** False until the first answer or timeout. */
   readonly isChecked: boolean
-  /** A daemon is there. */
   readonly isActive: boolean
-  /** Machines can get what they ask for first. */
   readonly isReady: boolean
-  /** What is true, in a sentence. */
   readonly text: string
-  /** What to do; null: nothing. */
   readonly hint: string | null
 }
 
@@ -59,7 +52,6 @@ const FILE_NOT_FOUND = 1
 export const renderReadRequest = (name: string): Uint8Array =>
   Buffer.concat([Buffer.of(0, READ), Buffer.from(`${name}\0octet\0`, 'latin1')])
 
-/** Ends a transfer that nobody wants to go on. */
 export const renderTftpError = (): Uint8Array =>
   Buffer.concat([Buffer.of(0, ERROR, 0, 0), Buffer.from('enough\0', 'latin1')])
 
@@ -76,7 +68,7 @@ export function parseTftpAnswer(bytes: Uint8Array): TftpFinding | null {
 
 const ACTIVE: ReadonlySet<TftpFinding['kind']> = new Set(['serves', 'file-missing', 'error'])
 
-/** `host` is who was asked, `file` what was asked for last. */
+/** `file`: the last file asked for. */
 export function describeTftp(
   finding: TftpFinding,
   host: string,
@@ -105,7 +97,7 @@ interface FindingTexts {
   readonly hint?: string
 }
 
-/** With the boot loaders of the release that the server has. `baseUrl` has no slash at its end. */
+/** With the boot loaders of the server's release. `baseUrl`: no trailing slash. */
 export const renderTftpSetup = (baseUrl: string): string =>
   [
     'apt install dnsmasq ipxe curl',
