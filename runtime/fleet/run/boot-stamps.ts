@@ -2,23 +2,22 @@
 import { epochOf } from '../../kit/foundation/instants.ts'
 import { decideToldStamps, type BootTimes, type ToldStamps } from './rules/boot-times.ts'
 
-/** What is noted by the server's own clock, in the order in which it happens. */
 const NOTED = ['power_on_at', 'kernel_at', 'initrd_at'] as const
 type NotedStamp = (typeof NOTED)[number]
 
-/** Machines that are turned on and never flash are forgotten in the order in which they came. */
+/** Machines that are turned on and never flash are forgotten, oldest first. */
 const MAX_MACHINES = 10_000
 
 /** Boot loaders ask several times within one boot. */
 const SAME_BOOT_MS = 5000
-/** Firmware that trains much memory takes minutes; after this long it is another boot, whose beginning nobody saw. */
+/** Firmware that trains much memory takes minutes; beyond this it is another boot. */
 const LONGEST_FIRMWARE_MS = 30 * 60_000
 
 type Noted = Partial<Record<NotedStamp, string>> & ToldStamps
 
 interface Boot {
   readonly noted: Noted
-  /** When it asked for its boot script, milliseconds since the epoch; null: not yet. */
+  /** Milliseconds since the epoch; null: it has not asked yet. */
   readonly askedAt: number | null
 }
 
@@ -41,7 +40,7 @@ export function createBootStamps(now: () => Date) {
   }
 
   return {
-    /** A later boot takes the place of an earlier one: what comes after this stamp is forgotten. */
+    /** Forgets what a former boot noted after this stamp. */
     note(mac: string, stamp: NotedStamp): void {
       const kept = NOTED.slice(0, NOTED.indexOf(stamp))
       const { noted, askedAt } = boots.get(mac) ?? NO_BOOT
@@ -53,14 +52,13 @@ export function createBootStamps(now: () => Date) {
         askedAt: stamp === 'power_on_at' ? null : askedAt,
       })
     },
-    /** Its live system says how long its boot has taken so far. */
     tell(mac: string, times: BootTimes): void {
       const boot = boots.get(mac) ?? NO_BOOT
       const { initrd_at, kernel_at } = boot.noted
       const told = decideToldStamps(times, now().getTime(), initrd_at ?? kernel_at ?? null)
       if (told.start_at !== undefined) keep(mac, { ...boot, noted: { ...boot.noted, ...told } })
     },
-    /** It asked for its boot script: what was noted of the boot before is forgotten. */
+    /** Forgets what was noted of the former boot. */
     ask(mac: string): void {
       const boot = boots.size === 0 ? undefined : boots.get(mac)
       if (boot === undefined) return
@@ -73,7 +71,6 @@ export function createBootStamps(now: () => Date) {
         boots.set(mac, { noted: { power_on_at: on }, askedAt: at })
       } else boots.delete(mac)
     },
-    /** What was noted of a machine whose run begins; it is forgotten here. */
     take(mac: string): Noted {
       const { noted } = boots.get(mac) ?? NO_BOOT
       boots.delete(mac)

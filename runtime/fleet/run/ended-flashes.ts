@@ -3,21 +3,17 @@ import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
 import type { Database } from '../state/database.ts'
 import type { EndedFlash } from './rules/trends.ts'
 
-/** How old an answer may be while no run ends or is removed, in milliseconds. */
+/** The age of an answer, in milliseconds, while no run ends or is removed. */
 const MAX_AGE_MS = 60_000
-/** The newest are counted: more of them than retention usually keeps. */
 const MAX_FLASHES = 20_000
 
-/**
- * Creates the reader. `now` in milliseconds. An index finds the runs by their time; of each, a few fields are
- * read, in some 30 ms for 10,000 of them.
- */
+/** `now` in milliseconds. An index finds the runs; reading 10,000 takes some 30 ms. */
 export function createEndedFlashes(database: Database, now: () => number) {
   let kept: readonly EndedFlash[] = []
   let key = ''
   let readAt = Number.NEGATIVE_INFINITY
 
-  /** Lists what began at this ISO time or later, the newest first. */
+  /** Newest first. `since`: ISO time of the beginning. */
   return function list(since: string): readonly EndedFlash[] {
     const ends = database.sql.all(ENDS).map((row) => `${row['result']} ${row['c']} ${row['last']}`)
     const asked = `${database.epoch()} ${since} ${ends.join()}`
@@ -29,7 +25,7 @@ export function createEndedFlashes(database: Database, now: () => number) {
   }
 }
 
-/** An index alone answers it. */
+/** Answered by an index alone. */
 const ENDS = `SELECT result, count(*) AS c, max(n) AS last FROM runs WHERE result IS NOT NULL GROUP BY result`
 
 const ENDED = `SELECT mac, began, result, image, model,

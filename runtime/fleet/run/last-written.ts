@@ -4,13 +4,11 @@ import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
 import type { Database } from '../state/database.ts'
 import type { LastWritten } from './rules/drift.ts'
 
-/** Creates it. `find` is asked for every machine of a list, so that it only looks into memory. */
 export function createLastWrites(database: Database) {
   let kept = new Map<string, LastWritten>()
   let epoch: number | null = null
   let version = 0
 
-  /** Reads all of them anew when the file was replaced. */
   function current(): Map<string, LastWritten> {
     const present = database.epoch()
     if (present === epoch) return kept
@@ -28,15 +26,12 @@ export function createLastWrites(database: Database) {
   }
 
   return {
-    /** What was last written; null: this machine was never flashed, as far as runs tell. */
     find: (mac: string): LastWritten | null => current().get(mac) ?? null,
-    /** Grows when what is known changed without a change of a machine's record. */
+    /** Grows when this changed without a change of a machine's record. */
     version: (): number => version,
-    /** A run was stored. */
     note(run: Run): void {
       if (hasWritten(run)) readAgain(run.mac)
     },
-    /** A run of this machine was removed. */
     review(mac: string): void {
       readAgain(mac)
       version += 1

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { MAX_LOG_BYTES } from '../../engine/inventory/rules/run.ts'
 import type { Database } from '../state/database.ts'
 
-/** The most bytes of all logs together, packed. */
+/** Packed bytes of all logs. */
 const MAX_IN_ALL = 256 * 2 ** 20
 
 const pack = promisify(gzip)
@@ -12,7 +12,7 @@ const unpack = promisify(gunzip)
 
 export function createRunLogs(database: Database, maxInAll = MAX_IN_ALL) {
   return {
-    /** Takes the place of an earlier one. On disk before it resolves. */
+    /** Replaces an earlier log; on disk before it resolves. */
     async save(mac: string, id: string, text: Uint8Array, at: string): Promise<void> {
       const packed = await pack(text.subarray(Math.max(0, text.length - MAX_LOG_BYTES)))
       await database.write((sql) => sql.run(SAVE, mac, id, at, packed.length, packed))
@@ -24,7 +24,7 @@ export function createRunLogs(database: Database, maxInAll = MAX_IN_ALL) {
       const text = await unpack(packed, { maxOutputLength: MAX_LOG_BYTES })
       return text.toString('utf8')
     },
-    /** Removes logs of runs that are gone, and the oldest past the bytes that all may take. */
+    /** Removes logs without a run, and the oldest beyond the limit. */
     async prune(): Promise<void> {
       await database.write((sql) => {
         sql.run(PRUNE_ORPHANS)

@@ -13,28 +13,25 @@ import type { Database } from '../state/database.ts'
 import { findNewest } from './run-rows.ts'
 import type { RunningRuns } from './running-runs.ts'
 
-/** What became of a post. */
 export interface RunUpdate {
   readonly run: Run
   readonly isNew: boolean
-  /** Whether it is this post that ended it. */
   readonly hasEnded: boolean
-  /** Whether anything but figures changed. */
+  /** More than figures changed. */
   readonly isTurn: boolean
-  /** The machine's run before this one, if it had not ended. */
+  /** The machine's former run, if it was still open. */
   readonly lost: Run | null
 }
 
-/** What one machine may begin; a real one takes a minute to boot. */
+/** For one machine; a real one takes a minute to boot. */
 const BEGINNINGS = { perMinute: 4, most: 20 }
 const MAX_BUCKETS = 20_000
 
 interface RunPostsDependencies {
   readonly database: Database
   readonly running: RunningRuns
-  /** Milliseconds. */
   now(): number
-  /** The milliseconds of a clock that nobody sets. */
+  /** Milliseconds of a steady clock. */
   elapsed(): number
   onBegun(mac: string): Promise<void>
 }
@@ -50,7 +47,7 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
     return next !== null
   }
 
-  /** The run before it ends with it, in the same transaction; returned when it had not ended. */
+  /** Ends the machine's open run in the same transaction, and returns it. */
   async function begin(run: Run): Promise<Run | null> {
     const former = running.entries().get(run.mac)?.run ?? null
     const lost = former === null ? null : endRun(former, 'lost', SUPERSEDED, iso())
@@ -61,9 +58,9 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
 
   return {
     /**
-     * A machine's post. A change of more than figures is on disk before it resolves. Refused: the
-     * machine begins runs faster than a real one could. `server`: the address at which the post came, of
-     * a site with several; else null.
+     * More than figures is on disk before it resolves. Refused: the machine begins runs faster than
+     * a real one could. `server`: the address of the post at a site with several servers; else
+     * null.
      */
     async take(
       post: RunProgress,
@@ -85,8 +82,8 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
       return accept({ run, isNew: true, hasEnded: run.result !== null, isTurn: true, lost })
     },
     /**
-     * A machine reported that it is done, or failed, without naming a run: the one that goes on ends,
-     * or one is made of the plan that it had. Null: nothing is known of any.
+     * For an end without a run's name: ends the open run, or makes one of the machine's plan. Null:
+     * neither is known.
      */
     async end(origin: RunOrigin, end: RunEnd): Promise<Pick<RunUpdate, 'run' | 'hasEnded'> | null> {
       const { mac } = origin
@@ -108,7 +105,7 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
       } else await begin(run)
       return { run, hasEnded: run.result !== before.result }
     },
-    /** Its machine is gone, or does something else. Null: there was none that went on. */
+    /** The machine is gone, or does something else. Null: no open run. */
     async giveUp(mac: string, reason: string): Promise<Run | null> {
       const entry = running.entries().get(mac)
       if (entry === undefined || entry.run.result !== null) return null

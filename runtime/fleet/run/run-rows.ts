@@ -12,30 +12,26 @@ import {
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from '../state/sqlite.ts'
 import { AMONG, condition, flag, renderList, renderWhere, search } from '../state/where.ts'
 
-/** A run and its number: later ones have higher ones. */
 export interface NumberedRun {
   readonly n: number
   readonly run: Run
 }
 
-/** The part of a filter that a statement can decide; `since` and `until` are ISO times. */
+/** What SQL can decide; `since` and `until` are ISO times. */
 export interface RunCondition {
   readonly mac?: string | undefined
   readonly result?: RunResult | undefined
-  /** Its name or its ref. */
+  /** Its name or ref. */
   readonly image?: string | undefined
-  /** The disk's serial. */
   readonly serial?: string | undefined
   readonly since?: string | undefined
   readonly until?: string | undefined
-  /** Words, each somewhere in machine, image, disk and who armed it. */
+  /** Words, each in machine, image, disk or who armed it. */
   readonly text?: string | undefined
   readonly before?: number | undefined
-  /** What is known of the first boot of the new system. */
   readonly boot?: ProofState | undefined
-  /** Those that go on. */
   readonly open?: boolean | undefined
-  /** Those of these machines, whatever else is asked for. */
+  /** Restricts to these machines. */
   readonly among?: readonly string[] | undefined
 }
 
@@ -48,7 +44,6 @@ const SAVE = `INSERT INTO runs
   image_ref = excluded.image_ref, model = excluded.model, serial = excluded.serial,
   actor = excluded.actor, record = excluded.record`
 
-/** Stores a run, a new one under the next number. */
 export function saveRun(sql: Sql, run: Run): void {
   const { mac, id, started_at, updated_at, result, image, disk, armed_by } = run
   const texts = [image?.name, image?.ref, disk?.model, disk?.serial, armed_by?.actor]
@@ -56,18 +51,18 @@ export function saveRun(sql: Sql, run: Run): void {
   sql.run(SAVE, mac, id, started_at ?? updated_at, result, ...searched, JSON.stringify(run))
 }
 
-/** Null where nothing is stored, or what is stored cannot be read. */
+/** Null: none, or unreadable. */
 export const findRun = (sql: Sql, mac: string, id: string): NumberedRun | null =>
   readRow(sql.get('SELECT n, record FROM runs WHERE mac = ? AND id = ?', mac, id))
 
 export const findNewest = (sql: Sql, mac: string): NumberedRun | null =>
   readRow(sql.get('SELECT n, record FROM runs WHERE mac = ? ORDER BY n DESC LIMIT 1', mac))
 
-/** The newest runs of one machine, the newest first. */
+/** Newest first. */
 export const listNewest = (sql: Sql, mac: string, limit: number): readonly Run[] =>
   listRuns(sql, { mac }, limit).map(({ run }) => run)
 
-/** Runs whose system is awaited, or may still be heard of at `now` (ISO 8601); oldest first. */
+/** Their system is awaited, or may still be heard of at `now` (ISO 8601); oldest first. */
 export const listWatched = (sql: Sql, now: string): readonly Run[] =>
   sql.all(WATCHED, now).flatMap((row) => readRow(row)?.run ?? [])
 
@@ -75,7 +70,6 @@ const WATCHED = `SELECT n, record FROM runs WHERE result = 'done' AND
   (record ->> '$.proof.state' = 'watching' OR
   (record ->> '$.proof.state' = 'failed' AND record ->> '$.proof.until' > ?)) ORDER BY n`
 
-/** Newest first. */
 export function listRuns(sql: Sql, filter: RunCondition, limit: number): readonly NumberedRun[] {
   const { text, values } = renderRunWhere(filter)
   const query = `SELECT n, record FROM runs ${text} ORDER BY n DESC LIMIT ?`
@@ -96,7 +90,7 @@ const SORTED_BY: Readonly<Record<RunColumn, string>> = {
   started: 'began',
 }
 
-/** All that the filter finds, newest first, with what the column is sorted by. */
+/** Newest first, with the column's sort value. */
 export function listSortRows(
   sql: Sql,
   filter: RunCondition,
@@ -118,11 +112,11 @@ export function listSortRows(
   })
 }
 
-/** Those with these numbers, in this order; what is gone is left out. */
+/** In this order; missing ones are left out. */
 export const readRuns = (sql: Sql, numbers: readonly number[]): readonly NumberedRun[] =>
   numbers.flatMap((n) => readRow(sql.get('SELECT n, record FROM runs WHERE n = ?', n)) ?? [])
 
-/** Deletes a run with its log; a run that has not ended stays. False: nothing was removed. */
+/** Deletes its log, too. False: no such run, or it is open. */
 export function deleteRun(sql: Sql, mac: string, id: string): boolean {
   const text = 'DELETE FROM runs WHERE mac = ? AND id = ? AND result IS NOT NULL'
   const isGone = sql.run(text, mac, id) > 0

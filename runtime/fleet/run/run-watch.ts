@@ -7,15 +7,14 @@ import type { RunningRuns } from './running-runs.ts'
 interface RunWatchDependencies {
   readonly running: RunningRuns
   readonly changes: Changes | undefined
-  /** Seconds without a post after which a run is stalled. */
+  /** Seconds without a post. */
   patience(): number
-  /** Milliseconds. */
   now(): number
-  /** The milliseconds of a clock that nobody sets. */
+  /** Milliseconds of a steady clock. */
   elapsed(): number
 }
 
-/** So long after its last post, or after the start of the server, a run is given up. */
+/** After the last post, or the server's start. */
 const GIVE_UP_MS = 24 * 3_600_000
 const SILENT = 'It has not responded for a day.'
 
@@ -24,11 +23,9 @@ export function createRunWatch({ running, changes, patience, now, elapsed }: Run
   let marks = 0
 
   return {
-    /** Grows when runs changed without a post of their machines: stalled, or given up. */
     marks: (): number => marks,
-    /** The listener is called with each run that was given up. */
+    /** Called for each run that was given up. */
     onLost: (listener: (run: Run) => Promise<void>) => void listeners.push(listener),
-    /** Looks at all that go on; also runs every second. */
     async sweep(): Promise<void> {
       const at = elapsed()
       const marked = [...running.entries().values()].filter((entry) => {

@@ -6,16 +6,13 @@ import { findRun, listRuns, saveRun } from './run-rows.ts'
 
 interface RunningRun {
   run: Run
-  /** The run as it is on disk; null: not there yet, or unknown. */
+  /** As on disk; null: not there yet, or unknown. */
   stored: Run | null
-  /**
-   * When the run was last heard of, on the clock that nobody sets; one that was loaded counts as
-   * heard of at the start.
-   */
+  /** By the steady clock; a loaded run counts as heard at start. */
   heardAt: number
 }
 
-/** A machine has at most one open run. */
+/** A machine has at most one. */
 export const MAX_OPEN = 100_000
 
 export type RunningRuns = ReturnType<typeof createRunningRuns>
@@ -29,7 +26,7 @@ export function createRunningRuns(
   const entries = new Map<string, RunningRun>()
   let epoch: number | null = null
 
-  /** Reads them anew when the file was replaced; runs that posted since stay as they are. */
+  /** Reads again when the database file was replaced; newer posts win. */
   const current = () => {
     const present = database.epoch()
     if (present === epoch) return entries
@@ -40,7 +37,7 @@ export function createRunningRuns(
     return entries
   }
 
-  /** Stores it, and others in the same transaction; one that has ended leaves. */
+  /** In one transaction; an ended run leaves the memory. */
   async function store(entry: RunningRun, ...others: readonly Run[]): Promise<void> {
     const { run } = entry
     await database.write((sql) => {
@@ -59,7 +56,7 @@ export function createRunningRuns(
   current()
 
   return {
-    /** By machine: at most one run of each goes on. One that has ended stays until that is on disk. */
+    /** By machine. An ended run stays until that is on disk. */
     entries: (): ReadonlyMap<string, RunningRun> => current(),
     find(mac: string, id: string): RunningRun | null {
       const open = current().get(mac)
@@ -67,14 +64,14 @@ export function createRunningRuns(
       const run = findRun(database.sql, mac, id)?.run
       return run === undefined ? null : { run, stored: run, heardAt: 0 }
     },
-    /** On disk before it resolves, with others in the same transaction. */
+    /** All in one transaction, on disk before it resolves. */
     async begin(run: Run, ...others: readonly Run[]): Promise<void> {
       const entry = { run, stored: null, heardAt: elapsed() }
       entries.set(run.mac, entry)
       changes?.announce({ topic: 'run', mac: run.mac })
       await store(entry, ...others)
     },
-    /** Changes a run; the change is on disk before it resolves if more than figures differ. */
+    /** On disk before it resolves if more than figures change. */
     async change(entry: RunningRun, run: Run): Promise<void> {
       entry.run = run
       changes?.announce({ topic: 'run', mac: run.mac })

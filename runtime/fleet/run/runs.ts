@@ -23,7 +23,7 @@ import { createRunningRuns, MAX_OPEN, type RunningRuns } from './running-runs.ts
 import { readNumber } from '../state/sqlite.ts'
 
 export interface RunFilter extends RunCondition {
-  /** Which open runs are meant: only the stalled ones, or only the others; absent: all. */
+  /** True: only stalled open runs; false: only the others. */
   readonly stalled?: boolean | undefined
   /** 1 to 1000. */
   readonly limit: number
@@ -32,27 +32,24 @@ export interface RunFilter extends RunCondition {
 interface RunsOptions {
   readonly changes?: Changes
   retention?(): Retention
-  /** Seconds without a post after which a run is stalled; 30 by default. */
+  /** Seconds without a post; default 30. */
   patience?(): number
   now?(): Date
-  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  /** Milliseconds of a steady clock. */
   elapsed?(): number
 }
 
 const KEPT: Retention = { count: 10_000, days: 730 }
-/** What goes on is never removed. */
+/** Open runs are never removed. */
 const TABLE = { table: 'runs', number: 'n', time: 'began', condition: 'result IS NOT NULL' }
 const PATIENCE_SECONDS = 30
 const SWEEP_MS = 1000
-/** Pruning goes ahead after so many new runs, and each hour. */
+/** Besides each hour. */
 const PRUNE_EVERY = 200
 
 export type Runs = ReturnType<typeof createRuns>
 
-/**
- * Creates the store of runs. It looks for stalled runs every second, and removes old ones every
- * hour.
- */
+/** Looks for stalled runs every second; removes old ones every hour. */
 export function createRuns(database: Database, options: RunsOptions = {}) {
   const { changes, patience = () => PATIENCE_SECONDS, elapsed = () => performance.now() } = options
   const now = () => (options.now?.() ?? new Date()).getTime()
@@ -69,7 +66,7 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
   async function onBegun(mac: string): Promise<void> {
     await pruneRunsOf(database, mac)
     begun += 1
-    // Best effort: it is tried again each hour.
+    // Best effort: tried again each hour.
     if (begun % PRUNE_EVERY === 0) prune().catch(() => undefined)
   }
   const watch = createRunWatch({ running, changes, patience, now, elapsed })
@@ -80,13 +77,12 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
     ...createRunPosts({ database, running, now, elapsed, onBegun }),
     ...createRunLists(database, running),
     ...watch,
-    /** The run of this machine that goes on, from memory. Another object after every change. */
+    /** From memory; a new object after every change. */
     findRunning: (mac: string): Run | null => goesOn(running.entries().get(mac)?.run ?? null),
-    /** All that go on, from memory. */
     listRunning: (): readonly Run[] =>
       [...running.entries().values()].flatMap(({ run }) => goesOn(run) ?? []),
     find: (mac: string, id: string): Run | null => running.find(mac, id)?.run ?? null,
-    /** False when there is no such run. At most the tail of `MAX_LOG_BYTES` is kept. */
+    /** False: no such run. Keeps the last `MAX_LOG_BYTES`. */
     async saveLog(mac: string, id: string, text: Uint8Array): Promise<boolean> {
       if (running.find(mac, id) === null) return false
       await logs.save(mac, id, text, new Date(now()).toISOString())
@@ -97,16 +93,11 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       return true
     },
     findLog: logs.find,
-    /** Lists the flashes that began at this ISO time or later and have ended, as soon as they have. */
     listEndedFlashes: createEndedFlashes(database, elapsed),
-    /** What the last flash of this machine wrote; null: nothing, as far as runs tell. */
     findWritten: written.find,
     /** Grows when that changed without a change of a machine's record. */
     writtenVersion: written.version,
-    /**
-     * Removes a run with its log, and resolves to what it was. Refused: there is none, or it has
-     * not ended.
-     */
+    /** Removes its log, too; returns the run. */
     async remove(mac: string, id: string): Promise<Result<Run, 'unknown' | 'running'>> {
       const run = running.find(mac, id)?.run
       if (run === undefined) return refuse('unknown')
@@ -117,14 +108,13 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
       changes?.announce({ topic: 'machine', mac: run.mac })
       return accept(run)
     },
-    /** Removes what retention no longer keeps; also runs every hour. */
     prune,
   }
 }
 
 type SortFilter = Omit<RunFilter, 'limit'>
 
-/** What goes on is as it is in memory. */
+/** Open runs come from memory. */
 function createRunLists(database: Database, running: RunningRuns) {
   const renew = ({ n, run }: NumberedRun): NumberedRun => {
     const present = running.entries().get(run.mac)?.run
@@ -136,7 +126,6 @@ function createRunLists(database: Database, running: RunningRuns) {
       .filter(({ run }) => stalled === undefined || run.stalled === stalled)
 
   return {
-    /** Newest first. */
     list({ stalled, limit, ...condition }: RunFilter): readonly NumberedRun[] {
       const count = Math.min(Math.max(1, Math.trunc(limit)), 1000)
       if (condition.open !== true && stalled === undefined) {
@@ -144,17 +133,15 @@ function createRunLists(database: Database, running: RunningRuns) {
       }
       return listOpen(condition, stalled).slice(0, count)
     },
-    /** All that the filter finds, with what the column is sorted by. */
     listSortRows({ stalled, ...condition }: SortFilter, column: RunColumn): readonly RunSortRow[] {
       const rows = listSortRows(database.sql, condition, column)
       if (stalled === undefined) return rows
       const open = new Set(listOpen(condition, stalled).map(({ n }) => n))
       return rows.filter(({ n }) => open.has(n))
     },
-    /** Reads the runs of these numbers, in this order. */
     read: (numbers: readonly number[]): readonly NumberedRun[] =>
       readRuns(database.sql, numbers).map(renew),
-    /** All that the filter finds, however many pages they fill. */
+    /** On all pages. */
     count: ({ stalled, ...condition }: SortFilter): number =>
       stalled === undefined
         ? countRuns(database.sql, condition)
@@ -162,7 +149,7 @@ function createRunLists(database: Database, running: RunningRuns) {
   }
 }
 
-/** The most runs of one machine: none can push the others' history out. */
+/** One machine cannot push out the history of others. */
 const MAX_OF_ONE = 1000
 const PRUNE_OF_ONE = `DELETE FROM runs WHERE mac = ? AND result IS NOT NULL AND n <=
   (SELECT n FROM runs WHERE mac = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`

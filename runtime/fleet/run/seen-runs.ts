@@ -1,17 +1,15 @@
-/** The runs of the machines that somebody sees who sees some. */
+/** Runs as a person with a scope sees them: those of some machines only. */
 import type { Runs } from './runs.ts'
 
-/** Which machines those are. */
 interface SeenMacs {
   sees(mac: string): boolean
   list(): readonly string[]
 }
 
-/** Makes the store of their runs; what machines report stays as it is. */
 export function createSeenRuns(runs: Runs, { sees, list }: SeenMacs): Runs {
   const within = <Filter>(filter: Filter) => ({ ...filter, among: list() })
   return {
-    // Each is named, so that one that is added is thought of here.
+    // Named one by one: a new member has to be decided here.
     take: runs.take,
     end: runs.end,
     giveUp: runs.giveUp,

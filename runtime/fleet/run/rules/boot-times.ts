@@ -1,31 +1,30 @@
 /** Decides when a live system began, by what it says of its own boot with its request for a plan. */
 import { epochOf } from '../../../kit/foundation/instants.ts'
 
-/** What it says, in seconds. */
 export interface BootTimes {
-  /** The time that its kernel has run. */
+  /** Seconds that its kernel has run. */
   readonly up: number
-  /** The time from then until its system began, after the initrd. */
+  /** Seconds from the kernel's start to the system's, after the initrd. */
   readonly system: number
-  /** The time from the reset of the hardware until its kernel ran; null: its firmware does not tell. */
+  /** Seconds from hardware reset to kernel; null: the firmware does not tell. */
   readonly firmware: number | null
 }
 
-/** The same as instants of the server's clock, ISO 8601. */
+/** ISO 8601, by the server's clock. */
 export interface ToldStamps {
   readonly reset_at?: string
   readonly start_at?: string
   readonly system_at?: string
 }
 
-/** A live system that waits for days has no use for bars. */
+/** A live system that waits for days needs no bars. */
 const MAX_SECONDS = 86_400
-/** The rounding of both sides, and the way of the request. */
+/** Rounding on both sides, and the request's way. */
 const TOLERANCE_MS = 2000
 
 type ToldQuery = Readonly<Record<string, string | undefined>>
 
-/** Returns what a machine says; null: nothing, or nothing that can be. */
+/** Null: nothing, or impossible. */
 export function parseBootTimes({ up, system, firmware }: ToldQuery): BootTimes | null {
   const [lasts, begins] = [parseSeconds(up), parseSeconds(system)]
   if (lasts === null || begins === null || begins > lasts) return null
@@ -38,7 +37,7 @@ function parseSeconds(text: string | undefined): number | null {
   return seconds <= MAX_SECONDS ? seconds : null
 }
 
-/** `now` in milliseconds since the epoch; `asked`: when it last asked for a file of its live system, which was before (ISO). */
+/** `now` in milliseconds; `asked`: when it last asked for a file of its live system (ISO). */
 export function decideToldStamps(
   { up, system, firmware }: BootTimes,
   now: number,
@@ -46,7 +45,7 @@ export function decideToldStamps(
 ): ToldStamps {
   const least = asked === null ? -Infinity : epochOf(asked)
   const start = now - up * 1000
-  // Whoever ran before the server gave it a kernel tells of another boot.
+  // A kernel older than the server's answer belongs to another boot.
   if (start < least - TOLERANCE_MS) return {}
   const begun = Math.max(start, least)
   const told = { start_at: iso(begun), system_at: iso(Math.max(begun, start + system * 1000)) }

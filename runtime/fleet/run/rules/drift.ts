@@ -1,42 +1,39 @@
 /** Drift: what the last flash wrote to the disk of a machine, against what is assigned to the machine. */
 
-/** What is known of the content of a machine's disks: the newest flash of it that wrote something. */
+/** The newest flash of a machine that wrote something. */
 export interface LastWritten {
-  /** Whether that flash succeeded; otherwise nobody knows what the disk holds. */
+  /** False: it failed, so nobody knows what the disk holds. */
   readonly isWhole: boolean
   readonly image: string | null
   readonly ref: string | null
-  /** The digest of the image's bytes. */
+  /** Of the image's bytes. */
   readonly sha256: string | null
-  /** The disk: its model, and its serial number. */
   readonly model: string | null
   readonly serial: string | null
   /** ISO time of its end. */
   readonly at: string | null
 }
 
-/** What is assigned. */
 interface Assigned {
   /** Null: no image. */
   readonly ref: string | null
-  /** The image in the catalog; null: it is not there. */
+  /** Null: not in the catalog. */
   readonly image: { readonly name: string; readonly sha256: string | null } | null
-  /** The serial number of the selected disk; null: none is selected, or it has none. */
+  /** The selected disk's; null: none selected, or it has none. */
   readonly serial: string | null
 }
 
 export interface Drift {
   /**
-   * `other-image`: the disk holds another image; `changed-image`: the image of the catalog has changed
-   * since; `other-disk`: the last flash wrote another disk than the one that is selected.
+   * `changed-image`: the catalog's image changed since; `other-disk`: another disk than the
+   * selected one was written.
    */
   readonly why: 'other-image' | 'changed-image' | 'other-disk'
   readonly written: LastWritten
 }
 
 /**
- * Decides whether a machine has drifted from what is assigned to it; null: it has not, or nobody knows. A
- * flash from a stick names no image of the catalog: its digest or its name says whether it is the same.
+ * Null: no drift, or unknown. A flash from a stick names no ref: its digest or name is compared.
  */
 export function decideDrift(assigned: Assigned, written: LastWritten | null): Drift | null {
   if (written === null || !written.isWhole || assigned.ref === null) return null
@@ -45,7 +42,6 @@ export function decideDrift(assigned: Assigned, written: LastWritten | null): Dr
   return why === null ? null : { why, written }
 }
 
-/** Both are known, and differ. */
 const areOther = (one: string | null, other: string | null): boolean =>
   one !== null && other !== null && one !== other
 

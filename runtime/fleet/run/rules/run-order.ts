@@ -19,10 +19,7 @@ const RUN_COLUMNS = [
 ] as const
 export type RunColumn = (typeof RUN_COLUMNS)[number]
 
-/**
- * Returns the column that `sort` of an address names, with or without `-`; null where it names
- * none.
- */
+/** From `sort` of an address, with or without `-`; null: no such column. */
 export function parseRunColumn(sort: string | undefined): RunColumn | null {
   const name = sort?.replace(/^-/, '')
   return RUN_COLUMNS.find((column) => column === name) ?? null
@@ -38,22 +35,19 @@ const FiguresSchema = RunSchema.pick({
   verified: true,
 })
 
-/** Parts of the record that are read as a JSON array, in this order. */
+/** Read as a JSON array in this order. */
 export const RUN_FIGURES = FiguresSchema.keyof().options
 
-/** A run in a list that is to be sorted. */
 export interface RunSortRow {
   readonly n: number
   readonly mac: Mac
   readonly result: RunResult | null
-  /** What its column is sorted by: a text, or `RUN_FIGURES`. */
+  /** A text, or `RUN_FIGURES`. */
   readonly value: string | null
 }
 
 interface RunSurroundings {
-  /** The key of a machine's name. */
   nameKeyOf(mac: Mac): SortKey
-  /** Whether the machine's running flash is stalled. */
   isStalled(mac: Mac): boolean
 }
 
@@ -71,7 +65,6 @@ type KeyOf = (row: RunSortRow, surroundings: RunSurroundings) => SortKey
 
 const textKey: KeyOf = ({ value }) => (value === null ? null : naturalKey(value))
 
-/** The sort keys by column; a key is what the table shows, and null where it shows a dash. */
 export const RUN_KEYS: Readonly<Record<RunColumn, KeyOf>> = {
   state: ({ mac, result }, { isStalled }) =>
     URGENCY[result ?? (isStalled(mac) ? 'stalled' : 'running')],

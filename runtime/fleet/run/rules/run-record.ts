@@ -4,7 +4,7 @@ import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
 import { RunSchema, type Run } from '../../../engine/inventory/rules/run.ts'
 import { averageRateOf, RUN_STATES, secondsOf, stateOf } from './run-view.ts'
 
-/** Null when it cannot be a run. */
+/** Null: not a run. */
 export const parseRun = (stored: unknown): Run | null =>
   StoredRunSchema.safeParse(stored).data ?? null
 
@@ -13,17 +13,13 @@ const StoredRunSchema = RunSchema.extend({ mac: MacSchema })
 /** One run of `GET /runs`. */
 export const WireRunSchema = RunSchema.omit({ order: true }).extend({
   state: z.enum(RUN_STATES),
-  /** The time from the run's first word to its last. */
+  /** From the run's first word to its last. */
   seconds: z.number().nullable(),
-  /** Bytes per second over the time in which it wrote. */
+  /** Bytes per second while it wrote. */
   average_rate: z.number().nullable(),
 })
 type WireRun = z.output<typeof WireRunSchema>
 
-/**
- * Makes of a stored run what the API returns, with its state, its duration in seconds and its
- * average rate in bytes per second.
- */
 export const toWireRun = (
   run: Run,
 ): Omit<WireRun, 'steps' | 'sources'> & Pick<Run, 'steps' | 'sources'> => ({
@@ -33,7 +29,7 @@ export const toWireRun = (
   average_rate: averageRateOf(run),
 })
 
-/** Which cycle of its machine began it is ours to know. */
+/** Internal: the cycle of its machine that began it. */
 function omitOrder(run: Run): Omit<Run, 'order'> {
   const { order: _order, ...shown } = run
   return shown

@@ -33,9 +33,9 @@ const COLUMNS = {
   boot_seconds: ({ proof }) => proof?.seconds,
 } as const satisfies Readonly<Record<string, (run: Run) => Cell>>
 
-/** The name of the machine comes last, so that programs that count columns find the others. */
+/** The name is last, so that programs that count columns find the others. */
 export const CSV_HEAD = renderCsvRow([...Object.keys(COLUMNS), 'name'])
 
-/** Renders a run as one row of CSV, with its line end. `name`: what its machine is called; null: nothing. */
+/** With its line end. `name` null: none. */
 export const renderRunRow = (run: Run, name: string | null): string =>
   renderCsvRow([...Object.values(COLUMNS).map((read) => read(run)), name])

@@ -31,9 +31,9 @@ const FINAL: Readonly<Partial<Record<RunPhase, Final>>> = {
 }
 
 /**
- * What a post makes of a run; the same object when nothing. Posts come late, twice and out of order:
- * counters never go back, a phase that was left is not entered again, and what ended stays ended.
- * A run that was given up as lost takes the machine's own word for its end.
+ * Returns the same object if nothing changes. Posts come late, twice and out of order: counters
+ * never go back, a phase is not entered again, and an end stays. A run given up as lost takes the
+ * machine's own word for its end.
  */
 export function nextRun(run: Run, post: RunProgress, now: string): Run {
   const result = FINAL[post.phase] ?? null
@@ -44,27 +44,25 @@ export function nextRun(run: Run, post: RunProgress, now: string): Run {
   return run.result === null ? take(run, post, now) : run
 }
 
-/** Ends a run that goes on, or was lost; one that ended by the machine's word stays as it is. */
+/** A run that ended by the machine's word stays as it is. */
 export function endRun(run: Run, result: RunResult, reason: string | null, now: string): Run {
   const isOver = run.result !== null && (run.result !== 'lost' || result === 'lost')
   return isOver ? run : conclude(run, result, reason, now)
 }
 
-/** A machine said that a flash ended without naming its run. */
 export interface RunEnd {
   readonly result: Exclude<RunResult, 'lost'>
   readonly reason: string | null
-  /** When the machine got the plan that it has carried out; null: not known. */
+  /** When the machine got the plan; null: unknown. */
   readonly plannedAt: string | null
-  /** The run that it names; null or absent: none. */
   readonly run?: string | null
-  /** It speaks of none that began then or later; null: of any. */
+  /** It means no run that began then or later; null: any. */
   readonly startedBefore: string | null
 }
 
 /**
- * Which run ended: the machine's newest, where it is heard of or came of that plan; else one that is
- * made of the plan alone, under `id`. Null: nothing is known of any.
+ * The machine's newest run, if it is heard of or came of that plan; else one made of the plan,
+ * under `id`. Null: nothing is known.
  */
 export function decideEnded(
   newest: Run | null,
@@ -86,7 +84,7 @@ const isSince = (run: Run, at: string | null): boolean =>
 const isOfPlan = (run: Run, plannedAt: string | null): boolean =>
   plannedAt === null ? run.result === null : run.started_at !== null && run.started_at >= plannedAt
 
-/** Clients tell an end by its run and by itself, and ask a server that is away for ten minutes. */
+/** Clients report an end by run and without, and retry an absent server for ten minutes. */
 const AGAIN_SECONDS = 15 * 60
 
 const isToldAgain = (run: Run, result: RunResult, now: string): boolean =>
@@ -95,7 +93,7 @@ const isToldAgain = (run: Run, result: RunResult, now: string): boolean =>
   Temporal.Instant.from(run.ended_at).until(Temporal.Instant.from(now)).total('seconds') <=
     AGAIN_SECONDS
 
-/** Marks a run that was not heard of for so long; the same object when there is nothing to mark. */
+/** Returns the same object if there is nothing to mark. */
 export const markStalled = (run: Run, heardAt: number, now: number, patienceMs: number): Run =>
   run.result === null && !run.stalled && now - heardAt > patienceMs
     ? { ...run, stalled: true, rate: null, eta_seconds: null }
@@ -108,7 +106,7 @@ function conclude(run: Run, result: RunResult, reason: string | null, now: strin
     phase,
     result,
     stalled: false,
-    // Lost: when it was last heard of is all that is known.
+    // Lost: only the last contact is known.
     ended_at: result === 'lost' ? run.updated_at : now,
     updated_at: result === 'lost' ? run.updated_at : now,
     rate: null,
@@ -141,7 +139,7 @@ const enter = (run: Run, phase: RunPhase, now: string): Run => ({
   steps: [...run.steps, { phase, at: now }],
 })
 
-/** What is read back while verifying was not written; what comes after may still say its total. */
+/** Bytes read while verifying were not written; later posts may still say the total. */
 function count(run: Run, post: RunProgress): Partial<Run> {
   const isRead = post.phase === 'verify'
   const isCounting = post.phase === 'started' || post.phase === 'write' || post.phase === 'done'
@@ -153,7 +151,7 @@ function count(run: Run, post: RunProgress): Partial<Run> {
   }
 }
 
-/** Only of the present phase, and not of a post that is older than what is known. */
+/** Only for the present phase, and no older figures than the known ones. */
 function pace(run: Run, post: RunProgress): Partial<Run> {
   if (post.bytes_written < run.step_bytes) return {}
   return {
@@ -175,7 +173,7 @@ const describe = (run: Run, post: RunProgress): Partial<Run> => ({
   warning: post.warning ?? run.warning,
 })
 
-/** The last figures of a run whose end was known before they came. */
+/** The end came before the last figures. */
 function complete(run: Run, post: RunProgress): Run {
   const last = { ...count(run, post), ...describe(run, post) }
   const reason = run.reason ?? post.reason ?? null
@@ -197,7 +195,7 @@ const FIGURES = [
 const readSources = ({ sources }: RunProgress): Run['sources'] =>
   sources?.map(({ name, bytes, trouble }) => ({ name, bytes, trouble: trouble ?? null })) ?? null
 
-/** What the machine leaves out, the server may know. */
+/** The server may know what the machine leaves out. */
 function readImage(image: RunProgress['image'], known: RunImage | null): RunImage | null {
   if (image === null || image === undefined) return null
   const base = known?.name === image.name ? known : NO_IMAGE

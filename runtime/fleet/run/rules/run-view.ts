@@ -4,22 +4,16 @@ import { RUN_RESULTS, type Run, type RunPhase } from '../../../engine/inventory/
 export const RUN_STATES = ['running', 'stalled', ...RUN_RESULTS] as const
 export type RunState = (typeof RUN_STATES)[number]
 
-/** Returns how a run ended; `stalled` or `running` while it goes on. */
+/** How it ended, else `stalled` or `running`. */
 export const stateOf = (run: Run): RunState => run.result ?? (run.stalled ? 'stalled' : 'running')
 
-/**
- * Returns the seconds from the beginning of a run to its end, or to its last report; null where
- * nobody knows when it began.
- */
+/** To the end or the last report; null: unknown beginning. */
 export const secondsOf = (
   run: Pick<Run, 'started_at' | 'ended_at' | 'updated_at'>,
 ): number | null =>
   run.started_at === null ? null : secondsBetween(run.started_at, run.ended_at ?? run.updated_at)
 
-/**
- * Returns the bytes per second over the whole time in which a run wrote, what was flushed included;
- * null before it has written.
- */
+/** Bytes per second from the first write to the end, flushing included; null: nothing written. */
 export function averageRateOf(
   run: Pick<Run, 'steps' | 'bytes_written' | 'ended_at' | 'updated_at'>,
 ): number | null {
@@ -33,7 +27,7 @@ export function averageRateOf(
 
 const WRITES: ReadonlySet<RunPhase> = new Set(['write', 'sync'])
 
-/** Returns how far the present phase is, 0 to 1; null where its end is not known. */
+/** 0 to 1 of the present phase; null: unknown end. */
 export function shareOf({ phase, step_bytes, step_total }: Run): number | null {
   const counts = phase === 'write' || phase === 'verify'
   if (!counts || step_total === null || step_total === 0) return null

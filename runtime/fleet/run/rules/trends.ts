@@ -1,40 +1,35 @@
 /** Trends: how many flashes succeeded and how long they took, by day, by image and by model of disk. */
 
-/** A flash that has ended, as far as trends need it. */
 export interface EndedFlash {
   readonly mac: string
-  /** ISO time of its beginning. */
+  /** ISO time. */
   readonly began: string
   readonly isDone: boolean
-  /** Null: not known. */
+  /** Null: unknown. */
   readonly image: string | null
   readonly model: string | null
-  /** The time from its beginning to its end; null: not known. */
+  /** Null: unknown. */
   readonly seconds: number | null
 }
 
 interface Trend {
-  /** A day (`2026-11-27`), an image or a model. */
   readonly name: string
   readonly done: number
-  /** Those that ended in another way. */
   readonly failed: number
-  /** The median of those that succeeded; null: none did. */
+  /** Of the successful ones; null: none. */
   readonly medianSeconds: number | null
 }
 
 export interface Trends {
-  /** One for each of the days that were asked for, in their order. */
   readonly days: readonly Trend[]
-  /** Those with the most flashes, at most `MAX_NAMES`. */
+  /** At most `MAX_NAMES`, those with the most flashes. */
   readonly images: readonly Trend[]
   readonly models: readonly Trend[]
 }
 
-/** What a card has room for. */
 const MAX_NAMES = 6
 
-/** Counts flashes; `dayOf` names the day of a time in the zone of who looks. */
+/** `dayOf`: the day in the viewer's time zone. */
 export function countTrends(
   flashes: readonly EndedFlash[],
   days: readonly string[],

@@ -2,7 +2,7 @@
 import type { Run } from '../../../engine/inventory/rules/run.ts'
 import { epochOf } from '../../../kit/foundation/instants.ts'
 
-/** The parts in their order; `restart-and-boot`: both, where the machine did not boot from the network in between. */
+/** In order; `restart-and-boot`: without a network boot in between. */
 export const WATERFALL_PARTS = [
   'firmware',
   'loader',
@@ -26,7 +26,6 @@ export type WaterfallPart = (typeof WATERFALL_PARTS)[number]
 
 interface WaterfallBar {
   readonly part: WaterfallPart
-  /** ISO times. */
   readonly from: string
   readonly to: string
   readonly seconds: number
@@ -35,15 +34,14 @@ interface WaterfallBar {
 export interface Waterfall {
   readonly bars: readonly WaterfallBar[]
   readonly seconds: number
-  /** The part of it that no part owns. */
+  /** Time that no part owns. */
   readonly unattributed_seconds: number
 }
 
 interface Stamp {
   readonly at: string
-  /** What owns the time from here on, as long as `next` follows. */
+  /** Owns the time from here on, if `next` follows. */
   readonly part: WaterfallPart | null
-  /** The name of this stamp, and of the one that must follow for its part to own the time. */
   readonly name: string
   readonly next: string | null
 }
@@ -51,7 +49,7 @@ interface Stamp {
 const addUp = (list: readonly WaterfallBar[]): number =>
   list.reduce((all, { seconds }) => all + seconds, 0)
 
-/** Divides a run; null: it has not ended, or nobody knows when it began. */
+/** Null: not ended, or an unknown beginning. */
 export function divideRun(run: Run): Waterfall | null {
   if (run.result === null || run.started_at === null) return null
   const stamps = [...listBootStamps(run), ...listPhases(run), ...listProofStamps(run)]
@@ -80,9 +78,9 @@ const TO_INITRD = [
 ] as const
 const TO_START = ['plan_at', 'plan', 'started'] as const
 
-/** The stamps that the server takes of a boot by itself. */
+/** The server sees these stamps itself. */
 const SEEN = [...TO_INITRD, ['initrd_at', 'live', 'plan_at'], TO_START] as const
-/** Where the live system told when it began. */
+/** With what the live system tells. */
 const TOLD = [
   ...TO_INITRD,
   ['initrd_at', 'initrd', 'start_at'],
@@ -91,14 +89,14 @@ const TOLD = [
   TO_START,
 ] as const
 
-/** A reset that the firmware told stands for the act of a BMC, where a person turned it on. */
+/** If no BMC turned it on, the reset that the firmware tells stands for power-on. */
 function listRows(stamps: Run['stamps']) {
   const rows = stamps?.start_at && stamps.system_at ? TOLD : SEEN
   const first = stamps?.power_on_at ? 'power_on_at' : 'reset_at'
   return [[first, 'firmware', 'script_at'] as const, ...rows]
 }
 
-/** Only what lies in order before the start: a stamp of another boot owns nothing. */
+/** Only stamps in order before the start: another boot's own nothing. */
 function listBootStamps({ stamps, started_at: started }: Run): readonly Stamp[] {
   const listed: Stamp[] = []
   let limit = started
@@ -126,7 +124,7 @@ function listPhases({ steps, ended_at, proof }: Run): readonly Stamp[] {
 const partOf = (phase: string): WaterfallPart =>
   WATERFALL_PARTS.find((part) => part === phase) ?? 'unattributed'
 
-/** What happens between the end and a proof that never came is nobody's, and not shown. */
+/** Time after the end without a proof belongs to no part, and is not shown. */
 function listProofStamps({ proof, ended_at }: Run): readonly Stamp[] {
   if (proof === null || proof.seconds === null || ended_at === null) return []
   const { first_contact_at: contact, since, seconds } = proof
@@ -139,7 +137,7 @@ function listProofStamps({ proof, ended_at }: Run): readonly Stamp[] {
     : [{ at: contact, part: 'first-boot', name: 'contact', next: 'seen' }, seen]
 }
 
-/** Finds the median of each part over several runs, in seconds; parts that most of them lack are left out. */
+/** In seconds; parts that most runs lack are left out. */
 export function listMedians(
   waterfalls: readonly Waterfall[],
 ): readonly { readonly part: WaterfallPart; readonly seconds: number }[] {
