@@ -12,7 +12,7 @@ import { TUI_LINE } from './panes/rules/tui-commands.ts'
 import type { TuiEnvironment } from './panes/program.ts'
 import { errorFields, renderEnvelope } from './commands/rules/envelope.ts'
 
-/** What each command starts; nothing of a command is loaded before it is called. */
+/** Lazy: a command is loaded when it is called. */
 const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<RunCommand<CommandEnvironment>>>> = {
   'list-disks': async () => inSession((await import('./commands/list.ts')).listDisks),
   'list-images': async () => inSession((await import('./commands/list.ts')).listImages),
@@ -37,23 +37,21 @@ const inSession =
     }
   }
 
-/** What the same program does where no command is named. */
+/** Runs where no command is named. */
 interface MainProgram<Environment> {
   readonly main: Command
   readonly environment: readonly Entry[]
   readonly load: () => Promise<RunCommand<Environment>>
 }
 
-/** Runs `flasher-tui`; returns its exit code. */
+/** Returns the exit code. */
 export const tui = (environment: TuiEnvironment): Promise<number> =>
   runProgram(
     { line: TUI_LINE, commands: { '': async () => (await import('./panes/program.ts')).tui } },
     environment,
   )
 
-/**
- * Runs `flasher` with subcommands ("Command line"), and `more` without one; returns its exit code.
- */
+/** `more` runs where no subcommand is given. */
 export function cli<Environment extends CommandEnvironment>(
   environment: Environment,
   more?: MainProgram<Environment>,
@@ -71,7 +69,7 @@ const withMain = <Environment>(
   commands: { ...program.commands, '': load },
 })
 
-/** Wrong arguments are answered with a document, too, if there is `--json`. */
+/** With `--json` the error is a document, too. */
 function onMisuse({ argv, stdout }: CommandEnvironment, { at, message, hint }: MisuseReport): void {
   const command = findCommand(COMMAND_LINE, at)
   if (command === null || !argv.includes('--json')) return

@@ -24,17 +24,14 @@ import { packedFields, renderPacked, requireFramesName } from './packed-image.ts
 import type { CommandSession } from './session.ts'
 
 interface CaptureOutput {
-  /** Looks whether what was found can be taken; what should be known of it. */
+  /** Throws a refusal; returns a warning, or null. */
   readonly check: (opened: OpenedCapture) => string | null
   readonly open: (opened: OpenedCapture, findings: CaptureFindings) => Promise<CaptureSink>
-  /** Says how the image is named for ever where it lies; null: it is named as it was asked for. */
+  /** The permanent name at the destination; null: the one asked for. */
   readonly pinned?: () => string | null
 }
 
-/**
- * Runs the command, or with `--dry-run` only its checks, and returns the exit code. Rejects with a
- * Fault where the disk cannot be captured or the image not be stored.
- */
+/** `--dry-run`: only the checks. Rejects with a Fault. */
 export async function capture(session: CommandSession): Promise<number> {
   const { given, environment, json, log, document } = session
   const { source = '', output: path = '' } = given.values

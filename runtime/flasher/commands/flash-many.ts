@@ -16,7 +16,7 @@ import type { CommandOutput, CommandEnvironment } from './session.ts'
 
 interface ManyRun extends CommandOutput {
   readonly environment: Pick<CommandEnvironment, 'stdout' | 'stderr' | 'now'>
-  /** Text for a person: on stdout, unless that is for a program. */
+  /** On stdout, unless that holds a document. */
   say(text: string, how?: 'bold'): void
 }
 
@@ -70,7 +70,6 @@ export function createManyReport(run: ManyRun): FlashDocument {
   }
 }
 
-/** 0 only if all succeeded; else what the first that did not would have ended with. */
 function exitCode(ends: readonly FlashOutcome[]): number {
   const failed = ends.find(({ kind }) => kind !== 'done')
   if (failed === undefined || failed.kind === 'done') return SUCCESS

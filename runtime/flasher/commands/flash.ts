@@ -27,35 +27,29 @@ import {
   type CommandSession,
 } from './session.ts'
 
-/** Where a flash is carried out and what it says. */
 interface FlashSession extends CommandOutput {
   readonly environment: Pick<
     CommandEnvironment,
     'env' | 'stdout' | 'stderr' | 'isRoot' | 'signal' | 'now'
   > &
     Partial<Pick<CommandEnvironment, 'stdin'>>
-  /** Follows the flash. */
   onEvent?(event: FlashEvent, plan: FlashPlan): void
 }
 
-/** A flash under way. */
 interface FlashRun extends FlashSession {
-  /** Text for a person: on stdout, unless that is for a program. */
+  /** On stdout, unless that holds a document. */
   say(text: string, how?: 'bold'): void
-  /**
-   * Lets a person choose where the image's name stands for several. Rejects with `thrown` where it says
-   * something else, or nobody can be asked.
-   */
+  /** For an image name that stands for several. Rejects with `thrown` where nobody can be asked. */
   chooseImage(thrown: unknown): Promise<string>
 }
 
-/** The exit code, and how it ended on each disk; a dry run ends on none. */
+/** `ends`: one for each disk; none after a dry run. */
 interface FlashEnd {
   readonly code: number
   readonly ends: readonly FlashOutcome[]
 }
 
-/** Runs the command and returns the exit code; what goes wrong is reported, never thrown. */
+/** Reports errors and never throws. */
 export async function flash(session: CommandSession): Promise<number> {
   const choose = (thrown: unknown) => chooseImage(thrown, session)
   const run = { ...createRun(session), chooseImage: choose }
@@ -65,7 +59,7 @@ export async function flash(session: CommandSession): Promise<number> {
   return createOneReport(run).fail(new Fault('misuse', message, { hint }))
 }
 
-/** Flashes as a server ordered, and never throws. */
+/** Never throws. */
 export const flashOrder = (request: CommandRequest, session: FlashSession): Promise<FlashEnd> =>
   carryOut(request, createRun(session))
 
@@ -82,7 +76,6 @@ function createRun(session: FlashSession): FlashRun {
   return { ...session, say, chooseImage: chooseNothing }
 }
 
-/** Looks, says what it found, stops there or writes. */
 async function carryOut(request: CommandRequest, run: FlashRun): Promise<FlashEnd> {
   const one = createOneReport(run)
   try {
@@ -128,7 +121,7 @@ async function chooseImage(
   const isHeard = 'isTTY' in stdin && stdin.isTTY === true
   if (names.length === 0 || !isSeen || !isHeard) throw thrown
   const { choose } = await import('../../kit/terminal/prompt/choose.ts')
-  // They differ in their digests alone, and a narrow terminal has room for no more.
+  // The images differ only in their digests, and a narrow terminal has no room for more.
   const choices = names.map((value) => ({
     value,
     cells: [value.slice(value.lastIndexOf('@') + 1)],
@@ -153,7 +146,6 @@ async function loadManyReport(run: FlashRun): Promise<FlashDocument> {
   return createManyReport(run)
 }
 
-/** Every reason against any of them; null: all may go ahead. */
 function findRefusal(
   disks: readonly (Parameters<typeof hintAgainst>[0] & {
     readonly plan:
@@ -172,10 +164,7 @@ const failAll = ({ targets }: CommandRequest, cause: unknown): readonly FlashOut
     describeFailure(cause, { target, stage: 'checking', isAborted: false }),
   )
 
-/**
- * Creates the report for one disk; `fail` says of any number of them what ended the flash before
- * its plan.
- */
+/** `fail` reports what ended the flash of any number of disks before its plan. */
 function createOneReport(run: FlashRun): FlashDocument & { fail(cause: unknown): number } {
   const { environment, json, log, style, say } = run
   let fields: DocumentFields = {}
@@ -199,7 +188,6 @@ function createOneReport(run: FlashRun): FlashDocument & { fail(cause: unknown):
         fields = findingsFields(findings)
         storedBytes = findings.image.sizeBytes
         loss = renderLoss(findings)
-        // A document that says the same is all that a program wants of a dry run.
         if (!(findings.dryRun && json)) say(renderFindings(findings))
       }
     },

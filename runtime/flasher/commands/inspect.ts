@@ -13,10 +13,7 @@ import { SUCCESS } from './rules/exit-codes.ts'
 import { renderImageFields } from './rules/list-tables.ts'
 import type { CommandSession } from './session.ts'
 
-/**
- * Prints what is known of an image and returns the exit code. Rejects with a Fault where it cannot
- * be read.
- */
+/** Rejects with a Fault where the image cannot be read. */
 export async function inspectImage({
   given,
   environment,
@@ -34,7 +31,7 @@ export async function inspectImage({
   return SUCCESS
 }
 
-/** By its content, where its name says nothing; what is no file is said by who inspects it. */
+/** Null: the name tells the format, or this is no file, which the caller reports. */
 async function recognise(path: string, decoders: Decoders): Promise<ImageFormat | null> {
   if (detectFormat(path) !== null) return null
   try {

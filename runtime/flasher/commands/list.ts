@@ -18,10 +18,7 @@ import {
 } from './rules/list-tables.ts'
 import type { CommandSession } from './session.ts'
 
-/**
- * Prints the disks of this host and returns the exit code. Rejects with a Fault where they cannot
- * be listed.
- */
+/** Rejects with a Fault where the disks cannot be listed. */
 export async function listDisks({
   given,
   environment,
@@ -41,10 +38,7 @@ export async function listDisks({
   return SUCCESS
 }
 
-/**
- * Prints the images of the image root and returns the exit code. An empty list is no failure, nor
- * is a default folder that was never made; one that was named and is missing is a Fault.
- */
+/** A missing default folder is no failure; a missing folder that was named is a Fault. */
 export async function listImages(session: CommandSession): Promise<number> {
   const { given, environment, json, log, document } = session
   const root = resolveImageRoot(given.values['image-root'], environment.env)

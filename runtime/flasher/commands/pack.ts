@@ -6,10 +6,7 @@ import { SUCCESS } from './rules/exit-codes.ts'
 import { packedFields, renderPacked, requireFramesName } from './packed-image.ts'
 import type { CommandSession } from './session.ts'
 
-/**
- * Packs an image, with a live bar on a terminal, and returns the exit code. Rejects with a Fault as
- * `packImage` does.
- */
+/** Rejects with a Fault as `packImage` does. */
 export async function pack({
   given,
   environment,

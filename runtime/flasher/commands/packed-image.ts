@@ -27,7 +27,6 @@ export const packedFields = (path: string, packed: PackedImage): DocumentFields 
   seconds: Math.round(packed.seconds * 1000) / 1000,
 })
 
-/** `frames`: what is said of them before the duration. */
 export const renderPacked = (path: string, packed: PackedImage, frames: string): string => `\
 ${printable(path)}: ${renderExactSize(packed.storedBytes)}, ${renderExactSize(packed.imageBytes)} unpacked${frames}, in ${renderDuration(packed.seconds)}
 sha256        ${packed.sha256}

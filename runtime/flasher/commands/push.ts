@@ -8,10 +8,7 @@ import { SUCCESS } from './rules/exit-codes.ts'
 import { parsePushRequest, pushedFields, renderPushed } from './rules/push-request.ts'
 import type { CommandSession } from './session.ts'
 
-/**
- * Pushes an image, with a live bar on a terminal, and returns the exit code. Rejects with a Fault
- * as `pushImage` does.
- */
+/** Rejects with a Fault as `pushImage` does. */
 export async function push(session: CommandSession): Promise<number> {
   const { given, environment, json, log, style, document } = session
   const request = parsePushRequest(given)

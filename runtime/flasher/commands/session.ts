@@ -17,16 +17,15 @@ import { progressModeOf } from './rules/commands.ts'
 import { errorFields, renderEnvelope, type DocumentFields } from './rules/envelope.ts'
 import { EXIT, FAILED } from './rules/exit-codes.ts'
 
-/** What a process hands to its program, and nothing else of the environment outside. */
 export interface CommandEnvironment {
-  /** The arguments without the program's own name. */
+  /** Without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
   readonly stdin: NonNullable<SourcesOptions['stdin']>
   readonly stdout: Output
   readonly stderr: Output
   readonly isRoot: boolean
-  /** This signal is aborted when the process is asked to end. */
+  /** Aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
   readonly now: () => number
@@ -34,37 +33,30 @@ export interface CommandEnvironment {
 
 type Streams = Pick<CommandEnvironment, 'env' | 'stdout' | 'stderr' | 'signal'>
 
-/** What a command says, and where: for a person, or for a program that reads a document. */
 export interface CommandOutput {
-  /** Whether stdout gets a document instead of text. */
+  /** Stdout gets a document instead of text. */
   readonly json: boolean
   readonly progress: ProgressMode
   readonly log: Log
   /** The style of stderr. */
   readonly style: TerminalStyle
-  /** The JSON document on stdout. */
   document(fields: DocumentFields): void
-  /**
-   * Reports why a command failed: on stderr, and with `--json` as a document with its `error`.
-   * `known`: the document's fields as far as they were known by then. Returns the exit code.
-   */
+  /** Reports on stderr, with `--json` also as a document. Returns the exit code. */
   fail(thrown: unknown, options?: FailOptions): number
 }
 
 export interface CommandSession extends CommandOutput {
   readonly given: Arguments
   readonly environment: CommandEnvironment
-  /** Everything that the program offers. */
   readonly line: CommandLine
 }
 
 interface FailOptions {
   readonly known?: DocumentFields
-  /** The message has been printed already: only the hint is missing. */
+  /** The message is printed already; only the hint is missing. */
   readonly isPrinted?: boolean
 }
 
-/** Creates what a command gets: its arguments, its environment and its output. */
 export function createSession(
   given: Arguments,
   environment: CommandEnvironment,
@@ -81,17 +73,13 @@ interface Speaker extends Pick<CommandOutput, 'json' | 'progress'>, Pick<Command
   readonly program: string
 }
 
-/**
- * Creates the output of a command: its log on standard error, its document on standard output.
- * `fail` reports what was thrown and returns the exit code for it.
- */
 export function createOutput(
   { program, words, json, progress }: Speaker,
   { stdout, stderr, env, signal }: Streams,
 ): CommandOutput {
   const style = decideTerminalStyle(env, stderr.isTTY === true)
   const log = createLog({ program, stderr, style })
-  // The last line of a stream of JSON lines is one line too.
+  // The last line of a stream of JSON lines is one line, too.
   const oneLine = progress === 'ndjson'
   const document = (fields: DocumentFields) => {
     stdout.write(renderEnvelope({ words }, fields, { oneLine }))
@@ -113,10 +101,7 @@ export function createOutput(
   }
 }
 
-/**
- * Returns the Fault `cancelled` for whatever an abort broke off, in whichever words it came;
- * anything else stays as it is.
- */
+/** After an abort any error becomes the Fault `cancelled`; other errors stay. */
 export const asCancel = (thrown: unknown, signal: AbortSignal): unknown =>
   signal.aborted && !(thrown instanceof Fault)
     ? new Fault('cancelled', 'cancelled', { cause: thrown })
@@ -131,7 +116,6 @@ const describe = (thrown: unknown) =>
         hint: hintOf(thrown) ?? DEBUG_HINT,
       }
 
-/** The stack and those of all causes. */
 function renderStack(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   const cause = thrown.cause === undefined ? '' : `\ncaused by: ${renderStack(thrown.cause)}`

@@ -5,7 +5,7 @@ import { renderManual } from '../../kit/terminal/command/manual.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import type { CommandSession } from './session.ts'
 
-/** Prints the completion for the shell that is named, else for bash, and returns the exit code. */
+/** Completes for bash unless a shell is named. */
 export async function completion(session: CommandSession): Promise<number> {
   const { given, environment, line, json, document } = session
   const shell = shellOf(given.positionals)
@@ -15,7 +15,6 @@ export async function completion(session: CommandSession): Promise<number> {
   return SUCCESS
 }
 
-/** Prints the manual page and returns the exit code. */
 export async function manual(session: CommandSession): Promise<number> {
   const { environment, line, json, document } = session
   const page = renderManual(line)

@@ -31,7 +31,7 @@ import type { ServerClient } from './server-client.ts'
 import { createWindowKeeper } from './window-keeper.ts'
 
 interface PeerWindowOptions {
-  /** Where the image is at its cache, the chain's own source. */
+  /** The image at its cache, the source of the chain. */
   readonly location: string
   readonly sha256: string
   readonly client: Pick<ServerClient, 'askPeers'>
@@ -40,25 +40,24 @@ interface PeerWindowOptions {
   readonly places?: PeerPaths
 }
 
-/** Where its parts are; those of a live system where absent. */
+/** Absent: the places of a live system. */
 export interface PeerPaths {
   readonly nginx?: string
   /** A file system in memory. */
   readonly memory?: string
   readonly meminfo?: string
-  /** The addresses to listen at; the first one is asked by the flash. */
+  /** The flash reads at the first of these addresses. */
   readonly listen?: readonly string[]
 }
 
-/** How a flash reads through neighbours. */
 export interface PeerWindow extends AsyncDisposable {
-  /** What is asked before all other places of the image. */
+  /** Asked before all other places of the image. */
   readonly source: string
-  /** An event of the flash, in which neighbours have their own names. */
+  /** Puts neighbours' own names into an event. */
   rename(event: FlashEvent): FlashEvent
 }
 
-/** The flash waits for this answer: it begins without neighbours when the server takes longer. */
+/** The flash waits for this answer; after that it begins without neighbours. */
 const ANSWER_MS = 3000
 const READY_MS = 3000
 const LOOK_MS = 20
@@ -66,10 +65,7 @@ const COUNT_MS = 1000
 /** `nobody`, which owns nothing. */
 const NOBODY = 65_534
 
-/**
- * Asks the server for the neighbours and starts nginx. Never rejects: null where that does not work,
- * for the image is at its other places anyway.
- */
+/** Null: it does not work, and the image is at its other places. Never rejects. */
 export async function openPeerWindow(options: PeerWindowOptions): Promise<PeerWindow | null> {
   try {
     return await tryOpen(options)
@@ -100,10 +96,7 @@ async function tryOpen(options: PeerWindowOptions): Promise<PeerWindow | null> {
 
 const FOLDER = 'flasher-peers-'
 
-/**
- * Gives back the memory of a process that was killed, and so could not remove its folder. Best effort:
- * what stays is decided by what is free.
- */
+/** A killed process could not remove its folder. Best effort. */
 async function removeLeftBehind(memory: string): Promise<void> {
   for (const name of await readdir(memory).catch(() => [])) {
     const [, pid] = name.startsWith(FOLDER) ? (/-(\d+)-[^-]+$/.exec(name) ?? []) : []
@@ -118,15 +111,14 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Bytes that programs can have without swapping, as the kernel estimates them. */
+/** Bytes that programs can have without swapping, as the kernel estimates. */
 const parseAvailable = (meminfo: string): number =>
   Number(/^MemAvailable:\s+(\d+) kB$/m.exec(meminfo)?.[1] ?? 0) * 1024
 
-/** Asks where the neighbours are, as long as the image is read. */
 function createAsking({ client, sha256 }: PeerWindowOptions, windowBytes: number) {
   const visit = randomUUID()
   return {
-    /** Null: the server says that there are none, or nothing that can be used. */
+    /** Null: no neighbours, or no usable answer. */
     async ask(readBytes: number): Promise<Neighbours | null> {
       const said = { visit, sha256, read_bytes: readBytes, window_bytes: windowBytes }
       const answer = await client.askPeers({ ...said, serves: windowBytes > 0 })
@@ -136,7 +128,7 @@ function createAsking({ client, sha256 }: PeerWindowOptions, windowBytes: number
   }
 }
 
-/** With little memory it reads from its neighbour, and keeps nothing for others. */
+/** With little memory a machine reads from its neighbour, and keeps nothing for others. */
 function createLeaf(neighbours: Neighbours): PeerWindow | null {
   const [nearest] = neighbours.before
   if (nearest === undefined) return null
@@ -170,12 +162,12 @@ async function startWindow(
   const isRoot = process.getuid?.() === 0
   if (isRoot) await chown(folder, NOBODY, NOBODY)
   const identity = `--reuid=${NOBODY} --regid=${NOBODY} --clear-groups --no-new-privs`.split(' ')
-  // It ends with this process, however that ends.
+  // nginx ends with this process, however that ends.
   const tie = ['--pdeathsig', 'TERM']
   const command = [nginx, '-p', folder, '-e', join(folder, 'error.log'), '-c', path]
   const child = shell.pipe(isRoot ? ['setpriv', ...identity, ...tie, ...command] : command)
   const closing = new AbortController()
-  // Whoever hands nothing on any more no longer says so to the server.
+  // The reports to the server end with nginx.
   const end = () => closing.abort()
   const ended = once(child, 'exit').then(end, end)
   child.on('error', () => {})
@@ -209,7 +201,7 @@ async function startWindow(
   }
 }
 
-/** nginx writes the file once it listens: where another program has the port, it never does. */
+/** nginx writes the file once it listens; never, where another program has the port. */
 async function isListening(pidFile: string, signal: AbortSignal): Promise<boolean> {
   for (const end = performance.now() + READY_MS; performance.now() < end && !signal.aborted;) {
     if (await isThere(pidFile)) return true
@@ -224,8 +216,7 @@ interface PollOptions extends Pick<WindowDependencies, 'asking' | 'neighbours'> 
 }
 
 /**
- * Counts what came, and asks for the neighbours again: who left is passed over before it is missed.
- * Never rejects.
+ * Never rejects. A neighbour that left is skipped early, as the server is asked again and again.
  */
 async function follow(
   { asking, shares, signal, neighbours }: PollOptions,
@@ -239,7 +230,7 @@ async function follow(
     asked = performance.now()
     const now = await untilAborted(signal, asking.ask(shares.total())).catch(() => null)
     if (now === null || isSame(now, known) || now.key !== known.key) continue
-    // Where memory is full, nginx goes on with those that it knows, and the next answer is tried.
+    // Where memory is full, nginx keeps the neighbours that it knows until the next answer.
     await change(now).then(
       () => (known = now),
       () => undefined,
@@ -252,7 +243,7 @@ const isSame = (a: Neighbours, b: Neighbours) =>
 
 const MAX_LOG_BYTES = 1 << 20
 
-/** Counts who gave how much, from the end of the log that was read last. */
+/** Counts bytes by neighbour, from where the log was last read. */
 function createShares(path: string, origin: string) {
   const counts = new Map<string, number>()
   let at = 0

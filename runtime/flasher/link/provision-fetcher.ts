@@ -15,22 +15,22 @@ interface WantedFile {
   /** Becomes the name in the folder; from a closed list. */
   readonly file: string
   readonly url: string
-  /** Nothing is fetched if this file is missing; others may be missing on the server. */
+  /** Without this file nothing is fetched; others may be missing on the server. */
   readonly isRequired: boolean
 }
 
 interface FetchedFolder extends AsyncDisposable {
-  /** The files that there are, by their names. */
+  /** Paths by file name. */
   readonly paths: ReadonlyMap<string, string>
 }
 
 interface FetchOptions {
-  /** The token that is sent as a bearer; null: the boot carried none. */
+  /** Sent as a bearer; null: the boot carried none. */
   readonly token: string | null
   /** Names FLASHER_CA_FILE. */
   readonly env: Environment
   readonly signal: AbortSignal
-  /** Milliseconds before the first repeat. */
+  /** Milliseconds. */
   readonly retryMs?: number
 }
 
@@ -40,10 +40,7 @@ const TIMEOUT_MS = 15_000
 const RETRIES = 5
 const RETRY_MS = 1000
 
-/**
- * Fetches the files into a folder that is removed when the result is disposed of, and never throws.
- * The refusal is a clause that names the file.
- */
+/** Never throws. The refusal is a clause that names the file. */
 export async function fetchProvision(
   wanted: readonly WantedFile[],
   options: FetchOptions,
@@ -74,7 +71,7 @@ async function fetchFile(
   url: string,
   { token, env, signal, retryMs = RETRY_MS }: FetchOptions,
 ): Promise<Result<Buffer, Pick<Rejection, 'reason' | 'status'>>> {
-  // The server is on the network that the machine booted from: no proxy leads there.
+  // No proxy leads to the network that the machine booted from.
   const trust = { FLASHER_CA_FILE: env['FLASHER_CA_FILE'] }
   const target = { url, authorization: token === null ? null : `Bearer ${token}` }
   try {

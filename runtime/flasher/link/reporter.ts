@@ -16,7 +16,7 @@ import { settle } from '../../kit/host/watch.ts'
 interface ReporterOptions {
   readonly client: Pick<ServerClient, 'sendProgress'>
   readonly signal: AbortSignal
-  /** Milliseconds before the first repeat. */
+  /** Milliseconds. */
   readonly retryMs?: number
   /** Milliseconds on a steady clock. */
   readonly now: () => number
@@ -24,9 +24,6 @@ interface ReporterOptions {
 
 const RETRY_MS = 1000
 
-/**
- * Creates the reporter of one run; `retryMs` is the first pause between two tries, in milliseconds.
- */
 export function createReporter(options: ReporterOptions) {
   const { client, signal, retryMs = RETRY_MS, now } = options
   let queue = EMPTY_QUEUE
@@ -35,7 +32,6 @@ export function createReporter(options: ReporterOptions) {
   let sending: Promise<void> | null = null
   let wake = new AbortController()
 
-  /** Until there is nothing left to send, or nobody to send it to. */
   async function send() {
     for (let tries = 0; refusal === null;) {
       const due = untilDue(queue, now())
@@ -57,7 +53,7 @@ export function createReporter(options: ReporterOptions) {
     }
   }
 
-  /** A report that is due ends a pause; a pause that a busy server asks for is kept. */
+  /** A new report ends a pause, but not one that a busy server asked for. */
   async function pause(ms: number, kind: 'fixed' | 'open' = 'open') {
     wake = new AbortController()
     const ends = kind === 'fixed' ? signal : AbortSignal.any([signal, wake.signal])
@@ -65,7 +61,7 @@ export function createReporter(options: ReporterOptions) {
   }
 
   return {
-    /** Takes a report of the run; nothing is waited for and nothing thrown. */
+    /** Neither waits nor throws. */
     post(report: ProgressPost) {
       if (refusal !== null || signal.aborted) return
       queue = addReport(queue, report)
@@ -74,12 +70,9 @@ export function createReporter(options: ReporterOptions) {
         sending = null
       })
     },
-    /** Why the newest try failed; null: it did not. */
+    /** Of the latest try; null: it succeeded. */
     trouble: () => trouble,
-    /**
-     * Waits until all reports have arrived, or cannot: at most so many milliseconds. The rejection that
-     * ended it; null: all of them arrived. What has not arrived by then is still tried.
-     */
+    /** Null: all reports arrived within `ms`. The rest is still tried afterwards. */
     async flush(ms: number): Promise<Rejection | null> {
       const isOver = await settle(sending ?? Promise.resolve(), ms)
       return isOver ? refusal : LATE
@@ -94,5 +87,5 @@ const LATE: Rejection = {
   waitMs: null,
 }
 
-/** One report that the server does not understand spoils none of the others. */
+/** A report that the server does not understand must not hold up the others. */
 const isUnprocessable = ({ status }: Rejection) => status === 413 || status === 422

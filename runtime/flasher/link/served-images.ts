@@ -13,7 +13,7 @@ interface ListOptions {
 
 const TIMEOUT_MS = 30_000
 
-/** Fetches the list and never throws; the refusal is a clause that is safe to show. */
+/** Never throws; the refusal is a clause that is safe to show. */
 export async function fetchServedImages(
   base: string,
   { env, signal }: ListOptions,
@@ -27,13 +27,13 @@ export async function fetchServedImages(
 interface ServedImage {
   readonly name: string
   readonly url: string
-  /** The format that the name promises; null: none that flasher writes. */
+  /** Null: none that flasher writes. */
   readonly format: ImageFormat | null
   /** Null: the server does not say. */
   readonly sizeBytes: number | null
 }
 
-/** `base`: without a slash at its end. Entries without a name are left out. */
+/** `base`: without a slash at its end. */
 function parseServedImages(
   base: string,
   document: unknown,

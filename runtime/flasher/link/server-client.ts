@@ -22,24 +22,22 @@ interface InventoryBody {
   readonly lshw?: object
   /** Absent on a BIOS. */
   readonly secure_boot?: boolean
-  /** The address of its BMC, as the machine's own device tells it; absent where there is none. */
+  /** As the machine's own device reports it; absent: none. */
   readonly bmc_address?: string
 }
 
-/** How long a call is repeated while that can help. */
 export interface RetryTime {
   readonly ms: number
-  /** This is called before each wait. */
   onRetry?(rejection: Rejection, waitMs: number): void
 }
 
 export interface ServerClientOptions extends SiteOptions {
   readonly mac: Mac
-  /** Proves that the server itself started this boot; null: it gave none. */
+  /** Proves that the server started this boot; null: it gave none. */
   readonly token: string | null
-  /** What a request for a plan says of this boot, as the rest of its query; absent: nothing. */
+  /** Further query of a request for a plan, about this boot. */
   readonly bootTimes?: () => Promise<string>
-  /** Milliseconds before the first repeat. */
+  /** Milliseconds. */
   readonly retryMs?: number
 }
 
@@ -47,10 +45,7 @@ const MAX_REASON = 500
 const KNOWN = Object.values(FEATURES).join(',')
 const NO_TIMES = () => Promise.resolve('')
 
-/**
- * Creates a client of one machine. Each call is one try, or with a time as many as fit; none
- * throws. `retryMs` is the first pause, in milliseconds.
- */
+/** Each call is one try, or with a time as many as fit; none throws. */
 export function createServerClient(options: ServerClientOptions) {
   const { mac, token, signal, retryMs = 1000, bootTimes = NO_TIMES } = options
   const site = createServerSite(options)
@@ -58,7 +53,7 @@ export function createServerClient(options: ServerClientOptions) {
   const ask = (path: string, sent: Pick<DocumentRequest, 'method' | 'body'> = {}) =>
     site.ask(`/pxe/${mac}${path}`, { ...sent, authorization })
 
-  /** One try after another until the server accepts, refuses for good, or time is over. */
+  /** Until the server accepts, refuses for good, or time is over. */
   async function insist<Value>(
     attempt: () => Promise<Result<Value, Rejection>>,
     { ms, onRetry }: RetryTime,
@@ -70,7 +65,7 @@ export function createServerClient(options: ServerClientOptions) {
       const waitMs = answer.refusal.waitMs ?? decideDelay(tries, retryMs, Math.random())
       if (performance.now() + waitMs > end) return answer
       onRetry?.(answer.refusal, waitMs)
-      // The one thing that ends a sleep early is the signal; the next try says so.
+      // Only the signal ends a sleep early; the next try reports that.
       await sleep(waitMs, undefined, { signal }).catch(() => undefined)
     }
   }
@@ -99,31 +94,26 @@ export function createServerClient(options: ServerClientOptions) {
   }
 
   return {
-    /** `http://host:port`, as everything is asked from it: of several, the one that answered last. */
+    /** `http://host:port` of the server that answered last. */
     get base() {
       return site.current()
     },
-    /** All servers that are asked. */
     servers: site.servers,
     mac,
     sendInventory,
-    /** The plan as it came; anything at all. */
     fetchPlan: (time = once) =>
       insist(async () => ask(`/plan?features=${KNOWN}${await bootTimes()}`), time),
-    /** Which first-boot template the machine has, and a token for it; 404: none. Anything at all. */
+    /** Unchecked. 404: the machine has no template. */
     offerFirstBoot: () => ask('/first-boot'),
-    /** The first-boot configuration that the plan names, which is handed out once; anything at all. */
+    /** Unchecked; handed out once. */
     fetchFirstBoot: (given: string, time = once) =>
       insist(() => post('/first-boot', { token: given }), time),
-    /** Asks where the neighbours are that read the same image: tried once, and the answer is not checked yet. */
+    /** Unchecked. */
     askPeers: (reader: object) => post('/peers', reader),
     sendProgress: (report: ProgressPost) => send('/progress', report),
-    /** Plain text; its tail is what counts. */
+    /** Plain text; the server keeps the tail. */
     sendLog: (run: string, text: string) => send(`/log?run=${encodeURIComponent(run)}`, text),
-    /**
-     * The flash is done: `/done`, and `/status` for servers that have no such route. `run` null: it
-     * reported none.
-     */
+    /** `/done`, or `/status` for servers without that route. `run` null: nothing was reported. */
     sendDone: async (time = once, run: string | null = null) =>
       toDelivery(await insist(() => postDone(run), time)),
     sendFailure: (reason: string, time?: RetryTime) =>

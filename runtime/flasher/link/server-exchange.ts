@@ -11,15 +11,13 @@ import { readRetryAfter } from '../../kit/net/http-remote.ts'
 import { askOnce, type DocumentAnswer, type DocumentRequest } from '../../kit/net/json-client.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 
-/** Why the server did not do what it was asked. */
 export interface Rejection {
   /** A clause that is safe to show: `connection refused`, `HTTP 404: no machine record for …`. */
   readonly reason: string
-  /** Null: it did not answer at all, or not in time. */
+  /** Null: no answer, or not in time. */
   readonly status: number | null
-  /** Trying again can help. */
   readonly isPassing: boolean
-  /** How long it asks us to wait, in milliseconds; null: it does not say. */
+  /** Milliseconds, as the server asks; null: it does not say. */
   readonly waitMs: number | null
 }
 
@@ -32,13 +30,13 @@ export interface Exchange extends Pick<DocumentRequest, 'method' | 'body' | 'tim
 
 const MAX_BYTES = 2 ** 20
 
-/** The response body, parsed; undefined when the response had none. */
+/** The parsed body; undefined: there was none. */
 export async function exchange(
   url: string,
   request: Exchange,
 ): Promise<Result<unknown, Rejection>> {
   const { env, authorization = null, signal, ...sent } = request
-  // The server is on the network that the machine booted from: no proxy leads there.
+  // No proxy leads to the network that the machine booted from.
   const trust = { FLASHER_CA_FILE: env['FLASHER_CA_FILE'] }
   try {
     const answer = await askOnce(
@@ -47,7 +45,7 @@ export async function exchange(
       {
         ...sent,
         headers: { accept: 'application/json' },
-        // Whoever answers for the server could send a machine anywhere, with its token.
+        // A false server could otherwise send the machine anywhere, with its token.
         redirects: 'answer',
         maxBytes: MAX_BYTES,
         signal,

@@ -7,38 +7,36 @@ import { isServerVersion } from '../../kit/net/rules/server-address.ts'
 import { exchange, type Exchange, type Rejection } from './server-exchange.ts'
 
 export interface SiteOptions {
-  /** The address of the first one, without a slash at its end. */
+  /** Without a slash at its end. */
   readonly base: string
-  /** The others, in the order in which they are asked; absent: there are none. */
+  /** In the order of asking. */
   readonly others?: readonly string[]
-  /** Names FLASHER_CA_FILE; none where it is left out. */
   readonly env?: Environment
   /** Ends every call at once. */
   readonly signal: AbortSignal
-  /** Milliseconds that a server has for its answer, where no other can be asked or it shows that it is there. */
+  /** For an answer, where no other server can be asked or this one shows that it is there. */
   readonly timeoutMs?: number
-  /** Milliseconds after which a silent server is left, if another one is there; 3 s when absent. */
+  /** Silence after which another server is asked. */
   readonly silenceMs?: number
-  /** This is called when another server than before is asked from now on. */
+  /** From now on another server is asked. */
   onMove?(from: string, to: string): void
-  /** This is called at each answer that asking again would not change. */
+  /** Called at each answer that asking again would not change. */
   onAnswer?(): void
 }
 
 type SiteRequest = Omit<Exchange, 'env' | 'signal' | 'timeoutMs'>
 
-/** This is longer than a server holds a request while another one takes over (12 s). */
+/** Longer than a server holds a request while another one takes over (12 s). */
 const TIMEOUT_MS = 15_000
 const SILENCE_MS = 3000
 
-/** Creates the site. Nothing is asked yet. */
 export function createServerSite(options: SiteOptions) {
   const { base, others = [], env = {}, signal, timeoutMs = TIMEOUT_MS } = options
   const silenceMs = Math.min(options.silenceMs ?? SILENCE_MS, timeoutMs)
   const servers = [base, ...others]
   let current = base
 
-  /** All of them, the one after `server` first and `server` itself last. */
+  /** From the one after `server` to `server` itself. */
   function listAfter(server: string): readonly string[] {
     const at = servers.indexOf(server) + 1
     return [...servers.slice(at), ...servers.slice(0, at)]
@@ -51,7 +49,7 @@ export function createServerSite(options: SiteOptions) {
     options.onMove?.(from, to)
   }
 
-  /** Another request may have left it already: then the one that is asked now has done nothing wrong. */
+  /** Another request may have left `server` already. */
   function leave(server: string) {
     if (server === current) move(listAfter(server)[0] ?? server)
   }
@@ -62,7 +60,7 @@ export function createServerSite(options: SiteOptions) {
     return answer
   }
 
-  /** Finds a server that is there, the current one before the others, and asks it; null: none is. */
+  /** Null: no server is there. */
   async function askWhoIsThere(path: string, sent: SiteRequest) {
     const after = listAfter(current)
     const order = [current, ...after.slice(0, -1)]
@@ -70,20 +68,17 @@ export function createServerSite(options: SiteOptions) {
     if (found === null) return null
     move(found)
     const answer = await ask(path, sent, timeoutMs)
-    // It is there and does not answer: the next one is asked next time.
+    // It is there but silent: next time the next one is asked.
     if (isSilent(answer)) leave(found)
     return answer
   }
 
   return {
     servers,
-    /** The server that is asked. */
     current: () => current,
     /**
-     * Asks a server of the site, and never throws. One that is silent is asked once more where it shows
-     * that it is there: it may hold the request until another one has taken over. A server that cannot
-     * answer for now (HTTP 5xx) is left for the next one as well, which is asked next time. One whose
-     * certificate is not to be trusted has not answered.
+     * Never throws. A silent server that shows that it is there is asked once more, as it may hold
+     * the request until another one has taken over. After HTTP 5xx the next one is asked next time.
      */
     async ask(path: string, sent: SiteRequest = {}): Promise<Result<unknown, Rejection>> {
       if (others.length === 0) return await ask(path, sent, timeoutMs)
@@ -103,9 +98,7 @@ const isSilent = (answer: Result<unknown, Rejection>) =>
 type SearchOptions = Pick<SiteOptions, 'signal' | 'env' | 'timeoutMs'>
 
 /**
- * Returns the first of the addresses that answers as our server does within `timeoutMs`
- * milliseconds, all of them asked at once; null where none does. `bases` are sorted, the best
- * first.
+ * Asks all at once; null: none answered as our server within `timeoutMs`. `bases`: the best first.
  */
 export const findServer = (
   bases: readonly string[],
@@ -113,15 +106,14 @@ export const findServer = (
 ): Promise<string | null> => findFirst(bases, '/version', isServerVersion, options)
 
 interface ServerSearch extends Required<Pick<SiteOptions, 'signal' | 'env'>> {
-  /** How long they are asked again, in milliseconds. */
   readonly ms: number
-  /** Called once, when the first try found none. */
+  /** Called once. */
   onWait(): void
 }
 
 const TRY_MS = 1000
 
-/** Asks the addresses as `findServer` does until one answers; null: none did in time. */
+/** Null: none answered in time. */
 export async function searchServer(
   bases: readonly string[],
   { signal, env, ms, onWait }: ServerSearch,
@@ -135,7 +127,7 @@ export async function searchServer(
   }
 }
 
-/** The same of servers that are known to be ours: this they answer even without a leader. */
+/** For servers known to be ours: they answer `/healthz` even without a leader. */
 const findAlive = (bases: readonly string[], options: SearchOptions): Promise<string | null> =>
   findFirst(bases, '/healthz', (answer) => isRecord(answer) && answer['status'] === 'ok', options)
 

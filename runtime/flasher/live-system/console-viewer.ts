@@ -6,7 +6,7 @@ import { printable } from '../../kit/foundation/printable.ts'
 import { WIZARD_TEXTS } from '../texts/texts.ts'
 import type { Output } from '../../kit/terminal/text/terminal-style.ts'
 
-/** What a terminal's input can do; a pipe has no raw mode. */
+/** A pipe has no raw mode. */
 export interface Keys {
   readonly isTTY?: boolean
   setRawMode?(isRaw: boolean): unknown
@@ -23,7 +23,7 @@ interface ConsoleViewer {
   readonly signal: AbortSignal
 }
 
-/** `key`: somebody is there and wants a wizard; `ended`: the program was asked to end. */
+/** `key`: a person wants a wizard; `ended`: the program was asked to end. */
 export async function viewConsole(environment: ConsoleViewer): Promise<'key' | 'ended'> {
   const { stdin, stdout, statusPath, signal } = environment
   const keyPressed = new AbortController()
@@ -49,13 +49,13 @@ export async function viewConsole(environment: ConsoleViewer): Promise<'key' | '
 
 interface FollowOptions {
   readonly signal: AbortSignal
-  /** Milliseconds between two looks. */
+  /** Milliseconds. */
   readonly everyMs?: number
 }
 
 const MAX_BYTES = 65_536
 
-/** Whole lines alone; a file that is not there yet is waited for. Ends with the signal, without a throw. */
+/** Whole lines only; waits for the file, and ends with the signal. */
 export async function* followLines(
   path: string,
   { signal, everyMs = 300 }: FollowOptions,

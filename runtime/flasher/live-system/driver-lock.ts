@@ -3,10 +3,7 @@ import { appendFile, mkdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 
-/**
- * Null: another process of this machine holds the lock of that name. It is a socket in the kernel's
- * own name space, so that no file is left of one who was killed.
- */
+/** Null: another process has it. A socket in the kernel's name space leaves nothing behind. */
 export function takeDriverLock(name: string): Promise<AsyncDisposable | null> {
   const server = createServer((socket) => socket.destroy())
   return new Promise((resolve, reject) => {
@@ -18,13 +15,10 @@ export function takeDriverLock(name: string): Promise<AsyncDisposable | null> {
   })
 }
 
-/** A program that died is started again, but a machine must not try for ever. */
+/** A program that died is started again, but not for ever. */
 const MAX_TRIES = 3
 
-/**
- * Counts one more try since that file was made anew; false: enough of them. Only who holds the lock
- * asks. Where no file can be made, everybody may try.
- */
+/** False: no more tries. True where they cannot be counted. Only for the holder of the lock. */
 export async function startTry(path: string): Promise<boolean> {
   try {
     await mkdir(dirname(path), { recursive: true })
@@ -35,7 +29,7 @@ export async function startTry(path: string): Promise<boolean> {
   }
 }
 
-/** A try that came to its end, whatever that was, is the last one. */
+/** A try that came to any end is the last one. */
 export const endTry = (path: string): Promise<void> =>
   writeFile(path, TRY.repeat(MAX_TRIES)).catch(() => undefined)
 

@@ -9,18 +9,18 @@ import { createShell, type Environment } from '../../kit/host/shell.ts'
 
 interface ImagesEnvironment {
   readonly sticks: Sticks
-  /** Says a line where a person, or who looks at the log later, finds it. */
+  /** On the screen and in the log. */
   readonly say: (line: string) => Promise<void>
 }
 
-/** Opens the images partition of this host; returns the exit code. */
+/** Returns the exit code. */
 export function openImagesOfHost(env: Environment): Promise<number> {
   const { bootFacts, status } = LIVE_PATHS
   const sticks = createSticks({ shell: createShell({ env }), bootFacts })
   return openImages({ sticks, say: createMarks({ status }).mark })
 }
 
-/** Returns the exit code: 0 also when there is no such stick. */
+/** The exit code: 0 also when there is no such stick. */
 export async function openImages({ sticks, say }: ImagesEnvironment): Promise<number> {
   const place = chooseImagesPartition(await sticks.inspect())
   if (place === null) return 0
@@ -34,7 +34,7 @@ export async function openImages({ sticks, say }: ImagesEnvironment): Promise<nu
         )
       }
     } catch (error) {
-      // It is as usable as before, and the next start tries again.
+      // Still usable; the next start tries again.
       await say(`images: ${node} does not grow: ${renderError(error)}`)
     }
   }

@@ -15,31 +15,24 @@ export interface LiveConsole {
   readonly env: Environment
   readonly stdin: Keys
   readonly stdout: Output
-  /** This signal is aborted when the process is asked to end. */
+  /** Aborted when the process is asked to end. */
   readonly signal: AbortSignal
   readonly paths?: Partial<ConsolePaths>
 }
 
-/** The programs of a console; both return the exit code. */
+/** Both return the exit code. */
 interface ConsolePrograms {
-  /** Needs nobody, and runs on one console only; null: the server asks for nothing. */
+  /** Runs unattended, on one console only; null: the server orders nothing. */
   readonly drive: (() => Promise<number>) | null
-  /** The program for the person at this console. */
   guest(): Promise<number>
 }
 
 const SCREEN = '/dev/tty1'
 const HEAD_START_MS = 1500
-/**
- * The drivers of disks may still be loading when the first console starts; it waits this long for
- * them.
- */
+/** Drivers of disks may still be loading at the first console. */
 const SETTLE_SECONDS = 30
 
-/**
- * Runs the programs that `choose` returns for this console, and logs its begin and end. It returns
- * the exit code: 0 means to the service manager that nothing is left to do.
- */
+/** The exit code; 0 tells the service manager that nothing is left to do. */
 export async function serveConsole(
   console: LiveConsole,
   choose: (kernelArguments: string) => ConsolePrograms,
@@ -64,7 +57,7 @@ async function runPrograms(
   paths: ConsolePaths,
 ): Promise<number> {
   if (drive === null) return await guest()
-  // The screen has a bar to show; a serial line may have nobody at its other end.
+  // The screen goes first: a serial line may have nobody at its other end.
   if ((await readOwnTerminal(paths.terminal)) !== SCREEN)
     await linger(HEAD_START_MS, console.signal)
   const lock = await takeDriverLock(paths.lock)
@@ -82,12 +75,12 @@ async function runPrograms(
   return await guest()
 }
 
-/** Nobody is there to look at the disks again. */
+/** An unattended program does not look at the disks again. */
 async function settle({ env, signal }: LiveConsole): Promise<void> {
   const { createShell } = await import('../../kit/host/shell.ts')
   const { settleFirstDevices } = await import('../../engine/disk/udev.ts')
   await settleFirstDevices(createShell({ env }), { seconds: SETTLE_SECONDS, signal })
 }
 
-/** `/dev/tty1`; empty where it is unknown. `path`: the link of our standard input. */
+/** `/dev/tty1`; empty: unknown. `path`: the link of our standard input. */
 const readOwnTerminal = (path: string): Promise<string> => readlink(path).catch(() => '')

@@ -12,14 +12,11 @@ import type { Environment } from '../../kit/host/shell.ts'
 import { serveConsole, type LiveConsole } from './live-console.ts'
 
 export interface ConsoleEnvironment extends LiveConsole {
-  /** The wizard's program; the exit code. */
+  /** Returns the exit code. */
   wizard(argv: readonly string[], env: Environment): Promise<number>
 }
 
-/**
- * Serves a console until its program ends. It returns the exit code: 0 means to the service manager
- * that nothing is left to do.
- */
+/** The exit code; 0 tells the service manager that nothing is left to do. */
 export const serveCurrentConsole = (environment: ConsoleEnvironment): Promise<number> =>
   serveConsole(environment, (kernelArguments) => {
     const boot = parseLiveBoot(kernelArguments)
@@ -32,7 +29,6 @@ export const serveCurrentConsole = (environment: ConsoleEnvironment): Promise<nu
 const driveWizard = (boot: LiveBoot, { env, wizard }: ConsoleEnvironment): Promise<number> =>
   wizard(renderDriverArgs(boot), { ...env, ...renderWizardEnv(boot) })
 
-/** A wizard for a person at this console. */
 async function serveGuest(boot: LiveBoot, environment: ConsoleEnvironment): Promise<number> {
   const base = await findBase(boot, environment)
   const env = { ...environment.env, ...renderWizardEnv(boot, base) }
@@ -42,7 +38,7 @@ async function serveGuest(boot: LiveBoot, environment: ConsoleEnvironment): Prom
 /** A person waits for the first screen. */
 const SEARCH_MS = 5000
 
-/** Null: no server is named, or none that can be. */
+/** Null: no server is named, or none answers. */
 async function findBase(
   { server, others }: LiveBoot,
   { signal }: ConsoleEnvironment,
@@ -50,7 +46,6 @@ async function findBase(
   const bases = parseServerAddress(server ?? '')
   if (!bases.ok) return null
   const [base, ...more] = [...bases.value, ...others]
-  // The first screen does not wait for a server that is the only one it can be.
   if (more.length === 0) return base ?? null
   const { findServer } = await import('../link/server-site.ts')
   const found = await findServer([...bases.value, ...others], { signal, timeoutMs: SEARCH_MS })

@@ -9,16 +9,15 @@ export type Power = ReturnType<typeof createPower>
 /** A service manager that hangs must not keep a machine here. */
 const TIMEOUT_MS = 15_000
 
-/** The polite way first; the other one asks no service to stop, but the kernel still syncs. */
+/** The polite way first; the other one stops no service, but the kernel still syncs. */
 const WAYS = [
   ['systemctl', 'reboot'],
   ['reboot', '-f'],
 ] as const
 
-/** Creates what restarts this machine; every way of doing so is tried in turn. */
 export function createPower({ shell }: { readonly shell: Shell }) {
   return {
-    /** Resolves once the restart was accepted; a refusal says in a clause why it was not. */
+    /** Resolves once the restart was accepted; the refusal is a clause. */
     async reboot(): Promise<Result<null, string>> {
       const reasons: string[] = []
       for (const argv of WAYS) {

@@ -12,12 +12,12 @@ import type { TemplateOffer } from './rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.driven
 
-/** Finds the template for a flash that a person chose; null: there is none for it. */
+/** Null: the machine has none. */
 export async function findTemplate(client: ServerClient | null): Promise<TemplateOffer | null> {
   const offered = client === null ? null : await client.offerFirstBoot()
   if (client === null || offered === null) return null
   if (!offered.ok) {
-    // A server that has no such route, or no template.
+    // A server without that route or template.
     if (offered.refusal.status === 404 || offered.refusal.status === 405) return null
     return {
       kind: 'unavailable',
@@ -41,13 +41,12 @@ const fetchChosen = (client: ServerClient, token: string) =>
     return parsed.success ? parsed.data.token : null
   })
 
-/** The server that gave a plan, and how long it may take to answer. */
 interface PlanLink {
   readonly client: ServerClient
   readonly retryTime: () => RetryTime
 }
 
-/** Fetches the first-boot configuration of a plan; null where the plan names none; refused in words. */
+/** Null: the plan names none; refused in words. */
 export async function fetchFirstBoot(
   ticket: FirstBootTicket | null,
   link: PlanLink,
@@ -60,7 +59,7 @@ export async function fetchFirstBoot(
   )
 }
 
-/** Only the servers that may have given the plan are asked: they get the boot token as well. */
+/** Asks only servers that may have given the plan, as they get the boot token. */
 async function askWith(
   { url, token }: FirstBootTicket,
   { client, retryTime }: PlanLink,
@@ -80,8 +79,8 @@ async function renewTicket({ client, retryTime }: PlanLink): Promise<FirstBootTi
 }
 
 /**
- * A ticket that is too old by now, or whose answer was lost, is exchanged once; `renew`: null where
- * there is no other.
+ * Exchanges once a ticket that is too old, or whose answer was lost. `renew` null: there is no
+ * other.
  */
 async function fetchExchanging<Ticket>(
   ticket: Ticket,
@@ -93,7 +92,6 @@ async function fetchExchanging<Ticket>(
   return judgeFirstBoot(other === null ? first : await ask(other))
 }
 
-/** The configuration in an answer of the server; refused in words. */
 function judgeFirstBoot(answer: Result<unknown, Rejection>): Result<FirstBoot, string> {
   if (!answer.ok) return refuse(fill(TEXTS.noFirstBoot, { reason: answer.refusal.reason }))
   const parsed = parseFirstBoot(answer.value)

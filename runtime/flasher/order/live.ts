@@ -10,14 +10,11 @@ import {
 } from './rules/kernel-order.ts'
 import type { EarlierConsole } from './order-console.ts'
 
-/** Reads from the kernel command line whether a server of this line booted this machine. */
+/** Whether a server of this line booted this machine. */
 export const readIsOrdered = async (): Promise<boolean> =>
   parseKernelOrder(await readKernelArguments(CONSOLE_PATHS.kernelArguments)) !== null
 
-/**
- * Serves a console until its program ends. It returns the exit code: 0 means to the service manager
- * that nothing is left to do.
- */
+/** The exit code; 0 tells the service manager that nothing is left to do. */
 export const serveEarlierConsole = (console: EarlierConsole): Promise<number> =>
   serveConsole(console, (kernelArguments) => {
     const order = parseKernelOrder(kernelArguments)

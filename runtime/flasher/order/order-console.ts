@@ -9,19 +9,18 @@ import type { Output } from '../../kit/terminal/text/terminal-style.ts'
 interface TuiOpening {
   /** Why a person is asked; null: that was ordered. */
   readonly reason: string | null
-  /** Why the server was not notified of the flash that is done. */
+  /** Why the server was not notified of the finished flash. */
   readonly unsent?: string
 }
 
 export interface EarlierConsole extends LiveConsole {
-  /** What a flash says goes there. */
   readonly stderr: Output
   readonly isRoot: boolean
   /** Seconds on a steady clock. */
   readonly now: () => number
-  /** `flasher-tui`; returns the exit code. */
+  /** Returns the exit code of `flasher-tui`. */
   tui(argv: readonly string[], opening: TuiOpening): Promise<number>
-  /** Those of this machine when absent. */
+  /** Absent: those of this machine. */
   readonly services?: LiveServices
 }
 
@@ -33,9 +32,8 @@ const SETTLE_SECONDS = 60
 export function createLiveServices(env: Environment) {
   const shell = createShell({ env })
   return {
-    /** All disks, once the kernel and udev have found what there is. */
     async listDisks() {
-      // A disk that comes later would make two of the only one.
+      // The only disk so far may not be the only one.
       await settleFirstDevices(shell, { seconds: SETTLE_SECONDS }).catch(() => null)
       return await createDisks({ shell }).survey()
     },

@@ -27,25 +27,24 @@ import { createFlashRun, REPORT_TIMES, type ReportedFlash } from './run-reporter
 
 type Flash = Extract<LiveInvocation, { kind: 'flash' }>
 
-/** One order, on the console that carries it out. */
 interface Session {
   readonly order: KernelOrder
   readonly console: EarlierConsole
   readonly services: LiveServices
   readonly marks: Marks
-  /** Null: no server is known; then nothing is sent. */
+  /** Null: no server is known, and nothing is sent. */
   readonly client: ServerClient | null
-  /** Aborted a little later than the program: a flash that is cancelled is reported, too. */
+  /** Aborted a little after the program, so that a cancelled flash is reported, too. */
   readonly reporting: AbortSignal
-  /** On the screen, and for the other consoles. */
+  /** On this screen and the other consoles. */
   say(line: string): void
 }
 
-/** How long a server is looked for that does not answer yet. */
+/** While no server answers. */
 const SEARCH_MS = 30_000
 const LAST_REPORTS_MS = 3000
 
-/** Never throws: a machine that nobody watches must not stop at an error. Returns the exit code. */
+/** Never throws, as nobody may watch the machine. Returns the exit code. */
 export async function carryOut(given: KernelOrder, console: EarlierConsole): Promise<number> {
   const session = await openSession(given, console)
   if (!session.ok) return await refuseOrder(session.refusal.session, session.refusal.reason)
@@ -71,7 +70,7 @@ async function openSession(
   const parts = { console, services, marks, reporting, say }
   const link = findReporting(given)
   const silent = { ...parts, order: given, client: null }
-  // What is wrong with the order is said when it is decided.
+  // What is wrong with the order is reported when it is decided.
   if (link === null) return accept(silent)
   const onWait = () => say(`Looking for the server at ${link.bases.join(' and ')} ...`)
   const base = await searchServer(link.bases, { env, signal, ms: SEARCH_MS, onWait })
@@ -99,13 +98,13 @@ async function follow(session: Session): Promise<number> {
   if (invocation.kind === 'tui') return await ask(session, invocation)
   const flashed = await flash(session, invocation)
   if (!flashed.ok) return await refuseOrder(session, flashed.refusal)
-  // Deployed servers of this line take no run with it.
+  // Deployed servers of this line take no run.
   const rejection = await flashed.value.sendDone(say, false)
   if (rejection !== null) return await askUnsent(session, rejection.reason)
   return await restart(session)
 }
 
-/** The run that is done, for its last report; refused with why it is not. */
+/** Refused with the reason of the failure. */
 async function flash(session: Session, invocation: Flash): Promise<Result<ReportedFlash, string>> {
   const { order, console, marks, say } = session
   const { env, signal } = console
@@ -119,7 +118,7 @@ async function flash(session: Session, invocation: Flash): Promise<Result<Report
   const begin = (plan: FlashPlan | null) => (run ??= openRun(session, choice, plan))
   const { createOutput } = await import('../commands/session.ts')
   const { flashOrder } = await import('../commands/flash.ts')
-  // Nobody reads a document here: all that is said is for the person at this console.
+  // All output is for the person at this console.
   const { stderr, isRoot, now } = console
   const environment = { env, signal, isRoot, now, stdout: stderr, stderr }
   const speaker = { program: 'flasher', words: ['flash'], json: false, progress: 'text' } as const
@@ -141,7 +140,7 @@ async function flash(session: Session, invocation: Flash): Promise<Result<Report
   return refuse(renderFailure(end.reason))
 }
 
-/** A flash that its checks refuse was ordered, too: `plan` is null then. */
+/** `plan` null: the checks refused the flash, which is reported, too. */
 function openRun(
   { client, reporting: signal, say }: Session,
   choice: FlashChoice,
@@ -158,7 +157,7 @@ function openRun(
   )
 }
 
-/** As the server learns it: the hint of a failure is part of its reason. */
+/** With the hint of a failure. */
 function summarise([end]: readonly FlashOutcome[]): ReportedEnd {
   if (end === undefined) return { kind: 'failed', reason: 'nothing was flashed' }
   if (end.kind === 'done') return end
@@ -172,21 +171,21 @@ const renderFailure = (reason: string) => `The flash failed: ${reason.replace(/\
 const refuseOrder = (session: Session, refusal: string): Promise<number> =>
   ask(session, askPerson(session.order, refusal))
 
-/** A person, at this console; the server learns why its order was not carried out. */
+/** The server learns why its order was not carried out. */
 async function ask(
   { console, marks, client }: Session,
   { argv, reason, refusal }: Extract<LiveInvocation, { kind: 'tui' }>,
 ): Promise<number> {
   if (reason !== null) void marks.status(reason)
   if (refusal !== null && client !== null) {
-    // Best effort: servers of earlier releases do not take it.
+    // Best effort: servers of earlier releases refuse it.
     const { failure: ms } = REPORT_TIMES
     await settle(client.sendFailure(refusal, { ms }), ms)
   }
   return await console.tui(argv, { reason })
 }
 
-/** The flash is done, whatever the mode: all that is missing is that the server knows. */
+/** Only the server does not know yet that the flash is done. */
 async function askUnsent({ order, console, marks }: Session, unsent: string): Promise<number> {
   const reason = `The disk is flashed, but the server could not be notified: ${unsent}.`
   void marks.status(reason)

@@ -17,11 +17,11 @@ interface CaptureSession {
   readonly plan: CaptureByPlan
   readonly machine: RemoteMachine
   readonly given: RemoteDependencies
-  /** The disk of the plan; it is refused in words where it is not there. */
+  /** Refused in words. */
   readonly disk: Result<InventoryDisk, string>
 }
 
-/** Returns when the server has the end of the run, or cannot be reached; refused with the reason. */
+/** Returns when the server has the end of the run, or cannot be reached. */
 export async function captureDisk(session: CaptureSession): Promise<Result<null, string>> {
   const { machine, given } = session
   const { client, transcript } = machine
@@ -71,7 +71,7 @@ const describeMade = (
 })
 
 function describeDisk(plan: CaptureByPlan, disk: CaptureSession['disk']): ProgressPost['disk'] {
-  // A disk that is not there is known by what it should have been called alone.
+  // A missing disk is known only by its ordered name.
   if (!disk.ok) return { path: '', serial: plan.disk }
   const { path, model, size_bytes, tran } = disk.value
   return { path, model, tran, serial: plan.disk, size_bytes: size_bytes ?? null }
@@ -97,7 +97,7 @@ async function carryOut(
       ...plan.upload,
       name: plan.name,
       source: { mac: machine.client.mac, run: run.id, ...source },
-      // The cache is on the network that the machine booted from: no proxy leads there.
+      // No proxy leads to the network that the machine booted from.
       env: { FLASHER_CA_FILE: env['FLASHER_CA_FILE'] },
       signal,
       onSent: () => run.post({ ...run.last(), ...ENDED, phase: 'verify' }),

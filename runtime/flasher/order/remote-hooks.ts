@@ -27,25 +27,23 @@ import {
 
 const TEXTS = WIZARD_TEXTS.report
 
-/** What the server-driven mode and the hooks require. */
 export interface RemoteDependencies {
   readonly disks: Pick<Disks, 'survey'>
   readonly hardware: HardwareReader
   readonly nvram: Nvram
   readonly power: Power
   readonly marks: Marks
-  /** `FLASHER_PXE_TOKEN`, `FLASHER_REGISTER_UEFI_BOOT`. */
   readonly env: Environment
   readonly signal: AbortSignal
   /** Milliseconds on a steady clock. */
   readonly now: () => number
-  /** Loop devices count as disks; where disks are named by place. For trying things out. */
+  /** For trials: loop devices count as disks, and disks are named by place. */
   readonly loops?: boolean
   readonly placeNames?: string
-  /** The file of UEFI's variable `SecureBoot`; the kernel's own when absent. */
+  /** UEFI's variable `SecureBoot`; absent: the kernel's file. */
   readonly secureBoot?: string
   readonly times?: Partial<RemoteTimes>
-  /** Where what reads through neighbours is; the places of a live system when absent. */
+  /** Absent: the places of a live system. */
   readonly peerPaths?: PeerPaths
 }
 
@@ -53,27 +51,26 @@ interface HookDependencies extends Omit<RemoteDependencies, 'disks'> {
   /** Null: standalone, so nothing is reported. */
   readonly client: ServerClient | null
   readonly mode: RunMode
-  /** Whether the firmware shall boot the flashed disk once. */
   readonly registersBoot: boolean
-  /** The disks as they were last sent to the server. */
+  /** As last sent to the server. */
   readonly disks: () => readonly InventoryDisk[]
-  /** The last lines that the person saw, for the log of a failure. */
+  /** The last lines on the screen, for the log of a failure. */
   readonly transcript: () => readonly string[]
 }
 
 /** Milliseconds. */
 interface RemoteTimes extends ReportTimes {
-  /** How long no server may answer before disks, plan and first-boot configuration are given up. */
+  /** Silence of all servers after which disks, plan and first-boot configuration are given up. */
   readonly contact: number
 }
 
-/** At somebody's own terminal, who has mistyped the address learns it soon. */
+/** A person who has mistyped the address learns it soon. */
 const TIMES: RemoteTimes = { ...REPORT_TIMES, contact: 30_000 }
 
-/** In the live system nobody may be there, and a server may restart or hand over to another one. */
+/** In the live system nobody may watch, and a server may restart or fail over. */
 const LIVE_CONTACT_MS = 10 * 60_000
 
-/** Decides how long is waited; in milliseconds. */
+/** Milliseconds. */
 export const decideTimes = ({
   env,
   times,
@@ -98,7 +95,7 @@ export function createHooks(given: HookDependencies): Hooks {
       flash?.follow(event)
     },
     async onEnd(end, choice, say, enough = NEVER) {
-      // A flash that its checks refused is worth reporting when nobody is there to see it.
+      // A person has seen that the checks refused the flash.
       if (flash === null && !choice.unattended) return NO_AFTERMATH
       const running = flash ?? begin(given, choice, null)
       flash = null
@@ -110,7 +107,7 @@ export function createHooks(given: HookDependencies): Hooks {
       }
       const bootEntry = given.registersBoot ? await bootOnce(given, running, end.plan, say) : null
       running.end(end)
-      // A person who does not want to wait is not held; the report goes on in the background.
+      // An operator may leave; the report goes on in the background.
       const reporting = untilAborted(enough, running.sendDone(say, true))
       const rejection = await reporting.catch(() => NOT_WAITED_FOR)
       return { notice: rejection === null ? null : renderUnreported(rejection), bootEntry }

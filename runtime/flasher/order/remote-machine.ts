@@ -27,16 +27,15 @@ const TEXTS = WIZARD_TEXTS.driven
 const MAX_LINES = 400
 
 interface RemoteMachineOptions {
-  /** Where the first server may be, the best first. */
+  /** Candidates for the first server, the best first. */
   readonly bases: readonly string[]
-  /** The addresses of the others. */
   readonly others: readonly string[]
   readonly mac: Mac
   readonly screen: DrivenScreen
   readonly given: RemoteDependencies
 }
 
-/** Finds the server and has the disks posted at once. What fails later does so where it is needed. */
+/** Later failures surface where their result is needed. */
 export async function openRemoteMachine(
   options: RemoteMachineOptions,
 ): Promise<Result<RemoteMachine, string>> {
@@ -45,14 +44,14 @@ export async function openRemoteMachine(
   const times = decideTimes(given)
   const log = createTranscript(options)
   let deadline = now() + times.contact
-  // In the background from here on: it is posted once it is read and the server is known.
+  // In the background: posted once it is read and the server is known.
   const { hardware } = given
   const tree = hardware.readTree().catch(() => null)
   const bmcAddress = hardware.readBmcAddress().catch(() => null)
   // The boot of another system is no part of a flash.
   const tellsTimes = env['FLASHER_LIVE'] === '1'
   const bootTimes = async () => (tellsTimes ? hardware.readBootTimes() : '')
-  // What does not change is read by now, and the request for the plan does not wait for it.
+  // Read now, so that the request for the plan does not wait for it.
   void bootTimes()
   if ([...bases, ...others].some((base) => base.startsWith('https:'))) await readAuthorities(env)
   const onWait = createWaitHint(env, log.say)
@@ -71,7 +70,7 @@ export async function openRemoteMachine(
     bootTimes,
     retryMs: times.retry,
     onMove: (from, to) => log.say(fill(TEXTS.otherServer, { from, to })),
-    // The time is that of silence: what is asked later has all of it again.
+    // The limit is for silence: any answer renews it.
     onAnswer: () => (deadline = now() + times.contact),
   })
   const left = () => deadline - now()
@@ -81,7 +80,7 @@ export async function openRemoteMachine(
   return accept(machine)
 }
 
-/** The servers besides the one at `base`; the first one's other candidates are none. */
+/** Without the first server's other candidates. */
 const listRest = (
   { bases, others }: Pick<RemoteMachineOptions, 'bases' | 'others'>,
   base: string,
@@ -90,7 +89,6 @@ const listRest = (
     ? [...others.filter((other) => other !== base), ...bases]
     : others.filter((other) => !bases.includes(other))
 
-/** Lines on the screen, kept, and in the status file. */
 function createTranscript({ screen, given }: RemoteMachineOptions) {
   const lines: string[] = []
   return {
@@ -104,7 +102,7 @@ function createTranscript({ screen, given }: RemoteMachineOptions) {
   }
 }
 
-/** In the live system the wait is long, and a person may stand there: what ends it is said once. */
+/** In the live system the wait is long: a person is told once how to end it. */
 function createWaitHint(env: Environment, say: (line: string) => void) {
   let isSaid = env['FLASHER_LIVE'] !== '1'
   return () => {
@@ -114,7 +112,6 @@ function createWaitHint(env: Environment, say: (line: string) => void) {
 }
 
 interface ContactLog extends ReturnType<typeof createTranscript> {
-  /** This is called whenever no server has answered. */
   onWait(): void
 }
 
@@ -122,11 +119,11 @@ interface MachineDependencies {
   readonly given: RemoteDependencies
   readonly client: ServerClient
   readonly log: ContactLog
-  /** Milliseconds that are left for a contact. */
+  /** Milliseconds. */
   readonly left: () => number
-  /** Null where the hardware cannot be read. */
+  /** Null: the hardware cannot be read. */
   readonly tree: Promise<object | null>
-  /** Null where the machine has no BMC, or that tells no address. */
+  /** Null: no BMC, or no address. */
   readonly bmcAddress: Promise<string | null>
 }
 
@@ -158,11 +155,8 @@ function createRemoteMachine({ given, client, log, left, tree, bmcAddress }: Mac
     client,
     say,
     transcript: () => lines,
-    /** The disks as `readDisks` saw them last. */
     disks: () => disks,
-    /** Whether the server has this list. */
     isListed: () => isListed,
-    /** Looks at the disks, once more. */
     async readDisks(): Promise<readonly InventoryDisk[]> {
       const names = await readPathNames(given.placeNames)
       found = await given.disks.survey({ loops: given.loops ?? false })
@@ -170,23 +164,23 @@ function createRemoteMachine({ given, client, log, left, tree, bmcAddress }: Mac
       secureBoot = await readSecureBoot(given.secureBoot)
       return disks
     },
-    /** A disk as it was when it was looked at last. */
+    /** As last read. */
     choose(path: string): DiskChoice | null {
       const seen = found.find((disk) => disk.path === path)
       return seen === undefined ? null : chooseDisk(seen)
     },
-    /** Sends the server what `readDisks` found; null: it took the list. */
+    /** Null: the server took the list of `readDisks`. */
     async sendDisks(retry: RetryTime): Promise<Rejection | null> {
       const sent = await client.sendInventory(inventory(), retry)
       isListed = sent.ok
       return sent.ok ? null : sent.refusal
     },
     /**
-     * Sends the hardware as soon as it is read; resolves then, or when it cannot be. A server that
-     * has not met this machine before knows it only after the plan was asked for.
+     * Resolves also when it cannot be sent. A new machine is known only after its request for a
+     * plan.
      */
     sendHardware: (): Promise<void> => (sending ??= sendTree()),
-    /** The time for retries, which ends when no server has answered for as long as is waited for one. */
+    /** Ends after too long a silence of all servers. */
     retryTime: (): RetryTime => ({
       ms: left(),
       onRetry({ reason }) {
@@ -197,7 +191,6 @@ function createRemoteMachine({ given, client, log, left, tree, bmcAddress }: Mac
   }
 }
 
-/** A server with only one address is not looked for. */
 async function find(
   { bases: own, others, given }: RemoteMachineOptions,
   log: ContactLog,
@@ -219,7 +212,7 @@ type Joining = (typeof PROMPT_TEXTS.lists)[keyof typeof PROMPT_TEXTS.lists]
 const joinBases = (bases: readonly string[], text: Joining) =>
   bases.reduce((one, other) => fill(text, { one, other }))
 
-/** A list that cannot be made or sent does not keep us from asking for the plan. */
+/** The plan is asked for even where the list cannot be made or sent. */
 async function sendFirst({
   readDisks: look,
   sendDisks,
@@ -233,7 +226,7 @@ async function sendFirst({
     return
   }
   const rejection = await sendDisks(retryTime())
-  // 404: it does not know us yet, but will once we ask for the plan.
+  // 404: unknown to the server until we ask for the plan.
   if (rejection !== null && rejection.status !== 404) {
     say(fill(TEXTS.disksRefused, rejection))
   }

@@ -15,14 +15,11 @@ import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { NO_HOOKS, type Hooks } from './rules/wizard-start.ts'
 
 interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 'now'> {
-  /** Node's name of the processor. */
+  /** As Node names it. */
   readonly arch: string
 }
 
-/**
- * Creates the services. With `FLASHER_LIVE=1` the live system started us, and its console and
- * kernel log may be written to.
- */
+/** `FLASHER_LIVE=1`: console and kernel log may be written to. */
 export function createRemoteDependencies({
   arch,
   ...given
@@ -41,8 +38,7 @@ export function createRemoteDependencies({
 }
 
 /**
- * Creates the hooks for a wizard that no server drives: the firmware boots a flashed disk once if
- * that is wanted, and flashes are reported to the server that booted this machine.
+ * The firmware boots the disk once if wanted, and the server that booted this machine gets reports.
  */
 export async function createStandaloneHooks(environment: RemoteEnvironment): Promise<Hooks> {
   const { env } = environment
@@ -66,7 +62,7 @@ async function openClient({ env, signal }: RemoteEnvironment): Promise<ServerCli
   const { createServerClient } = await import('../link/server-client.ts')
   const token = env['FLASHER_PXE_TOKEN'] || null
   const others = parseServerList(env['FLASHER_LIVE_SERVERS'] ?? null)
-  // Where another one answered when the wizard was opened, it stands among the others as well.
+  // The address that answered when the wizard opened is among `others` as well.
   const rest = others.filter((other) => other !== base)
   return createServerClient({ base, others: rest, mac: mac.value, token, env, signal })
 }

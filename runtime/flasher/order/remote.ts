@@ -23,17 +23,15 @@ import type { Hooks, MachineIdentity, RemoteOutcome, DrivenScreen } from './rule
 const TEXTS = WIZARD_TEXTS.driven
 
 interface RemoteRequest {
-  /** The server, as `--server` names it. */
   readonly server: string
-  /** Further ones, for when it does not answer; what is no address is left out. */
+  /** Asked when it does not answer; invalid addresses are skipped. */
   readonly others?: readonly string[]
-  /** As `--mac` says it, in any spelling. */
+  /** In any spelling. */
   readonly mac: string
 }
 
 /**
- * Carries out what the server says, and never throws: whatever fails ends in a wizard with the
- * server's catalog and the reason on the screen, because a machine that nobody watches must not
+ * Never throws: any failure opens a wizard with the reason, as an unattended machine must neither
  * stop at an error nor try for ever.
  */
 export async function drive(
@@ -73,18 +71,15 @@ const quote = (text: string) => JSON.stringify(printable(text.slice(0, 100)))
 interface DrivenSession {
   readonly screen: DrivenScreen
   readonly given: RemoteDependencies
-  /** What a wizard shows of this machine when it opens. */
   readonly identity: MachineIdentity
   /** Null: the server was not found. */
   readonly machine: RemoteMachine | null
 }
 
-/** A session in which the server was found. */
 interface Following extends DrivenSession {
   readonly machine: RemoteMachine
 }
 
-/** `plans`: how many were fetched before. */
 async function follow(session: Following, plans = 0): Promise<RemoteOutcome> {
   const { machine } = session
   const got = await machine.client.fetchPlan(machine.retryTime())
@@ -92,12 +87,12 @@ async function follow(session: Following, plans = 0): Promise<RemoteOutcome> {
   if (!got.ok) return open(session, fill(TEXTS.noPlan, { reason: got.refusal.reason }))
   const plan = parsePlan(got.value)
   if (!plan.ok) return open(session, fill(TEXTS.wrongPlan, { reason: plan.refusal }))
-  // It knows us by now, if it did not before.
+  // The request for the plan made this machine known.
   if (!machine.isListed() && machine.disks().length > 0) await machine.sendDisks({ ms: 0 })
   return await act(plan.value, session, plans + 1)
 }
 
-/** A plan that is outdated is asked for again so often. */
+/** Tries with an outdated plan. */
 const MAX_PLANS = 4
 const ASK_AGAIN_MS = 1000
 
@@ -175,12 +170,12 @@ async function leaveInventory(session: Following): Promise<RemoteOutcome> {
     return open(session, fill(TEXTS.disksRefused, { reason: rejection.reason }))
   }
   machine.say(fillCount(TEXTS.readingHardware, machine.disks().length))
-  // lshw has its own end.
+  // lshw ends by its own limit.
   await machine.sendHardware()
   return await restart(session, 'inventory posted; rebooting')
 }
 
-/** How long reports that are on their way are waited for when the machine is about to leave. */
+/** Before the machine leaves. */
 const LAST_REPORTS_MS = 2000
 
 async function restart(session: Following, mark: string): Promise<RemoteOutcome> {
@@ -202,10 +197,10 @@ async function isOutdated(plan: NamedFlash, session: Following, plans: number): 
   return true
 }
 
-/** What takes longer is left to the flash, which says what is wrong. */
+/** A longer check is left to the flash, which reports what is wrong. */
 const LONGEST_MS = 10_000
 
-/** Whether the image was replaced since the plan was made, as its server says now; false where nothing is known. */
+/** Whether its server has replaced the image since the plan; false: unknown. */
 async function isReplaced(
   { image, sha256 }: NamedFlash,
   { env, signal: ending }: RemoteDependencies,
@@ -245,7 +240,7 @@ async function flash(plan: NamedFlash, session: Following): Promise<RemoteOutcom
   return await restart(session, 'flash complete; rebooting')
 }
 
-/** Null: the plan names no neighbours, or the image cannot be read through them. */
+/** Null: no neighbours, or the image cannot be read through them. */
 async function joinPeers(
   plan: NamedFlash,
   { machine, given }: Following,
@@ -265,13 +260,12 @@ async function joinPeers(
   })
 }
 
-/** What neighbours gave is reported as theirs. */
 const renameFor =
   ({ onEvent }: Hooks, { rename }: PeerWindow): Hooks['onEvent'] =>
   (event, ...about) =>
     onEvent(rename(event), ...about)
 
-/** A server that is away for longer leaves the machine to the other sources. */
+/** After a longer absence the other sources are used. */
 const RENEWAL_MS = 5000
 
 /** The signature of an address has expired: a new plan has a new one. */
@@ -298,7 +292,7 @@ async function capture(plan: CaptureByPlan, session: Following): Promise<RemoteO
   return open(session, fill(TEXTS.captureFailed, { reason }))
 }
 
-/** Before anything was written: the server learns why, and a person may go on. */
+/** Before anything was written: reports why, and a person may go on. */
 async function giveUp(
   plan: NamedFlash,
   session: Following,
@@ -311,7 +305,7 @@ async function giveUp(
   return open(session, renderFailure(end))
 }
 
-/** Once more, right before the write: another disk may have come under the same name. */
+/** Right before the write: another disk may have come under the same name. */
 async function findAgain(
   plan: Pick<NamedFlash, 'disk' | 'seen'>,
   machine: RemoteMachine,
@@ -324,7 +318,7 @@ async function findAgain(
 }
 
 function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryDisk): string {
-  // Sizes are written as on all other screens; `size` is as lsblk has it.
+  // `size` is lsblk's.
   const shown = bytes === undefined || bytes === null ? size : renderDiskSize(bytes)
   return printable([path, shown, model, serial].filter((part) => part !== null).join(', '))
 }

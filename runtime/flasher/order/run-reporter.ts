@@ -26,16 +26,16 @@ const TEXTS = WIZARD_TEXTS.report
 
 /** Milliseconds. */
 export interface ReportTimes {
-  /** How long the end is reported again to a server that does not answer. */
+  /** Retries of the last report while the server is silent. */
   readonly report: number
-  /** How long a person waits for a failure to be reported; it goes on in the background. */
+  /** A person waits so long; the report goes on in the background. */
   readonly failure: number
-  /** How long the server may be silent before the screen shows it. */
+  /** Silence of the server that the screen does not show yet. */
   readonly silence: number
   readonly retry: number
 }
 
-/** A server that is away for longer hears of the end from a person. */
+/** After a longer absence the server learns the end from a person. */
 export const REPORT_TIMES: ReportTimes = {
   report: 10 * 60_000,
   failure: 5000,
@@ -50,20 +50,20 @@ interface ReportingOptions {
   /** Milliseconds on a steady clock. */
   readonly now: () => number
   readonly times?: Partial<ReportTimes>
-  /** Hears of each step that the run passes: `write 50%`, or the phase that it came to. */
+  /** `write 50%`, or the phase that began. */
   onStep?(step: RunStep): void
 }
 
 interface RunStep {
   readonly text: string
-  /** A part of the bytes is done; else another phase began. */
+  /** A share of the bytes; else a phase began. */
   readonly isShare: boolean
 }
 
 export type ReportedRun = ReturnType<typeof createRun>
 export type ReportedFlash = ReturnType<typeof createFlashRun>
 
-/** Creates the reporter of one run; `first` is sent when it is posted, and what follows is compared with it. */
+/** `first` is sent when it is posted, and later reports are compared with it. */
 export function createRun(first: ProgressPost, options: ReportingOptions) {
   const { client, signal, now } = options
   const times = { ...REPORT_TIMES, ...options.times }
@@ -78,9 +78,8 @@ export function createRun(first: ProgressPost, options: ReportingOptions) {
     id: first.run,
     times,
     last: () => last,
-    /** How far it came, in lines. */
     steps: (): readonly string[] => steps,
-    /** `storedBytes`: the size of the image file in bytes; null: not known. Nothing is waited for. */
+    /** `storedBytes`: of the image file; null: unknown. Does not wait. */
     post(report: ProgressPost, storedBytes: number | null = null) {
       const share = milestone(last, report, storedBytes)
       const text = share ?? (report.phase === last.phase ? null : report.phase)
@@ -92,11 +91,11 @@ export function createRun(first: ProgressPost, options: ReportingOptions) {
       last = report
       reporter?.post(report)
     },
-    /** Waits until the server has all reports, at most so many milliseconds; null: it has. */
+    /** Waits at most so many milliseconds; null: the server has all reports. */
     flush,
     /**
-     * Notifies the server that the run is done: its own report first, so that what ends the cycle
-     * also ends the run. Null: the server knows. `isNamed`: the server takes the run's id with it.
+     * The run's own report first, so that what ends the cycle also ends the run. Null: the server
+     * knows.
      */
     async sendDone(say: (line: string) => void, isNamed: boolean): Promise<Rejection | null> {
       if (client === null) return null
@@ -115,14 +114,13 @@ export function createRun(first: ProgressPost, options: ReportingOptions) {
       const sent = await client.sendDone(time, isNamed ? first.run : null)
       return sent.ok ? null : sent.refusal
     },
-    /** Sends what a person needs to know why it failed; what the run posted is sent before. */
+    /** After the reports of the run. */
     async sendLog(reason: string, seen: SeenAtFailure): Promise<void> {
       await client?.sendLog(first.run, await renderLog(steps, reason, seen))
     },
   }
 }
 
-/** Creates the reporter of a flash, which is followed by its events. */
 export function createFlashRun(given: Omit<RunFacts, 'run'>, options: ReportingOptions) {
   const facts: RunFacts = { run: crypto.randomUUID(), ...given }
   const storedBytes = facts.plan?.image.sizeBytes ?? null
@@ -133,19 +131,17 @@ export function createFlashRun(given: Omit<RunFacts, 'run'>, options: ReportingO
       const report = event.event === 'started' ? run.last() : nextReport(run.last(), event)
       if (report !== null) run.post(report, storedBytes)
     },
-    /** Posts the last report; what the server misses of the others is in it. */
+    /** The last report holds what the server missed of the others. */
     end: (end: ReportedEnd) => run.post(endReport(facts, run.last(), end), storedBytes),
   }
 }
 
-/** What was to be seen when the run failed. */
 interface SeenAtFailure {
   readonly hardware: Pick<HardwareReader, 'readKernelLog'>
-  /** The last lines that the person saw. */
   readonly transcript: () => readonly string[]
 }
 
-/** Enough for anybody; the server keeps the tail of what is longer. */
+/** The server keeps the tail of what is longer. */
 const MAX_LOG_CHARACTERS = 200_000
 
 async function renderLog(

@@ -23,7 +23,7 @@ interface PlainTerminal {
   readonly stdin: NodeJS.ReadStream
   readonly stdout: Output
   readonly style: TerminalStyle
-  /** This signal is aborted when the process is asked to end. */
+  /** Aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
   readonly now: () => number
@@ -113,7 +113,6 @@ async function askMenu(
 
 const HELP = 'Type the number of a row, or one of the letters, then press Enter.'
 
-/** The question, the write, the end, and the done signal, which is tried again as often as wanted. */
 async function flashOnce(
   choice: ChosenFlash,
   services: TuiServices,
@@ -172,14 +171,13 @@ async function write(
   const storedBytes = () => stored
   const progress = createProgress('text', {
     stdout,
-    // What goes there is for the person.
     stderr: { write: (text) => stdout.write(text), isTTY: true },
     style,
     now,
     storedBytes,
   })
   const flasher = await services.loadFlasher()
-  // The image and the disk are looked at again: time has passed since the question.
+  // Looks again at image and disk: time has passed since the question.
   const [outcome] = await flasher.flash(orderFor(choice), {
     signal,
     onEvent(event, { image }) {

@@ -20,16 +20,13 @@ import { createTuiServices } from './services.ts'
 import { runPanes } from './session.ts'
 
 export interface TuiEnvironment extends TerminalEnvironment {
-  /** Why a person is asked, for the status bar; absent: the person asked for it. */
+  /** Why a person is asked; absent: the person asked for it. */
   readonly reason?: string | null
-  /** Why the server was not notified of a flash that was done before; it can be notified from here. */
+  /** Why the server was not notified of an earlier flash. */
   readonly unsent?: string
 }
 
-/**
- * Runs the panes until a person leaves; returns the exit code. Rejects with a Fault `misuse` where
- * there is no terminal.
- */
+/** Returns the exit code. Rejects with a Fault `misuse` where there is no terminal. */
 export async function tui(
   environment: TuiEnvironment,
   given: Arguments,
@@ -79,7 +76,7 @@ export async function tui(
 }
 
 interface Options {
-  /** Addresses to try, the best first; null: standalone. */
+  /** The best first; null: standalone. */
   readonly bases: readonly string[] | null
   readonly mac: Mac | null
 }
@@ -101,7 +98,7 @@ function readMac(text: string): Mac {
   throw new Fault('misuse', `--mac ${JSON.stringify(text)} is no MAC address`, { hint })
 }
 
-/** Where none answers, the first one is: the left pane says why, and can be refreshed. */
+/** The first where none answers: the left pane says why. */
 async function chooseServer(
   bases: Options['bases'],
   { env, signal }: TuiEnvironment,
@@ -111,7 +108,7 @@ async function chooseServer(
   return (await findServer(bases, { env, signal })) ?? first
 }
 
-/** What the screen said last is said again below it, where it still counts. */
+/** Repeats the screen's last message below it, where it still counts. */
 function report(
   { signal, dialog }: PanesState,
   log: ReturnType<typeof createLog>,

@@ -10,12 +10,12 @@ import type { Checked, ChosenFlash, PaneImage, PaneList } from './flow/state.ts'
 
 export interface TuiServices {
   listImages(): Promise<PaneList<PaneImage>>
-  /** Twice where udev did not say what lies on a disk: first without that. */
+  /** Shows twice where udev did not know a disk's content: first without it. */
   listDisks(show: (listing: PaneList<SurveyedDisk>) => void): Promise<void>
   /** Writes nothing. */
   check(choice: ChosenFlash, signal: AbortSignal): Promise<Checked>
   loadFlasher(): Promise<Flasher>
-  /** Null: the server was notified; otherwise why not. */
+  /** Null: notified; otherwise why not. */
   sendDone(): Promise<string | null>
 }
 
@@ -23,14 +23,14 @@ interface ServicesOptions {
   readonly env: Environment
   readonly isRoot: boolean
   readonly signal: AbortSignal
-  /** Where images of this machine lie; unused with a server. */
+  /** Unused with a server. */
   readonly imageRoot: string
   /** `http://host:port`; null: standalone. */
   readonly server: string | null
   readonly mac: Mac | null
 }
 
-/** The deployed clients wait as long as this. */
+/** As long as the deployed clients wait. */
 const DONE_TIMEOUT_MS = 10_000
 
 export function createTuiServices(options: ServicesOptions): TuiServices {
@@ -92,7 +92,7 @@ async function listLocal(root: string): Promise<PaneList<PaneImage>> {
   try {
     const rows = (await listImages(root)).map(({ name, path, format, size_bytes }) => ({
       name,
-      // Whatever its name is, it is read as a path.
+      // A path, whatever its name is.
       location: path.startsWith('/') ? path : `./${path}`,
       format,
       sizeBytes: size_bytes,

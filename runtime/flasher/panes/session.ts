@@ -12,7 +12,7 @@ interface SessionTerminal {
   readonly stdin: NodeJS.ReadStream
   readonly painter: Painter
   readonly style: PaneStyle
-  /** This signal is aborted when the process is asked to end. */
+  /** Aborted when the process is asked to end. */
   readonly signal: AbortSignal
   /** Seconds on a steady clock. */
   readonly now: () => number
@@ -21,7 +21,6 @@ interface SessionTerminal {
 /** Often enough to be lively, seldom enough for a serial line. */
 const REDRAW_MS = 250
 
-/** The state in which it was left. */
 export async function runPanes(
   opening: PaneStep,
   services: TuiServices,
@@ -31,7 +30,7 @@ export async function runPanes(
   let began = now()
   let isOver = false
   const draw = () => {
-    // What is found out after the end is shown nowhere.
+    // Results after the end are not shown.
     if (!isOver) painter.paint(renderScreen(state, painter.size(), style, now() - began))
   }
 
@@ -75,7 +74,7 @@ interface ExecutorDependencies {
   redraw(): void
 }
 
-/** Carries out what the flow asks for; decides nothing. */
+/** Carries out effects; decides nothing. */
 function createExecutor({ services, signal, take, redraw }: ExecutorDependencies) {
   let working = new AbortController()
   const tasks = new Set<Promise<void>>()
@@ -90,7 +89,7 @@ function createExecutor({ services, signal, take, redraw }: ExecutorDependencies
     tasks.add(task)
   }
 
-  /** Ends with the program, or when it is cancelled. */
+  /** Aborted with the program, or by a cancel. */
   function begin() {
     working = new AbortController()
     return AbortSignal.any([signal, working.signal])
@@ -103,7 +102,7 @@ function createExecutor({ services, signal, take, redraw }: ExecutorDependencies
 
   async function flash(choice: ChosenFlash, until: AbortSignal) {
     const flasher = await services.loadFlasher()
-    // The image and the disk are looked at again: time has passed since the question.
+    // Looks again at image and disk: time has passed since the question.
     const [outcome] = await flasher.flash(orderFor(choice), {
       signal: until,
       onEvent: (event, { image }) => take({ input: 'event', event, storedBytes: image.sizeBytes }),

@@ -11,13 +11,13 @@ interface BarStyle {
   /** The line stays shorter than this. */
   readonly columns: number
   readonly unicode: boolean
-  /** The image's bytes as stored: they tell how far it is where the decoded size is not known. */
+  /** The measure of progress where the decoded size is unknown. */
   readonly storedBytes: number | null
-  /** What a write is to the person: a capture reads his disk. */
+  /** A capture: its progress counts as reading. */
   readonly isReading?: boolean
 }
 
-/** How much is done, from 0 to 1; null where nothing says how much there is. */
+/** 0 to 1; null: the total is unknown. */
 export function fractionOf(
   { phase, bytes_read, bytes_written, total_bytes }: WriteProgress,
   storedBytes: number | null,
@@ -27,14 +27,13 @@ export function fractionOf(
   return isReading ? clamp(bytes_read / storedBytes) : null
 }
 
-/** Percent, amount, rate and time left, as far as they are known: `45%  1.80 of 4.00 GB  412 MB/s`. */
+/** As far as known: `45%  1.80 of 4.00 GB  412 MB/s`. */
 export function renderStatus(progress: WriteProgress, storedBytes: number | null): string {
   return statusParts(progress, storedBytes).join('  ')
 }
 
 /**
- * Renders the progress on one line that is shorter than the terminal: ` write   45%
- * [#########----------] 1.80 of 4.00 GB  412 MB/s  0:05 left`
+ * Shorter than the terminal: ` write 45% [#########----------] 1.80 of 4.00 GB 412 MB/s 0:05 left`
  */
 export function renderBar(progress: WriteProgress, style: BarStyle): string {
   const fraction = fractionOf(progress, style.storedBytes)

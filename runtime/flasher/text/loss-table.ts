@@ -11,10 +11,7 @@ const COLUMNS: readonly Column[] = [
   { title: '', least: 8 },
 ]
 
-/**
- * Lays out the partitions of a disk in lines of at most `width` columns; one line says where
- * nothing was found.
- */
+/** Lines of at most `width` columns; one line says that nothing was found. */
 export const layOutLosses = (
   parts: readonly DiskPart[],
   width: number,

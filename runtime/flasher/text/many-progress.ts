@@ -13,7 +13,7 @@ import {
 import { columnsOf } from '../../kit/terminal/text/terminal-style.ts'
 
 export interface ManyProgress {
-  /** `disk`: as the user named it. */
+  /** As the user named it. */
   show(event: FlashEvent, disk: string): void
 }
 
@@ -22,10 +22,6 @@ interface ManyProgressOptions extends ProgressDependencies {
   readonly disks: readonly string[]
 }
 
-/**
- * Creates what shows the events of several disks, as `mode` says; of each event it gets the disk as
- * the user named it.
- */
 export function createManyProgress(options: ManyProgressOptions): ManyProgress {
   const { mode, stdout } = options
   if (mode === 'none') return { show: () => {} }
@@ -38,9 +34,7 @@ export function createManyProgress(options: ManyProgressOptions): ManyProgress {
   }
 }
 
-/** The time between two drawings of the bars. */
 const REDRAW_SECONDS = 0.1
-/** The time between two lines of a log about one disk. */
 const LOG_SECONDS = 10
 
 function createText({ disks, stderr, style, storedBytes, now }: ManyProgressOptions): ManyProgress {

@@ -22,7 +22,6 @@ const TEXTS = WIZARD_TEXTS.events
 
 interface ProgressVoice {
   show(event: FlashEvent): void
-  /** Takes the bar away, so that other text can follow. */
   clear(): void
 }
 
@@ -31,18 +30,14 @@ export interface ProgressDependencies {
   readonly stderr: Output
   /** The style of stderr. */
   readonly style: TerminalStyle
-  /** The image's bytes as stored; null where they are not known. */
+  /** Size of the stored image; null: unknown. */
   readonly storedBytes: () => number | null
-  /** Seconds on any steady clock. */
+  /** On any steady clock. */
   readonly now: () => number
 }
 
 export type ProgressMode = 'text' | 'ndjson' | 'none'
 
-/**
- * Creates what shows the events of one flash, as `mode` says. `clear` removes a live bar before
- * other lines are printed.
- */
 export const createProgress = (
   mode: ProgressMode,
   dependencies: ProgressDependencies,
@@ -58,21 +53,19 @@ export const createProgress = (
     none: () => ({ show: nothing, clear: nothing }),
   })[mode]()
 
-/** Keys as the deployed clients have them, `event`, `note`, `total_bytes`, then the rest; no nulls. */
+/** Keys as deployed clients have them: `event`, `note`, `total_bytes`, then the rest; no nulls. */
 export function renderEventLine(event: FlashEvent): string {
   const { event: name, note, total_bytes, ...rest } = { note: null, total_bytes: null, ...event }
   const fields = Object.entries({ event: name, note, total_bytes, ...rest })
   return `${renderJsonLine(Object.fromEntries(fields.filter(([, value]) => value !== null)))}\n`
 }
 
-/** `[event]`, the note where there is one, and how much there is to write: for logs and programs. */
 export function renderEventText(event: FlashEvent): string {
   const { event: name, note, total_bytes } = { note: '', total_bytes: null, ...event }
   const total = name === 'started' && total_bytes !== null ? ` total_bytes=${total_bytes}` : ''
   return `[${name}]${note === '' ? '' : ` ${printable(note)}`}${total}\n`
 }
 
-/** Returns a line for people on a terminal: what happens, and no name for programs. */
 export const renderEventWords = (event: FlashEvent): string =>
   `${printable(decideCase(NOTES, 'event', event))}\n`
 
@@ -100,9 +93,8 @@ const PROVISIONING: Readonly<Record<string, string>> = {
   cijoe: TEXTS.cijoe,
 }
 
-/** The time between two drawings of the bar. */
 const REDRAW_SECONDS = 0.1
-/** Between two lines of a log: this long, or this much more done but not less than a second. */
+/** A line of a log after this time, or this much more done but at least a second. */
 const LOG_SECONDS = 10
 const LOG_FRACTION = 0.1
 const LOG_LEAST_SECONDS = 1
@@ -148,7 +140,7 @@ function createText({ stderr, style, storedBytes, now }: ProgressDependencies): 
       }
       clear()
       stderr.write(isForPeople ? renderEventWords(event) : renderEventText(event))
-      // A phase begins: its first line has just been said.
+      // A phase begins: its first line has just been printed.
       if (event.event === 'writing') last = { at: style.tty ? -Infinity : now(), fraction: 0 }
     },
   }

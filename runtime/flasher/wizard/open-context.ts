@@ -20,7 +20,7 @@ export interface WizardEnvironment extends TerminalEnvironment {
   readonly arch: string
 }
 
-/** `mac`: as `--mac` names it; null: that of this machine's first network card is shown. */
+/** `mac` null: that of this machine's first network card is shown. */
 export async function openWizardContext(
   environment: WizardEnvironment,
   mac: string | null,

@@ -2,7 +2,7 @@
 import type { Command } from '../../kit/terminal/command/rules/command.ts'
 import { WIZARD_ENVIRONMENT } from '../../kit/terminal/command/rules/environment.ts'
 
-/** Where the server is looked for when `--mac` is given alone. */
+/** Where `--mac` is given alone. */
 export const DEFAULT_SERVER = 'flasher-server'
 
 export const WIZARD = {
@@ -43,5 +43,4 @@ export const WIZARD = {
   ],
 } as const satisfies Command
 
-/** What the command line of `flasher` has of the wizard's. */
 export const WIZARD_LINE = { main: WIZARD, environment: WIZARD_ENVIRONMENT } as const

@@ -20,12 +20,12 @@ const TEXTS = WIZARD_TEXTS.program
 
 const SUCCESS = 0
 const FAILED = 1
-/** A shell reports this code for a program that SIGINT ended. */
+/** What a shell reports for SIGINT. */
 const CANCELLED = 130
 
 /**
- * Runs the wizard until a person leaves it, or what the server ordered is done. Returns the exit
- * code. Rejects with a Fault `misuse` where there is neither a terminal nor a server.
+ * Returns the exit code. Rejects with a Fault `misuse` where there is neither a terminal nor a
+ * server.
  */
 export async function wizard(environment: WizardEnvironment, given: Arguments): Promise<number> {
   const { stdin, stdout, signal } = environment
@@ -80,10 +80,10 @@ async function beginAlone(
   server: string | null,
   context: WizardContext,
 ): Promise<Beginning> {
-  // The screen of the images says why they cannot be listed.
+  // The screen of the images reports what is wrong.
   const hasImages = (await context.listLocal().catch(() => [])).length > 0
   const screen = catalog !== null || hasImages ? 'image' : 'catalog'
-  // With FLASHER_LIVE_MAC another console follows the server, and flashes of this one are reported.
+  // With FLASHER_LIVE_MAC another console follows the server; flashes here are only reported.
   const isAlone = server !== null && (context.env['FLASHER_LIVE_MAC'] ?? '') === ''
   const notices = [
     ...(isAlone ? [fill(TEXTS.notFollowed, { server })] : []),
@@ -95,7 +95,6 @@ async function beginAlone(
   return { kind: 'interactive' as const, start, hooks: null }
 }
 
-/** The server may know more of this machine than it did itself, and flashes are reported to it. */
 async function takeOver(
   context: WizardContext,
   { identity }: WizardStart,
@@ -103,7 +102,7 @@ async function takeOver(
 ): Promise<WizardContext> {
   const given = context.drawing
   const drawing = { ...given, setting: { ...given.setting, identity } }
-  // A server that drove has loaded it already; a wizard on its own loads nothing.
+  // A driving server has loaded it already.
   const code = identity.server === null ? null : await loadCode(drawing)
   return {
     ...context,
@@ -119,7 +118,7 @@ async function loadCode(drawing: WizardContext['drawing']) {
 
 type Screen = (state: WizardState, context: WizardContext) => Promise<WizardStep>
 
-/** What each screen starts; nothing of a screen is loaded before it is shown. */
+/** Lazy: a screen is loaded when it is shown. */
 const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
   catalog: async () => (await import('./screens/choose-source.ts')).chooseCatalog,
   source: async () => (await import('./screens/choose-source.ts')).typeSource,
@@ -138,7 +137,6 @@ const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
   'capture-done': async () => (await import('./capture/capture-outcome.ts')).showCaptured,
 }
 
-/** Shows one screen after another until the operator or a signal ends the wizard; why it ended. */
 async function runWizard(start: WizardStart, context: WizardContext): Promise<'quit' | 'reboot'> {
   let state = openState(start)
   for (;;) {

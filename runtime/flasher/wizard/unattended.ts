@@ -9,7 +9,6 @@ import { DEFAULT_SERVER } from './options.ts'
 
 const TEXTS = WIZARD_TEXTS.program
 
-/** Without a terminal there must be a server that decides: what it decides needs nobody. */
 export function requireServer({ values: { mac }, lists }: Arguments): void {
   if (mac === undefined) {
     throw refuse(TEXTS.terminalNeeded, TEXTS.withoutTerminal)

@@ -7,7 +7,6 @@ import type { DocumentFields } from './envelope.ts'
 
 type ReportedPart = CapturedPart & { readonly files: readonly FoundFile[] | null }
 
-/** What is to be captured. */
 export interface CaptureFindings {
   readonly source: string
   readonly output: string

@@ -15,7 +15,6 @@ import { EXIT_CODES } from './exit-codes.ts'
 export const PROVISIONING_MODES = ['none', 'cloud-init', 'cijoe'] as const
 const PROGRESS_MODES = ['text', 'ndjson', 'none'] as const
 
-/** Returns the mode that `--progress` names; without it: `text`. */
 export const progressModeOf = ({
   values,
 }: {
@@ -281,7 +280,6 @@ type Joined<Words extends readonly string[]> = Words extends readonly [
     : `${First}-${Joined<Rest>}`
   : never
 
-/** As the JSON documents name the commands: `list-disks`, … */
 export type FlasherCommand = Joined<(typeof COMMANDS)[number]['words']>
 
 export const COMMAND_LINE: CommandLine = {

@@ -3,15 +3,12 @@ import { commandName, type Command } from '../../../kit/terminal/command/rules/c
 import type { FaultCode } from '../../../kit/foundation/fault.ts'
 import { renderJson, renderJsonLine } from '../../../kit/foundation/json-text.ts'
 
-/** Incompatible changes of a document's structure bump it ("Versioning"). */
+/** Incremented by incompatible changes of a document ("Versioning"). */
 const SCHEMA_VERSION = '1'
 
 export type DocumentFields = Readonly<Record<string, unknown>>
 
-/**
- * Renders a document of a command with its line end; `fields` follow in the order given. With
- * `oneLine` it is one line, as the last one of an event stream must be.
- */
+/** With a line end. `oneLine`: as the last line of an event stream must be. */
 export function renderEnvelope(
   command: Pick<Command, 'words'>,
   fields: DocumentFields,
@@ -27,10 +24,6 @@ interface ErrorFields {
   readonly hint?: string
 }
 
-/**
- * Returns what every failure has in its document, alone or behind the fields that were known by
- * then.
- */
 export const errorFields = (
   code: ErrorFields['code'],
   message: string,

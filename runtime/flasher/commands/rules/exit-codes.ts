@@ -3,12 +3,9 @@ import type { Entry } from '../../../kit/terminal/command/rules/command.ts'
 import type { FaultCode } from '../../../kit/foundation/fault.ts'
 
 export const SUCCESS = 0
-/** Also what any surprise without a code of its own ends with. */
+/** Also for a surprise without a code of its own. */
 export const FAILED = 1
-/**
- * A shell reports this code for a program that SIGINT ended; SIGTERM and SIGHUP have numbers of
- * their own.
- */
+/** What a shell reports for SIGINT; SIGTERM and SIGHUP have other numbers. */
 const CANCELLED = 130
 
 export const EXIT = {
@@ -39,7 +36,7 @@ export const EXIT = {
   'upstream-failed': FAILED,
 } as const satisfies Record<FaultCode, number>
 
-/** The exit codes as help and manual list them; the first six rows are the spec's. */
+/** As help and manual list them; the first six rows are the specification's. */
 export const EXIT_CODES: readonly Entry[] = [
   ['0', 'success'],
   ['1', 'the operation failed: the plan was refused, a write or a provisioning step failed'],

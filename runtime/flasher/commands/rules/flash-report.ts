@@ -25,23 +25,18 @@ import { printable } from '../../../kit/foundation/printable.ts'
 import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
 import type { DocumentFields } from './envelope.ts'
 
-/** Everything that was found out, and everything that speaks against it. */
 export interface ReportedFindings extends FlashFindings {
   readonly dryRun: boolean
   readonly provisioning: Provisioning
 }
 
-/** What is said of a flash, of one disk or of several. Numbers are exit codes. */
+/** Numbers are exit codes. */
 export interface FlashDocument {
-  /** What was found, before anything is decided. */
   found(all: readonly ReportedFindings[]): void
-  /** Every reason against it. */
   refuse(refused: Fault): number
-  /** It would go ahead. */
   concludeDryRun(): number
   begin(): void
   event(event: FlashEvent, plan: FlashPlan): void
-  /** A disk is done with. */
   end(end: FlashOutcome, disk: string): void
   conclude(ends: readonly FlashOutcome[]): number
 }
@@ -56,11 +51,10 @@ const HINTS: { readonly [Why in FlashRefusal['why']]?: string } = {
   'same-disk': 'Name each disk once.',
 }
 
-/** Its last bytes, which say how large it is, may not be its last. */
+/** The image's last bytes, which give its size, may not be its last. */
 const MAYBE_TRUNCATED =
   'The image may be truncated: compare its checksum. If it is complete, choose a larger disk: "flasher list disks".'
 
-/** The hint for the first reason that has one. */
 export const hintAgainst = ({
   imageHint = null,
   refusals,
@@ -70,7 +64,7 @@ export const hintAgainst = ({
 const hintOf = (refusal: FlashRefusal): string | undefined =>
   refusal.why === 'image-too-big' && refusal.isDoubtful ? MAYBE_TRUNCATED : HINTS[refusal.why]
 
-/** The fields behind `schema_version` and `command`; ours come last in each object. */
+/** Behind `schema_version` and `command`; our own fields come last in each object. */
 export function findingsFields(findings: ReportedFindings): DocumentFields {
   const errors = renderReasons(findings)
   const { dryRun, image, target, options, provisioning, refusals } = findings
@@ -98,7 +92,7 @@ export function findingsFields(findings: ReportedFindings): DocumentFields {
   }
 }
 
-/** What is behind the image in the disk's last MiB. */
+/** What lies behind the image in the disk's last MiB. */
 const findCleared = ({ image, target: { device }, refusals }: ReportedFindings) =>
   device === null || refusals.length > 0
     ? null
@@ -123,7 +117,6 @@ function targetFields({ path, exists, device }: TargetFacts): DocumentFields {
   return { ...known, node, type, vendor, model, tran, serial: identity.serial, wwn: identity.wwn }
 }
 
-/** What would be written where, line by line, with everything that a person should know of it. */
 export function renderFindings(findings: ReportedFindings): string {
   const { image, target, options, provisioning } = findings
   const rows: readonly (readonly [string, string])[] = [
@@ -144,7 +137,6 @@ export function renderFindings(findings: ReportedFindings): string {
 const LAST_MIB =
   "the disk's last MiB behind the image, with what an old RAID, ZFS or LVM left there"
 
-/** The last words before the first byte: what goes where, and what is lost. */
 export const renderLoss = ({ image, target }: ReportedFindings): string =>
   `\n${printable(`Writing ${renderImageName(image)} to ${describeTarget(target)}`)}\n` +
   `${printable(`Everything on ${target.path} will be lost.`)}\n`
@@ -164,7 +156,6 @@ const describeStep = (step: Exclude<Provisioning, { mode: 'none' }>) =>
 
 type DoneFlash = Extract<FlashOutcome, { kind: 'done' }>
 
-/** What was written, for people. */
 export function renderDone(done: DoneFlash): string {
   const { plan, bytesWritten, bytesKept, seconds, verified, warnings = [] } = done
   const readBack = verified ? 'verified' : 'not verified'
@@ -173,7 +164,6 @@ export function renderDone(done: DoneFlash): string {
   return `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${readBack}.${kept}${why === null ? '' : ` ${why}`}\n${warnings.map((words) => `Warning: ${words}\n`).join('')}`
 }
 
-/** What was written, as fields of the document. */
 export const resultFields = ({
   plan,
   bytesWritten,

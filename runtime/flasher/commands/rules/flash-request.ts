@@ -7,7 +7,6 @@ import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { PROVISIONING_MODES } from './commands.ts'
 
-/** An order, and whether it is only to be checked. */
 export interface CommandRequest extends FlashOrder {
   readonly dryRun: boolean
   readonly provisioning: Provisioning
@@ -20,7 +19,7 @@ interface FlashMisuse {
 
 type FlashArguments = Pick<Arguments, 'values' | 'lists' | 'switches'>
 
-/** In the order of the checks: consent first, then the flags that others need. */
+/** Checks consent first, then flags that depend on each other. */
 export function parseFlashRequest(given: FlashArguments): Result<CommandRequest, FlashMisuse> {
   const { values, lists, switches } = given
   const dryRun = switches.has('dry-run')
@@ -42,7 +41,6 @@ export function parseFlashRequest(given: FlashArguments): Result<CommandRequest,
   })
 }
 
-/** Flags that do not go together. */
 function findClash(
   { switches }: FlashArguments,
   { mode }: Provisioning,

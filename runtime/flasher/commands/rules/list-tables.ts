@@ -3,7 +3,7 @@ import type { DiskRow } from '../../../engine/disk/rules/lsblk.ts'
 import { renderDiskSize, renderSize } from '../../../kit/foundation/size.ts'
 import type { ImageInfo, ImageRow } from '../../../engine/image/rules/image.ts'
 
-/** The specification's columns, then what uses the disk; the serial number tells disks apart. */
+/** The specification's columns, then uses and serial number. */
 export const DISK_COLUMNS = [
   { key: 'path' },
   { key: 'size' },
@@ -20,7 +20,6 @@ const IMAGE_NAME = [
   { key: 'format', drops: 1 },
 ] as const
 
-/** `isExact`: in bytes, for programs. */
 export const imageColumns = (isExact: boolean) => [
   ...IMAGE_NAME,
   isExact ? { key: 'size_bytes' } : { key: 'size' },

@@ -28,7 +28,6 @@ interface PushMisuse {
 const ARCH = /^[a-z0-9][a-z0-9_.-]{0,31}$/i
 const MAX_NAME = 200
 
-/** Parses what to push, and where to. */
 export function parsePushRequest({
   positionals,
   values,
@@ -53,7 +52,6 @@ export function parsePushRequest({
   })
 }
 
-/** How the image is read and packed. */
 function parsePacking(
   values: Arguments['values'],
   { kind }: Location,
@@ -68,7 +66,6 @@ function parsePacking(
   }
 }
 
-/** What people will know the image by. */
 function parseLabels(
   values: Arguments['values'],
   location: Location,
@@ -87,7 +84,7 @@ const withoutEnding = (fileName: string): string => {
   return ending === undefined ? fileName : fileName.slice(0, -ending.length)
 }
 
-/** It becomes a file name wherever the image is pulled. */
+/** The name becomes a file name wherever the image is pulled. */
 const isName = (name: string): boolean =>
   name.length <= MAX_NAME && /^[^\p{C}\p{Z}/\\.][^\p{C}\p{Zl}\p{Zp}/\\]*$/u.test(name)
 
@@ -101,7 +98,6 @@ const BAD_NAME: PushMisuse = {
   message: '--name is a file name without a folder, of at most 200 characters',
 }
 
-/** The fields of the document for a push. */
 export const pushedFields = ({ ref }: PushOrder, pushed: Pushed): DocumentFields => ({
   reference: renderOrasRef(ref),
   pinned: pinnedOf(ref, pushed),
@@ -118,7 +114,6 @@ export const pushedFields = ({ ref }: PushOrder, pushed: Pushed): DocumentFields
   seconds: Math.round(pushed.seconds * 1000) / 1000,
 })
 
-/** Says what was stored, and how it is named for ever. */
 export function renderPushed({ ref }: PushOrder, pushed: Pushed): string {
   const did = pushed.wasThere ? 'was there already' : 'stored and verified'
   return `\

@@ -3,20 +3,20 @@ import { z } from 'zod'
 import { PEER_PORT } from '../../../../appliance/contract.ts'
 import type { SourceShare } from '../../../engine/image/rules/source-share.ts'
 
-/** nginx would take digits that are no address for a host name, and look for it. */
+/** nginx would look up digits that are no address as a host name. */
 const neighbour = z
   .string()
   .regex(/^(?:(?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-f:.]{2,45}\]):\d{1,5}$/i)
   .refine((each) => URL.canParse(`http://${each}`))
 
-/** What the server answers who asks for its neighbours: everything in it goes into a configuration. */
+/** Strict, as all of it goes into nginx's configuration. */
 export const NeighboursSchema = z.object({
   key: z.string().regex(/^[\w-]{32}$/),
   /** `10.0.0.5:8082`, the nearest first. */
   before: z.array(neighbour).max(8),
-  /** How many machines stand between this one and the cache. */
+  /** Machines between this one and the cache. */
   hops: z.int().min(0).max(100),
-  /** A network such as `10.0.0.0/24`; null: whoever knows the address is served. */
+  /** A network such as `10.0.0.0/24`; null: everybody who knows the address is served. */
   allow: z
     .string()
     .regex(/^[0-9a-f.:]{2,45}(?:\/\d{1,3})?$/i)
@@ -27,44 +27,40 @@ export const NeighboursSchema = z.object({
 export type Neighbours = z.infer<typeof NeighboursSchema>
 
 interface PeerConfig extends Neighbours {
-  /** Where nginx keeps all that is its own, in memory. */
+  /** In memory. */
   readonly folder: string
-  /** The image at its cache. */
   readonly origin: URL
-  /** The most bytes that are kept for others. */
   readonly windowBytes: number
-  /** Whether the kernel has IPv6. */
   readonly hasIpv6: boolean
-  /** The addresses that nginx listens at; all of this machine's where absent. */
+  /** Absent: all addresses of this machine. */
   readonly listen?: readonly string[] | undefined
 }
 
 const MIB = 1 << 20
 
-/** What is handed on at once: nginx has all of a piece before it gives any of it to the next machine. */
+/** nginx has a whole piece before it hands on any of it. */
 const PIECE_MIB = 1
 export const PIECE_BYTES = PIECE_MIB * MIB
 
-/** nginx would read a variable, a quote or the end of a directive in them. */
+/** nginx would read a variable, a quote or the end of a directive. */
 const SPECIAL = /["'\\;{}$\s]/
 
-/** Returns the address at which an image can be fetched for neighbours; null: this one is none of those. */
+/** Null: neighbours cannot fetch the image from this address. */
 export function parseOrigin(address: string): URL | null {
   const url = URL.parse(address)
   const isPlain = url?.protocol === 'http:' && url.username === '' && !SPECIAL.test(url.href)
   return url !== null && isPlain ? url : null
 }
 
-/** The path at which a machine of the chain has the image. */
 export const renderPeerPath = ({ key }: Pick<Neighbours, 'key'>): string => `/${key}/image`
 
 /**
- * How long a neighbour may be silent, in seconds: the first piece goes through all machines before it,
- * each of which has it whole before it hands it on, and looks for it every half second.
+ * Seconds: each machine before it first gets the first piece whole, and looks for it every half
+ * second.
  */
 const decidePatience = (hops: number) => 3 + Math.ceil(0.6 * hops)
 
-/** Renders the file. nginx serves one address; where the site is a network, only to machines in it. */
+/** Where the site is a network, nginx serves only machines in it. */
 export function renderPeerConfig(given: PeerConfig): string {
   const { folder, before, hops, windowBytes, origin } = given
   const patience = decidePatience(hops)
@@ -146,16 +142,15 @@ function listListens({ listen, hasIpv6 }: PeerConfig): string {
 const renderAllowed = ({ allow }: PeerConfig) =>
   allow === null ? '' : `allow 127.0.0.0/8; allow ${allow}; deny all;`
 
-/** A machine with less available memory keeps nothing for others. */
+/** With less available memory a machine keeps nothing for others. */
 const FEWEST_AVAILABLE = 160 * MIB
-/** What the flash and its machine have for themselves, whatever is kept for others. */
+/** Left for the flash and its machine. */
 const OWN = 96 * MIB
 const SMALLEST_WINDOW = 48 * MIB
 
 /**
- * Decides how many bytes of the image are kept for others: half of the memory that is left, so that a
- * neighbour that comes a minute later still finds its beginning. `free`: of the file system in memory.
- * Null: there is too little of it.
+ * Half of the memory left, so that a neighbour a minute later still finds the beginning. Null: too
+ * little.
  */
 export function decideWindow({
   available,
@@ -168,13 +163,9 @@ export function decideWindow({
   return available < FEWEST_AVAILABLE || window < SMALLEST_WINDOW / 2 ? null : window
 }
 
-/** The most neighbours that a report names. */
 const MAX_NAMED = 8
 
-/**
- * Reads who gave how many bytes from the log that the configuration writes. `origin` is what the cache
- * is called.
- */
+/** Bytes by neighbour, from nginx's log. `origin`: the name for the cache. */
 export function readShares(log: string, origin: string): ReadonlyMap<string, number> {
   const shares = new Map<string, number>()
   for (const line of log.split('\n')) {
@@ -187,7 +178,7 @@ export function readShares(log: string, origin: string): ReadonlyMap<string, num
   return shares
 }
 
-/** Where several were asked, the last one answered: `10.0.0.5:8082, 10.0.0.4:8082 0, 1048576`. */
+/** The last of several answered: `10.0.0.5:8082, 10.0.0.4:8082 0, 1048576`. */
 function parseShare(line: string): { readonly address: string; readonly bytes: number } | null {
   const [, addresses = '', counts = ''] = /^(\S+(?:[,:] \S+)*) (\d+(?:[,:] \d+)*)$/.exec(line) ?? []
   const address = addresses.split(/[,:] /).at(-1) ?? ''
@@ -195,10 +186,7 @@ function parseShare(line: string): { readonly address: string; readonly bytes: n
   return address === '' || !Number.isSafeInteger(bytes) ? null : { address, bytes }
 }
 
-/**
- * Replaces the share of this machine's own nginx by those of whom it asked: what a neighbour gave is
- * the neighbour's. The order stays from one report to the next.
- */
+/** Replaces the share of this machine's own nginx by those of its neighbours, in a stable order. */
 export function renameShares(
   shares: readonly SourceShare[],
   own: string,

@@ -8,54 +8,48 @@ import { renderDevice } from '../../text/rules/flash-text.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { OrderedFlash } from './server-order.ts'
 
-/** An image that was chosen, by a person or a server. */
 export interface ChosenImage extends OrderedImage {
-  /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
+  /** Somebody said that it is an image, whatever it looks like. */
   readonly anyContent?: boolean
 }
 
-/** An image and a disk for it. */
 export interface FlashChoice {
   readonly image: ChosenImage
   /** `/dev/sda`. */
   readonly disk: string
-  /** What the disk was when it was chosen: another one under that path is refused. Null: not looked at. */
+  /** When chosen: another disk under that path is refused. Null: not looked at. */
   readonly identity: DiskIdentity | null
-  /** What distinguishes it from others, for the header: `DiskChoice.words`. */
   readonly words?: string
-  /** Written with the image, before the disk can boot; absent: nothing is. */
+  /** Written with the image, before the disk can boot. */
   readonly firstBoot?: FirstBoot | null
-  /** Nobody is there: no key is waited for, whatever happens. */
+  /** Never waits for a key. */
   readonly unattended: boolean
-  /** Whether the last partition and its file system shall fill the disk; absent: they stay as they are. */
+  /** The last partition and its file system fill the disk. */
   readonly grow?: boolean
-  /** Whether only what differs from the disk shall be written; absent: all is. */
+  /** Writes only what differs from the disk. */
   readonly delta?: boolean
-  /** The digest of the image's index; absent or null: not known. */
+  /** Null: unknown. */
   readonly indexSha256?: string | null
-  /** Where the image is asked for first, in this order; absent: at its location alone. */
+  /** Asked before the image's location, in this order. */
   readonly sources?: readonly string[]
 }
 
 /** One image for one disk or several. */
 export type FlashChoices = readonly [FlashChoice, ...FlashChoice[]]
 
-/** A disk that was chosen. */
 export interface DiskChoice {
   readonly path: string
   readonly identity: DiskIdentity
-  /** In one line, for the header: `ATA Samsung SSD 980, serial S5GX, 500 GB`. */
+  /** One line: `ATA Samsung SSD 980, serial S5GX, 500 GB`. */
   readonly words: string
 }
 
-/** Returns what is remembered of a chosen disk: its path, and by what it is known again. */
 export const chooseDisk = ({ path, device }: SurveyedDisk): DiskChoice => ({
   path,
   identity: device.identity,
   words: renderDevice(device),
 })
 
-/** Returns the choice that a server made; nobody is there to see it. */
 export const chooseOrdered = (
   flash: OrderedFlash,
   { path: disk, ...seen }: DiskChoice | Pick<DiskChoice, 'path'>,
@@ -82,10 +76,7 @@ export const chooseOrdered = (
 const lastPart = (address: string) =>
   printable(address.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? '')
 
-/**
- * Makes the order for the flasher. Everything is read back; the target is a whole disk; the image
- * stays as it is unless it shall grow.
- */
+/** Everything is read back; the target is a whole disk. */
 export function orderFor(choices: FlashChoices): FlashOrder {
   const [{ image, grow = false, delta = false, indexSha256 = null, firstBoot = null, sources }] =
     choices
@@ -94,7 +85,7 @@ export function orderFor(choices: FlashChoices): FlashOrder {
     ...(sources === undefined ? {} : { sources }),
     format: image.format,
     ...(image.anyContent === true ? { anyContent: true } : {}),
-    // What is here is as long as it is.
+    // The size of a local file is known when it is opened.
     ...(image.location.includes('://') ? { sizeBytes: image.sizeBytes } : {}),
     targets: choices.map(({ disk, identity }) => ({ path: disk, chosen: identity })),
     options: { ...WHOLE_DISK, sha256: image.sha256, grow, delta, indexSha256 },

@@ -18,16 +18,15 @@ import {
 import { chooseOrdered, type FlashChoice } from './flash-choice.ts'
 import type { OrderedFlash, OrderedWizard, ProvisioningMode } from './server-order.ts'
 
-/** What a server of this line orders, and where it says that it is. */
 export interface KernelOrder {
-  /** Server and MAC address as they stand there; null: they do not. */
+  /** As written; null: missing. */
   readonly server: string | null
   readonly mac: string | null
-  /** The token for the files of the provisioning; null: none was given. */
+  /** For the files of the provisioning. */
   readonly token: string | null
-  /** Nothing but the image is ordered: a person who flashes it by hand does all of it. */
+  /** No provisioning: a flash by a person does all of it. */
   readonly isImageOnly: boolean
-  /** The refusal is a sentence that says why it cannot be carried out. */
+  /** The refusal is a sentence. */
   readonly ordered: Result<OrderedFlash | OrderedWizard, string>
 }
 
@@ -52,7 +51,6 @@ interface FlashFields extends Pick<KernelOrder, 'server' | 'mac'> {
   readonly provisioning: string
 }
 
-/** The refusal says what the kernel's arguments lack. */
 function readFlash({
   server,
   mac,
@@ -73,7 +71,7 @@ function readFlash({
   return accept({ ...ONLY_AN_IMAGE, image, name: nameOf(image), provisioning: mode })
 }
 
-/** The kernel's arguments say nothing of all this. */
+/** Not in the kernel's arguments. */
 const ONLY_AN_IMAGE = {
   mode: 'flash',
   disk: null,
@@ -86,52 +84,47 @@ const ONLY_AN_IMAGE = {
   firstBoot: null,
 } as const
 
-/** The file's own name: the server encodes it for its address. */
+/** Decoded, as the server encodes it for its address. */
 function nameOf(url: string): string {
   const last = url.split(/[?#]/, 1)[0]?.split('/').at(-1) ?? ''
   return decodePart(last) ?? last
 }
 
-/** Deployed servers order `cijoe-online` by its own name; null: no mode that there is. */
+/** Deployed servers order `cijoe-online` by its own name. Null: unknown mode. */
 function findMode(provisioning: string): ProvisioningMode | null {
   const named = MACHINE_PROVISIONING.find((name) => name === provisioning)
   return named === undefined ? null : CLIENT_PROVISIONING[named]
 }
 
-/** Nothing else may be read: a path would be one of the live system's own files. */
+/** A path would be one of the live system's own files. */
 const isHttp = (url: string): boolean => /^https?:\/\//i.test(url)
 
-/** Whether a person at the console is asked, as ordered. */
 export const isForPerson = ({ ordered }: KernelOrder): boolean =>
   ordered.ok && ordered.value.mode === 'interactive'
 
-/** A file that is fetched before anything is written. */
 interface FetchedFile {
   readonly file: ProvisionFile
   readonly url: string
   readonly isRequired: boolean
 }
 
-/** What the live system found out about itself. */
 interface LiveMachine {
   readonly disks: readonly DiskOffer[]
-  /** Whether this live system has the program of the mode `cijoe`. */
+  /** This live system has the program of the mode `cijoe`. */
   readonly hasCijoe: boolean
 }
 
 interface TuiInvocation {
   readonly kind: 'tui'
   readonly argv: readonly string[]
-  /** Why a person is asked, as that person sees it; null where that was ordered. */
+  /** As the person sees it; null: asking was ordered. */
   readonly reason: string | null
-  /** Why the order is not carried out, as the server learns it. */
+  /** As the server learns it. */
   readonly refusal: string | null
 }
 
 export type LiveInvocation =
-  /** `flasher-tui`. */
   | TuiInvocation
-  /** A flash, with the files that were fetched for its provisioning; then the done signal, then a restart. */
   | {
       readonly kind: 'flash'
       readonly choice: FlashChoice
@@ -139,10 +132,7 @@ export type LiveInvocation =
       readonly fetched: readonly FetchedFile[]
     }
 
-/**
- * A flash that nobody has to watch where everything is known and exactly one disk is suitable;
- * otherwise a person is asked, and sees why.
- */
+/** Unattended only where everything is known and exactly one disk is suitable. */
 export function decideInvocation(order: KernelOrder, machine: LiveMachine): LiveInvocation {
   const { ordered } = order
   if (!ordered.ok) return askPerson(order, ordered.refusal)
@@ -153,10 +143,7 @@ export function decideInvocation(order: KernelOrder, machine: LiveMachine): Live
   return flash.ok ? flash.value : askPerson(order, flash.refusal)
 }
 
-/**
- * What happens when the flash that was ordered is impossible or has failed. A machine that is flashed
- * but not provisioned must not report that it is done.
- */
+/** A machine that is flashed but not provisioned must not report that it is done. */
 export function askPerson(order: KernelOrder, refusal: string): TuiInvocation {
   const { isImageOnly } = order
   const reason = isImageOnly ? refusal : `${refusal} ${NOT_REPORTED}`
@@ -166,14 +153,11 @@ export function askPerson(order: KernelOrder, refusal: string): TuiInvocation {
 
 const NOT_REPORTED = 'A flash from here is not provisioned, so the server is not notified of it.'
 
-/**
- * For a person at a console while another one carries out the order, or has tried to: what that
- * person flashes is not what the server waits for.
- */
+/** What this person flashes is not what the server waits for. */
 export const renderGuestArgs = (order: KernelOrder): readonly string[] =>
   renderTuiArgs(isForPerson(order) ? order : { ...order, mac: null })
 
-/** What cannot be read is left out: the person is asked anyway. */
+/** Skips what is invalid: the person is asked anyway. */
 export function renderTuiArgs({
   server,
   mac,
@@ -183,7 +167,7 @@ export function renderTuiArgs({
   return ['--server', server, ...(card?.ok === true ? ['--mac', card.value] : [])]
 }
 
-/** Where a live system reports to; null: it is not told of a server, or not which machine it is. */
+/** Null: no server, or no MAC address. */
 export function findReporting(
   order: KernelOrder,
 ): { readonly bases: readonly string[]; readonly mac: Mac } | null {
@@ -220,7 +204,6 @@ function planFlash(
   })
 }
 
-/** Returns what follows the write; `paths` holds the files that were fetched, by their names. */
 export function provisioningFor(
   mode: ProvisioningMode,
   paths: ReadonlyMap<string, string>,
@@ -243,7 +226,7 @@ export function provisioningFor(
   }
 }
 
-/** The only suitable disk: it can be written, and is none that a person plugged in. */
+/** The only disk that can be written and is not removable. */
 export function findTarget(disks: readonly DiskOffer[]): Result<string, string> {
   const judged = disks.map(({ disk, refusal }) => ({
     disk,

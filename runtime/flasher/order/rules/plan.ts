@@ -24,10 +24,10 @@ const MAX_ADDRESS = 4096
 const MAX_IDENTITY = 256
 const MAX_WORDS = 400
 
-/** The refusal says in a clause what is wrong; nothing of it can harm a terminal. */
+/** The refusal is a clause that is safe for a terminal. */
 export function parsePlan(document: unknown): Result<PlannedOrder, string> {
   if (!isRecord(document)) return refuse(TEXTS.noObject)
-  // `mode` at the top is what the deployed servers say, `plan.mode` is what the specification writes.
+  // Deployed servers have `mode` at the top, the specification `plan.mode`.
   const nested = document['plan']
   const fields = document['mode'] === undefined && isRecord(nested) ? nested : document
   const { mode } = fields
@@ -74,16 +74,16 @@ function readFlash(fields: Fields): Result<PlannedOrder, string> {
     delta: fields['delta'] === true,
     ...readMark(fields),
     ...readSize(fields),
-    // One that is none only costs the entry by frames.
+    // An invalid one only costs the entry by frames.
     indexSha256: readDigest(fields['index_sha256']) ?? null,
     firstBoot,
   })
 }
 
-/** A server with more names some of its caches for each machine. */
+/** A server with more names picks some of its caches for each machine. */
 const MAX_SOURCES = 8
 
-/** What cannot be one is left out: `image` alone is enough. */
+/** Skips invalid ones: `image` alone is enough. */
 function readSources({ sources, peers }: Fields): Pick<NamedFlash, 'sources' | 'peers'> {
   const near = peers === true ? ({ peers } as const) : {}
   if (!Array.isArray(sources)) return near
@@ -96,7 +96,7 @@ function readSources({ sources, peers }: Fields): Pick<NamedFlash, 'sources' | '
 
 const readMark = ({ any_content: mark }: Fields) => (mark === true ? { anyContent: true } : {})
 
-/** A size that is none costs only the check by it. */
+/** An invalid size only costs the check by it. */
 const readSize = ({ size_bytes: bytes }: Fields) =>
   typeof bytes === 'number' && Number.isSafeInteger(bytes) && bytes > 0 ? { sizeBytes: bytes } : {}
 
@@ -121,7 +121,7 @@ function readCapture(fields: Fields): Result<PlannedOrder, string> {
 
 const NO_UPLOAD: Fields = {}
 
-/** A catalog that cannot be one is as good as none: the server's own does as well. */
+/** In place of an invalid catalog the server's own serves. */
 function readInteractive({ catalog, reason }: Fields): Result<PlannedOrder, string> {
   const isUsable = isText(catalog, MAX_ADDRESS) && isRemote(catalog)
   return accept({
@@ -131,21 +131,21 @@ function readInteractive({ catalog, reason }: Fields): Result<PlannedOrder, stri
   })
 }
 
-/** Null: there is none; undefined: there is an invalid one, which must not pass for none. */
+/** Null: none; undefined: invalid, which must not pass for none. */
 function readDigest(digest: unknown): string | null | undefined {
   if (digest === undefined || digest === null || digest === '') return null
   const hex = /^\s*(?:sha256:)?([0-9a-f]{64})\s*$/i.exec(typeof digest === 'string' ? digest : '')
   return hex?.[1]?.toLowerCase()
 }
 
-/** Null: there is none; undefined: there is one that cannot be used, which must not pass for none. */
+/** Null: none; undefined: invalid, which must not pass for none. */
 function readSeen(seen: unknown): PickedDisk | null | undefined {
   if (seen === undefined || seen === null) return null
   const parsed = PickedDiskSchema.safeParse(seen)
   return parsed.success ? parsed.data : undefined
 }
 
-/** The same. */
+/** Null: none; undefined: invalid, which must not pass for none. */
 function readTicket(ticket: unknown): FirstBootTicket | null | undefined {
   if (ticket === undefined || ticket === null) return null
   if (!isRecord(ticket)) return undefined
@@ -153,16 +153,13 @@ function readTicket(ticket: unknown): FirstBootTicket | null | undefined {
   return isText(url, MAX_ADDRESS) && isText(token, MAX_IDENTITY) ? { url, token } : undefined
 }
 
-/** A server may send us to other servers, never to files of this machine. */
+/** A server may name other servers, never files of this machine. */
 function isRemote(address: string): boolean {
   const location = parseLocation(address.trim())
   return location.ok && (location.value.kind === 'http' || location.value.kind === 'oras')
 }
 
-/**
- * Returns the address that a newer plan has for the file of an older one; null: it orders no flash of
- * these bytes any more, or does not name that file.
- */
+/** Null: a newer plan orders no flash of these bytes, or does not name the file. */
 export function findRenewed(
   { sha256 }: Pick<NamedFlash, 'sha256'>,
   newer: PlannedOrder,
@@ -174,13 +171,10 @@ export function findRenewed(
   return addresses.find((address) => nameFile(address) === wanted) ?? null
 }
 
-/** What stays of an address that is signed anew. */
+/** Without the signature. */
 const nameFile = (address: string): string => address.split('?', 1)[0] ?? ''
 
-/**
- * Returns the first address of an image at a cache; caches all have it under one path. Neighbours read
- * from there alone, since an address of a bucket is signed, and one of a registry leads elsewhere.
- */
+/** Only of a cache: addresses of a bucket are signed, and those of a registry lead elsewhere. */
 export const findAtCache = ({
   image,
   sources = [],
@@ -189,7 +183,7 @@ export const findAtCache = ({
 
 const pathEnd = (address: string): string => nameFile(address).split('/').slice(-2).join('/')
 
-/** The one disk that a plan means; the refusal lists the disks that there are. */
+/** The refusal lists the disks. */
 export function findDisk(
   disks: readonly InventoryDisk[],
   name: string,

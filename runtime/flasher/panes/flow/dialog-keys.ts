@@ -6,7 +6,7 @@ const close = (state: PanesState): PaneStep => stay({ ...state, dialog: null })
 
 const LEAVE: ReadonlySet<string> = new Set(['escape', 'return', 'n', 'N', 'q', 'ctrl-c'])
 const BREAK_OFF: ReadonlySet<string> = new Set(['escape', 'c', 'q', 'ctrl-c'])
-/** Ctrl-C once more means it. */
+/** A second Ctrl-C means yes. */
 const CANCEL: ReadonlySet<string> = new Set(['y', 'Y', 'ctrl-c'])
 
 interface Press {
@@ -72,7 +72,6 @@ function pressInFlash({
   return CANCEL.has(key) ? { state: set('yes'), effects: [{ effect: 'cancel' }] } : stay(set('no'))
 }
 
-/** Sends the done signal, where there is a server that waits for it. */
 export const signalDone = (state: PanesState): PaneStep =>
   state.setting.server === null || state.setting.mac === null
     ? stay(state)

@@ -44,7 +44,6 @@ const NEXT: Cases<'input', PanesInput, PaneStep> = {
   },
 }
 
-/** Returns the state after an input, and what is to be done. */
 export const next = (from: PanesState, input: Input): PaneStep =>
   decideCase(NEXT, 'input', { ...input, from })
 

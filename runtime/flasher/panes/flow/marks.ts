@@ -30,13 +30,12 @@ export function moveMark(state: PanesState, move: MarkMove, pageRows: number): P
   return row === undefined ? state : mark(state, state.focus, row.key)
 }
 
-/** Marks the row of this key in a pane; null marks none. */
 export const mark = (state: PanesState, pane: PaneName, key: string | null): PanesState => ({
   ...state,
   marked: { ...state.marked, [pane]: key },
 })
 
-/** The first one that can be chosen where none is marked, or where the filter hides the marked one. */
+/** Where no row is marked, or the filter hides it: the first that can be chosen. */
 export function ensureMark(state: PanesState, pane: PaneName): PanesState {
   const rows = listRows(state, pane)
   if (rows.some(({ key }) => key === state.marked[pane])) return state
@@ -44,9 +43,7 @@ export function ensureMark(state: PanesState, pane: PaneName): PanesState {
   return mark(state, pane, row?.key ?? null)
 }
 
-/**
- * Takes a new list of images, and marks the first that can be chosen where the marked one is gone.
- */
+/** Marks the first that can be chosen where the marked one is gone. */
 export function takeImages(state: PanesState, images: PaneList<PaneImage>): PanesState {
   const refreshed = images.trouble === null ? REFRESHED : null
   const status = state.status === REFRESHING ? refreshed : state.status
@@ -55,10 +52,7 @@ export function takeImages(state: PanesState, images: PaneList<PaneImage>): Pane
 
 const REFRESHED: Status = { tone: 'plain', text: 'Refreshed.' }
 
-/**
- * Takes a new list of disks. No other disk takes the place of a marked one that is gone: the person
- * may be about to press a key.
- */
+/** No other disk replaces a marked one that is gone: the person may be about to press a key. */
 export function takeDisks(state: PanesState, disks: PaneList<SurveyedDisk>): PanesState {
   const marked = state.marked.disks
   const find = ({ rows }: PaneList<SurveyedDisk>) => rows?.find(({ path }) => path === marked)

@@ -13,7 +13,7 @@ const MOVES = [
   'end',
 ] as const satisfies readonly MarkMove[]
 
-/** A message is for the key that caused it; the next one takes it away. */
+/** The next key removes the message of the one before. */
 export function pressInPanes(from: PanesState, key: string, pageRows: number): PaneStep {
   const state: PanesState = { ...from, status: null }
   if (state.isTyping) return type(state, key, pageRows)
@@ -25,7 +25,7 @@ export function pressInPanes(from: PanesState, key: string, pageRows: number): P
 
 const otherPane = ({ focus }: PanesState): PaneName => (focus === 'images' ? 'disks' : 'images')
 
-/** The pane gets a mark once a person is in it, so that no disk is marked by nobody. */
+/** Marks a row only once a person is in the pane, so that no disk is marked by nobody. */
 const goTo = (state: PanesState, focus: PaneName): PaneStep =>
   stay(ensureMark({ ...state, focus }, focus))
 
@@ -56,7 +56,6 @@ function flash(state: PanesState): PaneStep {
 
 export const ROOT = 'Writing to a disk needs root: start flasher-tui again with sudo.'
 
-/** Enter goes on: from the images to the disks, from the disks to the question; not from what cannot be chosen. */
 function enter(state: PanesState): PaneStep {
   if (state.focus === 'disks') return flash(state)
   const refusal = refuseMarkedImage(state)
@@ -85,7 +84,6 @@ const KEYS: ReadonlyMap<string, (state: PanesState) => PaneStep> = new Map([
   ['ctrl-l', (state) => ({ state, effects: [{ effect: 'redraw' }] })],
 ])
 
-/** The longest that anybody searches for. */
 const MAX_FILTER = 60
 
 function type(state: PanesState, key: string, pageRows: number): PaneStep {

@@ -8,17 +8,15 @@ import { renderSize } from '../../../kit/foundation/size.ts'
 import type { ChosenFlash, PaneImage, PaneName, PanesState } from './state.ts'
 
 export interface PaneRow {
-  /** What the mark remembers. */
   readonly key: string
-  /** Printable, one for each column of the pane. */
+  /** Printable, one for each column. */
   readonly cells: readonly string[]
-  /** Why it cannot be chosen; null: it can. */
+  /** Null: it can be chosen. */
   readonly refusal: string | null
-  /** All of it in one line, and what is on it where it is a disk; printable. */
+  /** Printable; the row in one line, then what is on a disk. */
   readonly words: readonly string[]
 }
 
-/** Lists the rows that the filter leaves, in the order of the list. */
 export function listRows(state: PanesState, pane: PaneName): readonly PaneRow[] {
   const rows = pane === 'images' ? imageRows(state) : diskRows(state)
   const wanted = state.filter[pane].toLowerCase().split(' ').filter(Boolean)
@@ -28,7 +26,7 @@ export function listRows(state: PanesState, pane: PaneName): readonly PaneRow[] 
   })
 }
 
-/** Returns the marked row; null where none is marked, or the filter hides it. */
+/** Null: none is marked, or the filter hides it. */
 export const findMarked = (state: PanesState, pane: PaneName): PaneRow | null =>
   listRows(state, pane).find(({ key }) => key === state.marked[pane]) ?? null
 
@@ -61,7 +59,7 @@ function renderDisk(disk: SurveyedDisk, image: PaneImage | null): PaneRow {
   return { key: path, cells, refusal: offer.refusal, words: words.map(printable) }
 }
 
-/** Only of a raw image the size on the disk is known before it is opened. */
+/** Only a raw image has a known size before it is opened. */
 const factsOf = ({ format, sizeBytes }: PaneImage) => ({
   format,
   virtual:
@@ -76,7 +74,7 @@ const findImage = ({ images, marked }: PanesState): PaneImage | null =>
 const findDisk = ({ disks, marked }: PanesState): SurveyedDisk | null =>
   disks.rows?.find(({ path }) => path === marked.disks) ?? null
 
-/** Returns why the marked image cannot be written, as a sentence; null: it can, or none is marked. */
+/** A sentence; null: it can be written, or none is marked. */
 export function refuseMarkedImage(state: PanesState): string | null {
   const [image, row] = [findImage(state), findMarked(state, 'images')]
   return image === null || row === null || row.refusal === null
@@ -84,7 +82,7 @@ export function refuseMarkedImage(state: PanesState): string | null {
     : `${printable(image.name)} cannot be written: ${row.refusal}.`
 }
 
-/** Returns what would be written where; a sentence where that is not decided, or cannot be. */
+/** A sentence where nothing is decided yet, or cannot be. */
 export function decideChoice(state: PanesState): ChosenFlash | string {
   const [image, disk] = [findImage(state), findDisk(state)]
   const rows = [findMarked(state, 'images'), findMarked(state, 'disks')] as const

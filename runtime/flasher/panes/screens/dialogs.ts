@@ -12,10 +12,10 @@ import type { ChosenFlash, Dialog, PaneImage } from '../flow/state.ts'
 import type { ScreenRow, PaneStyle } from './pane-box.ts'
 
 interface DialogRoom {
-  /** The columns within the frame. */
+  /** Columns within the frame. */
   readonly width: number
   readonly height: number
-  /** The seconds since the flash began. */
+  /** Since the flash began. */
   readonly seconds: number
 }
 
@@ -37,7 +37,6 @@ const VIEWS: Cases<'kind', Drawn, DialogView> = {
   ended: (dialog) => renderEnd(dialog),
 }
 
-/** Renders a dialog for the room of the panes, in whose place it stands. */
 export const renderDialog = (dialog: Dialog, room: DialogRoom, style: PaneStyle): DialogView =>
   decideCase(VIEWS, 'kind', { ...dialog, room, style })
 
@@ -49,7 +48,6 @@ const lines = (text: string, width: number, ink?: ScreenRow['ink']): readonly Sc
     ...(ink === undefined ? {} : { ink }),
   }))
 
-/** A name, and what it stands for from the ninth column on. */
 function field(name: string, texts: readonly string[], width: number): readonly ScreenRow[] {
   const wrapped = texts.flatMap((text) => wrap(printable(text), Math.max(10, width - 8)))
   return wrapped.map((text, index) => ({ text: `${(index === 0 ? name : '').padEnd(8)}${text}` }))
@@ -88,7 +86,7 @@ function renderConfirm({
     text: printable(`Everything on ${disk.path} will be lost:`),
     ink: 'danger',
   }
-  // The blank lines go first, then the last of the losses; never the disk.
+  // Drops blank lines first, then the last of the losses; never the disk.
   const spare = height - head.length - 1
   const shown = spare >= Math.min(3, losses.length) ? head : head.filter((line) => line !== BLANK)
   const rest = fit(losses, Math.max(1, height - shown.length - 1))
@@ -102,16 +100,16 @@ function renderConfirm({
   }
 }
 
-/** A dialog with fewer rows cannot show an image, a disk and what is lost at once. */
+/** With fewer rows, image, disk and losses do not fit at once. */
 const SHORT = 6
 
-/** Returns what must be seen before a disk is erased, in two rows: the path first, whole. */
+/** Two rows; the path first, whole. */
 const renderShort = (image: PaneImage, { path, device }: SurveyedDisk): readonly ScreenRow[] => [
   { text: printable(`all on ${path} (${renderDevice(device)})`), ink: 'danger' },
   { text: printable(`for ${image.name}`) },
 ]
 
-/** The last row says how many there is no room for. */
+/** The last row counts what does not fit. */
 function fit(rows: readonly string[], room: number): readonly string[] {
   if (rows.length <= room) return rows
   const shown = rows.slice(0, Math.max(0, room - 1))

@@ -4,7 +4,7 @@ import { clip, pad } from '../../../kit/terminal/text/clip.ts'
 import type { Ink } from '../../../kit/terminal/text/ink.ts'
 
 export interface ScreenRow {
-  /** Printable; what is too long is cut at its end. */
+  /** Printable; cut at its end where it is too long. */
   readonly text: string
   readonly ink?: keyof Ink
 }
@@ -16,14 +16,14 @@ export interface PaneStyle {
 
 export interface PaneRoom {
   readonly width: number
-  /** The rows of the whole pane, those of its frame included. */
+  /** The frame included. */
   readonly height: number
 }
 
-/** The columns that the frame takes on the left and on the right. */
+/** Left and right together. */
 export const BORDER_WIDTH = 4
 
-/** Brackets mark the pane that has the keys, too: colours may be off. */
+/** Brackets mark the pane that has the keys, as colours may be off. */
 export function renderPaneBox(
   title: string,
   lines: readonly ScreenRow[],

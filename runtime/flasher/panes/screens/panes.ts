@@ -13,15 +13,15 @@ import {
   type PaneStyle,
 } from './pane-box.ts'
 
-/** A screen with fewer columns shows only the pane that has the keys. */
+/** With fewer columns only the pane that has the keys is shown. */
 const MIN_COLUMNS = 64
-/** Disks have more to tell. */
+/** Less than half: disks have more to tell. */
 const IMAGES_SHARE = 0.45
-/** A disk pane of this width or more has all columns. */
+/** From this width on a disk pane has all columns. */
 const WIDE = 76
 /** Frame and titles of the columns. */
 const AROUND = 3
-/** The columns of the sign in front of a row. */
+/** The sign in front of a row. */
 const LEAD = 2
 
 export const IMAGE_COLUMNS: readonly Column[] = [
@@ -39,7 +39,7 @@ export const DISK_COLUMNS: readonly Column[] = [
   { title: 'On it now', least: 20 },
 ]
 
-/** Where there is no room for more, a reason stands in the place of the model. */
+/** With little room a reason takes the place of the model. */
 const FEW_DISK_COLUMNS: readonly Column[] = [
   { title: 'Path', least: 10, cut: 'middle' },
   { title: 'Size', side: 'right', drops: 0 },
@@ -48,7 +48,6 @@ const FEW_DISK_COLUMNS: readonly Column[] = [
 
 export const pageRowsOf = (height: number): number => Math.max(1, height - AROUND)
 
-/** As wide as `width`, as high as `height`. */
 export function renderPanes(state: PanesState, { width, height }: PaneRoom, style: PaneStyle) {
   if (width < MIN_COLUMNS) return renderPane(state, state.focus, { width, height }, style)
   const left = decideLeft(state, width)
@@ -57,10 +56,7 @@ export function renderPanes(state: PanesState, { width, height }: PaneRoom, styl
   return images.map((line, row) => line + (disks[row] ?? ''))
 }
 
-/**
- * The images get their share, and what the disks leave free where their names need more; and the
- * other way round. Disks show all of their columns where the images leave room for them.
- */
+/** Each side gets its share, and what the other leaves free; the disks' columns come first. */
 function decideLeft(state: PanesState, width: number): number {
   const share = Math.floor(width * IMAGES_SHARE)
   const images = needOf(state, 'images', IMAGE_COLUMNS)
@@ -70,7 +66,7 @@ function decideLeft(state: PanesState, width: number): number {
   return disks > width - share ? Math.max(images, Math.min(share, width - disks)) : share
 }
 
-/** Returns the width at which a pane shows its rows whole; one without rows has a sentence, and needs its share. */
+/** A pane without rows has a sentence, and needs its share. */
 function needOf(state: PanesState, pane: PaneName, columns: readonly Column[]): number {
   const rows = listRows(state, pane)
   if (rows.length === 0) return Infinity
@@ -94,7 +90,7 @@ function renderPane(
   )
 }
 
-/** A filter takes the place of the address: it must be seen whole while it is typed. */
+/** A filter replaces the address: it must be seen whole while it is typed. */
 function titleOf({ setting, filter, isTyping, focus }: PanesState, pane: PaneName): string {
   const name = pane === 'images' ? 'Images' : 'Disks'
   const isOpen = isTyping && focus === pane
@@ -123,7 +119,7 @@ function listLines(
   const room = pageRowsOf(height)
   const isPaged = rows.length > room
   const size = isPaged ? Math.max(1, room - 1) : room
-  // Whole pages instead of a moving window: most moves then change two lines alone.
+  // Whole pages, not a moving window: most moves then change only two lines.
   const first = Math.floor(at / size) * size
   const page = rows.slice(first, first + size).map((row, index): ScreenRow => {
     const isMarked = row.key === state.marked[pane]
@@ -168,7 +164,7 @@ function explainEmpty(state: PanesState, pane: PaneName, width: number): readonl
   return [...fold(text, width), 'Press r to look again.'].map((line) => ({ text: line }))
 }
 
-/** Folds a text at blanks; an address, which has none, at any character. */
+/** At blanks; an address, which has none, at any character. */
 const fold = (text: string, width: number): readonly string[] =>
   wrap(printable(text), width).flatMap((line) =>
     Array.from({ length: Math.max(1, Math.ceil(line.length / width)) }, (_, at) =>
@@ -176,7 +172,6 @@ const fold = (text: string, width: number): readonly string[] =>
     ),
   )
 
-/** What is marked in both panes, in full. */
 export function renderMarked(state: PanesState, width: number, { ink, unicode }: PaneStyle) {
   const image = findMarked(state, 'images')
   const disk = findMarked(state, 'disks')

@@ -12,10 +12,10 @@ import { pageRowsOf, renderMarked, renderPanes } from './panes.ts'
 /** Header, two lines of status, keys. */
 const AROUND = 4
 const STATUS_ROWS = 2
-/** Columns of a dialog, and the rows that it does not fall below while its text changes. */
+/** The rows do not shrink below this while the text changes. */
 const MAX_DIALOG = 100
 const MIN_DIALOG = 12
-/** A screen with fewer rows does not describe in full what is marked. */
+/** With fewer rows what is marked is not described in full. */
 const MIN_ROWS = 16
 const MARKED_ROWS = 3
 
@@ -24,14 +24,10 @@ const hasMarked = ({ dialog }: PanesState, rows: number) => dialog === null && r
 const panesHeight = (state: PanesState, rows: number) =>
   Math.max(4, rows - AROUND - (hasMarked(state, rows) ? MARKED_ROWS : 0))
 
-/** Returns how many rows of a list are on one page. */
 export const pageRows = (state: PanesState, { rows }: Size): number =>
   pageRowsOf(panesHeight(state, rows))
 
-/**
- * Renders the screen in lines that are shorter than the terminal. `seconds` have passed since the
- * flash began.
- */
+/** Lines are shorter than the terminal. `seconds`: since the flash began. */
 export function renderScreen(
   state: PanesState,
   size: Size,
@@ -57,7 +53,6 @@ export function renderScreen(
   }
 }
 
-/** Two lines, at the bottom of which stands what became of the done signal. */
 function renderStatus(state: PanesState, width: number, style: PaneStyle): readonly string[] {
   const lines = [statusOf(state), signalOf(state)].flatMap(({ tone, text }) =>
     (text === '' ? [] : wrap(text, width - 1)).map((line) =>

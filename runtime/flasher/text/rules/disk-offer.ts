@@ -17,14 +17,11 @@ const TEXTS = WIZARD_TEXTS.disk
 
 export interface DiskOffer {
   readonly disk: SurveyedDisk
-  /** Why it cannot be chosen; null: it can. */
+  /** Null: it can be chosen. */
   readonly refusal: string | null
 }
 
-/**
- * Decides whether a disk can be written, with the reason in a few words where it cannot. `image` is
- * null as long as its size is not known.
- */
+/** The reason is a few words. `image` null: its size is not known yet. */
 export function offerDisk(
   disk: SurveyedDisk,
   image: Pick<ImageFacts, 'format' | 'virtual'> | null,
@@ -35,13 +32,13 @@ export function offerDisk(
   return { disk, refusal: renderReason(refusals, device.uses) }
 }
 
-/** The shortest text from which an operator knows what to do; the most important reason counts. */
+/** The most important reason, in the fewest words from which an operator knows what to do. */
 function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[]): string | null {
   if (refusals.length === 0) return null
   return renderUsed(uses) ?? refusals.map(renderShort).join(', ')
 }
 
-/** Why a disk in use cannot be chosen; null: nothing uses it. */
+/** Null: nothing uses it. */
 export function renderUsed(uses: readonly DiskUse[]): string | null {
   if (uses.some(({ kind }) => kind === 'running-system')) return TEXTS.refused.system
   const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
@@ -63,7 +60,7 @@ const REASONS: { readonly [Why in FlashRefusal['why']]?: string } = {
   'target-empty': TEXTS.refused.noMedium,
 }
 
-/** Summarises what is on a disk: `EFI, 3 more`; `4 partitions` where none of them has a name. */
+/** `EFI, 3 more`; `4 partitions` where none has a name. */
 export function summariseParts(parts: readonly DiskPart[]): string {
   if (parts.length === 0) return TEXTS.empty
   const known = parts.map(({ label, partlabel, fstype }) => label ?? partlabel ?? fstype)
@@ -74,10 +71,7 @@ export function summariseParts(parts: readonly DiskPart[]): string {
   return fill(pluralOf(TEXTS.firstAndMore, more.length), { first, count: more.length })
 }
 
-/**
- * Renders path, size, model, serial number, bus, and what is on it or why it cannot be chosen; all
- * of it is printable.
- */
+/** Printable: path, size, model, serial number, bus, then content or reason. */
 export function renderDiskCells({ disk, refusal }: DiskOffer): readonly string[] {
   const { path, device, parts } = disk
   const { vendor, model, tran, type, identity } = device
@@ -92,7 +86,7 @@ export function renderDiskCells({ disk, refusal }: DiskOffer): readonly string[]
   ].map(printable)
 }
 
-/** What would be lost, as rows of device, size, type and name. */
+/** Device, size, type and name. */
 export const renderLosses = (parts: readonly DiskPart[]): readonly (readonly string[])[] =>
   parts.map(({ device, sizeBytes, fstype, label, partlabel }) =>
     [

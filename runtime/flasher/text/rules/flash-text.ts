@@ -7,10 +7,7 @@ import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import type { ImageFacts, VirtualSize } from '../../../engine/image/rules/image.ts'
 import { renderDiskSize, renderSize } from '../../../kit/foundation/size.ts'
 
-/**
- * Describes an image: `debian.img.zst: img.zst, 412 MB, 4.00 GB unpacked`; all of it is still to be
- * made printable.
- */
+/** Not printable yet: `debian.img.zst: img.zst, 412 MB, 4.00 GB unpacked`. */
 export function renderImage(image: ImageFacts): string {
   const { format, sizeBytes, virtual } = image
   const facts = [
@@ -21,11 +18,7 @@ export function renderImage(image: ImageFacts): string {
   return `${renderImageName(image)}: ${facts.join(', ')}`
 }
 
-/**
- * Describes an image that was chosen, in lines: what it is, where it comes from, how it is checked,
- * and what should be known of it; all of it is still to be made printable. `found` is null until it
- * is opened.
- */
+/** Lines about the chosen image and its check; not printable yet. `found` null: not opened yet. */
 export function renderSource(
   { name, location }: { readonly name: string; readonly location: string },
   found: {
@@ -41,7 +34,6 @@ export function renderSource(
   return [renderImage({ ...image, name }), ...from, renderChecks(options), ...decideNotes(image)]
 }
 
-/** Returns the image's name; that of standard input is in words. */
 export const renderImageName = ({ name }: Pick<ImageFacts, 'name'>): string =>
   name === '-' ? 'standard input' : name
 
@@ -50,7 +42,7 @@ function renderUnpacked(virtual: VirtualSize, sizeBytes: number | null): readonl
   return [`${virtual.kind === 'exact' ? '' : 'at least '}${renderSize(virtual.bytes)} unpacked`]
 }
 
-/** Describes a disk: `ATA Samsung SSD 980, serial S5GX, 500 GB, sata`. */
+/** `ATA Samsung SSD 980, serial S5GX, 500 GB, sata`. */
 export function renderDevice({ vendor, model, tran, identity, type }: TargetDevice): string {
   const maker = [vendor, model].filter(Boolean).join(' ')
   return [
@@ -67,7 +59,6 @@ const NAMELESS: Readonly<Record<string, string>> = {
   part: 'partition',
 }
 
-/** Says by which digest an image is checked, and what is read back. */
 export const renderChecks = ({ sha256, verify }: Pick<FlashOptions, 'sha256' | 'verify'>): string =>
   [
     sha256 === null ? 'no checksum available' : `SHA-256 ${sha256.slice(0, 12)}…`,

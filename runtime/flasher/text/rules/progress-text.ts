@@ -8,7 +8,6 @@ import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
 
 const { flashing: TEXTS, outcome: ENDS } = WIZARD_TEXTS
 
-/** What is under way, in words, and how far it is. */
 interface ShownProgress {
   readonly phase: string
   readonly progress: WriteProgress | null
@@ -21,14 +20,13 @@ const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
   partprobed: TEXTS.done,
 }
 
-/** Returns the progress after an event. */
 export function nextProgress(event: FlashEvent, { phase, progress }: ShownProgress): ShownProgress {
   if (event.event !== 'writing') return { phase: PHASES[event.event] ?? phase, progress }
   const isNew = event.phase !== progress?.phase
   return { phase: isNew ? renderPhase(event, progress) : phase, progress: event }
 }
 
-/** What begins with this event; `before`: where the phase before it ended. */
+/** `before`: where the phase before it ended. */
 function renderPhase(
   { phase, note, total_bytes, delta }: WriteProgress,
   before: WriteProgress | null,
@@ -39,17 +37,13 @@ function renderPhase(
   return isLess ? TEXTS.readingBackSamples : TEXTS.readingBack
 }
 
-/** Says which phase a flash is in, and which part it waits for. */
 export function renderWaiting(phase: string, progress: WriteProgress | null): string {
   const bottleneck = progress?.bottleneck ?? null
   if (bottleneck === null) return phase
   return fill(TEXTS.waitingFor, { phase, part: TEXTS.parts[bottleneck] })
 }
 
-/**
- * Says `1.2 of 3.4 GB of the image read, 12 s so far`; only the time where nothing is read.
- * `storedBytes` is null while the image's size is not known.
- */
+/** `1.2 of 3.4 GB of the image read, 12 s so far`. `storedBytes` null: unknown. */
 export function renderReadSoFar(
   progress: WriteProgress | null,
   storedBytes: number | null,
@@ -61,13 +55,13 @@ export function renderReadSoFar(
   return fill(TEXTS.readSoFar, { amount, time })
 }
 
-/** Says why all was written where only what differs should be; null where it was not so. */
+/** Null: only what differs was written, or all was wanted. */
 export const renderWhole = ({
   delta = null,
 }: Pick<Extract<FlashOutcome, { kind: 'done' }>, 'delta'>): string | null =>
   delta === null || delta === 'compared' ? null : ENDS.whole[delta]
 
-/** Says what was written, and whether it is right; empty where the flash did not succeed. */
+/** Empty where the flash did not succeed. */
 export function renderSuccess(end: FlashOutcome | null): string {
   if (end?.kind !== 'done') return ''
   const { plan, bytesWritten, bytesKept, seconds, verified } = end

@@ -4,7 +4,7 @@ import { renderUsed, type DiskOffer } from './disk-offer.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 import { decideSource } from '../../../engine/capture/rules/capture.ts'
 
-/** Decides whether a disk can be captured, with the reason in a few words where it cannot. */
+/** The reason is a few words. */
 export function offerSource(disk: SurveyedDisk): DiskOffer {
   const { path, device } = disk
   const isFree = decideSource({ path, exists: true, device }, null).ok

@@ -2,7 +2,6 @@
 
 export const CAPTURE = {
   capture: {
-    /** In the choice of catalogs, where the images come from. */
     choice: 'make one',
     choiceFrom: 'captured from a disk of this machine',
     key: 'capture',

@@ -1,7 +1,6 @@
 /** What a machine says that its server drives, in English. */
 
 export const DRIVEN = {
-  /** What a machine says that its server drives. */
   driven: {
     catalog: "the server's plan",
     /** `{address}`: of the machine's page. */
@@ -40,7 +39,7 @@ export const DRIVEN = {
     statusFlash: 'flash of {image} to {disk}',
     statusWizard: 'wizard: {notice}',
   },
-  /** What is wrong with a plan, in a clause of `driven.wrongPlan`, or with its disk. */
+  /** A clause of `driven.wrongPlan`, about the plan or its disk. */
   plan: {
     noObject: 'it is not a JSON object',
     noMode: 'it names no mode',
@@ -62,7 +61,6 @@ export const DRIVEN = {
       other: '{count} disks of this machine are called {disk}: {paths}.',
     },
   },
-  /** The end of a flash, as it is reported to the server and set in the firmware. */
   report: {
     bootSet: 'UEFI: {outcome}.',
     bootNotSet: 'UEFI: no one-shot boot of {disk}: {reason}.',
@@ -72,7 +70,6 @@ export const DRIVEN = {
     notReported:
       'The disk is flashed, but the server could not be notified ({reason}), so it would flash this machine again. Reboot when the server is back, or boot the disk by hand.',
   },
-  /** Another console of a machine that its server drives. */
   viewer: {
     greeting:
       'Another console of this machine carries out what its server requests; it is shown here.',

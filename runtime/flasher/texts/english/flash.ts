@@ -132,19 +132,17 @@ export const FLASH = {
     cancel: 'Ctrl-C cancels; what is half written cannot boot. ? shows help.',
     stopReporting: 'Ctrl-C goes on without waiting. ? shows help.',
   },
-  /** The line with the bar. */
   bar: {
     phases: { write: 'write', verify: 'verify', read: 'read' },
     left: '{time} left',
   },
-  /** The events of a flash where lines are not redrawn. */
+  /** Where lines are not redrawn. */
   events: {
     started: 'Preparing the disk.',
     startedWithSize: 'Preparing the disk, {size} to write.',
     writing: 'Writing the image.',
     writingNote: 'Writing the image ({note}).',
     capturing: 'Writing the image of the disk.',
-    /** Where only what differs from the disk shall be written. */
     delta: {
       compared: 'Writing what differs from the image; the rest stays on the disk.',
       'mostly-different': 'Writing the whole image; the disk holds something else.',

@@ -1,7 +1,6 @@
 /** What every screen of the wizard shows, in English: its program, header, keys and help. */
 
 export const FRAME = {
-  /** The errors of the program itself, and what the first screen says about them. */
   program: {
     terminalNeeded: 'the wizard needs a terminal',
     withoutTerminal: 'Without one: "flasher flash --image IMAGE --target DISK --yes".',
@@ -96,7 +95,7 @@ export const FRAME = {
       quit: 'quits',
       help: 'shows this help',
     },
-    /** By letter, where the last line of the screen is too short. */
+    /** Where the last line of the screen is too short. */
     letters: {
       b: 'back to the step before',
       m: 'capture a disk of this machine',

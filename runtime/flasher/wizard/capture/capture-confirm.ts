@@ -12,9 +12,7 @@ import type { WizardContext } from '../screens/wizard-context.ts'
 
 const { confirm: TEXTS, keys: CAPTURE_KEYS } = WIZARD_TEXTS.capture
 
-/**
- * Asks a person, and makes the image: the disk that was looked at stays held until it is complete.
- */
+/** The disk that was looked at stays held until the image is complete. */
 export async function confirmCapture(
   state: WizardState,
   context: WizardContext,
@@ -28,7 +26,7 @@ export async function confirmCapture(
   }
 }
 
-/** Null: it is to be asked anew, the other way. */
+/** Null: ask again with the other answer. */
 async function askAndRun(
   state: WizardState,
   chosen: ChosenCapture,
@@ -49,7 +47,7 @@ async function askAndRun(
     )
     return looking.then(changed)
   })
-  // The disk is free before it is opened anew.
+  // The disk must be free before it is opened anew.
   await looking
   if (asked.kind !== 'key' || asked.key === 'q') return { step: 'quit' }
   if (asked.key === 'g') return null

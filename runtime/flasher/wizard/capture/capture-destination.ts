@@ -15,10 +15,7 @@ import type { WizardContext } from '../screens/wizard-context.ts'
 const { keys: KEYS } = WIZARD_TEXTS
 const { destination: TEXTS, token: TOKEN } = WIZARD_TEXTS.capture
 
-/**
- * Asks where the image goes: a file, a folder or the address of a cache. Enter alone takes the
- * suggested name in the image root.
- */
+/** Enter alone takes the suggested name in the image root. */
 export async function chooseDestination(
   state: WizardState,
   context: WizardContext,
@@ -56,7 +53,7 @@ function listKinds(folder: string): readonly string[] {
   ].map(([kind = '', example]) => `${INDENT}${pad(kind, width)}   ${example}`)
 }
 
-/** Asks for the token of an upload. Enter alone takes that of `FLASHER_UPLOAD_TOKEN`. */
+/** Enter alone takes the token of `FLASHER_UPLOAD_TOKEN`. */
 export async function typeToken(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const destination = state.capture?.destination
   if (destination?.kind !== 'upload') return { step: 'back' }
@@ -83,7 +80,7 @@ export async function typeToken(state: WizardState, context: WizardContext): Pro
     : { step: 'capture-destination', destination: { ...destination, token } }
 }
 
-/** What was typed, nothing by Enter alone; or the step of a key. */
+/** The text, empty by Enter alone; or the step of a key. */
 async function askText(
   state: WizardState,
   view: ScreenView,
@@ -94,7 +91,7 @@ async function askText(
   return asked.kind === 'key' && asked.key === SUGGESTED ? '' : stepOf(asked)
 }
 
-/** The key that Enter alone means: none of those that are shown. */
+/** No key that is shown. */
 const SUGGESTED = ''
 
 const textView = (

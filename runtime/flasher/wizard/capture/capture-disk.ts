@@ -16,7 +16,7 @@ import type { WizardContext } from '../screens/wizard-context.ts'
 
 const TEXTS = WIZARD_TEXTS.capture.disk
 
-/** Asks which disk is captured; the answer suggests a name for the image that no local one has. */
+/** Also suggests a name that no local image has. */
 export async function chooseSource(
   state: WizardState,
   context: WizardContext,
@@ -36,7 +36,7 @@ export async function chooseSource(
   if (asked.kind !== 'row') return stepOf(asked)
   const disk = list.disks?.[asked.index]
   if (disk === undefined) return { step: 'refresh' }
-  // A name that is taken is refused later if the list is missing.
+  // Without the list a taken name is refused later.
   const images = await context.listLocal().catch(() => [])
   const taken = images.map(({ name }) => name)
   return { step: 'capture-disk', disk: chooseDisk(disk), name: suggestName(disk.device, taken) }

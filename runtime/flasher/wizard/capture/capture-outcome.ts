@@ -24,7 +24,6 @@ const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
 const RETRY = nextChoice('b', ['back', 'again'], [TEXTS.choices.retry])
 const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
 
-/** Shows why there is no image, and asks what comes next. */
 export async function showCaptureFailure(
   state: WizardState,
   context: WizardContext,
@@ -55,7 +54,6 @@ function explain(
   voice.warn(leaves)
 }
 
-/** Shows the image that was made, with what a person should know of it, and asks what comes next. */
 export async function showCaptured(
   state: WizardState,
   context: WizardContext,
@@ -66,7 +64,7 @@ export async function showCaptured(
     const disk = state.disks[0]?.path ?? ''
     voice.success(fill(TEXTS.done, { disk, time: renderDuration(end.seconds) }))
     const { columns, rows } = context.painter.size()
-    // The path is all there is room for on a small screen.
+    // A small screen has only room for the path.
     if (rows >= ROOMY_ROWS) voice.log('')
     voice.log(listFacts(end, renderDestination(destination), columns).join('\n'))
     const isLast = destination.kind === 'file' && end.identity.kind === 'absent'
@@ -83,7 +81,6 @@ function warn(identity: IdentityFiles, voice: Voice) {
   if (identity.kind === 'possible') voice.warn(CONFIRM.possible)
 }
 
-/** Below each other, each in full. */
 function listFacts(
   { storedBytes, imageBytes, sha256 }: Extract<CaptureOutcome, { kind: 'done' }>,
   address: string,

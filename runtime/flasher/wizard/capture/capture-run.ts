@@ -35,17 +35,14 @@ interface CaptureEnvironment {
   readonly signal: AbortSignal
 }
 
-/** The disk, held and looked at. */
+/** The disk is held until it is disposed of. */
 export interface CheckedCapture extends AsyncDisposable {
   readonly opened: OpenedCapture
-  /** What should be known of the room for the image; null: there is plenty. */
+  /** A warning about room for the image; null: there is plenty. */
   readonly room: string | null
 }
 
-/**
- * Opens the disk, which stays held until the result is disposed of. Rejects with a Fault where the
- * disk cannot be captured, or the image surely not be stored.
- */
+/** Rejects with a Fault where the disk cannot be captured, or the image surely not be stored. */
 export async function checkCapture(
   { disk, destination, generalize }: ChosenCapture,
   { env, isRoot, signal }: CaptureEnvironment,
@@ -63,13 +60,11 @@ interface CaptureEvents {
   readonly onProgress: (progress: { readonly event: 'writing' } & WriteProgress) => void
   /** Bytes of the image so far, compressed. */
   readonly onStored: (bytes: number) => void
-  /** All is sent to the cache, which verifies it. */
+  /** All is sent; the cache verifies it. */
   readonly onSent: () => void
 }
 
-/**
- * Makes a capture and never throws: the outcome holds the reason where it failed or was cancelled.
- */
+/** Never throws: the outcome holds the reason of a failure. */
 export async function makeCapture(
   chosen: ChosenCapture,
   opened: OpenedCapture,
@@ -107,7 +102,6 @@ function openSink(
   return toUpload({ base, name, token: destination.token ?? '', source, ...context }, warnings)
 }
 
-/** Says how much of the image there is. */
 const counted =
   (sink: CaptureSink, onStored: CaptureEvents['onStored']): CaptureSink =>
   (write) => {

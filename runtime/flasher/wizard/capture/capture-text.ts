@@ -15,10 +15,9 @@ import type { Drawing } from '../screens/header.ts'
 
 const { confirm: TEXTS, files: FILES } = WIZARD_TEXTS.capture
 
-/** What is known by now. */
 export interface CaptureKnown extends ChosenCapture {
   readonly checked: Pick<CheckedCapture, 'opened' | 'room'> | null
-  /** Why it cannot be captured; null: still being looked at. */
+  /** Null: still being looked at. */
   readonly reasons: readonly string[] | null
 }
 
@@ -28,7 +27,6 @@ interface TextRoom {
   readonly room: number
 }
 
-/** Whether there is a choice: something to clear, or to keep again. */
 export const canClear = ({ checked, generalize }: Pick<CaptureKnown, 'checked' | 'generalize'>) =>
   generalize || (checked !== null && decideIdentity(checked.opened.parts).kind !== 'absent')
 
@@ -66,7 +64,7 @@ export function renderCapture(
   return forms.find(({ length }) => length <= room) ?? warnings
 }
 
-/** The fewest rows of partitions. */
+/** Rows of partitions. */
 const MIN_ROWS = 2
 
 function describe(
@@ -100,7 +98,7 @@ const KINDS = [
   [/./, FILES.leases],
 ] as const
 
-/** `machine-id, SSH host keys`: what it is instead of each path. */
+/** `machine-id, SSH host keys` instead of each path. */
 export const nameFiles = ({ paths }: Extract<IdentityFiles, { kind: 'found' }>) => ({
   files: [
     ...new Set(paths.flatMap((path) => KINDS.find(([names]) => names.test(path))?.[1] ?? [])),
@@ -114,7 +112,6 @@ const COLUMNS: readonly Column[] = [
   { title: TEXTS.columns.read, least: 12 },
 ]
 
-/** Titles, then a row for each partition. */
 function layParts(
   parts: readonly CapturedPart[],
   { unicode, width }: { readonly unicode: boolean; readonly width: number },
@@ -123,7 +120,6 @@ function layParts(
   return [head, ...lines].map((line) => INDENT + line)
 }
 
-/** The last row says how many there is no room for. */
 function fitRows(rows: readonly string[], most: number): readonly string[] {
   if (rows.length <= most) return rows
   const shown = rows.slice(0, most - 1)

@@ -20,14 +20,12 @@ import type { WizardContext } from '../screens/wizard-context.ts'
 
 const TEXTS = WIZARD_TEXTS.capture.run
 
-/** What is shown. */
 interface ShownCapture {
   phase: string
   progress: WriteProgress | null
   storedBytes: number
 }
 
-/** Runs the capture from the first byte to the end; it asks nothing. */
 export async function runCapturing(
   state: WizardState,
   chosen: ChosenCapture,
@@ -67,7 +65,7 @@ export async function runCapturing(
   )
 }
 
-/** One line at a time, for terminals that cannot redraw. */
+/** For terminals that cannot redraw. */
 const createLines = ({ stdout, style, now }: WizardContext) =>
   createProgress('text', { stdout, stderr: stdout, style, now, storedBytes: () => null })
 

@@ -10,14 +10,10 @@ interface DestinationOptions {
   readonly imageRoot: string
   /** For what names only a folder, or nothing. */
   readonly name: string
-  /** Whether a folder has the typed path. */
   readonly isFolder: boolean
 }
 
-/**
- * Decides where an image goes by what was typed: the address of a cache is an upload, a folder gets
- * the suggested name, a bare name lies in the image root, and nothing at all is both.
- */
+/** A folder gets the suggested name, a bare name lies in the image root; nothing typed is both. */
 export function decideDestination(
   typed: string,
   { imageRoot, name, isFolder }: DestinationOptions,
@@ -40,7 +36,7 @@ export function decideDestination(
   return { kind: 'file', path: path.includes('/') ? path : joinImagePath(imageRoot, path) }
 }
 
-/** The part of a cache's address before the image's name. */
+/** Before the image's name in a cache's address. */
 const CAPTURES = 'captures'
 
 function complete(name: string): string {
@@ -50,10 +46,7 @@ function complete(name: string): string {
 
 const MAX_NAME = 60
 
-/**
- * Suggests a name such as `samsung-ssd-980-s5gx.img.zst`, with a number where an image has it
- * already.
- */
+/** Such as `samsung-ssd-980-s5gx.img.zst`, with a number where an image has that name. */
 export function suggestName(
   { node, model, identity }: Pick<TargetDevice, 'node' | 'model' | 'identity'>,
   taken: readonly string[],

@@ -12,10 +12,7 @@ interface FlashRunOptions extends Required<RunOptions> {
   readonly loadFlasher: () => Promise<Flasher>
 }
 
-/**
- * Runs the flash and never throws. `hooks.onEnd` is for the caller: what it says needs a screen.
- * `onEnd` is called for each of several disks.
- */
+/** Never throws. The caller calls `hooks.onEnd`; `onEnd` is called for each of several disks. */
 export async function runChoices(
   choices: FlashChoices,
   hooks: Hooks,

@@ -13,12 +13,11 @@ import type {
 } from '../../order/rules/flash-choice.ts'
 import type { Flashed, TemplateOffer, WizardStart } from '../../order/rules/wizard-start.ts'
 
-/** The steps that the header counts; the last one only where the machine can be restarted. */
+/** As the header counts; the last one only where the machine can be restarted. */
 const FLASH_STEPS = ['catalog', 'image', 'disk', 'flash', 'reboot'] as const
 const CAPTURE_STEPS = ['disk', 'image', 'capture', 'reboot'] as const
 type StepName = (typeof FLASH_STEPS | typeof CAPTURE_STEPS)[number]
 
-/** To which step each screen belongs, and where `back` leads. */
 export const SCREENS = {
   catalog: { step: 'catalog', back: 'catalog' },
   source: { step: 'catalog', back: 'catalog' },
@@ -39,29 +38,26 @@ export type ScreenName = keyof typeof SCREENS
 
 export interface WizardState {
   readonly screen: ScreenName
-  /** Where the catalog is; null: only images of this machine. */
+  /** Null: only images of this machine. */
   readonly source: string | null
   readonly image: ChosenImage | null
   /** All of them get the image; none: not chosen yet. */
   readonly disks: readonly DiskChoice[]
-  /** What is written for the first boot; null: nothing is. */
+  /** For the first boot; null: nothing is written. */
   readonly template: WrittenTemplate | null
-  /** How the last flash ended; where it had several disks, as the first that failed did. */
+  /** Of several disks, as the first that failed ended. */
   readonly end: FlashOutcome | null
-  /** How it ended on each of the disks. */
   readonly ends: readonly FlashOutcome[]
-  /** What became of the UEFI boot entry; null: none was asked for. */
+  /** The UEFI boot entry; null: none was asked for. */
   readonly bootEntry: string | null
-  /** What the operator must know, in red until he goes on. */
+  /** Red, until the operator goes on. */
   readonly notice: string | null
-  /** A disk is captured, the one in `disks`; null: an image is flashed. */
+  /** The disk in `disks` is captured; null: an image is flashed. */
   readonly capture: CaptureChoice | null
 }
 
 interface CaptureChoice {
-  /** Where it was chosen to make an image. */
   readonly begunAt: ScreenName
-  /** What the image is called unless another name is typed. */
   readonly name: string
   /** Null: not chosen yet. */
   readonly destination: CaptureDestination | null
@@ -70,7 +66,6 @@ interface CaptureChoice {
 
 type WrittenTemplate = Extract<TemplateOffer, { kind: 'template' }>
 
-/** What an operator, or a flash, did. */
 export type WizardStep =
   | { readonly step: 'back' | 'refresh' | 'ask-source' | 'capture' | 'quit' | 'reboot' }
   | { readonly step: 'flash'; readonly template: WrittenTemplate | null }
@@ -82,13 +77,10 @@ export type WizardStep =
   | { readonly step: 'capture-destination'; readonly destination: CaptureDestination }
   | { readonly step: 'captured'; readonly end: CaptureOutcome }
 
-/** The next screen, or how the wizard ends. */
 export type NextScreen = WizardState | 'quit' | 'reboot'
 
-/** Tells whether a screen belongs to a capture. */
 export const isCapture = (screen: ScreenName): boolean => screen.startsWith('capture-')
 
-/** Lists the steps of the flow that a screen belongs to, in their order. */
 export const stepsOf = (screen: ScreenName): readonly StepName[] =>
   isCapture(screen) ? CAPTURE_STEPS : FLASH_STEPS
 
@@ -96,7 +88,6 @@ function backOf({ screen, capture }: WizardState): ScreenName {
   return screen === 'capture-disk' && capture !== null ? capture.begunAt : SCREENS[screen].back
 }
 
-/** Returns the state that the wizard opens with: nothing is chosen yet. */
 export const openState = ({ screen, catalog, notice }: WizardStart): WizardState => ({
   screen,
   source: catalog,
@@ -110,7 +101,7 @@ export const openState = ({ screen, catalog, notice }: WizardStart): WizardState
   capture: null,
 })
 
-/** What is not chosen yet on the way back is forgotten, so that no header shows it as chosen. */
+/** What lies ahead on the way back is forgotten, so that no header shows it as chosen. */
 const CLEARED: { readonly [Name in ScreenName]?: Partial<WizardState> } = {
   catalog: { image: null, disks: [], end: null, ends: [], capture: null },
   image: { image: null, disks: [], end: null, ends: [], capture: null },
@@ -164,7 +155,6 @@ const captureOf = (
 const needsToken = (destination: CaptureDestination): boolean =>
   destination.kind === 'upload' && destination.token === null
 
-/** Decides the next screen by the state and the answer. */
 export const next = (from: WizardState, step: WizardStep): NextScreen =>
   decideCase(NEXT, 'step', { ...step, from })
 
@@ -176,7 +166,7 @@ const goTo = (state: WizardState, screen: ScreenName): WizardState => ({
   notice: null,
 })
 
-/** Returns what to write where, disk by disk; null until both are chosen. */
+/** Null until image and disks are chosen. */
 export function choiceOf({ image, disks }: WizardState): FlashChoices | null {
   if (image === null) return null
   const choices = disks.map(({ path: disk, identity }): FlashChoice => ({

@@ -13,16 +13,13 @@ export interface ImageOffer {
   readonly choice: ChosenImage
   readonly arch: string | null
   readonly from: 'local' | 'remote'
-  /** Why it cannot be chosen; null: it can. */
+  /** Null: it can be chosen. */
   readonly refusal: string | null
 }
 
 const TEXTS = WIZARD_TEXTS.image
 
-/**
- * The columns in the order of the cells; what all images of a name share need not be seen to choose
- * one.
- */
+/** In the order of the cells. `tells`: it can tell images of the same name apart. */
 const COLUMNS = [
   { title: TEXTS.columns.name, least: 16, cut: 'middle', tells: true },
   { title: TEXTS.columns.size, side: 'right', drops: 1 },
@@ -32,19 +29,16 @@ const COLUMNS = [
   { title: TEXTS.columns.sha256, least: 8, drops: 2 },
 ] as const satisfies readonly Column[]
 
-/** Reasons stand in the last column, which then stays. */
+/** Reasons are in the last column, which then stays. */
 const REASONS = { title: TEXTS.columns.sha256, least: 17 } as const
 
-/**
- * Returns the columns for these rows. One that tells images of the same name apart is the last to
- * be shortened, as the name is.
- */
+/** The column that tells images of the same name apart is shortened last, as the name is. */
 export function imageColumns(rows: readonly MenuRow[]): readonly Column[] {
   const groups = [...Map.groupBy(rows, ({ cells }) => cells[0]).values()]
   const alike = groups.filter((group) => group.length > 1)
   const tells = (index: number) =>
     alike.some((group) => new Set(group.map(({ cells }) => cells[index])).size > 1)
-  // One is enough, and the first one is what people know the images by.
+  // One is enough; the first is what people know the images by.
   const telling = [3, 2, 4, 1, 5].find(tells)
   const isRefused = rows.some(({ refusal }) => refusal !== null)
   return COLUMNS.map((column, index) => {
@@ -54,10 +48,7 @@ export function imageColumns(rows: readonly MenuRow[]): readonly Column[] {
   })
 }
 
-/**
- * Lists the images of both places. One that lies here and is in the catalog too is offered once,
- * from here, with its digest.
- */
+/** An image that is also in the catalog is offered once, from here, with its digest. */
 export function listImageOffers(
   local: readonly ImageRow[],
   catalog: readonly CatalogImage[],
@@ -104,7 +95,7 @@ function offerRemote(image: CatalogImage): ImageOffer {
 
 const isHere = (location: string) => !/^[a-z][a-z0-9+.-]*:\/\//i.test(location)
 
-/** Renders one row of the list; the reason why it cannot be chosen stands where a digest would. */
+/** A reason stands where a digest would. */
 export function renderImageRow({ choice, arch, from, refusal }: ImageOffer): MenuRow {
   const { name, sizeBytes, format, sha256 } = choice
   const cells = [

@@ -14,10 +14,6 @@ interface KnownDisks extends DiskList {
   image: CheckedImage | null
 }
 
-/**
- * Asks which disks are written. Disks and the image's size are read meanwhile, and shown once they
- * are known.
- */
 export async function chooseTarget(
   state: WizardState,
   context: WizardContext,

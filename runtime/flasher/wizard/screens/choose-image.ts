@@ -22,11 +22,9 @@ const { keys: KEYS, capture: CAPTURE } = WIZARD_TEXTS
 
 interface ListedCatalog {
   readonly images: readonly CatalogImage[]
-  /** What was left out and why, in words. */
   readonly flaws: readonly string[]
 }
 
-/** What is known by now. */
 interface KnownImages {
   local: readonly ImageRow[] | null
   /** Why this machine's images cannot be listed. */
@@ -35,13 +33,9 @@ interface KnownImages {
   catalog: Result<ListedCatalog, CatalogRefusal> | null
 }
 
-/**
- * Asks which image is written. The catalog is read meanwhile; why it cannot be shown stands on the
- * screen.
- */
 export async function chooseImage(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const known: KnownImages = { local: null, trouble: null, catalog: null }
-  // What lies here takes a moment; the first frame waits for it rather than being drawn twice.
+  // Local images take a moment: the first frame waits, to be drawn only once.
   await readLocal(known, context)
   const view = () => viewOf(state, known, context)
   const asked = await askMeanwhile(state, view, context, (changed, signal) =>
@@ -69,7 +63,7 @@ async function readCatalog(
 ) {
   if (source === null) return
   try {
-    // What reads manifests is loaded only where there is one.
+    // Lazy: only where there is a manifest.
     const { renderFlaw } = await import('../../../engine/catalog/rules/manifest.ts')
     const loaded = await context.loadCatalog(source, signal)
     if (!loaded.ok) known.catalog = loaded

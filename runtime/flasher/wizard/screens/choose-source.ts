@@ -12,7 +12,6 @@ const TEXTS = WIZARD_TEXTS.source
 const { choices: CHOICES } = TEXTS
 const { capture: CAPTURE } = WIZARD_TEXTS
 
-/** Asks which catalog is shown, or whether a disk is captured instead. */
 export async function chooseCatalog(
   state: WizardState,
   context: WizardContext,
@@ -70,10 +69,7 @@ function listExamples(): readonly string[] {
   )
 }
 
-/**
- * Asks for the address or the path of a catalog. Enter alone means none; leaving the screen keeps
- * the present one.
- */
+/** Enter alone means none; leaving the screen keeps the present one. */
 export async function typeSource(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const { drawing } = context
   const view: ScreenView = {
@@ -102,6 +98,6 @@ export async function typeSource(state: WizardState, context: WizardContext): Pr
   const asked = await askStill(state, view, context)
   if (asked.kind === 'text') return { step: 'source', source: asked.text }
   if (asked.kind !== 'key') return { step: 'quit' }
-  // Leaving it is a choice too: the images are what comes next.
+  // Leaving is a choice, too: the images come next.
   return { step: 'source', source: asked.key === 'q' ? state.source : null }
 }

@@ -13,11 +13,11 @@ const TEXTS = WIZARD_TEXTS.confirm
 
 interface Lost {
   readonly disks: readonly DiskChoice[]
-  /** What was found on each; null: nobody could look. */
+  /** On each disk; null: nobody could look. */
   readonly found: readonly (Pick<SurveyedDisk, 'parts'> | null)[]
 }
 
-/** Forms of the same list, from the longest to the shortest. */
+/** From the longest to the shortest. */
 export function listForms(
   { disks, found }: Lost,
   { ink, columns }: Pick<VoiceStyle, 'ink'> & { readonly columns: number },
@@ -38,7 +38,7 @@ const INDENT = '  '
 const renderParts = (found: Lost['found'][number] | undefined, ink: Ink): string =>
   ink.faint(printable(`${INDENT}${INDENT}${summariseParts(found?.parts ?? [])}`))
 
-/** With their serial numbers, which tell equal disks apart. */
+/** Serial numbers tell equal disks apart. */
 const renderShort = (disks: readonly DiskChoice[], ink: Ink, width: number): readonly string[] =>
   wrapInFull(
     disks

@@ -17,19 +17,17 @@ import type { TemplateOffer } from '../../order/rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 
-/** What is known by now. */
 export interface KnownPlan {
   readonly plan: FlashPlan | null
-  /** What was found, in the order of the disks that were chosen; null: nobody could look. */
+  /** In the order of the chosen disks; null: nobody could look. */
   readonly found: readonly (Pick<SurveyedDisk, 'parts'> | null)[]
   /** Null: still being looked for. */
   readonly reasons: readonly string[] | null
-  /** What the server has for the first boot; null: nothing. */
+  /** Null: the server has nothing for the first boot. */
   readonly template: TemplateOffer | null
   readonly isTemplateWritten: boolean
 }
 
-/** How the text is drawn, and how wide. */
 interface Style extends Pick<Drawing, 'ink' | 'unicode'> {
   readonly columns: number
 }
@@ -40,10 +38,10 @@ interface ConfirmRoom {
   readonly room: number
 }
 
-/** The fewest rows about what would be lost. */
+/** Rows about losses. */
 const MIN_ROWS = 3
 
-/** A room with fewer rows cannot show whole what identifies a disk. */
+/** With fewer rows a disk cannot be identified in full. */
 const SMALL_ROOM = 5
 
 export function renderConfirm(
@@ -60,13 +58,13 @@ export function renderConfirm(
   if (left >= outcome.least) return [...boxes, ...outcome.lines(left)]
   const words = renderBriefly(state, style)
   const isWhole = words.length + outcome.least <= room
-  // Which disk it is counts more than which image; the smallest screen has its path and the image.
+  // The disk counts more than the image; the smallest screen has the disk's path and the image.
   const part = room < SMALL_ROOM ? words.slice(0, Math.max(1, room - 1)) : words.slice(1)
   const facts = isWhole ? words : part
   return [...facts, ...outcome.lines(Math.max(1, room - facts.length))]
 }
 
-/** All disks are named, however little room is left for the image. */
+/** Names all disks, however little room is left for the image. */
 function renderSeveral(
   state: WizardState,
   known: KnownPlan,
@@ -114,7 +112,6 @@ function renderBoxes(state: WizardState, known: KnownPlan, style: Style): readon
   return [...renderImageBox(state, known, style), ...below]
 }
 
-/** The image in one line, then everything that identifies the disk. */
 function renderBriefly(
   { image, disks: [disk] }: WizardState,
   { ink, unicode, columns }: Style,
@@ -128,9 +125,8 @@ function renderBriefly(
   ]
 }
 
-/** What comes of it. */
 interface ConfirmPart {
-  /** The frame is given up where there are fewer rows. */
+  /** With fewer rows the frame is left out. */
   readonly least: number
   lines(rows: number): readonly string[]
 }
@@ -168,7 +164,6 @@ function renderTemplate(
   return renderVoice(style, ({ info }) => info(printable(said)))
 }
 
-/** The last row says how many there is no room for. */
 function fit(lines: readonly string[], rows: number): readonly string[] {
   if (lines.length <= rows) return lines
   const shown = lines.slice(0, Math.max(0, rows - 1))

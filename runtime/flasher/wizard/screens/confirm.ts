@@ -17,10 +17,7 @@ const { keys: KEYS } = WIZARD_TEXTS
 
 type Learned = { -readonly [Name in keyof KnownPlan]: KnownPlan[Name] }
 
-/**
- * Checks the flash, shows what is lost, and asks whether to write. Only what passed all checks can
- * be confirmed.
- */
+/** Only what passed all checks can be confirmed. */
 export async function confirm(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const known: Learned = {
     plan: null,
@@ -33,7 +30,7 @@ export async function confirm(state: WizardState, context: WizardContext): Promi
   let asked = await askMeanwhile(state, view, context, (changed, signal) =>
     check(state, known, context, signal).then(changed),
   )
-  // Its key is there once all is checked.
+  // The key appears once all is checked.
   while (asked.kind === 'key' && asked.key === 't') {
     known.isTemplateWritten = !known.isTemplateWritten
     asked = await askStill(state, view(), context)
@@ -90,7 +87,7 @@ async function planAll(
   return planned.disks.map(({ plan }) => plan)
 }
 
-/** The one key that erases a disk: nothing else on the way here asks for it, and what was typed before counts for nothing. */
+/** The one key that erases a disk: nothing else on the way asks for it. */
 const YES: MenuKey = { key: 'y', words: ['yes'], does: KEYS.flash, isInstant: true }
 
 const keyOfTemplate = (isWritten: boolean): MenuKey => ({

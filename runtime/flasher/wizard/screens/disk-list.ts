@@ -16,11 +16,11 @@ const { disk: TEXTS } = WIZARD_TEXTS
 export interface DiskList {
   /** Null while they are looked for. */
   disks: readonly SurveyedDisk[] | null
-  /** Why something could not be looked at; the screen shows it above the list. */
+  /** What could not be read; shown above the list. */
   readonly troubles: string[]
 }
 
-/** Calls `changed` twice: with the list, and with what the disks contain. */
+/** Calls `changed` twice: with the list, and with the disks' contents. */
 export async function readDiskList(
   list: DiskList,
   { surveyDisks, fillContents }: WizardContext,
@@ -37,7 +37,6 @@ export async function readDiskList(
   changed()
 }
 
-/** `back`: where its letter leads. */
 export const createDiskMenu = (offers: readonly DiskOffer[], back: string): Menu => ({
   prompt: TEXTS.prompt,
   columns: DISK_COLUMNS,
@@ -46,7 +45,6 @@ export const createDiskMenu = (offers: readonly DiskOffer[], back: string): Menu
   enter: 'r',
 })
 
-/** What stands above the list, with an empty line behind it; `none` where there is no disk. */
 export function introduceDisks(
   { disks, troubles }: DiskList,
   none: string,
@@ -70,7 +68,7 @@ const DISK_COLUMNS: readonly Column[] = [
   { title: TEXTS.columns.holds, least: 22 },
 ]
 
-/** Renders a disk as a row of the list; a row with a refusal cannot be chosen. */
+/** A row with a refusal cannot be chosen. */
 export const renderDiskRow = (offer: DiskOffer): MenuRow => ({
   cells: renderDiskCells(offer),
   refusal: offer.refusal,

@@ -8,19 +8,15 @@ import { layOutScreen, openScreenCode } from './screen-layout.ts'
 import type { FlashChoice } from '../../order/rules/flash-choice.ts'
 import type { DrivenScreen } from '../../order/rules/wizard-start.ts'
 
-/** In place of a catalog: the image is of the server's choice. */
 const { catalog: PLANNED } = WIZARD_TEXTS.driven
 
 /** No terminal shows more of the last lines. */
 const MAX_LINES = 12
 
-/**
- * Creates the screen for a server that drives. `server` is as it was named; where it answers is
- * known later.
- */
+/** `server`: as named; where it answers is known later. */
 export function createDrivenScreen(given: WizardContext, server: string): DrivenScreen {
   const identity = { ...given.drawing.setting.identity, server }
-  // What the server has flashed is restarted, too.
+  // A machine that the server has flashed is restarted, too.
   const setting = { ...given.drawing.setting, identity, reboots: true }
   const drawing = { ...given.drawing, setting }
   const context = { ...given, drawing }

@@ -24,7 +24,6 @@ import type { FlashChoices } from '../../order/rules/flash-choice.ts'
 
 const TEXTS = WIZARD_TEXTS.flashing
 
-/** What is shown of one disk. */
 interface DiskShown {
   phase: string
   progress: WriteProgress | null
@@ -32,21 +31,17 @@ interface DiskShown {
   end: FlashOutcome | null
 }
 
-/** What is shown. */
 interface ShownFlash {
-  /** The bytes of the image as stored; null where they are not known, or not yet. */
+  /** Size of the stored image; null: unknown. */
   storedBytes: number | null
-  /** The disks by their paths. */
+  /** Disks by path. */
   readonly disks: ReadonlyMap<string, DiskShown>
-  /** The disk is done with; the hooks report the end. */
+  /** The disk is done; the hooks report the end. */
   isReporting: boolean
   readonly said: string[]
 }
 
-/**
- * Flashes what a person chose. The template is fetched now, and nothing is written where that
- * fails.
- */
+/** Writes nothing where the template cannot be fetched. */
 export async function runChosen(
   state: WizardState,
   [first, ...more]: FlashChoices,
@@ -63,9 +58,6 @@ export async function runChosen(
   return await runFlash(state, [{ ...first, firstBoot }, ...more], hooks, context)
 }
 
-/**
- * Runs a flash from the checks to the end, hooks included, and shows its progress; it asks nothing.
- */
 export async function runFlash(
   state: WizardState,
   choices: FlashChoices,
@@ -115,7 +107,7 @@ export async function runFlash(
 
 const failedBy = ({ reason }: FlashFailure) => ({ event: 'failed', note: reason }) as const
 
-/** One line at a time, for terminals that cannot redraw. */
+/** For terminals that cannot redraw. */
 function createLines(shown: ShownFlash, { stdout, style, now }: WizardContext) {
   const disks = [...shown.disks.keys()]
   const common = { stdout, stderr: stdout, style, now, storedBytes: () => shown.storedBytes }

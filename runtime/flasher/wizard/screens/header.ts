@@ -15,31 +15,27 @@ import type { MachineIdentity } from '../../order/rules/wizard-start.ts'
 const TEXTS = WIZARD_TEXTS.header
 const { labels: LABELS } = TEXTS
 
-/** What does not change while the wizard runs. */
 interface WizardSetting {
   readonly version: string
   readonly identity: MachineIdentity
-  /** Where images of this machine are looked for. */
   readonly imageRoot: string
-  /** Whether the machine is restarted in the end. */
   readonly reboots: boolean
 }
 
-/** How this terminal draws. */
 export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'tty'> {
   readonly setting: WizardSetting
   readonly ink: Ink
-  /** The way to the machine's page for a phone, below what is asked; absent: no server is known. */
+  /** Below what is asked; absent: no server is known. */
   readonly code?: MachineCode
 }
 
-/** Renders the way to the machine's page into the rows that are left; none where there is no room. */
+/** The way to the machine's page on a phone, in the rows that are left; empty: no room. */
 export type MachineCode = (left: Size) => readonly string[]
 
-/** The step is all there is room for where there are fewer rows. */
+/** With fewer rows there is only the step. */
 const MIN_ROWS = 16
 
-/** The most that a notice takes; the whole of it is in the log. */
+/** The log has the whole notice. */
 const NOTICE_LINES = 3
 
 export function renderHeader(
@@ -89,7 +85,6 @@ function listChosen({ source, image, disks, capture }: WizardState): readonly st
   return [labelled('catalog', source ?? TEXTS.localOnly), ...chosen, ...disk]
 }
 
-/** The values are below each other. */
 const labelled = (label: keyof typeof LABELS, value: string) =>
   `${pad(LABELS[label], Math.max(...Object.values(LABELS).map(displayWidth)))} ${value}`
 
@@ -101,7 +96,6 @@ function disksInWords(disks: readonly DiskChoice[]): string {
   return fill(TEXTS.disks, { count: disks.length, disks: paths })
 }
 
-/** Broken at blanks into lines of at most `width` columns. */
 export function renderNotice(notice: string, width: number): readonly string[] {
   return wrap(printable(notice), width)
     .slice(0, NOTICE_LINES)

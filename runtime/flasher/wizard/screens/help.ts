@@ -12,7 +12,6 @@ import { renderHeader, type Drawing } from './header.ts'
 const { help: TEXTS, capture: CAPTURE } = WIZARD_TEXTS
 const ASKS = { ...TEXTS.asks, ...CAPTURE.help.asks }
 
-/** What there is to do besides letters. */
 export type HelpKind =
   | 'list'
   | 'several'
@@ -37,7 +36,7 @@ interface HelpOptions {
 
 type KeyRow = readonly [keys: string, does: string]
 
-/** Pages of help; any key shows the next one, then the screen again. */
+/** Pages; any key shows the next one, then the screen again. */
 export function renderHelp(
   state: WizardState,
   { kind, keys }: HelpOptions,
@@ -68,14 +67,13 @@ export function renderHelp(
   })
 }
 
-/** A blank line and the last one. */
 const FOOT_ROWS = 2
 
 interface HelpWords {
-  /** What is done where nothing is asked, and what Ctrl-C does to it. */
+  /** What runs where nothing is asked, and what Ctrl-C does to it. */
   readonly runs: string
   readonly cancel: string
-  /** What letters do, where the last line of the screen is too short. */
+  /** Where the last line of the screen is too short. */
   readonly letters: Readonly<Record<string, string>>
 }
 

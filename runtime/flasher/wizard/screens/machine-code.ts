@@ -7,19 +7,16 @@ import type { TerminalStyle } from '../../../kit/terminal/text/terminal-style.ts
 import type { MachineIdentity } from '../../order/rules/wizard-start.ts'
 import { WIZARD_TEXTS } from '../../texts/texts.ts'
 
-/** What readers need around a code; terminals are dark, so that it is light. */
+/** Modules. Readers need a light border, and terminals are dark. */
 const BORDER = 1
 
-/** Control sequences of every terminal that can redraw. */
+/** Known to every terminal that can redraw. */
 const [REVERSE, PLAIN] = ['\u001b[7m', '\u001b[0m']
 
-/** The character for two modules above each other, by which of them are light. */
+/** Two modules above each other, by which of them are light. */
 const HALVES = { both: '█', upper: '▀', lower: '▄', none: ' ' } as const
 
-/**
- * Returns the address of the machine's page; null: no server is known. In capitals a code is smaller,
- * and the server takes both.
- */
+/** Null: no server is known. Capitals make the code smaller, and the server takes both. */
 export function findMachineAddress({
   server,
   mac,
@@ -27,16 +24,13 @@ export function findMachineAddress({
   const url = server === null ? null : URL.parse(server)
   if (mac === null || url === null || !url.protocol.startsWith('http')) return null
   const short = `m/${mac.replaceAll(':', '')}`
-  // A path before it is somebody's own, and has its case.
+  // A path in the base address keeps its case.
   return url.pathname === '/'
     ? `${url.origin}/${short}`.toUpperCase()
     : `${url.origin}${url.pathname.replace(/\/$/, '')}/${short}`
 }
 
-/**
- * Makes what renders the address, and the code below it, into the rows that are left on a screen: first
- * the code is left out, then all of it.
- */
+/** Where rows are short, the code is left out first, then all of it. */
 export function createMachineCode(address: string, { unicode }: Pick<TerminalStyle, 'unicode'>) {
   const { data } = encode(address, { ecc: 'L', border: BORDER })
   const code = unicode ? renderHalves(data) : renderWhole(data)
@@ -51,7 +45,6 @@ export function createMachineCode(address: string, { unicode }: Pick<TerminalSty
   }
 }
 
-/** Two modules above each other are one character. */
 function renderHalves(modules: readonly (readonly boolean[])[]): readonly string[] {
   const rows: string[] = []
   for (let at = 0; at < modules.length; at += 2) {
@@ -64,7 +57,7 @@ function renderHalves(modules: readonly (readonly boolean[])[]): readonly string
 const nameOf = (isUpper: boolean, isLower: boolean): keyof typeof HALVES =>
   isUpper ? (isLower ? 'both' : 'upper') : isLower ? 'lower' : 'none'
 
-/** Blanks in reverse video shine on every terminal. A module is two of them, which are as wide as high. */
+/** Blanks in reverse video work on every terminal; two of them are about square. */
 const renderWhole = (modules: readonly (readonly boolean[])[]): readonly string[] =>
   modules.map((row) =>
     row

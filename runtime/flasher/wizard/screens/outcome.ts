@@ -17,12 +17,10 @@ const BACK = nextChoice('b', ['back', 'disk'], [TEXTS.choices.disks])
 const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
 export const QUIT = nextChoice('q', ['quit', 'exit', 'n', 'no'], [TEXTS.choices.quit])
 
-/** Shows why a flash failed, and asks what comes next. */
 export async function showFailure(state: WizardState, context: WizardContext): Promise<WizardStep> {
   return await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
 }
 
-/** Shows what was written, and asks what comes next. */
 export async function showDone(state: WizardState, context: WizardContext): Promise<WizardStep> {
   return await askNext(state, context, listNext(context, AGAIN), (voice) => {
     praise(state.ends, voice)
@@ -30,14 +28,10 @@ export async function showDone(state: WizardState, context: WizardContext): Prom
   })
 }
 
-/** Lists what can be done after a success. */
 export const listNext = ({ reboot }: WizardContext, again: NextChoice): readonly NextChoice[] =>
   reboot === null ? [QUIT, again] : [REBOOT, again, QUIT]
 
-/**
- * Asks what comes next; Enter alone takes the first choice. `speak` says what stands above the
- * question.
- */
+/** Enter alone takes the first choice. `speak`: what stands above the question. */
 export async function askNext(
   state: WizardState,
   context: WizardContext,
@@ -70,7 +64,7 @@ function explain(state: WizardState, voice: Voice): void {
 }
 
 function explainEach({ disks, ends }: WizardState, voice: Voice): void {
-  // What went wrong comes first: there may not be room for all.
+  // Failures first: there may not be room for all.
   for (const [index, one] of ends.entries()) {
     const disk = disks[index]?.path ?? ''
     if (one.kind === 'done') continue
@@ -84,14 +78,12 @@ function explainEach({ disks, ends }: WizardState, voice: Voice): void {
   praise(ends, voice)
 }
 
-/** The sentence says which disk it is about. */
 const nameDisk = (sentence: string, disk: string) =>
   sentence.startsWith(disk) ? sentence : fill(TEXTS.failedOn, { disk, reason: sentence })
 
 /** More than these are one message. */
 const MAX_MESSAGES = 4
 
-/** Which disks are ready. */
 function praise(ends: readonly FlashOutcome[], voice: Voice): void {
   const done = ends.flatMap((end) => (end.kind === 'done' ? [end] : []))
   if (done.length <= MAX_MESSAGES) {

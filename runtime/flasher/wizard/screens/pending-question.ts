@@ -14,7 +14,7 @@ import type { WizardContext } from './wizard-context.ts'
 const { keys: KEYS } = WIZARD_TEXTS
 
 export const backKey = (does: string): MenuKey => ({ key: 'b', words: ['back'], does })
-/** Where `b` is also the answer to a question that `y` affirms. */
+/** `b` also answers a question that `y` affirms. */
 export const NO_KEY: MenuKey = { key: 'b', words: ['back', 'n', 'no'], does: KEYS.back }
 export const REFRESH_KEY: MenuKey = { key: 'r', words: ['refresh'], does: KEYS.refresh }
 export const QUIT_KEY: MenuKey = { key: 'q', words: ['quit', 'exit'], does: KEYS.quit }
@@ -25,7 +25,7 @@ const STEPS: Readonly<Record<string, 'back' | 'capture' | 'refresh'>> = {
   r: 'refresh',
 }
 
-/** The step of a letter; whatever else ends the question ends the wizard. */
+/** Anything but a letter ends the wizard. */
 export const stepOf = (asked: Asked): WizardStep => ({
   step: asked.kind === 'key' ? (STEPS[asked.key] ?? 'quit') : 'quit',
 })
@@ -36,7 +36,7 @@ export const askStill = (
   context: WizardContext,
 ): Promise<Asked> => context.ask(stillSubject(createQuestion(state, view, context.drawing)))
 
-/** The key of one of a few choices; null: the person left. */
+/** Null: the person left. */
 export async function askChoice(
   state: WizardState,
   view: ChoiceView,
@@ -47,7 +47,7 @@ export async function askChoice(
   return asked.kind === 'key' ? asked.key : null
 }
 
-/** `work` calls `changed` when there is more to show, and never rejects; its signal is aborted with the answer. */
+/** `work` calls `changed` when there is more to show, and never rejects. */
 export async function askMeanwhile(
   state: WizardState,
   view: () => ScreenView,
@@ -64,7 +64,7 @@ export async function askMeanwhile(
   }
 }
 
-/** `changed` draws anew; `start` begins when the question is shown, and never rejects. */
+/** `start` begins when the question is shown, and never rejects. */
 export function createSubject(
   build: () => Question,
   start: (changed: () => void) => Promise<unknown>,

@@ -7,11 +7,10 @@ import { fitted, layOutScreen, openScreenCode } from './screen-layout.ts'
 import type { WizardContext } from './wizard-context.ts'
 
 interface ProgressView {
-  /** What stands below the header so many seconds after the first drawing. */
+  /** Below the header; `seconds`: since the first drawing. */
   render(seconds: number, columns: number): readonly string[]
-  /** All that is said of it on a terminal that cannot redraw. */
+  /** All that a terminal that cannot redraw shows. */
   phase(): string
-  /** Ctrl-C was pressed; what it changes is drawn. */
   cancel(): void
 }
 
@@ -28,10 +27,8 @@ export function openProgressScreen(
   view: ProgressView,
 ): ProgressScreen {
   const before = now()
-  /** The page of the help that is shown; null: none. */
   let page: number | null = null
   const pages = () => renderHelp(state, { kind: 'none', keys: [] }, drawing, painter.size())
-  // The next drawing shows it.
   const code = openScreenCode(drawing, () => {})
   const draw = () => {
     if (!style.tty) {
@@ -44,7 +41,7 @@ export function openProgressScreen(
     const body = () => code(state, lines(), size)
     painter.paint(help ?? layOutScreen(state, body(), drawing, size))
   }
-  /** `typed`: `?`, or any key while the help is shown. */
+  /** `?`, or any key while the help is shown. */
   const turnPage = (typed: string) => {
     if (!style.tty || (page === null && typed !== HELP_KEY)) return
     const next = page === null ? 0 : page + 1

@@ -11,19 +11,16 @@ import { renderHelp, type HelpKind } from './help.ts'
 
 export interface ScreenView {
   readonly menu: Menu
-  /**
-   * The lines between the header and the list; wider lines are cut off, and those for which `room`
-   * has no rows.
-   */
+  /** Between header and list; cut to the width, and to `room` rows. */
   intro(size: Size, room: number): readonly string[]
 }
 
-/** The rows of the prompt and of the blank line before it. */
+/** The prompt and the blank line before it. */
 const FOOT_ROWS = 4
 const rowsBelow = (above: readonly string[], { rows }: Size) =>
   Math.max(1, rows - above.length - FOOT_ROWS)
 
-/** A list of fewer rows is of no use; then the introduction is cut short. */
+/** For a longer list the introduction is cut short. */
 const MIN_ROWS = 4
 
 export function createQuestion(state: WizardState, view: ScreenView, drawing: Drawing): Question {
@@ -59,7 +56,6 @@ function kindOf({ rows, takesText, takesSeveral }: Menu): HelpKind {
   return takesSeveral === true ? 'several' : 'list'
 }
 
-/** One of a few things that come next. */
 export interface NextChoice {
   readonly key: string
   readonly words: readonly string[]
@@ -68,24 +64,22 @@ export interface NextChoice {
   readonly refusal: string | null
 }
 
-/** One that can be chosen; `does`: what its letter does, before what else is said of it. */
 export const nextChoice = (
   key: string,
   words: readonly string[],
   [does = '', ...more]: readonly string[],
 ): NextChoice => ({ key, words, cells: [`[${key}] ${does}`, ...more], refusal: null })
 
-/** Beside the choices themselves: message, titles, a blank line, what is wrong, keys. */
+/** Beside the choices: message, titles, a blank line, what is wrong, keys. */
 const CHOICE_ROWS = 5
 
 export interface ChoiceView extends Pick<Choices<string>, 'message' | 'columns'> {
-  /** The text before what is typed, on terminals that cannot redraw. */
+  /** For terminals that cannot redraw. */
   readonly prompt: string
   readonly choices: readonly NextChoice[]
   intro(size: Size): readonly string[]
 }
 
-/** The same choice with arrow keys, and as a list for terminals that cannot redraw. */
 export function createChoice(state: WizardState, view: ChoiceView, drawing: Drawing): Question {
   const { message, columns, prompt, intro } = view
   const free = view.choices.filter(({ refusal }) => refusal === null)
@@ -132,7 +126,6 @@ const layOutChoices = (
   },
 })
 
-/** A screen that asks nothing. */
 export function layOutScreen(
   state: WizardState,
   body: readonly string[],
@@ -148,10 +141,7 @@ export function layOutScreen(
 
 type ScreenCode = (state: WizardState, body: readonly string[], size: Size) => readonly string[]
 
-/**
- * Makes what adds the way to the machine's page for a phone below a screen's body, where rows are left.
- * It is loaded while the screen is shown already; `onReady` draws it then.
- */
+/** Loads the way to the machine's page while the screen is shown; `onReady` draws again. */
 export function openScreenCode(drawing: Drawing, onReady: () => void): ScreenCode {
   let render: MachineCode | null = null
   async function load() {
@@ -166,7 +156,7 @@ export function openScreenCode(drawing: Drawing, onReady: () => void): ScreenCod
   }
 }
 
-/** Null: no server or no MAC is known, or the terminal cannot redraw; nothing is loaded then. */
+/** Null: no server or MAC is known, or the terminal cannot redraw. */
 export async function loadMachineCode(drawing: Drawing): Promise<MachineCode | null> {
   const { server, mac } = drawing.setting.identity
   if (!drawing.tty || server === null || mac === null) return null
@@ -175,18 +165,17 @@ export async function loadMachineCode(drawing: Drawing): Promise<MachineCode | n
     const address = findMachineAddress({ server, mac })
     return address === null ? null : createMachineCode(address, drawing)
   } catch {
-    // Without it, the screen still says what matters.
+    // The screen still says what matters.
     return null
   }
 }
 
-/** Texts as lines that fit, each in the same emphasis. */
 export const fitted = (
   lines: readonly string[],
   { columns }: Size,
   { unicode }: Pick<Drawing, 'unicode'>,
 ): readonly string[] => lines.map((line) => clip(line, columns - 1, { cut: 'end', unicode }))
 
-/** What went wrong, as lines that fit; a long text goes on in the next line, up to three. */
+/** A long text goes on in the next line, up to three. */
 export const inFull = (texts: readonly string[], { columns }: Size): readonly string[] =>
   texts.flatMap((text) => renderNotice(text, columns - 1))

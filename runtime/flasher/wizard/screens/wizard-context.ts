@@ -12,27 +12,24 @@ import type { Hooks } from '../../order/rules/wizard-start.ts'
 
 export interface WizardContext extends AskDependencies {
   readonly drawing: Drawing
-  /** This signal is aborted when the program is asked to end. */
+  /** Aborted when the program is asked to end. */
   readonly signal: AbortSignal
   readonly isRoot: boolean
   readonly env: Environment
   /** Seconds on a steady clock. */
   readonly now: () => number
-  /** The catalog of `[d] default`; null: it is not offered. */
+  /** The catalog of `[d] default`; null: not offered. */
   readonly defaultCatalog: string | null
-  /** Restarts this machine, refused in words; null: this is no machine that was booted to flash. */
+  /** Refused in words; null: the machine was not booted to be flashed. */
   readonly reboot: (() => Promise<Result<null, string>>) | null
   ask(subject: Subject): Promise<Asked>
   listLocal(): Promise<readonly ImageRow[]>
   loadCatalog(source: string, signal: AbortSignal): Promise<Result<LoadedCatalog, CatalogRefusal>>
-  /** What happens around each flash. */
   loadHooks(): Promise<Hooks>
-  /** What the server-driven mode works with. */
   loadRemote(): Promise<RemoteDependencies>
-  /** The disks that are listed, with what uses them. */
   surveyDisks(): Promise<readonly SurveyedDisk[]>
-  /** Adds what lies on the disk's partitions where the survey did not say. */
+  /** Where the survey does not know what lies on the partitions. */
   fillContents(disk: SurveyedDisk): Promise<SurveyedDisk>
-  /** Loaded once, when an image or a disk is first looked at. */
+  /** Once, when an image or a disk is first looked at. */
   loadFlasher(): Promise<Flasher>
 }
