@@ -13,11 +13,10 @@ import { lasting, passing, quote, type PowerTrouble } from './rules/power.ts'
 
 export interface BmcHttpDependencies {
   readonly findAddress: FindAddress
-  /** SHA-256 of the certificate that was seen first, hexadecimal, or `BY_AUTHORITY`; null: none yet. */
+  /** SHA-256 in hexadecimal, or `BY_AUTHORITY`; null: none seen yet. */
   certificate(): string | null
-  /** Keeps which certificate was seen first. */
   pin(certificate: string): Promise<void>
-  /** Milliseconds for one request, the connection included. */
+  /** Milliseconds for a request with its connection. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
@@ -34,7 +33,6 @@ const MAX_BYTES = 2 ** 20
 const CHANGED = 'ERR_BMC_CERTIFICATE'
 const REFUSED = 'ERR_BMC_ADDRESS'
 
-/** Creates a client for the server of `base`; one connection is kept until it is given back. */
 export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
   const { timeoutMs, signal } = given
   const isSecure = base.protocol === 'https:'
@@ -51,7 +49,7 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
     const socket = await open(net.connect({ host: found.value, port }), 'connect', signal)
     if (!isSecure) return socket
     const servername = net.isIP(host) === 0 ? host : ''
-    // The host is what the certificate must be for; the address was decided above.
+    // The certificate is for the host; the address was decided above.
     const secure = tls.connect({
       ...TLS,
       host,
@@ -59,7 +57,7 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
       ...(servername === '' ? {} : { servername }),
     })
     await open(secure, 'secureConnect', signal)
-    // Nothing was sent but the handshake: a password comes after this check.
+    // The password is sent only after this check.
     await check(secure)
     return secure
   }
@@ -67,7 +65,7 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
   async function check(socket: tls.TLSSocket): Promise<void> {
     const pinned = given.certificate()
     const shown = readFingerprint(socket)
-    // The pinned one stays what it is where an authority vouches for it by now.
+    // A pinned certificate stays pinned, even if an authority vouches for it by now.
     const seen = socket.authorized && shown !== pinned ? BY_AUTHORITY : shown
     if (seen !== null && pinned === null) return given.pin(seen)
     if (seen !== null && pinned === seen) return
@@ -92,7 +90,7 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
     exchange(agent, target, request, signal)
 
   return {
-    /** Asks once; redirects are answers. Whatever keeps an answer from coming is the trouble. */
+    /** Once; redirects are answers. */
     async ask(url: URL, request: BmcRequest): Promise<Result<DocumentAnswer, PowerTrouble>> {
       trouble = null
       const { method, headers = {}, body } = request
@@ -113,13 +111,12 @@ export function createBmcHttp(base: URL, given: BmcHttpDependencies) {
   }
 }
 
-/** SHA-256 of the certificate, hexadecimal; null: it showed none. */
 function readFingerprint(socket: tls.TLSSocket): string | null {
   const shown = socket.getPeerCertificate()?.fingerprint256
   return shown === undefined ? null : shown.replaceAll(':', '').toLowerCase()
 }
 
-/** BMCs are old and speak what they speak; who they are is decided by the pin. */
+/** Old BMCs speak old ciphers; the pin identifies them. */
 const TLS = {
   rejectUnauthorized: false,
   minVersion: 'TLSv1.2',

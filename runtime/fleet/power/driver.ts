@@ -13,35 +13,32 @@ import {
 } from './rules/power.ts'
 import { refuseAddress, type ReachRules } from './rules/reach.ts'
 
-/** What a BMC answers, or why it did not work. */
 export type PowerAnswer<T> = Promise<Result<T, PowerTrouble>>
 
-/** One visit at a BMC. It is given back however it ends: sessions of BMCs are few. */
+/** One visit at a BMC. Dispose of it always: BMCs have few sessions. */
 export interface PowerVisit extends AsyncDisposable {
-  /** Reads the state; `unknown` where the way cannot tell. */
+  /** `unknown`: this way cannot tell. */
   readState(): PowerAnswer<PowerReading>
-  /** Sends the press. That it was accepted does not say that it was done. */
+  /** Accepted does not mean done. */
   press(press: PowerPress): PowerAnswer<null>
-  /** Sets what the next boot starts from, and reads it back where that is possible. */
+  /** For the next boot; read back if possible. */
   setBoot(boot: BootOnce): PowerAnswer<null>
 }
 
 export interface PowerDriver {
   readonly abilities: PowerAbilities
-  /** Opens a visit. The trouble says why there is none. */
   open(signal: AbortSignal): PowerAnswer<PowerVisit>
 }
 
-/** Finds the address to connect to. The trouble says why nothing may be sent there. */
 export type FindAddress = (to: HostPort) => Promise<Result<string, PowerTrouble>>
 
-/** `rules` is asked at each contact, so that a changed setting counts at once. */
+/** `rules` is read at each contact, so that a changed setting counts at once. */
 export function createReach(rules: () => Omit<ReachRules, 'own'>): FindAddress {
   return async ({ host, port }) => {
     const found = await lookup(host, { all: true }).catch(() => [])
     if (found.length === 0) return refuse(UNKNOWN)
     const now = { ...rules(), own: listOwn() }
-    // Every address that the name has must be allowed: which one is used is the resolver's choice.
+    // Every address of the name must be allowed: the resolver chooses one.
     for (const { address } of found) {
       const trouble = refuseAddress({ address, port }, now)
       if (trouble !== null) return refuse(trouble)

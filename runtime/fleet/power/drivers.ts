@@ -68,14 +68,14 @@ export function createDriver(
         keepSuite: (suite) => learn({ suite }),
       })
     case 'wake-on-lan':
-      // It sends no password.
+      // Sends no password.
       return createWakeDriver(bmc, mac, findAny)
     case 'hook':
       return createHookDriver(bmc, { mac, credential }, http)
   }
 }
 
-/** Checks the address that will be connected to, before a byte is sent there. */
+/** Before a byte is sent to the address. */
 const limitAddresses =
   (findAddress: FindAddress, { label, addresses }: FoundCredential): FindAddress =>
   async (to) => {
@@ -90,9 +90,7 @@ interface IpmiDependencies {
   readonly findAddress: FindAddress
   /** The cipher suite that worked before; null: none yet. */
   suite(): number | null
-  /** Remembers the cipher suite that worked. */
   keepSuite(suite: number): Promise<void>
-  /** Milliseconds for one call. */
   readonly timeoutMs: number
 }
 
@@ -108,7 +106,7 @@ const NO_TOOL = lasting(
   'Install the package ipmitool on the server.',
 )
 
-/** Over IPMI: Debian's ipmitool as a child, one call for each request. `credential` null: the anonymous user. */
+/** One call of Debian's ipmitool for each request. `credential` null: the anonymous user. */
 function createIpmiDriver(
   bmc: BmcOf<'ipmi'>,
   credential: Credential | null,
@@ -166,7 +164,7 @@ function createIpmiDriver(
           const read = await call(['chassis', 'bootparam', 'get', '5'], signal)
           return read.ok ? ipmi.checkBootdev(read.value) : read
         },
-        // Each call of ipmitool ends its own session.
+        // Each ipmitool ends its own session.
         async [Symbol.asyncDispose]() {},
       })
     },
@@ -174,11 +172,10 @@ function createIpmiDriver(
 }
 
 const WAKE_PORT = 9
-/** A packet may be lost, and one more does no harm. */
+/** Packets get lost, and one more does no harm. */
 const PACKETS = 3
 const PAUSE_MS = 50
 
-/** Wake-on-LAN: turns on, and can tell nothing of what became of it. */
 function createWakeDriver(
   bmc: BmcOf<'wake-on-lan'>,
   mac: Mac,
@@ -228,7 +225,7 @@ async function sendPackets(packet: Buffer, address: string, port: number): Promi
 const NO_BOOT = lasting('unsupported', 'Wake-on-LAN sets no boot device', 'Use another way.')
 const CHECK = 'Check the broadcast address, and that this host has a way to that network.'
 
-/** For everything else (outlets, plugs, KVMs): a URL for each verb. `credential` null: the URLs need none. */
+/** For outlets, plugs, KVMs: a URL for each verb. `credential` null: not needed. */
 function createHookDriver(
   hook: BmcOf<'hook'>,
   { mac, credential }: { readonly mac: Mac; readonly credential: Credential | null },
@@ -241,7 +238,7 @@ function createHookDriver(
           authorization: `Basic ${Buffer.from(`${credential.user}:${credential.password}`).toString('base64')}`,
         }
 
-  // A word of the meantime is no surprise once something was pressed.
+  // An answer between states is no surprise after a press.
   let isPressed = false
 
   async function ask(template: string | null, method: 'GET' | 'POST', signal: AbortSignal) {
@@ -307,7 +304,6 @@ function judge(status: number, quoted: string): PowerTrouble {
 const STATES = 'Use a URL for the state that answers on or off, or none.'
 const ADD = 'Add a URL for it to the hook.'
 
-/** Six bytes of ones, then the MAC sixteen times. */
 function renderMagicPacket(mac: Mac): Buffer {
   const address = Buffer.from(mac.replaceAll(':', ''), 'hex')
   return Buffer.concat([Buffer.alloc(6, 0xff), ...Array<Buffer>(16).fill(address)])

@@ -25,19 +25,18 @@ import {
 
 interface PowerDependencies extends DriverDependencies {
   readonly book: PowerBook
-  /** The limit is asked at each request, so that a changed setting counts at once. */
+  /** Read at each request, so that a changed setting counts at once. */
   times(): PowerTimes
   now(): Date
-  /** The listener is called when what is known of a machine has changed. */
   onSeen?(mac: Mac): void
 }
 
 export type PowerService = ReturnType<typeof createPower>
 
-/** How many requests may wait for one BMC. */
+/** Requests that may wait for one BMC. */
 const MAX_WAITING = 16
 
-/** It ends what is under way when it is given back. */
+/** Disposing ends what is under way. */
 export function createPower(given: PowerDependencies) {
   const { book, times, now, onSeen } = given
   const ending = new AbortController()
@@ -67,7 +66,7 @@ export function createPower(given: PowerDependencies) {
         if (subject === null) return refuse({ ...CHANGED, asked, state: 'unknown' as const })
         return await actOnPower(createDriver(subject, given), request, context)
       })
-      // What broke off because the server ends says nothing of the BMC.
+      // Broken off because the server ends: says nothing about the BMC.
       if (!done.ok && ending.signal.aborted) return refuse({ ...done.refusal, ...ENDED })
       keep(mac, done)
       return done
@@ -91,7 +90,7 @@ export function createPower(given: PowerDependencies) {
   function keep(mac: Mac, done: Result<PowerDone, PowerFailure>): void {
     const state = done.ok ? done.value.state : done.refusal.state
     const before = seen.get(mac)
-    // A failure that read nothing leaves what was seen before it.
+    // A failure that read nothing keeps the former state.
     const isKnown = done.ok || state !== 'unknown'
     const last = isKnown ? { state, at: now().toISOString() } : (before ?? NEVER)
     seen.set(mac, { ...last, failure: done.ok ? null : done.refusal })
@@ -99,12 +98,10 @@ export function createPower(given: PowerDependencies) {
 
   return {
     act,
-    /** Null: nothing was seen since the server started. */
+    /** Null: nothing seen since the server's start. */
     lastSeen: (mac: Mac): PowerSeen | null => seen.get(mac) ?? null,
     isBusy: (mac: Mac): boolean => busy.has(mac),
-    /** Forgets what was seen, for a machine that is reached in another way now. */
     forget: (mac: Mac): void => void seen.delete(mac),
-    /** It is aborted when the service ends. */
     signal: ending.signal,
     async [Symbol.asyncDispose]() {
       ending.abort()
@@ -113,7 +110,7 @@ export function createPower(given: PowerDependencies) {
   }
 }
 
-/** What is contacted when its turn has come; null: the machine is reached in another way by then. */
+/** Called when its turn has come; null: the machine is reached in another way by then. */
 function findSubject(
   book: PowerBook,
   mac: Mac,
@@ -154,27 +151,25 @@ const ENDED = passing('busy', 'the server ended meanwhile', 'Read its state, and
 
 export interface PowerRequest {
   readonly action: PowerAction
-  /** What the machine boots when it is turned on by this request; null: what it always does. */
+  /** For a boot that this request starts; null: the usual one. */
   readonly boot: BootOnce | null
-  /** Only reads the state, and says whether the rest could be tried. */
+  /** Reads the state and says whether the rest could be tried. */
   readonly isTrial?: boolean
-  /** Asked right before each `off`, which may be long after the request: why not now; null: it may be sent. */
+  /** Asked right before each `off`, maybe long after the request; null: send it. */
   refuseOff?(): PowerTrouble | null
 }
 
-/** Milliseconds. */
 export interface PowerTimes {
-  /** For one press to become so, whatever fails meanwhile. */
+  /** Milliseconds, as all of these: for one press to take effect, whatever fails meanwhile. */
   readonly limit: number
-  /** The pause between two readings. */
   readonly poll: number
-  /** The time after which a press that changed nothing is sent again. */
+  /** A press that changed nothing is sent again after this. */
   readonly again: number
-  /** The pause between off and on where nothing can be read. */
+  /** Between off and on if nothing can be read. */
   readonly rest: number
 }
 
-/** How often a state is read in a row before it counts: BMCs say what was asked before it is so. */
+/** Equal readings in a row that count: BMCs report what was asked before it is so. */
 const READINGS = 2
 
 /** The failure says what was asked, what was seen, and what to do. */
@@ -208,7 +203,7 @@ export async function actOnPower(
   })
 }
 
-/** Where nothing can be read, a machine gets a rest between off and on. */
+/** Without readings a machine rests between off and on. */
 async function sendUnseen(watch: PowerWatch, step: PowerStep, isLater: boolean): PowerAnswer<null> {
   if (isLater) await sleep(watch.times.rest, undefined, { signal: watch.signal })
   return await sendOnce(watch, step)
@@ -234,7 +229,7 @@ interface PowerWatch {
   readonly state: { current: PowerReading }
 }
 
-/** One reading; a trouble that may pass is tried again within the limit. */
+/** Passing troubles are tried again within the limit. */
 async function readAtOnce(watch: PowerWatch): PowerAnswer<PowerReading> {
   const deadline = performance.now() + watch.times.limit
   for (;;) {
@@ -250,7 +245,7 @@ async function readOnce({ visits, state }: PowerWatch): PowerAnswer<PowerReading
   return read
 }
 
-/** Presses and reads until it is so. A BMC that restarts meanwhile is asked again. */
+/** Presses and reads until it is so; a BMC that restarts meanwhile is asked again. */
 async function makeSo(watch: PowerWatch, step: PowerStep): PowerAnswer<null> {
   const deadline = performance.now() + watch.times.limit
   const effort = createEffort(watch, step)
@@ -262,7 +257,7 @@ async function makeSo(watch: PowerWatch, step: PowerStep): PowerAnswer<null> {
   return refuse(effort.trouble() ?? notSo(watch))
 }
 
-/** A press that is sent again where it changed nothing, and what was read of it. */
+/** Sends a press again if it changed nothing. */
 function createEffort(watch: PowerWatch, step: PowerStep) {
   let [isBootSet, sentAt, readings] = [step.boot === null, -Infinity, 0]
   let trouble: PowerTrouble | null = null
@@ -276,7 +271,7 @@ function createEffort(watch: PowerWatch, step: PowerStep) {
     if (!isDue()) return
     const sent = await sendOnce(watch, step, () => (isBootSet = true))
     trouble = sent.ok ? null : sent.refusal
-    // Where one press was accepted, that the next one is refused says nothing of the first.
+    // After an accepted press, a refused repetition says nothing about the first.
     const isRepeat = sentAt > -Infinity && trouble?.kind === 'refused'
     if (trouble !== null && isRepeat) trouble = { ...trouble, passes: true }
     if (sent.ok || isRepeat) sentAt = performance.now()
@@ -287,7 +282,7 @@ function createEffort(watch: PowerWatch, step: PowerStep) {
     async goOn(): PowerAnswer<'so' | 'not-yet'> {
       await send()
       if (trouble?.passes === false) return refuse(trouble)
-      // Where sending failed it may have been done: an answer can be lost, too.
+      // A failed press may have worked: answers get lost, too.
       await sleep(watch.times.poll, undefined, { signal: watch.signal })
       const read = await readOnce(watch)
       if (!read.ok) trouble = read.refusal
@@ -329,7 +324,7 @@ const sendOnce = (
 
 type Visits = ReturnType<typeof createVisits>
 
-/** Keeps one visit open and replaces it after a trouble. */
+/** Replaces the visit after a trouble. */
 function createVisits(driver: PowerDriver, signal: AbortSignal) {
   let open: PowerVisit | null = null
   const end = async () => {

@@ -25,10 +25,8 @@ import {
 export type PowerBook = Awaited<ReturnType<typeof openPowerBook>>
 
 /**
- * Opens the book. What it answers comes from memory; a change is on disk before it resolves.
- *
- * Rejects with a Fault where the file is there and cannot be read. `share` is awaited after each change,
- * for whoever else must have it.
+ * Answers come from memory; a change is on disk before it resolves. Rejects with a Fault if the
+ * file cannot be read. `share` is awaited after each change and gives it to other servers.
  */
 export async function openPowerBook(path: string, share?: () => Promise<void>) {
   let content = await readBook(path)
@@ -46,24 +44,19 @@ export async function openPowerBook(path: string, share?: () => Promise<void>) {
 
   return {
     find,
-    /** The MACs of all machines whose power can be reached. */
     list: (): readonly (readonly [mac: string, entry: PowerEntry])[] =>
       Object.entries(content.machines),
-    /** What opens its BMC; `labels` are those of the machine. */
     findCredential(mac: Mac, labels: readonly string[]): FoundCredential | null {
       const entry = find(mac)
       return entry === null ? null : findCredential(content, entry, labels)
     },
-    /** The other machines at the same outlet. */
     listSharing: (mac: Mac): readonly string[] => listSharing(content, mac),
-    /** Saves some machines at once, in one write. */
     save: (changes: ReadonlyMap<Mac, PowerChange>) =>
       change((before) => {
         const machines = { ...before.machines }
         for (const [mac, each] of changes) machines[mac] = changeEntry(machines[mac] ?? null, each)
         return { ...before, machines }
       }),
-    /** False when there was none. */
     async remove(mac: Mac): Promise<boolean> {
       if (find(mac) === null) return false
       await change((before) => {
@@ -72,7 +65,7 @@ export async function openPowerBook(path: string, share?: () => Promise<void>) {
       })
       return true
     },
-    /** Remembers what was learned of the BMC of a queue (`queueOf`), if the machine still has that one. */
+    /** If the machine still has the BMC of that queue (`queueOf`). */
     learn: (mac: Mac, learned: Partial<LearnedBmc>, queue: string) =>
       change((before) => {
         const entry = before.machines[mac]
@@ -80,7 +73,7 @@ export async function openPowerBook(path: string, share?: () => Promise<void>) {
         const next = { ...entry, learned: { ...entry.learned, ...learned } }
         return { ...before, machines: { ...before.machines, [mac]: next } }
       }),
-    /** The users of labels and of all machines, without passwords, and where those of labels may be sent. */
+    /** Without passwords; with the addresses that those of labels may be sent to. */
     listUsers() {
       const labels = Object.entries(content.labels)
       return {
@@ -89,7 +82,7 @@ export async function openPowerBook(path: string, share?: () => Promise<void>) {
         addresses: Object.fromEntries(labels.map(([label, { addresses }]) => [label, addresses])),
       }
     },
-    /** The labels that have a password: who gives one to a machine decides what is sent to its BMC. */
+    /** Labels with a password: giving one to a machine decides what is sent to its BMC. */
     listLabels: (): readonly string[] => Object.keys(content.labels),
     findForLabel: (label: string): LabelCredential | null =>
       Object.hasOwn(content.labels, label) ? (content.labels[label] ?? null) : null,

@@ -24,7 +24,7 @@ import * as redfish from './rules/redfish.ts'
 
 type Http = Omit<BmcHttpDependencies, 'signal'>
 
-/** `credential` null: the BMC asks for none. */
+/** `credential` null: not needed. */
 export function createRedfishDriver(
   bmc: BmcOf<'redfish'>,
   credential: Credential | null,
@@ -80,7 +80,7 @@ function createVisit(
   async function readTask(): PowerAnswer<null> {
     if (task === null) return accept(null)
     const read = await client.get(task, redfish.TaskSchema)
-    // Where the task is gone, what counts is the state.
+    // If the task is gone, the state counts.
     const failure = read.ok ? redfish.findTaskFailure(read.value.value) : null
     if (failure === null) return accept(null)
     task = null
@@ -133,7 +133,7 @@ function createVisit(
   }
 }
 
-/** At the system, or where its settings are where it refuses that. Tells where it is read back. */
+/** On the system, or its settings if the system refuses. Returns where to read it back. */
 async function setAnywhere(client: RedfishClient, path: string, boot: BootOnce) {
   const set = await patchBoot(client, path, boot)
   if (set.ok || set.refusal.passes || set.refusal.kind !== 'refused') return set
@@ -142,7 +142,7 @@ async function setAnywhere(client: RedfishClient, path: string, boot: BootOnce) 
   return settings === undefined ? set : await patchBoot(client, settings['@odata.id'], boot)
 }
 
-/** It is sent with the entity tag where the BMC has one; some want it strong, some want none. */
+/** With the entity tag if there is one; some BMCs want it strong, some want none. */
 async function patchBoot(client: RedfishClient, path: string, boot: BootOnce): PowerAnswer<string> {
   const tried = new Set<string>()
   for (const shape of TAGS) {
@@ -163,7 +163,6 @@ async function patchBoot(client: RedfishClient, path: string, boot: BootOnce): P
   return refuse(passing('refused', 'it accepts no entity tag', UPDATE))
 }
 
-/** Sends the next of the bodies where one is refused for what is in it. */
 async function patchOne(
   client: RedfishClient,
   path: string,
@@ -176,7 +175,7 @@ async function patchOne(
   return isForBody ? await patchOne(client, path, headers, others) : sent
 }
 
-/** `inHeader` and `inDocument` are what it says of its tag; either may be wrong. */
+/** Header and document each say a tag, and either may be wrong. */
 const TAGS: readonly ((inHeader: string, inDocument: string) => string)[] = [
   (inHeader, inDocument) => inHeader || inDocument,
   (inHeader, inDocument) => makeStrong(inHeader || inDocument),
@@ -196,7 +195,7 @@ interface Drive {
   readonly media: redfish.Media
 }
 
-/** Inserts the ISO at `url` and reads it back; another one is ejected first. */
+/** Ejects another one first, and reads it back. */
 async function insertCd(
   client: RedfishClient,
   system: string,
@@ -249,7 +248,7 @@ async function findDrive(client: RedfishClient, system: string): PowerAnswer<Dri
   return refuse(lasting('unsupported', 'it has no virtual CD drive', FROM_NETWORK))
 }
 
-/** The collection is the system's, or that of a manager. */
+/** The collection is the system's or a manager's. */
 async function listPlaces(client: RedfishClient, path: string): PowerAnswer<readonly string[]> {
   const system = await client.get(path, redfish.SystemSchema)
   if (!system.ok) return system
@@ -271,28 +270,26 @@ const REACH = 'Check that its BMC can fetch that address.'
 const FROM_NETWORK = 'Boot from the network instead.'
 
 interface RedfishClient {
-  /** The path of the collection of systems. */
   readonly systems: string
   get<T>(
     path: string,
     schema: z.ZodType<T>,
   ): PowerAnswer<{ readonly value: T; readonly etag: string }>
-  /** Changes something; any success is accepted. */
   send(path: string, request: BmcRequest): PowerAnswer<DocumentAnswer>
-  /** Ends the session; best effort, twice. */
+  /** Best effort, twice. */
   close(): Promise<void>
 }
 
 const SESSIONS = '/redfish/v1/SessionService/Sessions'
 const MAX_REDIRECTS = 3
 
-/** What is remembered from one session to the next within a request. */
+/** From one session to the next within a request. */
 interface RedfishMemory {
-  /** A password without a session was refused: it is not tried again, as BMCs lock accounts. */
+  /** A refused password without a session is not tried again: BMCs lock accounts. */
   wantsSession: boolean
 }
 
-/** Opens a session, or does with a password in each request where the BMC has no room for one. */
+/** Opens a session, or sends the password with each request if the BMC has no room for one. */
 export async function openRedfish(
   base: URL,
   http: BmcHttp,
@@ -323,10 +320,10 @@ export async function openRedfish(
     if (!asked.ok || isSuccess(asked.value.status)) return asked
     const { status, bytes } = asked.value
     const refusal = redfish.judgeRefusal(status, hidePassword(bytes, credential?.password ?? ''))
-    // A BMC that restarted knows its sessions no more.
+    // A restarted BMC has forgotten its sessions.
     if (status === 401 && isOpen) return refuse(ENDED)
     if (status !== 401 || noSession === null) return refuse(refusal)
-    // Where it is full, that is why.
+    // A full BMC is the reason.
     memory.wantsSession = true
     return refuse(noSession)
   }
@@ -366,17 +363,16 @@ export async function openRedfish(
 }
 
 interface RedfishLogin {
-  /** What goes with each request. */
   readonly headers: Readonly<Record<string, string>>
-  /** The path of the session; null: there is none to end. */
+  /** The session's path; null: none to end. */
   readonly session: string | null
-  /** Why there was no room for one just now; null: there was, or it offers none. */
+  /** Why there was no room; null: there was, or the BMC has no sessions. */
   readonly noSession: PowerTrouble | null
 }
 
 const NO_LOGIN: RedfishLogin = { headers: {}, session: null, noSession: null }
 
-/** Where there is no room for a session, a password in each request may do. */
+/** Without room for a session, a password in each request may do. */
 async function logIn(
   send: RedfishClient['send'],
   base: URL,
@@ -395,7 +391,7 @@ async function logIn(
   })
 }
 
-/** Some repeat the value that they refuse, and what they say goes on record. */
+/** Some BMCs repeat the refused value, and their words go on record. */
 function hidePassword(bytes: Buffer, password: string): Buffer {
   if (password === '') return bytes
   const inJson = JSON.stringify(password).slice(1, -1)
@@ -404,13 +400,12 @@ function hidePassword(bytes: Buffer, password: string): Buffer {
 
 const isSuccess = (status: number) => status >= 200 && status < 300
 
-/** Kinds of refusals of a session after which a password in each request may do. */
 const HAS_NO_ROOM: ReadonlySet<string> = new Set(['sessions', 'unsupported', 'refused'])
 
 const basic = ({ user, password }: Credential) =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
-/** Some answer a change by the same path with a slash behind it: it may be sent there. */
+/** Some redirect a change to the same path with a final slash; that is followed. */
 const nameWithoutSlash = ({ pathname, search }: URL) => `${pathname.replace(/\/$/, '')}${search}`
 
 const UPDATE_OR_OTHER = 'Look for an update of its firmware, or use another way.'

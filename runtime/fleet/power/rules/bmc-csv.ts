@@ -11,14 +11,13 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { findMac, type Mac } from '../../../kit/net/rules/mac.ts'
 import { BmcSchema, CredentialSchema, type Bmc, type PowerChange } from './bmc.ts'
 
-/** The longest list. */
 export const MAX_CSV_BYTES = 4 * 2 ** 20
 const LIMITS: CsvLimits = { rows: 20_001, columns: 100, characters: 10_000 }
 const MAX_MISTAKES = 20
 
 const COLUMNS = ['mac', 'way', 'address', 'user', 'password', 'firmware', 'outlet', 'system']
 
-/** The refusal lists what is wrong, by line; nothing of such a list is taken. */
+/** The refusal lists mistakes by line; then nothing is taken. */
 export function parseBmcCsv(
   text: string,
 ): Result<ReadonlyMap<Mac, PowerChange>, readonly string[]> {

@@ -4,7 +4,6 @@ import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { FIRMWARES } from './power.ts'
 
-/** The longest user name and password that a BMC of any kind is given. */
 const MAX_SECRET = 255
 
 export const CredentialSchema = z.strictObject({
@@ -19,13 +18,12 @@ export const CredentialSchema = z.strictObject({
 })
 export type Credential = z.infer<typeof CredentialSchema>
 
-/** Addresses and CIDR ranges, as in `[power] networks`. */
 export const AddressesSchema = z
   .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], 'addresses and CIDR ranges'))
   .max(100)
   .describe('Addresses and CIDR ranges of the BMCs to which it is sent, and to no other')
 
-/** A host name, an IPv4 address or an IPv6 address in brackets, perhaps with a port. */
+/** A host name, IPv4, or IPv6 in brackets, maybe with a port. */
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]{0,252}[a-z0-9])?|\[[0-9a-f:]{2,45}\])(?::\d{1,5})?$/i
 
 const WANTED = 'a host name or address, perhaps with a port'
@@ -33,7 +31,7 @@ const host = z
   .string()
   .max(300)
   .regex(HOST, WANTED)
-  // 1.2.3.999 and the port 99999 are none.
+  // Refuses 1.2.3.999 and port 99999.
   .refine((address) => URL.canParse(`http://${address}`), WANTED)
 
 const isPlainUrl = (text: string): boolean => {
@@ -42,7 +40,7 @@ const isPlainUrl = (text: string): boolean => {
   return url.protocol === 'http:' || url.protocol === 'https:'
 }
 
-/** What stands for the MAC may be anywhere but in the host, which a MAC's colons cannot be in. */
+/** `{mac}` is not for the host, where colons are invalid. */
 const isTemplate = (text: string): boolean => !/[{}]/.test(URL.parse(text)?.hostname ?? '')
 
 const httpUrl = z
@@ -72,9 +70,9 @@ const RedfishSchema = z.strictObject({
   address: z
     .union([host, httpUrl])
     .describe('Host name or address, perhaps with a port; https unless it begins with http://'),
-  /** Which one, where the BMC has several; null: its only one. */
+  /** For a BMC with several; null: its only one. */
   system: z.string().max(200).nullable().default(null).describe('The system, if it has several'),
-  /** `https` too, where its firmware knows the authority. */
+  /** `https` if the firmware knows the authority. */
   http_boot: httpUrl
     .nullable()
     .default(null)
@@ -105,7 +103,6 @@ const HookSchema = z.strictObject({
   ...common,
 })
 
-/** How a machine's power is reached, without what opens it. */
 export const BmcSchema = z.discriminatedUnion('way', [
   RedfishSchema,
   IpmiSchema,
@@ -118,7 +115,6 @@ const optional = CredentialSchema.nullable()
   .optional()
   .describe('Left out: it stays while the address does; null: that of a label or of all machines')
 
-/** The body of `PUT /machines/{mac}/power`. */
 export const BmcUpsertSchema = z.discriminatedUnion('way', [
   RedfishSchema.extend({ credential: optional }),
   IpmiSchema.extend({ credential: optional }),
@@ -127,21 +123,16 @@ export const BmcUpsertSchema = z.discriminatedUnion('way', [
 ])
 export type BmcOf<Way extends Bmc['way']> = Extract<Bmc, { readonly way: Way }>
 
-/** It is kept instead of a pinned certificate. */
+/** Kept in place of a pinned certificate. */
 export const BY_AUTHORITY = 'authority'
 
-/** What was learned of a BMC while it was used. */
 const LearnedSchema = z.strictObject({
-  /**
-   * SHA-256 of its certificate, hexadecimal, or that an authority vouches for it: then another one that
-   * nobody vouches for is refused. Null: none was seen.
-   */
+  /** SHA-256 in hexadecimal, or `authority`: then only valid ones are accepted. Null: none seen. */
   certificate: z
     .string()
     .regex(/^(?:[0-9a-f]{64}|authority)$/)
     .nullable()
     .default(null),
-  /** The IPMI cipher suite that worked. */
   suite: z.int().min(0).max(255).nullable().default(null),
 })
 export type LearnedBmc = z.infer<typeof LearnedSchema>
@@ -149,8 +140,8 @@ export type LearnedBmc = z.infer<typeof LearnedSchema>
 export const NOTHING_LEARNED: LearnedBmc = { certificate: null, suite: null }
 
 /**
- * Names what a BMC's queue is for: machines that share it wait for each other. An address has one name,
- * however it is spelled; a host name and its address are two.
+ * Machines with the same queue wait for each other. All spellings of an address have one name; a
+ * host name and its address have two.
  */
 export function queueOf(bmc: Bmc): string {
   switch (bmc.way) {
@@ -173,16 +164,15 @@ function nameUrl(address: string): string {
   return `${isHttp ? 'http' : 'https'} ${nameHost(address.replace(/^https?:\/\//i, ''), isHttp ? 80 : 443)}`
 }
 
-/** `usual`: the port where it names none. The URL parser knows all spellings of an address. */
+/** `usual`: the port if none is given. The URL parser knows all spellings of an address. */
 function nameHost(address: string, usual: number): string {
-  // No scheme has this port as its own, so none is left out.
+  // With `ftp://` the parser drops port 21 alone, which is restored below.
   const url = URL.parse(`ftp://${address}`)
   if (url === null) return address.toLowerCase()
   const port = url.port === '' && !/:21(?:\/|$)/.test(address) ? usual : url.port || 21
   return `${url.hostname.replace(/\.$/, '')}:${port}`
 }
 
-/** Says where it is, for lists. */
 export const renderBmc = (bmc: Bmc): string =>
   bmc.way === 'hook' ? queueOf(bmc) : `${bmc.way} ${bmc.address}`
 
@@ -191,7 +181,7 @@ export interface HostPort {
   readonly port: number
 }
 
-/** Splits what `HOST` accepts; brackets of IPv6 addresses are taken off. */
+/** For texts that match `HOST`; removes the brackets of IPv6. */
 export function splitHost(address: string, usual: number): HostPort {
   const [, bracketed, plain = '', port] =
     /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(address) ?? []
@@ -207,7 +197,7 @@ const EntrySchema = z.strictObject({
 export type PowerEntry = z.infer<typeof EntrySchema>
 
 const LabelCredentialSchema = CredentialSchema.extend({
-  /** What it may be sent to; earlier releases listed nothing. */
+  /** Where it may be sent. */
   addresses: AddressesSchema.default([]),
 })
 export type LabelCredential = z.infer<typeof LabelCredentialSchema>
@@ -230,8 +220,8 @@ export interface PowerChange {
 }
 
 /**
- * Makes the entry that a change leaves. A password that was given for one address is never sent to
- * another, and what was learned of one BMC says nothing of another.
+ * A password for one address is never sent to another; what was learned of one BMC says nothing
+ * about another.
  */
 export function changeEntry(
   before: PowerEntry | null,
@@ -247,7 +237,7 @@ export function changeEntry(
   }
 }
 
-/** The hosts of all of its URLs count. */
+/** All URLs' hosts count. */
 function isSameHook(before: Bmc, after: Bmc): boolean {
   if (before.way !== 'hook' || after.way !== 'hook') return true
   const hostsOf = ({ on, off, state, network }: typeof before) =>
@@ -261,13 +251,12 @@ type CredentialOrigin = 'machine' | 'label' | 'all'
 export interface FoundCredential {
   readonly credential: Credential
   readonly from: CredentialOrigin
-  /** The label, where it is that of one. */
   readonly label: string | null
-  /** The addresses and ranges to which it may be sent; null: to any BMC that was set. */
+  /** Where it may be sent; null: to any configured BMC. */
   readonly addresses: readonly string[] | null
 }
 
-/** Finds what opens a machine's BMC: its own credential, then that of its first label, then that of all. */
+/** The machine's own, else its first label's, else that of all machines. */
 export function findCredential(
   { labels: byLabel, all }: PowerBookContent,
   entry: PowerEntry,
@@ -287,7 +276,6 @@ export function findCredential(
 
 const ANYWHERE = { label: null, addresses: null } as const
 
-/** Lists the other machines that lose power together with this one. */
 export function listSharing({ machines }: PowerBookContent, mac: Mac): readonly string[] {
   const outlet = machines[mac]?.bmc.outlet ?? null
   if (outlet === null) return []

@@ -3,7 +3,6 @@ import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { quote, type PowerState } from './power.ts'
 
-/** Puts the machine's MAC into the template. */
 export const renderHookUrl = (template: string, mac: Mac): URL =>
   new URL(
     template
@@ -22,7 +21,7 @@ const WORDS: Readonly<Record<string, PowerState>> = {
 
 const FIELDS = ['state', 'power', 'POWER', 'ison', 'on', 'status']
 
-/** Reads `on`, `off` and what means them, as the whole text or as one field of a JSON object; null: neither. */
+/** `on`, `off` or a synonym, as the whole text or a field of a JSON object; null: neither. */
 export function readHookState(body: string): PowerState | null {
   const plain = WORDS[body.trim().toLowerCase()]
   if (plain !== undefined) return plain
@@ -36,10 +35,10 @@ export function readHookState(body: string): PowerState | null {
   return null
 }
 
-/** Characters of a value of the URL that are too few to be a secret. */
+/** A value this short in the URL is no secret. */
 const MAX_PLAIN = 3
 
-/** Renders what a hook said; what stands behind the `?` of its URL, and the password, may be repeated in it. */
+/** Hides the query of the URL and the password, which the answer may repeat. */
 export function quoteHook(body: string, url: URL, password: string): string {
   const secrets = [password, url.search.slice(1), ...url.searchParams.values()]
   const hidden = secrets

@@ -10,14 +10,14 @@ import {
   type PowerTrouble,
 } from './power.ts'
 
-/** The cipher suites that BMCs of today have; without a suite named, ipmitool asks for a list first, which takes 10 s where nothing answers. */
+/** Of today's BMCs. Without a suite, ipmitool asks for a list first: 10 s if nothing answers. */
 export const CIPHER_SUITES = [3, 17] as const
 
-/** What IPMI 2.0 has room for, in bytes. */
+/** Bytes that IPMI 2.0 has room for. */
 const MAX_USER = 16
 const MAX_PASSWORD = 20
 
-/** Says what of a credential IPMI cannot carry; null: nothing. */
+/** Null: IPMI can carry it. */
 export function refuseCredential({
   user,
   password,
@@ -35,7 +35,7 @@ export function refuseCredential({
 
 const SHORTER = 'Give its BMC a shorter one, or use Redfish.'
 
-/** The arguments of a call; the password is never among them: `-E` reads `IPMI_PASSWORD`. */
+/** Without the password: `-E` reads `IPMI_PASSWORD`. */
 export const renderIpmiCall = (
   { host, port }: HostPort,
   { user, suite }: { readonly user: string; readonly suite: number },
@@ -55,7 +55,7 @@ export const readIpmiState = (stdout: string): PowerState => {
   return state === undefined ? 'unknown' : state.toLowerCase() === 'on' ? 'on' : 'off'
 }
 
-/** IPMI has PXE and a CD, no address to boot from. */
+/** IPMI has PXE and a CD, no boot address. */
 export const renderBootdev = ({ firmware }: BootOnce): readonly string[] => [
   'chassis',
   'bootdev',
@@ -63,10 +63,7 @@ export const renderBootdev = ({ firmware }: BootOnce): readonly string[] => [
   ...(firmware === 'uefi' ? ['options=efiboot'] : []),
 ]
 
-/**
- * Checks what `chassis bootparam get 5` prints. The mode is not compared: many BMCs, and the emulator,
- * take it and read back the other one.
- */
+/** The mode is not compared: many BMCs, and the emulator, read back the other one. */
 export function checkBootdev(stdout: string): Result<null, PowerTrouble> {
   const [, device] = /Boot Device Selector\s*:\s*(.+)/.exec(stdout) ?? []
   if (device?.trim() === 'Force PXE') return accept(null)
@@ -74,7 +71,7 @@ export function checkBootdev(stdout: string): Result<null, PowerTrouble> {
   return refuse(passing('boot-lost', seen, 'Set the network as first boot device in its firmware.'))
 }
 
-/** Says what a failed call means. `isSuite`: another cipher suite may do. */
+/** `isSuite`: another cipher suite may work. */
 export function judgeIpmi(stderr: string): {
   readonly trouble: PowerTrouble
   readonly isSuite: boolean

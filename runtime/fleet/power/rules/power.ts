@@ -2,35 +2,34 @@
 import { printable } from '../../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** `unknown`: the way cannot tell, or the BMC said something else. */
+/** `unknown`: this way cannot tell, or the BMC said something else. */
 export type PowerState = 'on' | 'off' | 'unknown'
 
-/** What one reading says. A machine that is turning on is waited for, and nothing is pressed meanwhile. */
+/** While a machine is turning on, nothing is pressed. */
 export type PowerReading = PowerState | 'turning-on'
 
-/** Outside of a request, one that is turning on is neither on nor off. */
+/** Outside a request, turning on is neither on nor off. */
 export const stateOf = (reading: PowerReading): PowerState =>
   reading === 'turning-on' ? 'unknown' : reading
 
 export const POWER_ACTIONS = ['on', 'off', 'restart', 'read'] as const
 export type PowerAction = (typeof POWER_ACTIONS)[number]
 
-/** `network`: PXE; `http`: UEFI HTTP Boot; `cd`: virtual media. Each for the next boot alone. */
+/** For the next boot alone. `network`: PXE; `http`: UEFI HTTP Boot; `cd`: virtual media. */
 export const BOOT_DEVICES = ['network', 'http', 'cd'] as const
 export type BootDevice = (typeof BOOT_DEVICES)[number]
 
-/** What the next boot starts from, once. */
 export interface BootOnce {
   readonly device: BootDevice
   readonly firmware: Firmware
-  /** What HTTP Boot fetches (null: what DHCP says), or the ISO of the virtual CD. */
+  /** For HTTP Boot (null: DHCP's), or the virtual CD's ISO. */
   readonly url: string | null
 }
 
 export const FIRMWARES = ['uefi', 'bios'] as const
 type Firmware = (typeof FIRMWARES)[number]
 
-/** What a BMC is asked for: a restart is an `off` and an `on`, so that both can be seen to be so. */
+/** A restart is an `off` and an `on`, so that both can be confirmed. */
 export const POWER_PRESSES = ['on', 'off'] as const
 export type PowerPress = (typeof POWER_PRESSES)[number]
 
@@ -51,40 +50,34 @@ const TROUBLES = [
 ] as const
 type TroubleKind = (typeof TROUBLES)[number]
 
-/** Why one request to a BMC did not work. */
 export interface PowerTrouble {
   readonly kind: TroubleKind
-  /** What was seen, as one clause without a full stop. */
+  /** A clause without a full stop. */
   readonly seen: string
-  /** What to do about it, as one sentence. */
+  /** What to do, in a sentence. */
   readonly fix: string
-  /** Whether trying again may help. */
   readonly passes: boolean
 }
 
-/** A request that failed: what was asked, what was seen, what to do. */
 export interface PowerFailure extends PowerTrouble {
   readonly asked: string
-  /** The last state that was read before it failed. */
+  /** The last state read before. */
   readonly state: PowerState
 }
 
-/** What became of a request that worked. */
 export interface PowerDone {
   readonly state: PowerState
-  /** False: it was sent, and this way cannot tell what became of it. */
+  /** False: sent, but this way cannot tell the result. */
   readonly confirmed: boolean
-  /** False: it was so already, and nothing was sent. */
+  /** False: it was so already, nothing was sent. */
   readonly changed: boolean
-  /** What is known of the boot device: `set` was read back; `own`: the machine's own order decides. */
+  /** `set`: read back; `own`: the machine's own order decides. */
   readonly boot: 'set' | 'sent' | 'own' | null
 }
 
-/** Renders a failure as one text for people. */
 export const renderPowerFailure = ({ asked, seen, fix }: PowerFailure): string =>
   `${asked}: ${seen}. ${fix}`
 
-/** Makes a trouble that trying again does not mend. */
 export const lasting = (kind: TroubleKind, seen: string, fix: string): PowerTrouble => ({
   kind,
   seen,
@@ -92,7 +85,6 @@ export const lasting = (kind: TroubleKind, seen: string, fix: string): PowerTrou
   passes: false,
 })
 
-/** Makes a trouble that may pass. */
 export const passing = (kind: TroubleKind, seen: string, fix: string): PowerTrouble => ({
   kind,
   seen,
@@ -102,7 +94,6 @@ export const passing = (kind: TroubleKind, seen: string, fix: string): PowerTrou
 
 const MAX_WORDS = 200
 
-/** Renders what a BMC said, which may be anything, as one short line. */
 export function quote(text: string): string {
   const line = printable(
     text
@@ -113,26 +104,21 @@ export function quote(text: string): string {
   return line.length > MAX_WORDS ? `${line.slice(0, MAX_WORDS)}…` : line
 }
 
-/** What was seen of a machine's power since the server started. */
 export interface PowerSeen {
   readonly state: PowerState
-  /** ISO time; null: nothing was ever read. */
+  /** ISO time; null: never read. */
   readonly at: string | null
-  /** What failed after the state was seen; null: nothing. */
+  /** A later failure; null: none. */
   readonly failure: PowerFailure | null
 }
 
-/** What a way can do. */
 export interface PowerAbilities {
-  /** Whether it can tell the state. */
   readonly reads: boolean
   readonly presses: readonly PowerPress[]
   readonly boots: readonly BootDevice[]
-  /** Whether the boot device can be read back. */
   readonly confirmsBoot: boolean
 }
 
-/** One press, with the boot device that is set before it. */
 export interface PowerStep {
   readonly press: PowerPress
   readonly boot: BootOnce | null
@@ -140,11 +126,11 @@ export interface PowerStep {
 
 interface PowerPlan {
   readonly steps: readonly PowerStep[]
-  /** Whether a boot device was asked for that this way cannot set at all: the machine's own order decides. */
+  /** This way cannot set the requested device: the machine's own order decides. */
   readonly isOwnOrder: boolean
 }
 
-/** `seen` is the state that was read just before. */
+/** `seen`: the state read just before. */
 export function planPower(
   action: PowerAction,
   boot: BootOnce | null,

@@ -8,18 +8,14 @@ import {
 import { lasting, type PowerTrouble } from './power.ts'
 
 export interface ReachRules {
-  /** Addresses and CIDR ranges. */
   readonly networks: readonly string[]
-  /** The addresses of this host's interfaces. */
   readonly own: readonly string[]
-  /** The ports on which our own services listen. */
   readonly ownPorts: readonly number[]
 }
 
 /**
- * Returns why an address, as a name server gave it, may not be contacted; null: it may. A loopback
- * address may be one of an emulator on this host, so it is only refused where no network of loopback
- * addresses names it, or where our own service listens.
+ * Null: it may be contacted. Loopback may be an emulator, so it is refused only if no loopback
+ * network allows it, or our own service listens there.
  */
 export function refuseAddress(
   { address, port }: { readonly address: string; readonly port: number },
@@ -35,10 +31,7 @@ export function refuseAddress(
   return isOwn ? lasting('address', `${plain} is this server itself`, CORRECT) : null
 }
 
-/**
- * Returns why the credential of a label may not be sent to an address, which a name server may have
- * given; null: it may.
- */
+/** Null: the label's credential may be sent. `address` may come from a name server. */
 export function refuseForLabel(
   address: string,
   { label, addresses }: { readonly label: string | null; readonly addresses: readonly string[] },
@@ -49,14 +42,13 @@ export function refuseForLabel(
   return lasting('address', seen, describeListing(label ?? ''))
 }
 
-/** Says what an administrator does where the password of a label is sent nowhere, or not to an address. */
+/** For a label's password that may be sent nowhere, or not to an address. */
 export const describeListing = (label: string): string =>
   `Make sure which BMCs have it, and list all of their addresses or ranges: PUT /power/credentials/labels/${encodeURIComponent(label)} {"addresses": ["10.20.0.0/24"]}.`
 
-/** Where a BMC listens for IPMI. */
 const IPMI_PORT = 623
 
-/** Whether an address that was not set yet would be contacted over IPMI, as far as `networks` decides that. */
+/** As far as `networks` decides, for IPMI at an address not yet saved. */
 export const mayContact = (address: string | null, networks: readonly string[]): boolean =>
   address !== null &&
   refuseAddress({ address, port: IPMI_PORT }, { networks, own: [], ownPorts: [] }) === null

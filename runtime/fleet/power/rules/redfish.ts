@@ -12,7 +12,7 @@ import {
 } from './power.ts'
 
 const text = z.string().max(2000)
-/** A path on the BMC itself; `//host/` and its like with a backslash would be another one. */
+/** On the BMC itself: `//host/` or its like with a backslash would be elsewhere. */
 const path = text.regex(/^\/(?![/\\])[\x21-\x7e]*$/)
 const link = z.object({ '@odata.id': path })
 const optionalLink = link.optional().catch(undefined)
@@ -53,7 +53,7 @@ export const SystemSchema = z.object({
     .optional()
     .catch(undefined),
   VirtualMedia: optionalLink,
-  /** Where changes are written that become so at the next start, on BMCs of AMI. */
+  /** AMI's BMCs take changes here and apply them at the next start. */
   '@Redfish.Settings': z.object({ SettingsObject: optionalLink }).optional().catch(undefined),
 })
 type System = z.infer<typeof SystemSchema>
@@ -85,7 +85,7 @@ export const TaskSchema = z.object({
 
 const FAILED_TASKS: ReadonlySet<string> = new Set(['Exception', 'Killed', 'Cancelled'])
 
-/** Says how a task failed; null: it did not, or it is under way. */
+/** Null: it did not fail, or runs. */
 export function findTaskFailure({ TaskState, Messages = [] }: z.infer<typeof TaskSchema>) {
   if (!FAILED_TASKS.has(TaskState ?? '')) return null
   const words = Messages.find(({ Message }) => Message !== undefined)?.Message ?? ''
@@ -94,10 +94,7 @@ export function findTaskFailure({ TaskState, Messages = [] }: z.infer<typeof Tas
 
 const MadeSchema = z.object({ '@odata.id': path })
 
-/**
- * Says where on the BMC is what a request made: some name a host that is not theirs, some say it in the
- * body alone. Null: nowhere.
- */
+/** Some BMCs name another host, some answer only in the body. Null: no path. */
 export function findMade(location: string | undefined, bytes: Buffer, base: URL): string | null {
   const url = location ? URL.parse(location, base) : null
   const named = url === null ? undefined : path.safeParse(`${url.pathname}${url.search}`).data
@@ -117,7 +114,6 @@ const ErrorSchema = z.object({
   }),
 })
 
-/** Reads a document; null: it is none, or lacks what is needed of it. */
 export const parseDocument = <T>(schema: z.ZodType<T>, bytes: Buffer): T | null =>
   schema.safeParse(parseJson(bytes.toString('utf8'))).data ?? null
 
@@ -135,7 +131,7 @@ const RESETS: Readonly<Record<PowerPress, readonly string[]>> = {
   off: ['ForceOff'],
 }
 
-/** Chooses the reset type; null: it offers none that does it. */
+/** Null: none offered does it. */
 export function chooseReset(system: System, press: PowerPress): string | null {
   const offered =
     system.Actions?.['#ComputerSystem.Reset']['ResetType@Redfish.AllowableValues'] ?? null
@@ -146,21 +142,18 @@ export function chooseReset(system: System, press: PowerPress): string | null {
 
 const TARGETS: Readonly<Record<BootDevice, string>> = { network: 'Pxe', http: 'UefiHttp', cd: 'Cd' }
 
-/** What is written to set the boot device once; the mode goes with the target. */
+/** The mode goes with the target. */
 const renderBootOverride = ({ device, firmware, url }: BootOnce) => ({
   Boot: {
     BootSourceOverrideEnabled: 'Once',
     BootSourceOverrideTarget: TARGETS[device],
-    // Only UEFI firmware boots over HTTP.
+    // Only UEFI boots over HTTP.
     BootSourceOverrideMode: firmware === 'uefi' || device === 'http' ? 'UEFI' : 'Legacy',
     HttpBootUri: device === 'http' && url !== null ? url : undefined,
   },
 })
 
-/**
- * Lists what is written one after the other until one is accepted: without the mode where there is none,
- * or where it is right already and may be the BMC's own.
- */
+/** To try in turn: also without the mode, if the BMC has none, or it is right already. */
 export function listBootOverrides({ Boot }: System, boot: BootOnce): readonly object[] {
   const whole = renderBootOverride(boot)
   const { BootSourceOverrideMode: wanted, ...rest } = whole.Boot
@@ -169,7 +162,7 @@ export function listBootOverrides({ Boot }: System, boot: BootOnce): readonly ob
   return Boot?.BootSourceOverrideMode === wanted ? [whole, bare] : [whole]
 }
 
-/** Says what the boot device reads back as, where that is not what was set; null: it is. */
+/** What reads back differently; null: nothing. */
 export function findBootMismatch({ Boot }: System, boot: BootOnce): string | null {
   const wanted = renderBootOverride(boot).Boot
   const {
@@ -181,7 +174,7 @@ export function findBootMismatch({ Boot }: System, boot: BootOnce): string | nul
   if (target !== wanted.BootSourceOverrideTarget || enabled === 'Disabled') {
     return `the boot device reads back as ${quote(`${target} (${enabled})`)}`
   }
-  // Some do not say the mode.
+  // Some do not report the mode.
   if (typeof mode === 'string' && mode !== wanted.BootSourceOverrideMode) {
     return `the boot mode reads back as ${quote(mode)}`
   }
@@ -196,26 +189,26 @@ const NO_BOOT = {
   HttpBootUri: null,
 }
 
-/** Says whether the system lists boot devices, and not this one. */
+/** True only if the system lists its boot devices. */
 export function lacksBootDevice({ Boot }: System, { device }: BootOnce): boolean {
   const offered = Boot?.['BootSourceOverrideTarget@Redfish.AllowableValues']
   return offered !== undefined && !offered.includes(TARGETS[device])
 }
 
-/** Its words distinguish a session for which there is no room from a refused password. */
+/** Distinguishes a lack of sessions from a refused password. */
 const NO_ROOM =
   /session ?limit|CreateLimitReached|RAC0218|too many (?:\w+ ){0,2}sessions|maximum (?:number|limit) of (?:\w+ ){0,3}sessions|no (?:more|free) sessions/i
 
-/** A press that comes again, or too early, is refused by some; what counts is the state that follows. */
+/** Some refuse a repeated or early press; the state that follows counts. */
 const NOT_IN_THIS_STATE = /InvalidOperationForSystemState|current power state|ResourceInUse/i
 
-/** Some refuse a password with a 400; it is not tried in another form then. */
+/** Some refuse a password with a 400; then no other form is tried. */
 const NO_LOGIN = /UnauthorizedLoginAttempt|invalid (?:user ?name|user|password|credentials?)\b/i
 
-/** Statuses that say that trying again may help, besides those from 500. */
+/** Trying again may help, as from 500. */
 const PASSING: ReadonlySet<number> = new Set([409, 412, 428, 429])
 
-/** Statuses that say what it is, and the rest is said by its words. */
+/** The meaning of the status alone; other statuses need the words. */
 const LASTING: Readonly<Record<number, readonly [PowerTrouble['kind'], string]>> = {
   401: ['login', 'Correct user and password, and check that the user may control power.'],
   403: ['login', 'Correct user and password, and check that the user may control power.'],
@@ -224,7 +217,6 @@ const LASTING: Readonly<Record<number, readonly [PowerTrouble['kind'], string]>>
   501: ['unsupported', 'Look for an update of its firmware, or use another way.'],
 }
 
-/** What an answer that is no success means. */
 export function judgeRefusal(status: number, bytes: Buffer): PowerTrouble {
   const [words, all] = readError(bytes)
   const seen = `it answered ${status}${words === '' ? '' : `: ${quote(words)}`}`
@@ -236,7 +228,6 @@ export function judgeRefusal(status: number, bytes: Buffer): PowerTrouble {
   return { kind, seen, fix, passes }
 }
 
-/** What is shown of an error, and all that it says. */
 function readError(bytes: Buffer): readonly [shown: string, all: string] {
   const { code, message: words, ...rest } = parseDocument(ErrorSchema, bytes)?.error ?? {}
   const extended = rest['@Message.ExtendedInfo'] ?? []
