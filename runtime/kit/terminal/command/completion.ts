@@ -10,6 +10,5 @@ const RENDERERS = {
   fish: renderFishCompletion,
 } as const satisfies Record<ShellName, (line: CommandLine) => string>
 
-/** Renders a script that the shell in question sources. */
 export const renderCompletion = (line: CommandLine, shell: ShellName): string =>
   RENDERERS[shell](line)

@@ -2,7 +2,7 @@
 import { helpOf, type Command, type CommandLine, type Entry, type Flag } from './rules/command.ts'
 import { wrap } from '../text/wrap.ts'
 
-/** Renders the whole page, for section 1. */
+/** For section 1. */
 export function renderManual(line: CommandLine): string {
   const { program, summary, about, commands, main, mainTitle = 'WIZARD' } = line
   const { exitCodes, environment, files, revised } = line

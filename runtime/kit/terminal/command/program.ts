@@ -8,9 +8,7 @@ import { readVersion } from '../../host/package-manifest.ts'
 import type { Environment } from '../../host/shell.ts'
 import { columnsOf, decideTerminalStyle, type Output } from '../text/terminal-style.ts'
 
-/** What every command needs of its process. */
 interface ProgramEnvironment {
-  /** The arguments without the program's own name. */
   readonly argv: readonly string[]
   readonly env: Environment
   readonly stdout: Output
@@ -29,7 +27,7 @@ export interface TerminalEnvironment extends ProgramEnvironment {
   readonly now: () => number
 }
 
-/** A command; returns the exit code. */
+/** Resolves to the exit code. */
 export type RunCommand<ProcessEnvironment> = (
   environment: ProcessEnvironment,
   given: Arguments,
@@ -45,16 +43,12 @@ export interface Program<ProcessEnvironment> {
 }
 
 export interface MisuseReport {
-  /** The words of the command that was reached. */
   readonly at: readonly string[]
   readonly message: string
   readonly hint: string
 }
 
-/**
- * Runs the command that the arguments name and resolves to its exit code. What the command throws
- * is printed, and becomes an exit code, too.
- */
+/** Resolves to the exit code. What the command throws is printed, and becomes an exit code, too. */
 export async function runProgram<ProcessEnvironment extends ProgramEnvironment>(
   program: Program<ProcessEnvironment>,
   environment: ProcessEnvironment,
@@ -83,7 +77,7 @@ export async function runProgram<ProcessEnvironment extends ProgramEnvironment>(
   }
 }
 
-/** Loads the command that was read; what it does not need is not loaded. */
+/** What the command does not need is not loaded. */
 async function load<ProcessEnvironment extends ProgramEnvironment>(
   { commands }: Program<ProcessEnvironment>,
   { command }: Arguments,
@@ -126,11 +120,10 @@ async function fail(
   return isExpected ? exitCodeOf(thrown.code) : FAILED
 }
 
-/** Returns the error that ended the work, not one that came up while it was tidied up afterwards. */
+/** Not an error that came up while it was tidied up afterwards. */
 const firstOf = (thrown: unknown): unknown =>
   thrown instanceof SuppressedError ? firstOf(thrown.suppressed) : thrown
 
-/** The hint for a failure that nobody expected. */
 export const DEBUG_HINT = 'FLASHER_DEBUG=1 shows where this comes from.'
 
 /** What was wrong, how the command is called, and where to read more. */

@@ -11,17 +11,16 @@ import {
 } from './rules/command.ts'
 import { wrap, wrapColumns } from '../text/wrap.ts'
 
-/** A flag as it is typed: `--image IMAGE`, `--json`; choices in braces. */
+/** `--image IMAGE`, `--json`; choices in braces. */
 function renderFlag({ name, value }: Flag): string {
   if (value === null) return `--${name}`
   return `--${name} ${value.choices === undefined ? value.name : `{${value.choices.join(',')}}`}`
 }
 
-/** Renders the name, in brackets where it may be left out. */
+/** In brackets where it may be left out. */
 const renderPositional = ({ value, optional }: Positional) =>
   optional === true ? `[${value.name}]` : value.name
 
-/** Renders one line that says how the command, or the group of commands, is called. */
 export function renderUsage(line: CommandLine, at: readonly string[]): string {
   const words = [line.program, ...at].join(' ')
   const command = findCommand(line, at)
@@ -34,7 +33,7 @@ export function renderUsage(line: CommandLine, at: readonly string[]): string {
 const nextInWords = (line: CommandLine, at: readonly string[]) =>
   at.length === 0 ? 'COMMAND [OPTION...]' : `{${nextWords(line, at).join(',')}} [OPTION...]`
 
-/** Renders the help screen of a command, of a group of commands, or of the whole program. */
+/** Of a command, of a group of commands, or of the whole program. */
 export function renderHelp(line: CommandLine, at: readonly string[], columns: number): string {
   const width = Math.min(columns, 100)
   const command = findCommand(line, at)

@@ -5,10 +5,7 @@ import type { AskDependencies } from './question.ts'
 import { HELP_KEY, type Asked, type Subject } from './question.ts'
 import { decideAnswer, typed, UNTOUCHED } from './menu.ts'
 
-/**
- * Asks until there is an answer; it waits until nothing more is being looked up, as nothing can be
- * added later.
- */
+/** It waits until nothing more is being looked up, as nothing can be added later. */
 export async function askPlain(
   subject: Subject,
   dependencies: AskDependencies,

@@ -12,10 +12,7 @@ import { holdEnding, holdKeyboard, INTERRUPT } from './keyboard.ts'
 import type { Painter } from './painter.ts'
 import { UNTOUCHED, type Menu } from './menu.ts'
 
-/**
- * Resolves to the person's answer, or to `quit`; what was typed before the question was shown does
- * not count.
- */
+/** What was typed before the question was shown does not count. */
 export async function ask(
   subject: Subject,
   dependencies: AskDependencies,

@@ -33,7 +33,6 @@ interface ChoicesStyle {
 const CURSOR = 2
 const MIN_REASON = 12
 
-/** The pieces of the prompt, for a terminal of so many columns. */
 export function layOutChoices(
   { message, columns, choices, canLeave, hasHelp }: Choices<unknown>,
   width: number,
@@ -65,7 +64,7 @@ export function layOutChoices(
   }
 }
 
-/** Renders the first frame, line by line: exactly what Inquirer draws once it is loaded. */
+/** Line by line: exactly what Inquirer draws once it is loaded. */
 export function renderChoices(
   given: Choices<unknown>,
   width: number,
@@ -81,7 +80,6 @@ export function renderChoices(
   return [...`${prefix.idle} ${message.idle}`.split('\n'), ...lines, ' ', keys]
 }
 
-/** What stays on the screen once one of them is chosen. */
 export function renderChosen(given: Choices<unknown>, value: unknown, style: ChoicesStyle): string {
   const { prefix, message } = layOutChoices(given, 80, style)
   const chosen = given.choices.find((choice) => choice.value === value)?.cells[0] ?? ''

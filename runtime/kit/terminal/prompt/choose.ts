@@ -9,7 +9,6 @@ import { holdEnding } from './keyboard.ts'
 import { isEnding } from './question.ts'
 import { createInk } from '../text/ink.ts'
 
-/** A keyboard, and a screen that the question and the answer go to. */
 interface ChoiceTerminal {
   readonly input: NodeJS.ReadableStream
   readonly output: NodeJS.WritableStream & Output
@@ -28,8 +27,8 @@ interface ChoiceOptions {
 const OTHER_LINES = 6
 
 /**
- * Resolves to the value that the person chose. Rejects with a Fault `cancelled` when the person
- * leaves without choosing, as far as the question says that it can be left, or the signal is aborted.
+ * Rejects with a Fault `cancelled` when the person leaves without choosing, as far as the question
+ * says that it can be left, or the signal is aborted.
  */
 export async function choose<Value>(
   question: Choices<Value>,

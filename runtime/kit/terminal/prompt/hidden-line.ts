@@ -20,8 +20,8 @@ const LINE_END = /\r\n|[\n\r]/
 const RUBOUT = '\u0008\u007f'
 
 /**
- * Reads the first line of the input, without its line end. Rejects with a Fault: `cancelled` at
- * Ctrl-C, `misuse` at a line of more than 4096 characters.
+ * Without its line end. Rejects with a Fault: `cancelled` at Ctrl-C, `misuse` at a line of more
+ * than 4096 characters.
  */
 export async function readHiddenLine(
   stdin: LineInput,

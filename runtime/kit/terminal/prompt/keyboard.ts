@@ -10,9 +10,8 @@ interface HeldKeyboard extends Disposable {
 export const INTERRUPT = 3
 
 /**
- * Calls `onKeys` with what is typed until it is disposed of. Each time, the terminal gets the
- * settings that it had at the start, with echo and lines switched off: consoles were seen that had
- * lost theirs during a long write.
+ * Until it is disposed of. Each time, the terminal gets the settings that it had at the start, with
+ * echo and lines switched off: consoles were seen that had lost theirs during a long write.
  */
 export function holdKeyboard(
   stdin: NodeJS.ReadStream,
@@ -59,8 +58,8 @@ interface HeldEnding extends Disposable {
 }
 
 /**
- * Aborts its signal at what Inquirer does not take for the end of a question: Ctrl-D, a terminal
- * that is gone, and Esc where that leaves.
+ * What Inquirer does not take for the end of a question: Ctrl-D, a terminal that is gone, and Esc
+ * where that leaves.
  */
 export function holdEnding({
   stdin,

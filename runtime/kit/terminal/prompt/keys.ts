@@ -18,8 +18,8 @@ const ESCAPE_MS = 60
 const ESCAPE = 0x1b
 
 /**
- * Calls `onKey` with each key until it is disposed of: a character as it was typed, or a name: `up`,
- * `tab`, `return`, `escape`, `backspace`, `f1`, `ctrl-c`. What was typed before does not count.
+ * Until it is disposed of. A key is a character as it was typed, or a name: `up`, `tab`, `return`,
+ * `escape`, `backspace`, `f1`, `ctrl-c`. What was typed before does not count.
  */
 export function readKeys(stdin: NodeJS.ReadStream, onKey: (key: string) => void): Disposable {
   const decoder = new PassThrough()

@@ -19,7 +19,6 @@ interface ListPrompt {
   readonly painter: Painter
   /** Fires `resize`. */
   readonly resized: EventTarget
-  /** Hears of each change of the typed line. */
   onInput(line: string): void
 }
 

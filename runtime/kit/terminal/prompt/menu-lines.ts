@@ -23,10 +23,10 @@ const AT_END = { cut: 'end', unicode: false } as const
 /** The header of the columns and the line below the page. */
 const AROUND = 2
 
-/** Returns how many rows of the list a page holds, where there are `rows` for it and its titles. */
+/** `rows`: for the list and its titles. */
 export const pageRowsOf = (rows: number): number => Math.max(1, rows - AROUND)
 
-/** Renders the list below `above`, then the prompt with the cursor in it, and the keys. */
+/** Below `above`: the list, the prompt with the cursor in it, and the keys. */
 export function renderMenu(
   above: readonly string[],
   menu: Menu,

@@ -44,7 +44,6 @@ export type MenuAnswer =
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'text'; readonly text: string }
 
-/** What the person did so far. */
 export interface MenuState {
   readonly line: string
   /** Where in the line the next character goes. */
@@ -72,7 +71,7 @@ export const UNTOUCHED: MenuState = {
 /** As in the beginning, except for what was ticked. */
 export const cleared = (state: MenuState): MenuState => ({ ...UNTOUCHED, ticked: state.ticked })
 
-/** Lists the rows that the typed filter leaves, by index; all of them where none is typed. */
+/** By index; all of them where no filter is typed. */
 export function listShown({ rows, takesText }: Menu, line: string): readonly number[] {
   const words = takesText !== true && line.startsWith('/') ? line.slice(1).toLowerCase() : ''
   const wanted = words.split(' ').filter(Boolean)
@@ -87,10 +86,7 @@ const canChoose =
   (index: number) =>
     rows[index]?.refusal === null
 
-/**
- * Returns the state for another line. A number marks its row, a filter the first row that it
- * leaves.
- */
+/** A number marks its row, a filter the first row that it leaves. */
 export function typed(menu: Menu, state: MenuState, line: string, at: number): MenuState {
   if (line === state.line) return { ...state, at }
   return { ...cleared(state), line, at, marked: markOf(menu, line) }
@@ -106,11 +102,10 @@ function markOf(menu: Menu, line: string): number | null {
 /** From 1 on the screen, from 0 here. */
 const numberOf = (line: string) => (/^\s*\d{1,6}\s*$/.test(line) ? Number(line) - 1 : null)
 
-/** These are Node's names of the keys. */
 const MOVES = ['up', 'down', 'pageup', 'pagedown'] as const
 type Move = (typeof MOVES)[number]
 
-/** Returns what a key does that types nothing; null: it types. */
+/** Null: the key types. */
 export function pressed(
   menu: Menu,
   state: MenuState,
@@ -123,7 +118,7 @@ export function pressed(
   return key === 'space' && canTick(menu, state) ? ticked(menu, state) : null
 }
 
-/** Moves the mark to another row that can be chosen; what was typed goes, unless it is a filter. */
+/** What was typed goes, unless it is a filter. */
 export function moved(menu: Menu, state: MenuState, move: Move, pageRows: number): MenuState {
   const line = state.line.startsWith('/') ? state.line : ''
   const shown = listShown(menu, line)
@@ -137,7 +132,7 @@ export function moved(menu: Menu, state: MenuState, move: Move, pageRows: number
 const canTick = ({ takesSeveral }: Menu, { line, marked }: MenuState): boolean =>
   takesSeveral === true && (line === '' || (marked !== null && !line.startsWith('/')))
 
-/** Ticks the marked row or takes its tick away; where none is marked, the first that can be chosen. */
+/** Where none is marked, the first that can be chosen. */
 function ticked(menu: Menu, state: MenuState): MenuState {
   const marked = state.marked ?? menu.rows.findIndex(({ refusal }) => refusal === null)
   const answer = decideRow(menu, marked, String(marked + 1))
@@ -160,13 +155,13 @@ function stepOf(free: readonly number[], marked: number, move: Move, pageRows: n
   return ordered[Math.min(by, ordered.length) - 1] ?? (by === 1 ? startOf(free, move) : undefined)
 }
 
-/** Finds the key that the typed line is, where it acts without Enter; null: none. */
+/** Null: the typed line is no key that acts without Enter. */
 export const findInstant = ({ keys }: Menu, line: string): MenuAnswer | null => {
   const hit = keys.find(({ key, isInstant }) => isInstant === true && key === line.toLowerCase())
   return hit === undefined ? null : { kind: 'key', key: hit.key }
 }
 
-/** Decides what Enter means now; a refusal says in words what would be right. */
+/** A refusal says in words what would be right. */
 export function decideAnswer(menu: Menu, state: MenuState): Result<MenuAnswer, string> {
   const text = state.line.trim()
   const key = menu.takesText === true && text === '' ? menu.enter : findKey(menu, text)
@@ -191,7 +186,6 @@ function decideSeveral(menu: Menu, text: string, state: MenuState): Result<MenuA
   return accept({ kind: 'rows', indexes })
 }
 
-/** The rows that a list of numbers names, or the one that a filter marks. */
 function listTyped(text: string, marked: number | null): readonly number[] {
   if (text.startsWith('/')) return marked === null ? [] : [marked]
   const isList = /^\d{1,6}(?:[ ,]+\d{1,6})*$/.test(text)
@@ -203,16 +197,14 @@ const several = (answer: Result<MenuAnswer, string>): Result<MenuAnswer, string>
     ? accept({ kind: 'rows', indexes: [answer.value.index] })
     : answer
 
-/**
- * Returns the state after a refused answer: the line is empty again, with the complaint above it.
- */
+/** The line is empty again, with the complaint above it. */
 export const complained = (state: MenuState, complaint: string): MenuState => ({
   ...cleared(state),
   complaint,
   refused: { line: state.line, marked: state.marked, ticked: state.ticked },
 })
 
-/** Decides the complaint about the last answer anew, after a change of the menu. */
+/** Anew, after a change of the menu. */
 export function renewed(menu: Menu, state: MenuState): MenuState {
   if (state.refused === undefined || state.complaint === null) return state
   const answer = decideAnswer(menu, { ...UNTOUCHED, ...state.refused })

@@ -2,7 +2,7 @@
 import type { Encode } from '../text/encoding.ts'
 import { columnsOf, rowsOf, type Output } from '../text/terminal-style.ts'
 
-/** What a screen shows; no line is wider than the terminal. */
+/** No line is wider than the terminal. */
 export interface Frame {
   readonly lines: readonly string[]
   /** Where typed text appears, counted from 0; null: the cursor is hidden. */
@@ -22,7 +22,7 @@ export interface Painter {
   paint(frame: Frame): void
   /** The terminal's content is unknown: the next frame is drawn whole. */
   forget(): void
-  /** Calls the listener when the terminal's size changed; the next frame is drawn whole. Returns what ends it. */
+  /** The next frame is drawn whole. Returns what ends the listening. */
   onResize(listener: () => void): () => void
   /** Leaves the last frame where it is, and what comes next goes below it. */
   leave(): void
@@ -36,8 +36,7 @@ const moveTo = (row: number, column: number) => `${ESC}${row + 1};${column + 1}H
 const asItIs: Encode = (text) => text
 
 /**
- * Creates a painter without an alternate screen: what was drawn can be scrolled back to, and a
- * serial log shows it.
+ * Without an alternate screen: what was drawn can be scrolled back to, and a serial log shows it.
  */
 export function createPainter(output: Canvas, encode: Encode = asItIs): Painter {
   let drawn: readonly string[] | null = null

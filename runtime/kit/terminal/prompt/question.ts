@@ -4,7 +4,6 @@ import type { Choices } from './choices.ts'
 import type { Menu, MenuAnswer, MenuState } from './menu.ts'
 import type { Frame, Painter, Size } from './painter.ts'
 
-/** What is asked, and how it looks. */
 export interface Question {
   readonly menu: Menu
   frame(state: MenuState, size: Size): Frame
@@ -32,7 +31,6 @@ export interface Subject {
   settle(): Promise<void>
 }
 
-/** Makes the subject of a question that stays as it is. */
 export const stillSubject = (question: Question): Subject => ({
   now: () => question,
   onChange: () => () => {},
@@ -45,7 +43,6 @@ export type Asked = MenuAnswer | { readonly kind: 'quit' }
 /** Inquirer's names for Ctrl-C and for an abort. */
 const ENDINGS = new Set(['ExitPromptError', 'AbortPromptError'])
 
-/** Whether Inquirer ended a question without an answer. */
 export const isEnding = (thrown: unknown): boolean =>
   thrown instanceof Error && ENDINGS.has(thrown.name)
 

@@ -9,7 +9,6 @@ import {
 import { IMAGE_FORMATS } from '../../../../../appliance/disk-images.ts'
 import { flagNames, indent, LIST_DISKS, quote, script, topFlags } from './script.ts'
 
-/** Renders a script that bash sources. */
 export function renderBashCompletion(line: CommandLine): string {
   const me = `_${line.program}`
   return script(

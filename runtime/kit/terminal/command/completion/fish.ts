@@ -10,7 +10,6 @@ import {
 import { IMAGE_FORMATS } from '../../../../../appliance/disk-images.ts'
 import { LIST_DISKS, script } from './script.ts'
 
-/** Renders a script that fish sources. */
 export function renderFishCompletion(line: CommandLine): string {
   const me = `__${line.program}`
   const add = `complete -c ${line.program}`

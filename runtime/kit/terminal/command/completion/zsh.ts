@@ -9,7 +9,7 @@ import {
 import { IMAGE_FORMATS } from '../../../../../appliance/disk-images.ts'
 import { indent, LIST_DISKS, quote, script, topFlags } from './script.ts'
 
-/** Renders a script that zsh sources, or finds in its `fpath`. */
+/** zsh sources it, or finds it in its `fpath`. */
 export function renderZshCompletion(line: CommandLine): string {
   const me = `_${line.program}`
   return script(

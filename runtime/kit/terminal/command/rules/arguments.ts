@@ -14,7 +14,6 @@ import { nearestOf } from '../../../foundation/nearest.ts'
 import { accept, refuse, type Result } from '../../../foundation/result.ts'
 
 export type Misuse = {
-  /** The words of the command, or group of commands, that was reached. */
   readonly at: readonly string[]
 } & (
   | { readonly why: 'command-missing'; readonly known: readonly string[] }
@@ -41,7 +40,6 @@ export type Misuse = {
   | { readonly why: 'extra'; readonly given: string }
 )
 
-/** What stands behind a command's words. */
 export interface Arguments {
   readonly command: Command
   /** By flag, without dashes, as typed; the default of a flag that was not given. */
@@ -53,7 +51,6 @@ export interface Arguments {
   readonly positionals: readonly string[]
 }
 
-/** What a command line asks for. */
 type Reading =
   | { readonly kind: 'help'; readonly at: readonly string[] }
   | { readonly kind: 'version' }
@@ -62,8 +59,8 @@ type Reading =
 const isHelp = (word: string) => word === '--help' || word === '-h'
 
 /**
- * Parses `argv`, which has no program names; a refusal says what is wrong with it. No argument at
- * all asks for the main program, or else for help.
+ * `argv` has no program names; a refusal says what is wrong with it. No argument at all asks for
+ * the main program, or else for help.
  */
 export function parseArguments(
   line: CommandLine,
@@ -267,5 +264,4 @@ const MESSAGES: Cases<'why', Misuse, string> = {
   extra: ({ given }) => `unexpected argument: ${given}`,
 }
 
-/** Renders what is wrong, as one clause. */
 export const renderMisuse = (misuse: Misuse): string => decideCase(MESSAGES, 'why', misuse)

@@ -8,7 +8,6 @@ export interface Value {
   /** The only values there are. */
   readonly choices?: readonly string[]
   readonly default?: string
-  /** The pattern that it must match, and its description. */
   readonly shape?: { readonly pattern: RegExp; readonly words: string }
 }
 
@@ -66,45 +65,43 @@ export interface CommandLine {
   readonly revised: string
 }
 
-/** The shells that completion scripts are made for. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type ShellName = (typeof SHELLS)[number]
 
-/** Renders the hyphenated name of a command, as JSON documents have it: `list-disks`. */
+/** As JSON documents have it: `list-disks`. */
 export const commandName = ({ words }: Pick<Command, 'words'>): string => words.join('-')
 
-/** Makes a flag that takes any text; `word` is what help calls the text: `URL`. */
+/** `word` is what help calls the text: `URL`. */
 export const textFlag = <const Name extends string>(name: Name, word: string, help: string) => ({
   name,
   value: { name: word, completes: 'nothing' as const },
   help,
 })
 
-/** The help of a flag, with its default where it has one. */
+/** With its default where it has one. */
 export const helpOf = ({ value, help }: Flag): string =>
   value?.default === undefined ? help : `${help} (default: ${value.default})`
 
 const startsWith = (words: readonly string[], first: readonly string[]) =>
   first.every((word, index) => words[index] === word)
 
-/** Finds the command that is called by exactly these words; null when there is none. */
+/** By exactly these words; null when there is none. */
 export const findCommand = (line: CommandLine, words: readonly string[]): Command | null =>
   line.commands.find(
     (command) => command.words.length === words.length && startsWith(command.words, words),
   ) ?? null
 
-/** All commands that begin with these words. */
 export const commandsUnder = (line: CommandLine, words: readonly string[]): readonly Command[] =>
   line.commands.filter((command) => startsWith(command.words, words))
 
-/** Lists the words that can come next, each once: `list` has `disks` and `images`. */
+/** Each once: `list` has `disks` and `images`. */
 export const nextWords = (line: CommandLine, words: readonly string[]): readonly string[] => [
   ...new Set(
     commandsUnder(line, words).flatMap((command) => command.words.slice(words.length).slice(0, 1)),
   ),
 ]
 
-/** Lists every group of words that leads to commands, the empty one first: `[]`, `['list']`, … */
+/** The empty one first: `[]`, `['list']`, … */
 export const groupsOf = (line: CommandLine): readonly (readonly string[])[] => [
   [],
   ...new Map(

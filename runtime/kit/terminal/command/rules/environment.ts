@@ -26,7 +26,6 @@ export const SOURCE_ENVIRONMENT: readonly Entry[] = [
 
 const DEBUG_ENVIRONMENT: Entry = ['FLASHER_DEBUG', 'when 1, unexpected errors show their stack']
 
-/** What the commands of `flasher` read. */
 export const COMMAND_ENVIRONMENT: readonly Entry[] = [
   [
     'FLASHER_IMAGE_ROOT',
@@ -38,7 +37,6 @@ export const COMMAND_ENVIRONMENT: readonly Entry[] = [
   ['NO_COLOR, TERM, LC_ALL', 'control colours and line drawing'],
 ]
 
-/** What the wizard reads besides. */
 export const WIZARD_ENVIRONMENT: readonly Entry[] = [
   ['FLASHER_DEFAULT_CATALOG', 'the catalog that the wizard offers as the default'],
   [

@@ -14,7 +14,6 @@ export const JSON_FLAG: Flag = {
   help: 'print one JSON document on stdout',
 }
 
-/** The files that the manual lists. */
 export const CONFIG_FILES: readonly Entry[] = [
   ['/etc/flasher/conf.d/*.toml', 'configuration; the first file that sets a key wins'],
   ['/etc/flasher/flasher.toml', 'configuration'],
@@ -22,8 +21,7 @@ export const CONFIG_FILES: readonly Entry[] = [
 ]
 
 /**
- * Returns `argv` with the command first: `--config` that stands before it goes behind it, and
- * without any command it is `serve`.
+ * `--config` that stands before the command goes behind it, and without any command it is `serve`.
  */
 export function completeArguments(line: CommandLine, argv: readonly string[]): readonly string[] {
   const [first] = argv

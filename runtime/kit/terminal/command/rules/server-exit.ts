@@ -12,7 +12,7 @@ const MISUSES: ReadonlySet<FaultCode> = new Set(['misuse', 'input-invalid'])
 
 export const exitCodeOf = (code: FaultCode): number => (MISUSES.has(code) ? MISUSED : FAILED)
 
-/** Lists the exit codes for the manual; `what` is the program in a word. */
+/** `what` is the program in a word. */
 export const listExitCodes = (what: string): readonly Entry[] => [
   ['0', `success; the ${what} was asked to stop and did`],
   ['1', `failure: a file, the network or the ${what}'s data could not be used`],

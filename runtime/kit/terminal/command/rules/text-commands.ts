@@ -1,7 +1,7 @@
 /** The commands that every program gets from its command table alone: `completion` and `manual`. */
 import { SHELLS, type Command, type Flag, type ShellName } from './command.ts'
 
-/** Makes the two commands of a program; `flags` are those that every command of it takes. */
+/** `flags` are those that every command of the program takes. */
 export const createTextCommands = (program: string, flags: readonly Flag[] = []) =>
   ({
     completion: {
@@ -33,6 +33,6 @@ export const createTextCommands = (program: string, flags: readonly Flag[] = [])
     },
   }) as const satisfies Readonly<Record<string, Command>>
 
-/** Returns the shell that `completion` was asked for; its arguments were checked. */
+/** The arguments were checked. */
 export const shellOf = ([named]: readonly string[]): ShellName =>
   SHELLS.find((name) => name === named) ?? 'bash'
