@@ -13,18 +13,17 @@ import * as events from './rules/machine-events.ts'
 import { rememberArmer } from './rules/run.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 
-/** What actions of operators need to know. */
 export interface ActionDependencies extends Pick<Surroundings, 'findTemplate'> {
   settings(): Pick<PxeRules, 'armed_hours'>
-  /** Absent: there are no channels. */
+  /** Absent: no channels. */
   readonly findChannel?: FindChannel
-  /** Says whether a batch is paused: what comes of it from then on is; absent: there are no batches. */
+  /** Orders of a paused batch begin paused; absent: no batches. */
   isPaused?(batch: string): boolean
-  /** The address of the cache service; null: there is none. */
+  /** Null: none. */
   cacheUrl(): string | null
   /**
-   * Says in words why a captured image of a machine cannot have a name, to who sees these machines alone;
-   * null: it can. Absent: any can.
+   * Why a captured image cannot have the name, for someone who sees these machines; null: it can.
+   * Absent: any can.
    */
   findNameOwner?(name: string, mac: Mac, sees?: SeesMachine): string | null
 }
@@ -32,7 +31,6 @@ export interface ActionDependencies extends Pick<Surroundings, 'findTemplate'> {
 export const findIn = ({ findChannel }: Pick<ActionDependencies, 'findChannel'>): FindChannel =>
   findChannel ?? (() => null)
 
-/** Notes who gave the order, and when it ends by itself. */
 export const sign = (
   { armed_hours = 0 }: Pick<PxeRules, 'armed_hours'>,
   before: Machine | null,
@@ -40,7 +38,7 @@ export const sign = (
   by: Armer,
 ): Machine => limitOrder(before, rememberArmer(before, after, by), armed_hours, by.at)
 
-/** Says why a template cannot be assigned; null: there is one of this name, or none is named. */
+/** Null: it exists, or none is named. */
 export function findUnknownTemplate(
   { findTemplate }: Pick<ActionDependencies, 'findTemplate'>,
   name: string | null | undefined,
@@ -49,7 +47,6 @@ export function findUnknownTemplate(
   return `There is no first-boot template ${name}.`
 }
 
-/** Makes an action that is put on record and may be a part of a batch. */
 export const toAction = (
   site: ActionDependencies,
   name: string,
@@ -66,7 +63,7 @@ export const toAction = (
     const summary = `${machine.mac} ${action.past}`
     const after = events.describe(applied.value)
     const changes = compareFields(events.describe(machine), after)
-    // It comes first: by it the journal finds the events of a batch.
+    // First, because the journal finds the events of a batch by it.
     const details = { ...(batch === null ? {} : { batch }), action: name, ...after, changes }
     return accept({
       machine: joinBatch(site, machine, sign(site.settings(), machine, applied.value, by), batch),
@@ -82,7 +79,6 @@ interface AppliedAction {
   readonly now: string
 }
 
-/** Applies an action to the image that a channel points to, where it goes by one. */
 function applyResolved(
   site: ActionDependencies,
   action: MachineAction,
@@ -96,7 +92,7 @@ function applyResolved(
   return accept({ ...applied.value, channel })
 }
 
-/** An order that is given as a part of a batch is of that batch; one that was there before is not. */
+/** Only an order that the action gives belongs to the batch, none that was there before. */
 function joinBatch(
   { isPaused }: ActionDependencies,
   before: Machine,
@@ -109,7 +105,7 @@ function joinBatch(
   return paused?.ok === true ? paused.value : joined
 }
 
-/** Null: its image can be uploaded, under a name that nobody else uses. */
+/** Null: the upload is possible, and nobody else uses the name. */
 function findCaptureObstacle(
   { cacheUrl, findNameOwner }: ActionDependencies,
   { mac, capture }: Machine,
@@ -121,6 +117,6 @@ function findCaptureObstacle(
 
 const NO_CACHE = 'The server has no cache service to upload the image to.'
 
-/** Returns the template that an edit assigns; null: it stays as it was. */
+/** Null: unchanged. */
 const newTemplate = (before: Machine, { first_boot }: Machine): string | null =>
   first_boot === before.first_boot ? null : first_boot

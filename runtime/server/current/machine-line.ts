@@ -54,28 +54,26 @@ import {
 import { parseUpsert } from './rules/upsert.ts'
 import { applySignal } from './signals.ts'
 
-/** What a line is made of: getters that answer from memory, at each contact anew. */
+/** Getters answer from memory, anew at each contact. */
 export interface LineDependencies
   extends ActionDependencies, Pick<Surroundings, 'findImage' | 'findTemplate'> {
   sets(): LiveSets
   settings(): PxeRules & TokenRules
-  /** Returns the position of a machine in the queue; null: it may flash now. Asking changes nothing. */
+  /** Null: it may flash now. Changes nothing. */
   placeOf(machine: Machine): QueuePosition | null
-  /** Says whether a run of the machine is under way. */
   hasRun(mac: Mac): boolean
-  /** Signs what machines show that were booted from here. */
+  /** Signs boot tokens. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
-  /** Signs the tokens with which captured images are uploaded; the cache has the same key. */
+  /** Signs upload tokens of captures; the cache has the same key. */
   readonly uploadKey: Pick<Secret, 'sign'>
-  /** Says whether a time has come, by a clock that is never set back; absent: by that of the contact. */
+  /** By a clock that is never set back; absent: the contact's. */
   isPast?(at: string): boolean
-  /** Returns where machines may read an image that comes from a registry or a bucket; null: nowhere. Absent: nowhere. */
+  /** For images from a registry or a bucket; null or absent: nowhere. */
   findOrigin?(image: CatalogEntry): string | null
-  /** Lists the other servers of the site than the one at `base`; absent: there are none. */
+  /** Besides the one at `base`; absent: none. */
   otherServers?(base: string): readonly string[]
 }
 
-/** Collects what `decideBoot` and `decidePlan` may know at this contact. */
 export const gatherSurroundings = (
   site: Omit<LineDependencies, 'bootKey' | 'uploadKey' | 'hasRun'>,
   { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
@@ -135,7 +133,7 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
       const { mode } = plan
       const { baseUrl } = contact
       const after = contacts.rememberPlan(machine, plan, contact.now)
-      // The plan differs each time where it has a ticket.
+      // A plan with a ticket differs each time.
       const tickets = issueTickets(site, plan, after, contact)
       const sources = features.sources === true ? nameSources(site, plan, machine, contact) : []
       const hasPeers = features.peers === true && isPeered(site, plan, machine, contact)
@@ -169,7 +167,6 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
   }
 }
 
-/** What follows from a record or a body alone. */
 const OF_RECORDS = {
   labelsOf: ({ labels }: Machine) => labels,
   parseInventory,
@@ -190,13 +187,13 @@ const createUpsertParser =
 
 const LET_IN = accept([])
 
-/** When the machine was last offered a boot and given a plan, which is what led to its run. */
+/** The offer and the plan that led to its run. */
 const stampsOf = ({ planned_at: plan_at, cycle: { offered_at: script_at } }: Machine) => ({
   script_at,
   plan_at,
 })
 
-/** The plan names an address and a token, never the content: plans are logged and shown. */
+/** The plan has an address and a token, never the content: plans are logged and shown. */
 function issueTickets(
   { bootKey, uploadKey }: LineDependencies,
   plan: Plan,
@@ -213,7 +210,7 @@ function issueTickets(
   return { upload: { url: renderUploadUrl(plan.cacheUrl, baseUrl), token } }
 }
 
-/** Where the machine finds the image before the address of the plan; none where none is near it. */
+/** Sources near the machine, which it tries before the address of the plan. */
 function nameSources(
   { settings, cacheUrl, findOrigin }: LineDependencies,
   plan: Plan,
@@ -237,7 +234,7 @@ const renderNear = (sources: readonly string[], hasPeers: boolean) => ({
   ...(hasPeers ? ({ peers: true } as const) : {}),
 })
 
-/** Whether other machines of its site may read the image of its plan from it, and it from them. */
+/** Whether it shares the image of its plan with machines of its site. */
 function isPeered(
   { settings, cacheUrl }: LineDependencies,
   plan: Plan,
@@ -251,7 +248,6 @@ function isPeered(
 
 type KeepScript = ReturnType<typeof createKeptAnswers<string>>
 
-/** `GET /pxe/{mac}`: what the machine gets, and the record that it leaves behind. */
 function offerBoot(
   site: LineDependencies & { readonly keepScript: KeepScript },
   before: Machine,
@@ -285,7 +281,7 @@ function offerBoot(
   }
 }
 
-/** Adds a boot token to a decision. `machine` is the record after the offer, which may begin a cycle. */
+/** `machine` is the record after the offer, which may begin a cycle. */
 function withToken(
   { settings, bootKey }: LineDependencies,
   decision: BootDecision,
@@ -302,13 +298,12 @@ interface KeptAnswer<T> {
   readonly answer: T
 }
 
-/** The most answers that are kept, of some kilobytes each; a larger fleet does without for a moment. */
+/** Some kilobytes each; a larger fleet renders more often. */
 const MAX_KEPT = 10_000
 
 /**
- * Makes a store of each machine's newest answer, which is rendered anew only where something in it has
- * changed. `inputs` is everything that `render` reads; an object among them counts as changed when it
- * is another one.
+ * A machine's newest answer is rendered anew only when an input changed. `inputs`: everything that
+ * `render` reads; objects are compared by identity.
  */
 export function createKeptAnswers<T>() {
   const kept = new Map<Mac, KeptAnswer<T>>()

@@ -8,20 +8,19 @@ import type { Machine } from './rules/machine.ts'
 import type { Surroundings } from './rules/surroundings.ts'
 
 interface OrderClockDependencies {
-  /** The fleet as it was stored at the start. */
+  /** As stored at the start. */
   readonly fleet: readonly Machine[]
   now(): Date
-  /** Milliseconds of a clock that nobody sets; the process's own unless given. */
+  /** Milliseconds, monotonic; the process's own unless given. */
   elapsed?(): number
 }
 
-/** A clock of this host that is further behind than the clocks of servers differ was set back. */
+/** More than the clocks of servers differ: a clock further behind was set back. */
 const DOUBT_MS = 60_000
 
 /**
- * Creates what says whether the end of an order has come. It goes on where the clock is set back, and
- * stays ahead where it was ahead. Where the clock is behind what is stored at the start, nobody knows
- * how long the server was off: orders that were there then have ended.
+ * Goes on when the clock is set back. If the clock is behind the state at the start, nobody knows
+ * how long the server was off: the orders from before have ended.
  */
 export function createOrderClock({
   fleet,
@@ -42,7 +41,7 @@ export function createOrderClock({
   }
 
   return {
-    /** Says whether an ISO time has come. */
+    /** ISO time. */
     isPast(time: string): boolean {
       const at = epochOf(time)
       return at <= ended || at <= read()
@@ -56,10 +55,10 @@ const latestOf = ({ updated_at, last_seen_at }: Machine): number =>
 const endOf = ({ cycle: { expires_at } }: Machine): number =>
   expires_at === null ? 0 : epochOf(expires_at)
 
-/** How often the fleet is looked at; a contact looks at its own machine by itself. */
+/** A contact looks at its own machine by itself. */
 const SWEEP_MS = 30_000
 
-/** Ends orders whose time has come although their machines do not, until it is disposed of. */
+/** For orders whose machines do not come. */
 export function startOrderExpiry(
   site: Site<Machine>,
   { isPast = (time) => time <= site.now().toISOString() }: Pick<Surroundings, 'isPast'>,
@@ -82,7 +81,7 @@ export function startOrderExpiry(
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-/** Ends the order of one machine, unless its newest record says otherwise. */
+/** Unless its newest record says otherwise. */
 async function endOrder(
   { fleet, now }: Site<Machine>,
   mac: Machine['mac'],

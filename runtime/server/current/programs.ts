@@ -4,7 +4,7 @@ import { completeArguments } from '../../kit/terminal/command/rules/server-comma
 import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
-/** What each command starts; nothing of a command is loaded before it is called. */
+/** Loads a command only when it is called. */
 const COMMANDS: Readonly<Record<CommandName, () => Promise<RunCommand<ProcessEnvironment>>>> = {
   serve: async () => (await import('./serve.ts')).serve,
   flash: async () => (await import('./commands/flash.ts')).flash,
@@ -27,7 +27,7 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<RunCommand<ProcessEnv
   'config-check': async () => (await import('./commands/config.ts')).checkConfig,
   'config-reference': async () => (await import('./commands/config.ts')).printReference,
 }
-/** Runs `flasher-web` and returns its exit code; errors are printed. */
+/** Prints errors. Resolves to the exit code. */
 export const web = (environment: ProcessEnvironment): Promise<number> =>
   runProgram(
     { line: COMMAND_LINE, commands: COMMANDS },

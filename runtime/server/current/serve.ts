@@ -29,7 +29,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   const leads = { ...lost, standBy: standby.open, times }
   const opening = { config, release, visit: false, log, leads }
   await using state = await openState(opening).catch((thrown: unknown) => {
-    // Asked to end while it stood by, or waited for its database: that is an end in order.
+    // Asked to end while it stood by or waited for its database: a normal end.
     if (environment.signal.aborted) return null
     throw thrown
   })
@@ -68,7 +68,7 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   return code
 }
 
-/** A server of several stands by first; nothing of that is loaded where it stands alone. */
+/** Loaded only where several servers share a database. */
 function createStandby(parts: Omit<Parameters<typeof openStandby>[0], 'database' | 'memberKey'>) {
   let standing: Awaited<ReturnType<typeof openStandby>> | null = null
   return {
@@ -85,7 +85,7 @@ function createStandby(parts: Omit<Parameters<typeof openStandby>[0], 'database'
   }
 }
 
-/** The end of a server that leads no more: it stops in order, and whoever started it starts it again. */
+/** A server that lost its lease stops in order; whoever started it starts it again. */
 function createLoss(asked: AbortSignal) {
   const ending = new AbortController()
   let why: Fault | null = null
@@ -101,7 +101,7 @@ function createLoss(asked: AbortSignal) {
   }
 }
 
-/** Only where a cache service can be started, and no other is set. */
+/** Only where one can be started and no other is set. */
 async function startCache(
   { startCache: start }: ProcessEnvironment,
   given: Arguments,
@@ -118,7 +118,7 @@ async function startCache(
   })
 }
 
-/** A live system that was built here is there at once; without it the server runs as well. */
+/** A live system that was built here is available at once; the server also runs without. */
 async function takeBuilt(
   { builtDir }: ProcessEnvironment,
   config: LineConfig,
@@ -142,17 +142,14 @@ function renderBuilt({ arch, version }: CompleteSet, active: ActiveSets): string
 }
 
 interface Announced {
-  /** The password that was made at this start. */
+  /** Made at this start. */
   readonly generated: string | null
   readonly cacheBeside: string | null
-  /** The live systems that were built in this checkout, in words. */
+  /** Built in this checkout, in words. */
   readonly liveSystems: readonly string[]
 }
 
-/**
- * Tells the person who started the server how to log in; logs are kept and read by others, so the
- * password is only here.
- */
+/** The password is only here: logs are kept and read by others. */
 function announce(
   { stdout }: ProcessEnvironment,
   config: LineConfig,

@@ -76,14 +76,13 @@ interface MachineServerDependencies {
   readonly log: ServerLog
   readonly release: string
   readonly passwords: Passwords
-  /** The cache service that was started beside the server, for when no other is set. */
   readonly cacheBeside: string | null
-  /** The boot directory, where this server stood by and has it open; null: it is opened here. */
+  /** Open already where this server stood by; null: it is opened here. */
   readonly bootFiles: OpenedBootFiles | null
   readonly options?: AssemblyOptions
 }
 
-/** What only tests set: clocks, limits, and what stands for pages and for other machines. */
+/** For tests. */
 export interface AssemblyOptions {
   readonly clock?: Clock
   readonly catalog?: FollowedCatalog
@@ -91,11 +90,10 @@ export interface AssemblyOptions {
   readonly openProofs?: typeof openProofs
   readonly openPower?: typeof openPower
   readonly line?: Partial<ServerLine<Machine>>
-  /** The pages of this line are not even loaded then. */
   readonly createPages?: typeof createLinePages
 }
 
-/** Waits for no other machine: the catalog is what was kept until the cache service has answered. */
+/** Does not wait for the cache service: until it answers, the catalog is the kept one. */
 export async function createMachineServer(given: MachineServerDependencies) {
   const { config, state, log, release, passwords, options = {} } = given
   const { now, elapsed } = clockOf(given)
@@ -180,7 +178,6 @@ interface RoutesDependencies extends OpenedServices {
   readonly seen: SeenServices
 }
 
-/** The routes that this line alone has, for what one of the callers sees. */
 function listRoutes(
   site: Site<Machine>,
   given: MachineServerDependencies,
@@ -270,14 +267,13 @@ const endCacheSessions =
   (cookie: string) =>
     endCacheSession({ url: config.current().withcache.url, cookie, env: environment.env, log })
 
-/** Which release is wanted, and where that is saved. */
 const releaseSettings = ({ config, state }: MachineServerDependencies) => ({
   tag: () => config.current().boot.release_tag,
   save: (changes: Parameters<typeof saveSettings>[1]) =>
     saveSettings({ config, store: state.store }, changes),
 })
 
-/** The list that each release has of its own media; null: no release site is set. */
+/** Null: no release site is set. */
 function findMedia({ releases, boot }: ReturnType<LineConfig['current']>): ListedFolder | null {
   const [base] = listReleaseBases(releases.base_url, boot.release_repo, boot.release_tag)
   if (releases.base_url === '' || boot.release_repo === '' || base === undefined) return null
@@ -321,7 +317,7 @@ function createRules(
 
 type OpenedServices = Awaited<ReturnType<typeof openServices>>
 
-/** Services that only a running server needs; `opened` ends them, the last one first. */
+/** `opened` disposes of them, the last one first. */
 async function openServices(
   given: MachineServerDependencies,
   secret: Secret,
@@ -361,7 +357,6 @@ const openCatalog = (given: MachineServerDependencies, now: () => Date) =>
     env: given.environment.env,
   })
 
-/** How many machines flash and wait, for `GET /metrics`. */
 const measureQueue = (metrics: Metrics, gate: FlashGate) =>
   metrics.gauge('flasher_flash_line', async () =>
     Object.entries(gate.count()).map(([state, value]) => ({
@@ -373,7 +368,7 @@ const measureQueue = (metrics: Metrics, gate: FlashGate) =>
 const countQueue = (gate: FlashGate, most: number) =>
   most === 0 ? null : { most, ...gate.count() }
 
-/** By `ref`, without a walk through the catalog at each contact. */
+/** Avoids a walk through the catalog at each contact. */
 function createFinder(catalog: FollowedCatalog): (ref: string) => CatalogEntry | null {
   let of: CatalogSnapshot | null = null
   let byRef = new Map<string, CatalogEntry>()

@@ -8,7 +8,7 @@ import * as events from './rules/machine-events.ts'
 import { decideOwner } from './rules/run.ts'
 import { isLateHardware, type decideTokenMatch, type TokenMatch } from './rules/token.ts'
 
-/** Whose boot the machine proves to be; asked only where it matters. */
+/** Called only where it matters. */
 type MatchToken = () => ReturnType<typeof decideTokenMatch>
 
 export function applySignal(
@@ -51,7 +51,7 @@ function takeDone(
 ): Transition<Machine> {
   const owner = decideOwner(machine, { token: tokenOf(match), order })
   const after = contacts.rememberDone(machine, now, owner)
-  // The same end was reported before and is on record already.
+  // The same end was reported and recorded before.
   const isNews = after.cycle !== machine.cycle || owner === 'current'
   return {
     machine: after,
@@ -80,7 +80,7 @@ function takeFailure(
   match: MatchToken,
 ): Transition<Machine> {
   const owner = decideOwner(machine, { token: tokenOf(match), order })
-  // What is under way now did not fail.
+  // The flash under way did not fail.
   const isOld = (owner === 'before' || owner === 'other') && machine.cycle.offers > 0
   return {
     machine: isOld ? machine : contacts.rememberFailure(machine, reason, now),
@@ -96,7 +96,7 @@ function takeInventory(
 ): Transition<Machine> {
   const { hardware } = inventory
   const shown = match()
-  // The flash is over, and so are the disks as they were before it.
+  // The flash is over, and the list of disks is from before it.
   if (shown.ok && isLateHardware(machine, shown.value, now)) {
     const after = contacts.rememberLateHardware(machine, inventory)
     return {

@@ -39,15 +39,13 @@ const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
       : { json: JSON.stringify(hw_lshw), at: hw_lshw_at },
 }
 
-/** Opens the export bundles of this line. `version` is that of this program, which each bundle names. */
+/** Each bundle names `version`, that of this program. */
 export const openBundles = ({ machines, templates, changes }: State, version: string): Bundles =>
   createBundles({ machines, templates, rules: BUNDLE_RULES, changes, version })
 
 /**
- * Opens the backups in the storage that `backup.driver` names. Only the process that owns the database
- * stores its jobs.
- *
- * Rejects with a Fault where the driver cannot be used.
+ * In the storage of `backup.driver`. Only the owner of the database stores its jobs. Rejects with a
+ * Fault.
  */
 export async function openBackups(
   config: LineConfig,

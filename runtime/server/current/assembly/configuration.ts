@@ -8,29 +8,22 @@ import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts
 export type LineConfig = Config<typeof SETTINGS>
 
 /**
- * Reads the settings of this line from the usual places, or from the files that `--config` names.
- *
- * Rejects with a Fault that names each file or value that cannot be used.
+ * From the usual places, or the files of `--config`. Rejects with a Fault for each bad file or
+ * value.
  */
 export const readConfiguration = (
   environment: ProcessEnvironment,
   given: Arguments,
 ): Promise<LineConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
 
-/**
- * Returns where the configuration sets the password; null where it does not, and a hash in the state
- * directory counts.
- */
+/** Null: not configured, so the hash in the state directory counts. */
 export function findPasswordOrigin(config: LineConfig): Origin | null {
   const { admin } = config.current()
   const key = (['password', 'password_hash'] as const).find((each) => admin[each].trim() !== '')
   return key === undefined ? null : config.originOf('admin', key)
 }
 
-/**
- * Returns where the parts of the state are: below the state directory unless a setting names another
- * path.
- */
+/** Below the state directory, unless a setting names another path. */
 export function decideFolders(config: LineConfig) {
   const { stateDir } = config
   const { paths, cache } = config.current()

@@ -25,18 +25,17 @@ interface NetbootDependencies {
   hasCache(): boolean
   readonly env: Environment
   readonly log: { warn(message: string): void }
-  /** The boot directory of a server that stood by, which has it open; null: it is opened here. */
+  /** Already open where the server stood by; null: it is opened here. */
   readonly opened: OpenedBootFiles | null
   now(): Date
 }
 
 export interface OpenedBootFiles extends AsyncDisposable {
   readonly bootFiles: BootFolder
-  /** The listener is called after other sets are in force than before. */
+  /** Called after the active sets have changed. */
   listen(listener: () => void): void
 }
 
-/** Opens the boot directory. */
 export async function openBootFiles({
   config,
   log,
@@ -58,10 +57,6 @@ export async function openBootFiles({
   }
 }
 
-/**
- * Opens the boot directory, the fetches of releases that fill it, and the probe of the TFTP daemon,
- * which is asked at once.
- */
 export async function openNetboot(parts: NetbootDependencies) {
   const { config, state, env, now } = parts
   const opened = parts.opened ?? (await openBootFiles(parts))
@@ -77,7 +72,7 @@ export async function openNetboot(parts: NetbootDependencies) {
   return {
     bootFiles,
     releases,
-    /** From memory: what the daemon answered last. */
+    /** From memory: the daemon's last answer. */
     tftp: (): TftpState => probe.state(),
     async readiness(): Promise<readonly ReadinessRow[]> {
       const active = bootFiles.active()
@@ -90,7 +85,6 @@ export async function openNetboot(parts: NetbootDependencies) {
         disk: await readDisk(config),
       })
     },
-    /** The address that machines can use for a server that is reached at `baseUrl`. */
     reachedAt: (baseUrl: string): string =>
       decideDhcpTarget(baseUrl, listLanAddresses(), 'grub')?.baseUrl ?? baseUrl,
     async [Symbol.asyncDispose]() {
@@ -105,7 +99,7 @@ const hasBooted = ({ discovered_at, last_seen_at }: Machine): boolean =>
   discovered_at !== null || last_seen_at !== null
 
 async function readDisk(config: LineConfig) {
-  // Null: that it cannot be read is what the checklist says then.
+  // Null: the checklist says that it cannot be read.
   const space = await readSpace(config.stateDir).catch(() => null)
   if (space === null) return null
   const { warn_free_bytes: most } = config.current().retention

@@ -8,13 +8,13 @@ import type { LineConfig } from './configuration.ts'
 interface OpenedOrigins {
   readonly config: LineConfig
   readonly catalog: Pick<FollowedCatalog, 'snapshot'>
-  /** The environment, which names proxies, keys of buckets and registries that speak plain http. */
+  /** For proxies, keys of buckets, and registries that speak plain http. */
   readonly env: Environment
   readonly log: { info(message: string): void; warn(message: string): void }
   readonly now: () => Date
 }
 
-/** Starts to look at the registries and buckets of the catalog's images, where that is switched on. */
+/** Asks registries and buckets only where that is switched on. */
 export function openOrigins({ config, catalog, env, log, now }: OpenedOrigins): Origins {
   const settings = () => config.current()
   return createOrigins({

@@ -12,16 +12,15 @@ interface PinsDependencies {
   readonly config: LineConfig
   readonly state: Pick<State, 'changes' | 'machines' | 'channels'>
   readonly secret: Secret
-  /** The cache service that was started beside the server, for when no other is set. */
   readonly cacheBeside: string | null
-  /** The environment, which names proxies and FLASHER_CA_FILE. */
+  /** For proxies and FLASHER_CA_FILE. */
   readonly env: Environment
   readonly log: { warn(message: string): void }
 }
 
 /**
- * Starts to report to the cache service which images machines are bound to. Nothing is sent where its
- * token is unknown: the token of a service beside the server is read, any other must be set.
+ * So that the cache keeps images in use. The token of a service beside the server is read, any
+ * other is a setting; without one, nothing is sent.
  */
 export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsDependencies) {
   const { changes, machines, channels } = state
@@ -34,7 +33,7 @@ export function startPinner({ config, state, secret, cacheBeside, env, log }: Pi
         .slice(0, MAX_CAPTURED)
         .map(({ mac, labels }) => ({ mac, labels })),
     promised: () => channels.list().map(({ bty_image_ref: ref }) => ref),
-    // No other server has this name: what two report under one name, each takes back from the other.
+    // Unique: holders that share a name would take each other's images back.
     holder: `flasher-web ${deriveSecret(secret, 'cache holder').sign('').slice(0, 16)}`,
     env,
     changes,
@@ -42,10 +41,7 @@ export function startPinner({ config, state, secret, cacheBeside, env, log }: Pi
   })
 }
 
-/**
- * Returns getters that follow the settings. The token of a service beside the server is read, any
- * other must be set; null: it is unknown.
- */
+/** Getters that follow the settings. Null: the token is unknown. */
 export function findCache({
   config,
   cacheBeside,

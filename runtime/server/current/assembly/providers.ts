@@ -12,7 +12,7 @@ import type { LineConfig } from './configuration.ts'
 
 interface ProvidersDependencies {
   readonly config: Pick<LineConfig, 'current' | 'listen'>
-  /** Names proxies and FLASHER_CA_FILE. */
+  /** For proxies and FLASHER_CA_FILE. */
   readonly env: Environment
   readonly log: { info(message: string): void; warn(message: string): void }
 }
@@ -25,7 +25,7 @@ interface OpenedProvider {
   readonly set: SetProvider | null
 }
 
-/** Opens it and asks it once whether it is there, which nobody waits for; nothing is loaded for it where none is set. */
+/** Asks it once whether it is there, in the background; without a provider, nothing is loaded. */
 export function openProviders({ config, env, log }: ProvidersDependencies) {
   let opened = open(config.current().oidc)
 

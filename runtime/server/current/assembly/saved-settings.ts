@@ -12,20 +12,17 @@ interface SavedSettingsDependencies {
   readonly store: SettingsStore
 }
 
-/** The changes by dotted name; null: the value that was saved is removed. */
+/** By dotted name; null removes the saved value. */
 type SettingChanges = Readonly<Record<string, string | null>>
 
 interface SettingRefusal {
-  /** The dotted name. */
   readonly at: string
   readonly error: string
 }
 
 /**
- * Saves texts by dotted name (`section.key`), all of them or none; an empty text removes what was
- * saved, and a text that is in effect already is skipped. The changes are in effect when it resolves.
- *
- * The refusal names the first setting that cannot be saved, and why.
+ * By dotted name (`section.key`), all or none, in effect when it resolves. An empty text removes
+ * the saved value; a value already in effect is skipped. The refusal names the first bad setting.
  */
 export async function saveSettings(
   { config, store }: SavedSettingsDependencies,
@@ -34,7 +31,7 @@ export async function saveSettings(
   const changes: Record<string, string | null> = {}
   const shown = new Map(config.list().map(({ name, text }) => [name, text]))
   for (const [name, text] of Object.entries(given)) {
-    // What a file says and nobody changed stays the file's.
+    // A file's value that nobody changed stays the file's.
     if (shown.get(name) === text.trim()) continue
     const parsed = parseSaved(config, name, text.trim())
     if (!parsed.ok) return refuse({ at: name, error: parsed.refusal })
@@ -47,7 +44,6 @@ export async function saveSettings(
   return accept(changes)
 }
 
-/** Lists those of the texts that `saveSettings` would refuse, each with the reason. */
 export const checkSettings = (
   config: LineConfig,
   given: Readonly<Record<string, string>>,
@@ -57,9 +53,7 @@ export const checkSettings = (
     return parsed.ok ? [] : [{ at, error: parsed.refusal }]
   })
 
-/**
- * Parses a value with the setting's own rule; null: an empty text, which removes what was saved.
- */
+/** Null: an empty text, which removes the saved value. */
 function parseSaved(config: LineConfig, name: string, text: string): Result<string | null, string> {
   const [section = '', key = ''] = name.split('.')
   const origin = config.originOf(section, key)

@@ -12,13 +12,11 @@ interface SeenDependencies extends Omit<ScopedKeeperDependencies, 'machines'> {
 
 type SeenSite = Pick<Site<Machine>, 'machines' | 'bounds' | 'sees'>
 
-/** What of the services somebody sees who has a scope. */
 export interface SeenServices {
   readonly keeper: BatchKeeper
   readonly power: PowerControl
 }
 
-/** Makes what finds the services for a view of the site. */
 export const createSeenServices =
   ({ power, ...parts }: SeenDependencies) =>
   ({ machines, bounds, sees }: SeenSite): SeenServices =>

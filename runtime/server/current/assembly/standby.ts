@@ -29,7 +29,7 @@ interface LineStandbyDependencies {
   readonly times: ClusterTimes
 }
 
-/** Listens. Rejects with a Fault where it cannot. */
+/** Rejects with a Fault if it cannot listen. */
 export async function openStandby({ database, ...parts }: LineStandbyDependencies) {
   const { config } = parts
   const { server, database: shared } = config.current()
@@ -52,13 +52,13 @@ export async function openStandby({ database, ...parts }: LineStandbyDependencie
   return {
     ...standing,
     url,
-    /** For the server once it leads: the same folder, which is opened once. */
+    /** Opened once, for the server when it leads, too. */
     bootFiles: opening,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
 
-/** Null: it goes on waiting, as a machine does of which nothing can be known here. */
+/** Null: unknown here, so the machine goes on waiting. */
 function findDiskScript({ sql }: Database, mac: Mac, contact: Contact): string | null {
   if ((readMembership(sql)?.seq ?? NOWHERE) === NOWHERE) return null
   const row = sql.get('SELECT record FROM machines WHERE mac = ?', mac)

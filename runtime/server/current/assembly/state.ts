@@ -21,7 +21,7 @@ export interface State extends FleetState<Machine> {
   readonly messages: Messages
 }
 
-/** What a database may not do that is put in the place of a newer one. */
+/** What a restored older database may not do. */
 export const ORDERS: OrderRules<Machine> = {
   parseRecord,
   disarm,
@@ -35,16 +35,13 @@ interface StateOptions extends Pick<
   'release' | 'visit' | 'replacesDamaged' | 'log' | 'clock'
 > {
   readonly config: LineConfig
-  /** For the server: what stops its waiting for the lease, and what is called when it has lost it. */
+  /** For the server: ends its wait for the lease, and hears that it lost it. */
   readonly leads?: Pick<SharedDatabase, 'signal' | 'onEnd' | 'standBy' | 'times'>
-  /** `apart`: without that database, though the state may belong to it. */
+  /** `apart`: without the shared database, even if the state belongs to it. */
   readonly start?: SharedDatabase['start'] | 'apart'
 }
 
-/**
- * Opens the database of this line and everything stored in it, and makes the state directory and the
- * database where they are missing. It rejects as `openFleetState` does.
- */
+/** Creates what is missing. Rejects as `openFleetState` does. */
 export async function openState({ leads, start, ...options }: StateOptions): Promise<State> {
   const shared = start === 'apart' ? null : describeShared(options.config, leads, start)
   const state = await openFleetState({ ...options, line: 'current', orders: ORDERS, shared })
@@ -59,7 +56,6 @@ export async function openState({ leads, start, ...options }: StateOptions): Pro
   }
 }
 
-/** What the settings say of the database that servers share, for the server or for one command. */
 export function describeShared(
   config: LineConfig,
   leads?: StateOptions['leads'],
@@ -75,14 +71,14 @@ export function describeShared(
     notes: decideFolders(config).cluster,
     facts: () => describeMember(config),
     patience: leads === undefined ? 'now' : 'wait',
-    // A command is over in a moment, and its next change is refused.
+    // A command ends soon, and its next change is refused.
     onEnd: () => undefined,
     start,
     ...leads,
   }
 }
 
-/** What a configuration sets itself is not shared as a file. */
+/** Secrets in the configuration are not shared as files. */
 function listSharedFiles(config: LineConfig): SharedDatabase['files'] {
   const { secret, password, power, notify } = decideFolders(config)
   return {
@@ -93,7 +89,7 @@ function listSharedFiles(config: LineConfig): SharedDatabase['files'] {
   }
 }
 
-/** Sections that are each server's own, as are the addresses of its cache. */
+/** Each server has its own, as with the addresses of its cache. */
 const OWN_SECTIONS: ReadonlySet<string> = new Set(['server', 'paths', 'log', 'database', 'cache'])
 
 function describeMember(config: LineConfig): ReturnType<SharedDatabase['facts']> {

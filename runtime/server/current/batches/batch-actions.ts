@@ -11,12 +11,11 @@ import type { BatchKeeper, MemberView } from './batch-keeper.ts'
 import { findNewOrder } from './rules/order-facts.ts'
 
 interface BatchRow {
-  /** For the record: `… was paused`. */
   readonly past: string
   readonly scope: Scope
 }
 
-/** `resume` and `retry` arm machines, so they take the scope of a flash. */
+/** `resume` and `retry` arm machines, so they need the scope of a flash. */
 export const BATCH_ACTIONS = {
   pause: { past: 'was paused', scope: 'machines' },
   resume: { past: 'goes on', scope: 'flash' },
@@ -31,12 +30,11 @@ interface BatchSite {
   readonly keeper: BatchKeeper
 }
 
-/** What was done to how many machines of the batch. */
 interface BatchActed {
   readonly done: number
 }
 
-/** Acts on the machines of a batch, and puts one line of it on record, with `why` where it is given. The refusal says why not. */
+/** Records one event for the batch, with `why` if given. The refusal gives the reason. */
 export async function actOnBatch(
   on: BatchSite,
   batch: Batch,
@@ -63,7 +61,7 @@ const PARTLY =
   'The batch has machines outside of your scope: somebody who sees all of it may pause it.'
 const PAUSED = 'The batch is paused: let it go on first.'
 
-/** Each resolves to the number of machines that it changed. */
+/** Resolves to the number of changed machines. */
 type ActOnBatch = (on: BatchSite, batch: Batch, by: By) => Promise<number>
 
 const ACTS: Readonly<Record<BatchAction, ActOnBatch>> = {
@@ -102,7 +100,10 @@ const ACTS: Readonly<Record<BatchAction, ActOnBatch>> = {
     ),
 }
 
-/** A live system may have been offered to one that runs; whether its flash has begun says its record. */
+/**
+ * A running machine may only have been offered a live system; its record says if its flash has
+ * begun.
+ */
 const UNBEGUN: ReadonlySet<MemberView['state']> = new Set(['waiting', 'paused', 'running'])
 
 interface PlannedAct {
@@ -115,7 +116,7 @@ function planRetry({ action }: Batch, machine: Machine): PlannedAct | null {
   if (action === 'refresh') return { action, parameters: {} }
   if (action !== 'capture') {
     const channel = channelOf(machine)
-    // It is the image that was confirmed for the batch, which its channel may have left since.
+    // The image that was confirmed for the batch; its channel may point elsewhere by now.
     const parameters = channel === null ? {} : { channel, bty_image_ref }
     return { action: 'flash', parameters }
   }
@@ -129,7 +130,7 @@ const CHANGES = {
   resume: { apply: resumeOrder, words: 'goes on with its batch' },
 } as const
 
-/** Changes the machines whose present order came with this batch, each by its newest record. */
+/** Only machines whose present order came with this batch, each by its newest record. */
 async function changeOwn(
   { site, keeper }: BatchSite,
   { id }: Batch,
@@ -154,7 +155,7 @@ async function changeOwn(
   return done
 }
 
-/** Has the server carry out an action on those of the batch for which `plan` answers one. */
+/** Only those for which `plan` returns an action. */
 async function actOnMembers(
   { site, keeper }: BatchSite,
   batch: Batch,
@@ -167,7 +168,7 @@ async function actOnMembers(
     const planned = plan(member)
     const { mac, machine: before } = member
     if (planned === null || before === null) continue
-    // Undo brings back what the machine had before the batch, not the order that it had from it.
+    // Undo restores the state from before the batch, not the order that the batch gave.
     const continues = planned.action === 'disarm'
     const acted = await site.fleet.act(mac, { ...planned, batch: batch.id, continues }, by)
     if (acted.result !== 'done' || acted.machine === null) continue

@@ -18,10 +18,9 @@ interface BatchEndsDependencies {
   readonly log: { warn(message: string): void }
 }
 
-/** Milliseconds; a batch of 10,000 machines is not counted at each of their changes. */
+/** A batch of 10,000 machines is not counted at each change. */
 const LOOK_MS = 3000
 
-/** Looks at batches of which something has changed, until it is disposed of. */
 export function startBatchEnds(given: BatchEndsDependencies): Disposable {
   const { keeper, machines, changes, log } = given
   const touched = new Set(
@@ -76,7 +75,7 @@ const listCaptures = (keeper: BatchKeeper): readonly string[] =>
     .filter(({ action, ended_at }) => action === 'capture' && ended_at === null)
     .map(({ id }) => id)
 
-/** A batch that is tried again ends again. One that gave no orders was over at once: it has no end. */
+/** A retried batch ends again. A batch without orders has no end. */
 async function settleBatch(batch: Batch, { keeper, journal, now }: BatchEndsDependencies) {
   if (batch.acted_at === null) return
   const members = keeper.listMembers(batch)

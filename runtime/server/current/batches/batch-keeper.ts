@@ -33,7 +33,6 @@ interface KeeperDependencies {
   now(): Date
 }
 
-/** A batch, and how far it is. */
 export interface BatchView {
   readonly batch: Batch
   readonly counts: BatchCounts
@@ -48,13 +47,12 @@ export interface MemberView extends BatchMember {
 
 export type BatchKeeper = ReturnType<typeof createBatchKeeper>
 
-/** The machines that somebody with a scope sees. */
 export type SeenMachines = KeeperDependencies['machines']
 
 /** Actions whose orders write an image. */
 export const WRITES: ReadonlySet<string> = new Set(['flash', 'image', 'mode'])
 
-/** Creates what makes batches; what it says of them is asked of the machines' records each time. */
+/** Asks the machines' records each time. */
 export function createBatchKeeper(site: KeeperDependencies) {
   const { batches, machines, now } = site
 
@@ -70,7 +68,7 @@ export function createBatchKeeper(site: KeeperDependencies) {
     })
   }
 
-  /** Lists the machines whose rows are not there yet, or never came: the batch was cut off. */
+  /** Machines without rows yet, or for good: the batch was cut off. */
   function listUnstored(
     { id, acted_at }: Batch,
     stored: readonly BatchMember[],
@@ -82,7 +80,7 @@ export function createBatchKeeper(site: KeeperDependencies) {
       .map(({ mac, cycle }) => ({ mac, order: cycle.started_at, refusal: null, left: null }))
   }
 
-  /** `members`: those that `listMembers` has just listed. */
+  /** `members`: the result of `listMembers`, if at hand. */
   function view(batch: Batch, members = listMembers(batch)): BatchView {
     const counts = countMembers(members.map(({ state }) => state))
     return { batch, counts, isOpen: isOpen(counts) }
@@ -91,14 +89,14 @@ export function createBatchKeeper(site: KeeperDependencies) {
   return {
     find: batches.find,
     list: batches.list,
-    /** Whether who looks sees all of its machines. */
+    /** Whether the viewer sees all of its machines. */
     isWhole: (_batch: Batch): boolean => true,
     listMembers,
     view,
     change: batches.change,
-    /** Views several of them, each in a turn of its own: one may have the whole fleet. */
+    /** Each in its own turn of the event loop: one may have the whole fleet. */
     viewAll: (several: readonly Batch[]) => viewEach(several, view),
-    /** Lists the batches of which something is still to come, newest first. */
+    /** Newest first. */
     listOpen(): readonly BatchView[] {
       const fleet = machines.peekAll()
       const ids = new Set(fleet.filter(isUnderWay).flatMap(({ cycle: { batch } }) => batch ?? []))
@@ -111,13 +109,13 @@ export function createBatchKeeper(site: KeeperDependencies) {
     },
     /** The machines whose present order came with this batch. */
     listOwn,
-    /** Stores the orders that an action gave to machines of a batch which had other ones before. */
+    /** For machines of the batch that had other orders before. */
     renew: (id: string, members: readonly BatchMember[]) => batches.keepMembers(id, members),
     maker: createMaker(site, now),
   }
 }
 
-/** Views several batches, each in a turn of its own. */
+/** Each in its own turn of the event loop. */
 export async function viewEach(
   several: readonly Batch[],
   view: (batch: Batch) => BatchView,
@@ -178,7 +176,7 @@ function createMaker(
   }
 }
 
-/** The name of the image of all of these; null: they have several, or none. */
+/** Null: several images, or none. */
 function findOneImage(
   machines: readonly Machine[],
   findImage: (ref: string) => CatalogEntry | null,

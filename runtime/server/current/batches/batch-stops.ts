@@ -14,12 +14,11 @@ interface BatchStopsDependencies {
   readonly standing: Standing
 }
 
-/** Milliseconds; people may have been changed by another process. */
+/** Milliseconds; another process may have changed people. */
 const LOOK_MS = 1000
 
-/** Looks at batches that go on, until it is disposed of. */
 export function startBatchStops({ site, keeper, standing }: BatchStopsDependencies): Disposable {
-  /** Says why nobody answers for it; null: somebody does. */
+  /** Null: somebody still answers for it. */
   function findReason({ id, by, resumed_by }: Batch): string | null {
     const actor = resumed_by ?? by.actor
     const refusal = standing.refuse(actor, 'machines', resumed_by === null ? by.at : undefined)

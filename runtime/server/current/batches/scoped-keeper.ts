@@ -4,17 +4,15 @@ import type { Batch } from '../../../fleet/batch/rules/batch.ts'
 import { viewEach, type BatchKeeper, type SeenMachines } from './batch-keeper.ts'
 
 export interface ScopedKeeperDependencies {
-  /** The batches of the whole fleet. */
   readonly keeper: BatchKeeper
   readonly batches: Pick<Batches, 'countAmong'>
   readonly machines: SeenMachines
-  /** Makes a keeper of these machines alone, whose batches are those of the whole fleet. */
   open(machines: SeenMachines): BatchKeeper
 }
 
 /**
- * Makes the keeper of what is seen. What a batch has in common is not said where others are in it: it may
- * be a search for their names.
+ * Hides what a batch has in common where it has unseen machines: it may be a search for their
+ * names.
  */
 export function scopeKeeper(parts: ScopedKeeperDependencies): BatchKeeper {
   const { keeper, batches, machines } = parts
@@ -31,7 +29,7 @@ export function scopeKeeper(parts: ScopedKeeperDependencies): BatchKeeper {
       return among === 0 ? [] : [cut(batch, among)]
     })
   }
-  /** Finds one as `list` has it; what is not stored yet counts as well. */
+  /** Also what is not stored yet. */
   function find(id: string): Batch | null {
     const batch = keeper.find(id)
     const among = batch === null ? 0 : listMembers(batch).length

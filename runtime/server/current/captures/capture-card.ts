@@ -22,7 +22,7 @@ import { machinePath } from '../../pages/machines/machines-list.ts'
 const t = PAGES.machine.capture
 const ask = t.question
 
-/** Fields of the form as they are kept when it is refused; other forms of the page have none of them. */
+/** Kept when the form is refused; other forms of the page have none of these fields. */
 const TYPED = {
   name: 'capture_name',
   disk_serial: 'capture_disk',
@@ -63,7 +63,7 @@ export function renderCaptureCard(
   })
 }
 
-/** It is cancelled by a button of the page's first card. */
+/** A button of the page's first card cancels it. */
 const renderPending = ({ name, disk_serial: serial }: CaptureOrder): Html =>
   html`<p class="sentence">
     ${fillHtml(t.pending, {
@@ -122,7 +122,7 @@ function renderForm(machine: Machine, notice: Notice | null): Html {
     </form>`
 }
 
-/** Renders the question before a capture is ordered; its form posts `confirm=yes`. */
+/** Its form posts `confirm=yes`. */
 export function renderCaptureQuestion(
   context: CurrentContext,
   machine: Machine,
@@ -161,7 +161,7 @@ export function renderCaptureQuestion(
   })
 }
 
-/** Those that can be identified; none is known before the first live boot. */
+/** Only identifiable disks; none is known before the first live boot. */
 function listDisks({ known_disks: disks, target_disk_serial: serial }: Machine) {
   const options = (disks ?? []).flatMap((disk) => {
     const id = nameAmong(disk, disks ?? [])

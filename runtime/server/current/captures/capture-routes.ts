@@ -6,7 +6,6 @@ import type { Route } from '../../../kit/web/answers/route.ts'
 import { CaptureFieldsSchema } from '../rules/action.ts'
 import type { Machine } from '../rules/machine.ts'
 
-/** Lists the routes that order a capture of a machine and cancel it. */
 export function captureRoutes(site: Site<Machine>): readonly Route[] {
   const answers = { 200: 'Machine' }
   return [

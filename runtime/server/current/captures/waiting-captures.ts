@@ -6,25 +6,21 @@ import type { Environment } from '../../../kit/host/shell.ts'
 import { settle } from '../../../kit/host/watch.ts'
 
 interface WaitingDependencies {
-  /** The address of the cache service as it is set now; null: none. */
+  /** Null: none. */
   url(): string | null
-  /** Its API token; null: it is not asked. */
+  /** Null: it is not asked. */
   token(): Promise<string | null>
-  /** Names proxies and FLASHER_CA_FILE. */
+  /** For proxies and FLASHER_CA_FILE. */
   readonly env: Environment
-  /** Milliseconds for which a count holds. */
   readonly freshMs?: number
-  /** Milliseconds that a page waits for an answer; a later one is for the next page. */
+  /** A later answer is for the next page. */
   readonly waitMs?: number
 }
 
 const CapturesSchema = z.object({ captures: z.array(z.object({ status: z.string() })) })
 const TIMEOUT_MS = 5000
 
-/**
- * Creates what counts them: many pages share one request, and none waits for a cache that did not
- * answer the last one. Nothing is counted where the cache or its token is unknown.
- */
+/** Pages share one request, and none waits for a cache that did not answer the last one. */
 export function createWaitingCaptures(dependencies: WaitingDependencies): () => Promise<number> {
   const { freshMs = 10_000, waitMs = 300 } = dependencies
   let [count, askedAt, isSilent] = [0, -Infinity, false]
@@ -41,7 +37,7 @@ export function createWaitingCaptures(dependencies: WaitingDependencies): () => 
 
   return async () => {
     const base = renderCacheBase(dependencies.url() ?? '')
-    // What was counted at another cache says nothing of this one.
+    // The count of another cache is no use.
     if (base !== known) [known, count, askedAt, isSilent] = [base, 0, -Infinity, false]
     if (base === '' || performance.now() - askedAt < freshMs) return count
     if (asked?.base !== base) {
@@ -58,7 +54,7 @@ export function createWaitingCaptures(dependencies: WaitingDependencies): () => 
   }
 }
 
-/** Null: its token is unknown. */
+/** Null: the token is unknown. */
 async function fetchCount(
   { token, env }: WaitingDependencies,
   base: string,

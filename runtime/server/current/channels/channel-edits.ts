@@ -16,17 +16,17 @@ export interface ChannelEditDependencies {
   readonly channels: Channels
 }
 
-/** `image`: the catalog has none of that ref; `stale`: it is not what was expected. */
+/** `image`: not in the catalog; `stale`: not as expected. */
 type ChannelRefusal = 'image' | 'stale' | 'too-many'
 
-/** Whether what is kept is what the edit is about; null: there is none yet. */
+/** `before` null: there is no such channel. */
 type IsExpected = (before: ImageChannel | null) => boolean
 
-/** Returns the name of an image; null: the catalog does not have it. */
+/** Null: not in the catalog. */
 export const nameImage = ({ catalog }: Pick<Site, 'catalog'>, ref: string): string | null =>
   catalog.snapshot().entries.find((entry) => entry.ref === ref)?.name ?? null
 
-/** Adds a channel, or points it to another image. No machine is changed by it. */
+/** Changes no machine. */
 export async function saveChannel(
   { site, channels }: ChannelEditDependencies,
   { name, ...fields }: ChannelFields & { readonly name: string },
@@ -46,7 +46,7 @@ export async function saveChannel(
   return accept(saved.value)
 }
 
-/** The machines that are armed with it, which it keeps; null: it was not there, or is not what was expected. */
+/** Resolves to the armed machines, which keep the image; null: absent, or not as expected. */
 export async function removeChannel(
   { site, channels }: ChannelEditDependencies,
   name: string,
@@ -70,7 +70,7 @@ interface ChannelChange {
 }
 
 async function record(site: Site<Machine>, by: By, change: ChannelChange): Promise<void> {
-  // Whoever keeps something of the settings looks again, such as what reports images in use to the cache.
+  // Such as the report of images in use to the cache.
   site.changes.announce({ topic: 'settings' })
   const name = (change.after ?? change.before)?.name ?? ''
   const say = (channel: ImageChannel | null) =>

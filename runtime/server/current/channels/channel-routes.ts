@@ -27,7 +27,6 @@ const WireSchema = ChannelRecordSchema.extend({
 })
 const ONE = '/channels/:name'
 
-/** Lists the routes of channels. */
 export function channelRoutes(parts: ChannelEditDependencies): readonly Route[] {
   const { site, channels } = parts
   const answers = { 200: renderSchema(WireSchema, 'output') }
@@ -118,7 +117,7 @@ const toWire = ({ site }: ChannelEditDependencies, { name, ...channel }: ImageCh
   moved_by: channel.moved_by,
 })
 
-/** The tag is of what is stored: an image that leaves the catalog changes nothing of the channel. */
+/** Of what is stored: an image that leaves the catalog does not change the channel. */
 const tagOf = (channel: ImageChannel): string => etagOf(JSON.stringify(channel))
 
 const show = (parts: ChannelEditDependencies, channel: ImageChannel) =>

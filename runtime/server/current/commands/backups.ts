@@ -15,10 +15,8 @@ import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts
 const BY = { actor: 'operator', ip: null } as const
 
 /**
- * Makes a backup and prints its id. Beside a server that shares its state with others only that server
- * records events: the backup is made, and a warning says that it is not among them.
- *
- * Rejects with a Fault `write-failed` where the backup was not completed.
+ * Beside a server that shares its state, only that server records events: the backup is made, and a
+ * warning says that it is not recorded. Rejects with a Fault `write-failed`.
  */
 export async function backUp(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   await using visit = await visitState(environment, given)
@@ -45,12 +43,9 @@ const withoutEvents = (state: State): State => ({
 })
 
 /**
- * Restores the backup with this id, the file at this path, or what the operator chooses on the
- * terminal, and lists the machines whose orders were removed. It needs the state for itself, because a
- * running server would go on with what is replaced.
- *
- * Rejects with a Fault where a server runs, the backup is missing, damaged or of the other line, or
- * there is no terminal to choose on.
+ * From an id, a path, or a choice on the terminal; lists the disarmed machines. A running server
+ * would go on with what is replaced. Rejects with a Fault where a server runs, there is no terminal
+ * to choose on, or the backup is missing, damaged or of the other line.
  */
 export async function restore(environment: ProcessEnvironment, given: Arguments): Promise<number> {
   const what = given.positionals[0] ?? null
@@ -68,14 +63,13 @@ export async function restore(environment: ProcessEnvironment, given: Arguments)
   return SUCCESS
 }
 
-/** Renders the machines, one to a line. */
 const renderConsequence = (disarmed: Restored['disarmed']): string =>
   [
     'These machines are not flashed or captured until you order it again (Flash again on their pages):',
     ...disarmed.map((machine) => `  ${nameDisarmed(machine)}`),
   ].join('\n')
 
-/** Restores a stored backup; `named` null: the operator chooses one. */
+/** `named` null: the operator chooses one. */
 async function restoreStored(
   visit: Visit,
   named: string | null,

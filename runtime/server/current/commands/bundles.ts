@@ -9,7 +9,6 @@ import { visitState } from './visit.ts'
 
 const { program } = COMMAND_LINE
 
-/** Writes `inventory.json` into the folder that is named, and prints how many machines it holds. */
 export const exportFleet: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const [folder = ''] = given.positionals
   await using visit = await visitState(environment, given)
@@ -19,11 +18,8 @@ export const exportFleet: RunCommand<ProcessEnvironment> = async (environment, g
 }
 
 /**
- * Imports the machines of an export bundle, all or none; with `--from earlier`, those of a server of
- * the earlier line.
- *
- * Rejects with a Fault where there is no such bundle or state, where it is invalid, or where an option
- * needs `--from earlier`.
+ * All or none; `--from earlier`: a server of the earlier line. Rejects with a Fault for a missing
+ * or invalid bundle or state, and for options that need `--from earlier`.
  */
 export const importFleet: RunCommand<ProcessEnvironment> = async (environment, given, line) => {
   if (given.values['from'] === 'earlier') {

@@ -9,10 +9,7 @@ import { decideTerminalStyle } from '../../../kit/terminal/text/terminal-style.t
 import { renderAge } from '../../../kit/web/ui/times.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 
-/**
- * Checks that there is a terminal to ask on and to read from. Throws a Fault `misuse` where there is
- * none.
- */
+/** Throws a Fault `misuse`. */
 export function requireTerminal({ env, stdin, stderr }: ProcessEnvironment): void {
   if (stdin.isTTY === true && decideTerminalStyle(env, stderr.isTTY === true).tty) return
   throw new Fault('misuse', 'missing: ID|FILE', {
@@ -29,10 +26,8 @@ const COLUMNS = [
 ] as const
 
 /**
- * Asks for a backup and returns its id. `stored` has the newest first; `line` is that of the database
- * that is replaced.
- *
- * Rejects with a Fault `not-found` where no backup can be restored here.
+ * `stored`: newest first; `line`: of the replaced database. Rejects with a Fault `not-found` where
+ * no backup can be restored.
  */
 export async function chooseBackup(
   stored: readonly StoredBackup[],
@@ -56,7 +51,6 @@ export async function chooseBackup(
   )
 }
 
-/** What the restorer would refuse, shown before the choice. */
 const decideRefusal = ({ manifest }: StoredBackup, line: string): string | null =>
   manifest === null || manifest.line === line ? null : `of the ${printable(manifest.line)} line`
 

@@ -14,10 +14,7 @@ import { renderReference } from '../rules/settings-reference.ts'
 import type { RunCommand } from '../../../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 
-/**
- * Prints every setting with its value and where it comes from, as a table or with `--json`. Of secrets
- * it prints only whether they are set.
- */
+/** Of secrets, prints only whether they are set. */
 export const showConfig: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   await takeSaved(config, environment)
@@ -35,10 +32,7 @@ export const showConfig: RunCommand<ProcessEnvironment> = async (environment, gi
   return SUCCESS
 }
 
-/**
- * Prints the warnings of the configuration; they alone do not change the exit code 0. Errors are a
- * Fault, which ends the program with exit code 2.
- */
+/** Warnings leave the exit code 0; errors are a Fault, exit code 2. */
 export const checkConfig: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const config = await readConfiguration(environment, given)
   const problems = config.problems()
@@ -50,13 +44,12 @@ export const checkConfig: RunCommand<ProcessEnvironment> = async (environment, g
   return SUCCESS
 }
 
-/** Prints the reference of all settings as Markdown. */
 export async function printReference({ stdout }: ProcessEnvironment): Promise<number> {
   stdout.write(renderReference())
   return SUCCESS
 }
 
-/** Adds the settings that pages saved, where there is a database already. */
+/** Only where there is a database. */
 async function takeSaved(config: LineConfig, { stderr }: ProcessEnvironment): Promise<void> {
   const path = decideFolders(config).database
   if (!(await isThere(path))) return
@@ -66,7 +59,7 @@ async function takeSaved(config: LineConfig, { stderr }: ProcessEnvironment): Pr
     const saved = createSettingsStore(database).list()
     config.useSaved(() => saved)
   } catch (thrown) {
-    // The rest is worth showing to a user who may not read the state.
+    // A user who may not read the state sees the rest.
     stderr.write(`settings saved in the browser are not shown: ${renderError(thrown)}\n`)
   }
 }

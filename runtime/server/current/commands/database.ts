@@ -14,10 +14,7 @@ import { visitState, type Visit } from './visit.ts'
 
 type DatabaseCommand = (environment: ProcessEnvironment, given: Arguments) => Promise<number>
 
-/**
- * Prints what the database says. Rejects with a Fault that says why it cannot be used, or `misuse`
- * where none is set.
- */
+/** Rejects with a Fault if it cannot be used, or `misuse` if none is set. */
 export const showDatabase: DatabaseCommand = async (environment, given) => {
   await using visit = await visitState(environment, given, { start: 'apart' })
   const shared = requireShared(visit)
@@ -28,10 +25,7 @@ export const showDatabase: DatabaseCommand = async (environment, given) => {
   return SUCCESS
 }
 
-/**
- * Brings the state into an empty database. Rejects with a Fault where a server runs, the database cannot
- * be used, or something was stored in it.
- */
+/** Rejects with a Fault if a server runs, or the database cannot be used or is not empty. */
 export const importDatabase: DatabaseCommand = async (environment, given) => {
   await using visit = await visitState(environment, given, { alone: true, start: 'apart' })
   const shared = requireShared(visit)
@@ -52,7 +46,7 @@ export const importDatabase: DatabaseCommand = async (environment, given) => {
   return SUCCESS
 }
 
-/** Lets the state stand alone. Rejects with a Fault where a server runs, or it does so already. */
+/** Rejects with a Fault if a server runs, or the state stands alone already. */
 export const detachDatabase: DatabaseCommand = async (environment, given) => {
   await using visit = await visitState(environment, given, { alone: true, start: 'apart' })
   const { database } = visit.state
@@ -70,10 +64,7 @@ export const detachDatabase: DatabaseCommand = async (environment, given) => {
   return SUCCESS
 }
 
-/**
- * Takes what the database has, though it is older. Rejects with a Fault where a server runs or leads, or
- * the database cannot be used.
- */
+/** Rejects with a Fault if a server runs or leads, or the database cannot be used. */
 export const acceptOlder: DatabaseCommand = async (environment, given) => {
   await using visit = await visitState(environment, given, { alone: true, start: 'accept-older' })
   requireShared(visit)
@@ -84,7 +75,7 @@ export const acceptOlder: DatabaseCommand = async (environment, given) => {
   return SUCCESS
 }
 
-/** Forgets servers by their name. Rejects with a Fault `not-found` where there is none of it. */
+/** By name. Rejects with a Fault `not-found`. */
 export const forgetServer: DatabaseCommand = async (environment, given) => {
   await using visit = await visitState(environment, given, { start: 'apart' })
   const shared = requireShared(visit)
@@ -108,7 +99,7 @@ function requireShared({ config }: Visit) {
   })
 }
 
-/** Who was armed may have been served by somebody else since. */
+/** Another server may have flashed machines that were armed then. */
 function disarm(sql: Sql, why: string): readonly DisarmedMachine[] {
   const ts = new Date().toISOString()
   const disarmed = disarmAll(sql, ORDERS, ts)

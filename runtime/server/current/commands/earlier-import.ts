@@ -56,7 +56,7 @@ export const importEarlier: RunCommand<ProcessEnvironment> = async (environment,
 
 type Report = ReturnType<typeof renderReport>
 
-/** `catalogError`: why images may not have been matched; null: the catalog was fetched. */
+/** `catalogError`: why images may be unmatched; null: the catalog was fetched. */
 function renderReport(
   folder: string,
   isDry: boolean,
@@ -109,7 +109,7 @@ function tell({ stdout, env }: ProcessEnvironment, report: Report): void {
   )
 }
 
-/** What can be bound: the catalog as it is now, or as it was when it was last fetched. */
+/** The catalog as it is now, else as last fetched. */
 async function readCatalog({ config, state }: Visit, { env, stderr }: ProcessEnvironment) {
   const style = decideTerminalStyle(env, stderr.isTTY === true)
   const { note } = createLog({ program: COMMAND_LINE.program, stderr, style })
@@ -124,7 +124,6 @@ async function readCatalog({ config, state }: Visit, { env, stderr }: ProcessEnv
   return await catalog.refresh()
 }
 
-/** Names those that the earlier server would have flashed. */
 const record = ({ state }: Visit, folder: string, { added, disarmed }: Report) =>
   state.journal.record({
     ...SYSTEM_EVENT,

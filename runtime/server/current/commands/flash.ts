@@ -30,12 +30,12 @@ const STILL_ARMED = 'A machine that is armed is flashed nevertheless.'
 
 interface ServerAccess {
   readonly client: HttpClient
-  /** The address of the server, without a slash at its end. */
+  /** No slash at its end. */
   readonly server: string
   readonly token: string | null
 }
 
-/** Resolves to the exit code, which says what became of the flash (docs/flash-jobs.md). */
+/** Resolves to the exit code (docs/flash-jobs.md). */
 export const flash: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const { env, stdout, stderr, signal } = environment
   const [machine = ''] = given.positionals
@@ -59,7 +59,7 @@ export const flash: RunCommand<ProcessEnvironment> = async (environment, given) 
   return decideExit(outcome, options.until)
 }
 
-/** The server of this host; only a configuration that is named is read, for scripts may run anywhere. */
+/** Reads only a configuration that is named, for scripts may run anywhere. */
 async function findOwnServer(environment: ProcessEnvironment, given: Arguments): Promise<string> {
   if ((given.lists['config'] ?? []).length === 0) return `http://127.0.0.1:${USUAL_PORT}`
   const config = await readConfiguration(environment, given)
@@ -86,7 +86,7 @@ async function findImage(asked: ServerAccess, named: string): Promise<string> {
   })
 }
 
-/** Posts a body, or fetches where it is null. Rejects with what the server refuses. */
+/** `body` null: GET. Rejects with the server's refusal. */
 async function ask({ client, server, token }: ServerAccess, path: string, body: string | null) {
   const target = readTarget(`${server}${path}`)
   const headers = {
@@ -114,7 +114,7 @@ function readTarget(url: string): HttpTarget {
   return target
 }
 
-/** It was armed, and then could not be turned on: the body says why. */
+/** Armed, but could not be turned on: the body says why. */
 const isNotBooted = ({ status, headers }: HttpAnswer): boolean =>
   status === 502 && headers['content-type']?.startsWith('application/json') === true
 
@@ -128,7 +128,6 @@ const nameFailure =
     })
   }
 
-/** The connection broke while it was waited for. */
 function nameBreak(thrown: unknown): never {
   const failure = describeFailure(thrown)
   if (failure === null) throw thrown
@@ -149,7 +148,7 @@ async function readText(answer: HttpAnswer): Promise<string> {
 
 type Ended = Readonly<Record<string, unknown>>
 
-/** Reads how it ended, from one document or from events, and says on the way how far it is. */
+/** From one document, or from events whose progress it prints. */
 async function readEnd(answer: HttpAnswer, say: (line: string) => void): Promise<Ended> {
   const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true
   const ended = isStream ? await followEvents(answer, say) : parseJson(await readText(answer))
@@ -159,7 +158,7 @@ async function readEnd(answer: HttpAnswer, say: (line: string) => void): Promise
   })
 }
 
-/** Resolves with the data of the event that ends the stream; null: it ended before. */
+/** Resolves with the data of the stream's last event; null: it broke off. */
 async function followEvents(answer: HttpAnswer, say: (line: string) => void): Promise<unknown> {
   let shown = ''
   for await (const { name, data } of readEvents(answer)) {

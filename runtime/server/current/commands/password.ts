@@ -22,11 +22,9 @@ import type { RunCommand } from '../../../kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
 
 /**
- * Sets the password that was entered, or a generated one, and ends all sessions unless the
- * configuration sets their key. With `--print` it stores nothing and prints the hash.
- *
- * Rejects with a Fault `misuse` where the configuration sets the password, or the new one is too short,
- * too long or not repeated alike.
+ * The entered password, or a generated one. Ends all sessions unless the configuration sets their
+ * key. `--print` stores nothing and prints the hash. Rejects with a Fault `misuse` if the
+ * configuration sets the password, or the new one is unfit or not repeated alike.
  */
 export const changePassword: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const { stdout } = environment
@@ -53,7 +51,6 @@ export const changePassword: RunCommand<ProcessEnvironment> = async (environment
   return SUCCESS
 }
 
-/** A password in the configuration would take precedence over the new one. */
 function refuseConfigured(config: LineConfig): void {
   const origin = findPasswordOrigin(config)
   if (origin === null) return
@@ -77,7 +74,7 @@ async function endSessions(
   )
 }
 
-/** Asks twice on a terminal, else reads one line. Rejects with a Fault `misuse` for one that is unfit. */
+/** Asks twice on a terminal, else reads one line. Rejects with a Fault `misuse`. */
 export async function askPassword({ stdin, stderr }: ProcessEnvironment): Promise<string> {
   const password = await readHiddenLine(stdin, stderr, 'New password: ')
   refuseUnfit(password, null)

@@ -18,7 +18,6 @@ import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
 import { askPassword } from './password.ts'
 import { visitState, type Visit } from './visit.ts'
 
-/** Whoever may write the state of the server. */
 const BY: Requester = { actor: 'operator', ip: null }
 
 export const listPeople: RunCommand<ProcessEnvironment> = async (environment, given) => {
@@ -30,7 +29,6 @@ export const listPeople: RunCommand<ProcessEnvironment> = async (environment, gi
       role,
       labels,
       created_at,
-      // What a provider's people have besides.
       ...(more.provider !== null && {
         provider: more.provider.issuer,
         seen_at: more.seen_at,
@@ -46,7 +44,7 @@ export const listPeople: RunCommand<ProcessEnvironment> = async (environment, gi
   return SUCCESS
 }
 
-/** Rejects with a Fault `misuse` where the name or the password is unfit, and `conflict` where it is in use. */
+/** Rejects with a Fault `misuse` for a bad name or password, `conflict` for a name in use. */
 export const addPerson: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const [name = ''] = given.positionals
   const role = readRole(given)
@@ -62,7 +60,7 @@ export const addPerson: RunCommand<ProcessEnvironment> = async (environment, giv
   return SUCCESS
 }
 
-/** Rejects with a Fault `not-found` where nobody has that name. What is not said of the scope leaves it as it is. */
+/** Rejects with a Fault `not-found`. An absent scope stays. */
 export const setRole: RunCommand<ProcessEnvironment> = async (environment, given) => {
   const role = readRole(given)
   const labels = readLabels(given)
@@ -94,7 +92,7 @@ export const setPassword: RunCommand<ProcessEnvironment> = async (environment, g
   return SUCCESS
 }
 
-/** Rejects with a Fault `not-found` where nobody has that name. */
+/** Rejects with a Fault `not-found`. */
 export const removePerson: RunCommand<ProcessEnvironment> = async (environment, given) => {
   await using visit = await visitState(environment, given)
   const { id, name } = findPerson(visit, given)

@@ -19,10 +19,8 @@ interface VisitOptions {
 }
 
 /**
- * Opens the state for one command. `alone`: the server must not be running. `replacesDamaged`: a backup
- * may take the place of a damaged database. `start`: how the database is joined that servers share.
- *
- * Rejects with a Fault where the configuration or the state cannot be used.
+ * `alone`: no server may run. `replacesDamaged`: a backup may replace a damaged database. `start`:
+ * how the shared database is joined. Rejects with a Fault.
  */
 export async function visitState(
   environment: ProcessEnvironment,
@@ -48,7 +46,6 @@ export async function visitState(
     config,
     state,
     release,
-    /** These two print what was done and what to mind on standard output. */
     success: voice.success,
     warn: voice.warn,
     [Symbol.asyncDispose]: () => state[Symbol.asyncDispose](),

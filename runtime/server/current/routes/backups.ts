@@ -12,13 +12,12 @@ import { documentObject, type Route } from '../../../kit/web/answers/route.ts'
 import { checked, renderSchema } from '../../../kit/web/answers/checked.ts'
 import { BackupRequestSchema } from '../rules/job-request.ts'
 
-/** `place`: what the answer says of where backups go; no path of this host. */
+/** `place`: shown to clients; no path of this host. */
 interface BackupRouteDependencies {
   readonly backups: Backups
   place(): string
 }
 
-/** Lists the routes of backups, of both kinds: the jobs that make them, and the backups that are stored. */
 export const backupRoutes = (site: Site, parts: BackupRouteDependencies): readonly Route[] => [
   ...jobRoutes(site, parts),
   ...storedRoutes(site, parts),
@@ -94,7 +93,7 @@ function storedRoutes({ by }: Site, { backups }: BackupRouteDependencies): reado
       method: 'GET',
       path: '/ui/backups/:id/download',
       access: 'admin',
-      // Its length is known, which shows whether all of it came.
+      // A known length shows whether all of it came.
       isCompressed: false,
       doc: {
         summary: 'A file of a stored backup',
@@ -127,7 +126,7 @@ function storedRoutes({ by }: Site, { backups }: BackupRouteDependencies): reado
 
 const notFound = (id: string) => refuse(404, `backup not found: '${id}'`)
 
-/** The id, or a 404 that repeats nothing which is none. */
+/** The 404 does not repeat what is no id. */
 function readId(event: H3Event): string {
   const id = getRouterParam(event, 'id', { decode: true }) ?? ''
   if (!isBackupId(id)) throw refuse(404, 'no backup has such an id')
@@ -144,7 +143,7 @@ const toWire = ({ backup_id, manifest, bytes }: StoredBackup) => ({
   trigger: manifest?.trigger ?? null,
 })
 
-/** Each piece is checked before it is sent; one that is wrong breaks the connection off. */
+/** Checks each piece before it is sent; a bad one breaks the connection off. */
 function send({ bytes, pieces }: BackupDownload, name: string): Answer {
   return answer(
     200,

@@ -40,7 +40,6 @@ const ACTED = BATCH.extend({ done: z.int().describe('How many machines were chan
 
 const QUERY = z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) })
 
-/** Lists the routes of batches. */
 export function batchRoutes(site: Site<Machine>, keeper: BatchKeeper): readonly Route[] {
   const find = (event: H3Event): Batch => {
     const batch = keeper.find(getRouterParam(event, 'id') ?? '')

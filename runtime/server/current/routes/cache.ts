@@ -4,10 +4,7 @@ import type { Site } from '../../routes/site.ts'
 import { nothing, seeOther } from '../../../kit/web/answers/answers.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
 
-/**
- * Lists the route that fetches the catalog. It responds after the fetch, so that the page it leads to
- * shows what was found.
- */
+/** Answers after the fetch, so that the next page shows the result. */
 export const cacheRoutes = (site: Site): readonly Route[] => [
   {
     method: 'POST',
@@ -44,7 +41,7 @@ async function refresh({ catalog, journal, by }: Site, event: H3Event) {
   })
 }
 
-/** The record names these; a broken catalog can hold thousands. */
+/** A broken catalog can have thousands. */
 const MAX_NAMED = 20
 
 const renderLeftOut = ({ length }: readonly unknown[]) =>

@@ -127,7 +127,6 @@ function findTemplate(templates: Templates, name: string): NamedTemplate {
   return found
 }
 
-/** Counts the machines that have the first-boot template of this name. */
 export const countMachines = ({ machines }: Site<Machine>, name: string): number =>
   machines.peekAll().filter(({ first_boot }) => first_boot === name).length
 
@@ -138,17 +137,14 @@ const toWire = (site: Site<Machine>, kept: NamedTemplate) => ({
   machines: countMachines(site, kept.name),
 })
 
-/**
- * Saves a first-boot template and records the event. A secret that was sent as dots keeps its value.
- * Returns null where there are too many templates.
- */
+/** Records the event. A secret sent as dots keeps its value. Null: too many templates. */
 export async function saveTemplate(
   site: Site<Machine>,
   templates: Templates,
   event: H3Event,
   { name, template }: { readonly name: string; readonly template: Template },
 ): Promise<NamedTemplate | null> {
-  // What has no tag is named by `*` alone.
+  // Without a tag, only `*` matches.
   const isWanted = (before: Template | null) =>
     meetsConditions(event.req.headers, before === null ? null : '""')
   const saved = await templates.save(name, (before) =>
@@ -161,7 +157,7 @@ export async function saveTemplate(
   return saved.value
 }
 
-/** Removes a first-boot template and records the event; nothing happens where there is none. */
+/** Records the event; does nothing where there is none. */
 export async function removeTemplate(
   site: Site<Machine>,
   templates: Templates,
@@ -171,7 +167,7 @@ export async function removeTemplate(
   if (await templates.remove(name)) await recordEvent(site, event, name, 'removed')
 }
 
-/** Puts the change on record, without what the template says. */
+/** Without what the template says. */
 function recordEvent({ recordAll, by }: Site<Machine>, event: H3Event, name: string, done: string) {
   const kind = `settings.first_boot.${done}`
   const summary = `The first-boot template ${name} was ${done}`
@@ -180,8 +176,7 @@ function recordEvent({ recordAll, by }: Site<Machine>, event: H3Event, name: str
 }
 
 /**
- * Renders the first-boot configuration of a machine as operators see it, with dots for secrets. The
- * refusal says why the template cannot be used for it; null: the machine has no template, or it was
+ * With dots for secrets. The refusal says why the template cannot be used; null: no template, or
  * removed.
  */
 export async function previewFirstBoot(

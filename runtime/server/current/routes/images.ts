@@ -17,14 +17,11 @@ const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control
 
 interface ImageRouteDependencies {
   readonly assets: Pick<Assets, 'url'>
-  /** The list of the release's own media (the stick, the board's image); null: no release site is set. */
+  /** The release's stick and board image; null: no release site is set. */
   media(): ListedFolder | null
 }
 
-/**
- * Lists the routes of the catalog. They are open, because a wizard that booted from the network has no
- * session.
- */
+/** Open, because a wizard that booted from the network has no session. */
 export function imageRoutes(
   site: Site,
   { assets, media }: ImageRouteDependencies,
@@ -35,7 +32,7 @@ export function imageRoutes(
     return catalog.snapshot().entries.map((entry) => reachable(entry, hostname))
   }
   const [keepImages, keepImager] = [createKeptText(), createKeptText()]
-  /** Rendered once a change of the catalog: nearly all ask by the same address. */
+  /** Rendered once per change of the catalog: nearly all ask by the same address. */
   const renderImages = (baseUrl: string): TaggedText =>
     keepImages([catalog.snapshot(), baseUrl], () =>
       JSON.stringify(reachableFrom(baseUrl).map(renderImageEntry)),
@@ -87,7 +84,7 @@ export function imageRoutes(
   ]
 }
 
-/** A cache service beside this server may be set by a loopback address, which no machine can use. */
+/** The cache beside this server may be set by a loopback address, which no machine can use. */
 const reachable = (entry: CatalogEntry, host: string): CatalogEntry => ({
   ...entry,
   url: replaceLoopback(entry.url, host),

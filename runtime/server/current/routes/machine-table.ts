@@ -13,7 +13,6 @@ interface ShownMachine {
   readonly view: { readonly state: string }
 }
 
-/** Machines whose rows are sent at once. */
 const STEP = 50
 
 /** `view`: what is shown of a machine to a request. */

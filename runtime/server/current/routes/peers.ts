@@ -38,17 +38,17 @@ const NeighboursSchema = z.object({
 
 const MAX_BYTES = 1024
 
-/** Nobody guesses so many, and the path stays short. */
+/** Long enough not to be guessed. */
 const KEY_CHARACTERS = 32
 
 interface PeerRules extends Pick<Surroundings, 'findImage'> {
   settings(): Pick<PxeRules, 'peers'>
-  /** The address of the cache service; null: there is none. */
+  /** Null: none. */
   cacheUrl(): string | null
   readonly bootKey: Pick<Secret, 'sign'>
 }
 
-/** Lists the route by which machines learn their neighbours; it answers 404 while `[peers]` is off. */
+/** Answers 404 while `[peers]` is off. */
 export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Route[] {
   const chains = createPeerChains(() => site.elapsed?.() ?? performance.now())
 
@@ -92,7 +92,7 @@ export function peerRoutes(site: Site<Machine>, rules: PeerRules): readonly Rout
   ]
 }
 
-/** Who may hand a machine its image on while it is flashed; null: nobody. */
+/** Who may read the image from the machine while it is flashed; null: nobody. */
 function findReaders(
   { settings, cacheUrl, findImage }: PeerRules,
   machine: Machine,

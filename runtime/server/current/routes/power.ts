@@ -53,7 +53,6 @@ interface PowerRouteDependencies {
   stagger(): number
 }
 
-/** Lists the routes by which the power of machines is read and controlled. */
 export function powerRoutes(
   site: Site<Machine>,
   { control, stagger }: PowerRouteDependencies,
@@ -107,7 +106,7 @@ export function powerRoutes(
   ]
 }
 
-/** Shows what is known of a machine's power. Throws a 404 where no way to it is set. */
+/** Throws a 404 where none is set. */
 export function showPower(control: PowerControl, mac: Mac) {
   const view = control.view(mac)
   if (view === null) throw refuse(404, `no way to the power of ${mac} is set`)
@@ -120,11 +119,11 @@ interface PowerBegun {
   /** Milliseconds between two machines. */
   readonly pause: number
   readonly by: By
-  /** The runs that whoever asks knows of; absent: those that are under way now. */
+  /** Runs that the requester knows of; absent: those under way now. */
   readonly known?: ReadonlySet<string>
 }
 
-/** Begins with one machine after the other, and waits for none: each has its event. */
+/** One after the other, in the background: each has its event. */
 export function beginPower(
   { log }: Pick<Site<Machine>, 'log'>,
   control: PowerControl,
@@ -135,7 +134,7 @@ export function beginPower(
   })
 }
 
-/** Answers a failure: with a 409 what must be changed here, with a 502 what the BMC did or did not. */
+/** A 409 for what must be changed here, a 502 for the BMC. */
 function answerPowerFailure(failure: PowerFailure) {
   const { kind, asked, seen, fix, state } = failure
   const status = OURS.has(kind) ? 409 : kind === 'busy' ? 503 : 502

@@ -18,14 +18,12 @@ interface ProofRoutesDependencies {
   readonly bootKey: Pick<Secret, 'verify'>
 }
 
-/** The most bytes that a call may have. */
 const MAX_CALL_BYTES = 4096
-/** What one address may call: a rack may stand behind one. */
+/** Per address: a rack may stand behind one. */
 const CALLS = { perMinute: 600, most: 300 }
 const MAX_BUCKETS = 10_000
 const RETRY_SECONDS = 30
 
-/** Lists the route of the one-time addresses; what becomes of waits is put on record and counted. */
 export function proofRoutes(
   site: Site<Machine>,
   { proofs, bootKey }: ProofRoutesDependencies,
@@ -45,7 +43,7 @@ export function proofRoutes(
     buckets.set(from, next)
   }
 
-  /** Whoever guesses, repeats or copies an address learns nothing: the answer is always the same. */
+  /** The answer is always the same: who guesses, repeats or copies an address learns nothing. */
   async function take(event: H3Event, bytes: AsyncIterable<Uint8Array>): Promise<Answer> {
     for await (const _ of bytes);
     const mac = readMac(event)
@@ -90,7 +88,6 @@ async function record({ metrics, recordAll }: Site<Machine>, run: ProvedRun): Pr
   await recordAll([renderProof(run)], { subject_id: run.mac, actor, ip: null })
 }
 
-/** The event of a wait that has ended. */
 function renderProof({ mac, id, proof }: ProvedRun): PlainEvent {
   const { state, how, seconds, contacts, reason } = proof
   const details = { run: id, how, seconds, contacts, reason }

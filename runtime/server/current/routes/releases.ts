@@ -20,19 +20,17 @@ import type { saveSettings } from '../assembly/saved-settings.ts'
 
 interface ReleaseRouteDependencies {
   readonly releases: Releases
-  /** What is fetched unless another tag is named. */
   tag(): string
-  /** By dotted name: checks all settings, and saves all or none. */
+  /** By dotted name, all or none. */
   save(given: Readonly<Record<string, string>>): ReturnType<typeof saveSettings>
 }
 
 const t = PAGES.netboot.install.fetch.errors
 
 const PAGE = '/ui/netboot'
-/** Where the files can be fetched; their path on this host stays private. */
+/** Where the files are fetched; their path on this host stays private. */
 const ROOT = '/boot/'
 
-/** Lists the routes that fetch releases, cancel that, and activate a release. */
 export const releaseRoutes = (site: Site, parts: ReleaseRouteDependencies): readonly Route[] => [
   ...fetchRoutes(site, parts),
   ...formRoutes(site, parts),
@@ -105,7 +103,7 @@ function formRoutes(
 ): readonly Route[] {
   const { by, notices } = site
   const saveSource = createSourceSaver(site, save)
-  /** Back to the page, which says what came of it. */
+  /** Redirects to the page, which shows the result. */
   const route = (
     action: string,
     act: (form: URLSearchParams, who: Requester) => Promise<Notice['errors'] | void>,
@@ -117,7 +115,7 @@ function formRoutes(
     async handle(event, form) {
       try {
         const errors = (await act(form, by(event))) ?? {}
-        // The form may be out of sight below the message, which therefore names the fields as well.
+        // The form may be out of sight below the message, which therefore names the fields, too.
         const error = Object.entries(errors)
           .map(([name, text]) => `${LABELS[name] ?? name}: ${text}`)
           .join(' ')
@@ -150,10 +148,7 @@ function formRoutes(
   ]
 }
 
-/**
- * The fields for where releases are belong to the fetch: one button saves them and fetches. The function
- * returns why fields were refused, by their names.
- */
+/** One button saves the fields and fetches. Returns why fields were refused, by name. */
 function createSourceSaver({ recordAll }: Site, save: ReleaseRouteDependencies['save']) {
   return async (form: URLSearchParams, who: Requester): Promise<Notice['errors']> => {
     const source = splitReleaseSource(form.get('site') ?? '', form.get('repository') ?? '')
@@ -180,7 +175,7 @@ function createSourceSaver({ recordAll }: Site, save: ReleaseRouteDependencies['
   }
 }
 
-/** The fields of the form, and the settings that they are saved as. */
+/** Form field and setting. */
 const FIELDS = [
   ['site', 'releases.base_url'],
   ['repository', 'boot.release_repo'],
@@ -189,6 +184,5 @@ const FIELDS = [
 const { site, repository, tag: release } = PAGES.netboot.install.fetch
 const LABELS: Readonly<Record<string, string>> = { site, repository, tag: release }
 
-/** For the form, which shows it again. */
 const typedIn = (form: URLSearchParams): Readonly<Record<string, string>> =>
   Object.fromEntries([...form].filter(([name]) => ['site', 'repository', 'tag'].includes(name)))

@@ -10,7 +10,6 @@ import { refuse } from '../../../kit/web/answers/faults.ts'
 import type { Site } from '../../routes/site.ts'
 import type { Route } from '../../../kit/web/answers/route.ts'
 
-/** Lists the route that removes a run. */
 export const runRemovalRoutes = (site: Site): readonly Route[] => [
   {
     method: 'DELETE',
@@ -32,10 +31,7 @@ export const runRemovalRoutes = (site: Site): readonly Route[] => [
   },
 ]
 
-/**
- * Removes a run with its log, for programs and pages, and records who removed it. A run that is unknown
- * or still running is refused.
- */
+/** Records who removed it. Refuses a run that is unknown or under way. */
 export async function removeRun(
   site: Site,
   event: H3Event,

@@ -39,7 +39,7 @@ interface ProofCalls {
 
 interface SeedDependencies {
   readonly templates: Templates
-  /** The key of the one-time tokens. */
+  /** Signs the one-time tokens. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
   settings(): { readonly tokens: TokenPolicy }
   /** `[proof]`; absent: nobody waits for first boots. */
@@ -50,7 +50,6 @@ const NO_STORE = { 'cache-control': 'no-store' }
 
 const NEEDS_TOKENS = 'the template has secrets, which need [pxe] tokens = require'
 
-/** Lists the routes of first-boot templates, and those by which a live system fetches its configuration. */
 export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): readonly Route[] => [
   ...templateRoutes(site, given.templates),
   {
@@ -79,7 +78,7 @@ export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): r
   },
 ]
 
-/** Throws what `admitMachine` refuses, and 404 where the machine is not known. */
+/** Throws what `admitMachine` throws, and a 404 for an unknown machine. */
 async function admit(site: Site<Machine>, event: H3Event) {
   const mac = readMac(event)
   const contact = site.contact(event)
@@ -87,7 +86,7 @@ async function admit(site: Site<Machine>, event: H3Event) {
   return { mac, contact, machine: site.findMachine(mac) }
 }
 
-/** For a flash that no plan names: a person at the machine chose image and disk. Nothing is recorded. */
+/** For a flash that a person began at the machine: no plan names it, and nothing is recorded. */
 async function offer(
   site: Site<Machine>,
   { templates, bootKey, settings }: SeedDependencies,
@@ -109,7 +108,7 @@ async function offer(
 
 const NO_NETWORK_BOOT = 'The machine is set to boot its own disk.'
 
-/** The token is used up in the transaction that stores when it was made. */
+/** The token is used up in the transaction that stores it. */
 async function fetchOnce(
   site: Site<Machine>,
   given: SeedDependencies,
@@ -148,7 +147,7 @@ async function fetchOnce(
   return json(renderDocument(document), 200, NO_STORE)
 }
 
-/** Where the new system says that it has booted; null: nobody waits for that. */
+/** Null: nobody waits for the boot. */
 function nameCall(
   { proof, bootKey }: SeedDependencies,
   mac: Mac,

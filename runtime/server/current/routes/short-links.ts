@@ -9,7 +9,7 @@ import { machinePath } from '../../pages/machines/machines-list.ts'
 /** A code of capitals is smaller. */
 const PATHS = ['/m/:mac', '/M/:mac']
 
-/** It leads to the page, which asks who is there; nothing is said of the machine before. */
+/** Says nothing of the machine: the page asks for a login first. */
 export const shortLinkRoutes = (): readonly Route[] =>
   PATHS.map((path) => ({
     method: 'GET',

@@ -10,10 +10,9 @@ import { flashesAlways, isFlashMode, MODES } from '../../rules/boot-mode.ts'
 import { beginsOrder, hasOrder } from '../../rules/disarming.ts'
 import type { Machine } from '../../rules/machine.ts'
 
-/** The action whose order is not the machine's cycle. */
 const CAPTURE = 'capture'
 
-/** Returns what a batch has to know of a machine; null: the machine has no order of that kind. */
+/** Null: the machine has no order of that kind. */
 export const describeOrder = (
   machine: Machine,
   { id, action }: Pick<Batch, 'id' | 'action'>,
@@ -22,7 +21,6 @@ export const describeOrder = (
     ? describeCapture(machine)
     : { ...describeCycle(machine), isOwn: isOrderOf(machine, id) }
 
-/** Says whether the present order of a machine came with this batch, and has an end. */
 export const isOrderOf = ({ boot_mode, cycle, ...machine }: Machine, id: string): boolean =>
   cycle.batch === id &&
   (MODES[boot_mode].does === 'list-disks' ||
@@ -45,7 +43,6 @@ function describeCycle({ boot_mode, cycle }: Machine): OrderFacts {
   }
 }
 
-/** Says whether something of the present order is still to come. */
 export function isUnderWay(machine: Machine): boolean {
   const { isFinished, isDisarmed, hasFailed } = describeCycle(machine)
   return !isFinished && !isDisarmed && !hasFailed
@@ -66,10 +63,7 @@ function describeCapture({ capture }: Machine): OrderFacts | null {
   }
 }
 
-/**
- * Returns the name of the order that an action gave a machine; null: it gave none, and what it did is
- * done.
- */
+/** Null: it gave none, and is done. */
 export function findNewOrder(before: Machine, after: Machine, action: string): string | null {
   if (action === CAPTURE) {
     return isPending(after.capture) && after.capture !== before.capture
@@ -81,7 +75,6 @@ export function findNewOrder(before: Machine, after: Machine, action: string): s
   return hasEnd ? after.cycle.started_at : null
 }
 
-/** Says what has become of the order of a machine that is given another one, or from which it is taken. */
 export function decideLeaving(before: Machine, how: 'edited' | 'undone'): MemberState {
   const facts = describeCycle(before)
   const state = decideMember({ order: facts.order, refusal: null, left: null }, facts)

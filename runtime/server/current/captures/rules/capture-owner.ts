@@ -6,11 +6,9 @@ import type { Mac } from '../../../../kit/net/rules/mac.ts'
 import { SAME_NAME_AS_ANOTHER } from '../../rules/action.ts'
 import type { Machine } from '../../rules/machine.ts'
 
-/** Whether who orders a capture sees a machine. */
 export type SeesMachine = (machine: Machine) => boolean
 
 interface NameOwners {
-  /** What the catalog lists. */
   readonly images: readonly Pick<CatalogEntry, 'name'>[]
   readonly machines: readonly Machine[]
   /** Absent: all are seen. */
@@ -18,10 +16,9 @@ interface NameOwners {
 }
 
 /**
- * Says in words why a captured image of the machine `mac` cannot be called `name`; null: it can. A
- * machine is bound to the source of its image, which for a captured one is its name: another content
- * under the name of an image that was removed would be written without a question. Nothing is said of
- * machines that are not seen: what two of them upload under one name the cache tells apart.
+ * Why the name is taken, in words; null: free. The name is the source that machines are bound to:
+ * other content under a removed image's name would be written without a question. Unseen machines
+ * are not mentioned; the cache keeps their uploads apart.
  */
 export function findNameOwner(
   name: string,

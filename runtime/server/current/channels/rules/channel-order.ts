@@ -10,7 +10,7 @@ import { hasFlashOrder } from '../../rules/disarming.ts'
 import { channelOf, type Machine, type MachineChannel } from '../../rules/machine.ts'
 import type { MachineUpsert, UpsertRequest } from '../../rules/upsert.ts'
 
-/** Returns the ref of the image that a channel points to; null: there is no such channel. */
+/** Null: there is no such channel. */
 export type FindChannel = (name: string) => string | null
 
 const absent = (name: string) => `There is no channel ${name}: select an image, or another channel.`
@@ -22,12 +22,11 @@ interface ResolvedUpsert {
   readonly channel: ResolvedChannel
 }
 
-/** What the machine is to have; undefined: what it has, while its image stays. */
+/** Undefined: unchanged while the image stays. */
 type ResolvedChannel = MachineChannel | null | undefined
 
 /**
- * Makes the record that a body of `PUT /machines/{mac}` leaves, with the image that its channel points
- * to. The refusal says what is wrong with the channel, or why the machine cannot be armed.
+ * As `applyUpsert`, with the channel's image. The refusal says what is wrong with the channel, too.
  */
 export function applyRequest(
   before: Machine | null,
@@ -42,8 +41,8 @@ export function applyRequest(
 }
 
 /**
- * An edit that arms nothing keeps the image that the machine has by the same channel. An image beside
- * the channel is the one that its sender expects.
+ * An edit that arms nothing keeps the image. An image beside the channel is what the sender
+ * expects.
  */
 function resolveUpsert(
   before: Machine | null,
@@ -68,7 +67,6 @@ const keepsImage = (
   (!isFlashMode(boot_mode) ||
     (before.boot_mode === boot_mode && before.target_disk_serial === target_disk_serial))
 
-/** What an action says of the image; others than those that set or flash it say nothing. */
 const AskedSchema = z
   .looseObject({
     channel: ChannelNameSchema.optional(),
@@ -85,8 +83,8 @@ interface ResolvedAction {
 }
 
 /**
- * Says what an action is applied to: where it names a channel, or arms a machine that has one, to the
- * image that this points to now. The refusal says in words why there is none.
+ * An action that names a channel, or arms a machine that has one, gets the image the channel points
+ * to now.
  */
 export function resolveAction(
   machine: Machine,
@@ -104,7 +102,6 @@ export function resolveAction(
   const found = findExpected(machine, name, expected, find)
   if (!found.ok) return found
   const [ref, channel] = [found.value, { name, ref: found.value }]
-  // The mode is its only parameter.
   return action === 'mode'
     ? accept({
         machine: { ...machine, bty_image_ref: ref, channel },
@@ -115,8 +112,8 @@ export function resolveAction(
 }
 
 /**
- * Returns the ref of the image that a channel points to; one that is expected must be the same. Whoever
- * names both as the machine has them gives its order again, wherever the channel points to by now.
+ * Refuses where another image was expected. Who names channel and image as the machine has them
+ * repeats its order, wherever the channel points now.
  */
 function findExpected(
   machine: Machine,
@@ -136,7 +133,7 @@ function findExpected(
   return typeof expected === 'string' && expected !== ref ? refuse(moved(name)) : accept(ref)
 }
 
-/** The same mode once more begins nothing. */
+/** The same mode again begins nothing. */
 const isArming = (
   machine: Machine,
   action: string,
@@ -145,7 +142,7 @@ const isArming = (
   action === 'flash' ||
   (action === 'mode' && mode !== undefined && isFlashMode(mode) && mode !== machine.boot_mode)
 
-/** Returns the machine as "Flash again" would find it: with the image that its channel points to now. */
+/** With the image that its channel points to now. */
 export function resolveArming(machine: Machine, find: FindChannel): Result<Machine, string> {
   const name = channelOf(machine)
   if (name === null) return accept(machine)
@@ -155,6 +152,5 @@ export function resolveArming(machine: Machine, find: FindChannel): Result<Machi
     : accept({ ...machine, bty_image_ref: ref, channel: { name, ref } })
 }
 
-/** Lists the machines that are armed with the image of a channel. */
 export const listArmed = (machines: readonly Machine[], name: string): readonly Machine[] =>
   machines.filter((machine) => channelOf(machine) === name && hasFlashOrder(machine))

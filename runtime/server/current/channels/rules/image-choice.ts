@@ -6,14 +6,10 @@ export interface ImageChoice {
   readonly ref: string
 }
 
-/**
- * Renders a choice: `ab12…`, or `stable@ab12…`. It names the image as well, so that what somebody has
- * seen is chosen, or nothing.
- */
+/** `ab12…` or `stable@ab12…`: with the image, so that nobody gets another one than they saw. */
 export const renderImageChoice = ({ channel, ref }: ImageChoice): string =>
   channel === null ? ref : `${channel}@${ref}`
 
-/** Reads what `renderImageChoice` wrote; a value without `@` is the image alone. */
 export function parseImageChoice(value: string): ImageChoice {
   const at = value.indexOf('@')
   return at === -1

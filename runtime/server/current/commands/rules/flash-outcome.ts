@@ -4,9 +4,8 @@ import { printable } from '../../../../kit/foundation/printable.ts'
 import { isRecord } from '../../../../kit/foundation/shape.ts'
 import type { Entry } from '../../../../kit/terminal/command/rules/command.ts'
 
-/** The order was not carried out. */
 const NOT_FLASHED = 3
-/** It was, and the new system was not proved to run. */
+/** Flashed, but the new system was not proved to run. */
 const NOT_BOOTED = 4
 const TIMED_OUT = 5
 
@@ -31,7 +30,7 @@ const EXITS: Readonly<Record<string, number>> = {
   timeout: TIMED_OUT,
 }
 
-/** The outcome that was asked for is success; one that nobody knows is none. */
+/** Unknown outcomes are no success. */
 export function decideExit(outcome: string, until: 'flashed' | 'booted'): number {
   // Nobody waited for the boot of this run.
   if (outcome === 'flashed' && until === 'booted') return NOT_BOOTED
@@ -43,11 +42,10 @@ interface FlashRequestFields {
   readonly disk: string | null
   readonly power: boolean | 'restart'
   readonly until: 'flashed' | 'booted'
-  /** Seconds; 0: it is armed, and nobody waits. */
+  /** Seconds; 0: arm only. */
   readonly wait: number
 }
 
-/** Renders the body of `POST /machines/{mac}/flash`. */
 export const renderFlashBody = ({ ref, disk, power, until, wait }: FlashRequestFields) => ({
   ...(ref === null ? {} : { bty_image_ref: ref }),
   ...(disk === null ? {} : { target_disk_serial: disk }),
@@ -56,10 +54,7 @@ export const renderFlashBody = ({ ref, disk, power, until, wait }: FlashRequestF
   ...(wait === 0 ? {} : { wait }),
 })
 
-/**
- * Finds the ref of an image among those of a server (`GET /images`), by its ref or its exact name; null:
- * none or several are called so.
- */
+/** By ref or exact name (`GET /images`); null: none or several match. */
 export function findRef(images: unknown, named: string): string | null {
   const found = (Array.isArray(images) ? images : []).filter(
     (image) => isRecord(image) && (image['ref'] === named || image['name'] === named),
@@ -74,7 +69,7 @@ interface StreamEvent {
   readonly data: unknown
 }
 
-/** Parses one event of a stream; null: it is none, such as what keeps the connection alive. */
+/** Null: no event, such as a keepalive. */
 export function parseStreamEvent(block: string): StreamEvent | null {
   const lines = block.split('\n')
   const read = (field: string) =>
@@ -85,7 +80,7 @@ export function parseStreamEvent(block: string): StreamEvent | null {
   return name === undefined ? null : { name, data: parseJson(read('data').join('\n')) }
 }
 
-/** Says in a line how far a run is; null: nothing can be said. */
+/** Null: nothing to say. */
 export function renderRunLine(run: unknown): string | null {
   if (!isRecord(run)) return null
   const { phase, state, step_bytes: bytes, step_total: total, proof, reason } = run

@@ -12,7 +12,6 @@ const ROLE = {
   help: 'look (see, change nothing), operate (change and flash machines) or administrate (everything)',
 } as const
 
-/** The switch of the commands that set a password. */
 export const GENERATE = {
   name: 'generate',
   value: null,
