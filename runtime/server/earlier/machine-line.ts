@@ -34,9 +34,9 @@ import { applyUpsert, MachineUpsertSchema } from './rules/upsert.ts'
 import { beginWorkflow, rememberBoot } from './rules/workflow.ts'
 
 interface LineDependencies {
-  /** Signs what machines show that fetch provisioning files. */
+  /** Signs tokens for provisioning files. */
   readonly bootKey: Pick<Secret, 'sign' | 'verify'>
-  /** The folder of the output of workflow runs. */
+  /** The output of workflow runs. */
   readonly workflows: string
 }
 
@@ -75,7 +75,6 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
   actions: Object.fromEntries(BOOT_POLICIES.map((policy) => [policy, toAction(policy)])),
 })
 
-/** `GET /pxe/{mac}`: what the machine gets, and the record that it leaves behind. */
 function offerBoot(
   site: LineDependencies,
   before: Machine,
@@ -88,7 +87,7 @@ function offerBoot(
   const mode = before.boot_policy
   return {
     machine: rememberBoot(rememberOffer(before, ruling, now), decision.kind === 'to-disk', contact),
-    // GRUB asks again within one boot where it could start nothing.
+    // GRUB asks again within one boot if it could not start what it got.
     events:
       contact.query['offered'] === decision.kind ? [] : [events.describeScript(before, ruling)],
     script: renderBoot(decision, { mac: before.mac, mode, rule, reason }, contact.loader),
@@ -98,7 +97,7 @@ function offerBoot(
   }
 }
 
-/** Null: nothing is fetched that others must not read. */
+/** Null: it fetches nothing secret. */
 function renderToken(
   { bootKey }: Pick<LineDependencies, 'bootKey'>,
   { mac, provisioning_mode, armed_at: cycle }: Machine,
@@ -110,9 +109,8 @@ function renderToken(
 }
 
 /**
- * Whether what a machine shows was handed out in its present cycle: neither before it nor elsewhere.
- * `hasRun`: a run of the machine goes on. While one does, or it was sent to flash and no end was
- * reported, its token does not expire: the clock may have been set since.
+ * Whether the token is from this server and the present cycle. It does not expire during a run, or
+ * after a flash was offered and no end reported: the clock may have been set since.
  */
 export function provesBoot(
   { bootKey }: Pick<LineDependencies, 'bootKey'>,
@@ -153,7 +151,7 @@ function applySignal(
       return { machine, events: [describeDisks(machine, signal.inventory)] }
     case 'boot-file':
     case 'run-began':
-    // Its machines are never captured.
+    // No machine of this line is captured.
     case 'capture-ended':
       return { machine, events: [] }
   }
@@ -161,7 +159,7 @@ function applySignal(
 
 const GONE = { src: null, ref: null, sha256: null, size_bytes: null } as const
 
-/** What it was sent to write is what it writes, whatever it was given since. */
+/** Whatever it was assigned since. */
 function describeRun(machine: Machine): ReturnType<ServerLine<Machine>['describeRun']> {
   const { mac, sent } = machine
   const { image, armed_by } = sent ?? machine

@@ -12,7 +12,7 @@ import { PXE_HELPER_LINE, type PxeHelperCommandName } from './rules/pxe-helper-c
 
 type HelperEnvironment = Pick<ProcessEnvironment, 'argv' | 'env' | 'stdout' | 'stderr' | 'isRoot'>
 
-/** Tools are found where the system has them, not where the caller says. */
+/** Tools come from the system's path, not the caller's. */
 const shell = createShell({ env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } })
 
 const activate: RunCommand<HelperEnvironment> = async ({ stdout, isRoot }, given) => {
@@ -48,6 +48,5 @@ const COMMANDS: Readonly<
   deactivate: async () => deactivate,
 }
 
-/** Runs `flasher-web-activate-pxe` and returns its exit code; errors are printed. */
 export const pxeHelper = (environment: HelperEnvironment): Promise<number> =>
   runProgram({ line: PXE_HELPER_LINE, commands: COMMANDS }, environment)

@@ -39,7 +39,6 @@ export async function serve(environment: ProcessEnvironment, given: Arguments): 
   })
 }
 
-/** Tells the person who started the server how to log in. */
 function announce(
   { stdout }: ProcessEnvironment,
   config: LineConfig,

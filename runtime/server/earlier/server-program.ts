@@ -9,7 +9,7 @@ const COMMANDS: Readonly<Record<ServerCommandName, () => Promise<RunCommand<Proc
     serve: async () => (await import('./serve.ts')).serve,
   }
 
-/** Runs `flasher-web` of this line and returns its exit code; errors are printed. */
+/** Prints errors. Resolves to the exit code. */
 export const web = (environment: ProcessEnvironment): Promise<number> =>
   runProgram(
     { line: SERVER_LINE, commands: COMMANDS },

@@ -37,7 +37,6 @@ interface MachineServerDependencies {
   readonly log: ServerLog
   readonly release: string
   readonly password: SystemPassword
-  /** The one that the server listens on. */
   port(): number
   readonly now?: () => Date
 }
@@ -104,7 +103,7 @@ const createPxe = ({ environment, config, port }: MachineServerDependencies): Px
   port,
 })
 
-/** Services that only a running server needs; `opened` ends them, the last one first. */
+/** `opened` disposes of them, the last one first. */
 async function openServices(
   { environment: { env }, config, state, log }: MachineServerDependencies,
   opened: AsyncDisposableStack,
@@ -130,7 +129,7 @@ async function openServices(
   return { bootFiles, releases, shelf, files, workflows }
 }
 
-/** Keys and passwords of a machine go with its record. */
+/** Keys and passwords of a machine are deleted with its record. */
 const clearWithMachine = (
   { changes, machines }: Pick<State, 'changes' | 'machines'>,
   files: ProvisionFiles,

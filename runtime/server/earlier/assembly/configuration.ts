@@ -7,19 +7,15 @@ import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts
 export type LineConfig = Config<typeof SETTINGS>
 
 /**
- * Reads the settings of this line from the usual places, or from the files that `--config` names.
- *
- * Rejects with a Fault that names each file or value that cannot be used.
+ * From the usual places, or the files of `--config`. Rejects with a Fault for each bad file or
+ * value.
  */
 export const readConfiguration = (
   environment: Pick<ProcessEnvironment, 'env' | 'systemDir' | 'isRoot'>,
   given: Pick<Arguments, 'lists'>,
 ): Promise<LineConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
 
-/**
- * Returns where the parts of the state are: below the state directory unless a setting names another
- * path.
- */
+/** Below the state directory, unless a setting names another path. */
 export function decideFolders(config: LineConfig) {
   const { stateDir } = config
   const { boot_dir, image_root } = config.current().paths

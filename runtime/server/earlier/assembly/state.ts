@@ -25,9 +25,9 @@ interface StateOptions {
 }
 
 /**
- * Opens the database of this line and everything stored in it. A file of the current line is refused,
- * so that switching the line never hides a fleet. A file of the deployed server is set aside as `.bak`,
- * and its machines continue here without their orders. It rejects as `openFleetState` does.
+ * Refuses a file of the current line, so that switching the line never hides a fleet. The deployed
+ * server's file becomes `.bak`; its machines continue here, disarmed. Rejects as `openFleetState`
+ * does.
  */
 export async function openState({ config, release, log }: StateOptions): Promise<State> {
   const former = await readDeployedMachines(`${config.stateDir}/state.db`)
@@ -44,7 +44,7 @@ async function takeOver(
 ): Promise<void> {
   const now = new Date().toISOString()
   const found = former.filter((machine) => machine !== null)
-  // Nothing tells how old that file is.
+  // Nobody knows how old that file is.
   const taken = found.map((machine) => disarm(machine, now))
   const armed = found.filter((machine, at) => machine !== taken[at])
   const disarmed = armed.map((machine) => ({ mac: machine.mac, name: nameMachine(machine) }))

@@ -38,8 +38,8 @@ interface WorkflowsDependencies {
 type WorkflowEvent = ReturnType<typeof describeWorkflowStart>
 
 /**
- * Opens the workflow runs. A run starts when a machine's record names a new one, and its end is stored
- * in the record; runs that an earlier process did not finish are recorded as failed.
+ * A run starts when a record names a new one, and its end is stored there. Interrupted runs count
+ * as failed.
  */
 export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workflows> {
   const { config, state, env, log, now } = parts
@@ -65,7 +65,7 @@ export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workf
     onEnd: (run) => enter(parts, run),
   })
 
-  /** Whatever changed the record, and however often it is looked at. */
+  /** Safe to repeat after any change of the record. */
   async function follow(mac: Mac): Promise<void> {
     const machine = state.machines.peek(mac)
     if (machine === null) return runs.clear(mac)
@@ -97,7 +97,6 @@ export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workf
   }
 }
 
-/** A run that has ended by itself. */
 async function enter(
   parts: WorkflowsDependencies,
   { mac: text, status, ...ended }: WorkflowState,
@@ -113,7 +112,7 @@ async function enter(
 
 const INTERRUPTED = 'interrupted by a restart of the server'
 
-/** Nothing runs yet: a record that says so is that of a process that was killed. */
+/** Nothing runs at the start: a record that says so is from a process that was killed. */
 async function failInterrupted(parts: WorkflowsDependencies): Promise<void> {
   for (const machine of parts.state.machines.peekAll()) {
     const found = findRun(machine)
@@ -123,7 +122,6 @@ async function failInterrupted(parts: WorkflowsDependencies): Promise<void> {
   }
 }
 
-/** What a run's end makes of the record, and its event. */
 async function end(
   { state, now }: WorkflowsDependencies,
   mac: Mac,

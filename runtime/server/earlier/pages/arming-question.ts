@@ -18,10 +18,7 @@ const t = PAGES.earlier.machine.arming
 const { warnings } = PAGES.earlier.machine
 const { flashQuestion } = PAGES.machine
 
-/**
- * Answers with the question about a machine as its form would have it: a dialog over its page, or a
- * page of its own without scripts. `fields` are sent on with the answer.
- */
+/** A dialog, or a page of its own without scripts. `fields` are sent on with the answer. */
 export async function askToArm(
   context: EarlierContext,
   machine: Machine,
@@ -83,7 +80,7 @@ function renderDisk({ site }: EarlierContext, { mac }: Machine): Html {
   </div>`
 }
 
-/** What does not prevent the order, but the flash. */
+/** Problems that the flash would have, not the order. */
 async function listWarnings(context: EarlierContext, machine: Machine): Promise<readonly string[]> {
   const { image, provisioning_mode: mode, mac } = machine
   const isThere = (await findImage(context, machine)) !== undefined

@@ -22,7 +22,7 @@ const shared = PAGES.netboot.install.fetch
 
 const PATH = '/ui/boot'
 export const BOOT_FILES = [...Object.values(LIVE_TRIO), LIVE_SUMS]
-/** A fetch that ends so soon is shown as ended. */
+/** A shorter fetch is shown as ended. */
 const PATIENCE_MS = 10_000
 
 export const BOOT_PAGES = [
@@ -43,7 +43,7 @@ async function show(context: EarlierContext): Promise<Answer> {
   return await context.show({
     title: t.title,
     section: PATH,
-    // What is wrong with the tag stands at its field.
+    // An error about the tag is shown at its field.
     messages: context.notice()?.errors['tag'] === undefined ? context.message() : null,
     body: html`${
       job === undefined
@@ -86,7 +86,6 @@ async function show(context: EarlierContext): Promise<Answer> {
   })
 }
 
-/** Says first whether machines can be booted with what is there. */
 const renderSummary = (missing: readonly string[]): Html =>
   missing.length === 0
     ? html`<p>${t.files.complete}</p>`
@@ -140,7 +139,7 @@ function renderJob(job: FetchJob, clock: Clock): Html {
   })
 }
 
-/** Waits for a moment, so that a short fetch needs no second look at the page. */
+/** A short fetch needs no second look at the page. */
 async function fetchRelease(context: EarlierContext, form: URLSearchParams): Promise<Answer> {
   const { releases, config } = context.services
   const given = form.get('tag')?.trim() || config.current().boot.release_tag

@@ -21,7 +21,7 @@ const shared = PAGES.dashboard
 
 const PATH = '/ui/dashboard'
 const NEEDS_ATTENTION = 'state:needs-attention,failed'
-/** Rows of each list; its link leads to the rest. */
+/** Per list; its link leads to the rest. */
 const MAX_ROWS = 8
 
 export const DASHBOARD_PAGE = pageAt(PATH, show)
@@ -123,7 +123,6 @@ const renderName = (machine: Machine): Html =>
     ><bdi>${printable(nameOf(machine))}</bdi></a
   >`
 
-/** A machine that needs somebody: why, since when, and where to do something about it. */
 function renderOne(context: EarlierContext, machine: Machine): Html {
   const { view } = viewOf(context, machine)
   const never = shared.attention.neverSeen
@@ -162,7 +161,7 @@ interface SetupStep {
   readonly href: string
 }
 
-/** What a flash needs, in the order in which people do it. */
+/** In the order in which people do it. */
 function listSteps(
   machines: readonly Machine[],
   images: number,
@@ -195,7 +194,6 @@ function listSteps(
   ]
 }
 
-/** Nothing once all is done; the first step that is not has the button that stands out. */
 function renderSetup(steps: readonly SetupStep[]): Content {
   const open = steps.filter(({ isDone }) => !isDone)
   if (open.length === 0) return null

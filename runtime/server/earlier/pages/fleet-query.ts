@@ -15,13 +15,12 @@ import {
 import type { StatedMachine } from './machine-view.ts'
 
 interface SearchedFleet {
-  /** Returns a new object whenever anything changed that states depend on besides the machine. */
+  /** A new object whenever anything besides the machine changed that states depend on. */
   context(): object
   view(machine: Machine): StatedMachine
   now(): Date
 }
 
-/** The filters of the search. */
 export const VOCABULARY: Vocabulary = {
   fields: ['mac', 'hostname', 'state', 'policy', 'image', 'provisioning', 'workflow', 'ip', 'is'],
   times: ['seen', 'flashed', 'discovered'],
@@ -75,7 +74,6 @@ function describe({ machine, view }: StatedMachine): Description {
     order: {
       ...times,
       state: URGENCY[view.state],
-      // Machines without a name come after all others.
       name: hostname === '' ? `\uffff${mac}` : naturalKey(hostname),
       next: BOOT_POLICIES.indexOf(machine.boot_policy),
       image: image === null ? null : naturalKey(image),

@@ -35,7 +35,7 @@ async function showMachines(context: EarlierContext): Promise<Answer> {
   const query = readListQuery(context.query, ['q', 'filter', 'sort', 'page'], 1000)
   const all = await site.machines.list()
   const count = (q: string) => site.views.match(all, new URLSearchParams({ q })).length
-  // Those that need somebody come first where something failed, unless somebody chose another order.
+  // Default: by state if something failed.
   const sort = query['sort'] ?? (count('state:failed') > 0 ? 'state' : null)
   const sorted = sort === null ? query : { ...query, sort }
   const found = site.views.match(all, new URLSearchParams(sorted))

@@ -19,7 +19,6 @@ const shared = PAGES.images.removal
 
 const LIST = '/ui/images'
 export const IMAGE_REMOVAL_PATH = `${LIST}/remove`
-/** Machines that are named. */
 const MAX_SHOWN = 8
 
 export const IMAGE_REMOVAL = removalAt(
@@ -28,18 +27,15 @@ export const IMAGE_REMOVAL = removalAt(
   remove,
 )
 
-/** Renders the button beside an image. */
 export const renderRemovalButton = (name: string): Html =>
   html`<form class="inline" ${opensQuestion(IMAGE_REMOVAL_PATH)}>
     ${hidden({ confirm: 'ask', name })}
     <button aria-label="${fill(t.askOne, { name: printable(name) })}">${t.ask}</button>
   </form>`
 
-/** Renders the address of the list of the machines that use an image. */
 export const usersPath = (name: string): string =>
   address(MACHINES_PATH, { q: `image:"${name.replaceAll('"', '*')}"` })
 
-/** Lists the machines to which an image is assigned. */
 export const listUsers = (machines: readonly Machine[], name: string): readonly Machine[] =>
   machines.filter(({ image }) => image === name)
 
@@ -95,7 +91,7 @@ function renderUsers(name: string, views: readonly StatedMachine[]): Content {
     <p class="small"><a href="${usersPath(name)}">${fillCount(t.users, views.length)}</a></p>`
 }
 
-/** Whose flash goes on keeps its image: without it the disk stays half written. */
+/** Without the image, a disk that is being flashed stays half written. */
 const findFlashing = ({ site }: EarlierContext, name: string) =>
   site.runs.listRunning().find(({ image, stalled }) => image?.name === name && !stalled) ?? null
 

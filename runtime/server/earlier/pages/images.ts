@@ -32,7 +32,6 @@ import { PAGES } from '../../texts/texts.ts'
 const t = PAGES.earlier.images
 const shared = PAGES.images.search
 
-/** Listed as people do, with a word before the last one. */
 const ENDINGS = {
   endings: IMAGE_ENDINGS.slice(0, -1).join(', '),
   last: IMAGE_ENDINGS.slice(-1).join(''),
@@ -136,14 +135,14 @@ const renderRow = ({ name, format, size_bytes, users }: UsedImage, mayRemove: bo
     <td class="acts">${mayRemove ? renderRemovalButton(name) : null}</td>
   </tr>`
 
-/** What was removed, as the address says; a name that is still there was not. */
+/** From the address; a name that is still there was not removed. */
 function renderRemoved({ query }: EarlierContext, images: readonly ImageRow[]): Content {
   const name = query.get('removed')
   if (!name || images.some((row) => row.name === name)) return null
   return banner('done', fill(t.removal.removed, { name: printable(name.slice(0, 255)) }))
 }
 
-/** The first asks for the password, and keeps the session for the second. */
+/** The first command asks for the password and keeps the session for the second. */
 const renderCommands = (baseUrl: string): string =>
   [
     `read -rsp 'Password: ' p; curl -sS -c session --data-urlencode "password=$p" ${baseUrl}/ui/login`,

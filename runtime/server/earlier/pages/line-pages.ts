@@ -38,7 +38,6 @@ const NAV: readonly NavLink[] = [
   { href: '/ui/settings', title: t.settings, icon: 'settings' },
 ]
 
-/** The keys of `keys.js`, which opens the links of the navigation. */
 const KEY_SECTIONS = [
   ['d', t.dashboard],
   ['m', t.machines],
@@ -64,12 +63,10 @@ interface LinePagesOptions {
   readonly version: string
   readonly assets: Assets
   readonly services: EarlierServices
-  /** The flashes that are under way. */
   readonly runs: Pick<Runs, 'findRunning' | 'listRunning'>
   now(): Date
 }
 
-/** Makes what this line renders for the server (`views`) and the plugin that adds the routes of its pages. */
 export function createLinePages(options: LinePagesOptions) {
   const { services, now } = options
   const { user, config } = services
@@ -108,8 +105,8 @@ function createTable(
 }
 
 /**
- * A new object whenever a flash began, ended, or stopped responding, and each minute, in which one that reports
- * nothing may have taken too long: the record of its machine may stay as it is.
+ * New when a flash begins, ends or stalls, and each minute, for one that reports nothing may have
+ * taken too long without a change of its record.
  */
 function createContext(runs: LinePagesOptions['runs'], now: LinePagesOptions['now']): () => object {
   let [known, text] = [{}, '']

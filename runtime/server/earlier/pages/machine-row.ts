@@ -23,7 +23,6 @@ export const COLUMNS = [
   { title: titles.seen, className: 'time seen', key: '-seen' },
 ] as const
 
-/** Renders a row of the machines table. */
 export const renderMachineRow = ({ machine, view, run }: StatedMachine, clock: Clock): Html =>
   html`<tr id="row-${renderHyphens(machine.mac)}">
     <td class="state">${badge(view.state, view.word)}</td>
@@ -48,7 +47,6 @@ function renderProvisioning({ provisioning_mode: mode, last_workflow_status }: M
     : html`<span class="small dim">${mode} ${status}</span>`
 }
 
-/** What is true counts more than what comes where somebody must look, or something goes on. */
 function renderDoing({ machine, view: { state, is, next }, run }: StatedMachine): Content {
   if (run !== null) return renderBar(run)
   if (state === 'running') return progress(null, null, is)

@@ -8,7 +8,7 @@ import type { EarlierContext } from './page-context.ts'
 export interface StatedMachine {
   readonly machine: Machine
   readonly view: StateView
-  /** The running flash, as reported by the machine; null: none is under way. */
+  /** Null: none is under way. */
   readonly run: Run | null
 }
 
@@ -18,7 +18,6 @@ interface StateSources {
   now(): Date
 }
 
-/** Decides what pages show of a machine. */
 export function viewMachine(machine: Machine, sources: StateSources): StatedMachine {
   const { findRun, workflows, now } = sources
   const run = findRun(machine.mac)
@@ -27,7 +26,6 @@ export function viewMachine(machine: Machine, sources: StateSources): StatedMach
   return { machine, run, view: decideState(machine, { run, workflowError, now: now() }) }
 }
 
-/** Decides the same for the page of a request. */
 export const viewOf = (
   { site, services, clock }: EarlierContext,
   machine: Machine,
@@ -38,5 +36,4 @@ export const viewOf = (
     now: () => clock().now,
   })
 
-/** Returns what a list calls the machine: its host name, else its MAC address. */
 export const nameOf = ({ hostname, mac }: Machine): string => hostname ?? mac

@@ -70,7 +70,6 @@ async function show(context: EarlierContext): Promise<Answer> {
   })
 }
 
-/** What is true now, and what comes next. */
 function renderNow(context: EarlierContext, machine: Machine): Html {
   const { view, run } = viewOf(context, machine)
   return html`<div ${refreshOnNews('state', machinePath(machine.mac), 1000)}>
@@ -89,7 +88,7 @@ function renderNow(context: EarlierContext, machine: Machine): Html {
   </div>`
 }
 
-/** What its next network boots write; nothing where they write nothing. The live system finds the disk. */
+/** The live system finds the disk, so none is named. */
 function renderOrder(machine: Machine): Content {
   if (!isArmed(machine) || machine.image === null) return null
   const { arming } = t
@@ -98,7 +97,6 @@ function renderOrder(machine: Machine): Content {
   </p>`
 }
 
-/** What keeps the next flash from being completed. */
 function renderWarnings(
   { boot_policy, image, provisioning_mode, disarmed_at }: Machine,
   images: readonly string[],
@@ -184,7 +182,7 @@ const renderDelete = (mac: Mac): Html =>
     ${questionButton({ action: `${machinePath(mac)}/delete`, label: deletion.ask, tone: 'danger' })}
   </details>`
 
-/** As the machine would get it now, without its token, which is secret. */
+/** Without its token, which is secret. */
 function renderScript({ site, contact }: EarlierContext, machine: Machine): Html {
   const { script } = site.line.decideBoot(machine, contact())
   return card({
@@ -207,7 +205,7 @@ async function save(context: EarlierContext, form: URLSearchParams): Promise<Ans
   const saved = await fleet.upsert(mac, fields, context.by())
   const here = machinePath(mac)
   if (saved.ok) {
-    // Saving equal values is no order, but the question was.
+    // Saving equal values orders nothing, but answering the question does.
     const isOrder = confirm === 'yes' && machines.peek(mac)?.disarmed_at !== null
     if (isOrder) await fleet.act(mac, { action: 'flash', parameters: null }, context.by())
     return context.goTo(address(here, { saved: 1 }))
@@ -218,7 +216,7 @@ async function save(context: EarlierContext, form: URLSearchParams): Promise<Ans
   return context.goBack(back, { error: fill(t.refused, { reason: why }) })
 }
 
-/** The machine as the form would have it, where that erases a disk which it does not erase now; else null. */
+/** Null: the form does not newly erase a disk. */
 function foreseeArmed(context: EarlierContext, fields: object): Machine | null {
   const { site } = context
   const mac = readMac(context.event)

@@ -12,7 +12,6 @@ import type { Machine } from '../rules/machine.ts'
 
 export interface PxeServices extends PxeHelper {
   listAddresses(): readonly InterfaceAddress[]
-  /** The one that the server listens on. */
   port(): number
 }
 
@@ -24,7 +23,7 @@ export interface EarlierServices extends PageServices {
   readonly bootFiles: LiveFiles
   readonly releases: ReleaseFetches
   readonly pxe: PxeServices
-  /** Who runs the server; its password is the operator's. */
+  /** The account whose password is the operator's. */
   readonly user: string
 }
 

@@ -21,12 +21,11 @@ import { fill } from '../../../kit/texts/text.ts'
 
 const t = PAGES.earlier.provisioning
 
-/** Each byte of a text may become three in a form. */
+/** A form may encode a byte as three. */
 const MAX_FORM = 3 * MAX_PROVISION_BYTES + 64 * 1024
 
 export const PROVISION_PAGES = [formAt('/ui/machines/:mac/provision', save, MAX_FORM)]
 
-/** Lists the files that are kept for a machine. */
 export async function listKept(
   { services }: EarlierContext,
   mac: Mac,

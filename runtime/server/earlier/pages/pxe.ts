@@ -34,7 +34,7 @@ export const PXE_PAGES = [
   }),
 ]
 
-/** Renders the part of the page, and beside its title whether the proxy is active. */
+/** The part, and beside its title whether the proxy is active. */
 export async function renderPxe(
   context: EarlierContext,
 ): Promise<{ readonly aside: Content; readonly body: Html }> {
@@ -129,7 +129,7 @@ const findSubnet = ({ services: { pxe } }: EarlierContext, device: string): stri
     .map(renderNetwork)
     .find((network) => network !== null) ?? ''
 
-/** Why machines could not follow what dnsmasq says. */
+/** Why machines could not use what dnsmasq offers. */
 function findObstacle({ services: { config } }: EarlierContext): string | null {
   const { host, tls_cert: certificate } = config.current().server
   if (/^(localhost|127\.|::1)/.test(host)) {

@@ -46,7 +46,7 @@ async function renderCards(context: EarlierContext, { search }: SettingsView): P
   ${search.fold(t.keywords.key, { title: key.title, id: 'ssh-key', body: await renderKey(context) })}`
 }
 
-/** The public half, made with the private one where there was none. */
+/** Creates the key pair where there is none. */
 async function renderKey({ services }: EarlierContext): Promise<Html> {
   const [key] = await Promise.allSettled([services.workflows.keys.ensure()])
   return key.status === 'rejected'

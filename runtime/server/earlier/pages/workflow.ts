@@ -26,16 +26,13 @@ import { PAGES } from '../../texts/texts.ts'
 
 const t = PAGES.earlier.workflow
 
-/** The most characters of a log on a page. */
 const MAX_SHOWN_LOG = 64 * 1024
-/** Runs on a machine's page. */
 const MAX_SHOWN_RUNS = 5
 
 export const WORKFLOW_PAGES = [pageAt('/ui/machines/:mac/workflows/:run', show)]
 
 const runPath = (mac: Mac, run: string) => `${machinePath(mac)}/workflows/${run}`
 
-/** Nothing for a machine that has to do with none. */
 export function workflowCard(context: EarlierContext, machine: Machine): Content {
   const { mac, provisioning_mode, last_workflow_status } = machine
   if (provisioning_mode !== 'cijoe-online' && last_workflow_status === null) return null
@@ -65,7 +62,6 @@ export function workflowCard(context: EarlierContext, machine: Machine): Content
   </div>`
 }
 
-/** What keeps the next run from starting, or from reaching the machine. */
 function findObstacle(machine: Machine): string | null {
   if (machine.provisioning_mode !== 'cijoe-online') return null
   if (machine.cijoe_workflow_ref === null) return t.unset

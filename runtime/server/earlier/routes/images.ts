@@ -19,16 +19,15 @@ import type { Machine } from '../rules/machine.ts'
 
 const BYTES = { type: 'string', contentMediaType: 'application/octet-stream' }
 
-/** What stays free beside an upload that says how long it is. */
+/** Left free beside an upload of known length. */
 const SPARE_BYTES = 16 * 2 ** 20
 
 interface ImageRouteDependencies {
   readonly shelf: ImageShelf
-  /** The path of the picture that Raspberry Pi Imager shows beside each image. */
+  /** For Raspberry Pi Imager. */
   readonly icon: string
 }
 
-/** Lists the routes that list, send and receive images. */
 export function imageRoutes(
   site: Site<Machine>,
   { shelf, icon }: ImageRouteDependencies,

@@ -20,13 +20,12 @@ export const MAX_PROVISION_BYTES = 1024 * 1024
 
 interface ProvisionDependencies {
   readonly files: ProvisionFiles
-  /** Whether a machine shows that this server booted it for the flash that is under way. */
+  /** Whether this server booted it for the flash under way. */
   proves(machine: Machine, contact: Contact): boolean
 }
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 
-/** Lists the routes by which operators keep provisioning files, and the machine fetches them. */
 export function provisionRoutes(
   site: Site<Machine>,
   dependencies: ProvisionDependencies,
@@ -48,7 +47,7 @@ export function provisionRoutes(
     {
       method: 'GET',
       path,
-      // It may hold passwords and keys: reading it takes more than `read`.
+      // It may hold passwords and keys, so `read` is not enough.
       access: 'machines',
       doc: { summary: 'A provisioning file of a machine', answers: { 200: TEXT } },
       handle: show,
@@ -92,7 +91,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
     return answer(200, headers, new Uint8Array(bytes))
   }
 
-  /** One refusal, whatever is wrong: nobody learns which machines there are. */
+  /** One refusal for everything: nobody learns which machines there are. */
   function fetchFile(event: H3Event): Promise<Answer> {
     const [mac, name] = [readMac(event), readName(event)]
     const machine = machines.peek(mac)
@@ -131,10 +130,7 @@ function createHandlers(site: Site<Machine>, { files, proves }: ProvisionDepende
   }
 }
 
-/**
- * Records that a provisioning file was saved or removed, and announces it. The event never holds what
- * is in the file.
- */
+/** The event never holds the file's content. */
 export async function recordProvision(
   site: Site<Machine>,
   event: H3Event,

@@ -9,12 +9,11 @@ import type { Route } from '../../../kit/web/answers/route.ts'
 import type { Workflows } from '../assembly/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 
-/** What is read of a log: its end. */
+/** Of the end of a log. */
 const MAX_LOG_TAIL = 256 * 1024
 
 const TEXT = { type: 'string', contentMediaType: 'text/plain' }
 
-/** Lists the routes that show workflow runs and the ends of their logs. */
 export function workflowRoutes(
   { machines }: Site<Machine>,
   { runs, folders }: Workflows,
@@ -37,7 +36,7 @@ export function workflowRoutes(
     {
       method: 'GET',
       path: '/machines/:mac/workflows/:run/log',
-      // What a workflow prints may be secret: reading it takes more than `read`.
+      // Output of workflows may be secret, so `read` is not enough.
       access: 'machines',
       doc: { summary: 'The end of the log of a workflow run', answers: { 200: TEXT } },
       async handle(event) {
@@ -49,10 +48,7 @@ export function workflowRoutes(
   ]
 }
 
-/**
- * Reads the run id that the path names. Throws a 404 for anything else, because the id becomes a part
- * of a path.
- */
+/** Throws a 404 for anything else, because the id becomes a part of a path. */
 export function readRun(event: H3Event): string {
   const run = getRouterParam(event, 'run', { decode: true }) ?? ''
   if (!isRunId(run)) throw refuse(404, 'no such workflow run')

@@ -7,7 +7,6 @@ import { arm } from './upsert.ts'
 
 export const NoParameters = z.strictObject({}).nullish()
 
-/** For the event, after the MAC. */
 export const POLICY_PASTS: Readonly<Record<BootPolicy, string>> = {
   local: 'boots its own disk from now on',
   flash: 'is flashed at its next network boot',

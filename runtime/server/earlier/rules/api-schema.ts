@@ -39,7 +39,6 @@ const ImageEntrySchema = z.object({
 
 const FlatPlanSchema = z.object({ mode: z.enum(PLAN_MODES), reason: z.string().optional() })
 
-/** Worked out where the API document becomes text. */
 const render = (schema: z.ZodType): Readonly<Record<string, unknown>> => ({
   toJSON() {
     // The dialect is said once, by the document.

@@ -13,26 +13,24 @@ import { isHeldBack, type Machine } from './machine.ts'
 import { CLIENT_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
 
 type BootRuleName = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
-/** One of these rules depends on what only the machine's boot loader knows. */
 type OfferRule = BootRuleName | 'other-arch'
 
 export interface BootRuling {
   readonly rule: OfferRule
-  /** One sentence: why this machine gets this. */
   readonly reason: string
   readonly decision: BootDecision
 }
 
 interface BootSurroundings {
-  /** Checked address of this server, no trailing slash. */
+  /** Checked, no trailing slash. */
   readonly base: string
-  /** The boot loader's name of its processor; it may say nothing. */
+  /** As the boot loader names it; it may not say. */
   readonly arch?: string | undefined
-  /** The token of a boot that fetches provisioning files; null: it fetches none. */
+  /** Null: the boot fetches no provisioning files. */
   readonly token: string | null
 }
 
-/** What the machine gets now. Pure: `noteOffer` makes the record that follows from it. */
+/** Pure: `noteOffer` makes the record that follows. */
 export function decideBoot(machine: Machine, surroundings: BootSurroundings): BootRuling {
   const wanted = decideRule(machine)
   const isOther = decideArch(surroundings.arch ?? null) === 'other'
@@ -80,7 +78,7 @@ function decide(rule: OfferRule, machine: Machine, surroundings: BootSurrounding
 
 const TO_DISK: ToDisk = { kind: 'to-disk', drive: DEFAULT_DRIVE }
 
-/** Whether the files are there or not: iPXE goes on to the disk where they are not. */
+/** Does not check the files: without them, iPXE goes on to the disk. */
 const toLiveSystem = (
   { base }: BootSurroundings,
   token: string | null,
@@ -100,7 +98,7 @@ const flashArgs = ({ image, provisioning_mode }: Machine, base: string): readonl
   [KERNEL_ARGS.provisioning, CLIENT_PROVISIONING[provisioning_mode]],
 ]
 
-/** How the live systems that this line's releases carried find their root; ours has its own option. */
+/** Live systems of this line's releases find their root by other options than ours. */
 const liveBootArgs = (base: string): readonly KernelArg[] => [
   ['boot', 'live'],
   ['components', null],

@@ -3,16 +3,13 @@ import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { createMachine, type Machine } from './machine.ts'
 import type { BootRuling } from './boot.ts'
 
-/**
- * Makes the record of a MAC address that asks for its script for the first time; a person in front of
- * the machine decides what it does.
- */
+/** A person in front of the machine decides what it does. */
 export const discover = (mac: Mac, now: string): Machine => ({
   ...createMachine(mac, 'tui', now),
   discovered_at: now,
 })
 
-/** Notes that the script was answered. Returns the very same record where nothing changes. */
+/** Returns the same record where nothing changes. */
 export function rememberOffer(machine: Machine, { rule }: BootRuling, now: string): Machine {
   const seen =
     machine.discovered_at === null ? { ...machine, discovered_at: now, updated_at: now } : machine
@@ -22,9 +19,8 @@ export function rememberOffer(machine: Machine, { rule }: BootRuling, now: strin
 }
 
 /**
- * Notes a `POST /pxe/{mac}/done`. The policy stays, so that constant reflashing survives reboots; what
- * was handed out for this flash is void. An order that its machine has not asked for yet stays: the
- * flash before it has ended, reported late or again.
+ * The policy stays, so constant reflashing survives reboots; the tokens of this flash are void. An
+ * order that the machine has not asked for yet stays: the report is late or repeated.
  */
 export function rememberDone(machine: Machine, now: string): Machine {
   const flashed = { ...machine, last_flashed_at: now, updated_at: now, sent: null }
@@ -33,14 +29,14 @@ export function rememberDone(machine: Machine, now: string): Machine {
 }
 
 /**
- * It has another order than that whose end was heard, or that it was sent off with. The end of an order
- * has the time at which the next one begins: of times that differ, none says which came first.
+ * Its order is newer than the end. A new order begins at its predecessor's end time: differing
+ * times have no order.
  */
 const isUntouched = ({ offered_at, sent, last_flashed_at, armed_at }: Machine): boolean =>
   offered_at === null &&
   (sent !== null || (last_flashed_at !== null && last_flashed_at !== armed_at))
 
-/** Notes a `POST /pxe/{mac}/status` with `failed`. What was flashed before stays flashed. */
+/** `POST /pxe/{mac}/status`, `failed`. The last flash stays flashed. */
 export const rememberFailure = (machine: Machine, reason: string | null, now: string): Machine => ({
   ...machine,
   updated_at: now,

@@ -3,18 +3,16 @@ import type { ImageRow } from '../../../engine/image/rules/image.ts'
 import { sortRows, type SortKey } from '../../../fleet/machine/rules/selection.ts'
 import { naturalKey } from '../../../kit/net/rules/natural-order.ts'
 
-/** An image, and how many machines it is assigned to. */
 export interface UsedImage extends ImageRow {
   readonly users: number
 }
 
-/** The parameters of the page's address. */
 export interface ShelfQuery {
-  /** Words, each of which must occur in the name or be the format. */
+  /** Each word must occur in the name or be the format. */
   readonly q?: string
-  /** `yes`: assigned to a machine, `no`: to none. */
+  /** `yes`: by a machine, `no`: by none. */
   readonly used?: string
-  /** A column; with `-` before it, from the end. */
+  /** A column; `-` before it reverses. */
   readonly sort?: string
 }
 
@@ -25,7 +23,6 @@ const KEYS = new Map<string, (image: UsedImage) => SortKey>([
   ['uses', ({ users }) => users],
 ])
 
-/** Finds the images that hold all words and are used as asked, in the order of the column. */
 export function selectImages(
   images: readonly UsedImage[],
   { q = '', used, sort = '' }: ShelfQuery,

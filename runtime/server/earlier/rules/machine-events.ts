@@ -3,7 +3,6 @@ import type { MachineEvent } from '../../../fleet/machine/rules/flash-events.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
 
-/** The fields that lifecycle events carry. */
 export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
   image: machine.image,
   boot_policy: machine.boot_policy,
@@ -28,7 +27,6 @@ interface EndedWorkflow {
   readonly error: string | null
 }
 
-/** Makes the event of a workflow run that started. */
 export const describeWorkflowStart = (
   mac: string,
   { run, workflow }: Pick<EndedWorkflow, 'run' | 'workflow'>,
@@ -38,7 +36,7 @@ export const describeWorkflowStart = (
   details: { run, workflow },
 })
 
-/** Makes the event of a workflow run that ended; `error` null: it succeeded. */
+/** `error` null: it succeeded. */
 export const describeWorkflowEnd = (
   mac: string,
   { run, workflow, host, error }: EndedWorkflow,

@@ -11,14 +11,13 @@ export type BootPolicy = (typeof BOOT_POLICIES)[number]
 export const WORKFLOW_STATUSES = ['running', 'success', 'failed'] as const
 export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number]
 
-/** A flash that did not work, as the machine reported it. */
 interface Failure {
   readonly at: string
   readonly reason: string | null
 }
 
 export interface Machine extends MachineBase {
-  /** The name of a file in the image folder; null: discovered, and nothing is assigned. */
+  /** A file in the image folder; null: discovered, nothing is assigned. */
   readonly image: string | null
   readonly provisioning_mode: MachineProvisioning
   readonly hostname: string | null
@@ -29,20 +28,17 @@ export interface Machine extends MachineBase {
   readonly last_workflow_run_at: string | null
   readonly last_workflow_status: WorkflowStatus | null
   readonly last_workflow_output_path: string | null
-  /**
-   * The fields from here on are internal. The armed cycle begins with a new intent, and anew with each
-   * `done`; this is the ISO time.
-   */
+  /** Internal from here on. The cycle begins with each order and each `done` (ISO time). */
   readonly armed_at: string
   readonly armed_by: Armer | null
-  /** When the newest flash of this cycle was offered; null: none was. */
+  /** Of the newest flash in this cycle; null: none. */
   readonly offered_at: string | null
   readonly failure: Failure | null
-  /** What it was last sent to flash, until the end was heard; null: nothing. */
+  /** The flash whose end is still to come; null: none. */
   readonly sent: SentFlash | null
-  /** Since a workflow run began: when the machine was sent to its own disk, and its address then. */
+  /** Since a workflow run began: the boot from its own disk, with its address then. */
   readonly disk_boot: DiskBoot | null
-  /** When an older state of the server took its place, which arms nothing; null: it did not. */
+  /** When an older state was restored, which arms nothing; null: never. */
   readonly disarmed_at: string | null
 }
 
@@ -57,7 +53,7 @@ interface DiskBoot {
   readonly ip: string
 }
 
-/** The fields of "Machine" in the order in which they are answered. */
+/** In the order of the specification. */
 const WIRE_FIELDS = [
   'mac',
   'image',
@@ -77,11 +73,9 @@ const WIRE_FIELDS = [
   'updated_at',
 ] as const satisfies readonly (keyof Machine)[]
 
-/** "Machine (server responses)": the specified fields, in their order. */
 export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
   Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
 
-/** A machine that is new to the server. */
 export const createMachine = (mac: Mac, policy: BootPolicy, now: string): Machine => ({
   mac,
   image: null,
@@ -108,29 +102,28 @@ export const createMachine = (mac: Mac, policy: BootPolicy, now: string): Machin
   disarmed_at: null,
 })
 
-/** Says whether nobody has assigned an image to the machine. */
 export const isUnassigned = ({ image }: Machine): boolean => image === null
 
-/** Says whether the next network boot of the machine writes its disk. */
 export const isArmed = ({ boot_policy, image, disarmed_at }: Machine): boolean =>
   boot_policy === 'flash' && image !== null && disarmed_at === null
 
-/** A flash was offered, nobody heard its end, and an older state was restored: its disk may be half written. */
+/**
+ * A flash was offered, its end is unknown, and an older state was restored: the disk may be half
+ * written.
+ */
 export const isHeldBack = ({ disarmed_at, offered_at }: Machine): boolean =>
   disarmed_at !== null && offered_at !== null
 
 /**
- * Takes the order of an armed machine away, at the ISO time `now`. Policy and image stay; the machine
- * is flashed once an operator sets its policy again. Returns the very same record where there is no
+ * Policy and image stay; setting the policy again arms it. Returns the same record without an
  * order.
  */
 export const disarm = (machine: Machine, now: string): Machine =>
   isArmed(machine) ? { ...machine, disarmed_at: now, updated_at: now } : machine
 
 /**
- * Returns the record to store for a machine of a restored state whose disk may be half written by what
- * is known now. `restored` null: that state has no such machine. Returns null where nothing is to be
- * stored.
+ * Whose disk may be half written by what is known now. `restored` null: that state has no such
+ * machine. Null: nothing is to be stored.
  */
 export function keepHeldBack(
   restored: Machine | null,
@@ -144,10 +137,10 @@ export function keepHeldBack(
   return { ...held, offered_at, disarmed_at: held.disarmed_at ?? now, updated_at: now }
 }
 
-/** Returns what a list calls the machine; null: its address is all there is. */
+/** Null: its address is all there is. */
 export const nameMachine = ({ hostname }: Machine): string | null => hostname
 
-/** What became of the order that began at `order`; null: it is open. */
+/** Null: the order is open. */
 export function decideOutcome(machine: Machine, order: string): RecordedOutcome | null {
   const { armed_at, last_flashed_at, failure } = machine
   if (armed_at === order) {
@@ -159,10 +152,7 @@ export function decideOutcome(machine: Machine, order: string): RecordedOutcome 
   return isArmed(machine) ? 'replaced' : 'disarmed'
 }
 
-/**
- * Decides whether storing `after` arms the machine to be flashed at each boot, where it was not armed
- * before, or with another image.
- */
+/** To be flashed at each boot, where it was not before, or with another image. */
 export const decideArming = (before: Machine | null, after: Machine): boolean =>
   after.boot_policy === 'flash' &&
   after.image !== null &&

@@ -5,8 +5,8 @@ import type { Machine } from './machine.ts'
 export const PLAN_MODES = ['exit', 'interactive'] as const
 
 /**
- * Never `flash`: this line names no disk, so a live system that must know one asks a person. Those of
- * this line read the kernel command line instead.
+ * Never `flash`: this line names no disk, so such a live system asks a person. Its own live systems
+ * read the kernel command line.
  */
 export function decidePlan(machine: Machine) {
   const flat = PLANS[decideRule(machine)]

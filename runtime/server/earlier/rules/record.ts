@@ -41,7 +41,7 @@ const RecordSchema = z.object({
   sent: z.object({ image: z.string(), at: time, armed_by: ArmerSchema }).nullable().catch(null),
 })
 
-/** Parses a stored record, also one of an older release; null where it cannot be a machine. */
+/** Null where it cannot be a machine. */
 export function parseRecord(stored: unknown): Machine | null {
   const parsed = RecordSchema.safeParse(stored)
   if (!parsed.success) return null
@@ -53,6 +53,6 @@ export function parseRecord(stored: unknown): Machine | null {
   }
 }
 
-/** Parses a row of the deployed server's table; null where it cannot be a machine. */
+/** Null where it cannot be a machine. */
 export const parseDeployedRow = (row: Readonly<Record<string, unknown>>): Machine | null =>
   parseRecord(decodeDeployedRow(row))

@@ -160,18 +160,16 @@ export const SETTINGS = {
   ...OUTPUT_SETTINGS,
 } as const satisfies SettingsTable
 
-/** What pages call them. */
 export const SETTING_TEXTS: SettingTexts<typeof SETTINGS> = SETTINGS
 
 const SYSTEM_PASSWORD =
   'not of the earlier line, whose password is that of the user who runs the server; passwd sets it'
 
-/** Sections that the same files hold for the cache and for the server of the current line. */
+/** Sections for the cache and the current line's server. */
 const OF_OTHERS: KnownElsewhere = {
   'admin.password': SYSTEM_PASSWORD,
   'admin.password_hash': SYSTEM_PASSWORD,
   ...listForeignSections(Object.keys(SETTINGS)),
 }
 
-/** Parses the settings of this line from all sources, as `kit/config/rules/settings-parser.ts` describes. */
 export const parseSettings = (sources: SettingsSources) => parse(SETTINGS, sources, OF_OTHERS)

@@ -4,32 +4,29 @@ import { PAGES } from '../../texts/texts.ts'
 import { isArmed, isHeldBack, isUnassigned, type BootPolicy, type Machine } from './machine.ts'
 
 const t = PAGES.earlier.machineState
-/** The sentences of both lines. */
 const shared = PAGES.view.machineState
 
 export interface StateView {
   readonly state: 'ready' | 'armed' | 'running' | 'done' | 'failed' | 'needs-you'
-  /** What people call it, where `ready` alone says too little; absent: the word of the state. */
+  /** Instead of the state's name, where `ready` says too little. */
   readonly word?: string
-  /** What is true, in a sentence. Can hold what the machine sent. */
+  /** Can hold what the machine sent. */
   readonly is: string
-  /** What happens next, or what to do. */
   readonly next: string
 }
 
-/** What is known of a machine beside its record. */
 interface Circumstances {
-  /** Its flash that reports its progress; null: none is under way. */
+  /** Null: none is under way. */
   readonly run: { readonly stalled: boolean } | null
-  /** Why its last workflow failed; null: it did not, or nobody knows why. */
+  /** Null: it did not fail, or nobody knows why. */
   readonly workflowError: string | null
   readonly now: Date
 }
 
-/** How long a flash may take that reports nothing but its end, as those of the first clients do. */
+/** For a flash that reports only its end, as the first clients do. */
 export const MAX_SILENT_FLASH_MS = 2 * 3_600_000
 
-/** Decides the state from the fields that the boot script is decided by, so that no page says what the server would not do. */
+/** By the fields that decide the boot script, so no page says what the server would not do. */
 export function decideState(
   machine: Machine,
   { run, workflowError, now }: Circumstances,
@@ -46,11 +43,10 @@ export function decideState(
   )
 }
 
-/** What a person must look at first. */
 function decideTrouble(machine: Machine): StateView | null {
   const { boot_policy: policy, failure, offered_at, disarmed_at } = machine
   if (isHeldBack(machine)) return { state: 'needs-you', ...t.heldBack }
-  // Once it was sent to flash again, that counts.
+  // A newer offer of a flash replaces the failure.
   if (failure !== null && !(offered_at !== null && offered_at > failure.at)) {
     const { reason } = failure
     const is = reason === null ? shared.failed.is : fill(shared.failed.isWithReason, { reason })
@@ -65,7 +61,7 @@ function decideTrouble(machine: Machine): StateView | null {
 const wasJustFlashed = ({ last_flashed_at: flashed, armed_at }: Machine): boolean =>
   flashed === armed_at
 
-/** An order that came after the workflow counts more than how that ended. */
+/** An order after the workflow counts more than the workflow's end. */
 function decideWorkflow(machine: Machine, error: string | null): StateView | null {
   const { last_workflow_status: status, offered_at } = machine
   if (isArmed(machine) && (!wasJustFlashed(machine) || offered_at !== null)) return null
@@ -75,7 +71,6 @@ function decideWorkflow(machine: Machine, error: string | null): StateView | nul
   return { state: 'failed', is, next: t.workflow.failed.next }
 }
 
-/** Whether a machine that was sent to flash has reported nothing for longer than a flash takes. */
 export function isOverdue({ sent, offered_at: offered }: Machine, now: Date): boolean {
   if (sent === null || offered === null) return false
   return now.getTime() - Temporal.Instant.from(offered).epochMilliseconds > MAX_SILENT_FLASH_MS
@@ -99,14 +94,12 @@ function decideIdle(machine: Machine): StateView {
   const { boot_policy: policy, armed_by, last_flashed_at } = machine
   if (last_flashed_at !== null)
     return { state: 'done', is: nameEnd(machine), next: t.next[IDLE[policy]] }
-  // Nobody has decided anything about it.
   if (isUnassigned(machine) && armed_by === null) {
     return { state: 'needs-you', is: t.discovered[IDLE[policy]], next: t.assign }
   }
   return { state: 'ready', word: t.words[IDLE[policy]], is: t.next[IDLE[policy]], next: t.assign }
 }
 
-/** A machine that is not armed boots its disk where its policy is to be flashed. */
 const IDLE = { local: 'local', flash: 'local', tui: 'tui' } as const satisfies Record<
   BootPolicy,
   BootPolicy

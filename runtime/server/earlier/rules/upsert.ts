@@ -6,7 +6,7 @@ import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { Armer } from '../../../engine/inventory/rules/run.ts'
 import { BOOT_POLICIES, createMachine, type Machine } from './machine.ts'
 
-/** Forms send empty fields, and clients have sent them: an empty text is none. */
+/** Forms and clients send empty texts for none. */
 const maybe = (text: z.ZodType<string, string>) =>
   z
     .string()
@@ -15,10 +15,7 @@ const maybe = (text: z.ZodType<string, string>) =>
     .nullable()
     .default(null)
 
-/**
- * Unknown keys are left out, as this line's servers always did; what is left out of the body has its
- * default, whatever was there before.
- */
+/** Drops unknown keys, as this line always did. Absent fields have defaults, whatever was there. */
 export const MachineUpsertSchema = z.object({
   image: maybe(z.string().refine(isBareFileName, 'the name of a file in the image folder')),
   provisioning_mode: z.enum(MACHINE_PROVISIONING).default('none'),
@@ -28,7 +25,7 @@ export const MachineUpsertSchema = z.object({
       .max(253)
       .regex(/^[a-z0-9][\w.:-]*$/i, 'a host name or an address'),
   ),
-  // It becomes an argument of a program: never an option.
+  // An argument of a program: never an option.
   cijoe_workflow_ref: maybe(
     z
       .string()
@@ -40,7 +37,7 @@ export const MachineUpsertSchema = z.object({
 
 type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
 
-/** All fields of the body replace those of the record. `before` null: the machine is new. */
+/** `before` null: a new machine. */
 export function applyUpsert(
   before: Machine | null,
   mac: Mac,
@@ -52,7 +49,7 @@ export function applyUpsert(
   return before !== null && isSameIntent(machine, next) ? next : arm(next, by)
 }
 
-/** A new cycle: what was handed out for the one before is void. */
+/** A new cycle makes the tokens of the one before void. */
 export const arm = (machine: Machine, by: Armer): Machine => ({
   ...machine,
   armed_at: by.at,

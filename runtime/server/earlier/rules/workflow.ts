@@ -6,7 +6,7 @@ type WorkflowSignal = 'begin' | 'succeed' | 'fail'
 
 const NOTHING = { succeed: null, fail: null } as const
 
-/** What becomes of `last_workflow_status`; null: the signal means nothing then. */
+/** Null: the signal means nothing then. */
 export const NEXT_STATUS = {
   none: { begin: 'running', ...NOTHING },
   running: { begin: 'running', succeed: 'success', fail: 'failed' },
@@ -19,13 +19,12 @@ export const NEXT_STATUS = {
 const next = ({ last_workflow_status: status }: Machine, signal: WorkflowSignal) =>
   NEXT_STATUS[status ?? 'none'][signal]
 
-/** A run that the record names. */
 interface WorkflowRun {
   readonly id: string
   readonly workflow: string
 }
 
-/** Returns the workflow run that is under way by the record; null where there is none. */
+/** Null: none. */
 export function findRun(machine: Machine): WorkflowRun | null {
   const { last_workflow_status, last_workflow_output_path, cijoe_workflow_ref } = machine
   if (last_workflow_status !== 'running') return null
@@ -35,7 +34,7 @@ export function findRun(machine: Machine): WorkflowRun | null {
 /** The last part of the output path. */
 const runOf = (path: string | null): string => path?.split('/').findLast(Boolean) ?? ''
 
-/** With `done`: a run begins where the mode asks for one. `folder`: of the output of all runs. */
+/** If the mode asks for one. `folder`: of the output of all runs. */
 export function beginWorkflow(machine: Machine, folder: string, now: string): Machine {
   const { mac, provisioning_mode, cijoe_workflow_ref } = machine
   if (provisioning_mode !== 'cijoe-online' || cijoe_workflow_ref === null) return machine
@@ -49,8 +48,7 @@ export function beginWorkflow(machine: Machine, folder: string, now: string): Ma
 }
 
 /**
- * Makes the record of a machine whose workflow run has ended. Returns the very same record where the
- * run is not the machine's newest one, so that one that ends late does not stand for another.
+ * Returns the same record for a run that is not the newest: a late end does not stand for another.
  */
 export function endWorkflow(
   machine: Machine,
@@ -77,9 +75,8 @@ interface BootContact {
 }
 
 /**
- * A machine asked for its script while a run waits for it. Sent to its own disk, it is booting what was
- * flashed, with the address that it has now. Sent to the live system, whatever address was known is
- * not that of the flashed system any more.
+ * For a machine whose run waits. A boot from its own disk is the flashed system with its present
+ * address; after a boot into the live system, no known address is the flashed system's.
  */
 export function rememberBoot(
   machine: Machine,
@@ -92,9 +89,8 @@ export function rememberBoot(
 }
 
 /**
- * Returns where the flashed system is reached: at the machine's host name, else at the address of its
- * newest contact after `done` that was sent to its own disk. The address of a contact before that was
- * the live system's, which has stopped. Null: it is not known yet.
+ * By host name, else by the address of the newest boot from its own disk after `done`: earlier
+ * addresses were the live system's. Null: unknown yet.
  */
 export function findTarget({ hostname, disk_boot }: Machine): string | null {
   const host = hostname ?? disk_boot?.ip ?? null
