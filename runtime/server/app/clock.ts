@@ -2,7 +2,7 @@
 
 export interface Clock {
   now(): Date
-  /** The milliseconds of a clock that nobody sets. */
+  /** Milliseconds, monotonic. */
   elapsed(): number
 }
 

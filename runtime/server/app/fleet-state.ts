@@ -22,27 +22,24 @@ export type FleetState<M extends MachineBase> = Awaited<ReturnType<typeof openFl
 
 interface FleetStateOptions<M extends MachineBase> {
   readonly config: ServerConfig
-  /** The name of the line, which marks the file: one of the other line is refused. */
+  /** Marks the file: a database of the other line is refused. */
   readonly line: string
   readonly orders: OrderRules<M>
   readonly release: string
-  /** Whether this is a command beside the server, which may be running. */
+  /** A command beside the server, which may be running. */
   readonly visit: boolean
-  /** Whether a damaged database is left to be replaced by a backup. */
+  /** Leaves a damaged database to be replaced by a backup. */
   readonly replacesDamaged?: boolean
   readonly log: { warn(message: string): void }
-  /** The database that servers share (`[database]`); null: the state is opened apart from it. */
+  /** `[database]`; null: the state is opened apart from it. */
   readonly shared?: SharedDatabase | null
-  /** The host's unless given. */
   readonly clock?: Clock
 }
 
 /**
- * Opens the database of a line and everything stored in it, and makes the state directory and the
- * database where they are missing. Where the state may be an older copy, its orders are removed first.
- *
- * Rejects with a Fault where the directory cannot be used, or the database is damaged, of the other
- * line, or served by another process.
+ * Creates what is missing. Disarms the machines first where the state may be an older copy. Rejects
+ * with a Fault where the directory cannot be used, or the database is damaged, of the other line,
+ * or served by another process.
  */
 export async function openFleetState<M extends MachineBase>(options: FleetStateOptions<M>) {
   const { config, line, release, visit, replacesDamaged = false, log } = options
@@ -69,7 +66,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
   config.useSaved(store.list)
   changes.listen(() => config.readSaved(), ['settings'])
   config.listen(({ changed }) => {
-    // This is announced again after the change is in effect; nothing changes then, and it ends.
+    // This is announced again after the change; nothing changes then, and it ends.
     if (changed.length > 0) changes.announce({ topic: 'settings' })
   })
   return {
@@ -79,7 +76,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
     /** Null: it stands alone, or this is a command. */
     presence,
     confirmRead: leader === null ? undefined : () => database.confirmRead(),
-    /** What only the servers of one fleet have; empty: it is not set. */
+    /** `[database] key`; empty: not set. */
     memberKey,
     changes,
     store,
@@ -115,7 +112,7 @@ export async function openFleetState<M extends MachineBase>(options: FleetStateO
 
 const ALONE = { leader: null, presence: null, memberKey: '' }
 
-/** A state that may be an older copy arms nothing; once its orders are gone it counts as the newest. */
+/** A state that may be an older copy arms nothing; once disarmed, it counts as the newest. */
 async function settleDoubt<M extends MachineBase>(
   database: Database,
   { orders, log }: Pick<FleetStateOptions<M>, 'orders' | 'log'>,

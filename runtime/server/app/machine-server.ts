@@ -22,7 +22,6 @@ interface ServerDependencies<M extends MachineBase> {
   now(): Date
 }
 
-/** What is made here, or is of the state. */
 type OwnService =
   | keyof FleetState<never>
   | 'secret'
@@ -33,11 +32,9 @@ type OwnService =
   | 'version'
 
 /**
- * Makes the server of a line, which does not listen yet. `open` resolves to what the line brings; the
- * services that it adds to `opened` end with the server, the last one first.
- *
- * Rejects with a Fault where the session key cannot be read, and `no-leader` where it cannot be stored
- * for the other servers within 12 s.
+ * Does not listen yet. Services that `open` adds to `opened` end with the server, last one first.
+ * Rejects with a Fault where the session key cannot be read, and `no-leader` where it cannot be
+ * stored for the other servers within 12 s.
  */
 export async function openMachineServer<M extends MachineBase>(
   { config, state, log, release, folders, now }: ServerDependencies<M>,
@@ -60,7 +57,7 @@ export async function openMachineServer<M extends MachineBase>(
       onLow: log.warn,
     }),
   )
-  // Who logs in from here on is logged in on the next leader, too: it has this key.
+  // The next leader has this key, so sessions made from here on hold there, too.
   await state.presence?.share()
   const server = createServer<M>({
     ...state,
@@ -77,17 +74,16 @@ export async function openMachineServer<M extends MachineBase>(
   return {
     app: server.app,
     routes: server.routes,
-    /** The live systems that machines boot, by architecture. */
+    /** By architecture. */
     active: server.site.bootFiles.active,
-    /** Returns the number of open live channels. */
     listeners: server.listeners,
-    /** Ends the channels, so that their connections can be closed. */
+    /** So that their connections can be closed. */
     endChannels: server.close,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
 
-/** A state that may be an older copy lets nobody in again whose session has ended since. */
+/** In a state that may be an older copy, sessions that have ended since stay ended. */
 async function openBook(
   { peopleStore, database, leader }: Pick<FleetState<never>, 'peopleStore' | 'database' | 'leader'>,
   path: string,
@@ -95,7 +91,7 @@ async function openBook(
 ): Promise<ServerSessions> {
   await peopleStore.openSessions(leader === null && database.doubt !== null)
   const { sessions } = peopleStore
-  // A cache with the same state directory writes there which sessions were logged out of it.
+  // A cache with the same state directory writes sessions that it logged out there.
   const list = createSignedOut({ path, now })
   return {
     ...sessions,

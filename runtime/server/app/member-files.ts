@@ -16,23 +16,22 @@ import {
 import type { Diversion } from '../../kit/web/http/entrance.ts'
 
 interface MemberFilesDependencies {
-  /** Null: it is not known yet, and nothing is asked for or answered. */
+  /** Null: unknown yet, so nothing is asked for or answered. */
   seal(): ClientSeal | null
-  /** PEM texts of authorities; undefined: those of Node. */
+  /** PEM texts; undefined: Node's own authorities. */
   readonly authorities: string[] | undefined
-  /** The path of the file with this digest; null: there is none. */
+  /** Null: no file with this digest. */
   find(sha256: string): Promise<string | null>
 }
 
 const PATH = '/cluster/netboot/'
 const FORM = /^\/cluster\/netboot\/([0-9a-f]{64})$/
-/** Such a seal is for this route alone, whoever leads. */
+/** The seal is for this route alone, whoever leads. */
 const TERM = 'netboot'
-/** The longest wait for a next byte, in milliseconds. */
+/** For the next byte. */
 const STALL_MS = 15_000
 const NOBODY = { ip: '', isSecure: false } as const
 
-/** Creates both sides. */
 export function createMemberFiles({ seal, authorities, find }: MemberFilesDependencies) {
   let reader: { readonly of: ClientSeal; readonly read: PassedReader } | null = null
 
@@ -59,7 +58,6 @@ export function createMemberFiles({ seal, authorities, find }: MemberFilesDepend
     for await (const chunk of answer) yield chunk
   }
 
-  /** Takes what another server asks for; everything else is for others. */
   const divert: Diversion = (request, response) => {
     const path = request.url?.split('?', 1)[0] ?? ''
     if (!path.startsWith(PATH)) return false
@@ -76,7 +74,7 @@ export function createMemberFiles({ seal, authorities, find }: MemberFilesDepend
       if (file === null) return refuse(response, 404)
       await send(request, response, file)
     } catch {
-      // The other server goes on at the next one, and nobody takes a part for the whole.
+      // The other server tries the next one, and does not take a part for the whole.
       response.destroy()
     }
   }
@@ -88,7 +86,6 @@ function refuse(response: http.ServerResponse, status: number): void {
   response.writeHead(status, { 'content-length': 0 }).end()
 }
 
-/** Sends a file from where the range says. */
 async function send(
   { headers }: http.IncomingMessage,
   response: http.ServerResponse,

@@ -4,17 +4,16 @@ import { isIP } from 'node:net'
 import { listLanAddresses } from '../../fleet/boot/host-addresses.ts'
 
 interface OwnAddressOptions {
-  /** The address of the database, `postgres://…`. */
+  /** `postgres://…` */
   readonly database: string
-  /** Where this server listens. */
   readonly host: string
   readonly port: number
   readonly isTls: boolean
 }
 
 /**
- * Returns the address without a slash at its end: that on which the server listens, or where it listens
- * on all of them, the one by which this host reaches the database.
+ * No slash at its end. Where it listens on all addresses: the one by which this host reaches the
+ * database.
  */
 export async function findOwnUrl({
   database,
@@ -28,7 +27,7 @@ export async function findOwnUrl({
   return `${isTls ? 'https' : 'http'}://${name}:${port}`
 }
 
-/** Where the database is on this host, the others come to it over the network. */
+/** If the database is on this host, the other servers come over the network. */
 async function findLocalAddress(database: string): Promise<string> {
   const { hostname = '' } = URL.parse(database) ?? {}
   const address = await routeTo(hostname.replace(/^\[|\]$/g, ''))
@@ -38,7 +37,7 @@ async function findLocalAddress(database: string): Promise<string> {
 
 const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/
 
-/** Nothing is sent: the system says by which of its addresses it would go. Null: by none. */
+/** Sends nothing: asks the system for the source address of the route. Null: no route. */
 function routeTo(host: string): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
   if (host === '') return Promise.resolve(null)

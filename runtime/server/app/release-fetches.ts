@@ -11,18 +11,15 @@ import type { FleetState } from './fleet-state.ts'
 interface FetchDependencies {
   readonly config: ServerConfig
   readonly state: Pick<FleetState<never>, 'changes' | 'journal'>
-  /** Where fetches are listed for the next start. */
+  /** The list of fetches, for the next start. */
   readonly folder: string
-  /** The number of earlier sets that stay for a roll-back. */
+  /** Earlier sets to keep for a roll-back. */
   keep(): number
   readonly env: Environment
   now(): Date
 }
 
-/**
- * Collects what fetches of releases need in both lines. Fetches that an earlier process did not finish
- * are listed as failed.
- */
+/** For both lines. Fetches that an earlier process did not finish are listed as failed. */
 export async function openFetchParts({ config, state, folder, keep, env, now }: FetchDependencies) {
   return {
     records: await openJobRecords(createRecords(folder), FetchJobSchema, now()),

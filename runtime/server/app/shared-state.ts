@@ -11,38 +11,34 @@ import type { ClusterNotes } from '../../fleet/cluster/cluster-notes.ts'
 import { TIMES, type ClusterTimes } from '../../fleet/cluster/rules/times.ts'
 import type { SharedFilePaths } from '../../fleet/cluster/shared-files.ts'
 
-/** The settings of `[database]`, and what a program makes of them. */
 export interface SharedDatabase {
   /** `postgres://…`; empty: none. */
   readonly url: string
-  /** The file whose first line is the password; empty: `url` has it. */
+  /** Its first line is the password; empty: `url` has it. */
   readonly passwordFile: string
-  /** The key that wraps the secrets which servers share, and the file of it; both empty: none. */
+  /** Wraps the shared secrets; the key or its file, both empty: none. */
   readonly key: string
   readonly keyFile: string
-  /** The files of those secrets. */
   readonly files: SharedFilePaths
   /** `<state_dir>/cluster.json`. */
   readonly notes: string
-  /** What the others show of this server. */
   facts(): OwnFacts
   /**
-   * For the server: called once its state is open, before it waits for anything. What it returns says
-   * how the other servers reach this one, and learns each reading of the lease. Absent: a command,
-   * which nobody passes a request on to.
+   * For the server: called with the open state, before it waits. The result has this server's
+   * address and learns each reading of the lease. Absent: a command, which nobody passes requests
+   * to.
    */
   standBy?(database: Database, memberKey: string): Promise<StandingMember>
   readonly patience: JoinOptions['patience']
   readonly start?: JoinOptions['start']
   readonly signal?: AbortSignal
-  /** Only a server of the tests has others than the usual ones. */
+  /** For tests. */
   readonly times?: ClusterTimes
   onEnd(why: Fault): void
 }
 
 type StandingMember = Pick<JoinOptions, 'follow'> & {
   readonly url: string
-  /** The live systems of this server. */
   readonly netboot: NetbootShare
 }
 
@@ -54,18 +50,17 @@ interface ShareOptions {
   readonly log: { info?(message: string): void; warn(message: string): void }
 }
 
-/** What a server has of its database. */
 interface SharedState {
   readonly leader: JoinedLeader
-  /** Null for a command, which is over in a moment. */
+  /** Null: a command. */
   readonly presence: Presence | null
-  /** The text of `[database] key`; empty: none, or this is a command. */
+  /** `[database] key`; empty: none, or a command. */
   readonly memberKey: string
 }
 
 /**
- * Null where this server stands alone. Rejects with a Fault `input-invalid` where the state belongs to a
- * database and none is configured, and as `joinCluster` does.
+ * Null: stands alone. Rejects as `joinCluster`, and `input-invalid` if the state has a database but
+ * no setting.
  */
 export async function shareState(
   database: Database,
@@ -127,7 +122,7 @@ interface OwnDependencies {
   readonly log: { info(message: string): void; warn(message: string): void }
 }
 
-/** What this server shares with others; null for a command. Rejects with a Fault `input-invalid` where its key is another one. */
+/** Null: a command. Rejects with a Fault `input-invalid` where its key differs. */
 async function openOwn(
   { files: paths, patience, times = TIMES }: SharedDatabase,
   { memberKey: key, notes, url, log }: OwnDependencies,
@@ -160,10 +155,10 @@ async function beginPresence(
 const NO_KEY =
   "database.key is not set: the key of sessions, the password and the BMCs of machines are this server's own. Give all servers one key to share them (openssl rand -base64 32)."
 
-/** Characters; what openssl makes of 32 bytes has 44. */
+/** In characters; openssl's 32 bytes have 44. */
 const FEWEST = 32
 
-/** Rejects with a Fault where it is too short to keep anything secret, or its file cannot be read. */
+/** Rejects with a Fault if the key is too short, or its file cannot be read. */
 async function readKey({ key, keyFile }: SharedDatabase): Promise<string> {
   const text = keyFile === '' ? key : await readLine(keyFile, 'database.key_file')
   if (text === '' && keyFile === '') return ''
@@ -175,8 +170,8 @@ async function readKey({ key, keyFile }: SharedDatabase): Promise<string> {
 }
 
 /**
- * Returns the address with its password. Rejects with a Fault `input-invalid` for an address of another
- * kind, and `input-missing` where the file of the password cannot be read.
+ * With its password. Rejects with a Fault: `input-invalid` (address), `input-missing` (password
+ * file).
  */
 export async function completeUrl({
   url,
@@ -193,7 +188,6 @@ export async function completeUrl({
   return address.href
 }
 
-/** The first line of a file that a setting names. */
 async function readLine(path: string, setting: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     throw new Fault('input-missing', `${path} (${setting}) cannot be read`, { cause })

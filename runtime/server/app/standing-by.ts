@@ -30,20 +30,17 @@ interface StandingByDependencies extends Pick<
   'otherServers' | 'findDiskScript' | 'release'
 > {
   readonly bootFiles: BootFolder
-  /** Earlier live systems that are kept. */
   keep(): number
   readonly environment: ProcessEnvironment
   readonly config: ServerConfig
   readonly listenSettings: Parameters<typeof openDoor>[2]
-  /** The text of `[database] key`; empty: none. */
+  /** Empty: none. */
   readonly memberKey: string
   readonly times: Pick<ClusterTimes, 'holdMs'>
   readonly log: ServerLog
 }
 
-/**
- * Listens, and holds requests until it knows who leads. Rejects with a Fault where it cannot listen.
- */
+/** Holds requests until it knows who leads. Rejects with a Fault if it cannot listen. */
 export async function openStandingBy(parts: StandingByDependencies) {
   const { environment, config, log, bootFiles, keep, listenSettings, memberKey: key } = parts
   const bootDir = bootFiles.dir
@@ -75,17 +72,17 @@ export async function openStandingBy(parts: StandingByDependencies) {
   return {
     door,
     netboot,
-    /** What a server that leads takes before everything else: the other servers of the fleet copy files. */
+    /** For a leading server, before its routes: the other servers copy files. */
     divert: members.divert,
-    /** This takes each reading of the lease; null: the database does not answer. */
+    /** Null: the database does not answer. */
     follow(lease: Lease | null): void {
-      // Nobody says that the leader is gone; it knows itself whether it still leads.
+      // This does not mean that the leader is gone; it knows itself whether it leads.
       if (lease === null) return
       seal ??= createClientSeal({ key, cluster: lease.cluster })
       const { holder, url, epoch } = lease
       forwarder.follow(holder === '' || url === '' ? null : { url, term: String(epoch) })
     },
-    /** Called once this server leads and answers everything itself: also what still waits here. */
+    /** From now on this server answers everything itself, also requests that wait here. */
     lead(epoch: number): void {
       const url = ownUrl(door, listenSettings)
       forwarder.follow({ url, term: String(epoch), isSelf: true })
@@ -100,7 +97,6 @@ export async function openStandingBy(parts: StandingByDependencies) {
 
 const NO_LEADER = 'no server leads this fleet at the moment, or it cannot be reached'
 
-/** The server reaches itself there. */
 function ownUrl(
   { listening }: OpenDoor,
   { host, tls_cert: cert }: StandingByDependencies['listenSettings'],
@@ -110,7 +106,6 @@ function ownUrl(
   return `${cert === '' ? 'http' : 'https'}://${name}:${listening.port}`
 }
 
-/** Decides for each request who answers it. */
 function createDiversion(
   forwarder: Forwarder,
   hasOwn: (name: string) => Promise<boolean>,
@@ -118,7 +113,7 @@ function createDiversion(
 ): Diversion {
   return (request, response, serve) => {
     const path = request.url?.split('?', 1)[0] ?? '/'
-    // First of all: servers that take each other for the leader would ask for their health in a circle.
+    // First: servers that take each other for the leader would ask for their health in a circle.
     if (forwarder.refuseLoop(request, response)) return true
     if (isOwnPath(path)) return false
     const pass = () =>
@@ -129,7 +124,7 @@ function createDiversion(
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     const name = isRead ? readBootName(path) : null
     if (name === null) pass()
-    // A file that this server lacks, or has as it was before, may be the leader's.
+    // The leader may have a file that this server lacks or has an older copy of.
     else void hasOwn(name).then((isHere) => (isHere ? serve() : pass()))
     return true
   }
@@ -150,7 +145,6 @@ const clientOf = ({ socket }: IncomingMessage): PassedClient => ({
   isSecure: 'encrypted' in socket,
 })
 
-/** The leader says whether it can change anything. */
 async function isLeaderReady(forwarder: Forwarder): Promise<boolean> {
   const { current, ask } = forwarder
   const host = URL.parse(current()?.url ?? '')?.host ?? ''
@@ -158,7 +152,7 @@ async function isLeaderReady(forwarder: Forwarder): Promise<boolean> {
   return (await ask(request, { ip: '', isSecure: false })) === 200
 }
 
-/** Best effort: the leader notes that a machine is on its way, as if it had fetched the file there. */
+/** Best effort: the leader notes the machine as if it had fetched the file there. */
 function reportBootFile({ ask }: Forwarder, event: H3Event): void {
   const request = rawRequestOf(event)
   if (request === null || !event.url.searchParams.has('mac')) return

@@ -6,23 +6,23 @@ import { parseJson } from '../../kit/foundation/json-reader.ts'
 import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
 
 const NAME = 'flasher-openid'
-/** How long somebody may take at the provider, in seconds. */
+/** For the time at the provider. */
 const MAX_SECONDS = 600
-/** How far ahead the clock of another server may be, in seconds. */
+/** How far the clock of another server may be ahead. */
 const AHEAD_SECONDS = 60
 const MAX_CHARACTERS = 3072
-/** A browser may hold several of the name, of different paths. */
+/** A browser may hold cookies of this name for several paths. */
 const MAX_COOKIES = 3
-/** Stands between the logins of several tabs, newest first. */
+/** Between the logins of several tabs, newest first. */
 const SEPARATOR = '~'
-/** Only pages of the login get it, and only from this server. */
+/** Only pages of the login get the cookie. */
 const PATH = '/ui/login'
 
 const Claims = z.object({ state: z.string(), next: z.string(), iat: z.number() })
 
 export interface LoginState {
   readonly state: string
-  /** Where to go after the login: a local path. */
+  /** A local path. */
   readonly next: string
   readonly nonce: string
   /** PKCE's secret. */
@@ -31,10 +31,7 @@ export interface LoginState {
 
 export type LoginStates = ReturnType<typeof createLoginStates>
 
-/**
- * Creates what begins and reads them. Whatever is secret is made of the key, so that each server with
- * that key can go on with a login which another one began.
- */
+/** All secrets derive from the key, so another server with it can finish a login. */
 export function createLoginStates({ secret: master, now }: { secret: Secret; now(): Date }) {
   const secret = deriveSecret(master, 'logins with a provider')
   const present = () => Math.floor(now().getTime() / 1000)
@@ -62,7 +59,7 @@ export function createLoginStates({ secret: master, now }: { secret: Secret; now
     })
 
   return {
-    /** Begins one beside those of other tabs; `cookie` is a `Set-Cookie` value. */
+    /** `cookie` is a `Set-Cookie` value with the logins of other tabs, too. */
     begin(
       event: H3Event,
       next: string,
@@ -75,11 +72,11 @@ export function createLoginStates({ secret: master, now }: { secret: Secret; now
       const others = listOpen(event).map((open) => open.value)
       return { ...complete(state, next), cookie: renderLogins([value, ...others], isSecure) }
     },
-    /** Null: this browser began no login with that state, or too long ago. */
+    /** Null: no login with that state in this browser, or too long ago. */
     read(event: H3Event, state: string | null): LoginState | null {
       return listOpen(event).find(({ login }) => login.state === state)?.login ?? null
     },
-    /** The `Set-Cookie` value that ends this login, which counts once; those of other tabs stay. */
+    /** A `Set-Cookie` value. A login counts once; those of other tabs stay. */
     end(event: H3Event, state: string, isSecure: boolean): string {
       const others = listOpen(event).filter(({ login }) => login.state !== state)
       return renderLogins(
@@ -90,7 +87,7 @@ export function createLoginStates({ secret: master, now }: { secret: Secret; now
   }
 }
 
-/** The cookie with as many of these logins as it can hold. */
+/** As many as the cookie can hold. */
 function renderLogins(values: readonly string[], isSecure: boolean): string {
   const size = MAX_CHARACTERS - NAME.length - 1
   const fits = (_: string, at: number) => values.slice(0, at + 1).join(SEPARATOR).length <= size
@@ -106,6 +103,6 @@ const listValues = (header: string | null): readonly string[] =>
     .slice(0, MAX_COOKIES)
     .flatMap((pair) => pair.slice(NAME.length + 1).split(SEPARATOR))
 
-/** A Strict cookie would not come back with the browser, which the provider sends. */
+/** Not Strict: the provider sends the browser back, and a Strict cookie would not come along. */
 const renderCookie = (value: string, seconds: number, isSecure: boolean): string =>
   `${NAME}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`

@@ -1,12 +1,11 @@
 /** Limits what strangers can have the server do at the same time, by network, so that one leaves something to the others. */
 import { networkOf } from '../../kit/web/access/rules/login-throttle.ts'
 
-/** Creates the limit of each network. */
 export function createNetworkLimit(max: number) {
   const taken = new Map<string, number>()
 
   return {
-    /** Does the work; null: as much as the limit says is under way for the network of `ip`. */
+    /** Null: the network of `ip` is at its limit. */
     async run<T>(ip: string | null, work: () => Promise<T>): Promise<T | null> {
       const network = networkOf(ip)
       const count = taken.get(network) ?? 0

@@ -23,28 +23,25 @@ const t = PAGES.provider
 
 export const PROVIDER_PATH = '/ui/login/openid'
 const HOME = '/ui/dashboard'
-/** No provider sends as much; what is longer is made up. */
+/** No provider sends as much. */
 const MAX_SEARCH = 8192
-/** The longest path that a login leads back to. */
 const MAX_NEXT = 1024
-/** Logins of one network that are checked at the same time: a stranger can have a slow provider asked. */
+/** Checked at the same time: strangers can make us ask a slow provider. */
 const MAX_OF_NETWORK = 8
 
-/** The provider that is set, as a login sees it. */
 export interface SetProvider {
-  /** Its address, by which the people are known that it names. */
+  /** Identifies its people. */
   readonly issuer: string
-  /** What people call it. */
   readonly name: string
   /** Whom to ask for a role. */
   readonly contact: string
-  /** The labels that groups there give as scopes. */
+  /** Labels that its groups give as scopes. */
   readonly scopeLabels: readonly string[]
   begin(flow: LoginFlow, isAgain: boolean): Promise<Result<string, ProviderFailure>>
   finish(flow: LoginFlow, search: string): Promise<Result<ProviderIdentity, ProviderFailure>>
-  /** Where its own session ends; null: it offers no such address. */
+  /** Null: it has no logout. */
   findLogout(returnTo: string): string | null
-  /** Why nobody can log in with it; null: it is of use. */
+  /** Why nobody can log in with it; null: it works. */
   failure(): ProviderFailure | null
 }
 
@@ -52,10 +49,9 @@ export interface RefusedView {
   readonly provider: string
   readonly title: string
   readonly text: string
-  /** What the provider said that could give a role; null: that is not why. */
+  /** Null: something else is wrong. */
   readonly said: Pick<ProviderIdentity, 'values' | 'missing' | 'tooLong'> | null
   readonly ask: string
-  /** Where somebody else can log in. */
   readonly again: string
 }
 
@@ -74,21 +70,20 @@ interface ProviderLoginDependencies {
   provider(): SetProvider | null
   readonly states: LoginStates
   readonly sessions: Sessions
-  /** Resolves to whom it names: their row, with the role that they have now. `provider`: its name. */
+  /** Resolves to the person with their present role. `provider`: its name. */
   admit(
     identity: ProviderIdentity,
     provider: string,
     ip: string | null,
   ): Promise<Result<Person, AdmissionRefusal>>
-  /** Finds somebody as they are in this moment; null: they are gone. */
+  /** As they are now; null: deleted. */
   findPerson(id: string): Person | null
   readonly views: ProviderViews
-  /** The login page, with what went wrong. */
   showLogin(event: H3Event, next: string, error: string, status: number): Answer
   readonly recordAll: RecordEvents
 }
 
-/** Makes the routes. Nobody is logged in where they begin, so all are open. */
+/** Open: nobody is logged in yet. */
 export function providerLoginRoutes(parts: ProviderLoginDependencies): readonly Route[] {
   const route = (
     path: string,
@@ -98,7 +93,7 @@ export function providerLoginRoutes(parts: ProviderLoginDependencies): readonly 
       method: 'GET',
       path,
       access: 'open',
-      // A check for links must not use up an answer of the provider.
+      // A HEAD of a link checker must not use up the provider's answer.
       answersHead: false,
       async handle(event: H3Event) {
         const provider = parts.provider()
@@ -136,8 +131,8 @@ function createBegin({ states, sessions, showLogin, recordAll }: ProviderLoginDe
 const UNKEPT = { 'cache-control': 'no-store' }
 
 /**
- * The browser comes from elsewhere, so it sends no Strict cookie along: not the session that it may have
- * here, nor those of other servers on this host name, which share the cookie. A page of ours sends it on.
+ * The browser comes from another site, so Strict cookies are missing: this server's session, and
+ * other servers' on this host name, which share the cookie. A page of ours sends it on.
  */
 function createCallback({ views }: ProviderLoginDependencies) {
   return async ({ url }: H3Event, { name }: SetProvider): Promise<Answer> => {
@@ -159,7 +154,7 @@ function createFinish(parts: ProviderLoginDependencies) {
     if (event.url.search.length > MAX_SEARCH) throw refuseRequest(400, t.tooLong)
     const state = states.read(event, event.url.searchParams.get('state'))
     if (state === null) {
-      // Back, a reload: the login was finished already.
+      // Back or a reload: already logged in.
       if (sessions.read(event) !== null) return seeOther(HOME, UNKEPT)
       const login = `${originOf(event)}/ui/login`
       return showLogin(event, HOME, fill(t.errors.unknown, { address: login }), 400)
@@ -188,7 +183,7 @@ async function admit(
 ): Promise<Answer> {
   const { ip, isSecure } = peerOf(event)
   const admitted = await parts.admit(identity, provider.name, ip)
-  // What was changed meanwhile counts: nothing happens between this look and the new session.
+  // The person as they are now: nothing happens between this look and the new session.
   const person = admitted.ok ? findPerson(admitted.value.id) : null
   if (person !== null && person.role !== null) {
     addCookie(event, sessions.issueForProvider(event, isSecure, person))
@@ -244,7 +239,7 @@ const recordFailure = (
   { detail, noted = detail }: ProviderFailure,
 ) => recordRefusal(recordAll, event, `Failed login with ${name}: ${noted}`)
 
-/** Whoever failed need not be who they said, so it is no act of theirs. */
+/** Anonymous: whoever failed need not be who they said. */
 async function recordRefusal(recordAll: RecordEvents, event: H3Event, summary: string) {
   const on = { subject_id: null, actor: 'operator', ip: peerOf(event).ip } as const
   const failed: PlainEvent = { ...AUTH, kind: 'auth.login.failed', summary }

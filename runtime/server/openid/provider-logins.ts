@@ -28,7 +28,6 @@ const t = PAGES.provider
 
 interface ProviderLoginsOptions {
   readonly journal: Pick<Journal, 'record'>
-  /** The key of sessions. */
   readonly secret: Secret
   now(): Date
   /** Null: none is set. */
@@ -40,7 +39,6 @@ interface ProviderLoginsOptions {
   readonly recordAll: RecordEvents
 }
 
-/** Makes them for a line that knows people. */
 export function createProviderLogins(options: ProviderLoginsOptions): {
   readonly providers: ProviderLogins
   readonly routes: readonly Route[]

@@ -8,10 +8,8 @@ import type { OnwardView, RefusedView } from './provider-login.ts'
 
 const t = PAGES.provider
 
-/** How many values are shown of what a provider said. */
 const MAX_SHOWN = 20
 
-/** Renders the page that sends the browser on by itself. */
 export const renderOnward = (layout: PageLayout, { title, to }: OnwardView): string =>
   layout.bare({
     title,
@@ -20,7 +18,6 @@ export const renderOnward = (layout: PageLayout, { title, to }: OnwardView): str
       <p><a href="${to}">${t.continue}</a></p>`,
   })
 
-/** Renders why somebody sees nothing here, and whom they can ask. */
 export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
   layout.bare({
     title: view.title,
@@ -36,7 +33,7 @@ export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
     </section>`,
   })
 
-/** What the one who is asked has to know. */
+/** For the person who is asked. */
 function describeSaid({
   values,
   missing,

@@ -18,24 +18,22 @@ import type { BootEachRequest } from '../routes/site.ts'
 import type { PowerBody } from './rules/power-request.ts'
 
 export interface ActOptions {
-  /** Only reads the state, and says whether the rest could be tried. */
+  /** Reads the state only, and says whether the rest could be tried. */
   readonly isTrial?: boolean
-  /** The runs that were under way when it was asked. */
+  /** Runs under way when it was requested. */
   readonly known?: ReadonlySet<string>
 }
 
-/** Machines that one event names. */
 const MAX_NAMED = 20
 
-/** How many machines of one request are acted on at the same time. */
 const AT_ONCE = 8
 
 export interface EachDependencies {
   readonly power: PowerService
-  /** The labels of a machine; empty where nobody knows it. */
+  /** Empty for an unknown machine. */
   labelsOf(mac: Mac): readonly string[]
   readonly recordAll: RecordEvents
-  /** Whether those who began something may go on; absent: they may. */
+  /** Whether a requester still has their rights; absent: yes. */
   readonly standing?: Standing
   now(): Date
   refuse(mac: Mac, asked: PowerBody): string | null
@@ -51,35 +49,30 @@ export interface EachDependencies {
 /** `pause` in milliseconds. */
 export type EachRequest = Omit<BootEachRequest, 'isRestart' | 'pause'> & {
   readonly pause: number
-  /** The runs that whoever asks knows of; absent: those that are under way now. */
+  /** Absent: those under way now. */
   readonly known?: ReadonlySet<string>
-  /** Says why whoever asks may not change the power of a machine by now; null: they may. Absent: of any. */
+  /** Why the requester may not act on a machine by now; null or absent: they may. */
   forbid?(mac: Mac): string | null
 }
 
 export type BoundBootRequest = BootEachRequest & Pick<EachRequest, 'forbid'>
 
-/** One request for several machines that goes on. */
 export interface PowerUnderway {
   readonly id: string
   readonly macs: readonly Mac[]
   readonly action: PowerBody['action']
   readonly by: By
-  /** Those that are still to come. */
   readonly left: ReadonlySet<Mac>
-  /** No more machines are begun with. */
+  /** Begins with no more machines. */
   stop(who: string): void
 }
 
-/**
- * Makes what begins with one machine after the other; what becomes of each goes on record. What has
- * meanwhile come to speak against one leaves it out, and that goes on record, too.
- */
+/** Records each result, and each machine left out because of what has changed meanwhile. */
 export function createActOnEach(given: EachDependencies) {
   const { power, recordAll, standing = UNCHANGED, labelsOf, now, refuse, listRuns, act } = given
   const underway = new Map<string, PowerUnderway>()
 
-  /** Resolves to why it was not done; null: it was. */
+  /** Null: it worked. */
   async function actNow(
     mac: Mac,
     asked: PowerBody,
@@ -147,7 +140,7 @@ export function createActOnEach(given: EachDependencies) {
     if (unreached.length > 0) await recordUnreached(unreached, sayEnd(), by)
   }
 
-  /** What goes on at the moment, the oldest first. */
+  /** Oldest first. */
   return { actOnEach, listUnderway: (): readonly PowerUnderway[] => [...underway.values()] }
 }
 

@@ -8,10 +8,7 @@ import type { PowerBody } from './rules/power-request.ts'
 const SHARED =
   'Its outlet also feeds machines outside of your scope: somebody without a scope may change its power.'
 
-/**
- * Makes the same control for who sees these machines alone. A machine whose outlet feeds others keeps its
- * power; what only reads is as it is.
- */
+/** A machine whose outlet feeds unseen ones keeps its power; reading is allowed. */
 export function scopePower(control: PowerControl, sees: (mac: string) => boolean): PowerControl {
   const { book } = control
   const refuseOutside = (mac: Mac): string | null => {
@@ -45,7 +42,7 @@ export function scopePower(control: PowerControl, sees: (mac: string) => boolean
             ...lasting('not-now', 'it is not done', refusal),
           })
     },
-    // Their turn may come much later: what has left the scope by then is left as it is.
+    // A machine may leave the scope before its turn; it is left alone.
     actOnEach: (macs, asked, each) =>
       control.actOnEach(listOwn(macs), asked, { ...each, forbid: refuseOutside }),
     bootEach: (macs, request) =>

@@ -18,7 +18,7 @@ const SHARED: ReadonlySet<string> = new Set(['catalog', 'settings', 'fetch'])
 const STALL_MS = 15_000
 const KEEP_ALIVE_MS = 20_000
 const SWEEP_MS = 1000
-/** A bar moves on the page within a second of the post. */
+/** A bar moves within a second of the post. */
 const BARS_MS = 400
 
 export type Channel = ReturnType<typeof createChannel>
@@ -26,13 +26,12 @@ export type Channel = ReturnType<typeof createChannel>
 interface Subscriber {
   readonly listener: Listener
   readonly caller: Caller
-  /** Ends the names of its events: which of the views of one stream they are about; empty: it has one. */
+  /** Ends the names of the events of one of several views; empty: there is one. */
   readonly tag: string
-  /** Number of the newest snapshot that it got: one that was begun before never follows it. */
+  /** Number of its newest snapshot: an older one never follows. */
   sent: number
 }
 
-/** The machines and runs that somebody sees. */
 export interface SeenFleet {
   readonly machines: Pick<Machines<MachineBase>, 'list'>
   readonly runs: Pick<Runs, 'listRunning'>
@@ -40,18 +39,17 @@ export interface SeenFleet {
   readonly bounds: Bounds | null
 }
 
-/** All who look at the same thing; the message is made once for them. */
+/** The message is made once for all subscribers. */
 interface SharedView {
   readonly seen: SeenFleet
   readonly query: URLSearchParams | null
   readonly subscribers: Set<Subscriber>
-  /** Whose bars it gets: the machines of its newest message; null: all. */
+  /** The machines of its newest message; null: all. */
   shown: ReadonlySet<string> | null
-  /** The bars as all of its subscribers have them; empty: one has just come. */
+  /** As all subscribers have them; empty: one has just come. */
   bars: string
 }
 
-/** One view of a stream. */
 interface ViewRequest {
   readonly query: URLSearchParams | null
   readonly tag: string
@@ -67,27 +65,25 @@ interface SenderDependencies {
 
 interface ChannelDependencies extends SenderDependencies {
   readonly changes: Changes
-  /** Returns false once the caller's session was ended or is over. */
+  /** False once the session has ended. */
   isStillValid(caller: Caller): boolean
 }
 
-/** How the machines table looks; synchronous and without I/O. */
+/** Synchronous, without I/O. */
 export interface ChannelViews<M> {
-  /** All machines that a page's query (`q`, `sort`…) means, in its order; `cutPage` does the rest. */
+  /** All that the query means, in its order; `cutPage` does the rest. */
   match(machines: readonly M[], query: URLSearchParams): readonly M[]
-  /** The columns of a page with this query, in one spelling; null: no page. */
+  /** In one spelling; null: no page. */
   columnsOf(query: URLSearchParams | null): string
-  /** One `<tr>` of the machines table with these columns. */
   renderRow(machine: M, columns: string): string
-  /** Whether so much time has passed that the row says something else; absent: rows do not follow time. */
+  /** Whether time alone has changed the row; absent: never. */
   isLate?(machine: M): boolean
-  /** How far a run is, on one line: the element that pages replace by its id. */
+  /** On one line: the element that pages replace by its id. */
   renderBar(run: Run): string
 }
 
 /**
- * Makes the channel. A client is disconnected when it takes nothing for 15 seconds, or within a second
- * of the end of its session.
+ * Disconnects clients that take nothing for 15 s, or within a second of the end of their session.
  */
 export function createChannel(parts: ChannelDependencies) {
   const views = new Map<string, SharedView>()
@@ -126,15 +122,14 @@ export function createChannel(parts: ChannelDependencies) {
 
   return {
     count: () => list().length,
-    /** Ends the streams of sessions and tokens that have just ended; others follow within a second. */
+    /** Ends streams of sessions and tokens that have just ended; others follow within a second. */
     sweep,
     /**
-     * Resolves to the stream of a client, with what it sees. A query of null: the whole table; else what
-     * that page shows. Tags end the names of events where there are several. Rejects with a 503 where the
-     * server ends.
+     * Query null: the whole table. Tags end the event names where there are several views. Rejects
+     * with a 503 where the server ends.
      */
     async join(queries: readonly ViewRequest[], caller: Caller, seen: SeenFleet) {
-      // A browser asks again at once, on a connection that is still open.
+      // Browsers reconnect at once, on an open connection.
       if (isClosed) throw refuse(503, 'the server ends', { headers: { connection: 'close' } })
       const listener = createListener(() => {
         for (const end of ends) end()
@@ -145,7 +140,7 @@ export function createChannel(parts: ChannelDependencies) {
         const view = views.get(key) ?? createView(query, seen)
         views.set(key, view)
         const subscriber: Subscriber = { caller, listener, tag, sent: 0 }
-        // Seated before the snapshot is made: a change from now on reaches it as a later one.
+        // Before the snapshot: a change from now on follows as a later one.
         view.subscribers.add(subscriber)
         view.bars = ''
         return { view, subscriber, end: () => leave(key, view, subscriber) }
@@ -159,7 +154,6 @@ export function createChannel(parts: ChannelDependencies) {
       }
       return listener.body
     },
-    /** Ends every stream. */
     close() {
       isClosed = true
       stopListening()
@@ -178,11 +172,11 @@ const createView = (query: URLSearchParams | null, seen: SeenFleet): SharedView 
   bars: '',
 })
 
-/** The name of what is looked at: who sees the same with the same query shares it. */
+/** Callers who see the same with the same query share a view. */
 const nameView = (query: URLSearchParams | null, { bounds }: SeenFleet): string =>
   `${bounds === null ? '' : JSON.stringify(bounds.reach)}${query === null ? '' : `?${query.toString()}`}`
 
-/** Makes the messages of all views, each once a round, and hands them to who looks at them. */
+/** Each view once a round. */
 function createSender(
   { views: looks, machines, runs, log, now }: SenderDependencies,
   views: ReadonlyMap<string, SharedView>,
@@ -206,7 +200,6 @@ function createSender(
     return rows.of(looks.columnsOf(query)).render(shown)
   }
 
-  /** Resolves to the bytes that went out. */
   async function refresh(
     view: SharedView,
     to: Iterable<Subscriber> = view.subscribers,
@@ -226,7 +219,6 @@ function createSender(
     return sizes.reduce((sum, size) => sum + size, 0)
   }
 
-  /** Returns the bytes that went out. */
   function sendBars(): number {
     let sent = 0
     for (const view of views.values()) {
@@ -253,7 +245,7 @@ function createSender(
     take({ topic }: Change) {
       if (views.size === 0) return
       if (topic === 'run') barTicker.schedule()
-      // What a row says depends on these, too: names of images, whether there is a live system.
+      // Rows depend on these, too: names of images, whether there is a live system.
       if (SHARED.has(topic)) rows.clear()
       if (SHARED.has(topic) || topic === 'machine') rowTicker.schedule()
     },
@@ -264,13 +256,13 @@ function createSender(
   }
 }
 
-/** Each bar is rendered once a change: what it costs grows with what runs, never with the fleet. */
+/** Once a change: the cost grows with the runs, not with the fleet. */
 function createBarRenderer(render: (run: Run) => string) {
   const bars = new WeakMap<Run, string>()
   return (run: Run): string => bars.getOrInsertComputed(run, () => renderData(render(run)))
 }
 
-/** The same event under each name that a stream has for it, encoded once. */
+/** Encoded once, under each name that the event has. */
 function createMessages(name: string, lines: string) {
   const messages = new Map<string, Uint8Array>()
   const of = (tag: string): Uint8Array =>

@@ -15,8 +15,8 @@ export type Listener = ReturnType<typeof createListener>
 const COMMENT = new TextEncoder().encode(KEEP_ALIVE)
 
 /**
- * `ended` is called once, whoever ended it. Not h3's `createEventStream`: that keeps every message for a
- * client that does not read.
+ * `ended` is called once. Not h3's `createEventStream`: that keeps every message for a client that
+ * does not read.
  */
 export function createListener(ended: () => void) {
   const pending = new Map<string, PendingUpdate>()
@@ -32,7 +32,6 @@ export function createListener(ended: () => void) {
     ended()
   }
 
-  /** Hands over a message, if the client asks; it asks again when that has gone out. */
   function send(message: Uint8Array, resolve: () => void): void {
     wanted = null
     controller?.enqueue(message)
@@ -67,26 +66,26 @@ export function createListener(ended: () => void) {
 
   return {
     body,
-    /** Replaces what was not sent yet of this view and kind. */
+    /** Replaces the unsent one of this view and kind. */
     offer(kind: UpdateKind, view: string, message: Uint8Array, now: number): void {
       if (isClosed) return
       const key = `${kind}${view}`
       pending.set(key, { kind, message, since: pending.get(key)?.since ?? now })
       sendNext()
     },
-    /** The signal is sent only where nothing else is waiting. */
+    /** Only where nothing else is waiting. */
     keepAlive(): void {
       if (!isClosed && pending.size === 0 && wanted !== null) send(COMMENT, wanted)
     },
-    /** When something began to wait that the client does not take; null: it keeps up. */
+    /** Since when the client takes nothing; null: it keeps up. */
     stalledSince: () =>
       pending.size === 0 ? null : Math.min(...[...pending.values()].map(({ since }) => since)),
-    /** Ends the stream at once: a client that still has to take a message is cut off. */
+    /** Cuts off a client that still has to take a message. */
     close(): void {
       if (isClosed) return
       const isStalled = pending.size > 0 || wanted === null
       finish()
-      // An error makes the server cut the connection: an end would wait for the client for ever.
+      // An error cuts the connection: an end would wait for the client for ever.
       if (isStalled) controller?.error(new Error('the client does not read'))
       else controller?.close()
     },

@@ -13,18 +13,15 @@ interface CachedRow {
   readonly lines: string
 }
 
-/** What a row says beside its machine. */
 interface RowSources {
-  /** How far it is being flashed. */
   findRun(mac: string): Run | null
-  /** Whether so much time has passed that the row says something else. */
+  /** Whether time alone has changed the row. */
   isLate(machine: MachineBase): boolean
 }
 
-/** Choices of columns whose rows are cached at a time; people have a few. */
+/** Of columns; people have a few. */
 const MAX_CHOICES = 8
 
-/** A cache for each choice of columns. */
 export function createRowCaches(
   renderRow: (machine: MachineBase, columns: string) => string,
   beside: RowSources,
@@ -39,7 +36,7 @@ export function createRowCaches(
       caches.set(columns, cache)
       return cache
     },
-    /** Drops everything in a cache that holds much more than there are machines. */
+    /** Empties a cache that holds much more than there are machines. */
     trim(machines: number): void {
       for (const cache of caches.values()) cache.trim(machines)
     },

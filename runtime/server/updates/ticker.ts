@@ -4,7 +4,7 @@ import { delayUntilNext, intervalOf } from './rules/cadence.ts'
 interface TickerOptions {
   readonly minMs: number
   clock(): number
-  /** Returns the bytes that went out. */
+  /** Resolves to the bytes that went out. */
   work(): number | Promise<number>
   failed(error: unknown): void
 }

@@ -10,11 +10,11 @@ import type { Route } from '../../kit/web/answers/route.ts'
 const HEADERS = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-store, no-transform',
-  // nginx holds back what it takes for a page.
+  // Without it, nginx buffers the stream.
   'x-accel-buffering': 'no',
 }
 
-/** Lists the route of the channel. It responds with a 503 where too many pages are open. */
+/** Responds with a 503 if too many pages are open. */
 export function updateRoutes(
   site: SeenFleet & { caller(event: H3Event): Caller },
   channel: Channel,

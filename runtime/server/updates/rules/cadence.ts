@@ -2,16 +2,13 @@
 
 const MIN_MS = 150
 const MAX_MS = 10_000
-/** Bytes a millisecond that all listeners together may cost. */
+/** For all listeners together. */
 const BYTES_PER_MS = 50_000
 
-/**
- * Milliseconds between two rounds, when one sent so many bytes in all and took so many milliseconds
- * to make: at most a fifth of the time goes into it.
- */
+/** Milliseconds between rounds: they take at most a fifth of the time. */
 export const intervalOf = (sentBytes: number, tookMs: number): number =>
   Math.min(MAX_MS, Math.max(MIN_MS + Math.round(sentBytes / BYTES_PER_MS), tookMs * 5))
 
-/** Milliseconds until the next round may begin; 0: now. */
+/** Milliseconds; 0: now. */
 export const delayUntilNext = (lastAt: number, now: number, interval: number): number =>
   Math.max(0, Math.min(interval, lastAt + interval - now))
