@@ -21,19 +21,19 @@ export const buttonAt =
   (contextOf) =>
     buttonRoute(path, (event) => handle(contextOf(event)))
 
-/** `most`: the limit in bytes, where a form may be longer than usual. */
+/** `most`: bytes, for longer forms. */
 export const formAt =
   <Context>(path: string, handle: HandleForm<Context>, most?: number): ContextRoute<Context> =>
   (contextOf) =>
     formRoute(path, (event, form) => handle(contextOf(event), form), most)
 
-/** Files are taken as texts. `most`: bytes of all of it. */
+/** Files as texts. `most`: bytes of all of it. */
 export const uploadAt =
   <Context>(path: string, handle: HandleForm<Context>, most: number): ContextRoute<Context> =>
   (contextOf) =>
     uploadRoute(path, (event, form) => handle(contextOf(event), form), most)
 
-/** `ask` shows a question, whose answer is posted to the same path. */
+/** The answer to the question of `ask` is posted to the same path. */
 export const removalAt = <Context>(
   path: string,
   ask: HandleForm<Context>,

@@ -9,23 +9,16 @@ import type { PageContext } from './page-context.ts'
 
 const t = PAGES.frame.curl
 
-/** A request of the API that does what a form does. */
 export interface CurlCall extends Omit<CurlRequest, 'url'> {
-  /** The path of the address, encoded but for blanks. */
+  /** Encoded but for blanks. */
   readonly path: string
-  /** The scope that its token needs. */
   readonly scope: Scope
-  /** What the button says, where a page has several commands in one place. */
   readonly label?: string
 }
 
-/** What stands in a command for what nobody has typed yet. */
 export const blank = (name: string): string => `<${name}>`
 
-/**
- * With the scopes that their token needs; nothing where there are none. `id` keeps it open where a
- * page refreshes itself.
- */
+/** `id` keeps it open when the page refreshes itself. Renders nothing without calls. */
 export function renderCurlBlock(
   context: Pick<PageContext, 'contact'>,
   calls: readonly CurlCall[],
@@ -58,5 +51,4 @@ export function renderCurlBlock(
   </details>`
 }
 
-/** What `blank` writes. */
 const BLANK = /<[a-z_]+>/

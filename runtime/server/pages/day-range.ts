@@ -9,15 +9,15 @@ const t = PAGES.frame.days
 export const DAY_NAMES = ['from', 'to'] as const
 
 export interface DayRange {
-  /** ISO 8601 times: `since` is included, `until` is not. Neither is there when there is a problem. */
+  /** ISO times, `since` inclusive, `until` exclusive; neither with a problem. */
   readonly range: { readonly since?: string; readonly until?: string }
-  /** The query with those times in the place of the days, as exports and filters take it. */
+  /** For exports and filters: the query with those times for its days. */
   readonly exported: ListQuery
   /** Why the days were ignored; null: they were not. */
   readonly problem: string | null
 }
 
-/** Days of the zone in which the page shows times; both are included. */
+/** Days in the zone of the page, both included. */
 export function readDayRange({ from, to, ...others }: ListQuery, zone: string): DayRange {
   const since = from === undefined ? undefined : startOfDay(from, zone)
   const until = to === undefined ? undefined : startOfDay(to, zone, 1)
@@ -55,6 +55,5 @@ const renderDay = (
     })}
   /></label>`
 
-/** Nothing where they were not ignored. */
 export const renderDayProblem = (problem: string | null): Content =>
   problem === null ? null : html`<p class="error" id="range-error" role="alert">${problem}</p>`

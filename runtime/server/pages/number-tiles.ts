@@ -6,7 +6,7 @@ export interface Tile {
   readonly title: string
   readonly count: number
   readonly href: string
-  /** How it moved; null: there is nothing to compare with. */
+  /** Null: nothing to compare with. */
   readonly trend: string | null
 }
 

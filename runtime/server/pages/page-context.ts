@@ -18,19 +18,16 @@ import type { Site } from '../routes/site.ts'
 import type { Contact } from '../routes/transition.ts'
 import { goBack, goTo, type Refused } from './form-answer.ts'
 
-/** What the pages of a line use beside the site; each line adds its own. */
 export interface PageServices {
   readonly config: ServerConfig
-  /** What pages call the settings. */
   readonly settingTexts: NamedTexts
-  /** Counts the captured images that wait for a review at the cache service; absent: nobody asks there. */
+  /** Captured images that wait for a review; absent: nobody asks. */
   countWaiting?(): Promise<number>
 }
 
-/** A page without what the context itself adds. */
 type Page = Omit<PageView, 'theme' | 'here' | 'keys' | 'alarms' | 'waiting' | 'who'>
 
-/** Pages of both lines take it as it is; those of a line name its machines and services. */
+/** Pages of both lines take it as it is; each line extends it. */
 export interface PageContext<
   M extends MachineBase = MachineBase,
   Services extends PageServices = PageServices,
@@ -39,31 +36,26 @@ export interface PageContext<
   readonly services: Services
   readonly event: H3Event
   readonly query: URLSearchParams
-  /** The present time and the time zone of the pages. */
   clock(): Clock
   by(): By
   contact(): Contact
-  /** Why the form that led here was refused, and what was typed; null: none was. */
+  /** Null: no form was refused. */
   notice(): Notice | null
-  /** The same as a banner. */
   message(): Content
-  /** Answers with a page, under the message of `message()` unless the page brings its own. */
+  /** Under the banner of `message()` unless the page has its own. */
   show(view: Page): Promise<Answer>
   goTo(location: string): Answer
-  /** The page says why a form was refused. */
   goBack(path: string, refused: Refused): Answer
 }
 
-/** What the contexts of all requests share. */
 interface PageDependencies<M extends MachineBase, Services extends PageServices> {
   readonly site: Site<M>
   readonly services: Services
   readonly layout: PageLayout
-  /** Where the navigation leads; events show the number of failures there. */
   readonly nav: readonly NavLink[]
 }
 
-/** Null: the administrator, who has no name and all rights. */
+/** Null: the nameless administrator, with all rights. */
 export function describeWho(caller: Caller): NonNullable<PageView['who']> | null {
   const person = personOf(caller)
   if (person === null) return null
@@ -73,7 +65,7 @@ export function describeWho(caller: Caller): NonNullable<PageView['who']> | null
   return { name: person.name, looks: person.role === 'look', sees }
 }
 
-/** Each of its functions looks at the site when it is called. */
+/** Looks at the site at each call. */
 export function createPageContext<M extends MachineBase, Services extends PageServices>(
   { site, services, layout, nav: all }: PageDependencies<M, Services>,
   event: H3Event,
@@ -93,7 +85,7 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
       const nav = all.filter(({ href }) => site.mayOpen(event, href))
       const hasEvents = nav.some(({ href }) => href === '/ui/events')
       const alarms = hasEvents ? await site.journal.countAlarms() : 0
-      // Who may change nothing at the cache decides on none of them.
+      // Only for callers who may decide on them.
       const waiting = site.mayOpen(event, IMAGES, 'POST') ? await services.countWaiting?.() : 0
       const who = describeWho(site.caller(event))
       const text = layout.page({

@@ -20,26 +20,22 @@ interface QuestionButton {
   readonly tone?: 'primary' | 'danger' | 'plain'
 }
 
-/** `isAsked` recognizes its form. */
 export const questionButton = ({ action, label, tone = 'plain' }: QuestionButton): Html =>
   html`<form class="inline" ${opensQuestion(action)}>
     ${hidden({ confirm: 'ask' })}<button class="${tone}">${label}</button>
   </form>`
 
-/** Scripts post without `confirm`, and are not asked. */
+/** Scripts post without `confirm` and are not asked. */
 export const isAsked = (form: URLSearchParams): boolean =>
   form.has('confirm') && form.get('confirm') !== 'yes'
 
 interface Removal {
   readonly title: Content
-  /** What is lost, and what stays. */
   readonly body: Content
   readonly action: string
   readonly cancel: string
   readonly button: Content
-  /** What is sent on, beside the confirmation. */
   readonly fields?: Content
-  /** The same as a command. */
   readonly command?: Content
 }
 
@@ -68,22 +64,16 @@ export const renderRemoval = ({
 interface PageQuestion {
   readonly title: Content
   readonly body?: Content
-  /** The same as a command, below the form. */
   readonly command?: Content
   readonly form: {
     readonly action: string
-    /** What is sent on unseen, and what is asked. */
     readonly fields: Content
-    /** Where Cancel leads. */
     readonly cancel: string
     readonly button: Content
   }
 }
 
-/**
- * With a link that cancels. What comes of it, another question or a wrong entry, stays in the
- * dialog.
- */
+/** Its answer, another question or an error, stays in the dialog. */
 export function renderQuestion({ title, body, form, command }: PageQuestion): Html {
   const { action, fields, cancel, button } = form
   return renderAnswer(
@@ -99,5 +89,4 @@ export function renderQuestion({ title, body, form, command }: PageQuestion): Ht
   )
 }
 
-/** Renders what replaces the dialog: a question, or what came of it. */
 export const renderAnswer = renderDialog

@@ -27,20 +27,15 @@ interface PagesOptions<
 > {
   readonly version: string
   readonly assets: Assets
-  /** The links of the side bar, in their order. */
   readonly nav: readonly NavLink[]
-  /** The path of the search of everything; absent: the line has none. */
+  /** Absent: the line has no search. */
   readonly find?: string
-  /** What the login page says of the password. */
   readonly login: { readonly label: string; readonly help: Content }
-  /** How the machines table looks, on its page and in what it is sent. */
   readonly table: ChannelViews<M>
   readonly services: Services
-  /** The services for what one of the callers sees of the site; absent: they are the same for everybody. */
+  /** For a caller's view of the site; absent: the same for everybody. */
   servicesOf?(site: Site<M>): Services
-  /** Adds what only this line's pages need of a request. */
   contextOf(base: PageContext<M, Services>): Context
-  /** Every page of the line and every form on it. */
   readonly routes: readonly ContextRoute<Context>[]
 }
 
@@ -49,7 +44,6 @@ interface Pages<M extends MachineBase> {
   readonly plugin: ServerPlugin<M>
 }
 
-/** Makes what the shared server renders with (`views`) and the plugin that adds the routes of all pages. */
 export function createPages<
   M extends MachineBase,
   Services extends PageServices,

@@ -27,7 +27,6 @@ const DAY_MS = 86_400_000
 
 const LIFETIMES = t.tokens.lifetimes
 
-/** `renderPassword`: the card about the password. */
 export function accountPages<Context extends PageContext>(
   renderPassword: (context: Context) => Html,
 ): readonly ContextRoute<Context>[] {
@@ -99,7 +98,7 @@ function describePerson({ site, event }: PageContext): readonly (readonly [strin
   ]
 }
 
-/** Those who administrate see all tokens, everybody else their own. */
+/** Administrators see all tokens, everybody else their own. */
 async function listOwn(context: PageContext): Promise<readonly TokenRecord[]> {
   const { site, event } = context
   const tokens = await site.tokens.list()
@@ -108,7 +107,6 @@ async function listOwn(context: PageContext): Promise<readonly TokenRecord[]> {
   return tokens.filter(({ owner }) => owner === personOf(caller)?.id)
 }
 
-/** Whose token it is, where that is not plain. */
 function renderOwner({ site }: PageContext, owner: string | null): Content {
   const name = owner === null ? null : (site.people?.store.find(owner)?.name ?? null)
   return name === null ? null : html`${fill(t.tokens.owner, { name })}, `
@@ -174,7 +172,6 @@ const renderForm = (context: PageContext): Html => {
     ])}`
 }
 
-/** The text of the new token, or the way back to the form. */
 async function create(
   context: PageContext,
   form: URLSearchParams,
@@ -183,7 +180,7 @@ async function create(
   const name = (form.get('name') ?? '').trim()
   const fail = (error: string) => refuse(context.goBack(PATH, { error, typed: { name } }))
   const days = form.get('days') ?? 'none'
-  // An unknown value must not become a token that never expires.
+  // An unknown lifetime must not mean never.
   if (!Object.hasOwn(LIFETIMES, days)) return fail(t.tokens.errors.lifetime)
   const end = days === '' ? null : new Date(site.now().getTime() + Number(days) * DAY_MS)
   const expires_at = end?.toISOString() ?? null

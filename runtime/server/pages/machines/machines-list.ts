@@ -25,11 +25,9 @@ interface FleetTable {
   readonly query: ListQuery
   readonly columns: readonly TableColumn[]
   readonly rows: readonly Html[]
-  /** Whether it has more columns than a usual window holds. */
   readonly isWide?: boolean
 }
 
-/** Its rows are replaced as machines change. */
 export const renderFleetTable = ({ query, columns, rows, isWide = false }: FleetTable): Html =>
   renderTable({
     caption: t.caption,
@@ -41,7 +39,7 @@ export const renderFleetTable = ({ query, columns, rows, isWide = false }: Fleet
     rows,
   })
 
-/** Hidden as soon as the first row comes. */
+/** Hidden by the first row. */
 export const renderNoMachines = (baseUrl: string, action: Content = null): Html =>
   html`<div class="if-empty">
     ${emptyState(
@@ -51,13 +49,13 @@ export const renderNoMachines = (baseUrl: string, action: Content = null): Html 
     )}
   </div>`
 
-/** Hidden as soon as the first row comes. */
+/** Hidden by the first row. */
 export const renderNoneFound = (): Html =>
   html`<div class="if-empty">
     ${emptyState(t.noneFound.title, t.noneFound.text, html`<a class="button" href="${MACHINES_PATH}">${t.noneFound.link}</a>`)}
   </div>`
 
-/** What became of the machine that the address names as `deleted` or `missing`. */
+/** From `deleted` or `missing` in the address. */
 export function renderGone(query: URLSearchParams): Content {
   const [deleted, missing] = ['deleted', 'missing'].map((name) => {
     const mac = parseMac(query.get(name) ?? '')
@@ -67,7 +65,6 @@ export function renderGone(query: URLSearchParams): Content {
   return missing ? banner('failed', fill(t.missing, { mac: missing })) : null
 }
 
-/** `command`: the same as a command. */
 export const renderAddForm = (command: Content = null): Html =>
   html`<form method="post" action="${MACHINES_PATH}" class="row" id="add">
       <input
@@ -109,7 +106,7 @@ export async function addMachine(context: PageContext, form: URLSearchParams): P
   return seeOther(machinePath(mac.value))
 }
 
-/** With the MAC where the name is another; `about` is shown below. */
+/** `about` is shown below. */
 export const renderNameCell = (mac: string, name: string, about: Content = null): Html =>
   name === mac
     ? html`<th scope="row" class="name">

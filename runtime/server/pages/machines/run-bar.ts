@@ -20,7 +20,6 @@ const phasesOf = ({ mode }: Run) => (mode === 'capture' ? CAPTURE_PHASES : PHASE
 export const shortDisk = ({ model, serial, path }: RunDisk): string =>
   printable(model?.trim() || serial || path || t.someDisk)
 
-/** Model, serial number and path, as far as they are known. */
 export const nameDisk = (disk: RunDisk): string => {
   const { model, serial, path } = disk
   const names = [...new Set([model?.trim(), serial, path].filter(Boolean))]
@@ -34,7 +33,7 @@ function renderPhase(run: Run): string {
   return share === null ? phase : fill(t.progress, { phase, percent: renderPercent(share) })
 }
 
-/** For example `412 MB/s, 0:07 left, 1.80 of 4.00 GB`: the most important first, as space is narrow. */
+/** `412 MB/s, 0:07 left, 1.80 of 4.00 GB`: most important first, as space is narrow. */
 function renderFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run): string {
   if (phase !== 'write' && phase !== 'verify') return ''
   const bytes = step_total === null ? renderSize(step_bytes) : renderPartOf(step_bytes, step_total)

@@ -9,7 +9,7 @@ import { MACHINES_PATH } from './machines-list.ts'
 
 const t = PAGES.machines.search.mistakes
 
-/** Terms that are not understood were searched for as text. */
+/** Such terms were searched for as text. */
 export function renderMistakes(query: ListQuery, vocabulary: Vocabulary): Content {
   const filters = [...vocabulary.fields, ...vocabulary.times].join(', ')
   return listMistakes(query['q'] ?? '', vocabulary).map(

@@ -24,21 +24,20 @@ const t = PAGES.settings.errors
 
 const EDITED = ['section', 'key', 'value'] as const
 
-/** Bytes: lists of keys are long, and the form holds them as they were and as they are wanted. */
+/** Bytes: lists of keys are long, and the form has their old and new text. */
 const MAX_FORM = 256 * 1024
 
-/** What a line saves elsewhere than in files: the settings of its cards. */
+/** For settings of cards, which are not in files. */
 export interface CardStore {
-  /** Why each of them cannot be saved, by dotted name; empty: all can be. */
+  /** Errors by dotted name. */
   check(given: CardTexts): ReadonlyMap<string, string>
-  /** Saves them, after `check`, and records the event. */
+  /** After `check`. Records the event. */
   save(given: CardTexts): Promise<void>
 }
 
-/** Texts by dotted name; an empty one removes what was saved. */
+/** By dotted name; an empty text removes the saved value. */
 type CardTexts = Readonly<Record<string, string>>
 
-/** `cardsOf`: where a line keeps the settings of its cards. */
 export const filePosts = <C extends PageContext>(
   cardsOf: (context: C) => CardStore = () => NO_CARDS,
 ): readonly ContextRoute<C>[] => [
@@ -52,7 +51,7 @@ export const filePosts = <C extends PageContext>(
 
 const NO_CARDS: CardStore = { check: () => new Map(), save: async () => {} }
 
-/** A misspelt field would be ignored silently, so it is refused; the search of the page is none. */
+/** A misspelt field would be ignored silently, so it is refused. */
 export function checkFields(form: URLSearchParams, known: readonly string[]): void {
   const stray = [...form.keys()].find((field) => field !== SEARCH_FIELD && !known.includes(field))
   if (stray !== undefined) throw refuse(422, `the form has no field ${stray.slice(0, 40)}`)
@@ -64,7 +63,7 @@ export function checkFields(form: URLSearchParams, known: readonly string[]): vo
 export const describeError = (error: string): string =>
   `${error.charAt(0).toUpperCase()}${error.slice(1)}.`
 
-/** As the page shows them, for the record; of secrets it only shows whether they are set. */
+/** Of secrets only whether they are set. */
 export const readShown = ({ services }: PageContext, names: readonly string[]) =>
   Object.fromEntries(
     services.config
@@ -73,7 +72,7 @@ export const readShown = ({ services }: PageContext, names: readonly string[]) =
       .map(({ name, shown }) => [name, shown || null]),
   )
 
-/** One setting, as the deployed server takes it; an empty value removes the key. */
+/** As the deployed server takes it; an empty value removes the key. */
 async function editConfig(context: PageContext, form: URLSearchParams): Promise<Answer> {
   checkFields(form, EDITED)
   const [section, key, text] = [form.get('section'), form.get('key'), form.get('value')]
@@ -87,9 +86,8 @@ async function editConfig(context: PageContext, form: URLSearchParams): Promise<
 }
 
 /**
- * All settings as the page's form has them, each under its name, with what its field held when the page
- * was made under `was:` and its name: what nobody changed here stays as it is, also where somebody else
- * changed it meanwhile. `reset` names a setting whose key is removed.
+ * Each setting has its name and, under `was:` and its name, what the page showed: fields that
+ * nobody changed here stay, even if somebody else changed them. `reset` names a setting to remove.
  */
 async function saveConfig(
   context: PageContext,
@@ -127,7 +125,7 @@ const splitByCard = (edits: readonly NamedEdit[]) =>
     edits.filter(({ setting }) => setting.card === null),
   ] as const
 
-/** Before any file is written: all of a form is saved, or nothing. */
+/** Before any file is written: a form is saved whole or not at all. */
 function checkCards(
   form: URLSearchParams,
   edits: readonly NamedEdit[],
@@ -144,7 +142,7 @@ function checkCards(
   ])
 }
 
-/** What somebody else has changed since the page was made, unless it is what is wanted now. */
+/** Changed by somebody else meanwhile, and to another value than is wanted. */
 function findStale(
   form: URLSearchParams,
   edits: readonly NamedEdit[],
@@ -152,7 +150,7 @@ function findStale(
 ): RefusedEdits {
   const stale = edits.flatMap(({ name, text }): readonly (readonly [string, Stale])[] => {
     const row = present.find((each) => each.name === name)
-    // Whoever removes a value does not mind which one it is.
+    // A removal does not depend on the value.
     const was = form.get('reset') === name ? null : form.get(`was:${name}`)
     const now = row === undefined ? '' : inputOf(row)
     const isStale = was !== null && readLines(was) !== now && text !== now
@@ -164,21 +162,21 @@ function findStale(
 type NamedEdit = ConfigEdit & Pick<ShownSetting, 'name' | 'setting'>
 type Stale = { readonly why: 'stale'; readonly present: string }
 
-/** Null: nobody changed it on this page. */
+/** Null: not changed on this page. */
 function readChanged(form: URLSearchParams, row: ShownSetting): string | null {
   if (form.get('reset') === row.name) return ''
   const text = readTyped(form, row)
-  // Blanks are no secret, and do not remove one either.
+  // Blanks are no secret, and do not remove one.
   if (row.setting.isSecret && text?.trim() === '') return null
   return text === readLines(form.get(`was:${row.name}`) ?? '') ? null : text
 }
 
-/** Browsers send line breaks of their own. */
+/** Browsers send CR LF. */
 const readLines = (text: string): string => text.replaceAll('\r\n', '\n').trim()
 
 /**
- * The last field of a name, because a switch that is off sends its hidden field alone; null: the
- * form has no such field.
+ * The last of its name, because a switch that is off sends only its hidden field; null: no such
+ * field.
  */
 function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): string | null {
   const text = form.getAll(name).at(-1)
@@ -188,13 +186,12 @@ function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): stri
 
 interface Edits {
   readonly form: URLSearchParams
-  /** All that was changed, for the fields of a form that is refused. */
+  /** For the fields of a refused form. */
   readonly all: readonly ConfigEdit[]
-  /** Those of files. */
   readonly edits: readonly ConfigEdit[]
 }
 
-/** Writes the files, and records what was changed; the answer where nothing was written, null where all was. */
+/** Records the changes. Null: all is written; else the answer. */
 async function applyEdits(
   context: PageContext,
   { form, all, edits }: Edits,
@@ -208,7 +205,7 @@ async function applyEdits(
   const made = await tryEdits(context, edits, check)
   if (!made.ok) {
     for (const [name, error] of made.errors) {
-      // A typo is said where it was made, and is nothing that happened to the server.
+      // A typo is shown at its field and is no event.
       if (made.typos.has(name)) continue
       const [section, key] = name.split('.')
       const summary = `${name} was not changed: ${error}`
@@ -233,7 +230,6 @@ async function applyEdits(
   return null
 }
 
-/** Back to the first row that was changed; each of them says that it is saved. */
 function answerSaved(
   context: PageContext,
   form: URLSearchParams,
@@ -251,7 +247,7 @@ function answerSaved(
 const ALLOWED_HOSTS = 'server.allowed_hosts'
 const PUBLIC_URL = 'server.public_url'
 
-/** A list of names without the one in use would leave nobody a page to mend it on; null: it is there. */
+/** Allowed hosts without the one in use would lock everybody out; null: it is among them. */
 function findLockOut(
   context: PageContext,
   edits: readonly ConfigEdit[],
@@ -271,7 +267,6 @@ function findLockOut(
     : { at: ALLOWED_HOSTS, error: fill(t.lockedOut, { host }) }
 }
 
-/** Whether a server with this list and this address of its own answers under the name. */
 const isServed = (host: string, allowed: readonly string[], publicUrl: string): boolean =>
   allowed.length === 0 ||
   allowed.some((name) => name.toLowerCase().replace(/\.$/, '') === host) ||
@@ -279,7 +274,7 @@ const isServed = (host: string, allowed: readonly string[], publicUrl: string): 
 
 const nameOf = ({ section, key }: ConfigEdit): string => `${section}.${key}`
 
-/** What went wrong by name; a file that cannot be used is the fault of all of them. */
+/** Errors by name; a file that cannot be used is the fault of all its settings. */
 async function tryEdits(
   { services }: PageContext,
   edits: readonly ConfigEdit[],
@@ -294,7 +289,7 @@ async function tryEdits(
     )
   } catch (thrown) {
     if (!(thrown instanceof Fault)) throw thrown
-    // Its further lines show a part of the file, which can hold secrets.
+    // Further lines show a part of the file, which can hold secrets.
     const [message = ''] = thrown.message.split('\n')
     return failedFor(edits.map((edit) => [nameOf(edit), message]))
   }
@@ -310,7 +305,7 @@ const failedFor = (
   typos: readonly string[] = [],
 ) => ({ ok: false, errors: new Map(errors), typos: new Set(typos) }) as const
 
-/** Back to the form, with everything that was typed but secrets: browsers keep pages. */
+/** With everything typed but secrets: browsers keep pages. */
 function answerRefusals(
   context: PageContext,
   { form, edits }: { readonly form: URLSearchParams; readonly edits: readonly ConfigEdit[] },

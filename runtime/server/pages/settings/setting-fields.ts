@@ -13,9 +13,7 @@ import { describeValue } from './setting-texts.ts'
 
 const t = PAGES.settings.fields
 
-/**
- * The value where one is set, the default where the field always has one, and nothing of a secret.
- */
+/** Empty for secrets; the default where the field always has a value. */
 export function inputOf({ setting, value, origin }: ShownSetting): string {
   const { as } = setting.field
   if (as === 'secret') return ''
@@ -24,16 +22,14 @@ export function inputOf({ setting, value, origin }: ShownSetting): string {
 
 interface FieldView {
   readonly id: string
-  /** Name of the form's field. */
   readonly name?: string
   /** What was typed and refused, else `inputOf`. */
   readonly text: string
   readonly isWrong: boolean
-  /** Ids of what explains it. */
   readonly describedBy: string
 }
 
-/** The control alone: label, hint and error are the row's. */
+/** Without label, hint and error. */
 export function renderControl(row: ShownSetting, view: FieldView): Html {
   const { field } = row.setting
   const { text } = view
@@ -101,7 +97,7 @@ function renderText(
   }`
 }
 
-/** What a browser knows of passwords must not get into it. */
+/** Keeps password managers out. */
 const renderSecret = (
   { shown }: ShownSetting,
   view: FieldView & { readonly name: string },
@@ -119,7 +115,7 @@ const renderSecret = (
     : areaControl({ ...view, value: '', rows, placeholder })
 }
 
-/** What may be written into the field; null: it shows that itself. */
+/** Null: the field shows it itself. */
 export function renderHint(row: ShownSetting): string | null {
   const hint = hintOf(row)
   const zero = row.setting.labels['0']

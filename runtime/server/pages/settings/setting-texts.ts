@@ -8,21 +8,19 @@ import { PAGES } from '../../texts/texts.ts'
 
 const t = PAGES.settings.values
 
-/** The headings of the page. */
 export const GROUP_TEXTS: Translated<typeof SETTING_GROUPS> = SETTING_GROUPS
 
-/** By its dotted name; null where there is no such setting. */
+/** Null: no such setting. */
 function findTexts(texts: NamedTexts, name: string): TextsOfSetting | null {
   const [section = '', key = ''] = name.split('.')
   const keys = Object.hasOwn(texts, section) ? (texts[section] ?? {}) : {}
   return Object.hasOwn(keys, key) ? (keys[key] ?? null) : null
 }
 
-/** By its dotted name; null where there is no such setting. */
+/** Null: no such setting. */
 export const findTitle = (texts: NamedTexts, name: string): string | null =>
   findTexts(texts, name)?.title ?? null
 
-/** Gives rows their title, help and labels in the language in use; what shows them asks the row alone. */
 export const translateRows = (
   rows: readonly ShownSetting[],
   texts: NamedTexts,
@@ -32,7 +30,7 @@ export const translateRows = (
     return { ...row, setting: { ...row.setting, title, help, labels } }
   })
 
-/** A value for people: `On`, `30 minutes`, `200 GiB`, `No limit`; empty where there is none. */
+/** `On`, `30 minutes`, `200 GiB`, `No limit`; empty: no value. */
 export function describeValue(setting: Setting<unknown>, value: unknown): string {
   const label = setting.labels[String(value)]
   if (label !== undefined) return label
@@ -62,7 +60,6 @@ function describeSpan(seconds: number): string {
   }).format(Number(count))
 }
 
-/** The default for people, in words where the value alone is not clear. */
 export function describeFallback(setting: Setting<unknown>): string {
   const words = setting.fallbackWords?.replaceAll('`', '')
   return words ?? (describeValue(setting, setting.fallback) || t.none)

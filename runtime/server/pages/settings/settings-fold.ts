@@ -3,22 +3,20 @@ import { attributes, html, type Content, type Html } from '../../../kit/web/ui/h
 
 interface Fold {
   readonly title: string
-  /** What links lead to. It is within, because browsers open what holds the target of a link. */
+  /** A link's target, inside because browsers open what holds it. */
   readonly id: string
-  /** What it holds, in one line. */
   readonly about?: Content
-  /** Beside its title: how it stands. */
   readonly aside?: Content
   readonly isOpen: boolean
-  /** Whether the search has opened it: it is folded again when the search is cleared. */
+  /** Opened by the search, and folded again when that is cleared. */
   readonly isFound: boolean
-  /** What the search finds it by, where it is found as a whole. */
+  /** For a part that is found as a whole. */
   readonly keywords?: string
   readonly isHidden?: boolean
   readonly body: Content
 }
 
-/** Renders the part with its title line, which opens it without a script. */
+/** Its title line opens it without a script. */
 export const renderFold = (fold: Fold): Html =>
   html`<details
     class="fold"

@@ -29,28 +29,22 @@ interface Group {
 
 const GROUPS = Object.entries<Group>(GROUP_TEXTS)
 
-/** What a line adds to the page. */
 interface LineCards {
-  /** Above the settings, in a form of its own or in none. */
   readonly first: Content
-  /** In the form of the settings, before their groups. */
+  /** Inside the form of the settings. */
   readonly fields: Content
-  /** They stand below the settings. */
   readonly last: Content
 }
 
-/** What the cards of a line are rendered from. */
 export interface SettingsView {
-  /** The settings, in the language in use. */
   readonly rows: readonly ShownSetting[]
   readonly refusals: Refusals
   readonly search: Search
-  /** The dotted names of those that the form which led here has saved. */
+  /** By dotted name, saved by the form that led here. */
   readonly saved: ReadonlySet<string>
   readonly paths: EditPaths
 }
 
-/** Shows the page; `renderCards` renders what only this line has. */
 export async function showSettings(
   context: PageContext,
   renderCards: (view: SettingsView) => Promise<LineCards>,
@@ -76,7 +70,7 @@ export async function showSettings(
 
 type Search = ReturnType<typeof createSearch>
 
-/** As `flasher.js` filters while somebody types: each word must be somewhere in the keywords. */
+/** As `flasher.js` filters: each word must be in the keywords. */
 function createSearch(given: string) {
   const text = given.slice(0, MAX_SEARCH)
   const words = text
@@ -88,12 +82,10 @@ function createSearch(given: string) {
     text,
     finds,
     isEmpty: text.trim() === '',
-    /** What the form of the page sends along; `flasher.js` keeps it as the search is typed. */
+    /** `flasher.js` keeps it up to date. */
     field: html`<input${attributes({ type: 'hidden', name: SEARCH_FIELD, value: text, 'data-search': '' })} />`,
-    /** What is found as a whole, and not folded. */
     wrap: (keywords: string, content: Html): Html =>
       html`<div${attributes({ 'data-keywords': keywords, hidden: !finds(keywords) })}>${content}</div>`,
-    /** A part of the page that is found as a whole. */
     fold: (
       keywords: string,
       part: Pick<Parameters<typeof renderFold>[0], 'title' | 'id' | 'about' | 'aside' | 'body'>,
@@ -116,10 +108,10 @@ const renderSearch = (text: string): Html =>
     </form>
   </div>`
 
-/** Enter in a field presses the first button of a form, which must not be one that removes a key. */
+/** Enter presses the first button of a form, which must not remove a key. */
 const FIRST_BUTTON = trusted('<button hidden></button>')
 
-/** One form: whichever button is pressed, nothing that was typed is lost. */
+/** One form: no button loses what was typed. */
 const renderForm = (view: SettingsView, fields: Content): Html =>
   html`<form
     method="post"
@@ -135,7 +127,7 @@ const renderForm = (view: SettingsView, fields: Content): Html =>
 
 function renderSave({ paths: { paths, writable }, rows }: SettingsView): Html {
   const [file] = writable
-  // Those of cards are saved in the database, whatever files may be written.
+  // Settings of cards are saved in the database, even if no file can be written.
   if (file === undefined && !rows.some(({ setting }) => setting.card !== null)) return NOTHING
   const words = paths.length === 1 ? t.save.file : t.save.files
   return html`<div class="save">
@@ -164,15 +156,14 @@ interface RowsFold {
   readonly title: string
   readonly id: string
   readonly rows: readonly ShownSetting[]
-  /** The heading above it, which the search finds, too. */
+  /** The search finds it, too. */
   readonly group: string
   readonly aside?: Content
-  /** They stand above and below the rows. */
   readonly before?: Content
   readonly after?: Content
 }
 
-/** Renders settings under one title, which is open where something in it was found, saved or refused. */
+/** Open where something in it was found, saved or refused. */
 export function foldRows(view: SettingsView, part: RowsFold): Html {
   const { search, refusals, saved, paths } = view
   const shown = part.rows.map((row) => {
@@ -197,7 +188,7 @@ export function foldRows(view: SettingsView, part: RowsFold): Html {
   })
 }
 
-/** Returns the headings that have settings, each with them; those of a card of the line stand there. */
+/** Without settings of the line's cards. */
 const listTopics = (topics: Group['topics'], rows: readonly ShownSetting[]) =>
   Object.entries(topics)
     .map(
@@ -210,7 +201,6 @@ const listTopics = (topics: Group['topics'], rows: readonly ShownSetting[]) =>
     )
     .filter(([, , those]) => those.length > 0)
 
-/** After a refusal: what was typed into each field, and why those that were refused were. */
 function readRefusals(context: PageContext): Refusals {
   const { errors = {}, typed = {} } = context.notice() ?? {}
   return new Map(
@@ -224,7 +214,7 @@ function readRefusals(context: PageContext): Refusals {
 const SAVED: Readonly<Record<string, string>> = t.saved
 const NO_NAMES: ReadonlySet<string> = new Set()
 
-/** What the address says was saved, in words; null: nothing. */
+/** Null: nothing was saved. */
 function findSaved({ query }: PageContext): string | null {
   const saved = query.get('saved') ?? ''
   return Object.hasOwn(SAVED, saved) ? (SAVED[saved] ?? null) : null
@@ -259,6 +249,5 @@ function renderProblems({ services }: PageContext): Content {
   )
 }
 
-/** Finds a row by its dotted name. */
 export const findRow = (rows: readonly ShownSetting[], name: string): ShownSetting | undefined =>
   rows.find((row) => row.name === name)

@@ -16,20 +16,16 @@ import { describeFallback, describeValue } from './setting-texts.ts'
 
 const t = PAGES.settings.row
 
-/** What was typed into a form that was refused. */
 interface Typed {
   readonly text: string
-  /** Why it was refused; null: this field is not the reason. */
+  /** Null: another field was refused. */
   readonly error: string | null
 }
 
-/** Settings that were refused, by dotted name. */
+/** By dotted name. */
 export type Refusals = ReadonlyMap<string, Typed>
 
-/**
- * Returns the text that the search looks in; `topic` is the headings above it. Of secrets it only has
- * whether they are set.
- */
+/** `topic`: the headings above. Of secrets, the text says only whether they are set. */
 export const keywordsOf = (row: ShownSetting, topic: string): string => {
   const { title, help, labels } = row.setting
   const variable = row.variable.replace(PREFIX, '')
@@ -37,10 +33,7 @@ export const keywordsOf = (row: ShownSetting, topic: string): string => {
   return [title, row.name, variable, ...words].join(' ')
 }
 
-/**
- * The search ignores this prefix and the names of our programs: a search for "flash" would find
- * everything.
- */
+/** Ignored with the names of our programs: "flash" would find everything. */
 const PREFIX = /^FLASHER_/
 const PROGRAM = /flasher(?:-(?:web|cache))?/g
 
@@ -49,7 +42,6 @@ interface SettingView {
   readonly refusals: Refusals
   readonly keywords: string
   readonly isHidden: boolean
-  /** Whether the form that led here has just changed it. */
   readonly isSaved: boolean
 }
 
@@ -75,7 +67,7 @@ export function renderSetting(row: ShownSetting, view: SettingView): Html {
   </li>`
 }
 
-/** The id of the control; that of the row is the name itself. */
+/** The row's id is the name itself. */
 const idOf = (name: string): string => `set-${name}`
 
 const renderTitle = ({ name, setting: { title } }: ShownSetting, isEdited: boolean): Html =>
@@ -104,18 +96,17 @@ function renderEdit(row: ShownSetting, typed: Typed | undefined): Html {
     ${hints.length === 0 ? null : html`<p class="hint" id="${id}-hint">${hints.join(' ')}</p>`}`
 }
 
-/** Whether the form can take back what sets it; a page saves those of cards elsewhere than in files. */
+/** Values of cards are not in files. */
 const isRemovable = ({ setting, origin }: ShownSetting): boolean =>
   origin.by === (setting.card === null ? 'file' : 'settings-page')
 
-/** When a change takes effect, where that is not at once. */
+/** Null: at once. */
 function effectOf({ setting: { program, reload }, isPending }: ShownSetting): string | null {
   if (program === 'flasher-cache')
     return t.effect[reload === 'restart' ? 'restartCache' : 'reloadCache']
   return reload === 'restart' && !isPending ? t.effect.restart : null
 }
 
-/** Removes what sets it, whatever the field holds. */
 function renderReset({ name, setting }: ShownSetting): Html {
   const word = setting.isSecret ? t.remove : t.reset
   const label = fill(t.resetLabel, { word, setting: setting.title })
@@ -135,13 +126,12 @@ function renderFixed(row: ShownSetting): Html {
 }
 
 function renderWarnings(row: ShownSetting): Content {
-  // A proxy that serves this server below a path serves no pages there.
+  // A proxy with a path serves no pages there.
   const path = row.name === 'server.public_url' ? pathOfUrl(row.shown) : ''
   const warnings = [row.isPending ? t.pending : '', path && fill(t.publicPath, { path })]
   return warnings.filter(Boolean).map((text) => html`<p class="small warning">${text}</p>`)
 }
 
-/** Where the value comes from, what overrides it, and the default. */
 function sourceOf({ setting, origin, variable }: ShownSetting): Content {
   const values = {
     variable: html`<code>${variable}</code>`,
@@ -181,6 +171,5 @@ const renderAccount = (): Html =>
     account: html`<a href="/ui/account#change-password">${t.account}</a>`,
   })
 
-/** Names between backticks are rendered as code. */
 const renderHelp = (text: string): Content =>
   text.split('`').map((part, at) => (at % 2 === 0 ? part : html`<code>${part}</code>`))

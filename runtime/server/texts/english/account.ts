@@ -17,7 +17,6 @@ export const ACCOUNT = {
     everything: 'all machines',
     sees: 'You see {what}',
   },
-  /** What each role is called, and what it permits. */
   roles: {
     look: { title: 'Look', text: 'See everything but settings, and change nothing' },
     operate: { title: 'Operate', text: 'Change, flash and turn on machines' },
@@ -67,7 +66,6 @@ export const ACCOUNT = {
     name: 'Name',
     nameHint: 'Shown beside the events of the token.',
     scopes: 'Scopes',
-    /** What each scope permits. */
     permits: {
       read: 'Read machines, images and events',
       machines: 'Change machines, but not flash them',
@@ -76,7 +74,7 @@ export const ACCOUNT = {
       admin: 'Everything, including settings and backups',
     },
     lifetime: 'Expires after',
-    /** The lifetimes by number of days. */
+    /** By number of days. */
     lifetimes: { '30': '30 days', '90': '90 days', '365': '1 year', '': 'never' },
     button: 'Create token',
     errors: {

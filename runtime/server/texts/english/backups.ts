@@ -78,14 +78,12 @@ export const BACKUPS = {
         'A restore arms no machine. These {count} lose their orders: they keep their images and disks and what they do on network boot, and are not flashed or captured until you order it again:',
     },
     disarmsNone: 'No machine loses an order to be flashed or captured.',
-    /** What a restore changes, machine by machine. */
     changes: {
       title: {
         one: 'What changes: 1 machine',
         other: 'What changes: {count} machines',
       },
       none: 'Image, disk, mode, name and labels of all machines stay as they are.',
-      /** How many machines do what, in one sentence. */
       counts: {
         goes: { one: '{count} is forgotten', other: '{count} are forgotten' },
         returns: { one: '{count} comes back', other: '{count} come back' },

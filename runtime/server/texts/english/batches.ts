@@ -11,7 +11,6 @@ export const BATCHES = {
     text: 'An action on several machines is listed here, with how far each of them is.',
     link: 'Select machines',
   },
-  /** The power of several machines, one after the other. */
   power: {
     title: 'Power, machine by machine',
     row: {
@@ -24,13 +23,12 @@ export const BATCHES = {
   missing: 'There is no such batch. The newest ones are kept.',
   /** `{what}`: an image, or an action; `{target}`: a label or a search. */
   name: '{what} to {target}',
-  /** The same for an action that writes no image: the action, and a label or a search. */
+  /** For an action that writes no image: the action, and a label or a search. */
   nameOfAction: '{what}: {target}',
   machines: { one: '{count} machine', other: '{count} machines' },
   paused: 'Paused',
   pausedText:
     'Machines that wait boot their own disks until the batch goes on. Those that are being flashed go on.',
-  /** How many machines are where, in a sentence. */
   states: {
     failed: machines('failed'),
     running: machines('in progress'),

@@ -27,7 +27,6 @@ export const DASHBOARD = {
     successSummary: '{done} of {all} succeeded',
     durationSummary: 'medians of each day, at most {time}',
     rate: '{done} of {all}',
-    /** The figures of both charts. */
     table: {
       title: 'As a table',
       day: 'Day',
@@ -60,7 +59,6 @@ export const DASHBOARD = {
   setup: {
     done: 'Ready to boot machines',
     title: 'Setup: {done} of {total} done',
-    /** Folded after the first flash. */
     ready: { one: '1 ready', other: '{count} ready' },
     dismiss: 'Dismiss',
     dismissAll: 'Dismiss the setup',
@@ -71,7 +69,6 @@ export const DASHBOARD = {
       missing: 'to do',
       unknown: 'not seen yet',
     },
-    /** What network boot requires: its name, why it matters, its button, and what is true of it. */
     rows: {
       catalog: {
         title: 'Images',

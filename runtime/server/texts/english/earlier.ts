@@ -7,7 +7,6 @@ export const EARLIER = {
   upload: { button: 'Upload', unscripted: 'Uploading from a browser needs JavaScript.' },
   dashboard: {
     flashed: 'Last flashed',
-    /** What a flash needs: its name, why it matters, its button, and what is true of it. */
     setup: {
       boot: {
         title: 'Live system',
@@ -35,14 +34,12 @@ export const EARLIER = {
   machines: {
     example: 'box-1  state:failed  image:debian*  seen:<1h',
     views: { flash: 'Flash at every boot' },
-    /** What a machine does at its next network boot. */
     policies: {
       local: 'boots its own disk',
       flash: 'flash, at every network boot',
       tui: 'asks at the machine',
     },
   },
-  /** What is true of a machine, and what happens next or what to do. */
   machineState: {
     words: { local: 'boots its disk', tui: 'asks' },
     next: {
@@ -243,7 +240,6 @@ export const EARLIER = {
       text: 'The mode {mode} logs in to machines as root with this key. Their images must have it in {file}.',
       label: 'Public key',
     },
-    /** What the search finds the cards by, beside the settings. */
     keywords: {
       authentication: 'authentication password login user session passwd',
       pxe: 'pxe dhcp proxy dnsmasq tftp interface subnet secure boot',

@@ -33,7 +33,6 @@ export const EVENTS = {
     label: 'Search events',
     placeholder: 'MAC, address, kind or text',
     subject: 'Events about',
-    /** The names of what an event is about, by its kind. */
     subjects: {
       '': 'Everything',
       machine: 'Machines',
@@ -53,7 +52,6 @@ export const EVENTS = {
       failures: 'Failures',
       erased: 'Erased last week',
     },
-    /** Filters that events link to. */
     linked: {
       kind: 'Kind',
       subject_id: 'About',
@@ -81,7 +79,6 @@ export const EVENTS = {
     /** Read out before and after the arrow of a change. */
     before: 'from',
     after: 'to',
-    /** The fields of a machine's record. */
     fields: {
       name: 'Name',
       labels: 'Labels',

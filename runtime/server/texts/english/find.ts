@@ -9,7 +9,7 @@ export const FIND = {
     list: 'Found',
     recent: 'Recent',
     none: 'Nothing found.',
-    /** Read out by screen readers. */
+    /** For screen readers. */
     found: '{count} found',
     button: 'Search',
   },
@@ -17,7 +17,6 @@ export const FIND = {
     title: 'Nothing found',
     text: 'Nothing here is called so: no machine, disk, label, image, person, setting, page or action.',
   },
-  /** The headings, by what was found. */
   groups: {
     machines: 'Machines',
     actions: 'Actions',
@@ -30,7 +29,7 @@ export const FIND = {
   allMachines: { one: 'Show 1 machine in the list', other: 'Show {count} machines in the list' },
   counted: { one: '1 machine', other: '{count} machines' },
   person: 'What {name} did',
-  /** What can be done with a machine that was found: its first word is the one to type. */
+  /** Its first word is the one to type. */
   machine: {
     configure: 'Configure {name}',
     flash: 'Flash {name}',
@@ -39,7 +38,6 @@ export const FIND = {
     power: 'Power of {name}',
     capture: 'Capture a disk of {name}',
   },
-  /** Pages that the navigation does not lead to. */
   pages: {
     wall: 'Wall',
     batches: 'Batches',
@@ -63,7 +61,6 @@ export const FIND = {
     title: 'Keyboard shortcuts',
     everywhere: 'Everywhere',
     lists: 'In lists',
-    /** What is printed on the keys of a keyboard. */
     find: 'Ctrl K',
     enter: 'Enter',
     escape: 'Esc',

@@ -16,7 +16,6 @@ export const FIRST_BOOT = {
   create: 'New template',
   createButton: 'Create template',
   saveButton: 'Save',
-  /** The whole template as one text, and back to the fields. */
   asText: 'As text',
   asForm: 'As a form',
   tooLong: 'This template is too long for a form. Change it with PUT /first-boot/{name}.',

@@ -1,8 +1,7 @@
 /** What stands around and between the pages: navigation, search, tables, login, errors. */
 export const FRAME = {
-  /** The tag of the language, for screen readers and hyphenation. */
+  /** For screen readers and hyphenation. */
   language: 'en',
-  /** The title bar of the browser shows this. */
   window: '{title} · flasher',
   skip: 'Skip to content',
   sections: 'Sections',
@@ -12,7 +11,6 @@ export const FRAME = {
   waiting: 'Captured images to review',
   undo: 'Undo',
   cancel: 'Cancel',
-  /** What the script of uploads says. */
   uploads: {
     label: 'Upload',
     cancel: 'Cancel',
@@ -42,7 +40,7 @@ export const FRAME = {
     settings: 'Settings',
     account: 'Account',
   },
-  /** What happened, by the status of the answer. */
+  /** By the status of the answer. */
   errors: {
     400: 'This request is not understood',
     401: 'Log in first',
@@ -59,7 +57,6 @@ export const FRAME = {
     503: 'Not available at the moment',
     507: 'The disk is full',
   },
-  /** What is wrong, where nothing else says it. */
   errorSentences: {
     400: 'The address or the form cannot be read. Go back and try again.',
     403: 'Your account may not do this. Ask an administrator for the right to.',
@@ -107,7 +104,6 @@ export const FRAME = {
     failed: 'failed',
     'needs-you': 'needs attention',
   },
-  /** The states of downloads and backups. */
   jobs: {
     queued: 'queued',
     running: 'running',
@@ -127,17 +123,15 @@ export const FRAME = {
     tokens: 'your account',
   },
   copy: { title: 'Copy', text: 'Copy {text}', long: 'Copy this' },
-  /** What scripts say. */
+  /** For screen readers. */
   spoken: { copied: 'Copied', selected: 'Selected' },
   lost: 'No connection to the server since {time} ({age}). This page may be out of date. Retrying; reload the page if this persists.',
-  /** What buttons say while the connection is lost. */
   held: 'Nothing is sent while there is no connection to the server. What you typed stays.',
   tabs: 'On this page',
   login: {
     title: 'Log in',
     label: 'Administrator password',
     button: 'Log in',
-    /** The button says so until the server has answered. */
     busy: 'Logging in…',
     missing: 'Enter the password.',
     wrong: 'Wrong password.',

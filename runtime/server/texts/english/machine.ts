@@ -49,7 +49,6 @@ export const MACHINE = {
     /** `{time}`: a day and an hour. */
     armedUntil: 'Armed until {time}.',
     reason: 'Reason and boot script',
-    /** The names of the rules that decided. */
     rules: '(rule {rule}, plan {plan})',
     script: 'Boot script',
     failed: 'The flash failed.',
@@ -73,7 +72,7 @@ export const MACHINE = {
     savedNotArmed: 'Saved, not armed. On network boot: {mode}. Select {flash} to flash the image.',
     armed: 'Armed. Boot the machine from the network now.',
     notArmed: 'Saved, but not armed: {reason}',
-    /** How the disk differs from what is assigned; `{time}`: when it was flashed. */
+    /** `{time}`: when it was flashed. */
     drift: {
       title: 'Drifted',
       unknown: 'an unknown image',
@@ -120,7 +119,6 @@ export const MACHINE = {
     refusedLabel: 'The label "{label}": {reason}.',
     notSaved: 'It cannot be saved',
   },
-  /** The modes by their names in the API. */
   modes: {
     'ipxe-exit': { title: 'Boot its disk', text: 'The server leaves the machine alone.' },
     'flasher-flash-once': {
@@ -143,9 +141,7 @@ export const MACHINE = {
   images: {
     find: 'Find an image',
     none: 'No image',
-    /** What finds it in the search. */
     noneKeywords: 'none no image',
-    /** A name such as stable that points at an image. */
     channel: 'Channel',
     channelFormer: 'The channel {name} pointed to it when this machine got it.',
     channelGone: 'Its image is no longer in the catalog.',
@@ -221,7 +217,6 @@ export const MACHINE = {
     title: 'Timeline of {name}',
     none: 'Nothing of this kind yet.',
     label: 'What happened, newest first',
-    /** What the timeline can be limited to. */
     views: {
       all: 'Everything',
       boots: 'Network boots',
@@ -233,7 +228,7 @@ export const MACHINE = {
     byFrom: 'by {actor} from {ip}',
     armedBy: 'armed by {actor}',
     batch: 'part of a batch',
-    /** Several events of one summary; `{time}`: when the first of them was. */
+    /** `{time}`: of the first of them. */
     repeated: '{count} times since {time}',
     events: 'Events of this machine',
   },

@@ -1,6 +1,5 @@
 /** The machines: list, search, shortcuts, actions on many at once. */
 
-/** `{count}` machines, behind what is done to them. */
 const machines = (what: string) => ({
   one: `${what} {count} machine`,
   other: `${what} {count} machines`,
@@ -51,7 +50,6 @@ export const MACHINES = {
       link: 'Show all machines',
     },
   },
-  /** Labels to print. */
   labels: {
     title: 'Labels to print',
     link: 'Print labels',
@@ -61,7 +59,6 @@ export const MACHINES = {
     serial: 'S/N {serial}',
     none: { title: 'No matching machines', text: 'Remove a term or clear the search.' },
   },
-  /** One tile a machine, rack by rack. */
   wall: {
     noRack: 'No rack',
     free: 'Free slot',
@@ -150,7 +147,6 @@ export const MACHINES = {
     withSkipped: '{summary} ({count} skipped: {reason})',
     withSkippedAlone: '{summary} ({count} skipped)',
     resultSentence: '{summary}.',
-    /** The reasons stand below it. */
     nothingDone: {
       one: 'Nothing was changed: the machine was skipped. No batch was made.',
       other: 'Nothing was changed: all {count} machines were skipped. No batch was made.',

@@ -40,7 +40,6 @@ export const NETBOOT = {
   },
   install: {
     title: 'Install a live system',
-    /** Where machines already boot one. */
     another: 'Install another version',
     fetch: {
       title: 'Fetch a release',
@@ -82,7 +81,6 @@ export const NETBOOT = {
     note: 'This page only checks the daemon; start and stop it on its host. To check another host, change {setting}.',
     help: 'BIOS machines and most UEFI firmware load their first file by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.',
     label: 'Commands that set up a TFTP daemon',
-    /** What the check found, and what to do. */
     findings: {
       unasked: { text: 'The TFTP daemon on {host} is being checked.' },
       serves: { text: 'The TFTP daemon on {host} serves {file}.' },

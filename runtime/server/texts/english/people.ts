@@ -43,7 +43,6 @@ export const PEOPLE = {
     hint: 'At least {count} characters. All sessions of {name} end.',
     button: 'Set password',
   },
-  /** This is said of people whom a provider lets in. */
   provider: {
     role: '{role}, says {provider}.',
     scope: 'Machines: {labels}.',

@@ -6,7 +6,7 @@ const shared = 'At the same outlet, and without power as well: {names}.'
 export const POWER = {
   title: 'Power',
   none: 'The server can turn this machine on and off once it knows its BMC, or another way to its power.',
-  /** `{address}`: what the live system of the machine read from its own BMC. Whether it is true, nobody has checked. */
+  /** `{address}`: reported by the machine's live system, unchecked. */
   suggested:
     'The machine reports a BMC at {address}. Make sure that this is its BMC before you save the form: the user and the password are sent there.',
   outside:
@@ -80,14 +80,12 @@ export const POWER = {
     outlet: 'Outlet',
     outletHint: 'A name for what feeds it. Machines with the same name lose power together.',
     on: 'URL that turns it on',
-    /** `{mac}` stays as it is, in braces. */
     urlHint: '{mac} in a URL becomes the MAC address of the machine.',
     off: 'URL that turns it off',
     state: 'URL that tells its state',
     network: 'URL that sets the network as next boot device',
     method: 'Method',
     save: 'Save',
-    /** Why a field was refused. */
     wrong: {
       way: 'Select a way.',
       address: 'Must be a host name or IP address, perhaps with a port.',

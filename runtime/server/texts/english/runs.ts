@@ -5,7 +5,6 @@ export const RUNS = {
     json: 'Download JSON',
     search: 'Search runs',
     placeholder: 'MAC, image, model, serial number, who armed it',
-    /** The filters by the state of a run. */
     filters: {
       '': 'All',
       running: 'Running',
@@ -86,7 +85,7 @@ export const RUNS = {
     steps: {
       title: 'Steps',
       none: 'No steps were reported.',
-      /** The steps of a capture that have other names than those of a flash. */
+      /** Steps with other names than those of a flash. */
       captureNames: { write: 'Capture', verify: 'Verify in the cache' },
       names: {
         started: 'Started',

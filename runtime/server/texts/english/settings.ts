@@ -5,7 +5,6 @@ export const SETTINGS = {
     placeholder: 'Port, time zone, backups…',
     button: 'Search',
   },
-  /** What the search finds the forms by, beside the settings. */
   keywords: {
     cache: 'cache service address catalog images withcache.url',
     release: 'netboot release repository tag live system boot.release_repo boot.release_tag',
@@ -99,7 +98,6 @@ export const SETTINGS = {
     never: 'Never',
     none: 'none',
   },
-  /** What may be written into a field. */
   fields: {
     number: '{least} to {most}.',
     zero: '0: {meaning}.',
@@ -132,7 +130,6 @@ export const SETTINGS = {
       'The public address has the path {path}: boot scripts and boot files are below it, pages are not. Open pages at the root of a host name.',
     unset: 'not set',
     secret: 'set, not shown',
-    /** Buttons; the name of the setting is only read out. */
     resetLabel: '{word}: {setting}',
     reset: 'Use default',
     remove: 'Remove',
@@ -165,13 +162,12 @@ export const SETTINGS = {
       ipxe: 'iPXE, without Secure Boot',
     },
     script: 'iPXE script',
-    /** The card of the recipes. */
     servers: {
       title: 'Lines for your DHCP server',
       text: 'Machines find this server through the DHCP server of their network, which this server does not replace. Choose yours and copy the lines; they have the addresses of this server.',
     },
     recipe: '{title}: {place}',
-    /** By the DHCP server: its name, the file or menu that the block belongs to, and a note. */
+    /** By DHCP server: its name, the file or menu of the block, and a note. */
     recipes: {
       dnsmasq: {
         title: 'dnsmasq',

@@ -4,7 +4,7 @@ const IT_REPORTS = 'Nothing to do: it reports when it is done.'
 const TRIES_AGAIN = 'Check its screen and network cable; a network boot tries again.'
 
 export const VIEW = {
-  /** Who did something: `operator` is the administrator, who logs in without a name. */
+  /** `operator` is the administrator, who logs in without a name. */
   actors: {
     named: { operator: 'the operator', system: 'the server', 'pxe-client': 'the machine' },
     token: 'the token {name}',
@@ -13,7 +13,6 @@ export const VIEW = {
   columns: {
     state: 'State',
     name: 'Machine',
-    /** What goes on or is wrong now, else what the next network boot does. */
     next: 'Now and next',
     image: 'Image',
     disk: 'Disk',
@@ -26,7 +25,6 @@ export const VIEW = {
   },
   row: {
     select: 'Select {name}',
-    /** The column `next` where the window is narrow. */
     nextBoot: 'Next boot',
     never: 'never',
     locked: 'Locked against flashing',
@@ -35,14 +33,12 @@ export const VIEW = {
     discovered: 'discovered',
     goneImage: '{ref} (gone)',
     goneImageHint: 'Not in the catalog',
-    /** What the disk holds, where that is not what is assigned. */
     drift: {
       'other-image': 'on disk: {image}',
       'changed-image': 'changed since the flash',
       'other-disk': 'last flashed: another disk',
     },
   },
-  /** What is true of a machine, and what happens next or what to do. */
   machineState: {
     flashing: { is: 'Being flashed.', next: IT_REPORTS },
     capturing: { is: 'Being captured.', next: IT_REPORTS },
@@ -55,7 +51,7 @@ export const VIEW = {
       triesAgain: 'Its next network boot tries again.',
       inWizard: 'The wizard is open on its screen.',
     },
-    /** It stands in place of a hint at flashing. */
+    /** Instead of a hint at flashing. */
     locked: 'It is locked: nothing flashes it until somebody unlocks it.',
     loopSuspected: 'Find out why, then flash it again or change what it does on network boot.',
     otherDisk: 'Select its disk. Until then it opens the wizard.',
@@ -68,9 +64,7 @@ export const VIEW = {
       is: 'Position {place} of {waiting} in the queue.',
       next: 'It is flashed when another machine is done; nothing to do.',
     },
-    /**
-     * What a machine that has fetched the live system is doing, by the rule that chose its script.
-     */
+    /** By the rule that chose its script. */
     running: {
       capture: { is: 'Started the live system.', next: IT_REPORTS },
       'disks-wanted': { is: 'Listing its disks.', next: IT_REPORTS },
@@ -80,7 +74,7 @@ export const VIEW = {
         next: 'If it boots from the network again, it is flashed again.',
       },
     },
-    /** What a machine does at its network boot, by the rule that chose its script. */
+    /** By the rule that chose its script. */
     usual: {
       'ipxe-exit': {
         word: 'boots its disk',
@@ -216,7 +210,7 @@ export const VIEW = {
     noChecksum: 'no checksum',
     unknownSize: 'size unknown',
   },
-  /** What a machine does at its next network boot: a phrase for a row, a sentence for a page. */
+  /** A phrase for a row, a sentence for a page. */
   nextBoot: {
     flash: 'flash {image} to {disk}',
     capture: 'capture {disk} as {image}',
@@ -242,7 +236,7 @@ export const VIEW = {
     progress: '{phase} {percent}',
     stalled: '{progress}, not responding',
     timeLeft: '{time} left',
-    /** The phases of a capture that have other names than those of a flash. */
+    /** Phases with other names than those of a flash. */
     capturePhases: { write: 'capturing' },
     phases: {
       started: 'starting',
@@ -262,7 +256,6 @@ export const VIEW = {
       cancelled: 'cancelled',
       lost: 'lost',
     },
-    /** What is known of the first boot of the new system. */
     proofs: {
       watching: 'waiting for its boot',
       booted: 'booted',
@@ -270,7 +263,6 @@ export const VIEW = {
       'not-seen': 'flashed, not seen',
       failed: 'failed to boot',
     },
-    /** A disk that neither a model nor a serial number nor a path tells apart. */
     someDisk: 'a disk',
     unknownImage: 'unknown image',
     armerFrom: '{actor}, from {ip}',
