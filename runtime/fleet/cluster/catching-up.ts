@@ -19,19 +19,16 @@ import {
 } from './rules/shared-tables.ts'
 import { readKeysSince, readLogEnds } from './tables.ts'
 
-/**
- * How a server begins: as usual; by bringing what it holds into an empty database; or by taking what
- * the database has, though it is older.
- */
+/** `accept-older`: takes what the database has, though it is older than `state.db`. */
 export type Start = 'usual' | 'import' | 'accept-older'
 
-/** What is read belongs together: the newest change, and the rows as they were at that moment. */
+/** The newest change and the rows must belong to one moment. */
 const ONE_MOMENT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
 /**
- * Reads what `state.db` lacks, or everything where it follows no database yet. Rejects with a Fault
- * `input-invalid` where it belongs to another database, the database is older than it, or it holds
- * machines that no database has.
+ * Reads what `state.db` lacks, or everything if it follows no database yet. Rejects with a Fault
+ * `input-invalid` if it belongs to another database, that one is older than it, or it has machines
+ * that no database has.
  */
 export async function catchUp(
   session: PgSession,
@@ -55,10 +52,7 @@ export async function catchUp(
   })
 }
 
-/**
- * Takes over when machines were seen, which no change of the log says: a copy has what was so when
- * their records changed last.
- */
+/** Sightings are no changes of the log: a copy has those of its records' last changes. */
 export async function copySightings(session: PgSession, file: SqliteFile): Promise<void> {
   const rows = await session.query(
     `SELECT mac, last_seen_at AS at, last_seen_ip AS ip FROM ${SCHEMA_NAME}.machines WHERE last_seen_at IS NOT NULL AND last_seen_ip IS NOT NULL`,
@@ -74,7 +68,6 @@ export async function copySightings(session: PgSession, file: SqliteFile): Promi
 const SEE_LATER =
   'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ? AND last_seen_at IS NOT ?'
 
-/** Returns after which change rows are to be read; null: all rows are. */
 type Since = (membership: ClusterMembership | null, ends: LogEnds) => number | null | 'nothing'
 
 const START: Readonly<Record<Start, Since>> = {
@@ -100,10 +93,10 @@ const START: Readonly<Record<Start, Since>> = {
   },
 }
 
-/** The log keeps an hour, which is millions of changes where a fleet is large. */
+/** The log keeps an hour: millions of changes in a large fleet. */
 const PAGE_CHANGES = 1000
 
-/** Null: everything is to be read, as it is for a server that was away for longer than the log. */
+/** Null: everything; this server was away for longer than the log. */
 async function readKeys(session: PgSession, since: number): Promise<ChangedKeys> {
   const list = createKeyList()
   let last = since
@@ -127,7 +120,7 @@ async function readChanges(
     const { text, values } =
       wanted === null ? { text: renderReadAll(table), values: [] } : renderRead(table, wanted)
     const rows = (await session.query(text, values)).map((row) => readCells(table, row))
-    // Those that are not there any more; the ones that are come right after.
+    // Keys without a row now; the present rows come right after.
     changes.push({ table, rows, removed: wanted ?? [] })
   }
   return changes

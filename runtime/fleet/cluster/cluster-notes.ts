@@ -14,21 +14,18 @@ const NotesSchema = z.object({
   files: z.record(z.string(), z.object({ version: z.string(), digest: z.string() })),
 })
 
-/** What is noted: of the secrets and, of the live systems, the version of the row that this server had whole. */
+/** `netboot`: the version of the live systems' row that this server last had whole. */
 type NotedName = SharedFileName | 'netboot'
 
 export type ClusterNotes = Awaited<ReturnType<typeof openNotes>>
 
-/**
- * `<state_dir>/cluster.json`, made where there is none. Rejects with a Fault `input-invalid` where
- * it is damaged.
- */
+/** `<state_dir>/cluster.json`, made if missing. A damaged one is a Fault `input-invalid`. */
 export async function openNotes(path: string) {
   let kept = (await readNotes(path)) ?? { id: randomUUID(), cluster: '', files: {} }
   await replaceFile(path, JSON.stringify(kept), 0o600)
   return {
     id: kept.id,
-    /** Null: the file and the row of that name never were the same, in this database. */
+    /** Null: in this database the file and its row were never the same. */
     find: (cluster: string, name: NotedName): SharedFileNote | null =>
       kept.cluster === cluster ? (kept.files[name] ?? null) : null,
     async keep(cluster: string, name: NotedName, note: SharedFileNote): Promise<void> {

@@ -8,15 +8,15 @@ import { createLocalState, type LocalDependencies, type Waiting } from './local-
 import type { ClusterTimes } from './rules/times.ts'
 
 const LOOK_MS = 250
-/** More than that in one statement makes everybody wait for the first. */
+/** More in one statement make everybody wait for the first. */
 const MAX_UNITS = 200
-/** The work that waits while the database is away; more is refused at once. */
+/** Units that wait while the database is away; more are refused at once. */
 const MAX_WAITING = 10_000
 
 /**
- * Each group is done in a transaction of `state.db` that is then undone, so that nobody reads what is
- * not durable; what it changed goes to the database, and once it is there into `state.db`. The next
- * group begins after that.
+ * Each group is done in a transaction of `state.db` that is then undone, so that nobody reads what
+ * is not durable. Its changes go to the database, and once they are there into `state.db`. Then the
+ * next group begins.
  */
 export function createGroupCommits(
   dependencies: LocalDependencies,
@@ -42,7 +42,7 @@ export function createGroupCommits(
     },
     exchange: (swap) =>
       queue.alone(async () => {
-        // Where the other file cannot be used, this one is in its place as before.
+        // If the other file is unusable, this one returns to its place.
         const archive = swap()
         try {
           await local.share()
@@ -52,7 +52,6 @@ export function createGroupCommits(
         return archive
       }),
     async detach() {
-      // Whoever waits longer has an answer already.
       await settle(queue.settle(), holdMs)
       queue.end()
       await leader.stop()
@@ -65,7 +64,7 @@ function createGroup(
   local: ReturnType<typeof createLocalState>,
   holdMs: number,
 ) {
-  /** Whether somebody waits for it still: its work did not throw, and is not too old. */
+  /** Its work did not throw, and is young enough for somebody to wait. */
   const isWaited = ({ hasFailed, since }: Waiting): boolean =>
     !hasFailed && performance.now() - since <= holdMs
 
@@ -89,7 +88,7 @@ function createGroup(
         return
       }
       for (const each of units) if (!left.includes(each)) each.unit.fail(why)
-      // One of them has what the database refuses, and fails alone; or they are too much at once.
+      // One unit has what the database refuses, and fails alone; or they are too much at once.
       const middle = Math.floor(left.length / 2)
       await commit(left.slice(0, middle))
       await commit(left.slice(middle))
@@ -99,7 +98,6 @@ function createGroup(
 
 const DIVISIBLE: readonly FaultCode[] = ['input-invalid', 'no-leader']
 
-/** One group after the other, and nothing waits longer than somebody waits for its answer. */
 function createQueue(
   { leader, outdate }: Pick<LocalDependencies, 'leader' | 'outdate'>,
   commit: (units: readonly Waiting[]) => Promise<void>,
@@ -111,14 +109,14 @@ function createQueue(
   let count = 0
 
   async function run() {
-    // All of this moment's units come in before the first group is made.
+    // All units of this moment join the first group.
     await new Promise(setImmediate)
     while (queue.length > 0) {
       inFlight = queue.splice(0, MAX_UNITS)
       const since = inFlight[0]?.since ?? 0
       await commit(inFlight)
       count += 1
-      // Somebody got no answer, and has read the rows as they were.
+      // Somebody got no answer and has read the former rows.
       if (performance.now() - since > holdMs) outdate()
       inFlight = []
     }
@@ -129,7 +127,7 @@ function createQueue(
       running = null
       if (queue.length > 0) void start(run)
     })
-    // Whoever asked for it hears of its failure.
+    // Its failure reaches whoever asked for it.
     running = mine.catch(() => undefined)
     return mine
   }

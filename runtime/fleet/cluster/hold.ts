@@ -9,7 +9,6 @@ import { toFault, type PgSession } from './postgres.ts'
 import { readPosition, RENEW, renameTerm, takeHint, type TakenLease } from './tables.ts'
 
 export interface HoldDependencies extends TakenLease {
-  /** The session in which the lease was taken, and its term. */
   readonly session: PgSession
   readonly term: string
   /** Everything up to here is in `state.db`. */
@@ -17,7 +16,6 @@ export interface HoldDependencies extends TakenLease {
   open(): Promise<PgSession>
   readonly times: Pick<ClusterTimes, 'sureMs'>
   readonly log: { warn(message: string): void }
-  /** Called once: this server leads no more, and its memory is not to be used. */
   onEnd(why: Fault): void
 }
 
@@ -27,37 +25,37 @@ interface Sending {
   readonly position: Position
 }
 
-/** Resolves to whether it was done, and the lease was ours. */
+/** True: it was done, and the lease was ours. */
 type Send = (sending: Sending) => Promise<boolean>
 
 /** Troubles after which the same is not sent again. */
 type FinalTroubles = readonly PostgresTrouble['kind'][]
 
-/** What is held at the moment; the newest of its terms is the lease's, as far as is known. */
+/** The newest of `terms` is the lease's, as far as is known. */
 interface HeldLease {
   session: PgSession
   position: Position
   terms: readonly string[]
   holdsHint: boolean
-  /** When the newest message was sent whose answer was that the lease is ours; of `performance.now()`. */
+  /** When the newest message that found the lease ours was sent; `performance.now()`. */
   askedAt: number
 }
 
 const RETRY_MS = [100, 250, 500, 1000, 2000] as const
 
-/** The pause between two tries grows no further than this, so that the lease is renewed in between. */
+/** Bounds the pause between tries, so that the lease is renewed in between. */
 const ROOM_TRIES = 3
 
 const pause = (tries: number): Promise<void> =>
   sleep(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)])
 
-/** `doubtful`: the answer was lost, or it said that the lease is not ours. */
+/** `doubtful`: the answer was lost, or said that the lease is not ours. */
 type Attempted = 'stored' | 'doubtful' | 'no-room'
 
 /**
- * One sending goes on at a time. Where a connection is lost, the lease gets a new term in a new
- * session, which waits for the old one's end and keeps it out; then the newest change says whether
- * the group is stored.
+ * One sending at a time. After a lost connection the lease gets a new term in a new session, which
+ * waits for the old one's end and keeps it out; then the newest change tells whether the group is
+ * stored.
  */
 export function createHold(dependencies: HoldDependencies) {
   const ending = createEnding(dependencies.onEnd)
@@ -69,9 +67,9 @@ export function createHold(dependencies: HoldDependencies) {
 
   return {
     /**
-     * Sends until it is known to be stored under our term; `sent` is the id under which the log has it
-     * then (null: it makes no change). Rejects with a Fault `no-leader` where the lease is another's, and
-     * where the database says one of `final` of these rows alone, which are not stored then.
+     * Sends until it is stored under our term; `sent` is its id in the log (null: no change).
+     * Rejects with a Fault `no-leader` if the lease is another's, or if the database reports one of
+     * `final` for these rows, which are not stored then.
      */
     insist(send: Send, sent: string | null, final: FinalTroubles = ['rows']): Promise<Position> {
       const work = async (): Promise<Position> => {
@@ -84,19 +82,19 @@ export function createHold(dependencies: HoldDependencies) {
       line = next.catch(() => undefined)
       return next
     },
-    /** Takes the hint again that a lost session gave back. */
+    /** A lost session gave it back. */
     async renewHint(): Promise<void> {
       if (!at.holdsHint) at.holdsHint = await takeHint(at.session, epoch)
     },
-    /** Whether nobody else can lead at this moment; false: that is to be asked. */
+    /** Nobody else can lead now; false: ask the database. */
     isSure: () =>
       ending.why() === null &&
       !at.session.isOver() &&
       performance.now() - at.askedAt < times.sureMs,
-    /** Why nothing is stored at the moment, in a clause; null: all is well. */
+    /** Why nothing is stored now, in a clause; null: all is well. */
     trouble: troubles.current,
     ended: ending.why,
-    /** After a surprise that leaves `state.db` and the database apart: the next start reads it anew. */
+    /** After a surprise: `state.db` and the database differ, and the next start reads anew. */
     giveUp: (thrown: unknown): Fault =>
       ending.end(
         thrown instanceof Fault && thrown.code === 'no-leader'
@@ -111,17 +109,13 @@ export function createHold(dependencies: HoldDependencies) {
   }
 }
 
-/**
- * In new sessions where one was lost. It rejects where the lease is another's, or with what is
- * final.
- */
+/** Replaces a lost session. Rejects if the lease is another's, or with a final trouble. */
 function createSender(
   at: HeldLease,
   dependencies: HoldDependencies,
   ending: ReturnType<typeof createEnding>,
   troubles: ReturnType<typeof createTroubles>,
 ) {
-  /** Returns whether what was sent is stored. */
   async function reconnect(sent: string | null): Promise<boolean> {
     for (let tries = 0; ; tries += 1) {
       at.session.drop()
@@ -134,7 +128,7 @@ function createSender(
         troubles.end()
         return verdict === 'stored'
       } catch (thrown) {
-        // Where this server has stopped meanwhile, nobody else would end it.
+        // If this server has stopped meanwhile, nobody else would end the session.
         at.session.drop()
         ending.check()
         troubles.note(thrown)
@@ -161,11 +155,10 @@ function createSender(
     }
   }
 
-  /** Whoever leads next would have no more room: the lease is kept meanwhile, as far as that goes. */
+  /** Another leader would have no more room, so the lease is kept if possible. */
   async function waitForRoom(tries: number): Promise<void> {
     await pause(Math.min(tries, ROOM_TRIES))
     const askedAt = performance.now()
-    // Best effort: the next try says what is wrong.
     const renewed = await at.session.repeat(RENEW, [newestOf(at)]).catch(() => [])
     if (renewed.length === 1) at.askedAt = askedAt
   }
@@ -180,7 +173,7 @@ function createSender(
       if (attempted === 'stored') return
       if (attempted === 'no-room') await waitForRoom(tries)
       else if (await reconnect(sent)) return
-      // The first time it is sent again at once; what fails again and again in sound sessions waits.
+      // Sent again at once the first time; repeated failures in sound sessions wait.
       else if (tries > 0) await pause(tries)
     }
   }
@@ -188,7 +181,7 @@ function createSender(
 
 const newestOf = ({ terms }: HeldLease): string => terms.at(-1) ?? ''
 
-/** Returns the newest change, which nothing that was sent before can follow any more. */
+/** Returns the newest change; nothing that was sent before can follow it any more. */
 async function openAgain(
   at: HeldLease,
   { open, epoch }: HoldDependencies,
@@ -196,7 +189,7 @@ async function openAgain(
 ): Promise<Position> {
   at.session = await open()
   const [former, next] = [at.terms, randomUUID()]
-  // The answer to this one may be lost, too: then any of them may be the lease's.
+  // This answer may be lost, too: then any of the terms may be the lease's.
   at.terms = [...former, next]
   const askedAt = performance.now()
   if (!(await renameTerm(at.session, former, next))) throw ending.end(deposed())
@@ -225,7 +218,6 @@ function createEnding(onEnd: (why: Fault) => void) {
   }
 }
 
-/** Each of them is said once, and its end. */
 function createTroubles(log: HoldDependencies['log']) {
   let trouble: string | null = null
   return {

@@ -34,34 +34,28 @@ export interface JoinOptions {
   readonly url: string
   readonly member: Member
   readonly line: string
-  /**
-   * `wait`: for the server, which stands by while another one leads, and waits for a database that is
-   * away. `now`: for commands, which are refused then.
-   */
+  /** `wait`: a server stands by, also for an absent database. `now`: a command is refused. */
   readonly patience: 'wait' | 'now'
   readonly start?: Start
-  /** This ends the wait of a server that stands by; one that leads by then hands over within seconds. */
+  /** Ends the wait; a server that leads by then hands over within seconds. */
   readonly signal?: AbortSignal | undefined
-  /** Only tests give others than the usual ones. */
   readonly times?: ClusterTimes | undefined
   readonly log: { info(message: string): void; warn(message: string): void }
-  /** This takes each reading of the lease while this server stands by; null: the database is away. */
+  /** Gets each reading of the lease while standing by; null: the database is away. */
   follow?(lease: Lease | null): void
-  /** Called once: this server does not lead any more, and its memory is not to be used. */
+  /** Called once: this server no longer leads, and its memory must not be used. */
   onEnd(why: Fault): void
 }
 
 export interface JoinedLeader extends Leader {
-  /** The lease, as this server took it. */
   readonly lease: Lease
 }
 
 /**
- * Has a database's changes made durable in PostgreSQL first, from here on. Before it resolves this
- * server leads, and what the database has is in `state.db`.
- *
- * Rejects with a Fault where the database cannot be used, is another one than this state has followed,
- * or is older than that; and, for a command, where another server leads or nobody answers.
+ * Changes are durable in PostgreSQL first from here on. Before it resolves, this server leads and
+ * `state.db` has what the database has. Rejects with a Fault if the database is unusable, older
+ * than this state, or another than it followed; for a command also if another server leads or
+ * nobody answers.
  */
 export async function joinCluster(database: Database, options: JoinOptions): Promise<JoinedLeader> {
   const { promise, resolve } = Promise.withResolvers<JoinedLeader>()
@@ -81,10 +75,7 @@ export async function joinCluster(database: Database, options: JoinOptions): Pro
   return await promise
 }
 
-/**
- * For a command beside a running server, whose changes that server would not know: it reads, and
- * changes nothing.
- */
+/** For a command beside a running server, which would not know of its changes. */
 export const onlyRead = (database: Database): Promise<void> =>
   database.commitThrough(async () => ({
     count: () => 0,
@@ -105,13 +96,11 @@ const beside = () =>
   )
 
 interface Taken extends TakenLease {
-  /** The lease as it was before. */
   readonly seen: Lease
   readonly session: PgSession
   readonly term: string
 }
 
-/** Tries again and again, in new sessions where one was lost. */
 async function insist<T>(
   { patience, log, signal, follow }: JoinOptions,
   attempt: () => Promise<T>,
@@ -146,8 +135,8 @@ const LOOK_MS = 500
 const AWAY_MS = 1000
 
 /**
- * Reads the lease until it may be taken; each lost session begins the five seconds anew. Meanwhile a
- * server follows what changes, so that it knows of a database that went back before it leads.
+ * Reads the lease until it may be taken; a lost session restarts the five seconds. It follows
+ * changes meanwhile, so that it notices a database that went back before it leads.
  */
 async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
   const { url, line, patience, log, signal, times = TIMES } = options
@@ -178,7 +167,7 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
   }
 }
 
-/** Returns up to which change the file has followed. */
+/** Returns the change that the file has reached. */
 async function copyChanges(session: PgSession, file: SqliteFile, lease: Lease, followed: number) {
   if (isOlderShape(lease) || lease.seq === followed) return followed
   return (await catchUp(session, file, 'usual')).seq
@@ -186,7 +175,7 @@ async function copyChanges(session: PgSession, file: SqliteFile, lease: Lease, f
 
 async function look(session: PgSession, options: JoinOptions): Promise<Lease> {
   const lease = await readLease(session)
-  // A newer release may have upgraded them since this session began.
+  // A newer release may have upgraded the tables during this session.
   checkShape(lease, options.line)
   options.follow?.(lease)
   return lease
@@ -225,15 +214,15 @@ async function leaveLease({ session, term }: Taken): Promise<void> {
   session.drop()
 }
 
-/** A server that is asked to end goes on leading for so long, for what is under way. */
+/** A server asked to end leads on for so long, for what is under way. */
 const LEAVE_MS = 4000
 
-/** Lets another server lead then, whatever hangs here: what is not acknowledged by that time is not stored. */
+/** Another server leads then, whatever hangs here: what is unacknowledged is not stored. */
 function leaveInTime(leader: Leader): void {
   setTimeout(() => void leader.stop(), LEAVE_MS).unref()
 }
 
-/** Nobody else appends from here on; it answers when everything that was acknowledged is here. */
+/** From here on nobody else appends. Resolves when all that was acknowledged is here. */
 async function lead(
   { session, seen, ...taken }: Taken,
   dependencies: CommitsDependencies,

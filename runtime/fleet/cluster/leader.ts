@@ -21,10 +21,10 @@ const RENEW_MS = 1000
 const PRUNE_MS = 60_000
 
 /**
- * Every answer of it was given by a transaction that began after the call and found the lease to be
- * ours. While the database is away the calls wait for it; they reject with a Fault `no-leader` once
- * another server leads, and `input-invalid` where the database can store everything but these rows.
- * `append` rejects with `no-leader` also where they took too long: they are not stored then.
+ * Each answer comes from a transaction that began after the call and found the lease to be ours.
+ * Calls wait for a database that is away; they reject with a Fault `no-leader` once another server
+ * leads, `input-invalid` if these rows alone cannot be stored. `append` also rejects with
+ * `no-leader` if the rows took too long; they are not stored then.
  */
 export function createLeader(dependencies: HoldDependencies) {
   const hold = createHold(dependencies)
@@ -37,7 +37,6 @@ export function createLeader(dependencies: HoldDependencies) {
     ended,
     giveUp,
     survivesHost,
-    /** Appends one group, and resolves to its position once it is committed under our term. */
     append(changes: readonly TableChange[]): Promise<Position> {
       const change = randomUUID()
       const keys = renderKeys(changes)
@@ -51,7 +50,7 @@ export function createLeader(dependencies: HoldDependencies) {
         ['rows', 'late'],
       )
     },
-    /** Replaces every row of every table by these parts, in one transaction. */
+    /** In one transaction. */
     replaceAll(
       tables: readonly SharedTable[],
       read: (table: SharedTable) => Iterable<readonly RowCells[]>,
@@ -73,22 +72,20 @@ export function createLeader(dependencies: HoldDependencies) {
         })
       }, change)
     },
-    /** Resolves once the lease was found to be ours in a transaction that began after this call. */
+    /** In a transaction that began after this call. */
     async confirm(): Promise<void> {
       await hold.insist(
         async ({ session, term }) => (await session.repeat(RENEW, [term])).length === 1,
         null,
       )
     },
-    /** Whether nobody else can lead at this moment, as the newest answer of the database says. */
     isSure: () => !isLeaving && hold.isSure(),
     /** Stored with the next renewal, within a second. */
     see: renewals.see,
-    /** Hands over: whoever waits leads at once. A database that is away is not waited for. */
+    /** Another server leads at once. A database that is away is not waited for. */
     async stop(): Promise<void> {
       isLeaving = true
       renewals.end()
-      // Best effort: without it the next one waits five seconds.
       if (ended() === null && trouble() === null) await settle(handOver(), STOP_MS)
       await settle(hold.close(), STOP_MS)
     },
@@ -105,10 +102,9 @@ export function createLeader(dependencies: HoldDependencies) {
 
 const STOP_MS = 2000
 
-/** Part of a transaction that has been found to be ours. */
+/** For a transaction that has already found the lease to be ours. */
 const WITHOUT_FENCE = { text: 'fence AS (SELECT 1 AS one)', values: [] }
 
-/** The lease is renewed each second, and with it what was seen since is stored. */
 function createRenewals(hold: ReturnType<typeof createHold>) {
   const seen = new Map<string, SeenMachine>()
   let isRenewing = false
@@ -142,7 +138,7 @@ function createRenewals(hold: ReturnType<typeof createHold>) {
     }, RENEW_MS).unref(),
     setInterval(() => {
       if (hold.ended() !== null || hold.trouble() !== null) return
-      // Best effort: a longer log is no harm, and the next minute tries again.
+      // Best effort: a longer log does no harm, and the next minute tries again.
       const prune = hold.insist(async ({ session, term }) => {
         await session.query(PRUNE, [term])
         return (await session.repeat(RENEW, [term])).length === 1

@@ -15,7 +15,6 @@ import {
   type TableChange,
 } from './rules/shared-tables.ts'
 
-/** The shared tables as this release's `state.db` has them. */
 export const listTables = (file: SqliteFile): readonly SharedTable[] =>
   SHARED.map((name) => ({
     name,
@@ -28,10 +27,7 @@ export const listTables = (file: SqliteFile): readonly SharedTable[] =>
     }),
   }))
 
-/**
- * Has SQLite note the key of each row that is changed, in a table that exists for this connection
- * alone. What is undone is not noted.
- */
+/** SQLite notes keys in a table of this connection alone; undone changes are not noted. */
 export function watchRows(file: SqliteFile, tables: readonly SharedTable[]): void {
   file.execute(
     'CREATE TEMP TABLE IF NOT EXISTS touched (name TEXT, first, second, UNIQUE (name, first, second))',
@@ -55,7 +51,7 @@ export function watchRows(file: SqliteFile, tables: readonly SharedTable[]): voi
   }
 }
 
-/** In the transaction that goes on. Throws a Fault for text that only SQLite takes. */
+/** Part of the running transaction. Throws a Fault for text that only SQLite takes. */
 export function readTouched(
   file: SqliteFile,
   tables: readonly SharedTable[],
@@ -76,7 +72,7 @@ export function readTouched(
   })
 }
 
-/** The database says so itself, but ends the group of all others with it. */
+/** The database would refuse the whole group. */
 function checkCells(cells: RowCells): RowCells {
   if (!cells.some((cell) => typeof cell === 'string' && cell.includes('\0'))) return cells
   throw new Fault('input-invalid', 'the database cannot store a text with a NUL character', {
@@ -84,13 +80,13 @@ function checkCells(cells: RowCells): RowCells {
   })
 }
 
-/** Puts rows into the tables, and notes up to where they were followed; part of the caller's transaction. */
+/** Also notes the position; part of the caller's transaction. */
 export function applyChanges(
   file: SqliteFile,
   changes: readonly TableChange[],
   membership: ClusterMembership,
 ): void {
-  // First, as a row may take over from another one what must be unique.
+  // First: a row may take over a unique value from a removed one.
   for (const { table, removed } of changes) {
     for (const key of removed) file.run(renderLocalRemoval(table), ...key)
   }
@@ -109,7 +105,6 @@ export function replaceAll(
   applyChanges(file, changes, membership)
 }
 
-/** Every row of a table, a part at a time. */
 export function* readParts(file: SqliteFile, table: SharedTable): Generator<readonly RowCells[]> {
   const keys = keysOf(table).map(({ name }) => name)
   const names = table.columns.map(({ name }) => name)

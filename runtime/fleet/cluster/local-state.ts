@@ -15,16 +15,14 @@ import type { SharedTable, TableChange } from './rules/shared-tables.ts'
 
 export interface LocalDependencies extends CommitsDependencies {
   readonly leader: Leader
-  /** The database's name, for the place that is noted with each group. */
+  /** Noted with each group's position. */
   readonly cluster: string
   readonly log: { warn(message: string): void }
 }
 
 export interface Waiting {
   readonly unit: Unit
-  /** Milliseconds of this process's clock. */
   readonly since: number
-  /** Its work threw and is not done again. */
   hasFailed: boolean
 }
 
@@ -34,7 +32,7 @@ export function createLocalState({ current, finish, leader, cluster, log }: Loca
   const tables: readonly SharedTable[] = listTables(current())
   let prepared: SqliteFile | null = null
 
-  /** The file of the moment: after a restore it is another one. */
+  /** After a restore it is another file. */
   function file(): SqliteFile {
     const present = current()
     if (present !== prepared) watchRows(present, tables)
@@ -43,7 +41,7 @@ export function createLocalState({ current, finish, leader, cluster, log }: Loca
   }
 
   return {
-    /** Does the units, reads what they changed, and undoes them, so that nobody reads what may fail. */
+    /** Does units, reads their changes, and undoes them: nobody may read what can still fail. */
     rehearse(units: readonly Waiting[]) {
       const present = file()
       const done: (() => void)[] = []
@@ -60,7 +58,7 @@ export function createLocalState({ current, finish, leader, cluster, log }: Loca
       })
       return { changes, done }
     },
-    /** The database has it, so this goes on until the disk takes it, too. */
+    /** The database has it, so this is repeated until the disk takes it, too. */
     async store(changes: readonly TableChange[], position: Position): Promise<void> {
       const membership = { cluster, ...position }
       for (let isTold = false; ; isTold = true) {
@@ -87,9 +85,9 @@ export function createLocalState({ current, finish, leader, cluster, log }: Loca
         present.execute(FORGET)
       })
     },
-    /** Replaces everything that the database has by what was put in the place of this file. */
+    /** After this file was replaced: the database gets its rows. */
     async share(): Promise<void> {
-      // Should this process end now, the next one reads what the database has, as before.
+      // If this process ends now, the next one reads the database as before.
       writeMembership(current(), { cluster, seq: NOWHERE, change: '' })
       const position = await leader.replaceAll(tables, (table) => readParts(current(), table))
       writeMembership(current(), { cluster, ...position })

@@ -9,15 +9,13 @@ export const MEMBER_TABLE = `CREATE TABLE ${MEMBER} (id text PRIMARY KEY, name t
   seen timestamptz NOT NULL DEFAULT now())`
 
 export interface Member {
-  /** Its own for as long as its state folder lives. */
   readonly id: string
-  /** A name for people, usually the host's. */
   readonly name: string
   readonly release: string
   readonly url: string
 }
 
-/** Says that a server is there; false: it has no row, or `writeMember` has to say more. */
+/** False: it has no row, or `writeMember` has to say more. */
 export async function touchMember(
   session: PgSession,
   id: string,
@@ -31,12 +29,11 @@ export async function touchMember(
 }
 
 interface MemberBeat extends Pick<Member, 'name' | 'url'> {
-  /** When it was written, by the clock of the database: another text after each time. */
+  /** By the database's clock; another text each time. */
   readonly seen: string
   readonly silentSeconds: number
 }
 
-/** Null: there is none. */
 export async function readBeat(session: PgSession, id: string): Promise<MemberBeat | null> {
   const [row] = await session.query(
     `SELECT name, url, seen::text AS seen, extract(epoch FROM now() - seen)::bigint AS silent
@@ -66,11 +63,10 @@ export async function writeMember(
   )
 }
 
-/** A server whose state folder is new each time leaves a row at each start. */
+/** A server with a fresh state folder leaves a row at each start. */
 const MAX_MEMBERS = 100
 const MAX_FACTS_CHARACTERS = 2 ** 16
 
-/** Lists those that were seen last, by name; those that have been silent for a week are left out. */
 export async function readMembers(session: PgSession): Promise<readonly MemberRow[]> {
   const rows = await session.repeat(
     `SELECT id, name, url, release, coalesce(seq, -1) AS seq,
@@ -94,12 +90,12 @@ export async function readMembers(session: PgSession): Promise<readonly MemberRo
   })
 }
 
-/** Forgets the servers of a name; returns how many. One that runs is back within a second. */
+/** Returns how many; a running server is back within a second. */
 export async function forgetMember(session: PgSession, name: string): Promise<number> {
   return (await session.query(`DELETE FROM ${MEMBER} WHERE name = $1 RETURNING id`, [name])).length
 }
 
-/** Whose upgrade this server waits for before it leads; `led`: the release of the last leader. */
+/** Servers whose upgrade this one waits for; `led`: the last leader's release. */
 export async function readWaitedFor(
   session: PgSession,
   own: Pick<Member, 'id' | 'release'>,

@@ -13,14 +13,13 @@ import {
   type SharedNetboot,
 } from './rules/shared-netboot.ts'
 
-/** A copy that failed is tried again so much later; milliseconds. */
+/** Milliseconds after a failed copy. */
 const RETRY_MS = 15_000
 
 export interface CopiesOptions {
   readonly bootFiles: Pick<BootFolder, 'dir' | 'sets' | 'list' | 'stage' | 'install'>
   readonly openFile: OpenSharedFile
   readonly files: ReturnType<typeof createNetbootFiles>
-  /** Earlier sets that are kept. */
   keep(): number
   refresh(): Promise<void>
   readonly log: { info(message: string): void; warn(message: string): void }
@@ -36,7 +35,6 @@ interface WantedCopy {
   readonly local: LocalNetboot
   readonly ownId: string
   readonly members: readonly MemberRow[]
-  /** The name of the server that leads, which is asked first. */
   readonly holder: string
 }
 
@@ -73,7 +71,7 @@ export function createCopies({ bootFiles, openFile, keep, log, files, refresh }:
     } catch (thrown) {
       if (!signal.aborted) fail(version, renderError(thrown))
     }
-    // The next exchange decides by this; a reading that is under way may have begun before the end.
+    // The next exchange decides by this; a reading under way may have begun before the end.
     await refresh()
     await refresh()
   }
@@ -83,19 +81,17 @@ export function createCopies({ bootFiles, openFile, keep, log, files, refresh }:
     await running?.ended
   }
 
-  /** Ends a copy of what is not wanted any more. */
   function isTime(version: string): boolean {
     if (running !== null && running.version !== version) void stop()
     return running === null && (failed !== version || performance.now() >= retryAt)
   }
 
   return {
-    /** Begins, unless it goes on already, or has failed a moment ago. */
     begin({ row, wanted, local, ownId, members, holder }: WantedCopy): void {
       const { version } = row
       if (wanted === null || !isTime(version)) return
       const [missing, choices] = [listMissing(wanted, local), listChoices(wanted, local)]
-      // What is here has to rest before it counts.
+      // New files have to rest before they count.
       if (missing.length === 0 && Object.keys(choices).length === 0) return
       const sources = listSources(row, { ownId, members, holder })
       if (sources.length === 0 && missing.length > 0) {
@@ -112,7 +108,6 @@ export function createCopies({ bootFiles, openFile, keep, log, files, refresh }:
       })
       running = { version, ending, ended }
     },
-    /** The row and the files here are the same. */
     settle() {
       ;[trouble, failed] = ['', '']
     },
@@ -121,7 +116,6 @@ export function createCopies({ bootFiles, openFile, keep, log, files, refresh }:
   }
 }
 
-/** Those that say that they have everything; the one that leads is first. */
 function listSources(
   { version }: NetbootRow,
   { ownId, members, holder }: Pick<WantedCopy, 'ownId' | 'members' | 'holder'>,

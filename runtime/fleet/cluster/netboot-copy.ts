@@ -14,7 +14,7 @@ export interface NetbootSource {
   readonly url: string
 }
 
-/** Reads a file of another server from `from` on. Rejects, or ends early, where that server does not give it. */
+/** From offset `from`. Rejects, or ends early, if that server lacks the file. */
 export type OpenSharedFile = (
   url: string,
   file: { readonly sha256: string; readonly from: number },
@@ -29,24 +29,16 @@ interface NetbootCopyDependencies {
 interface NetbootCopyOrder {
   readonly wanted: SharedNetboot
   readonly missing: readonly SharedBootFile[]
-  /** They are asked in this order. */
   readonly sources: readonly NetbootSource[]
-  /** The versions that are to be chosen here. */
   readonly choices: Partial<Record<BootArch, string>>
-  /** Earlier sets that are kept. */
   readonly keep: number
   readonly signal: AbortSignal
 }
 
-/** Hidden, so that nobody can fetch it below `/boot/`. */
 const FOLDER = '.copying'
-/** Room that is needed besides the files themselves. */
 const SPARE_BYTES = 16 * 2 ** 20
 
-/**
- * Rejects with a Fault that says what was wrong with which file of which server; then the boot
- * directory is as it was, and what came of a file is gone on with the next time.
- */
+/** Rejects with a Fault that names file and server; nothing changes, the next copy resumes. */
 export async function copyNetboot(
   parts: NetbootCopyDependencies,
   order: NetbootCopyOrder,
@@ -66,12 +58,11 @@ export async function copyNetboot(
   } catch (thrown) {
     throw (await describeFullDisk(thrown, bootFiles.dir)) ?? thrown
   } finally {
-    // Gone already where it was installed.
     await removeTree(staged)
   }
 }
 
-/** Two names may have one content, such as a boot loader and a copy of it. */
+/** Two names may have one content, such as a boot loader and its alias. */
 async function gather(
   files: readonly SharedBootFile[],
   incoming: IncomingFiles,
@@ -86,7 +77,6 @@ async function gather(
   }
 }
 
-/** Goes on at the next server where one ends; what was wrong with each is said in the end. */
 async function copyFile(
   parts: NetbootCopyDependencies,
   order: NetbootCopyOrder,

@@ -15,10 +15,9 @@ import { hashStart } from '../../kit/host/file-hash.ts'
 import { ifMissing } from '../../kit/foundation/system-error.ts'
 import type { LocalNetboot, SharedBootFile } from './rules/shared-netboot.ts'
 
-/** A file that somebody may still be writing is left for later; milliseconds. */
+/** A file may still be written until this age, in milliseconds. */
 const REST_MS = 3000
 
-/** A digest, and what the file was like whose digest it is. */
 interface KnownDigest {
   readonly mark: string
   readonly sha256: string
@@ -26,11 +25,11 @@ interface KnownDigest {
 
 type NetbootFolder = Pick<BootFolder, 'dir' | 'sets' | 'list'>
 
-/** A file is read again once its size, time or place on the disk is another one. */
+/** A new size, time or inode makes it read a file again. */
 export function createNetbootFiles(folder: NetbootFolder, signal: AbortSignal) {
   const digests = new Map<string, KnownDigest>()
 
-  /** Null: it is gone, or is being written. */
+  /** Null: gone, or being written. */
   async function describe(name: string): Promise<SharedBootFile | null> {
     const handle = await open(join(folder.dir, name), 'r').catch(ifMissing(null))
     if (handle === null) return null
@@ -39,7 +38,7 @@ export function createNetbootFiles(folder: NetbootFolder, signal: AbortSignal) {
     const known = digests.get(name)
     if (known?.mark === mark) return { name, sizeBytes: size, sha256: known.sha256 }
     const age = Date.now() - mtimeMs
-    // A time that lies ahead says nothing.
+    // A future time says nothing.
     if (age >= 0 && age < REST_MS) return null
     const sha256 = (await hashStart(file, size, signal)).digest('hex')
     if ((await readMark(file)) !== mark) return null
@@ -48,7 +47,7 @@ export function createNetbootFiles(folder: NetbootFolder, signal: AbortSignal) {
   }
 
   return {
-    /** `others`: names that are of interest besides. Null: a file of a set is still being written. */
+    /** `others`: more names of interest. Null: a file of a set is being written. */
     async read(others: readonly string[]): Promise<LocalNetboot | null> {
       const names = (await folder.list()).map(({ name }) => name)
       const sets = folder.sets()
@@ -75,7 +74,7 @@ export function createNetbootFiles(folder: NetbootFolder, signal: AbortSignal) {
         damaged: await listDamaged(folder.dir, versions, known),
       }
     },
-    /** Takes over the digests of files that were just compared with them and put in place. */
+    /** For files that were just compared and put in place. */
     async trust(compared: readonly SharedBootFile[]): Promise<void> {
       for (const { name, sha256 } of compared) {
         const handle = await open(join(folder.dir, name), 'r').catch(ifMissing(null))
@@ -84,7 +83,7 @@ export function createNetbootFiles(folder: NetbootFolder, signal: AbortSignal) {
         digests.set(name, { mark: await readMark(file), sha256 })
       }
     },
-    /** The path of a file that has this digest still; null: there is none. */
+    /** Null: no file has this digest now. */
     async find(sha256: string): Promise<string | null> {
       for (const [name, known] of digests) {
         if (known.sha256 !== sha256) continue
@@ -106,7 +105,7 @@ async function readMark(file: {
   return `${size} ${mtimeNs} ${ino}`
 }
 
-/** Files of the active sets whose digest is not the one in the list beside them. */
+/** Their digest differs from the list beside them. */
 async function listDamaged(
   dir: string,
   versions: LocalNetboot['versions'],

@@ -7,14 +7,13 @@ export const NETBOOT = `${SCHEMA_NAME}.netboot`
 export const NETBOOT_TABLE = `CREATE TABLE IF NOT EXISTS ${NETBOOT} (one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version text NOT NULL, content text NOT NULL)`
 
-/** Null: there is none yet. */
 export async function readNetbootRow(session: PgSession): Promise<NetbootRow | null> {
   const [row] = await session.repeat(`SELECT version, content FROM ${NETBOOT}`, [])
   if (row === undefined) return null
   return { version: textOf(row, 'version'), content: textOf(row, 'content') }
 }
 
-/** `before`: the version that is replaced (null: there is none); false: another server was quicker, or leads by now. */
+/** `before` null: no row yet. False: another server was quicker, or leads. */
 export async function writeNetbootRow(
   session: PgSession,
   { version, content }: NetbootRow,

@@ -28,7 +28,6 @@ interface NetbootExchange {
   readonly standing: ServerStanding
   readonly ownId: string
   readonly members: readonly MemberRow[]
-  /** The name of the server that leads, which is asked first. */
   readonly holder: string
 }
 
@@ -36,13 +35,13 @@ export type NetbootShare = ReturnType<typeof createNetbootShare>
 
 const NAME = 'netboot'
 
-/** The row as it was read last, and what it names; null: this release cannot read it. */
 interface ReadRow {
   readonly row: NetbootRow
+  /** Null: this release cannot read the row. */
   readonly wanted: SharedNetboot | null
 }
 
-/** It reads the boot directory when it is asked for an exchange, and never waits for that. */
+/** Reads the boot directory in the background: an exchange never waits for it. */
 export function createNetbootShare(options: NetbootShareOptions) {
   const ending = new AbortController()
   const files = createNetbootFiles(options.bootFiles, ending.signal)
@@ -87,7 +86,7 @@ export function createNetbootShare(options: NetbootShareOptions) {
   }
 
   return {
-    /** Brings what was chosen here, where this server leads; else has what is missing copied. */
+    /** The leader brings what was chosen here; others copy what is missing. */
     async exchange(exchange: NetbootExchange): Promise<void> {
       const row = await readNetbootRow(exchange.session)
       stored = row === null ? null : { row, wanted: parseNetboot(row.content) }
@@ -97,14 +96,12 @@ export function createNetbootShare(options: NetbootShareOptions) {
       follow(exchange.standing, local)
       await settle(exchange, local)
     },
-    /** What the others see of this server. */
     fact(): NetbootFact {
       const [wanted, local] = [stored?.wanted ?? null, folder.last()]
       const has = wanted !== null && local !== null && isWhole(wanted, local)
       return { version: has ? (stored?.row.version ?? '') : '', trouble: copies.trouble() }
     },
     row: () => stored?.row ?? null,
-    /** Whether the row names other bytes for this name than are here. */
     isStale(name: string): boolean {
       const here = folder.last()?.known.get(name)
       const named = stored?.wanted?.files.find((file) => file.name === name)
@@ -118,17 +115,15 @@ export function createNetbootShare(options: NetbootShareOptions) {
   }
 }
 
-/** The version of the row that this server had whole last; null: none. */
 const notedBy = ({ notes, cluster }: NetbootExchange): string | null =>
   notes.find(cluster, NAME)?.version ?? null
 
-/** What the boot directory has, as it was read last; it is read one time after the other. */
+/** One reading at a time; keeps the last one. */
 function createReading(files: ReturnType<typeof createNetbootFiles>) {
   let [last, wanted]: [LocalNetboot | null, SharedNetboot | null] = [null, null]
   let reading: Promise<void> | null = null
   return {
     last: () => last,
-    /** `named`: the files of the row are read as well; absent: of the row of before. */
     refresh(named: SharedNetboot | null = wanted): Promise<void> {
       wanted = named
       reading ??= files

@@ -10,16 +10,15 @@ import { TIMES, type ClusterTimes } from './rules/times.ts'
 export type PgRow = Readonly<Record<string, unknown>>
 
 export interface PgSession extends AsyncDisposable {
-  /** One message, and one transaction. Rejects with what PostgreSQL said, or the network. */
+  /** One message and one transaction. Rejects with PostgreSQL's or the network's error. */
   query(text: string, values?: readonly unknown[]): Promise<readonly PgRow[]>
-  /** The same for a text that comes again: it is parsed once for this session. */
   repeat(text: string, values: readonly unknown[]): Promise<readonly PgRow[]>
-  /** All of `work` or none of it; for work that is not in a hurry. */
+  /** All of `work` or nothing; for work that is not urgent. */
   transact<T>(mode: string, work: () => Promise<T>): Promise<T>
-  /** Ends it at once: its answers do not count any more. */
+  /** Ends it at once; late answers do not count. */
   drop(): void
   readonly isOver: () => boolean
-  /** Whether the database waits for another host before it says that something is stored. */
+  /** The database waits for another host before it acknowledges. */
   readonly survivesHost: boolean
 }
 
@@ -27,13 +26,12 @@ type SessionTimes = Pick<ClusterTimes, 'statementMs' | 'answerMs'>
 
 const BIGINT = 20
 const CONNECT_MS = 5000
-/** `answerMs` in `transact`, where the database gives up after 60 s. */
+/** For `transact`, where the database gives up after 60 s. */
 const LONG_ANSWER_MS = 65_000
 
-/** How long a session may take to say goodbye. */
 const END_MS = 1000
 
-/** A leader that is stopped in the middle of something holds nothing for long. */
+/** A leader stopped halfway holds nothing for long. */
 const renderTuning = (
   statementMs: number,
 ) => `SET statement_timeout = ${statementMs}; SET idle_in_transaction_session_timeout = '2s';
@@ -47,9 +45,8 @@ const FACTS = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_o
   FROM pg_database WHERE datname = current_database()`
 
 /**
- * `url`: `postgres://user:password@host/database`, which is never part of a message. Rejects with a
- * Fault whose cause is what was thrown: `input-invalid` where it stays so until somebody changes
- * something, else `no-leader`.
+ * `url`: `postgres://user:password@host/database`, never part of a message. Rejects with a Fault
+ * that has a cause: `input-invalid` if only an operator can mend it, else `no-leader`.
  */
 export async function openSession(url: string, times: SessionTimes = TIMES): Promise<PgSession> {
   const opened = connect(
@@ -78,7 +75,7 @@ export const toFault = ({ kind, message, hint }: PostgresTrouble, cause?: unknow
 
 const PASSING: readonly PostgresTrouble['kind'][] = ['away', 'late', 'room']
 
-/** pg reads it for each query, and its types do not have it. */
+/** pg reads it for each query, but its types lack it. */
 interface TimedQuery extends QueryConfig {
   readonly query_timeout: number
 }
@@ -90,11 +87,11 @@ async function prepareSession(
   let isOver = false
   const drop = () => {
     isOver = true
-    // Its socket ends at once: `end` waits for answers.
+    // Ends the socket at once: `end` waits for answers.
     void client.end().catch(() => undefined)
     client.connection.stream.destroy()
   }
-  // An idle session that the database ends would end this process without it.
+  // Without a listener, a session that the database ends would end this process.
   client.on('error', () => {
     isOver = true
   })
@@ -113,7 +110,7 @@ async function prepareSession(
     await client.query(renderTuning(statementMs))
     const [facts] = await query(FACTS)
     if (facts?.['readOnly'] !== false) throw refuse('25006')
-    // A pooler gives a number of its own; what a session keeps would be another one's a moment later.
+    // A pooler gives a number of its own; session state would soon be another's.
     if (facts['pid'] !== numberOf(client)) throw refuse('pooler')
     if (facts['encoding'] !== 'UTF8') throw refuseEncoding(facts)
     if (facts['waits'] === 'off') await query('SET synchronous_commit = on')
@@ -126,7 +123,7 @@ async function prepareSession(
       },
       async transact(mode, work) {
         await query(`BEGIN ${mode}`)
-        // More than a group, and it waits for this process between two messages.
+        // This takes longer than a group, and waits for this process between messages.
         await client.query(
           `SET LOCAL statement_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = '60s'`,
         )
@@ -157,13 +154,12 @@ async function prepareSession(
   }
 }
 
-/** The server process that answered this connection, by its own word at the start. */
 const numberOf = (client: Client): unknown => ('processID' in client ? client.processID : undefined)
 
 const refuse = (code: string): Fault =>
   toFault(describePostgresError(Object.assign(new Error('checked at the start'), { code })))
 
-/** Names come in every script, and no other encoding of PostgreSQL holds them all. */
+/** Names come in every script; only UTF8 holds them all. */
 function refuseEncoding(facts: PgRow): Fault {
   const [name, owner] = [textOf(facts, 'name'), textOf(facts, 'owner')]
   const encoding = textOf(facts, 'encoding')
@@ -177,14 +173,14 @@ function refuseEncoding(facts: PgRow): Fault {
 const quote = (word: string): string =>
   /^[\w.-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 
-/** Throws a TypeError where the column holds anything but text, or there is no row. */
+/** Throws a TypeError for another type, or without a row. */
 export function textOf(row: PgRow | undefined, column: string): string {
   const value = row?.[column]
   if (typeof value === 'string') return value
   throw new TypeError(`the database gave no text in column ${column}`)
 }
 
-/** Throws a TypeError where the column holds no whole number, or there is no row. */
+/** Throws a TypeError for another type, or without a row. */
 export function numberIn(row: PgRow | undefined, column: string): number {
   const value = row?.[column]
   if (typeof value === 'number') return value

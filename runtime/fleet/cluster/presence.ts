@@ -18,29 +18,27 @@ export interface ClusterView {
   readonly ownId: string
   readonly lease: Lease
   readonly members: readonly MemberRow[]
-  /** Whether the secrets are rows; `unreadable`: they are, and this server has no key for them. */
+  /** `unreadable`: they are rows, but this server has no key for them. */
   readonly secrets: 'shared' | 'own' | 'unreadable'
   readonly survivesHost: boolean
-  /** What machines boot; null: no server has said it yet. */
+  /** What machines boot; null: not said yet. */
   readonly netboot: NetbootRow | null
 }
 
 export type Presence = ReturnType<typeof createPresence>
 
-/** What a server says of itself beside what is known of its live systems. */
 export type OwnFacts = Omit<MemberFacts, 'netboot'>
 
 interface PresenceOptions {
   readonly member: Member
   readonly files: SharedFiles
   open(): Promise<PgSession>
-  /** A change waits for its database for `holdMs`. */
   readonly times: Pick<ClusterTimes, 'holdMs'>
-  /** Where this server's state stands; null: it has not joined yet. */
+  /** Null: it has not joined yet. */
   membership(): ClusterMembership | null
   facts(): OwnFacts
   readonly notes: ClusterNotes
-  /** The live systems that servers share; null: this program has none. */
+  /** Null: this program has no live systems. */
   readonly netboot: PresentNetboot | null
   readonly log: { warn(message: string): void }
 }
@@ -56,7 +54,7 @@ const NO_NETBOOT: PresentNetboot = {
 
 const BEAT_MS = 1000
 
-/** Begins at once, in a session of its own; a database that is away is asked again each second. */
+/** Begins at once, in its own session; asks a database that is away again each second. */
 export function createPresence(options: PresenceOptions) {
   const { member, open, membership, facts, times } = options
   const netboot = options.netboot ?? NO_NETBOOT
@@ -66,7 +64,7 @@ export function createPresence(options: PresenceOptions) {
   let standing: ServerStanding = { role: 'stands-by', epoch: null }
   let [said, isOver] = ['', false]
 
-  /** Rejects where the database is away, or the rows of secrets cannot be opened. */
+  /** Rejects if the database is away, or the secrets' rows cannot be opened. */
   async function beat(): Promise<void> {
     try {
       if (session === null || session.isOver()) session = await open()
@@ -79,12 +77,12 @@ export function createPresence(options: PresenceOptions) {
     }
   }
 
-  /** Null: there are no tables yet, or they are none of this server's. */
+  /** Null: no tables yet, or not this server's. */
   async function look(present: PgSession): Promise<ClusterView | null> {
     if (!(await hasTables(present))) return null
     const lease = await readLease(present)
     const joined = membership()
-    // Who was not let in yet, or has another database, gives and takes nothing.
+    // A server that has not joined, or has another database, gives and takes nothing.
     if (joined === null || joined.cluster !== lease.cluster) return null
     const saying = JSON.stringify({ ...facts(), netboot: netboot.fact() })
     const isKnown = await touchMember(present, member.id, joined.seq)
@@ -96,12 +94,8 @@ export function createPresence(options: PresenceOptions) {
   const ticks = startTicks(() => inOrder(beat), options.log)
 
   return {
-    /** Null: the database does not answer, or has not yet. */
     view: () => view,
-    /**
-     * Resolves once what this server changed is in the database. Rejects with a Fault `no-leader` where
-     * that takes longer than 12 s.
-     */
+    /** Resolves when our changes are in the database, else a Fault `no-leader` after 12 s. */
     async share(): Promise<void> {
       const until = performance.now() + times.holdMs
       for (;;) {
@@ -116,12 +110,11 @@ export function createPresence(options: PresenceOptions) {
       }
     },
     /**
-     * Before this server waits for its turn. Rejects with a Fault `input-invalid` where another
-     * server has its id; a database that is away is for others to wait for. No beat of ours is
-     * among those that it sees.
+     * Before this server waits for its turn; it sees no beat of ours. Rejects with a Fault
+     * `input-invalid` if another server has its id; an absent database is not waited for.
      */
     check: () => inOrder(() => checkStart(options)),
-    /** This server leads now, under that epoch. Rejects as `share`, before anything of it was used. */
+    /** Rejects as `share`, before anything of it was used. */
     async lead(epoch: number): Promise<void> {
       standing = { role: 'begins-to-lead', epoch }
       await this.share()
@@ -141,7 +134,7 @@ interface BeatExchange extends Pick<PresenceOptions, 'member' | 'files' | 'notes
   readonly standing: ServerStanding
 }
 
-/** Has everything that servers share brought and taken, and returns what the database says then. */
+/** Brings and takes what is shared; returns the database's view after it. */
 async function exchange(
   session: PgSession,
   lease: Lease,
@@ -157,8 +150,8 @@ async function exchange(
 }
 
 /**
- * Before anybody can reach this server. Rejects with a Fault `input-invalid` where it cannot open
- * the rows of secrets; a database that is away is for others to wait for.
+ * Before anybody can reach this server. Rejects with a Fault `input-invalid` if it cannot open the
+ * secrets' rows; an absent database is not waited for.
  */
 export const checkKey = ({
   files,
@@ -181,11 +174,11 @@ async function checkRows(
   }
 }
 
-/** Two beats and a half. */
+/** Two and a half beats. */
 const COPY_MS = 2500
 const LOOK_MS = 250
 
-/** A row that stays as it was is this server's own, from before its restart. */
+/** An unchanged row is our own, from before the restart. */
 async function checkCopy(session: PgSession, member: Member): Promise<void> {
   const before = await readBeat(session, member.id)
   if (before === null || !mayBeCopy(before, member)) return
@@ -206,7 +199,6 @@ const refuseCopy = ({ name, url }: Pick<Member, 'name' | 'url'>) =>
     },
   )
 
-/** One after the other, each second; a failure is said once. */
 function startTicks(beat: () => Promise<void>, log: PresenceOptions['log']) {
   let isBeating = false
   let warned = ''
@@ -217,7 +209,7 @@ function startTicks(beat: () => Promise<void>, log: PresenceOptions['log']) {
       await beat()
       warned = ''
     } catch (thrown) {
-      // That the database is away is said by who leads or waits for it.
+      // The leader, or the server that waits, reports an absent database.
       if (thrown instanceof Fault && thrown.code === 'no-leader') return
       const why = renderError(thrown)
       if (why !== warned) log.warn(`what servers share is not up to date: ${why}`)

@@ -12,7 +12,6 @@ export async function readVersions(session: PgSession): Promise<ReadonlyMap<stri
   return new Map(rows.map((row) => [textOf(row, 'name'), textOf(row, 'version')] as const))
 }
 
-/** Null: there is none. */
 export async function readSecret(session: PgSession, name: SharedFileName) {
   const [row] = await session.query(`SELECT version, wrapped FROM ${SECRET} WHERE name = $1`, [
     name,
@@ -24,15 +23,15 @@ export async function readSecret(session: PgSession, name: SharedFileName) {
 
 interface WrittenSecret {
   readonly name: SharedFileName
-  /** The version that is replaced; null: there is no row yet. */
+  /** The replaced version; null: no row yet. */
   readonly before: string | null
   readonly version: string
   readonly wrapped: Uint8Array
-  /** The epoch under which this server leads; null: it does not. */
+  /** Under which this server leads; null: it does not. */
   readonly epoch: number | null
 }
 
-/** False: another server was quicker, or leads by now. */
+/** False: another server was quicker, or leads. */
 export async function writeSecret(
   session: PgSession,
   { name, before, version, wrapped, epoch }: WrittenSecret,
@@ -42,7 +41,7 @@ export async function writeSecret(
   return stored.length === 1
 }
 
-/** Whoever takes over waits for what was written before, and nothing is written after. */
+/** A takeover waits for earlier writes, and nothing is written after it. */
 const IS_HELD = `($4::bigint IS NULL OR EXISTS (
   SELECT 1 FROM ${SCHEMA_NAME}.lease WHERE epoch = $4::bigint FOR SHARE))`
 const ADD = `INSERT INTO ${SECRET} (name, version, wrapped)

@@ -17,18 +17,17 @@ import { readSecret, readVersions, writeSecret } from './secret-rows.ts'
 import { readLease } from './tables.ts'
 import { createWrapping, type Wrapping } from './wrapping.ts'
 
-/** Where the files lie; one that is not named is this server's own. */
 export type SharedFilePaths = Partial<Readonly<Record<SharedFileName, string>>>
 
 export interface ServerStanding {
   readonly role: 'stands-by' | 'begins-to-lead' | 'leads'
-  /** The epoch of the lease under which it leads; null while it stands by. */
+  /** The lease's epoch under which it leads; null: it stands by. */
   readonly epoch: number | null
 }
 
 interface SharedFilesOptions {
   readonly paths: SharedFilePaths
-  /** The text of the key that wraps them; empty: every server keeps its own. */
+  /** Wraps the secrets; empty: every server keeps its own. */
   readonly key: string
   readonly notes: ClusterNotes
   readonly log: { info(message: string): void; warn(message: string): void }
@@ -44,22 +43,22 @@ export function createSharedFiles({ paths, key, notes, log }: SharedFilesOptions
   return {
     isOn: key !== '',
     /**
-     * Brings what was changed here, and takes what was changed elsewhere. Rejects with a Fault
-     * `input-invalid` where the rows were wrapped with another key, and `no-leader` where a row cannot
-     * be written, as another server leads by now or changes it again and again.
+     * Brings changes from here and takes those from elsewhere. Rejects with a Fault:
+     * `input-invalid` if the rows have another key, `no-leader` if a row cannot be written, as
+     * another server leads or changes it again and again.
      */
     async exchange(session: PgSession, cluster: string, standing: ServerStanding): Promise<void> {
       if (key === '') return
       const versions = await readVersions(session)
       const wrapping = createWrapping(key, cluster)
       for (const { name, path } of list) {
-        // Only who leads works with it, and its file may be years old elsewhere.
+        // Only the leader uses it; elsewhere the file may be years old.
         if (HELD.has(name) && standing.role === 'stands-by') continue
         const file = { name, path, cluster, session, wrapping, notes, log, ...standing }
         await insist(file, versions.get(name) ?? null)
       }
     },
-    /** Rejects with a Fault `input-invalid` where the rows were wrapped with another key; changes nothing. */
+    /** Rejects with a Fault `input-invalid` if the rows have another key; changes nothing. */
     async check(session: PgSession, cluster: string): Promise<void> {
       if (key === '') return
       const stored = await readVersions(session)
@@ -67,13 +66,12 @@ export function createSharedFiles({ paths, key, notes, log }: SharedFilesOptions
       const row = name === undefined ? null : await readSecret(session, name)
       if (name !== undefined && row !== null) createWrapping(key, cluster).unwrap(name, row.wrapped)
     },
-    /** Whether the database has rows that this server could use, had it their key. */
+    /** The database has rows, and this server has no key. */
     lacksKey: async (session: PgSession): Promise<boolean> =>
       key === '' && (await readVersions(session)).size > 0,
   }
 }
 
-/** Files that are read once, by the server that leads. */
 const HELD: ReadonlySet<SharedFileName> = new Set(['power', 'notify'])
 
 const MAX_TRIES = 4
@@ -86,7 +84,6 @@ interface SharedFile extends ServerStanding, Pick<SharedFilesOptions, 'notes' | 
   readonly wrapping: Wrapping
 }
 
-/** `first`: the version of the row, as it was just read. */
 async function insist(file: SharedFile, first: string | null): Promise<void> {
   let stored = first
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
@@ -104,7 +101,7 @@ async function readRefusal({ name, epoch, session }: SharedFile): Promise<Fault>
   return new Fault('no-leader', why, { hint: 'Look at what is there now, and try again.' })
 }
 
-/** `stored`: the version of the row. False: look once more, as the row was changed meanwhile. */
+/** `stored`: the row's version. False: it changed meanwhile, look again. */
 async function exchangeOne(file: SharedFile, stored: string | null): Promise<boolean> {
   const { name, path, cluster, notes } = file
   const content = await readContent(path)
@@ -124,7 +121,7 @@ async function exchangeOne(file: SharedFile, stored: string | null): Promise<boo
   }
 }
 
-/** Who leads works with this one from memory, and acknowledges its changes. */
+/** The leader works with it in memory and acknowledges its changes. */
 const isInMemory = ({ name, role }: SharedFile) => HELD.has(name) && role === 'leads'
 
 const keepOwn = async (file: SharedFile, stored: string | null, content: Uint8Array | null) =>
@@ -148,10 +145,7 @@ interface ReadPair {
   readonly content: Buffer | null
 }
 
-/**
- * The row's content becomes the file's. False where one of them is another by now: a key that was
- * deleted meanwhile stays so.
- */
+/** False: file or row has changed. A key deleted meanwhile stays deleted. */
 async function take(
   { name, path, cluster, session, wrapping, notes }: SharedFile,
   { stored, content }: ReadPair,

@@ -10,10 +10,7 @@ import { hasTables, readLease } from './tables.ts'
 
 type StatusFact = readonly [name: string, value: string]
 
-/**
- * `url` has the password; `place`: where this server's state stands (null: it belongs to no
- * database). Rejects with a Fault that says why the database cannot be used.
- */
+/** `url` has the password. Rejects with a Fault if the database is unusable. */
 export async function readStatus(
   url: string,
   membership: ClusterMembership | null,
@@ -48,7 +45,6 @@ export async function readStatus(
   return [...facts, ...differences]
 }
 
-/** Returns how many there were. */
 export async function forgetByName(url: string, name: string): Promise<number> {
   await using session = await openSession(url)
   return (await hasTables(session)) ? await forgetMember(session, name) : 0

@@ -11,18 +11,16 @@ import { NETBOOT, NETBOOT_TABLE } from './netboot-row.ts'
 import { numberIn, textOf, type PgRow, type PgSession } from './postgres.ts'
 import { SECRET_TABLE } from './secret-rows.ts'
 
-/** The lease, as every server may read it. */
 export interface Lease extends LeaseReading {
   readonly cluster: string
   readonly seq: number
   /** How often the leader has changed. */
   readonly epoch: number
-  /** The release line and the shape of the tables, which every server must have. */
+  /** All servers must have this line and shape of tables. */
   readonly line: string
   readonly schema: number
-  /** The release of the server that leads. */
   readonly release: string
-  /** Since when it leads (ISO time of the database), and how people reach it. */
+  /** ISO time of the database. */
   readonly since: string
   readonly url: string
 }
@@ -43,7 +41,7 @@ const OWN_TABLES = [
   NETBOOT_TABLE,
 ]
 
-/** Two servers that make the tables at the same moment wait for each other. */
+/** Two servers that make the tables at once wait for each other. */
 const ONE_MAKES = 'SELECT pg_advisory_xact_lock(1718382451, 2)'
 
 export async function hasTables(session: PgSession): Promise<boolean> {
@@ -51,7 +49,7 @@ export async function hasTables(session: PgSession): Promise<boolean> {
   return found?.['name'] !== null
 }
 
-/** Makes the tables and the views on them, without rows; part of the caller's transaction. */
+/** With the views, without rows; part of the caller's transaction. */
 export async function createTables(
   session: PgSession,
   tables: readonly SharedTable[],
@@ -61,10 +59,10 @@ export async function createTables(
     await session.query(text)
 }
 
-/** Whether only an upgrade makes these tables usable, which the server does that leads next. */
+/** The next leader upgrades such tables. */
 export const isOlderShape = ({ schema }: Pick<Lease, 'schema'>): boolean => schema < SCHEMA
 
-/** Rejects with a Fault where they are of another line, or newer. */
+/** Rejects with a Fault if they are of another line, or newer. */
 export async function ensureTables(
   session: PgSession,
   line: string,
@@ -89,7 +87,7 @@ export async function ensureTables(
   await addNetboot(session)
 }
 
-/** Tables of the same shape may be older than this one of them. */
+/** Tables of this shape may be older than this table. */
 async function addNetboot(session: PgSession): Promise<void> {
   const [found] = await session.query(`SELECT to_regclass('${NETBOOT}')::text AS name`)
   if (found?.['name'] !== null) return
@@ -99,7 +97,7 @@ async function addNetboot(session: PgSession): Promise<void> {
   })
 }
 
-/** Throws a Fault `input-invalid` where the tables are of another line, or of a newer release. */
+/** Throws a Fault `input-invalid` for another line or a newer release. */
 export function checkShape(lease: Pick<Lease, 'line' | 'schema' | 'release'>, line: string): void {
   if (lease.line !== line) {
     throw new Fault(
@@ -139,10 +137,10 @@ const toLease = (row: PgRow | undefined): Lease => ({
   since: textOf(row, 'since'),
 })
 
-/** A number that fits the lock: another one for each leader, so that no former one holds its claim. */
+/** Differs for each leader, so that no former one holds its claim. */
 const hintOf = (epoch: string) => `pg_try_advisory_lock(1718382452, (${epoch} % 2147483647)::int)`
 
-/** The claim of a leader's session, as a hint for those who wait: it is free when that session has ended. */
+/** The claim of a leader's session: others get it once that session has ended. */
 export async function takeHint(session: PgSession, epoch: number): Promise<boolean> {
   const [row] = await session.query(`SELECT ${hintOf('$1::bigint')} AS taken`, [epoch])
   return row?.['taken'] === true
@@ -150,11 +148,11 @@ export async function takeHint(session: PgSession, epoch: number): Promise<boole
 
 export interface TakenLease {
   readonly epoch: number
-  /** Whether nobody had its claim before anybody could know of it; it is taken anew where somebody had. */
+  /** False: somebody had it before us; then it is taken anew. */
   readonly holdsHint: boolean
 }
 
-/** Takes the lease from what was read of it; null: somebody else was quicker. */
+/** Null: somebody else was quicker. */
 export async function takeLease(
   session: PgSession,
   seen: LeaseReading,
@@ -172,8 +170,8 @@ export async function takeLease(
 }
 
 /**
- * Gives the lease that one of `mine` holds a new term, so that what an earlier session of ours may
- * still be doing comes to nothing; it waits for that. False: it is not ours any more.
+ * Gives the lease of one of `mine` a new term, after waiting for what an earlier session of ours
+ * still does: that comes to nothing. False: the lease is not ours.
  */
 export async function renameTerm(
   session: PgSession,
@@ -195,7 +193,6 @@ export async function readPosition(session: PgSession): Promise<Position> {
   return { seq: numberIn(row, 'seq'), change: typeof id === 'string' ? id : '' }
 }
 
-/** What decides how a server that stands at `seq` catches up. */
 export async function readLogEnds(session: PgSession, seq: number | null): Promise<LogEnds> {
   const { cluster } = await readLease(session)
   const newest = await readPosition(session)
@@ -210,7 +207,6 @@ export async function readLogEnds(session: PgSession, seq: number | null): Promi
   }
 }
 
-/** What the next changes after `seq` name, as it is in the log; at most `most` of them. */
 export async function readKeysSince(
   session: PgSession,
   seq: number,
@@ -223,17 +219,16 @@ export async function readKeysSince(
   return rows.map((row) => ({ seq: numberIn(row, 'seq'), keys: textOf(row, 'keys') }))
 }
 
-/** The beginning of each group, with its line in the log: it has no row where the lease is another's. */
+/** Begins each group and writes its line of the log; no row if the lease is another's. */
 export const FENCE = `fence AS (UPDATE ${LEASE} SET seq = seq + 1, beat = beat + 1
   WHERE term = $1 AND seq = $2 RETURNING seq),
   noted AS (INSERT INTO ${CHANGE} (seq, id, keys) SELECT seq, $3::text, $4::text FROM fence)`
-/** A renewal, and the proof that the lease is still ours. */
+/** Also proves that the lease is ours. */
 export const RENEW = `UPDATE ${LEASE} SET beat = beat + 1 WHERE term = $1 RETURNING seq`
-/** A clean stop: the next one need not wait. */
 export const HAND_OVER = `UPDATE ${LEASE} SET holder = '', beat = beat + 1 WHERE term = $1`
 export const PRUNE = `DELETE FROM ${CHANGE} WHERE at < now() - interval '1 hour'
   AND seq < (SELECT seq FROM ${LEASE} WHERE term = $1)`
-/** The same with the machines that were seen since: no change of the log, and all of them at once. */
+/** With the machines seen since: all at once, and no change of the log. */
 export const RENEW_SEEN = `WITH fence AS (${RENEW}), seen AS (
   UPDATE ${SCHEMA_NAME}.machines AS own SET last_seen_at = seen.at, last_seen_ip = seen.ip
   FROM unnest($2::text[], $3::text[], $4::text[]) AS seen (mac, at, ip), fence

@@ -8,30 +8,28 @@ import { renderFormerSchema } from './rules/former-schema.ts'
 import { ALL_KEYS, SCHEMA_NAME, type SharedTable } from './rules/shared-tables.ts'
 import { createTables, type Lease } from './tables.ts'
 
-/** Every server writes to these, whoever leads. */
+/** Every server writes to these, whether it leads or not. */
 const OF_ALL = ['lease', 'member', 'secret', 'netboot'] as const
 const qualify = (table: string) => `${SCHEMA_NAME}.${table}`
 
 interface Upgrade {
-  /** The lease as it was before this server took it. */
   readonly from: Lease
-  /** The term under which this server leads. */
   readonly term: string
   readonly release: string
   readonly tables: readonly SharedTable[]
 }
 
 /**
- * Renames the schema, makes a new one, carries over what both know, and records it once. Afterwards
- * every server reads everything anew. Resolves to the name of the former schema. Rejects with a Fault
- * `no-leader` where another server leads; nothing is changed then, as after any failure.
+ * In one transaction: renames the schema, makes a new one, carries over what both know, and records
+ * it. Every server then reads everything anew. Resolves to the former schema's name. Rejects with a
+ * Fault `no-leader` if another server leads; after any failure nothing is changed.
  */
 export async function upgradeTables(
   session: PgSession,
   { from, term, release, tables }: Upgrade,
 ): Promise<string> {
   return await session.transact('', async () => {
-    // What others write meanwhile waits, and is in the new tables then: copied before, it would be lost.
+    // Others' writes wait and go to the new tables; without the lock they would be lost.
     await session.query(`LOCK TABLE ${OF_ALL.map(qualify).join(', ')} IN EXCLUSIVE MODE`)
     const [held] = await session.query(
       `SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at
@@ -65,7 +63,6 @@ const listCarried = (tables: readonly SharedTable[]): readonly string[] => {
   return tables.map(({ name }) => name).filter((name) => carried.includes(name))
 }
 
-/** What both know; a table that only one of them has is left where it is. */
 async function carry(session: PgSession, former: string, table: string): Promise<void> {
   const rows = await session.query(
     `SELECT quote_ident(column_name::text) AS name FROM information_schema.columns
@@ -80,14 +77,12 @@ async function carry(session: PgSession, former: string, table: string): Promise
 }
 
 interface Reset {
-  /** ISO time of the database. */
   readonly at: string
   readonly former: string
   readonly from: string
   readonly to: string
 }
 
-/** Records it as the upgrade of a server does that stands alone. */
 async function record(session: PgSession, { at, former, from, to }: Reset): Promise<void> {
   const [counted] = await session.query(`SELECT count(*) AS machines FROM ${SCHEMA_NAME}.machines`)
   const machines = numberIn(counted, 'machines')

@@ -4,7 +4,7 @@ import { Fault } from '../../kit/foundation/fault.ts'
 
 export interface Wrapping {
   wrap(name: string, content: Uint8Array): Uint8Array
-  /** Throws a Fault `input-invalid` where it was wrapped with another key, or is another row's. */
+  /** Throws a Fault `input-invalid` for another key, or another row's content. */
   unwrap(name: string, wrapped: Uint8Array): Uint8Array
 }
 
@@ -12,7 +12,7 @@ const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** `key`: the text of `[database] key`; `cluster`: the name of the database, to which its rows are bound. */
+/** `key`: the text of `[database] key`; `cluster`: rows are bound to this database's name. */
 export function createWrapping(key: string, cluster: string): Wrapping {
   const derived = Buffer.from(hkdfSync('sha256', key, cluster, 'flasher: rows that are secret', 32))
   const bound = (name: string) => Buffer.from(`${cluster} ${name}`)

@@ -4,7 +4,7 @@ import { SCHEMA_NAME } from './shared-tables.ts'
 /** PostgreSQL cuts longer names. */
 const MAX_RELEASE = 30
 
-/** `flasher_1_4_0_20261121t065553z`, without quotes: small letters, digits and `_`. `at`: an ISO time. */
+/** `flasher_1_4_0_20261121t065553z`, safe without quotes. `at`: an ISO time. */
 export function renderFormerSchema(release: string, at: string): string {
   const safe = release
     .toLowerCase()

@@ -1,27 +1,25 @@
 /** Who leads: when a server takes the lease over, and what an answer of the database says of the one that it holds. */
 import { TIMES, type ClusterTimes } from './times.ts'
 
-/** The lease as one reading found it. */
 export interface LeaseReading {
-  /** Random for each leader, and anew after each lost connection. */
+  /** Random for each leader, and after each lost connection. */
   readonly term: string
   /** Grows with each renewal and each group. */
   readonly beat: number
-  /** The leader's name; empty: it stopped in order, and nobody leads. */
+  /** Empty: it stopped in order, and nobody leads. */
   readonly holder: string
 }
 
-/** What is known from the readings so far; null: none, or the database did not answer since. */
+/** From the readings so far; null: none, or no answer since. */
 export interface LeaseWatch {
   readonly term: string
   readonly beat: number
-  /** When it was read last: milliseconds of this process's own clock, which nobody sets. */
+  /** Of the last reading: milliseconds of a steady clock. */
   readonly lastAt: number
-  /** Milliseconds since it was read first, of which a long gap between two readings counts in part. */
+  /** Since the first reading of this beat; of a long gap only a part counts. */
   readonly silentMs: number
 }
 
-/** Why a lease may be taken: its leader stopped in order, its session ended, or it renewed it no more. */
 type TakeReason = 'handed-over' | 'session-ended' | 'silent'
 
 interface LeaseDecision {
@@ -31,8 +29,8 @@ interface LeaseDecision {
 }
 
 /**
- * Decides after one reading. `holdsHint`: the advisory lock of the leader is ours, so its session has
- * ended; taking over is safe then, as the fence in each group keeps out whoever believes otherwise.
+ * `holdsHint`: the leader's advisory lock is ours, so its session has ended. Taking over is safe
+ * then: the fence in each group keeps out a leader that believes otherwise.
  */
 export function decideTakeover(
   before: LeaseWatch | null,
@@ -63,25 +61,23 @@ export function renderTake({ take, watch }: LeaseDecision): string | null {
   }
 }
 
-/** The last group of which a server knows that it is stored. */
+/** The last group that a server knows to be stored. */
 export interface Position {
   readonly seq: number
-  /** The id of that change. */
   readonly change: string
 }
 
-/** A group whose answer was lost with the connection, and what the lease says once it is ours again. */
+/** A group whose answer was lost, and the lease's word once it is ours again. */
 interface Doubt {
   readonly known: Position
-  /** The id under which the group was sent; null: none was under way. */
+  /** The id that the group was sent with; null: none was under way. */
   readonly sent: string | null
-  /** The lease's number of the newest change, and that change's id. */
   readonly found: Position
 }
 
 /**
- * Decides what became of it. `older`: changes that were acknowledged are not there, `foreign`: another
- * server has changed something; in both cases this server's memory is not to be used any more.
+ * `older`: acknowledged changes are missing; `foreign`: another server changed something. Either
+ * way this server's memory must not be used any more.
  */
 export function decideDoubt({
   known,

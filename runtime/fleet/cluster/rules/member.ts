@@ -4,52 +4,47 @@ import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import { standingOf, type NetbootFact, type NetbootRow } from './shared-netboot.ts'
 
 export interface MemberFacts {
-  /** Its settings as the settings page shows them, by dotted name; those that pages saved are not here. */
+  /** As on the settings page, by dotted name; without those that pages saved. */
   readonly settings: Readonly<Record<string, string>>
   readonly backups: string
-  /** Which live systems of the fleet it has. */
   readonly netboot: NetbootFact
 }
 
-/** A server as its row in the database says. */
 export interface MemberRow {
   readonly id: string
   readonly name: string
   readonly url: string
   readonly release: string
-  /** The newest change that it has; null: none yet. */
+  /** Its newest change; null: none yet. */
   readonly seq: number | null
-  /** Seconds since it was seen, by the clock of the database. */
+  /** By the database's clock. */
   readonly silentSeconds: number
   readonly facts: MemberFacts
 }
 
-/** Nobody waits for a server that was silent so long. */
+/** Nobody waits for a server after this silence. */
 const GONE_SECONDS = 600
 
-/** A server says every second that it is there; one that was silent so long probably is not. */
+/** Servers report every second; one this silent is probably gone. */
 const SILENT_SECONDS = 10
 
 export const isSilent = ({ silentSeconds }: Pick<MemberRow, 'silentSeconds'>): boolean =>
   silentSeconds >= SILENT_SECONDS
 
-/**
- * Decides whether the row of a server's id may be another server's, which has a copy of its state folder:
- * that one was there a moment ago, under another name or address.
- */
+/** A copy of our state folder may be running: its row is fresh, with another name or address. */
 export const mayBeCopy = (
   row: Pick<MemberRow, 'name' | 'url' | 'silentSeconds'>,
   own: Pick<MemberRow, 'name' | 'url'>,
 ): boolean => !isSilent(row) && (row.name !== own.name || row.url !== own.url)
 
-/** How many changes it lacks; null: it has none. */
+/** Null: it has no change. */
 export const countBehind = ({ seq }: Pick<MemberRow, 'seq'>, newest: number): number | null =>
   seq === null ? null : Math.max(0, newest - seq)
 
 const isGone = ({ silentSeconds }: Pick<MemberRow, 'silentSeconds'>): boolean =>
   silentSeconds >= GONE_SECONDS
 
-/** `led`: the release of the last leader. A server of that release waits for nobody. */
+/** `led`: the last leader's release. A server of that release waits for nobody. */
 export function listWaitedFor(
   members: readonly Pick<MemberRow, 'id' | 'name' | 'release' | 'silentSeconds'>[],
   own: { readonly id: string; readonly release: string },
@@ -62,18 +57,16 @@ export function listWaitedFor(
 }
 
 interface SettingDifference {
-  /** The dotted name. */
   readonly name: string
   readonly values: readonly { readonly server: string; readonly value: string }[]
 }
 
-/** Of the servers that are there. */
 export function listDifferences(members: readonly MemberRow[]): readonly SettingDifference[] {
   const present = members.filter((each) => !isGone(each))
   const [first, ...others] = present
   if (first === undefined) return []
   return Object.keys(first.facts.settings).flatMap((name) => {
-    // Where one of them leaves it out, a page has saved it, which counts for all.
+    // If one omits it, a page has saved it, which counts for all.
     if (!others.every(({ facts }) => Object.hasOwn(facts.settings, name))) return []
     const values = present.map((each) => ({
       server: each.name,
@@ -86,7 +79,7 @@ export function listDifferences(members: readonly MemberRow[]): readonly Setting
 export const renderDifference = ({ name, values }: SettingDifference): string =>
   `${name}: ${values.map(({ server, value }) => `${value || 'not set'} (${server})`).join(', ')}`
 
-/** `newest`: the number of the newest change; `netboot`: the row of the live systems (null: there is none). */
+/** `newest`: the newest change; `netboot`: null without a row. */
 export function renderMember(
   member: MemberRow,
   newest: number,
@@ -120,6 +113,6 @@ const FactsSchema = z.object({
   netboot: z.object({ version: z.string(), trouble: z.string() }).default(NO_FACTS.netboot),
 })
 
-/** What another release wrote may look otherwise. */
+/** Another release may write them differently. */
 export const parseFacts = (text: string): MemberFacts =>
   FactsSchema.safeParse(parseJson(text)).data ?? NO_FACTS

@@ -3,10 +3,7 @@ import { SCHEMA_NAME } from './shared-tables.ts'
 
 const WORD = `${SCHEMA_NAME}.word`
 
-/**
- * A record is text, for machines send what PostgreSQL's own kinds of JSON refuse: a word with such a
- * character is null here, and the rows beside it are shown.
- */
+/** Records are text: PostgreSQL's JSON refuses some characters. Such a word is null here. */
 const WORD_FUNCTION = `CREATE FUNCTION ${WORD} (record text, key text) RETURNS text
   LANGUAGE plpgsql IMMUTABLE AS $$
   BEGIN
@@ -18,7 +15,6 @@ const WORD_FUNCTION = `CREATE FUNCTION ${WORD} (record text, key text) RETURNS t
 const words = (...names: readonly string[]) =>
   names.map((name) => `${WORD}(record, '${name}') AS ${name}`).join(', ')
 
-/** Functions and views for people; programs read tables, and nothing of ours depends on these. */
 export const PEOPLE_VIEWS: readonly string[] = [
   WORD_FUNCTION,
   `CREATE VIEW ${SCHEMA_NAME}.machine_list AS SELECT mac,

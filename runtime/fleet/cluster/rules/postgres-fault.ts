@@ -2,9 +2,9 @@
 
 export interface PostgresTrouble {
   /**
-   * `settings`: it stays so until an operator changes something; `away`: it may be over in a moment;
-   * `rows`: these rows cannot be stored, others can; `late`: they were undone, as they took too long;
-   * `room`: nothing can be stored for want of room, and the session goes on.
+   * `settings`: until an operator changes something; `away`: may pass; `rows`: these rows cannot be
+   * stored; `late`: undone, as they took too long; `room`: no room for anything, and the session
+   * goes on.
    */
   readonly kind: 'settings' | 'away' | 'rows' | 'late' | 'room'
   readonly message: string
@@ -40,7 +40,7 @@ const TLS_ISSUER: TroubleMeaning = [
   'Name the certificate of its authority with sslrootcert=/path/ca.pem in database.url.',
 ]
 
-/** By SQLSTATE, or the code of Node's error, with its call before it where that matters. */
+/** By SQLSTATE or Node's error code, after its call where that matters. */
 const MEANINGS: Readonly<Record<string, TroubleMeaning>> = {
   '28P01': [
     'settings',
@@ -91,7 +91,7 @@ const MEANINGS: Readonly<Record<string, TroubleMeaning>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: TLS_ISSUER,
 }
 
-/** Classes of SQLSTATE: values that no column takes, keys that clash, and limits. */
+/** SQLSTATE classes: values that no column takes, clashing keys, and limits. */
 const OF_ROWS = /^(22|23|54)/
 
 export function describePostgresError(thrown: unknown): PostgresTrouble {
@@ -117,7 +117,6 @@ export function describePostgresError(thrown: unknown): PostgresTrouble {
 
 interface ThrownError {
   readonly code: string
-  /** The system's call that failed; empty: none. */
   readonly call: string
   readonly text: string
 }
@@ -126,7 +125,7 @@ function readThrown(thrown: unknown): ThrownError {
   if (!(thrown instanceof Error)) return { code: '', call: '', text: String(thrown) }
   const code = 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : ''
   const call = 'syscall' in thrown && typeof thrown.syscall === 'string' ? thrown.syscall : ''
-  // An address with several numbers fails with an error for each.
+  // A host with several addresses fails with an error for each.
   if (thrown instanceof AggregateError && thrown.message === '') {
     return { code, call, text: readThrown(thrown.errors[0]).text }
   }

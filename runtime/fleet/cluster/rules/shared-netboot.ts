@@ -14,31 +14,26 @@ import {
 export interface SharedBootFile {
   readonly name: string
   readonly sizeBytes: number
-  /** Hexadecimal. */
   readonly sha256: string
 }
 
-/** What machines boot, and the boot loaders that they are given. */
 export interface SharedNetboot {
   readonly versions: PerArch<string | null>
-  /** Whether the set was fetched or chosen: a newer one that is uploaded beside it does not take its place. */
+  /** Fetched or chosen: a newer upload does not replace it. */
   readonly isChosen: PerArch<boolean>
-  /** They are in the order of their names. */
   readonly files: readonly SharedBootFile[]
 }
 
-/** The row; its version is another one after each change. */
 export interface NetbootRow {
   readonly version: string
   readonly content: string
 }
 
 export interface LocalNetboot extends SharedNetboot {
-  /** Every file here whose digest is known, by name; more than the active set. */
+  /** By name, more than the active set; without files of unknown digest. */
   readonly known: ReadonlyMap<string, SharedBootFile>
-  /** The sets of which nothing is missing. */
   readonly complete: readonly CompleteSet[]
-  /** The names of files that differ from the list of checksums beside them. */
+  /** They differ from the checksum list beside them. */
   readonly damaged: readonly string[]
 }
 
@@ -58,7 +53,7 @@ const NetbootSchema = z.object({
   files: z.array(FileSchema).max(MAX_FILES),
 })
 
-/** Null: it names what this release does not know, and nothing is taken from it. */
+/** Null: unknown to this release; nothing is taken from it. */
 export function parseNetboot(content: string): SharedNetboot | null {
   if (content.length > MAX_CHARACTERS) return null
   return NetbootSchema.safeParse(parseJson(content)).data ?? null
@@ -73,14 +68,13 @@ export const renderContent = ({ versions, isChosen, files }: SharedNetboot): str
       .map(({ name, sizeBytes, sha256 }) => ({ name, sizeBytes, sha256 })),
   })
 
-/** The files of the row that are not here as it names them. */
 export const listMissing = (
   { files }: SharedNetboot,
   { known }: Pick<LocalNetboot, 'known'>,
 ): readonly SharedBootFile[] =>
   files.filter(({ name, sha256 }) => known.get(name)?.sha256 !== sha256)
 
-/** Whether a server has everything that the row names, and its machines boot it; it may have more. */
+/** It has all that the row names, and boots it; it may have more. */
 export const isWhole = (row: SharedNetboot, local: LocalNetboot): boolean =>
   listMissing(row, local).length === 0 &&
   BOOT_ARCHS.every((arch) => row.versions[arch] === null || isActive(arch, row, local))
@@ -88,10 +82,7 @@ export const isWhole = (row: SharedNetboot, local: LocalNetboot): boolean =>
 const isActive = (arch: BootArch, row: SharedNetboot, local: LocalNetboot): boolean =>
   row.versions[arch] === local.versions[arch] && (local.isChosen[arch] || !row.isChosen[arch])
 
-/**
- * The versions that have to be chosen here so that machines boot what the row names: also one that was
- * not chosen, where another one here would be in its place.
- */
+/** Also an unchosen version, if another one here would displace it. */
 export function listChoices(
   row: SharedNetboot,
   local: LocalNetboot,
@@ -111,21 +102,21 @@ export function listChoices(
 
 interface NetbootState {
   readonly leads: boolean
-  /** The version of the row that this server had whole last; null: none. */
+  /** The row's version that this server last had whole; null: none. */
   readonly noted: string | null
-  /** Null: there is none yet. */
+  /** Null: no row yet. */
   readonly row: NetbootRow | null
   readonly local: LocalNetboot
-  /** What was here when this server began to lead, or brought something last; null: it does not lead. */
+  /** As of when this server began to lead, or last brought something; null: it does not lead. */
   readonly begun: LocalNetboot | null
 }
 
-/** `keep`: the row and the files here are the same; `nothing`: there is nothing to do, or nothing that could be done. */
+/** `keep`: row and files are the same; `nothing`: nothing to do, or nothing possible. */
 type NetbootDecision = 'nothing' | 'keep' | 'bring' | 'take'
 
 /**
- * Only who leads brings what people fetched, uploaded or chose there; a set that was lost or
- * damaged here is nobody's choice, and is taken from the others again.
+ * Only the leader brings what people fetched, uploaded or chose. A set lost or damaged here is
+ * nobody's choice, and is taken from the others again.
  */
 export function decideNetboot(state: NetbootState): NetbootDecision {
   const { leads, row, local } = state
@@ -149,23 +140,22 @@ const isFit = ({ files, damaged }: LocalNetboot): boolean =>
 const isAnyLost = (wanted: SharedNetboot, local: LocalNetboot, begun: LocalNetboot | null) =>
   BOOT_ARCHS.some((arch) => isLost(arch, wanted.versions[arch], local, begun ?? local))
 
-/** Whether the set that the row names is gone here, and what is active instead only stands in for it. */
+/** The row's set is gone here, and the active one only stands in for it. */
 function isLost(arch: BootArch, wanted: string | null, local: LocalNetboot, begun: LocalNetboot) {
   const active = local.versions[arch]
   if (wanted === null || wanted === active) return false
   const has = ({ complete }: LocalNetboot, version: string | null) =>
     complete.some((set) => set.arch === arch && set.version === version)
-  // Who chose one, or put one there since, meant it.
+  // A set that was chosen, or put there since, was meant.
   return !local.isChosen[arch] && !has(local, wanted) && (active === null || has(begun, active))
 }
 
-/** What a server says of the row: the version that it has whole (empty: none), and what is wrong (empty: nothing). */
 export interface NetbootFact {
   readonly version: string
   readonly trouble: string
 }
 
-/** `1.4.0 (x86_64), 1.3.0 (arm64)`; empty: no architecture has one. */
+/** `1.4.0 (x86_64), 1.3.0 (arm64)`; empty: none. */
 export const renderVersions = ({ versions }: Pick<SharedNetboot, 'versions'>): string =>
   BOOT_ARCHS.flatMap((arch) => (versions[arch] === null ? [] : `${versions[arch]} (${arch})`)).join(
     ', ',

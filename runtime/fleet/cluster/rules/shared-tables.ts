@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 
-/** Everything that `state.db` holds, but for what is said of the file itself. */
+/** All of `state.db` except facts about the file itself. */
 export const SHARED = [
   'machines',
   'hardware',
@@ -37,9 +37,7 @@ export interface SharedTable {
 
 export interface TableChange {
   readonly table: SharedTable
-  /** Whole rows, in the order of the columns. */
   readonly rows: readonly RowCells[]
-  /** The keys of rows that are gone. */
   readonly removed: readonly RowCells[]
 }
 
@@ -51,7 +49,7 @@ export const keyOf = ({ columns }: SharedTable, row: RowCells): RowCells =>
   row.filter((_, at) => columns[at]?.isKey === true)
 const listNames = (columns: readonly SharedColumn[]) => columns.map(({ name }) => name).join(', ')
 
-/** Order is PostgreSQL's to keep, and uniqueness, of keys alone; everything else was checked in SQLite. */
+/** PostgreSQL only keeps order and unique keys; SQLite has checked everything else. */
 export const renderTable = (table: SharedTable): string => {
   const columns = table.columns.map(({ name, type }) => `${name} ${TYPES[type]}`)
   return `CREATE TABLE ${SCHEMA_NAME}.${table.name} (${columns.join(', ')}, PRIMARY KEY (${listNames(keysOf(table))}))`
@@ -62,7 +60,6 @@ const renderUpdates = (table: SharedTable): string => {
   return others.map(({ name }) => `${name} = excluded.${name}`).join(', ')
 }
 
-/** One row into SQLite, in the place of the one with its key. */
 export const renderLocalSave = (table: SharedTable): string =>
   `INSERT INTO ${table.name} (${listNames(table.columns)}) VALUES (${table.columns.map(() => '?').join(', ')})
   ON CONFLICT (${listNames(keysOf(table))}) DO UPDATE SET ${renderUpdates(table)}`
@@ -82,7 +79,6 @@ interface PgStatement {
   readonly values: readonly unknown[]
 }
 
-/** The values of each column as one parameter: a group has one statement, however many rows it has. */
 const transpose = (columns: readonly SharedColumn[], rows: readonly RowCells[]) =>
   columns.map((_, at) => rows.map((row) => row[at] ?? null))
 
@@ -90,9 +86,9 @@ const renderArrays = (columns: readonly SharedColumn[], first: number): string =
   columns.map(({ type }, at) => `$${first + at}::${TYPES[type]}[]`).join(', ')
 
 /**
- * Renders a group as one statement, and so as one message and one transaction: a leader that is
- * stopped on its way holds no lock. `fence` names a table expression that has no row where another
- * server leads: then nothing else finds any. Its parameters come first.
+ * One statement, so one message and one transaction: a leader stopped on its way holds no lock.
+ * `fence` is a table expression without rows if another server leads; then the rest finds nothing.
+ * Its parameters come first.
  */
 export function renderGroup(fence: PgStatement, changes: readonly TableChange[]): PgStatement {
   const parts = [fence.text]
@@ -121,7 +117,7 @@ export function renderGroup(fence: PgStatement, changes: readonly TableChange[])
   return { text: `WITH ${parts.join(',\n')}\nSELECT * FROM fence`, values }
 }
 
-/** What a change of the log says: the keys of the rows, by table; null: every row of every table. */
+/** The keys of changed rows, by table; null: every row of every table. */
 export type ChangedKeys = ReadonlyMap<string, readonly RowCells[]> | null
 
 const KeysSchema = z.record(z.string(), z.array(z.array(z.union([z.string(), z.number()]))))
@@ -136,18 +132,17 @@ export const renderKeys = (changes: readonly TableChange[]): string =>
     ),
   )
 
-/** The log has this in place of keys where a change replaced every row. */
+/** In place of keys: the change replaced every row. */
 export const ALL_KEYS = '*'
 
-/** A server that lacks more rows than this reads everything. */
+/** A server that lacks more rows reads everything. */
 const MAX_KEYS = 100_000
 
-/** Each once. */
 export function createKeyList(most: number = MAX_KEYS) {
   const found = new Map<string, Map<string, RowCells>>()
   let count = 0
   return {
-    /** False where everything is to be read: a change replaced every row, is unreadable, or is one too many. */
+    /** False: read everything (a replacement, an unreadable change, or one too many). */
     add(text: string): boolean {
       const parsed = KeysSchema.safeParse(parseJson(text))
       if (!parsed.success) return false
@@ -165,7 +160,6 @@ export function createKeyList(most: number = MAX_KEYS) {
   }
 }
 
-/** The present rows of these keys. */
 export const renderRead = (table: SharedTable, keys: readonly RowCells[]): PgStatement => {
   const own = keysOf(table)
   const names = table.columns.map(({ name }) => `own.${name}`).join(', ')

@@ -2,34 +2,30 @@
 import { Fault } from '../../../kit/foundation/fault.ts'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 
-/** All of them in milliseconds. */
 export const TIMES = {
-  /** A leader that has not renewed the lease for so long is taken for gone. */
+  /** A leader silent for so long is taken for gone. */
   leaseMs: 5000,
   /**
-   * Readings further apart count as if they were so far apart: this process or the database may have been
-   * stopped meanwhile, and a leader that was held up by the same has to have its time to renew.
+   * Readings further apart count as this far: this process or the database may have been stopped,
+   * and a leader held up by the same must have its time to renew.
    */
   gapMs: 2000,
   /**
-   * A leader answers from memory for so long after it asked whether the lease is its own, and it was. Nobody
-   * else leads by then: the database ends a session in which it hears nothing after 3 s at the earliest.
+   * So long after asking for the lease successfully, a leader answers from memory. Nobody else
+   * leads by then: the database ends a silent session after 3 s at the earliest.
    */
   sureMs: 2500,
-  /** Whoever waits for an answer learns after so long that there is none; clients give up after 15 s. */
+  /** A request fails after so long; clients give up after 15 s. */
   holdMs: 12_000,
-  /** The database itself gives up on a statement of a group. */
+  /** The database gives up on a group's statement. */
   statementMs: 3000,
-  /** This is for a database that has gone silent. */
+  /** For a silent database. */
   answerMs: 6000,
 } as const
 
 export type ClusterTimes = Readonly<Record<keyof typeof TIMES, number>>
 
-/**
- * Reads the times that a test gives a server in FLASHER_TEST_TIMES, as JSON; undefined: it gives none.
- * Throws a Fault for anything but shorter ones.
- */
+/** FLASHER_TEST_TIMES as JSON; undefined: not set. Longer times are a Fault. */
 export function parseTimes(text: string | undefined): ClusterTimes {
   if (text === undefined) return TIMES
   const given = parseJson(text)
