@@ -51,7 +51,7 @@ const EXAMPLES = [
   'is:locked',
 ] as const
 
-/** A page that is added stands here, and where people shall find it in `SECTIONS`. */
+/** A new page goes here, and into `SECTIONS` for the navigation. */
 const ROUTES: readonly ContextRoute<CurrentContext>[] = [
   ...DASHBOARD_PAGES,
   ...MACHINES_PAGES,
@@ -83,7 +83,7 @@ interface LinePagesOptions {
   readonly version: string
   readonly assets: Assets
   readonly services: CurrentServices
-  /** The services that are about machines, for what one of the callers sees. */
+  /** For the machines that a caller sees. */
   seen(site: Site<Machine>): SeenServices
   readonly runs: Runs
   now(): Date
@@ -103,13 +103,13 @@ export const createLinePages = (options: LinePagesOptions) =>
     servicesOf(site) {
       const { services } = options
       const isCut = site.bounds !== null && site.bounds.reach !== null
-      // How many machines there are in the queue says something of others.
+      // The length of the queue tells about unseen machines.
       return isCut ? { ...services, ...options.seen(site), queue: () => null } : services
     },
     routes: ROUTES,
   })
 
-/** Rows that open pages are sent belong to no request; the state of a machine does not depend on it. */
+/** Rows for open pages have no request; states do not depend on it. */
 const NO_BASE = 'http://localhost'
 
 function createTable(options: LinePagesOptions): ChannelViews<Machine> {
@@ -131,12 +131,12 @@ function createTable(options: LinePagesOptions): ChannelViews<Machine> {
   }
 }
 
-/** A new object whenever anything changed that the states of all machines depend on. */
+/** A new object whenever something changed that all machines' states depend on. */
 function createContext({ services, runs, now }: LinePagesOptions): () => object {
   let [known, listed, text]: [object, unknown, string] = [{}, null, '']
   return () => {
     const { sets, settings } = services.gather({ baseUrl: NO_BASE, now: now().toISOString() })
-    // Reports of runs also change the machine; the marks of silent runs do not.
+    // Reports of runs change the machine, too; the marks of silent runs do not.
     const next = JSON.stringify([sets, settings, runs.marks(), runs.writtenVersion()])
     if (listed !== services.images() || text !== next) known = {}
     ;[listed, text] = [services.images(), next]

@@ -102,7 +102,7 @@ const callCancel = ({ backup_id: id }: BackupJob): CurlCall => ({
   scope: 'admin',
 })
 
-/** The page shows why when they cannot be listed. */
+/** If they cannot be listed, the page says why. */
 async function list({ services }: CurrentContext) {
   try {
     return { stored: await services.backups.list(), problem: null }
@@ -125,13 +125,13 @@ async function renderDone({ query, site }: CurrentContext, clock: Clock): Promis
   return deleted ? banner('done', fill(t.done.removed, { time: nameBackup(deleted, clock) })) : null
 }
 
-/** Names a backup by the time at which it was begun, as a sentence does: `2026-11-21 06:55:53 UTC`. */
+/** By its start: `2026-11-21 06:55:53 UTC`. */
 function nameBackup(id: string, { zone }: Clock): string {
   const at = readBackupTime(id)
   return at === null ? id : renderExact(new Date(at), zone)
 }
 
-/** Only a valid id: anybody can make up an address. */
+/** Only a valid id: addresses can be made up. */
 function idIn(query: URLSearchParams, name: string): string | null {
   const id = query.get(name)
   return id === null || readBackupTime(id) === null ? null : id
@@ -165,7 +165,6 @@ const renderActive = (
     }
   </ul>`
 
-/** The settings page changes it. */
 function renderSchedule({ services }: CurrentContext): Html {
   const { enabled, cadence, retention } = services.config.current().backup
   const isOff = !enabled || cadence === 'manual'
@@ -225,7 +224,6 @@ async function ask(context: CurrentContext, error: string | null): Promise<Answe
   })
 }
 
-/** What a backup holds, in the words of a question. */
 function renderContent(
   texts: typeof t.restore | typeof t.removal,
   { manifest, bytes }: StoredBackup,
@@ -340,7 +338,7 @@ function renderName(id: string, { zone }: Clock): Html {
   return at === null ? html`${id}` : renderMoment(new Date(at), zone)
 }
 
-/** Before it is restored: also says that nothing is armed. */
+/** Also says that nothing is armed. */
 const renderForeseen = (machines: readonly DisarmedMachine[]): Html =>
   machines.length === 0
     ? html`<p>${t.restore.disarmsNone}</p>`

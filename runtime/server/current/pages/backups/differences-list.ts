@@ -9,9 +9,9 @@ import type { CurrentContext } from '../view/page-context.ts'
 
 const t = PAGES.backups.restore.changes
 
-/** These are in sight, the rest is folded away. */
+/** The rest is folded. */
 const MAX_IN_SIGHT = 10
-/** More than these are counted. */
+/** Further ones are only counted. */
 const MAX_MACHINES = 200
 const MAX_SETTINGS = 20
 

@@ -43,7 +43,7 @@ import type { CurrentContext } from '../view/page-context.ts'
 const t = PAGES.batches
 const SECTION = '/ui/machines'
 const PATH = `${BATCHES_PATH}/:id`
-/** Rows of the list, and of each group of machines. */
+/** Of the list, and of each group of machines. */
 const MAX_ROWS = 100
 
 export const BATCH_PAGES = [
@@ -85,7 +85,7 @@ async function showAll(context: CurrentContext): Promise<Answer> {
   })
 }
 
-/** The power of several machines that goes on, one after the other; it ends with the server. */
+/** It ends with the server. */
 function renderUnderway({ services, site, event }: CurrentContext): Content {
   const underway = services.power.listUnderway()
   if (underway.length === 0) return null
@@ -122,7 +122,7 @@ function stopPower(context: CurrentContext): Answer {
   return context.goTo(BATCHES_PATH)
 }
 
-/** Which updates a page takes that shows no machine's row: the bars of what runs. */
+/** Bars only: the page shows no rows of machines. */
 const NEWS = address('/events/machines', { q: 'mac:none', bars: 'all' })
 
 function find({ services, event }: CurrentContext): Batch {
@@ -195,7 +195,6 @@ function renderButtons(view: BatchView, undoable: number): Content {
   return buttons.length === 0 ? null : html`<div class="row">${buttons}</div>`
 }
 
-/** Whether each of the buttons is there. */
 function offer({ batch, counts }: BatchView, undoable: number) {
   const isPaused = batch.paused_at !== null
   return {
@@ -207,7 +206,7 @@ function offer({ batch, counts }: BatchView, undoable: number) {
   } satisfies Record<BatchAction, boolean>
 }
 
-/** Those that ask nothing; a question has its own. */
+/** Only buttons without a question. */
 function listCalls(view: BatchView, undoable: number): readonly CurlCall[] {
   const { counts } = view
   const offered = offer(view, undoable)
@@ -247,7 +246,7 @@ function renderMembers(
   )}`
 }
 
-/** The image of a machine, where those of a batch that writes have no common one. */
+/** Where the machines of a batch that writes have different images. */
 function nameOwnImage(
   images: readonly CatalogEntry[],
   { action, image }: Batch,
@@ -260,7 +259,7 @@ function nameOwnImage(
     : (images.find((each) => each.ref === ref)?.name ?? ref.slice(0, 12))
 }
 
-/** What a machine has now is not what the batch gave to it. */
+/** States in which the machine's present values are not from the batch. */
 const GONE: ReadonlySet<MemberState> = new Set(['replaced', 'refused'])
 
 function renderGroup(
@@ -280,9 +279,9 @@ function renderGroup(
 }
 
 interface ShownMember {
-  /** What it does at the moment; null: nothing that it reported. */
+  /** Null: nothing reported. */
   readonly run: Run | null
-  /** What it is to write; null: what the batch says. */
+  /** Null: what the batch says. */
   readonly image: string | null
 }
 
@@ -303,7 +302,7 @@ function renderMember(member: MemberView, { run, image }: ShownMember): Html {
 const findReason = ({ machine, state, refusal }: MemberView): string | null =>
   refusal ?? (state === 'failed' ? (machine?.cycle.failure?.reason ?? null) : null)
 
-/** Asks before something is flashed; the question is about so many machines as it was shown for. */
+/** The answer is about as many machines as the question showed. */
 async function ask(
   context: CurrentContext,
   form: URLSearchParams,

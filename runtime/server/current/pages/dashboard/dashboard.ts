@@ -25,9 +25,9 @@ import { listTiles, NEEDS_ATTENTION } from './tiles.ts'
 const t = PAGES.dashboard
 
 const PATH = '/ui/dashboard'
-/** Rows of each list; its link leads to the rest. */
+/** Per list; its link leads to the rest. */
 const MAX_ROWS = 8
-/** What runs must be in sight as well. */
+/** Short, so that what runs is in sight as well. */
 const MAX_WAITING = 5
 
 export const DASHBOARD_PAGES = [pageAt(PATH, show), ...SETUP_POSTS]
@@ -39,7 +39,6 @@ async function show(context: CurrentContext): Promise<Answer> {
     site.views
       .match(machines, new URLSearchParams({ q, sort }))
       .map((machine) => context.view(machine))
-  // What failed comes first.
   const [waiting, running] = [find(NEEDS_ATTENTION, 'state'), find('state:running', '-seen')]
   const [events, flashed, readiness] = await Promise.all([
     site.journal.list({ limit: MAX_ROWS, folded: true }),
@@ -107,7 +106,6 @@ const renderRest = (count: number): Html | null =>
     ? null
     : html`<p class="small"><a href="${WAITING_PATH}">${fillCount(t.attention.more, count)}</a></p>`
 
-/** What was ordered for many machines and is not over. */
 const renderBatches = (open: readonly BatchView[]): Html | null =>
   open.length === 0
     ? null
@@ -119,7 +117,7 @@ const renderBatches = (open: readonly BatchView[]): Html | null =>
         </ul>`,
       })
 
-/** A failed machine shows what it was to write as well, and leads to its run. */
+/** A failed machine shows its image and disk, and leads to its run. */
 function renderWaiting(context: CurrentContext, { machine, view }: MachineView): Html {
   const [failed] =
     view.state === 'failed'

@@ -16,7 +16,7 @@ const PATH = '/ui/dashboard'
 const DISMISS_PATH = `${PATH}/setup`
 const COOKIE = 'flasher-setup'
 const YEAR_SECONDS = 365 * 24 * 3600
-/** Instead of the key of a row: the whole card. */
+/** In place of a row's key: the whole card. */
 const CARD = 'card'
 const MAX_CHARACTERS = 200
 
@@ -28,7 +28,7 @@ const readDismissed = ({ event }: CurrentContext): readonly string[] =>
 
 export const SETUP_POSTS = [formAt(DISMISS_PATH, dismiss)]
 
-/** Notes that one row or the whole card was dismissed, or shows all of them again. */
+/** A row, the whole card, or shows all again. */
 function dismiss(context: CurrentContext, form: URLSearchParams): Answer {
   const given = form.get('dismiss') ?? ''
   const isKey = /^[a-z]{1,20}(-[a-z]{1,20})?$/.test(given)
@@ -43,7 +43,7 @@ function dismiss(context: CurrentContext, form: URLSearchParams): Answer {
 const renderDismiss = (key: string, label: string): Html =>
   postButton({ action: DISMISS_PATH, label, values: { dismiss: key } })
 
-/** Folded once everything is ready; after the first flash, what is ready is folded in any case. */
+/** Folded once everything is ready; after the first flash, ready rows always are. */
 export function renderSetup(
   context: CurrentContext,
   rows: readonly ReadinessRow[],

@@ -14,13 +14,13 @@ const DAY_MS = 86_400_000
 
 interface TileFacts {
   readonly machines: readonly Machine[]
-  /** Machines that are flashed or captured now. */
+  /** Flashed or captured now. */
   readonly running: number
   readonly waiting: number
   readonly images: number
 }
 
-/** What failed counts by the runs, and is compared with the 24 hours before. */
+/** Failures are runs, compared with the 24 hours before. */
 export function listTiles(context: CurrentContext, facts: TileFacts): readonly Tile[] {
   const { site } = context
   const ago = (days: number) => new Date(site.now().getTime() - days * DAY_MS).toISOString()
@@ -66,7 +66,7 @@ export function listTiles(context: CurrentContext, facts: TileFacts): readonly T
   ]
 }
 
-/** Only where first boots are waited for. */
+/** Nothing unless first boots are awaited. */
 function listUnbooted(
   { site: { proof, runs } }: CurrentContext,
   day: { readonly since: string },

@@ -43,7 +43,6 @@ const describe = ({ name, done, failed, medianSeconds }: Days[number]): string =
     ? fill(t.dayWithout, { date: name, done, all: done + failed })
     : fill(t.day, { date: name, done, all: done + failed, time: renderDuration(medianSeconds) })
 
-/** A bar a day: what succeeded, and above it what did not. */
 function renderSuccess(days: Days): Html {
   const most = Math.max(1, ...days.map(({ done, failed }) => done + failed))
   const [done, failed] = [sum(days, 'done'), sum(days, 'failed')]
@@ -79,7 +78,7 @@ function renderMedians(days: Days): Html {
   ${renderAxis(days, summary)}`
 }
 
-/** The figures of both charts, for who cannot see them or wants to know them; open, it stays so. */
+/** The figures of both charts, for those who cannot see them. */
 const renderDays = (days: Days): Html =>
   html`<details id="trend-days">
     <summary>${t.table.title}</summary>
@@ -133,7 +132,6 @@ const renderAxis = (days: Days, summary: string): Html =>
     <span>${days[0]?.name}</span><span>${summary}</span><span>${t.today}</span>
   </p>`
 
-/** Each name leads to its runs. */
 const renderNames = (title: string, rows: Trends['images'], by: 'image' | 'q'): Content =>
   rows.length === 0
     ? null

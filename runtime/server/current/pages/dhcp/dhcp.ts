@@ -19,7 +19,7 @@ import { fill } from '../../../../kit/texts/text.ts'
 
 const t = PAGES.settings.dhcp
 
-/** Anchors and links of the settings lead to the card on either page. */
+/** Links of the settings lead to the card on either page. */
 export const DHCP_ID = 'dhcp-pxe'
 const DHCP_PATH = '/ui/dhcp'
 
@@ -44,7 +44,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
-/** With a link to the page that has the recipes. */
 export const renderDhcp = (context: CurrentContext): Html =>
   html`${renderOptions(findDhcp(context))}
     <p><a href="${DHCP_PATH}">${t.servers.title}</a></p>`

@@ -42,21 +42,19 @@ const KEPT = [
   'erased',
 ] as const
 
-/** Filters under which the events of the machines of a batch are listed, too. */
+/** Filters that also list the events of a batch's machines. */
 const NARROW = ['text', 'kind', 'subject_id', 'batch'] as const
 
 interface EventView {
-  /** What the address keeps from page to page. */
   readonly query: ListQuery
   readonly filter: EventFilter
-  /** The same filters as the exports read them. */
   readonly exported: ListQuery
   readonly isNewest: boolean
-  /** Why the range of dates was ignored; null: it was not. */
+  /** Why the dates were ignored; null: they were not. */
   readonly problem: string | null
 }
 
-/** `from` and `to` are days of the zone in which the page shows times; both are included. */
+/** `from` and `to`: days in the zone of the page, both included. */
 export function readEventView(given: URLSearchParams, zone: string): EventView {
   const query = readListQuery(given, KEPT, MAX_LENGTH)
   const { exported, problem } = readDayRange(query, zone)
@@ -66,17 +64,17 @@ export function readEventView(given: URLSearchParams, zone: string): EventView {
   return { query, filter, exported, isNewest: !('before_id' in before), problem }
 }
 
-/** The number of the event where the page before ended, if there is one. */
+/** The event where the previous page ended. */
 function readBefore(given: URLSearchParams): ListQuery {
   const before_id = /^\d{1,15}$/.exec(given.get('before_id') ?? '')?.[0]
   return before_id === undefined ? {} : { before_id }
 }
 
-/** A batch has one line, unless somebody looks for what a machine was given. */
+/** A batch has one line, unless somebody looks for what a machine got. */
 const foldBatches = (query: ListQuery): ListQuery =>
   NARROW.some((name) => query[name] !== undefined) ? {} : { folded: '1' }
 
-/** `weekAgo`: the day, for the disks that were erased since. */
+/** `weekAgo`: a day, for the filter of erased disks. */
 export function renderFilters(
   { query, problem }: EventView,
   { alarms, weekAgo }: { readonly alarms: number; readonly weekAgo: string },
@@ -106,13 +104,12 @@ const renderSubjects = (selected: string): Html =>
     )}
   </select>`
 
-/** What tells one view from another. */
 const VIEWS = ['failed', 'unacknowledged', 'erased'] as const
 
 /** Keeps the other filters. */
 function renderView(title: string, query: ListQuery, view: ListQuery, count?: number): Html {
   const isHere = VIEWS.every((name) => (query[name] ?? '') === (view[name] ?? ''))
-  // The week of what was erased goes with it.
+  // Without the filter of erased disks, its week goes, too.
   const from = query['erased'] === undefined ? query['from'] : null
   const others = { ...query, from, failed: null, unacknowledged: null, erased: null }
   return html`<a
@@ -122,7 +119,6 @@ function renderView(title: string, query: ListQuery, view: ListQuery, count?: nu
   >`
 }
 
-/** Filters that no field shows, each with a way to remove it. */
 function renderChips(query: ListQuery): Content {
   const chips = Object.entries(t.linked).flatMap(([name, title]) =>
     query[name] === undefined ? [] : [{ name, title, value: query[name] }],

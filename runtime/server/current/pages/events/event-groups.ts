@@ -2,13 +2,12 @@
 import type { JournalEvent } from '../../../../fleet/state/journal.ts'
 import { isAlarm } from '../../../../fleet/state/rules/event-table.ts'
 
-/** An event, and the reports of the machine that came before it, newest first. */
+/** `earlier`: the machine's reports before it, newest first. */
 export interface FoldedEvent {
   readonly event: JournalEvent
   readonly earlier: readonly JournalEvent[]
 }
 
-/** Steps on the way to something: contacts, plans, and what has begun. */
 const STEPS: ReadonlySet<string> = new Set([
   'machine.discovered',
   'machine.inventory',
@@ -20,12 +19,12 @@ const STEPS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Such as the steps of a flash below its end. How a flash ended, what somebody else did to the
- * machine and what has to be acknowledged are never folded away. `events`: newest first.
+ * Folds steps of a flash below its end, for example. Ends of flashes, acts of others and failures
+ * to acknowledge stay visible. `events`: newest first.
  */
 export function foldSteps(events: readonly JournalEvent[]): readonly FoldedEvent[] {
   const folded: FoldedEvent[] = []
-  /** What the next older step of each machine is folded below. */
+  /** By machine: where its next older step is folded. */
   const open = new Map<string, JournalEvent[]>()
   for (const event of events) {
     const { subject_id: subject, actor } = event

@@ -21,7 +21,6 @@ interface EventContext extends EventWords {
   readonly query: ListQuery
 }
 
-/** The steps of the machine before the event are folded away. */
 export const renderEvent = ({ event, earlier }: FoldedEvent, context: EventContext): Html =>
   html`<li class="event">
     <span class="pick">${renderBox(event)}</span>
@@ -43,7 +42,7 @@ export const renderEvent = ({ event, earlier }: FoldedEvent, context: EventConte
 const renderAlarm = (event: JournalEvent): Content =>
   isAlarm(event.kind) && !event.acknowledged ? html`${badge('failed', t.attention)} ` : null
 
-/** A summary names a machine by its MAC address alone, which nobody knows by heart. */
+/** A summary has only the MAC address, which nobody knows by heart. */
 function renderName(
   { subject_kind: kind, subject_id: mac }: JournalEvent,
   words: EventWords,
@@ -77,7 +76,6 @@ function renderArmer({ details }: JournalEvent, { query }: EventContext): Conten
   return html`<span>${fillHtml(t.armedBy, { actor })}</span>`
 }
 
-/** What programs call the event, and what else is stored of it. */
 const renderDetails = ({ kind, details }: JournalEvent, { query }: EventContext): Html =>
   html`<details>
     <summary>${t.details}</summary>

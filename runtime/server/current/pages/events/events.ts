@@ -101,7 +101,7 @@ function renderEvents(
     ${renderCurlBlock(context, open.length === 0 ? [] : [callAcknowledge(open)])}`
 }
 
-/** The days of the events in the zone of the page, in the order of the events. */
+/** Days in the zone of the page; keeps the order. */
 function groupByDay(
   events: readonly JournalEvent[],
   clock: Clock,
@@ -114,7 +114,7 @@ function groupByDay(
   return [...days].map(([day, ofDay]) => [names.get(day) ?? day, ofDay])
 }
 
-/** All that the page shows: which of them somebody selects, only they know. */
+/** All that the page shows: the selection is only in the browser. */
 const callAcknowledge = (open: readonly JournalEvent[]): CurlCall => ({
   method: 'POST',
   path: '/events/ack',
@@ -122,7 +122,7 @@ const callAcknowledge = (open: readonly JournalEvent[]): CurlCall => ({
   scope: 'machines',
 })
 
-/** Answers JSON like the deployed server; the form of our page returns to it. */
+/** JSON, as the deployed server answers; our form returns to the page. */
 async function acknowledge(context: CurrentContext, form: URLSearchParams) {
   const { site } = context
   const ids = form

@@ -14,21 +14,20 @@ const t = PAGES.find
 
 const MAX_MACHINES = 8
 const MAX_LABELS = 6
-/** Machines whose deeds are listed as well: where more are found, nobody has found the one yet. */
+/** Deeds are listed only for so few machines. */
 const MAX_WITH_DEEDS = 2
 
 type Deed = keyof typeof t.machine
 
 interface DeedRow {
   readonly deed: Deed
-  /** The row of the page gate that says who may do it. */
+  /** The row of the page gate that permits it. */
   readonly takes: readonly ['GET' | 'POST', string]
   pathOf(mac: string): string
 }
 
 const OF_MACHINE = '/ui/machines/:mac'
 
-/** What can be done with a machine, and where. */
 const DEEDS: readonly DeedRow[] = [
   { deed: 'configure', takes: ['POST', OF_MACHINE], pathOf: (mac) => `${machinePath(mac)}#intent` },
   {
@@ -61,8 +60,8 @@ interface FoundMachines {
 }
 
 /**
- * By the search of their list, so that what is filtered there is filtered here, and their labels. A
- * first word such as `flash` names what to do with the machine that the other words find.
+ * With the search of their list, so filters work here, too. A first word such as `flash` selects
+ * the deed; the other words find the machine.
  */
 export async function findMachines(context: CurrentContext, text: string): Promise<FoundMachines> {
   const all = await context.site.machines.list()
@@ -82,7 +81,7 @@ export async function findMachines(context: CurrentContext, text: string): Promi
   }
 }
 
-/** The deed that a word names, or begins to; null: none. */
+/** Also by its beginning; null: none. */
 const readDeed = (word: string): Deed | null =>
   DEEDS.find(({ deed }) => word.length > 2 && t.machine[deed].toLowerCase().startsWith(word))
     ?.deed ?? null
@@ -94,7 +93,7 @@ function match(
 ): readonly Machine[] {
   if (text.trim() === '') return []
   const found = site.views.match(all, new URLSearchParams({ q: text, sort: 'name' }))
-  // Who names one machine means it, whatever else contains its name.
+  // An exact name means one machine, even if others contain it.
   const mac = findMac(text.trim())
   const isMeant = (machine: Machine) =>
     machine.mac === mac || nameOf(machine).toLowerCase() === text.trim().toLowerCase()
@@ -118,11 +117,11 @@ function listMachines(found: readonly Machine[], text: string): readonly FoundLi
   return [...rows, { href, title: fillCount(t.allMachines, found.length) }]
 }
 
-/** Its own serial number is shown where it is what the machine was found by. */
+/** A serial number is shown only if the search matched it. */
 const hasWord = (serial: string, words: readonly string[]): boolean =>
   words.some((word) => word.length > 2 && serial.toLowerCase().includes(word))
 
-/** Those that the role of who asks permits. `wanted`: these alone; null: all. */
+/** Only what the role permits. `wanted` null: all. */
 const listDeeds = (context: CurrentContext, wanted: readonly Deed[] | null): readonly DeedRow[] =>
   DEEDS.filter(
     ({ deed, takes: [method, path] }) =>

@@ -20,11 +20,11 @@ const MAX_ROWS = 6
 interface PageLink {
   readonly href: string
   readonly title: string
-  /** The row of the page gate that says for whom it is; absent: the page itself. */
+  /** The row of the page gate that permits it; absent: the page's own. */
   readonly takes?: readonly ['GET' | 'POST', string]
 }
 
-/** A new page that no section names stands here, so that it is found. */
+/** For pages that no section names. */
 const PAGE_LINKS: readonly PageLink[] = [
   ...SECTIONS,
   { href: '/ui/machines?view=wall', title: t.pages.wall, takes: ['GET', '/ui/machines'] },
@@ -55,13 +55,12 @@ const ACTIONS: readonly PageLink[] = [
   { href: '/ui/account', title: t.actions.password, takes: ['POST', '/ui/account/password'] },
 ]
 
-/** Pages that are open to who asks and have all words in their titles. */
 export const findPages = (
   context: CurrentContext,
   words: readonly string[],
 ): readonly FoundLink[] => select(context, PAGE_LINKS, words)
 
-/** Actions that the role of who asks permits and that have all words in their titles. */
+/** Only what the role permits. */
 export const findActions = (
   context: CurrentContext,
   words: readonly string[],
@@ -78,7 +77,7 @@ const select = (
     })
     .map(({ href, title }) => ({ href, title }))
 
-/** Each leads to the machines that are assigned to it. */
+/** Each leads to its machines. */
 export const findImages = (
   { services }: CurrentContext,
   words: readonly string[],
@@ -95,7 +94,7 @@ export const findImages = (
           about: aboutImage(image),
         }))
 
-/** For those who see their page; each leads to what they did. */
+/** For those who may see their page; each leads to what they did. */
 export function findPeople(
   context: CurrentContext,
   words: readonly string[],
@@ -113,7 +112,7 @@ export function findPeople(
     }))
 }
 
-/** For those who see their page: by their titles, names and explanations. */
+/** For those who may see their page; by title, name and explanation. */
 export function findSettings(
   context: CurrentContext,
   words: readonly string[],

@@ -20,7 +20,7 @@ export const FIND_PAGES = [pageAt(FIND_PATH, show)]
 async function show(context: CurrentContext): Promise<Answer> {
   const text = (context.query.get('q') ?? '').slice(0, MAX_FIND)
   const groups = await findAll(context, text)
-  // The dialog asks while somebody types.
+  // For the dialog, while somebody types.
   if (context.query.has('list')) return page(String(renderOptions(groups)))
   return await context.show({
     title: t.title,
@@ -36,7 +36,6 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
-/** By kind; the kinds that have nothing are left out. */
 async function findAll(context: CurrentContext, text: string): Promise<readonly FoundGroup[]> {
   const words = splitFind(text)
   const { machines, deeds, labels } = await findMachines(context, text)
@@ -65,7 +64,6 @@ const renderGroup = ({ name, rows }: FoundGroup): Html =>
     </ul>`,
   })
 
-/** The script gives the options their ids. */
 const renderOptions = (groups: readonly FoundGroup[]): Html =>
   html`${groups.map(
     ({ name, rows }) =>

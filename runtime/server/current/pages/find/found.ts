@@ -5,7 +5,6 @@ import type { PAGES } from '../../../texts/texts.ts'
 export interface FoundLink {
   readonly href: string
   readonly title: string
-  /** Beside the title, less prominently. */
   readonly about?: Content
 }
 
@@ -14,7 +13,7 @@ export interface FoundGroup {
   readonly rows: readonly FoundLink[]
 }
 
-/** In lower case; none where nothing is searched for. */
+/** In lower case; empty without a search. */
 export const splitFind = (text: string): readonly string[] =>
   text.toLowerCase().split(/\s+/).filter(Boolean)
 

@@ -58,14 +58,13 @@ export async function renderFirstBootCard(
   })
 }
 
-/** A template that was removed is listed as long as the machine has it. */
+/** A removed template is listed while the machine has it. */
 export function listOptions({ services }: CurrentContext, present: string | null) {
   const names = services.templates.list().map(({ name }) => name)
   const all = present === null || names.includes(present) ? names : [present, ...names]
   return [{ value: '', text: t.none }, ...all.map((name) => ({ value: name, text: name }))]
 }
 
-/** Why the machine is not flashed with the template. */
 function listFaults(
   { services }: CurrentContext,
   name: string,
@@ -85,7 +84,7 @@ function listFaults(
   ]
 }
 
-/** Where the server waits for first boots, but this template cannot say that one has happened. */
+/** The server waits for first boots, but this template cannot report one. */
 function renderNoCall({ services }: CurrentContext, firstBoot: FirstBoot): Html | null {
   if (!services.config.current().proof.enabled) return null
   const reason = findCallObstacle(firstBoot)

@@ -17,7 +17,7 @@ import {
 
 const t = PAGES.firstBoot.errors
 
-/** The refusal has a sentence for each field that is wrong. */
+/** The refusal has a sentence for each wrong field. */
 export function parseFields(
   fields: FieldTexts,
   before: Template | null,
@@ -60,13 +60,11 @@ type Path = FieldError['loc']
 type NamedError = readonly [name: string, text: string]
 
 interface RowError {
-  /** The way from the row to what is wrong with it. */
   readonly rest: Path
   readonly msg: string
   readonly fields: FieldTexts
 }
 
-/** The field of an error in the row `at` of a list, and the sentence that stands there. */
 function nameRowError(section: string, at: number, { rest, msg, fields }: RowError): NamedError {
   const [part, item] = rest
   switch (section) {
@@ -84,7 +82,7 @@ function nameRowError(section: string, at: number, { rest, msg, fields }: RowErr
   }
 }
 
-/** The field of an error in a part that is no list, or in the whole of a list. */
+/** For a part that is no list, or a list as a whole. */
 function nameError(section: string, msg: string, fields: FieldTexts): NamedError {
   switch (section) {
     case 'users':
@@ -120,7 +118,6 @@ function nameUserError(row: number, { part, item, msg }: UserError): NamedError 
   }
 }
 
-/** What the rules say, as a sentence of its own. */
 const sentence = (msg: string): string => {
   const text = `${msg.charAt(0).toUpperCase()}${msg.slice(1)}`
   return /[.?!]$/.test(text) ? text : `${text}.`

@@ -26,22 +26,20 @@ import { FORM_ID, renderPreviewCard } from './template-preview.ts'
 
 const t = PAGES.firstBoot
 
-/** Characters: a longer text would not fit into the form that sends it back. */
+/** Characters that fit into the form that sends it back. */
 const MAX_DOCUMENT = 100_000
 
 interface Editor {
-  /** Where the form is posted. */
   readonly path: string
-  /** Null: it is new. */
+  /** Null: new. */
   readonly before: Template | null
   readonly isText: boolean
   readonly fields: FieldTexts
   readonly errors: FieldTexts
-  /** The parts that the form does not show. */
   readonly kept: readonly Section[]
 }
 
-/** `found` null: the template is new. */
+/** `found` null: a new template. */
 export function renderEditor(context: CurrentContext, found: NamedTemplate | null): Html {
   const editor = readEditor(context, found)
   const { path, before, isText, kept, fields } = editor
@@ -62,7 +60,7 @@ export function renderEditor(context: CurrentContext, found: NamedTemplate | nul
   </div>`
 }
 
-/** What was typed and refused, else what the server has. */
+/** What was typed and refused, else what is stored. */
 function readEditor(context: CurrentContext, found: NamedTemplate | null): Editor {
   const template = found?.template ?? EMPTY
   const isText = context.query.get('as') === 'text'
@@ -90,7 +88,7 @@ function renderForm({ path, before, isText, fields, errors, kept }: Editor): Htm
   </form>`
 }
 
-/** As it is saved, or empty; secrets are dots, which keep what they are. */
+/** As stored; dots keep secrets. */
 const callTemplate = (found: NamedTemplate | null): CurlCall => ({
   method: 'PUT',
   path: `/first-boot/${found === null ? blank('name') : encodeURIComponent(found.name)}`,
@@ -131,7 +129,7 @@ const renderName = (typed: FieldTexts, errors: FieldTexts): Html =>
     error: errors['name'] ?? null,
   })
 
-/** Says what the form leaves as it is, and that a text replaces the other parts. */
+/** Parts that the form keeps and a text would replace. */
 function renderKept(
   parts: readonly Section[],
   template: Template | null,

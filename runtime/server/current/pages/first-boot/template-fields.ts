@@ -22,13 +22,12 @@ const t = PAGES.firstBoot.form
 
 interface FormState {
   readonly fields: FieldTexts
-  /** Why fields were refused, by name. */
+  /** By field. */
   readonly errors: FieldTexts
-  /** The parts that the form does not show. */
   readonly kept: readonly Section[]
 }
 
-/** Empty rows that can be opened one after the other, without a script; a page that was saved has more. */
+/** Empty rows that open without a script; a saved page has more. */
 const SPARE_ROWS = 3
 
 export function renderFields(state: FormState): Html {
@@ -37,7 +36,6 @@ export function renderFields(state: FormState): Html {
   ${SECTIONS.map((section) => (kept.includes(section) ? null : FIELDS[section](state)))}`
 }
 
-/** For what the form cannot show. */
 export const renderDocumentField = (document: string, errors: FieldTexts): Html =>
   areaField({
     name: 'document',
@@ -91,7 +89,7 @@ const fieldOf = ({ fields, errors }: FormState, name: string) => ({
   error: errors[name] ?? null,
 })
 
-/** The rows that hold something, then one that is open if there is none, then those that can be opened. */
+/** Used rows, at least one open, then spare ones. */
 function renderRows(kind: 'user' | 'file', used: readonly number[], state: FormState): Html {
   const next = Math.max(-1, ...used) + 1
   const shown = kind === 'user' && used.length === 0 ? [0] : used
@@ -120,7 +118,7 @@ const renderSpare = (kind: 'user' | 'file', { row, number, left, state }: SpareR
       </details>`
 
 interface NumberedRow {
-  /** The first row is 1. */
+  /** From 1. */
   readonly number: number
   readonly state: FormState
 }

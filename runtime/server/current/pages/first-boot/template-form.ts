@@ -25,19 +25,19 @@ export const SECTIONS = [
 ] as const
 export type Section = (typeof SECTIONS)[number]
 
-/** What stands in the fields of a form, by their names. */
+/** By field name. */
 export type FieldTexts = Readonly<Record<string, string>>
 
-/** More rows than a template may have; others that somebody sends are not read. */
+/** More than a template may have; further rows are not read. */
 const MAX_ROWS = 48
-/** Characters of a part that a form shows. */
+/** In characters, of a part that a form shows. */
 const MAX_LENGTH = 24_000
 
 /** Such as `user-0-name`. */
 export const fieldName = (kind: 'user' | 'file', row: number, part: string): string =>
   `${kind}-${row}-${part}`
 
-/** What a form says of a part of a template, before it is checked. */
+/** Not checked yet. */
 type Draft = Readonly<Record<string, unknown>>
 
 interface Mapping {
@@ -138,7 +138,6 @@ const linesOf = (text: string): readonly string[] =>
 
 const isReference = (text: string): boolean => /^\{\{.*\}\}$/.test(text)
 
-/** The secret that keeps the hash that was typed for a user. */
 const secretOf = (user: string): string => `password-${user}`
 const refer = (user: string): string => `{{secret.${secretOf(user)}}}`
 
@@ -147,11 +146,11 @@ const rows = Array.from({ length: MAX_ROWS }, (_, row) => row)
 const listRows = (kind: 'user' | 'file', parts: readonly string[]) => (fields: FieldTexts) =>
   rows.filter((row) => parts.some((part) => fields[fieldName(kind, row, part)]?.trim()))
 
-/** The rows in which something stands: the first of them is the first user of the template, and so on. */
+/** Rows with a value: the first is the template's first user, and so on. */
 export const listUserRows = listRows('user', ['name', 'keys', 'password'])
 export const listFileRows = listRows('file', ['path', 'text'])
 
-/** Anything that is no choice leaves it to the image. */
+/** Unknown choices leave the network to the image. */
 export function readChoice(fields: FieldTexts): NetworkChoice {
   const kind = NETWORK_KINDS.find((one) => one === fields['network']) ?? 'image'
   const { address = '', gateway = '', nameservers = '', network_text: text = '' } = fields
@@ -179,7 +178,7 @@ function parseSecrets(text: string): Readonly<Record<string, string | null>> {
   )
 }
 
-/** Secrets are dots; parts that the form cannot show are left out. */
+/** Dots for secrets, without parts that the form cannot show. */
 export function fieldsOf(template: Template): FieldTexts {
   const hidden = hideSecrets(template)
   const kept = listKept(template)
@@ -192,8 +191,8 @@ export function fieldsOf(template: Template): FieldTexts {
 }
 
 /**
- * A form would change these although nobody typed in it, such as a command of several lines: they
- * are not shown, and stay as they are.
+ * Parts that a form would change untouched, such as a command of several lines: they are not shown,
+ * and stay.
  */
 export function listKept(template: Template): readonly Section[] {
   const hidden = hideSecrets(template)
@@ -211,7 +210,7 @@ const isLong = (texts: readonly (readonly [string, string])[]): boolean =>
 
 const AREAS = /^(?:packages|commands|network_text|user_data|secrets|.*-(?:keys|text))$/
 
-/** Whether a browser sends the text of a field back as it got it. */
+/** Whether a browser returns the text unchanged. */
 const survives = (name: string, text: string): boolean =>
   text.isWellFormed() && !(AREAS.test(name) ? LOST_IN_AREA : LOST_IN_LINE).test(text)
 
@@ -223,10 +222,7 @@ const LOST_IN_LINE = /[\0-\x1f]/
 export const readFields = (form: URLSearchParams): FieldTexts =>
   Object.fromEntries([...form].map(([name, text]) => [name, text.replaceAll('\r\n', '\n')]))
 
-/**
- * What the form did not show (`shown` names what it did) is what it was `before`, with dots for
- * secrets.
- */
+/** Parts that were not in `shown` stay as in `before`, with dots for secrets. */
 export function draftTemplate(fields: FieldTexts, before: Template | null): Draft {
   const shown = (fields['shown'] ?? '').split(' ')
   const kept: Draft = before === null ? {} : hideSecrets(before)
@@ -238,7 +234,7 @@ export function draftTemplate(fields: FieldTexts, before: Template | null): Draf
   return { ...parts, secrets }
 }
 
-/** The hashes that were typed in the fields of users, as the secrets that keep them. */
+/** Users' typed hashes become secrets. */
 const readHashes = (fields: FieldTexts): FieldTexts =>
   Object.fromEntries(
     listUserRows(fields).flatMap((row) => {
@@ -248,7 +244,7 @@ const readHashes = (fields: FieldTexts): FieldTexts =>
     }),
   )
 
-/** What may be kept for the form to come back with: a secret that was typed is not. */
+/** Without typed secrets, for the refused form. */
 export const hideTyped = (fields: FieldTexts): FieldTexts =>
   Object.fromEntries(
     Object.entries(fields).map(([name, text]) => {

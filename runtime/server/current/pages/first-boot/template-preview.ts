@@ -11,10 +11,10 @@ import type { FieldTexts } from './template-form.ts'
 
 const t = PAGES.firstBoot.preview
 
-/** The form whose fields are shown here while somebody types; without scripts its button opens the preview. */
+/** Its fields are previewed while somebody types; without scripts, by its button. */
 export const FORM_ID = 'template-form'
 
-/** `path` is where the form is posted. */
+/** `path`: of the form's post. */
 export const renderPreviewCard = (path: string, drafted: Result<Template, FieldTexts>): Html =>
   card({
     title: t.title,
@@ -34,7 +34,6 @@ export const renderPreviewCard = (path: string, drafted: Result<Template, FieldT
       </div>`,
   })
 
-/** The texts alone, or what keeps them from being made. */
 export const renderPreviewTexts = (drafted: Result<Template, FieldTexts>): Html =>
   html`<div id="preview-texts" class="stack">
     ${drafted.ok ? renderTemplate(drafted.value) : renderErrors(Object.values(drafted.refusal))}
@@ -54,7 +53,6 @@ function renderTemplate(template: Template): Html {
     : html`<p>${fill(t.refused, { reason: rendered.refusal })}</p>`
 }
 
-/** Of cloud-init and of Ignition. */
 export const renderFirstBootTexts = ({ cloudInit, ignition, reason }: FirstBoot): Html =>
   html`${
     cloudInit === null

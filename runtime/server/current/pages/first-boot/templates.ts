@@ -26,7 +26,7 @@ import { renderPreviewTexts } from './template-preview.ts'
 
 const t = PAGES.firstBoot
 
-/** Bytes of a form, whose files and texts are longer once they are escaped. */
+/** In bytes: files and texts are longer once they are escaped. */
 const MAX_FORM_BYTES = 512 * 1024
 
 export const TEMPLATE_PAGES = [
@@ -66,7 +66,6 @@ const renderListCard = (context: CurrentContext, listed: readonly NamedTemplate[
       ${renderList(context, listed)}`,
   })
 
-/** A placeholder in the notation of templates. */
 const placeholder = (name: string): Html => html`<code>{{${name}}}</code>`
 
 const introduction = (): Html =>
@@ -98,7 +97,6 @@ function renderList(context: CurrentContext, listed: readonly NamedTemplate[]): 
   </ul>`
 }
 
-/** What tokens are good for, and what they do not stop. */
 function renderTokens({ services }: CurrentContext): Html {
   const isRequired = services.config.current().pxe.tokens === 'require'
   return card({
@@ -128,7 +126,7 @@ const TOO_MANY = fill(t.errors.tooMany, { count: MAX_TEMPLATES })
 const errorsOf = (drafted: ReturnType<typeof parseFields>): FieldTexts =>
   drafted.ok ? {} : drafted.refusal
 
-/** A template that was refused as a text comes back as one. */
+/** A refused text comes back as text. */
 const asOf = ({ document }: FieldTexts) => (document === undefined ? {} : { as: 'text' })
 
 function findNameMistake({ services }: CurrentContext, name: string): string | null {
@@ -147,7 +145,6 @@ interface RefusedForm {
   readonly error?: string
 }
 
-/** The form comes back as it was typed, with the errors at their fields. */
 const goBack = (
   context: CurrentContext,
   { path, query }: Place,
@@ -161,7 +158,7 @@ const goBack = (
     query,
   })
 
-/** For the script that shows it beside the form, and for the button that opens it without scripts. */
+/** For the script, and for the button without scripts. */
 async function preview(
   context: CurrentContext,
   drafted: ReturnType<typeof parseFields>,
@@ -174,7 +171,7 @@ async function preview(
   })
 }
 
-/** False: there are too many. */
+/** False: too many templates. */
 async function store(
   { site, services, event }: CurrentContext,
   name: string,

@@ -16,7 +16,7 @@ import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.images.connection
 
-/** A page waits so long for the cache service. */
+/** For the cache service. */
 const MAX_WAIT_MS = 3000
 const SETTING = 'withcache.url'
 
@@ -26,7 +26,7 @@ export const CACHE_PAGES = [
   formAt(IMAGES, connect),
 ]
 
-/** The cache has pages of its own; they get the address of this server for their links. */
+/** The cache has its own pages, and gets our address for their links. */
 async function lead(context: CurrentContext): Promise<Answer> {
   await refresh(context)
   const page = pageOf(context)
@@ -41,7 +41,7 @@ async function lead(context: CurrentContext): Promise<Answer> {
   })
 }
 
-/** Leads back to a page with the catalog as it is now, so that a new image can be selected at once. */
+/** With a fresh catalog, so that a new image can be selected at once. */
 async function leadBack(context: CurrentContext): Promise<Answer> {
   await refresh(context)
   return seeOther(localPath(context.query.get('to')))
@@ -49,9 +49,7 @@ async function leadBack(context: CurrentContext): Promise<Answer> {
 
 const refresh = ({ site }: CurrentContext) => settle(site.catalog.refresh(), MAX_WAIT_MS)
 
-/**
- * As the operator's browser reaches it: a cache beside the server is known by a loopback address.
- */
+/** As the browser reaches it: a cache beside the server has a loopback address. */
 function pageOf(context: CurrentContext): string | null {
   const base = renderCacheBase(context.services.cacheUrl() ?? '')
   if (base === '') return null
@@ -65,7 +63,7 @@ function renderState(context: CurrentContext, page: string | null, error: string
   return error === null ? renderConnected(page) : renderSilent(context, page, error)
 }
 
-/** Browsers let no form lead to another site, so a link does. */
+/** A link, because browsers let no form lead to another site. */
 const renderConnected = (page: string): Html =>
   card({
     title: t.connected.title,
@@ -94,7 +92,7 @@ const renderSilent = (context: CurrentContext, page: string, error: string | nul
   }),
 ]
 
-/** What the environment sets cannot be changed here. */
+/** Read-only where the environment sets it. */
 function renderForm(context: CurrentContext): Content {
   const { config } = context.services
   const origin = config.originOf('withcache', 'url')

@@ -30,7 +30,6 @@ export interface WrongField {
 
 const MAX_TYPED = 1000
 
-/** What a refused form comes back with. */
 export const keepTyped = (form: URLSearchParams): Readonly<Record<string, string>> =>
   Object.fromEntries(
     FIELDS.flatMap((field) => {
@@ -39,7 +38,7 @@ export const keepTyped = (form: URLSearchParams): Readonly<Record<string, string
     }),
   )
 
-/** Null: for a new channel. */
+/** Null: a new channel. */
 export function renderChannelForm(context: CurrentContext, channel: ImageChannel | null): Html {
   const notice = context.notice()
   const values: TypedChannel = { ...valuesOf(channel), ...notice?.typed }
@@ -81,7 +80,7 @@ const valuesOf = (channel: ImageChannel | null): TypedChannel =>
     ? { name: '', bty_image_ref: '', note: '' }
     : { name: channel.name, bty_image_ref: channel.bty_image_ref, note: channel.note }
 
-/** A channel that is there keeps its name; what the form was made from goes along. */
+/** An existing channel keeps its name; the form carries what it was made from. */
 const renderName = (channel: ImageChannel | null, value: string, error: string | null): Content =>
   channel === null
     ? textField({
@@ -106,7 +105,7 @@ const callOf = (channel: ImageChannel | null): CurlCall => ({
   scope: 'machines',
 })
 
-/** The images that can be flashed, in natural order; the one that is selected also where it is gone. */
+/** In natural order; the selected one even if it is gone. */
 function listOptions(images: readonly CatalogEntry[], selected: string) {
   const offered = images
     .filter(isFlashable)
@@ -124,11 +123,11 @@ interface Known {
 
 interface ReadChannel extends ChannelFields {
   readonly name: string
-  /** What the channel pointed to when the form was made; null: it was not there. */
+  /** The channel's image when the form was made; null: no channel. */
   readonly before: string | null
 }
 
-/** A new channel must not be there yet, one that is there not be moved. */
+/** A new channel must not exist, and an existing one not have moved. */
 export function readChannelForm(
   form: URLSearchParams,
   { images, channels }: Known,
@@ -153,7 +152,7 @@ const readRest = (form: URLSearchParams): readonly [string, string] => [
   (form.get('note') ?? '').trim(),
 ]
 
-/** `others`: those that have a name already; null: it is one of them. */
+/** `others`: the names in use; null: an existing channel. */
 function findWrongName(name: string, others: Known['channels'] | null): string | null {
   if (!ChannelNameSchema.safeParse(name).success) return t.errors.name
   return others === null || others.find(name) === null ? null : fill(t.errors.taken, { name })

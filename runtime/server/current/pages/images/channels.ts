@@ -112,7 +112,7 @@ const renderActions = (name: string): Html =>
 
 const searchFor = (q: string): string => address('/ui/machines', { q })
 
-/** How many machines were given the channel, and how many of them have another image by now. */
+/** And how many of them have another image by now. */
 function renderMachines({ site }: CurrentContext, { name, bty_image_ref }: ImageChannel): Content {
   const given = site.machines.peekAll().filter((machine) => channelOf(machine) === name)
   if (given.length === 0) return html`<span class="dim">${t.list.none}</span>`
@@ -127,7 +127,6 @@ function renderMachines({ site }: CurrentContext, { name, bty_image_ref }: Image
     >`
 }
 
-/** Its form names a channel that is there. */
 async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { services, site } = context
   const known = form.get('channel')

@@ -12,10 +12,10 @@ import { APPLY_PATH, MACHINE_FILE_PATH } from './file-path.ts'
 
 const t = PAGES.machineFile
 
-/** Characters of a paste that was refused which are shown again. */
+/** Shown again after a refusal. */
 const MAX_PASTE = 100_000
 
-/** `error`: why the file was refused; null: none was. `pasted`: what was typed. */
+/** `error` null: not refused. `pasted`: what was typed. */
 export const renderFileForm = (error: string | null, pasted = ''): Html =>
   html`${error === null ? null : banner('failed', error)}
     <section class="card stack">
@@ -39,16 +39,16 @@ export const renderFileForm = (error: string | null, pasted = ''): Html =>
       </form>
     </section>`
 
-/** The kinds of lines in the order in which they are shown: what somebody has to look at first. */
+/** In the order of display: first what needs a look. */
 const KINDS = ['changed', 'refused', 'twice', 'unknown', 'same'] as const
 
-/** The lines of each kind that are listed; of further ones only the number is shown. */
+/** Per kind; further ones are only counted. */
 const MAX_LISTED = 100
 
 export function renderFilePreview(preview: {
   readonly lines: readonly FileLine[]
   readonly ignored: readonly string[]
-  /** The digest finds the changes again; null: there are none. */
+  /** Finds the changes again; null: none. */
   readonly digest: string | null
 }): Html {
   const { lines, ignored, digest } = preview
@@ -130,11 +130,11 @@ const renderChange = (what: string, before: string, after: string): Html =>
 
 export interface DoneLine {
   readonly mac: string
-  /** Why nothing was written; null: it was. */
+  /** Null: it was written. */
   readonly refusal: string | null
 }
 
-/** `batch`: where it can be followed and undone; null: nowhere. */
+/** `batch`: the path for following and undoing; null: none. */
 export function renderDone(lines: readonly DoneLine[], batch: string | null): Html {
   const skipped = lines.filter(({ refusal }) => refusal !== null)
   const done = fillCount(t.done.title, lines.length - skipped.length)

@@ -39,7 +39,7 @@ async function preview(context: CurrentContext, form: URLSearchParams): Promise<
   return await show(context, renderFilePreview({ lines, ignored: file.value.ignored, digest }))
 }
 
-/** Machines that are not seen are not there, and what an edit would refuse is refused here. */
+/** Unseen machines do not exist here; what an edit would refuse is refused now. */
 async function planLines(context: CurrentContext, file: MachineFile): Promise<readonly FileLine[]> {
   const machines = await context.site.machines.list()
   const known = new Map(machines.map((machine) => [machine.mac, machine]))
@@ -53,7 +53,7 @@ async function planLines(context: CurrentContext, file: MachineFile): Promise<re
   return lines
 }
 
-/** Decided by the same rules that carry it out. */
+/** By the rules that carry it out. */
 async function judge({ site, by }: CurrentContext, line: ChangedLine): Promise<FileLine> {
   const request = { action: ACTION, parameters: toParameters(line), isDryRun: true }
   const { before: _before, after: _after, ...base } = line
@@ -64,7 +64,7 @@ async function judge({ site, by }: CurrentContext, line: ChangedLine): Promise<F
 
 const ACTION = 'name'
 
-/** Only while name and labels are as they were shown. */
+/** Only while name and labels are as shown. */
 const toParameters = ({ before, after }: ChangedLine) => ({
   name: after.name,
   labels: [...after.labels],

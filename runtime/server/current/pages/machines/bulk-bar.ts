@@ -7,7 +7,7 @@ import type { ListQuery } from '../../../../kit/web/ui/search.ts'
 
 const t = PAGES.machines.bulk
 
-/** The actions in the order of the menu; what erases and what deletes stand apart, at its end. */
+/** In the order of the menu: erasing and deleting at its end. */
 export const BULK_ACTIONS = [
   'disarm',
   'image',

@@ -25,11 +25,11 @@ import { MODE_CARDS } from './mode-cards.ts'
 const t = PAGES.machines.bulk
 const { form: fields, images: cards } = PAGES.machine
 
-/** Null: they have not been asked for yet, or an image is still being looked for. */
+/** Null: not asked for yet, or an image is still being searched. */
 export const readParameters = (action: BulkAction, form: URLSearchParams): object | null =>
   form.has('finding') ? null : (PARAMETERS[action] ?? (() => ({})))(form)
 
-/** Actions that have parameters, by the field that shows that they were asked for. */
+/** By the field that shows that parameters were asked for. */
 const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) => object | null>>> =
   {
     image(form) {
@@ -57,7 +57,6 @@ const PARAMETERS: Partial<Readonly<Record<BulkAction, (form: URLSearchParams) =>
     },
   }
 
-/** What a form asks for again. */
 const FIELDS_OF: Partial<Readonly<Record<BulkAction, readonly string[]>>> = {
   image: ['bty_image_ref'],
   capture: ['capture_name', 'generalize'],
@@ -67,7 +66,6 @@ interface BulkChoices {
   readonly images: readonly CatalogEntry[]
   readonly channels: readonly ImageChannel[]
   readonly templates: readonly { readonly value: string; readonly text: string }[]
-  /** What was wrong with those that were typed. */
   readonly error: string | null
 }
 
@@ -138,7 +136,7 @@ function renderFields(
   ${textField({ name: 'remove', label: t.parameters.removeLabels })}`
 }
 
-/** A catalog may list thousands; the search finds the others. */
+/** The search finds further ones. */
 const MAX_CARDS = 100
 
 /** A script filters while somebody types; without one, Find does. */

@@ -33,13 +33,12 @@ interface BulkResult {
 }
 
 export interface BulkPreview extends BulkResult {
-  /** The machine as it would be; null when it is deleted or refused. */
+  /** Null: deleted or refused. */
   readonly after: MachineView | null
   /** Whether its next network boot then flashes a disk. */
   readonly arms: boolean
 }
 
-/** What leads to a flash from a mode that writes nothing. */
 const FLASH_MODE_FIRST = fill(t.flashModeFirst, {
   action: titleOf('mode'),
   mode: PAGES.machine.modes[USUAL_FLASH_MODE].title,
@@ -48,7 +47,7 @@ const FLASH_MODE_FIRST = fill(t.flashModeFirst, {
 const isOffMode = ({ boot_mode, locked, capture }: Machine, action: BulkAction): boolean =>
   action === 'flash' && !isFlashMode(boot_mode) && !locked && !isPending(capture)
 
-/** Decided by the same rules that carry the action out. */
+/** By the rules that carry it out. */
 export function judge(
   { site, by, contact, foresee }: CurrentContext,
   machine: Machine,
@@ -69,14 +68,14 @@ export function judge(
   return { machine, refusal, after, arms }
 }
 
-/** What must be typed: how many disks are flashed, or machines deleted. Null: nothing. */
+/** Text to type: the number of flashed disks or deleted machines. Null: none. */
 export function askedOf(verdicts: readonly BulkPreview[], action: BulkAction): string | null {
   const going = verdicts.filter(({ refusal }) => refusal === null)
   const destructive = action === 'delete' ? going : going.filter(({ arms }) => arms)
   return destructive.length === 0 ? null : String(destructive.length)
 }
 
-/** "Arm 96 machines (1 skipped: locked)"; several reasons stand below it alone. */
+/** "Arm 96 machines (1 skipped: locked)"; several reasons are listed below instead. */
 export function summarize(text: PluralText, rows: readonly BulkResult[]): string {
   const reasons = rows.flatMap(({ refusal }) => (refusal === null ? [] : [clauseOf(refusal)]))
   const summary = fillCount(text, rows.length - reasons.length)
@@ -96,7 +95,7 @@ export function renderPreview(preview: {
   readonly form: URLSearchParams
   readonly wanted: string | null
   readonly error: string | null
-  /** The same as a command; null: it would be too long. */
+  /** Null: too long. */
   readonly command: Content
 }): Html {
   const { action, verdicts, form, wanted, error, command } = preview
@@ -137,7 +136,7 @@ export function renderPreview(preview: {
 
 export const BULK_PATH = '/ui/machines/bulk'
 
-/** Stands for what a question shows of each disk that would be erased, so that the answer is about nothing else. */
+/** Of every disk that the question shows as erased: the answer is valid for exactly these. */
 export function digestOf(verdicts: readonly BulkPreview[]): string {
   const lost = verdicts.flatMap(({ machine: { mac }, after, arms }) =>
     arms ? [[mac, after?.machine.bty_image_ref, after?.machine.target_disk_serial]] : [],
@@ -145,10 +144,10 @@ export function digestOf(verdicts: readonly BulkPreview[]): string {
   return etagOf(JSON.stringify(lost)).replaceAll('"', '')
 }
 
-/** Machines that a command names one by one. */
+/** In a command. */
 const MAX_NAMED = 50
 
-/** Reads which machines a command is about: a search, or each by its MAC; null: there are too many. */
+/** A search, or MACs; null: too many. */
 export function readWhich(
   rows: readonly { readonly machine: Machine }[],
   form: URLSearchParams,
@@ -158,7 +157,7 @@ export function readWhich(
   return rows.length > MAX_NAMED ? null : { macs: rows.map(({ machine }) => machine.mac) }
 }
 
-/** The field of a form that named what would be done: without a loss, it is done without another question. */
+/** The form named what it does; without a loss, no question follows. */
 export const AT_ONCE = 'at_once'
 
 const toRow = (action: BulkAction, { machine, refusal, after, arms }: BulkPreview): ListedRow => ({
@@ -176,7 +175,6 @@ const describeOther = (action: BulkAction, { machine: { capture }, view }: Machi
       })
     : view.is
 
-/** The image, and everything that tells the disk from others. */
 const describeFlash = ({ image, disk, machine }: MachineView): Content =>
   html`${image?.name ?? machine.bty_image_ref?.slice(0, 12)}${renderChannel(machine)} →
     <strong>${disk === null ? t.unlistedDisk : modelOf(disk)}</strong>
@@ -185,15 +183,14 @@ const describeFlash = ({ image, disk, machine }: MachineView): Content =>
     }`
 
 interface ListedRow extends BulkResult {
-  /** Whether its disk is erased. */
   readonly loses: boolean
   readonly text: Content
 }
 
-/** Only the number of further ones is shown, so that the page stays below a megabyte. */
+/** Further ones are counted, so the page stays below a megabyte. */
 const MAX_LISTED = 500
 
-/** The disks that are lost first; what is skipped last, reason by reason. */
+/** Erased disks first, skipped machines last, by reason. */
 export const renderRows = (rows: readonly ListedRow[]): Html => {
   const groups: readonly (readonly [string, readonly ListedRow[]])[] = [
     [t.groups.erased, rows.filter(({ refusal, loses }) => refusal === null && loses)],
@@ -205,10 +202,10 @@ export const renderRows = (rows: readonly ListedRow[]): Html => {
   )}${skipped.length === 0 ? null : renderSkipped(skipped)}`
 }
 
-/** Names that stand beside a reason; the others are folded away. */
+/** Per reason; the rest is folded. */
 const MAX_NAMES = 6
 
-/** Each reason once, with the machines that it holds back: what holds back most comes first. */
+/** Each reason once, the most frequent first. */
 function renderSkipped(skipped: readonly ListedRow[]): Html {
   const groups = Map.groupBy(skipped, ({ refusal }) => refusal)
   const reasons = [...groups].toSorted(([, one], [, other]) => other.length - one.length)
@@ -267,15 +264,14 @@ const renderListed = ({ machine, refusal, text }: ListedRow): Html =>
     >
   </li>`
 
-/** A machine as the action left it, or skipped it. */
 export interface BulkDone extends BulkResult {
-  /** Null: it was deleted, or skipped. */
+  /** Null: deleted or skipped. */
   readonly now: MachineView | null
   /** Whether its next network boot flashes a disk. */
   readonly arms: boolean
 }
 
-/** What is only armed is not called done. */
+/** Armed is not done. */
 const describeDone = (action: BulkAction, { now, arms }: BulkDone): Content =>
   now === null ? t.deleted : arms ? describeFlash(now) : describeOther(action, now)
 
@@ -310,10 +306,10 @@ export function renderResult(
   )
 }
 
-/** What a question does not pass on: the confirmation, and what was only looked for. */
+/** Not passed on: the confirmation, and the search for an image. */
 const OWN_FIELDS = ['sure', 'seen', AT_ONCE, 'find', 'finding']
 
-/** All other fields of the form; `but`: those that the question asks for again. */
+/** `but`: fields that the question asks for again. */
 export const keptOf = (form: URLSearchParams, but: readonly string[] = []): Html =>
   html`${[...form].filter(([name]) => !but.includes(name) && !OWN_FIELDS.includes(name)).map(([name, value]) => hidden({ [name]: value }))}`
 

@@ -77,7 +77,7 @@ async function handle(context: CurrentContext, form: URLSearchParams): Promise<A
   return await show(renderResult(action, rows, form, batch))
 }
 
-/** A single disk is confirmed by its serial number, as on the machine's own page. */
+/** Confirmed by the serial number, as on the machine's page. */
 function askAboutOne(
   context: CurrentContext,
   action: BulkAction,
@@ -97,7 +97,7 @@ function askAboutOne(
   })
 }
 
-/** Asks for a confirmation; null: there is one, or none is needed. */
+/** Null: confirmed, or no confirmation needed. */
 function askAboutMany(
   context: CurrentContext,
   { action, parameters, verdicts }: BulkRequest,
@@ -107,7 +107,7 @@ function askAboutMany(
   const typed = form.get('sure')
   if (wanted === null && (typed !== null || isSafeAtOnce(verdicts, form))) return null
   const isTyped = typed !== null && typed.trim() === wanted
-  // Scripts post without what a question has shown.
+  // Scripts post without the digest of a question.
   const isSame = [null, digestOf(verdicts)].includes(form.get('seen'))
   if (isTyped && isSame) return null
   const mistake = isTyped ? t.changed : fill(t.typeToContinue, { number: wanted ?? '' })
@@ -116,14 +116,14 @@ function askAboutMany(
   return renderPreview({ action, verdicts, form, wanted, error, command })
 }
 
-/** The form with the parameters asked clearly enough where no machine is skipped, and none is armed then. */
+/** No question needed: nothing is skipped and nothing armed. */
 const isSafeAtOnce = (verdicts: readonly BulkPreview[], form: URLSearchParams): boolean =>
   form.has(AT_ONCE) &&
   verdicts.every(
     ({ refusal, after }) => refusal === null && after !== null && !isArmed(after.machine),
   )
 
-/** `POST /machines/bulk` with the search, or with the machines; null: there are too many of them. */
+/** Null: too many machines. */
 function renderCommand(
   context: CurrentContext,
   { action, parameters, verdicts }: BulkRequest,
@@ -144,7 +144,6 @@ function readAction(form: URLSearchParams): BulkAction {
   return action
 }
 
-/** The selected machines, or all that match the search. */
 async function listSelected(
   { site }: CurrentContext,
   form: URLSearchParams,
@@ -163,7 +162,7 @@ async function listSelected(
   return all.filter(({ mac }) => macs.has(mac))
 }
 
-/** Null: nothing was typed wrongly. Throws a 422 for parameters that nobody can type. */
+/** Null: no mistake. Throws a 422 for values that no form sends. */
 function findError(
   { site }: CurrentContext,
   action: BulkAction,
@@ -189,10 +188,13 @@ function judgeConflicts(
   })
 }
 
-/** Actions that can arm a machine with the image that its channel points to. */
+/** Actions that can arm a machine with its channel's image. */
 const ARMING: ReadonlySet<BulkAction> = new Set(['flash', 'mode'])
 
-/** A channel that moves after the answer arms nothing: the order names the image that was shown as well. */
+/**
+ * The order also names the image that was shown, so a channel that moves after the answer arms
+ * nothing.
+ */
 function nameTarget(
   { machine: { mac }, refusal, after }: BulkPreview,
   action: BulkAction,
@@ -205,7 +207,7 @@ function nameTarget(
   return { mac, refusal, parameters: { ...parameters, channel, bty_image_ref } }
 }
 
-/** Only what the preview showed as possible; changes since then are refused by the action itself. */
+/** Only what the preview allowed; the action refuses what has changed since. */
 async function execute(
   { site, by, view }: CurrentContext,
   action: BulkAction,

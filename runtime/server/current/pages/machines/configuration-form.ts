@@ -25,17 +25,16 @@ const t = PAGES.machine.form
 interface ConfigurationForm {
   readonly machine: Machine
   readonly values: FormValues
-  /** It was flashed as its mode says, and boots its disk from now on. */
+  /** Flashed as its mode says: it boots its disk now. */
   readonly isFlashed: boolean
   readonly images: readonly CatalogEntry[]
   readonly channels: readonly ImageChannel[]
-  /** Why the catalog may be out of date or empty; null: it was read. */
+  /** Why the catalog may be out of date; null: it was read. */
   readonly catalogError: string | null
-  /** The address of the table that led here. */
   readonly back: string
-  /** The values were typed and refused: news of the machine must not replace them. */
+  /** Typed and refused values: updates of the machine must not replace them. */
   readonly isTyped: boolean
-  /** The field that was refused, and why; null: none was. */
+  /** Null: none was. */
   readonly refused: { readonly field: string; readonly error: string } | null
 }
 
@@ -67,7 +66,7 @@ export function renderConfigurationForm(form: ConfigurationForm): Html {
   </form>`
 }
 
-/** For somebody who may change none of them. */
+/** Read-only. */
 export function renderAssignment({ machine, image, disk }: MachineView): Html {
   const { bty_image_ref: ref, target_disk_serial: serial } = machine
   const imageName = image?.name ?? ref?.slice(0, 12) ?? PAGES.machine.images.none

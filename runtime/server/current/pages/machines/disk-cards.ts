@@ -21,7 +21,7 @@ import { aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 const t = PAGES.machine.disks
 const LEGEND = PAGES.machine.form.disk
 
-/** `image`: the one that is selected, or none that is known. */
+/** `image`: of the selected image, if known. */
 export function renderDisks(machine: Machine, selected: string, image: CatalogEntry | null): Html {
   const disks = machine.known_disks
   const stored = machine.target_disk_serial ?? ''
@@ -38,7 +38,7 @@ export function renderDisks(machine: Machine, selected: string, image: CatalogEn
   })
 }
 
-/** A list that is longer has a field that filters it. */
+/** Longer lists have a filter. */
 const MAX_WITHOUT_SEARCH = 6
 
 function renderBefore(count: number): Content {
@@ -53,7 +53,7 @@ function renderBefore(count: number): Content {
   />`
 }
 
-/** The cards replace this as soon as the machine reports its disks. */
+/** Replaced as soon as the machine reports its disks. */
 const renderUnknown = (typed: string): Html =>
   html`<fieldset class="cards disks follows" id="disks">
     <legend>${LEGEND}</legend>
@@ -62,7 +62,7 @@ const renderUnknown = (typed: string): Html =>
       name: 'target_disk_serial',
       label: t.serial,
       value: typed,
-      // Tells the stylesheet whether the field is empty.
+      // For the stylesheet: whether the field is empty.
       placeholder: ' ',
       mono: true,
       maxLength: 128,
@@ -86,7 +86,7 @@ function listCards(
   const cards = disks.map((disk): RadioCard => {
     const isSelected = found?.ok === true && found.value === disk
     const name = nameAmong(disk, disks)
-    // The place is that of a disk which was there before: this one is picked anew.
+    // The name is the place of a former disk: this one is picked anew.
     const other = name === selected ? `${ANEW}${name}` : name
     return renderCard(disk, {
       all: disks,
@@ -130,7 +130,7 @@ function renderCard(
   }
 }
 
-/** Where the disk is attached, and its WWN: what a person reads on the bay of a server with many disks. */
+/** For people in front of a server's bays. */
 function renderAttachment(disk: InventoryDisk): Content {
   const { wwn, by_path: path } = disk
   const port = portOf(disk)
@@ -139,7 +139,7 @@ function renderAttachment(disk: InventoryDisk): Content {
   }${wwn ? html`<br /><span class="attached">${fill(t.wwn, { wwn: printable(wwn) })}</span>` : null}`
 }
 
-/** The port of `…-ata-3` or `…-phy7-lun-0`, which servers print on the bay. */
+/** The port of `…-ata-3` or `…-phy7-lun-0`, as printed on the bay. */
 export const portOf = ({ by_path: path }: Pick<InventoryDisk, 'by_path'>): string | null =>
   /-(?:ata-|phy)(\d{1,4})(?=[-.]|$)/.exec(path ?? '')?.[1] ?? null
 

@@ -15,15 +15,12 @@ import { aboutImage } from '../view/next-boot.ts'
 const t = PAGES.machine.flashQuestion
 
 export interface FlashQuestion {
-  /** The machine; before a flash, as it would be. */
+  /** Before a flash: the machine as it would be. */
   readonly view: MachineView
   readonly action: string
-  /** The fields of the form that led here. */
   readonly values: Readonly<Record<string, string>>
-  /** What was typed and is wrong; it stays in the field. */
   readonly typed?: string
   readonly error: string | null
-  /** What else is asked. */
   readonly more?: Content
   readonly command?: Content
 }
@@ -80,7 +77,7 @@ export function renderFlashQuestion({
   })
 }
 
-/** In full; the characters to type are marked. */
+/** In full, with the characters to type marked. */
 function renderSerial(serial: string): Html {
   const typed = lastFour(serial)
   const end = serial.trimEnd().length
@@ -89,7 +86,7 @@ function renderSerial(serial: string): Html {
   >`
 }
 
-/** What does not prevent the flash, but may be a mistake. */
+/** Possible mistakes that do not prevent the flash. */
 function listWarnings({ machine, image, disk, boot }: MachineView): readonly Content[] {
   const warnings: Content[] = []
   if (boot.decision.kind !== 'to-live') warnings.push(boot.reason)
@@ -108,6 +105,6 @@ function listWarnings({ machine, image, disk, boot }: MachineView): readonly Con
   return warnings
 }
 
-/** iPXE says `x86_64`, `i386` and `arm64`; a 32-bit loader also runs on 64-bit PCs. */
+/** iPXE says `x86_64`, `i386` and `arm64`; 32-bit loaders run on 64-bit PCs, too. */
 export const isOtherArch = (machine: string | null, image: string | null): boolean =>
   machine !== null && image !== null && (machine === 'i386' ? 'x86_64' : machine) !== image

@@ -11,7 +11,6 @@ import { nameOf, type MachineView } from '../view/machine-view.ts'
 
 const withoutPrefix = (mode: string) => mode.replace('flasher-', '')
 
-/** The filters of the search. */
 export const VOCABULARY: Vocabulary = {
   fields: [
     'mac',
@@ -33,27 +32,23 @@ export const VOCABULARY: Vocabulary = {
     state: STATE_VALUES,
     is: ['discovered', 'assigned', 'locked', 'unlocked', 'waiting', 'drifted'],
   },
-  // Disks without a serial number are identified so.
+  // Names of disks without a serial number.
   prefixes: ['wwn', 'path'],
 }
 
-/** Terms of a search that are not understood. */
 export const listSearchMistakes = (text: string): readonly QueryMistake[] =>
   listMistakes(text, VOCABULARY)
 
 type Match = (machines: readonly Machine[], query: URLSearchParams) => readonly Machine[]
 
 interface MatchDependencies {
-  /** A new object whenever anything changed that views depend on besides the machine. */
+  /** A new object whenever anything besides the machine changed that views depend on. */
   context(): object
   view(machine: Machine): MachineView
   now(): Date
 }
 
-/**
- * `q` and `sort` of an address select and sort the machines. `filter=discovered` and
- * `filter=assigned` are the spelling of deployed scripts.
- */
+/** By `q` and `sort`. Deployed scripts write `filter=discovered` and `filter=assigned`. */
 export function createMatch({ context, view, now }: MatchDependencies): Match {
   const select = createSelector<Machine, object>({
     vocabulary: VOCABULARY,
@@ -100,7 +95,7 @@ function describe(view: MachineView): Description {
   }
 }
 
-/** Machines without a name come after all others. */
+/** Machines without a name come last. */
 export const nameKeyOf = (mac: string, name: string): string =>
   name === mac ? `\uffff${mac}` : naturalKey(name)
 

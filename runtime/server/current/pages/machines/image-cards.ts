@@ -19,15 +19,15 @@ const t = PAGES.machine.images
 
 interface ImageCards {
   readonly machine: Machine
-  /** The value of the field that is selected, as `renderImageChoice` writes it. */
+  /** As `renderImageChoice` writes it. */
   readonly selected: string
   readonly images: readonly CatalogEntry[]
   readonly channels: readonly ImageChannel[]
-  /** Why the catalog may be out of date or empty; null: it was read. */
+  /** Why the catalog may be out of date; null: it was read. */
   readonly catalogError: string | null
 }
 
-/** The list has no search up to this number of images. */
+/** Longer lists have a search. */
 const MAX_WITHOUT_SEARCH = 6
 
 export function renderImages(shown: ImageCards): Html {
@@ -49,7 +49,7 @@ export function renderImages(shown: ImageCards): Html {
   })
 }
 
-/** What was chosen by a channel that points elsewhere by now stays as it is until something else is chosen. */
+/** A former choice of a channel that has moved: it stays until another is selected. */
 function renderFormerChannel(
   { selected, images, channels }: ImageCards,
   { channel: name, ref }: ImageChoice,
@@ -69,7 +69,6 @@ function renderFormerChannel(
 const nameImage = (images: readonly CatalogEntry[], ref: string): string =>
   images.find((each) => each.ref === ref)?.name ?? ref.slice(0, 12)
 
-/** Each says to which image it points now. */
 export const renderChannelCards = ({
   images,
   channels,
@@ -125,7 +124,7 @@ function listCards(
   ]
 }
 
-/** Where the list is scrolled, what is in force comes first. */
+/** The stored image comes first, as the list may be scrolled. */
 const inOrder = (images: readonly CatalogEntry[], stored: string | null) =>
   images.length > MAX_WITHOUT_SEARCH
     ? images.toSorted((a, b) => Number(b.ref === stored) - Number(a.ref === stored))

@@ -26,7 +26,7 @@ const YEAR_SECONDS = 365 * 24 * 3600
 const COLUMNS_COOKIE = 'flasher-columns'
 const SEARCHES_COOKIE = 'flasher-searches'
 
-/** `columns` of the address, which can be shared, before those of the browser. */
+/** `columns` of the address, which can be shared, wins. */
 export const readColumns = ({ event, query }: CurrentContext): readonly ColumnName[] =>
   parseColumns(query.get('columns') ?? getCookie(event, COLUMNS_COOKIE) ?? null)
 
@@ -38,7 +38,7 @@ export const LIST_CHOICES = [
   formAt(SEARCHES_PATH, changeSaved),
 ]
 
-/** Sent to the list alone, so that no other request carries it. */
+/** The cookie is sent to the list alone. */
 const remember = (name: string, value: string): string =>
   `${name}=${value}; Path=${PATH}; Max-Age=${value === '' ? 0 : YEAR_SECONDS}; HttpOnly; SameSite=Lax`
 
@@ -77,5 +77,4 @@ function changeSaved(context: CurrentContext, form: URLSearchParams): Answer {
   }
 }
 
-/** Where a saved search leads. */
 export const addressOf = ({ q, sort }: SavedSearch): string => address(PATH, { q, sort })

@@ -27,14 +27,13 @@ const VIEWS = [
   [t.filters.seenThisHour, 'seen:<1h'],
 ] as const
 
-/** Most fleets have no captures, and none that has drifted: there is nothing to look for. */
+/** Hidden while it finds nothing, as in most fleets. */
 const isSpare = (q: string | undefined): boolean => q === 'state:capture' || q === 'is:drifted'
 
 interface ListTools {
   readonly query: ListQuery
   readonly columns: readonly ColumnName[]
   readonly saved: readonly SavedSearch[]
-  /** How many machines a search finds. */
   count(q: string): number
 }
 

@@ -15,7 +15,7 @@ export type MachineButton =
 
 interface OfferedAction {
   readonly action: MachineButton
-  /** One action at most is primary. */
+  /** At most one. */
   readonly isPrimary: boolean
 }
 
@@ -35,21 +35,21 @@ export function listActions(view: MachineView): readonly OfferedAction[] {
   return actions.filter((action) => action !== null)
 }
 
-/** Its mode does not hold it back, but it is not captured until somebody vouches for its disk. */
+/** No capture until somebody vouches for its disk, whatever its mode. */
 const needsVouching = (machine: Machine): boolean =>
   !isFlashMode(machine.boot_mode) && hasUnfinishedFlash(machine)
 
 const offerUnlock = ({ locked }: Machine): OfferedAction | null =>
   locked ? { action: 'unlock', isPrimary: true } : null
 
-/** What is armed can be disarmed; what failed is to be flashed again first of all. */
+/** Disarm what is armed; after a failure, flash again first. */
 function offerFlash({ machine, view, plan }: MachineView): OfferedAction | null {
   const { boot_mode, bty_image_ref: ref, target_disk_serial: serial, locked } = machine
   if (!isFlashMode(boot_mode) || locked) return null
   if (view.state === 'armed') {
     return isHalfWritten(machine) ? null : { action: 'disarm', isPrimary: false }
   }
-  // Another disk or image has to be selected before.
+  // Another disk or image has to be selected first.
   if (ref === null || serial === null || plan.mismatch !== null) return null
   const { loop_suspected_at, disarmed_at } = machine.cycle
   const isTrouble = view.state === 'failed' || loop_suspected_at !== null || disarmed_at !== null

@@ -8,7 +8,7 @@ import { listActions } from './machine-actions.ts'
 
 const t = PAGES.machine
 
-/** The machine as it is, as `PUT` takes it, which replaces all that it knows. */
+/** As it is, because `PUT` replaces everything. */
 export function callSave(machine: Machine): CurlCall {
   const { mac, name, first_boot, labels, boot_mode, bty_image_ref } = machine
   const { sanboot_drive, target_disk_serial } = machine
@@ -23,7 +23,6 @@ export function callSave(machine: Machine): CurlCall {
   }
 }
 
-/** Arms it as it is configured. */
 export const callFlash = ({ mac }: Machine): CurlCall => ({
   method: 'POST',
   path: `/machines/${mac}/flash`,
@@ -37,7 +36,7 @@ export const callDelete = ({ mac }: Pick<Machine, 'mac'>): CurlCall => ({
   scope: 'machines',
 })
 
-/** An action on one machine that has no route of its own. */
+/** An action without a route of its own. */
 export const callAction = (
   { mac }: Pick<Machine, 'mac'>,
   action: 'boot-disk' | 'disarm' | 'refresh' | 'lock' | 'unlock',
@@ -48,7 +47,7 @@ export const callAction = (
   scope: 'machines',
 })
 
-/** Those that ask nothing; `canUndo`: whether there is one that undoes the newest edit. */
+/** Only buttons without a question. `canUndo`: the newest edit can be undone. */
 export function listButtonCalls(view: MachineView, canUndo: boolean): readonly CurlCall[] {
   const { machine } = view
   const { mac, locked } = machine

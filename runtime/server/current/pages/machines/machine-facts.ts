@@ -20,9 +20,8 @@ const deletion = PAGES.machine.deletion
 
 interface MachineFacts {
   readonly machine: Machine
-  /** The hardware tree as the machine posted it; null: it did not yet. */
+  /** The hardware tree as posted; null: not yet. */
   readonly posted: { readonly json: string; readonly at: string } | null
-  /** The newest. */
   readonly runs: readonly Run[]
   readonly events: readonly JournalEvent[]
   readonly clock: Clock

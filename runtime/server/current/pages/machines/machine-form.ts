@@ -14,7 +14,7 @@ import { lacksTarget, parseUpsert, type UpsertRequest } from '../../rules/upsert
 
 const t = PAGES.machine.form
 
-/** The fields as the deployed server names them; `name`, `serial_console` and `grow` are ours. */
+/** As the deployed server names them; `name`, `serial_console` and `grow` are ours. */
 export const FIELDS = [
   'name',
   'bty_image_ref',
@@ -29,7 +29,7 @@ export type FormValues = Readonly<Record<(typeof FIELDS)[number], string>>
 
 const MAX_LENGTH = 2000
 
-/** What is kept with the typed values: the name of the field that was refused. */
+/** With the typed values: the refused field. */
 export const WRONG_FIELD = 'refused-field'
 
 export const valuesOf = (machine: Machine): FormValues => ({
@@ -46,18 +46,18 @@ export const valuesOf = (machine: Machine): FormValues => ({
 export const choiceOf = (machine: Machine): string =>
   renderImageChoice({ channel: channelOf(machine), ref: machine.bty_image_ref ?? '' })
 
-/** What was typed, else what is stored: a refused form comes back as it was posted. */
+/** What was typed, else what is stored. */
 export const readValues = (given: URLSearchParams, stored: FormValues): FormValues =>
   mapNames(FIELDS, (name) => given.get(name)?.slice(0, MAX_LENGTH) ?? stored[name])
 
-/** A post without a field means its default, as a PUT does; one without a name keeps it. */
+/** An absent field has its default, as in a PUT; an absent name stays. */
 export const EMPTY: FormValues = { ...mapNames(FIELDS, () => ''), boot_mode: DEFAULT_MODE }
 
 export interface FormRefusal {
-  /** For scripts: begins like that of the deployed server. */
+  /** For scripts: begins as on the deployed server. */
   readonly error: string
   readonly text: string
-  /** Where it is shown once more; null: beside none. */
+  /** The field that shows it; null: none. */
   readonly field: keyof FormValues | null
 }
 
@@ -103,7 +103,7 @@ export function describeRefusal(
 export const parseConsole = (text: string): SerialConsole | null =>
   SERIAL_CONSOLES.find((console) => console === text) ?? null
 
-/** What the form showed, so that it does not overwrite a change made in the meantime. */
+/** A form does not overwrite a change made meanwhile. */
 export const fingerprint = (machine: Machine): string =>
   JSON.stringify([
     machine.boot_mode,
@@ -114,13 +114,13 @@ export const fingerprint = (machine: Machine): string =>
     machine.sanboot_drive,
   ])
 
-/** `was`: the fingerprint that the form was rendered with; null: anything is expected. */
+/** `was`: the fingerprint in the form; null: no condition. */
 export const isExpected =
   (was: string | null) =>
   (before: Machine | null): boolean =>
     was === null || (before !== null && fingerprint(before) === was)
 
-/** The last four characters of a serial number; typing them proves that it was read. */
+/** Typing the last four characters proves that the serial was read. */
 export const lastFour = (serial: string): string => serial.trim().slice(-4)
 
 export const isTyped = (typed: string, serial: string): Result<true, string> =>

@@ -89,7 +89,7 @@ async function remove({ site, event, by, goTo }: CurrentContext): Promise<Answer
   return goTo(address('/ui/machines', isGone ? { deleted: mac } : { missing: mac }))
 }
 
-/** Brings back what was there before, disarmed, and asks whether it shall be armed again. */
+/** Restores it disarmed, and asks whether to arm it again. */
 async function undo(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { site, by } = context
   const mac = readMac(context.event)
@@ -108,7 +108,7 @@ async function undo(context: CurrentContext, form: URLSearchParams): Promise<Ans
 const canArmAgain = ({ site }: CurrentContext, machine: Machine | null): boolean =>
   machine?.cycle.disarmed_by === 'operator' && flashAgain(machine, site.now().toISOString()).ok
 
-/** A form of ours asks first where a disk would be flashed. */
+/** Our form asks first where a disk would be flashed. */
 async function save(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { site } = context
   const mac = readMac(context.event)
@@ -151,7 +151,7 @@ function describeUpsertRefusal(
   return { error: refusal.reason, text: refusal.reason, field: 'labels' }
 }
 
-/** Null: it flashes no disk, or one that would be flashed now as well. */
+/** Null: it flashes no disk that would not be flashed now. */
 function armedBy(
   context: CurrentContext,
   before: Machine,
@@ -165,7 +165,7 @@ function armedBy(
   return edited.ok && isArmed(edited.value) && !isSame ? context.foresee(edited.value) : null
 }
 
-/** Undefined: it is right, null: nobody was asked yet. */
+/** Undefined: confirmed; null: not asked yet. */
 function refusalOf(confirm: string, { machine }: MachineView): string | null | undefined {
   if (confirm === 'ask') return null
   const typed = isTyped(confirm, machine.target_disk_serial ?? '')
@@ -174,7 +174,7 @@ function refusalOf(confirm: string, { machine }: MachineView): string | null | u
 
 interface AskedFlash {
   readonly error: string | null
-  /** Where the answer is posted; absent: to where the question came from. */
+  /** Absent: the address of the question. */
   readonly action?: string
   readonly messages?: Content
   readonly call: CurlCall
@@ -218,7 +218,7 @@ async function flash(
   if (!next.ok) return context.goBack(machinePath(mac), { error: next.refusal })
   const view = context.foresee(next.value)
   const refusal = refusalOf(form.get('confirm') ?? 'ask', view)
-  // The question is about the machine as it was shown: a change since then asks again.
+  // A change since the question asks again.
   const isSame = isExpected(form.get('was'))(machine)
   if (refusal === undefined && isSame) {
     return act(context, 'flash', () => armedQuery(context, form), expectImage(machine))
@@ -230,7 +230,7 @@ async function flash(
   return ask(context, view, shown, { error, action, messages, call: callFlash(machine) })
 }
 
-/** A channel that moves between the answer and the order refuses it. */
+/** A channel that moves between answer and order refuses the order. */
 function expectImage(machine: Machine): object {
   const channel = channelOf(machine)
   return channel === null ? {} : { channel, bty_image_ref: machine.bty_image_ref }
@@ -294,7 +294,7 @@ async function askCapture(
 
 type PageQuery = Readonly<Record<string, number>>
 
-/** It was armed, and is booted now where that was asked for as well. */
+/** And booted now, if requested. */
 const armedQuery = (context: CurrentContext, form: URLSearchParams): PageQuery =>
   bootAfter(context, form) ? { armed: 1, powered: 1 } : { armed: 1 }
 
@@ -313,7 +313,7 @@ async function act(
     : context.goTo(address(machinePath(mac), typeof note === 'function' ? note() : note))
 }
 
-/** A post without these fields leaves them as they are. */
+/** Absent fields stay. */
 async function saveOptions(context: CurrentContext, machine: Machine, values: FormValues) {
   const change = (action: string, parameters: object) =>
     context.site.fleet.act(machine.mac, { action, parameters, continues: true }, context.by())

@@ -32,7 +32,6 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 
 const t = PAGES.machine.page
 
-/** Runs and events that the page lists. */
 const [MAX_RUNS, MAX_EVENTS] = [8, 20]
 
 export const MACHINE_PAGES = [pageAt('/ui/machines/:mac', show), ...MACHINE_POSTS, ...POWER_POSTS]
@@ -85,8 +84,8 @@ async function show(context: CurrentContext): Promise<Answer> {
 const isFlash = ({ mode }: Run) => mode !== 'capture'
 
 /**
- * A refused form comes back as it was typed. A page that refreshes itself while its form is edited
- * (`configuration.js`) says which image and disk are selected; an address that somebody made up does not.
+ * A refused form comes back as typed. A refresh during an edit (`configuration.js`) says which
+ * image and disk are selected; a made-up address is ignored.
  */
 function shownValues(
   { event, query }: CurrentContext,
@@ -107,7 +106,7 @@ function refusedIn(notice: Notice | null) {
   return notice === null || field === undefined ? null : { field, error: notice.error }
 }
 
-/** The table with its search, from where this page was opened; forms pass it on. */
+/** The table that led here, with its search. */
 function backOf({ event, query }: CurrentContext): string {
   const given = query.get('back')
   if (given !== null) return localPath(given, '/ui/machines')
@@ -115,7 +114,6 @@ function backOf({ event, query }: CurrentContext): string {
   return from?.pathname === '/ui/machines' ? `${from.pathname}${from.search}` : '/ui/machines'
 }
 
-/** The labels lead to the machines that share them. */
 const renderHeading = (machine: Machine): Html =>
   html`<bdi>${nameOf(machine)}</bdi>
     ${nameOf(machine) === machine.mac ? null : html`<span class="count mono">${machine.mac}</span>`}

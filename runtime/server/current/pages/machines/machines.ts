@@ -48,18 +48,18 @@ import type { Machine } from '../../rules/machine.ts'
 const t = PAGES.machines.list
 
 const PATH = MACHINES_PATH
-/** The parameters of the table; forms pass them on. */
+/** Forms pass these on. */
 const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'screen', 'columns'] as const
 
-/** What else counts machines; before the first one, the page has none of it. */
+/** Absent before the first machine. */
 const ALSO = '#views:morph,#queue:morph'
 
-/** Columns that a window of 1280 pixels holds. */
+/** At 1280 pixels. */
 const MAX_BESIDE = 7
 
 const TIMES: readonly ColumnName[] = ['flashed', 'discovered', 'seen']
 
-/** The first click on a time sorts from the newest. */
+/** Times sort from the newest at first. */
 const columnOf = (name: ColumnName): TableColumn => {
   const isTime = TIMES.includes(name)
   const className = isTime ? 'time' : name === 'next' ? 'will' : name
@@ -94,11 +94,11 @@ async function readView(context: CurrentContext) {
   }
 }
 
-/** Then those that need somebody come first, unless somebody chose another order. */
+/** Default: by state if something failed. */
 const hasFailed = ({ site }: CurrentContext, all: readonly Machine[]): boolean =>
   site.views.match(all, new URLSearchParams({ q: 'state:failed' })).length > 0
 
-/** The labels of whoever asks; null: they see all machines. */
+/** Null: all machines. */
 const reachOfView = ({ site }: CurrentContext): Reach => site.bounds?.reach ?? null
 
 async function show(context: CurrentContext): Promise<Answer> {
@@ -116,7 +116,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       q: '',
       page: 1,
       ...query,
-      // The wall fetches what it shows; a stream of rows would be for nothing.
+      // The wall fetches its own tiles, so the stream sends no rows.
       ...(isWall ? { q: 'mac:none', bars: 'all' } : {}),
       sort,
       view: null,
@@ -136,7 +136,7 @@ async function show(context: CurrentContext): Promise<Answer> {
 
 const arrivedTexts = attributes({ 'data-one': t.arrived.one, 'data-other': t.arrived.other })
 
-/** The table is there for the first machine to appear in. */
+/** The first machine appears in the empty table. */
 const renderFirst = (context: CurrentContext, view: FleetView): Html => {
   const reach = reachOfView(context)
   const text = fill(t.outside.text, { what: describeReach(reach) })
@@ -166,7 +166,7 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
     query: view.query,
     columns: view.columns,
     saved: readSaved(context),
-    // The server keeps these answers until a machine changes: 7 filters of 10,000 take 15 ms.
+    // Cached until a machine changes: 7 filters of 10,000 take 15 ms.
     count: (q) => context.site.views.match(view.all, new URLSearchParams({ q })).length,
   })}
   ${renderQueue(context)}
@@ -174,7 +174,7 @@ const renderList = (context: CurrentContext, view: FleetView): Html =>
   ${view.found.length === 0 ? renderNoneFound() : null} ${renderWays(context, view)}
   ${reachOfView(context) === null ? renderFoldedAddForm(renderAddCommand(context)) : null}`
 
-/** Where the number of concurrent flashes is limited: how many run, and how many wait. */
+/** Only where concurrent flashes are limited. */
 function renderQueue(context: CurrentContext): Content {
   const queue = context.services.queue()
   if (queue === null) return null
@@ -201,7 +201,7 @@ function renderFleet(context: CurrentContext, { query, sort, page, columns }: Fl
     ${page.total === 0 ? null : renderPager(PATH, query, page)}`
 }
 
-/** The wall can be all that a screen shows: then the navigation is not there. */
+/** Full-screen, the wall has no navigation. */
 function renderWallForm(context: CurrentContext, { query, all, found, isWhole }: FleetView): Html {
   const screen = isWhole ? null : 'whole'
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
@@ -215,7 +215,6 @@ function renderWallForm(context: CurrentContext, { query, all, found, isWhole }:
   </form>`
 }
 
-/** What else can be made of the machines that are found. */
 function renderWays({ site, event }: CurrentContext, { query }: FleetView): Html {
   const { q, filter, sort } = query
   return html`<p class="row small">
@@ -229,7 +228,6 @@ function renderWays({ site, event }: CurrentContext, { query }: FleetView): Html
   </p>`
 }
 
-/** The machine that was just deleted can be brought back. */
 function renderUndoDeletion(context: CurrentContext): Content {
   const mac = parseMac(context.query.get('deleted') ?? '')
   const button = mac.ok ? renderUndo(context, mac.value) : null

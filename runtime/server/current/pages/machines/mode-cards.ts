@@ -14,10 +14,7 @@ export const MODE_TEXTS: Readonly<
 const inOrder = BOOT_MODES.toSorted((one, other) => MODES[one].card - MODES[other].card)
 export const MODE_CARDS = inOrder.map((value) => ({ value, ...MODE_TEXTS[value] }))
 
-/**
- * `stored`: the mode of the machine; `value`: the one that is shown as selected. `isFlashed`: it was
- * flashed as `stored` says, and is not flashed again by itself.
- */
+/** `value`: the selected mode; `isFlashed`: flashed as `stored` says, and not again by itself. */
 export const renderModes = (value: string, stored: BootMode, isFlashed: boolean): Html =>
   radioCards({
     name: 'boot_mode',

@@ -25,7 +25,7 @@ import { MODE_TEXTS } from './mode-cards.ts'
 
 const t = PAGES.machine.now
 
-/** What the machine reports elsewhere on the page; what is being edited stays (`configuration.js`). */
+/** What is being edited stays (`configuration.js`). */
 const ALSO = '#facts:morph,#configuration:morph,#power-state:morph'
 
 export const renderNow = (
@@ -75,7 +75,6 @@ function renderState(context: CurrentContext, view: MachineView, lastRun: Run | 
   ${hasTrouble && lastRun !== null && isBad(lastRun) ? renderReason(lastRun.reason, lastRun) : null}`
 }
 
-/** What is on its disk, where that is not what is assigned. */
 function renderDrift(context: CurrentContext, { drift, image, machine }: MachineView): Content {
   if (drift === null) return null
   const { image: name, at, model, serial } = drift.written
@@ -91,7 +90,7 @@ function renderDrift(context: CurrentContext, { drift, image, machine }: Machine
   </p>`
 }
 
-/** When its order ends by itself; null: at no time. */
+/** Nothing: its order does not expire. */
 function renderEnd(context: CurrentContext, { machine }: MachineView): Content {
   const { expires_at } = machine.cycle
   if (!canExpire(machine) || expires_at === null) return null
@@ -100,7 +99,7 @@ function renderEnd(context: CurrentContext, { machine }: MachineView): Content {
   </p>`
 }
 
-/** What the last flash wrote; null where the record of the run does not say it. */
+/** Null: the record does not say it. */
 function renderFlashed(context: CurrentContext, run: Run | null): Html | null {
   if (run?.result !== 'done' || run.image === null || run.disk === null) return null
   return html`<p class="sentence">
@@ -114,7 +113,6 @@ function renderFlashed(context: CurrentContext, run: Run | null): Html | null {
 
 const isBad = ({ result }: Run) => result !== null && result !== 'done'
 
-/** What failed and why, then what happens next. */
 function renderFailure(view: MachineView, lastRun: Run | null): Html {
   const run = lastRun !== null && isBad(lastRun) ? lastRun : null
   const { reason } = view.machine.cycle.failure ?? { reason: null }
@@ -156,7 +154,7 @@ function renderButtons(view: MachineView, here: string): Content {
 
 type Button = (view: MachineView, here: string, isPrimary: boolean) => Content
 
-/** "Again" is said only of a machine that was flashed before. */
+/** "Again" only after a flash. */
 function labelFlash({ machine, view }: MachineView): string {
   if (view.state === 'failed') return t.tryAgain
   return machine.last_flashed_at === null ? t.flash : t.flashAgain
@@ -191,7 +189,7 @@ const BUTTONS: Readonly<Record<MachineButton, Button>> = {
     }),
 }
 
-/** As the machine would get it now, without its token, which is secret. */
+/** Without its token, which is secret. */
 function renderScript(context: CurrentContext, { machine, boot }: MachineView): string {
   const { decision, rule, reason } = boot
   const hasToken = context.services.config.current().pxe.tokens !== 'off'
@@ -211,7 +209,7 @@ const DONE = [
   ['uncaptured', PAGES.machine.capture.stopped],
 ] as const
 
-/** What the form or the button that led here did. Only what erases a disk is called armed. */
+/** Only what erases a disk is called armed. */
 export function renderDone(query: URLSearchParams, view: MachineView): Content {
   const done = DONE.find(([name]) => query.has(name))
   if (done !== undefined) return banner('done', done[1])

@@ -26,7 +26,6 @@ import { keepRuns, readRuns, RUNS_FIELD } from '../power/power-question.ts'
 const t = PAGES.power.bulk
 const bulk = PAGES.machines.bulk
 
-/** What the parameters are called in the form. */
 const FIELDS = ['power_action', 'power_stagger', 'power_even']
 
 /** Seconds between two machines. */
@@ -45,7 +44,6 @@ interface PowerVerdict {
   readonly text: Content
 }
 
-/** Renders the next page of the action: its parameters, the preview, or that it was begun. */
 export function showPowerBulk(
   context: CurrentContext,
   machines: readonly Machine[],
@@ -75,13 +73,13 @@ export function showPowerBulk(
   return renderBegun(verdicts, chosen, form)
 }
 
-/** `wanted`: what must be typed; null: nothing. */
+/** `wanted`: text to type; null: none. */
 function isConfirmed(form: URLSearchParams, wanted: string | null): boolean {
   const typed = form.get('sure')
   return typed !== null && (wanted === null || wanted === typed.trim())
 }
 
-/** Says why what was typed does not do; null: nothing was typed yet, or nothing has to be. */
+/** Null: nothing typed yet, or nothing needed. */
 function findMistake(
   form: URLSearchParams,
   wanted: string | null,
@@ -91,7 +89,7 @@ function findMistake(
   return isLater ? t.later : fill(bulk.typeToContinue, { number: wanted })
 }
 
-/** Null: not everything is chosen yet, or a number is none. */
+/** Null: incomplete, or a bad number. */
 function readChosen(form: URLSearchParams): PowerChosen | null {
   const choice = parseChoice(form.get('power_action'))
   const stagger = readStagger(form)
@@ -99,7 +97,7 @@ function readChosen(form: URLSearchParams): PowerChosen | null {
   return choice === null || stagger === null ? null : { choice, stagger, isEven }
 }
 
-/** Seconds; null: none that are possible. */
+/** Seconds; null: invalid. */
 function readStagger(form: URLSearchParams): number | null {
   const text = (form.get('power_stagger') ?? '').trim()
   const seconds = text === '' ? Number.NaN : Number(text)
@@ -173,7 +171,7 @@ interface PowerPreview {
   readonly chosen: PowerChosen
   readonly form: URLSearchParams
   readonly wanted: string | null
-  /** Those that the preview names; null: it cuts nothing. */
+  /** Shown in the preview; null: nothing is cut. */
   readonly runs: ReadonlySet<string> | null
   readonly error: string | null
   readonly command: Content
@@ -212,7 +210,7 @@ function renderPowerPreview(preview: PowerPreview): Html {
   })
 }
 
-/** Null: it would have to name too many machines. */
+/** Null: too many machines. */
 function renderCommand(
   context: CurrentContext,
   verdicts: readonly PowerVerdict[],
@@ -234,7 +232,7 @@ const summaryOf = ({ choice }: PowerChosen, verdicts: readonly PowerVerdict[]): 
   )
 }
 
-/** When the last one begins; nothing where that is at once. */
+/** Nothing where that is at once. */
 function renderEnd(going: number, { stagger }: PowerChosen): Content {
   const seconds = Math.max(0, going - 1) * stagger
   return seconds === 0 ? null : html`<p>${fill(t.takes, { span: renderSpan(seconds) })}</p>`

@@ -5,7 +5,6 @@ import { accept, refuse, type Result } from '../../../../kit/foundation/result.t
 
 export interface SavedSearch {
   readonly name: string
-  /** The search in the query language. */
   readonly q: string
   readonly sort: string
 }
@@ -14,10 +13,10 @@ export const MAX_NAME = 40
 export const MAX_QUERY = 300
 const MAX_SORT = 20
 const MAX_SEARCHES = 12
-/** Browsers drop a cookie of more than 4096 bytes, with its name and attributes. */
+/** Browsers drop cookies above 4096 bytes, with name and attributes. */
 const MAX_COOKIE = 3600
 
-/** What is damaged or was not made by `renderSaved` counts as nothing saved. */
+/** Anything that `renderSaved` did not write counts as nothing. */
 export function parseSaved(cookie: string | null): readonly SavedSearch[] {
   if (cookie === null || cookie.length > MAX_COOKIE) return []
   const read = parseJson(Buffer.from(cookie, 'base64url').toString('utf8'))
@@ -34,7 +33,7 @@ function parseOne(each: unknown): readonly SavedSearch[] {
 const isWithin = (text: string | undefined, most: number): text is string =>
   text !== undefined && text !== '' && text.length <= most
 
-/** Characters that no cookie has to escape. */
+/** Without characters that a cookie must escape. */
 export const renderSaved = (searches: readonly SavedSearch[]): string =>
   Buffer.from(JSON.stringify(searches.map(({ name, q, sort }) => [name, q, sort]))).toString(
     'base64url',
@@ -42,7 +41,7 @@ export const renderSaved = (searches: readonly SavedSearch[]): string =>
 
 type SearchRefusal = 'no-name' | 'no-search' | 'too-long' | 'too-many'
 
-/** One of the same name is replaced; names are in alphabetical order. */
+/** Replaces one of the same name; sorted by name. */
 export function addSaved(
   searches: readonly SavedSearch[],
   given: SavedSearch,

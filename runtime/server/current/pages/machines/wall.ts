@@ -19,7 +19,7 @@ import type { CurrentContext } from '../view/page-context.ts'
 const t = PAGES.machines.wall
 
 const STATES_PATH = '/ui/machines/wall'
-/** What a screen of 1920 by 1080 pixels shows. */
+/** At 1920 by 1080 pixels. */
 const MAX_TILES = 1000
 
 export const WALL_PAGES = [pageAt(STATES_PATH, sendStates)]
@@ -28,18 +28,18 @@ interface WallTile {
   readonly machine: Machine
   readonly labels: readonly string[]
   readonly view: StateView
-  /** How far its run is; null: none is under way. */
+  /** Null: none is under way. */
   readonly run: Run | null
 }
 
-/** `shape` changes where tiles come, go or move. */
+/** `shape` changes when tiles come, go or move. */
 interface Wall {
   readonly racks: readonly Rack<WallTile>[]
   readonly tiles: readonly WallTile[]
   readonly shape: string
 }
 
-/** By name, whatever the order of the list: no tile moves because a machine changes its state. */
+/** By name, so that no tile moves when a state changes. */
 function findMachines(
   { site, query }: CurrentContext,
   all: readonly Machine[],
@@ -63,7 +63,7 @@ function readWall(context: CurrentContext, found: readonly Machine[]): Wall {
   return { racks, tiles, shape }
 }
 
-/** Answers with the states alone, a few bytes a machine: `wall.js` changes the tiles that differ. */
+/** A few bytes a machine: `wall.js` changes the tiles that differ. */
 async function sendStates(context: CurrentContext): Promise<Answer> {
   const all = await context.site.machines.list()
   const { tiles, shape } = readWall(context, findMachines(context, all))
@@ -73,7 +73,6 @@ async function sendStates(context: CurrentContext): Promise<Answer> {
 
 const wordOf = ({ state, word }: StateView): string => word ?? PAGES.frame.states[state]
 
-/** The form around it has the actions. */
 export function renderWall(
   context: CurrentContext,
   all: readonly Machine[],
@@ -109,10 +108,10 @@ const renderRack = ({ label, slots }: Rack<WallTile>): Html =>
     <div>${slots.map(renderSlot)}</div>
   </section>`
 
-/** Racks of many slots are turned so that they fit: all of them, or in narrow windows alone. */
+/** Racks of many slots are turned: always, or in narrow windows only. */
 const widthOf = (slots: number): string => (slots > 100 ? ' loose' : slots > 40 ? ' long' : '')
 
-/** The number of the slot, else the end of the MAC. */
+/** The number, else the end of the MAC. */
 function renderSlot({ number, row }: RackSlot<WallTile>): Content {
   if (row === null) return html`<span class="t free" title="${t.free}">${number}</span>`
   const { machine, view, run } = row

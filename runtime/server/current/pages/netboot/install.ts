@@ -14,7 +14,7 @@ const t = PAGES.netboot.install
 
 const PATH = '/ui/netboot'
 
-/** Folded once machines boot one; the address of the card opens it. */
+/** Folded once machines boot one; a link to the card opens it. */
 export function renderInstall(context: CurrentContext): Html {
   const ways = renderWays([
     [t.fetch.title, renderFetch(context)],
@@ -31,7 +31,7 @@ export function renderInstall(context: CurrentContext): Html {
     : card({ title: t.title, id: 'install', body: ways })
 }
 
-/** One button saves where releases are and fetches one. */
+/** One button saves the source and fetches a release. */
 function renderFetch(context: CurrentContext): Html {
   const { services, notice } = context
   const rows = services.config.list()
@@ -89,11 +89,10 @@ interface SourceField {
   readonly placeholder: string
   readonly hint: string
   readonly value: string
-  /** Why it was refused. */
   readonly error: string | null
 }
 
-/** What the environment sets cannot be changed here. */
+/** Read-only where the environment sets it. */
 function sourceField(row: ShownSetting | undefined, { label, ...field }: SourceField): Content {
   if (row?.origin.by === 'environment') {
     return html`<div class="field">
@@ -107,7 +106,7 @@ function sourceField(row: ShownSetting | undefined, { label, ...field }: SourceF
   return textField({ ...field, label, mono: true })
 }
 
-/** The script sends each file by `PUT /boot/<name>`; checksums go first, so that the others are checked. */
+/** A script sends files by `PUT /boot/<name>`, checksums first so that the rest is checked. */
 const renderUpload = (): Html =>
   renderUploadForm({
     kind: { name: 'files', to: '/boot/' },

@@ -45,7 +45,7 @@ const TABS = [
   [t.activity.title, '#activity'],
 ] as const
 
-/** `routes/releases.ts` has its posts. */
+/** Posts: `routes/releases.ts`. */
 export const NETBOOT_PAGES = [pageAt(PATH, show)]
 
 async function show(context: CurrentContext): Promise<Answer> {
@@ -83,7 +83,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
-/** A failure stands above what machines boot for this many milliseconds, and below it later. */
+/** Milliseconds for which a failure stands above what machines boot. */
 const NEWS_MS = 60 * 60_000
 
 const isRecent = (job: FetchJob, { now }: Clock): boolean =>
@@ -161,7 +161,7 @@ function renderArtifacts(
     })}`
 }
 
-/** Both come as downloads: a browser lets the page write to a stick when it is opened from a file, not from plain HTTP. */
+/** Downloads: browsers let a page write to a stick when it is a local file, not over plain HTTP. */
 function renderStick(files: readonly BootFile[]): Content {
   const { page, archive } = STICK_FILES
   if (![page, archive].every((name) => files.some((file) => file.name === name))) return null
@@ -174,7 +174,7 @@ function renderStick(files: readonly BootFile[]): Content {
 
 const renderDownload = (name: string): Html => html`<a href="/boot/${name}" download>${name}</a>`
 
-/** `why`: what keeps machines from booting it. */
+/** `why` machines cannot boot it. */
 const renderUnused = (
   { arch, version }: Pick<IncompleteSet, 'arch' | 'version'>,
   why: string,
@@ -194,7 +194,7 @@ const renderIncomplete = (set: IncompleteSet): Html =>
     t.systems.isIncomplete,
   )
 
-/** Files of another system under the same names, such as the deployed one. */
+/** Files of another system, such as the deployed one, under the same names. */
 const renderAside = (set: ForeignSet): Html => renderUnused(set, set.reason, t.systems.notUsed)
 
 const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
@@ -211,7 +211,7 @@ const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
     }
   </li>`
 
-/** What the script that uploads says in the address. */
+/** From the address, as the upload script wrote it. */
 function renderUploaded({ query }: CurrentContext): Content {
   const count = Number(query.get('uploaded') ?? 0)
   if (!Number.isInteger(count) || count < 1) return null

@@ -10,7 +10,7 @@ import { PAGES } from '../../../texts/texts.ts'
 const t = PAGES.netboot.servers
 const TONES = { whole: 'done', copying: 'ready', troubled: 'needs-you' } as const
 
-/** `view` null: this server stands alone, or its database does not answer. Silent servers are not shown. */
+/** `view` null: a single server, or the database is away. Silent servers are not shown. */
 export function renderServers(view: ClusterView | null): Content {
   const row = view?.netboot ?? null
   if (view === null || row === null) return null

@@ -13,20 +13,19 @@ import { readScope } from './scope-field.ts'
 const t = PAGES.people
 const { roles } = PAGES.account
 
-/** The id of the labels that machines have, as suggestions for a scope. */
+/** Id of the suggestions for a scope. */
 const LABELS = 'labels-in-use'
-/** Suggestions that a page carries. */
 const MAX_SUGGESTED = 200
 
-/** What each role permits, below the list of their titles: a browser cuts what is longer than the list. */
+/** Below the list, because browsers cut longer options. */
 const ROLE_HINT = ROLES.map((role) => `${roles[role].title}: ${roles[role].text}.`).join(' ')
 
 const ROLE_TITLES = ROLES.map((role) => ({ value: role, text: roles[role].title }))
 
-/** A role that cannot be read is none: saved unchanged it becomes no other. */
+/** For an unreadable role: saved unchanged, it becomes no other. */
 const NO_ROLE = { value: '', text: t.noRole }
 
-/** `role` is empty for a person without one; `labels` is the text of their scope. */
+/** `role` empty: none; `labels`: the text of the scope. */
 export const renderRightsFields = (
   { site }: CurrentContext,
   { role, labels }: { readonly role: string; readonly labels: string },

@@ -24,7 +24,7 @@ export const pathOfPerson = (id: string): string => `${PEOPLE_PATH}/${id}`
 
 export const idOf = ({ event }: CurrentContext): string => getRouterParam(event, 'id') ?? ''
 
-/** Null: there is nobody with the id of the address, or not any more. */
+/** Null: nobody has the id of the address. */
 export const findPerson = (context: CurrentContext): Person | null =>
   context.site.people?.store.find(idOf(context)) ?? null
 
@@ -38,7 +38,7 @@ type Done = keyof typeof t.done
 export const goDone = (context: CurrentContext, what: Done, { name }: Person): Answer =>
   context.goTo(address(PEOPLE_PATH, { done: what, name }))
 
-/** Leads to the list, or back to the page of the person with what speaks against the change. */
+/** To the list, or back to the person with the refusal. */
 export function answerChange(
   context: CurrentContext,
   what: Done,
@@ -48,7 +48,7 @@ export function answerChange(
   return goBack(context, describeRefusal(changed.refusal))
 }
 
-/** Leads back to the page of the person; to the list where they are gone. */
+/** To the list if the person is gone. */
 export const goBack = (context: CurrentContext, error: string): Answer =>
   context.goBack(findPerson(context) === null ? PEOPLE_PATH : pathOfPerson(idOf(context)), {
     error,

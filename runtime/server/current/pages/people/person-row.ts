@@ -31,13 +31,12 @@ export function renderPersonRow(context: CurrentContext, person: Person, tokens:
   </tr>`
 }
 
-/** Whoever administrates has no scope, whatever is stored. */
+/** Administrators have no scope, whatever is stored. */
 function renderLabels({ role, labels }: Person): Content {
   if (role === 'administrate' || labels === null) return t.everything
   return labels.length === 0 ? t.provider.noMachine : labels.map((label) => html`${tag(label)} `)
 }
 
-/** Whether they can log in and do anything. */
 export const renderState = ({ role, blocked_at }: Person): Html =>
   blocked_at !== null
     ? badge('failed', t.provider.blocked)
@@ -45,6 +44,6 @@ export const renderState = ({ role, blocked_at }: Person): Html =>
       ? badge('needs-you', t.noRole)
       : badge('done', t.active)
 
-/** Logins with a password have been recorded since a later release than the people themselves. */
+/** Logins with a password have been recorded only since a later release. */
 export const renderLastLogin = (context: CurrentContext, { seen_at, provider }: Person): Content =>
   renderTime(seen_at, context.clock(), provider === null ? t.noLogin : t.provider.never)

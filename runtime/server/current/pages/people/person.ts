@@ -95,7 +95,7 @@ function renderForms(context: CurrentContext, { id, name, role, labels }: Person
 async function setRole(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const role = readRole(form)
   if (role === null) return goBack(context, t.errors.role)
-  // A form of before has no field for the scope, which stays then.
+  // Without the field, the scope stays.
   const rights = { role, ...(form.has('labels') && { labels: readLabels(form) }) }
   const changed = await accountsOf(context).setRights(idOf(context), rights, context.by())
   return answerChange(context, 'role', changed)

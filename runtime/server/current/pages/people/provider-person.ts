@@ -6,7 +6,7 @@ import { PAGES } from '../../../texts/texts.ts'
 const t = PAGES.people
 const { roles } = PAGES.account
 
-/** The host of their provider; empty: they have none. */
+/** Empty: no provider. */
 export const hostOf = ({ provider }: Person): string =>
   URL.parse(provider?.issuer ?? '')?.host ?? ''
 
@@ -20,14 +20,14 @@ function describeRole(person: Person): string {
     : fill(t.provider.role, { role: roles[role].title, provider: hostOf(person) })
 }
 
-/** Whoever administrates has no scope, whatever their groups say. */
+/** Administrators have no scope, whatever their groups say. */
 function describeScope({ role, labels }: Person): string {
   if (labels === null || role === null || role === 'administrate') return ''
   const named = labels.length === 0 ? t.provider.noMachine : labels.join(', ')
   return ` ${fill(t.provider.scope, { labels: named })}`
 }
 
-/** Tokens go on while nobody is logged in, so they are named. */
+/** Tokens work on while nobody is logged in, so they are named. */
 export function describeTokens({ role }: Person, tokens: readonly string[]): string {
   const names = tokens.join(', ')
   return fill(role === null ? t.provider.voidTokens : t.provider.tokens, { names })

@@ -2,16 +2,16 @@
 import { LabelSchema } from '../../../../fleet/machine/rules/label.ts'
 import type { Reach } from '../../../../kit/web/answers/rules/reach.ts'
 
-/** Stands for a scope in which there is no machine; no label begins so. */
+/** For a scope without machines; no label begins so. */
 const NOTHING = '-'
 
-/** A stored label that no machine can have is left out, as it lets nobody see anything. */
+/** Without stored labels that no machine can have: they show nothing. */
 export function renderScope(labels: Reach): string {
   if (labels === null) return ''
   return labels.filter((label) => LabelSchema.safeParse(label).success).join(', ') || NOTHING
 }
 
-/** Null: the field is empty, so that all machines are seen. */
+/** Null: empty, so all machines are seen. */
 export function readScope(text: string): Reach {
   if (text.trim() === '') return null
   if (text.trim() === NOTHING) return []

@@ -33,9 +33,9 @@ const BMC_FIELDS = [
 type BmcField = (typeof BMC_FIELDS)[number]
 type BmcValues = Readonly<Record<BmcField, string>>
 
-/** Fields of other forms of the page have other names. */
+/** The prefix keeps it apart from the page's other forms. */
 const nameOf = (field: BmcField) => `bmc_${field}`
-/** What is kept with the typed values: which field was refused. */
+/** With the typed values: the refused field. */
 const REFUSED = 'bmc-refused'
 const MAX_LENGTH = 2000
 
@@ -50,7 +50,7 @@ interface BmcRefusal {
   readonly text: string
 }
 
-/** What comes back into a refused form: not the password. */
+/** Without the password. */
 export const typedBmc = (values: BmcValues, { field }: BmcRefusal): Notice['typed'] => ({
   ...Object.fromEntries(
     BMC_FIELDS.filter((each) => each !== 'password').map((each) => [nameOf(each), values[each]]),
@@ -60,11 +60,11 @@ export const typedBmc = (values: BmcValues, { field }: BmcRefusal): Notice['type
 
 interface BmcEdit {
   readonly bmc: Bmc
-  /** `undefined`: the present one stays. */
+  /** Undefined: unchanged. */
   readonly credential: Credential | null | undefined
 }
 
-/** `before` is what the machine has now. */
+/** `before`: what the machine has now. */
 export function parseBmcForm(
   values: BmcValues,
   before: PowerEntry | null,
@@ -77,7 +77,7 @@ export function parseBmcForm(
   return values.password === '' ? keepPassword(values, bmc, before) : setPassword(values, bmc)
 }
 
-/** A password that was given for one address and user goes to no others. */
+/** A password goes only to the address and user that it was given for. */
 function keepPassword(
   { user }: BmcValues,
   bmc: Bmc,
@@ -129,7 +129,7 @@ function layBmc(values: BmcValues): object {
 function valuesOf({ entry, suggested }: BmcFormContent): BmcValues {
   const empty = { ...mapNames(BMC_FIELDS, () => ''), way: 'redfish', method: 'POST' }
   if (entry === null) {
-    // The machine has read it over IPMI.
+    // The machine has read the address over IPMI.
     return suggested === null ? empty : { ...empty, way: 'ipmi', address: suggested }
   }
   const stored: Readonly<Record<string, unknown>> = { ...entry.bmc, user: entry.credential?.user }
@@ -141,11 +141,10 @@ function valuesOf({ entry, suggested }: BmcFormContent): BmcValues {
 
 export interface BmcFormContent {
   readonly entry: PowerEntry | null
-  /** The address that stands in the form of a machine that has nothing yet: nothing is done with it before it is saved. */
+  /** Unused until somebody saves the form. */
   readonly suggested: string | null
 }
 
-/** A refused form comes back as it was typed. `command`: the same as a command. */
 export function renderBmcForm(
   action: string,
   content: BmcFormContent,

@@ -2,7 +2,6 @@
 import type { Bmc } from '../../../../fleet/power/rules/bmc.ts'
 import type { PowerAction, PowerState } from '../../../../fleet/power/rules/power.ts'
 
-/** What is asked for, by the name of its texts. */
 export const POWER_CHOICES = {
   on: { action: 'on', boot: null },
   network: { action: 'on', boot: 'network' },
@@ -27,7 +26,6 @@ export const CHOICE_NAMES = [
 export const parseChoice = (text: string | null): PowerChoice | null =>
   CHOICE_NAMES.find((name) => name === text) ?? null
 
-/** Whether it ends what runs on a machine. */
 export const isCut = (choice: PowerChoice): boolean =>
   POWER_CHOICES[choice].action === 'off' || POWER_CHOICES[choice].action === 'restart'
 
@@ -36,7 +34,7 @@ export function listPowerChoices(bmc: Bmc, state: PowerState): readonly PowerCho
   const { canOn, canOff, canRead } = abilitiesOf(bmc)
   const isOffered: Readonly<Record<PowerChoice, boolean>> = {
     on: canOn && state !== 'on',
-    // Where it may be on, only a restart boots it for certain.
+    // If it may be on, only a restart surely boots it.
     network: canOn && (state === 'off' || !canOff),
     'network-restart': canOn && canOff && state !== 'off',
     restart: canOn && canOff && state !== 'off',
@@ -46,7 +44,7 @@ export function listPowerChoices(bmc: Bmc, state: PowerState): readonly PowerCho
   return CHOICE_NAMES.filter((name) => isOffered[name])
 }
 
-/** What boots it from the network right now, whatever its state is; null: nothing does. */
+/** Whatever its state; null: nothing does. */
 export function chooseBoot(bmc: Bmc): 'network' | 'network-restart' | null {
   const { canOn, canOff } = abilitiesOf(bmc)
   if (!canOn) return null

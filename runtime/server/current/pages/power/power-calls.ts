@@ -15,7 +15,7 @@ export const callPower = (mac: string, choice: PowerChoice): CurlCall => ({
   scope: 'power',
 })
 
-/** Those that ask nothing. */
+/** Only buttons without a question. */
 export const listPowerCalls = (
   mac: string,
   bmc: Bmc,
@@ -36,7 +36,7 @@ export const listPowerCalls = (
       ]),
 ]
 
-/** What is saved, else what the form begins with. Without a credential, the present one stays. */
+/** Without a credential, the present one stays. */
 export const callBmc = (mac: string, { entry, suggested }: BmcFormContent): CurlCall => ({
   method: 'PUT',
   path: `/machines/${mac}/power`,

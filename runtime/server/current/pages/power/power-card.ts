@@ -62,7 +62,7 @@ export function renderPowerCard(
   })
 }
 
-/** What a machine says of its BMC is only believed by a person, who saves the form. */
+/** A machine's word about its BMC is only a suggestion, until a person saves it. */
 function renderSuggestion(told: string | null, suggested: string | null): Content {
   if (told === null) return null
   const text = suggested === null ? t.outside : t.suggested
@@ -132,7 +132,6 @@ function renderCertificate(here: string, certificate: string | null): Content {
     <span class="dim">${t.facts.pinned}</span> ${unpin}`
 }
 
-/** Their names as links, with commas between them. */
 export const listNames = (context: CurrentContext, macs: readonly string[]): Html =>
   html`${macs.map(
     (mac, at) =>
@@ -146,7 +145,7 @@ const nameOf = (context: CurrentContext, text: string): string => {
   return mac.ok ? context.nameOf(mac.value) : text
 }
 
-/** What the question before a flash offers beside: to boot the machine right now. Null: nothing does. */
+/** In the question before a flash: boot the machine right now. Null: nothing can. */
 export function renderBootField(context: CurrentContext, { mac }: Machine): Content {
   const { book } = context.services.power
   const entry = book.find(mac)

@@ -41,7 +41,7 @@ export const requestOf = (choice: PowerChoice, isEven: boolean): PowerBody => ({
   even_while_writing: isEven,
 })
 
-/** Begins what was asked for; the page shows what becomes of it. What ends a system is asked first. */
+/** Cuts are asked first; the page shows the result. */
 async function press(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const machine = await find(context)
   const { mac } = machine
@@ -73,7 +73,7 @@ async function press(context: CurrentContext, form: URLSearchParams): Promise<An
 const refusePress = (context: CurrentContext, error: string): Answer =>
   context.goBack(machinePath(readMac(context.event)), { error, anchor: 'power' })
 
-/** Where the form asked for that. Returns whether it did. */
+/** Returns whether the form asked for it. */
 export function bootAfter(context: CurrentContext, form: URLSearchParams): boolean {
   const { power } = context.services
   const mac = readMac(context.event)
@@ -97,7 +97,7 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const { bmc } = parsed.value
   const { site, event } = context
   await saveBmc({ site, control: power, event, mac }, parsed.value)
-  // Its state, or why it cannot be reached, is what whoever saved it wants to know next.
+  // The next page shows its state, or why it cannot be reached.
   if (bmc.way === 'wake-on-lan') return showPage(context, { saved: 1 })
   const asked = requestOf('read', false)
   beginPower(context.site, power, { macs: [mac], asked, pause: 0, by: context.by() })
@@ -136,7 +136,7 @@ async function unpin(context: CurrentContext): Promise<Answer> {
   return showPage(context, { unpinned: 1 })
 }
 
-/** Null: nothing was there to forget, which is what was asked for. */
+/** Null: nothing to forget, which is fine. */
 async function record({ site, event }: CurrentContext, summary: string | null): Promise<void> {
   if (summary !== null) await recordPowerSetting(site, event, readMac(event), summary)
 }

@@ -19,16 +19,16 @@ const t = PAGES.power.question
 interface CutQuestion {
   readonly machine: Machine
   readonly choice: PowerChoice
-  /** The machines without power afterwards whose disk is being written. */
+  /** Machines that lose power while their disk is written. */
   readonly writing: readonly string[]
   readonly sharing: readonly string[]
   /** The runs that end with it. */
   readonly runs: ReadonlySet<string>
-  /** It was asked once already, and a disk is being written. */
+  /** Asked once already, and a disk is being written. */
   readonly isSecond: boolean
 }
 
-/** What is being written is asked for twice: the first answer leads to the second question. */
+/** Asked twice if a disk is being written. */
 export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): Html {
   const { machine, choice, writing, sharing, runs, isSecond } = asked
   const asksAgain = writing.length > 0 && !isSecond
@@ -52,13 +52,13 @@ export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): 
   })
 }
 
-/** The second answer means what is being written. */
+/** The second answer includes what is being written. */
 function callCut({ machine, choice, isSecond }: CutQuestion): CurlCall {
   const call = callPower(machine.mac, choice)
   return isSecond ? { ...call, body: { ...call.body, even_while_writing: true } } : call
 }
 
-/** What keeps the runs that a question named in its form: the answer means those, and none that begins later. */
+/** The answer is about the runs that the question named, and none that begins later. */
 export const RUNS_FIELD = 'runs'
 
 export const keepRuns = (runs: ReadonlySet<string>): Html =>

@@ -50,7 +50,7 @@ async function show(context: CurrentContext): Promise<Answer> {
 
 interface LabelFacts {
   readonly machine: Machine
-  /** The serial number of the machine itself; null: it has not reported one. */
+  /** Of the machine itself; null: not reported. */
   readonly serial: string | null
   readonly link: string
 }
@@ -64,7 +64,7 @@ async function describe(context: CurrentContext, machine: Machine): Promise<Labe
   }
 }
 
-/** A code of capitals is smaller; a path of a proxy has a case. */
+/** Capitals make a smaller code; a proxy's path keeps its case. */
 function linkTo(baseUrl: string, { mac }: Machine): string {
   const link = `${baseUrl}/m/${mac.replaceAll(':', '')}`
   return new URL(baseUrl).pathname === '/' ? link.toUpperCase() : link
@@ -86,7 +86,7 @@ function renderLabel({ machine, serial, link }: LabelFacts): Html {
 
 const isOfRack = (label: string): boolean => /^(?:rack|slot)-/i.test(label)
 
-/** Rack and slot come first; of other labels, a label has no room for more than a few. */
+/** Rack and slot first; there is room for few others. */
 function renderRack(labels: readonly string[]): Content {
   const shown = [...labels.filter(isOfRack), ...labels.filter((label) => !isOfRack(label))]
   return shown.length === 0 ? null : html`<span>${shown.slice(0, 4).join(' · ')}</span>`

@@ -2,10 +2,10 @@
 import { encode } from 'uqr'
 import { html, type Html } from '../../../../kit/web/ui/html.ts'
 
-/** The white frame that readers need, in modules; the label around it is white as well. */
+/** In modules; the label around it is white as well. */
 const BORDER = 2
 
-/** `label`: what it is, for those who do not see it. */
+/** `label`: for screen readers. */
 export function renderQr(text: string, label: string): Html {
   const { data, size } = encode(text, { ecc: 'M', border: BORDER })
   const strokes = data.flatMap((row, y) => listStrokes(row).map(([x, n]) => `M${x} ${y}h${n}`))
@@ -14,7 +14,6 @@ export function renderQr(text: string, label: string): Html {
   </svg>`
 }
 
-/** Where dark modules begin in a row, and how many there are. */
 function listStrokes(row: readonly boolean[]): readonly (readonly [at: number, count: number])[] {
   const text = row.map((isDark) => (isDark ? '1' : '0')).join('')
   return [...text.matchAll(/1+/g)].map(({ index, 0: dark }) => [index, dark.length])

@@ -22,7 +22,7 @@ const t = PAGES.runs.run.waterfall
 const titles = PAGES.view.runTable
 const { target, compared } = PAGES.runs.run
 
-/** What is another one in every run, so that a difference says nothing. */
+/** Different in every run, so not worth showing. */
 const OWN: ReadonlySet<string> = new Set([target.run, target.armed, titles.started])
 
 export function renderCompared(context: CurrentContext, run: Run, other: Run | null): Content {
@@ -76,7 +76,6 @@ const renderRow = ({ name, mine, others, differs }: ComparedRow): Html =>
     <td>${isEmpty(others) ? '–' : others}</td>
   </tr>`
 
-/** The page of the other run, compared with this one. */
 const swapped = (run: Run, other: Run): string =>
   `${address(runPath(other), { with: `${run.mac}/${run.id}` })}#compared`
 
@@ -97,10 +96,7 @@ const isEmpty = (value: Content): boolean => value === null || value === undefin
 const isSame = (one: Content, other: Content): boolean =>
   html`${one}`.toString() === html`${other}`.toString()
 
-/**
- * Of this machine by its id, of another one with its MAC before that; null where the address names
- * none that exists.
- */
+/** The run's id, with the MAC before it for another machine; null: no such run. */
 export function findOther({ site, query }: CurrentContext, run: Run): Run | null {
   const [id = '', text] = (query.get('with') ?? '').split('/').toReversed()
   const mac = text === undefined ? null : parseMac(text)
@@ -108,7 +104,7 @@ export function findOther({ site, query }: CurrentContext, run: Run): Run | null
   return id === '' ? null : site.runs.find(mac === null ? run.mac : mac.value, id)
 }
 
-/** By its time, and by its machine where that is another one. */
+/** By time, and by machine if that is another. */
 export function nameOther(context: CurrentContext, run: Run, other: Run): Content {
   const time = renderTime(other.started_at, context.clock())
   return other.mac === run.mac

@@ -16,12 +16,11 @@ import { renderRunList } from '../view/run-table.ts'
 
 const t = PAGES.runs.run
 
-/** Runs before it that are listed. */
 const MAX_BEFORE = 5
 
 /**
- * It asks as every flash is asked for; nothing while the machine is armed already or cannot be, or
- * where the image or the disk of the run is no longer there.
+ * Asks as every flash does. Nothing if the machine is armed or cannot be, or its image or disk is
+ * gone.
  */
 export function renderAgain(context: CurrentContext, run: Run, machine: Machine | null): Content {
   if (machine === null || run.result === null) return null
@@ -38,7 +37,7 @@ export function renderAgain(context: CurrentContext, run: Run, machine: Machine 
   </form>`
 }
 
-/** The machine as it would be; null: the run does not say of which image and disk it was. */
+/** Null: the run names no image or disk. */
 function armAs({ mode, image, disk }: Run, machine: Machine): Machine | null {
   const bty_image_ref = image?.ref ?? null
   const target_disk_serial = disk?.serial ?? null
@@ -58,7 +57,6 @@ function canBeArmed(context: CurrentContext, machine: Machine, armed: Machine): 
   )
 }
 
-/** Nothing where it was the first. */
 export function renderBefore({ site, clock }: CurrentContext, run: Run): Content {
   const until = run.started_at ?? run.updated_at
   const runs = site.runs.list({ mac: run.mac, until, limit: MAX_BEFORE }).map((each) => each.run)

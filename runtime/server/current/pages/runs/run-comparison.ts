@@ -14,7 +14,7 @@ const PATH = '/ui/runs/compare'
 
 export const RUN_COMPARISON = pageAt(PATH, compare)
 
-/** It changes nothing, so that it is for everybody. */
+/** Changes nothing, so it is for everybody. */
 export const renderComparisonButton = (): Html =>
   html`<button
     ${attributes({
@@ -40,5 +40,5 @@ const pathOf = (path: string): string => urlOf(path).pathname
 const queryOf = (path: string): Readonly<Record<string, string>> =>
   Object.fromEntries([...urlOf(path).searchParams].filter(([name]) => !SAID.has(name)))
 
-/** What an earlier refusal said is not said again. */
+/** An earlier refusal is not repeated. */
 const SAID: ReadonlySet<string> = new Set(['error', 'notice'])

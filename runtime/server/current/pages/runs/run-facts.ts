@@ -15,7 +15,7 @@ const MODES: Readonly<Record<RunMode, string>> = {
   capture: t.target.capture,
 }
 
-/** An empty value is not shown. */
+/** Empty values are not shown. */
 export type RunRows = readonly (readonly [string, Content])[]
 
 export function listWritten(run: Run): RunRows {
@@ -41,7 +41,7 @@ export function listWritten(run: Run): RunRows {
   ]
 }
 
-/** What came from each source, a line each; null: the image has one. */
+/** A line each; null: the image has one source. */
 function renderSources({ sources }: Run): Content {
   if (sources === null) return null
   return sources.map(({ name, bytes, trouble }) => {
@@ -67,7 +67,7 @@ export function listPlace(run: Run, clock: Clock): RunRows {
   ]
 }
 
-/** `shown`: how many characters the page shows; undefined: all. */
+/** `shown`: characters; undefined: all. */
 const copied = (text: string | null | undefined, shown?: number): Content =>
   text ? copyable(text, printable(text.slice(0, shown))) : null
 

@@ -20,7 +20,7 @@ const t = PAGES.runs.removal
 
 const LIST = '/ui/runs'
 export const RUN_REMOVAL_PATH = `${LIST}/remove`
-/** Runs of a page of the list. */
+/** A page of the list. */
 const MAX_RUNS = 100
 const MAX_SHOWN = 12
 
@@ -43,7 +43,7 @@ export function renderRemoved(query: URLSearchParams): Content {
   ${skipped ? banner('needs-you', fillCount(t.skipped, skipped)) : null}`
 }
 
-/** A value that names no run is left out. */
+/** Ignores values that name no run. */
 export function listSelected({ site }: CurrentContext, form: URLSearchParams): readonly Run[] {
   const values = [...new Set(form.getAll('runs'))].slice(0, MAX_RUNS)
   return values.flatMap((value) => {
@@ -98,7 +98,6 @@ async function ask(context: CurrentContext, form: URLSearchParams): Promise<Answ
   )
 }
 
-/** One request each, as the list above shows them. */
 const callRemove = ({ mac, id }: Run): CurlCall => ({
   method: 'DELETE',
   path: `/machines/${mac}/runs/${id}`,

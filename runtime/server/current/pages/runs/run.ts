@@ -41,7 +41,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const log = await site.runs.findLog(mac, run.id)
   const name = machine === null ? mac : nameOf(machine)
   const other = findOther(context, run)
-  // A refresh keeps what the run is compared with.
+  // A refresh keeps the comparison.
   const here = address(runPath(run), { with: context.query.get('with') })
   return await context.show({
     title: fill(t.title, { machine: name }),
@@ -85,7 +85,6 @@ const renderTarget = ({ model, path, serial }: RunDisk): Html =>
   html`<strong><bdi>${printable(model?.trim() || path || t.someDisk)}</bdi></strong
     >${serial === null ? null : html` (<code>${printable(serial)}</code>)`}`
 
-/** How long each step took, as bars of the same scale. */
 function renderSteps(run: Run, zone: string): Html {
   const steps = run.steps.map((step, at) => {
     const next = run.steps[at + 1]?.at ?? run.ended_at ?? run.updated_at
@@ -125,7 +124,7 @@ const renderFacts = (context: CurrentContext, run: Run): Html =>
   html`${card({ title: t.data.title, body: factList(listWritten(run)) })}
   ${card({ title: t.target.title, body: factList(listPlace(run, context.clock())) })}`
 
-/** The log comes from the machine, so its control characters are replaced. */
+/** A log is the machine's text: control characters are replaced. */
 function renderLog(run: Run, log: string | null): Content {
   if (log === null) return null
   const shown = printableLines(log).join('\n')

@@ -115,7 +115,7 @@ interface ShownRuns {
   readonly pager: Html
 }
 
-/** Newest first by their numbers, so that new runs move no page; else page by page in the order of a column. */
+/** By number, so that new runs move no page; in the order of a column, page by page. */
 function readShown(context: CurrentContext, query: ListQuery, range: DayRange['range']): ShownRuns {
   const { runs } = context.site
   const filter = { ...parseRunFilter(context.query), ...range, limit: PAGE_ROWS }
@@ -154,7 +154,7 @@ function readNewest(runs: Runs, filter: RunFilter, query: ListQuery): ShownRuns 
   }
 }
 
-/** An index of the database counts them; of a search, it reads the history, which is limited. */
+/** By an index; for a search, by reading the limited history. */
 const countRuns = (runs: Runs, query: ListQuery): number =>
   runs.count(conditionOf(parseRunFilter(new URLSearchParams(query))))
 

@@ -11,7 +11,7 @@ import { renderWaterfall } from '../view/waterfall-chart.ts'
 
 const t = PAGES.runs.run.waterfall
 
-/** Nothing before the run has ended. `found`: what it is compared with. */
+/** Nothing before the run has ended. `found`: the other run. */
 export function renderTimes(context: CurrentContext, run: Run, found: Run | null): Content {
   const { site } = context
   const whole = divideRun(run)
@@ -33,7 +33,6 @@ export function renderTimes(context: CurrentContext, run: Run, found: Run | null
   })
 }
 
-/** The newest other run of the machine that can be compared. */
 function renderLinks({ runs }: CurrentContext['site'], run: Run): Content {
   const others = runs.list({ mac: run.mac, result: 'done', limit: 2 }).map((each) => each.run)
   const other = others.find(({ id }) => id !== run.id)

@@ -20,7 +20,7 @@ import {
 import { checkSettings, saveSettings } from '../../assembly/saved-settings.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
-/** Form fields, named as on the deployed server, and the settings that they set. */
+/** As on the deployed server, with the settings that they set. */
 const UPSTREAM = {
   netboot_repo: 'boot.release_repo',
   netboot_tag: 'boot.release_tag',
@@ -32,7 +32,6 @@ export const CARD_POSTS = [
   formAt(`${SETTINGS_PATH}/backup`, saveBackup),
 ]
 
-/** How the form of the page saves the settings of cards. */
 export const createCardStore = (context: CurrentContext): CardStore => ({
   check: (given) =>
     new Map(checkSettings(context.services.config, given).map(({ at, error }) => [at, error])),
@@ -77,7 +76,7 @@ async function saveUpstream(context: CurrentContext, form: URLSearchParams): Pro
   return context.goTo(savedAddress(form, post))
 }
 
-/** An invalid schedule is a 422 for programs, and the form again for people. */
+/** An invalid schedule: a 422 for programs, the form again for people. */
 async function saveBackup(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   checkFields(form, ['backup_enabled', 'backup_cadence', 'backup_retention_count'])
   const refusal = await saveAll(context, 'backup', {
@@ -94,7 +93,6 @@ async function saveBackup(context: CurrentContext, form: URLSearchParams): Promi
   return context.goBack(SETTINGS_PATH, asRefused(form, refusal, 'backup-schedule'))
 }
 
-/** The page shows what was typed in its field again, and beside it why it was refused. */
 const asRefused = (
   form: URLSearchParams,
   { at, value, error }: Refusal,
@@ -112,7 +110,7 @@ const SUMMARIES = {
   backup: 'Backup settings changed',
 } as const
 
-/** Saves all of them or none; what a file says and nobody changed stays the file's. */
+/** All or none; a file's value that nobody changed stays the file's. */
 async function saveAll(
   context: CurrentContext,
   what: 'upstream' | 'backup',

@@ -36,14 +36,13 @@ export function renderPassword(context: CurrentContext): Html {
   })
 }
 
-/** Whether the provider alone knows the password of whoever is logged in. */
 function isOfProvider({ site, event }: CurrentContext): boolean {
   const id = personOf(site.caller(event))?.id
   const person = id === undefined ? null : (site.people?.store.find(id) ?? null)
   return person !== null && person.provider !== null
 }
 
-/** Where the configuration sets the password of whoever is logged in; null: it does not. */
+/** Null: not in the configuration. */
 const findOrigin = ({ site, event, services }: CurrentContext): Origin | null =>
   personOf(site.caller(event)) === null ? findPasswordOrigin(services.config) : null
 
@@ -91,7 +90,7 @@ function renderForm(context: CurrentContext): Html {
   </form>`
 }
 
-/** By this name a password manager knows the account. */
+/** For password managers. */
 const nameOf = ({ site, event }: CurrentContext): string =>
   personOf(site.caller(event))?.name ?? 'administrator'
 
@@ -108,7 +107,6 @@ async function changePassword(context: CurrentContext, form: URLSearchParams): P
   return context.goBack(PATH, { error, typed: { at }, anchor: 'change-password' })
 }
 
-/** The field that is wrong, and why. */
 function describeRefusal(refusal: PasswordRefusal): {
   readonly at: PasswordField
   readonly error: string

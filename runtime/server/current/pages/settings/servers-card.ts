@@ -52,7 +52,7 @@ const SECRETS = { own: t.own, unreadable: t.unreadable } as const
 
 const warn = (text: string): Html => html`<span class="warning">${text}</span>`
 
-/** The one that answers leads: only it shows pages. */
+/** Only the leader shows pages, so this server leads. */
 const renderLeads = ({ lease }: ClusterView, clock: Clock): Content =>
   lease.holder === ''
     ? warn(t.nobody)

@@ -24,7 +24,7 @@ export const SETTINGS_PAGES = [
   ...filePosts((context: CurrentContext) => createCardStore(context)),
 ]
 
-/** A form cannot stand in another one: the button of the cache's card belongs to this one. */
+/** Forms do not nest: the button of the cache's card belongs to this one. */
 const REFRESH = 'refresh-catalog'
 
 async function show(context: CurrentContext): Promise<Answer> {

@@ -16,10 +16,7 @@ const t = PAGES.machine.timeline
 
 export const timelinePath = (mac: Mac): string => `${machinePath(mac)}/timeline`
 
-/**
- * In the order given. Those that say the same one after the other are one row, such as the contacts
- * of a machine that boots every minute.
- */
+/** Equal neighbours become one row, such as the contacts of a machine that boots every minute. */
 export const renderTimeline = (
   events: readonly JournalEvent[],
   clock: Clock,
@@ -39,7 +36,7 @@ interface Repeated {
   readonly count: number
 }
 
-/** What changed something stands alone. */
+/** Changes stand alone. */
 export function foldRepeated(events: readonly JournalEvent[]): readonly Repeated[] {
   const folded: Repeated[] = []
   for (const event of events) {
@@ -91,7 +88,7 @@ function renderRow(
   </li>`
 }
 
-/** Machines and the server itself need no name: the summary says it. */
+/** Their summaries say who it was. */
 const SELF: ReadonlySet<string> = new Set(['pxe-client', 'system'])
 
 function renderWho({ actor, source_ip: ip, details }: JournalEvent): Content {

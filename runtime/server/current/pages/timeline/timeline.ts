@@ -24,7 +24,6 @@ export const TIMELINE_PAGE = pageAt('/ui/machines/:mac/timeline', show)
 
 type View = keyof typeof t.views
 
-/** What each view is limited to. */
 const VIEWS: Readonly<Record<View, EventCondition>> = {
   all: {},
   boots: {
@@ -78,7 +77,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
-/** The number of the event where the page before ended; undefined: this is the newest one. */
+/** Undefined: the newest page. */
 function readBefore(query: URLSearchParams): number | undefined {
   const text = /^\d{1,15}$/.exec(query.get('before_id') ?? '')?.[0]
   return text === undefined ? undefined : Number(text)

@@ -14,7 +14,7 @@ export function nameActor(actor: string): string {
     : fill(t.tokenOf, { name, person: owner.join('@') })
 }
 
-/** The name by which events are filtered; null: no person. */
+/** Null: no person. */
 export function personOfActor(actor: string): string | null {
   if (actor.startsWith('person:')) return actor.slice(7)
   const at = actor.indexOf('@')

@@ -24,8 +24,8 @@ export function nameOfBatch({ action, image, target, machines }: Batch): string 
 }
 
 /**
- * What was done to how many machines, and which. The summary names an action as the API does where
- * there is no one image: `flash to rack-03: 12 machines`.
+ * Without one common image, the summary has the API's name of the action: `flash to rack-03: 12
+ * machines`.
  */
 export function sayBatch({
   kind,
@@ -45,7 +45,7 @@ export function sayBatch({
 
 const ACTIONS = Object.entries(PAGES.machines.bulk.actions)
 
-/** What begins with the name of an action has no one image: it is that of each machine, or none. */
+/** The name of an action in front means that there is no common image. */
 function sayName(text: string): string {
   const name = ACTIONS.find(([each]) => text.startsWith(`${each} to `))?.[0]
   if (name === undefined) return text
@@ -53,7 +53,7 @@ function sayName(text: string): string {
   return name === 'flash' ? fill(t.name, { what: t.imageOfEach, target }) : target
 }
 
-/** The states in the order of a sentence, of the bar and of the lists: what needs somebody first. */
+/** For sentence, bar and lists: what needs somebody first. */
 export const SHOWN_STATES = [
   'failed',
   'running',
@@ -65,7 +65,6 @@ export const SHOWN_STATES = [
   'done',
 ] as const satisfies readonly MemberState[]
 
-/** The same with what is done first, as people say it. */
 const SAID_STATES = ['done', ...SHOWN_STATES.filter((state) => state !== 'done')] as const
 
 /** `97 machines, 41 done, 3 failed, 53 not booted yet` */
@@ -77,7 +76,6 @@ export const sayCounts = ({ machines }: Batch, counts: BatchCounts): string =>
     ),
   ].join(', ')
 
-/** As one bar with the sentence as its name. */
 export function renderShares({ batch, counts }: BatchView): Html {
   const shown = SAID_STATES.filter((state) => counts[state] > 0)
   const total = shown.reduce((sum, state) => sum + counts[state], 0)

@@ -13,7 +13,7 @@ const t = PAGES.view.disk
 
 const UNITS = 'BKMGTPE'
 
-/** Null where it is unknown. lsblk's `465.8G` is in binary units. */
+/** Null: unknown. lsblk's `465.8G` is in binary units. */
 export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
   if (size_bytes != null) return size_bytes
   const parts = /^(\d+(?:\.\d+)?)([BKMGTPE])?$/.exec(size ?? '')
@@ -21,13 +21,13 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
   return Math.round(Number(parts[1]) * 1024 ** UNITS.indexOf(parts[2] ?? 'B'))
 }
 
-/** With binary units on hover; the machine's own text where that is not a size. */
+/** Binary units on hover; the machine's own text if that is no size. */
 export function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
   return bytes === null ? (disk.size ?? t.unknownSize) : renderDiskBytes(bytes)
 }
 
-/** `Samsung SSD 980`, or the path of a disk that has neither vendor nor model. */
+/** `Samsung SSD 980`, else the path. */
 export const modelOf = ({ vendor, model, path }: InventoryDisk): string =>
   [vendor, model]
     .map((text) => text?.trim() ?? '')
@@ -49,7 +49,7 @@ interface DiskWarning {
   readonly isHard: boolean
 }
 
-/** `all` are the disks of its machine; `image` null: none is assigned. */
+/** `all`: the machine's disks; `image` null: none is assigned. */
 export function warnOf(
   disk: InventoryDisk,
   all: readonly InventoryDisk[],

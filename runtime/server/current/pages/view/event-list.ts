@@ -10,10 +10,7 @@ import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
 
 const t = PAGES.view.eventList
 
-/**
- * In the order given. `withoutSubject` is the MAC of the machine whose page it is, which is left
- * out.
- */
+/** `withoutSubject`: the MAC of the page's machine, which is left out. */
 export const renderEventList = (
   events: readonly JournalEvent[],
   clock: Clock,
@@ -34,8 +31,8 @@ export const renderEventList = (
       </ul>`
 
 /**
- * The MAC of its machine is a link. `withoutSubject` is the MAC of the machine whose page it is: a
- * summary that begins with it begins after it.
+ * The MAC is a link. `withoutSubject`: the MAC of the page's machine, which is cut off a summary's
+ * beginning.
  */
 export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
   const { subject_kind: kind, subject_id: id } = event

@@ -20,19 +20,18 @@ import { renderWhat, runPath } from './run-table.ts'
 const t = PAGES.events.row
 
 export interface EventWords {
-  /** The name of an image; null: nobody knows it any more. */
+  /** Null: no longer known. */
   findImage(ref: string): string | null
-  /** The disk of a machine that is selected by this name, in words; null: nobody knows it. */
+  /** Null: unknown. */
   findDisk(mac: string, name: string): string | null
-  /** The run that an event of a machine names; null: there is none any more. */
+  /** Null: removed. */
   findRun(mac: string, id: string): Run | null
-  /** The name of a machine; null: it has none. */
+  /** Null: none. */
   findName(mac: string): string | null
-  /** The title of a setting; null: it is none. */
+  /** Null: no setting. */
   findSetting(name: string): string | null
 }
 
-/** From the catalog, the machines and the runs. */
 export function readEventWords(context: CurrentContext): EventWords {
   const images = new Map(context.services.images().map(({ ref, name }) => [ref, name]))
   return {
@@ -50,7 +49,6 @@ export function readEventWords(context: CurrentContext): EventWords {
   }
 }
 
-/** Model and serial number of the disk that a machine reported under this name. */
 function describePicked({ site }: CurrentContext, mac: string, name: string): string | null {
   const parsed = parseMac(mac)
   const disks = parsed.ok ? site.machines.peek(parsed.value)?.known_disks : null
@@ -69,24 +67,20 @@ export function renderWritten(event: JournalEvent, { findRun }: EventWords): Con
   return html`<p class="small">${fillHtml(t.run, { run: words })}</p>`
 }
 
-/** A model alone tells no disk from others. */
+/** A model alone does not identify a disk. */
 const saysAll = (summary: string, { image, disk }: Run): boolean =>
   image !== null && summary.includes(image.name ?? '') && summary.includes(disk?.serial ?? '')
 
-/** The texts of the fields of a machine's record. */
 const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(t.fields))
 
 const MAX_CHANGES = 4
 const MAX_CHARACTERS = 60
 
-/**
- * What was there before and is there now. `isWhole`: all of the fields, where no details say the
- * rest.
- */
+/** Before and after. `isWhole`: all fields, where no details say the rest. */
 export const renderChanges = (event: JournalEvent, words: EventWords, isWhole = false): Content =>
   renderFieldChanges(readChanges(event.details), event.subject_id, words, isWhole)
 
-/** `subject`: the address of a machine. */
+/** `subject`: a machine's address. */
 export function renderFieldChanges(
   changed: FieldChanges,
   subject: string | null,
@@ -130,7 +124,7 @@ function valueOf(
     case 'boot_mode':
       return MODE_TITLES.get(value) ?? words
     case 'name':
-      // It was checked when it was given, and joins what is written with joiners.
+      // Checked when it was given; joiners are part of some scripts.
       return value
     default:
       return words

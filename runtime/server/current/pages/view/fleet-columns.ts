@@ -1,7 +1,7 @@
 /** The columns of the machines table: their titles, and which of them are shown. */
 import { PAGES } from '../../../texts/texts.ts'
 
-/** The columns in the order of the table. */
+/** In the order of the table. */
 export const COLUMN_NAMES = [
   'state',
   'name',
@@ -20,13 +20,10 @@ export type ColumnName = (typeof COLUMN_NAMES)[number]
 
 export const COLUMN_TITLES: Readonly<Record<ColumnName, string>> = PAGES.view.columns
 
-/** Hidden until somebody chooses them. */
+/** Hidden by default. */
 const SPARE: ReadonlySet<ColumnName> = new Set(['labels', 'ip', 'arch', 'flashed', 'discovered'])
 
-/**
- * `state.image.disk` of an address or a cookie: the columns that exist, in our order. The column
- * with the name is always among them; null or an empty text means the usual columns.
- */
+/** `state.image.disk`, in our order; the name is always shown. Null or empty: the usual columns. */
 export function parseColumns(text: string | null): readonly ColumnName[] {
   const given = new Set((text ?? '').slice(0, 200).split('.'))
   const chosen = COLUMN_NAMES.filter((name) => name === 'name' || given.has(name))

@@ -18,8 +18,8 @@ const t = PAGES.view.row
 const { columns: titles } = PAGES.view
 
 /**
- * It is kept lean, since a page holds 100 of them: a text that its column may shorten is there
- * once, and again as a title only where the browser cannot show it whole on focus.
+ * Lean, for a page has 100: a shortened text is repeated as a title only where focus cannot show
+ * it.
  */
 export const renderMachineRow = (
   view: MachineView,
@@ -64,13 +64,11 @@ const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Ht
 const timeCell = (name: ColumnName, time: Html): Html =>
   html`<td class="time ${name}" data-label="${titles[name]}">${time}</td>`
 
-/** Leads to the machines that share the label. */
 export const labelLink = (label: string): Html =>
   html`<a class="tag" href="${address(MACHINES_PATH, { q: `label:"${label}"` })}">${label}</a>`
 
 const DASH = html`<span class="dim">–</span>`
 
-/** What people call it; below, its MAC and its labels. */
 function renderName({ machine }: MachineView): Html {
   const { mac, labels, locked } = machine
   const about = html`${locked ? html`<span title="${t.locked}">${icon('lock')}</span>` : null}${
@@ -81,7 +79,7 @@ function renderName({ machine }: MachineView): Html {
   return renderNameCell(mac, nameOf(machine), about)
 }
 
-/** Image and disk of a flash have columns of their own. */
+/** Image and disk of a flash have their own columns. */
 function renderDoing(view: MachineView): Content {
   if (view.run !== null) return renderBar(view.run)
   const { state, is, next } = view.view
@@ -98,7 +96,6 @@ function renderDoing(view: MachineView): Content {
 const renderImage = (view: MachineView): Content =>
   html`${renderAssigned(view)}${renderDrift(view)}`
 
-/** What is on the disk, where that is not what is assigned. */
 function renderDrift({ drift }: MachineView): Content {
   if (drift === null) return null
   const text = fill(t.drift[drift.why], { image: stemOf(drift.written.image ?? '–') })
@@ -108,7 +105,7 @@ function renderDrift({ drift }: MachineView): Content {
 function renderAssigned({ machine, image, run }: MachineView): Content {
   // An image chosen in the wizard differs from the assigned one.
   if (run !== null && run.image !== null) return middle(stemOf(run.image.name), run.image.name)
-  // The specification's word for a machine that nobody has configured.
+  // The specification's word.
   if (machine.bty_image_ref === null) return tag(t.discovered)
   if (image !== null) {
     return html`${middle(stemOf(image.name), image.name)}${renderChannel(machine)}`
@@ -119,7 +116,7 @@ function renderAssigned({ machine, image, run }: MachineView): Content {
   >`
 }
 
-/** The model, then the end of the serial number and the size, which tell disks apart. */
+/** Model, end of the serial number, and size tell disks apart. */
 function renderDisk({ machine, disk, run }: MachineView): Content {
   const written = run?.disk ?? null
   if (written !== null) return html`<span title="${nameDisk(written)}">${shortDisk(written)}</span>`

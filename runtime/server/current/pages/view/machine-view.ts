@@ -19,18 +19,15 @@ export interface MachineView {
   readonly view: StateView
   /** Null: none assigned, or no longer in the catalog. */
   readonly image: CatalogEntry | null
-  /** Null: none selected, or the machine does not have exactly one that is called so. */
+  /** Null: none selected, or not exactly one of that name. */
   readonly disk: InventoryDisk | null
-  /** The running flash, as reported by the machine. */
+  /** Null: none is under way. */
   readonly run: Run | null
-  /** How what is on the disk differs from what is assigned; null: it does not, or nobody knows. */
+  /** Between disk and assignment; null: none, or unknown. */
   readonly drift: Drift | null
 }
 
-/**
- * From the same rules as the machine's boot script and its plan. `run` is its run that is under
- * way, `written` what its last flash wrote; null: none.
- */
+/** By the rules of script and plan. `run`: under way; `written`: by the last flash; null: none. */
 export function viewMachine(
   machine: Machine,
   surroundings: Surroundings,
@@ -52,14 +49,14 @@ export function viewMachine(
     image,
     disk: disk?.ok === true ? disk.value : null,
     run,
-    // What is being written now is no longer what was there.
+    // The former content is being overwritten.
     drift: run === null ? decideDrift({ ref, image, serial }, written) : null,
   }
 }
 
 const ALL_FEATURES = { firstBoot: true, capture: true, diskId: true }
 
-/** The name that a person gave the machine, else its host name, else its MAC. */
+/** The given name, else host name, else MAC. */
 export const nameOf = ({
   name,
   hostname,
@@ -75,17 +72,15 @@ export const willFlash = ({ machine, boot, plan }: MachineView): boolean =>
 export const isWaiting = ({ machine, boot }: MachineView): boolean =>
   boot.rule === 'queued' && machine.cycle.queued_at !== null
 
-/**
- * The machine does not boot its disk until an operator acts, because the disk may be half written.
- */
+/** Until an operator acts, because the disk may be half written. */
 export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
   HELD_BACK.has(rule) && (run === null || run.stalled)
 
 const HELD_BACK: ReadonlySet<BootRule> = new Set(['half-written', 'loop-to-person', 'held-back'])
 
 /**
- * A network boot flashes a disk once all obstacles are gone, such as a missing live system or an
- * unavailable catalog. Operators confirm a change to this.
+ * A network boot will flash once obstacles such as a missing live system are gone. Operators
+ * confirm a change to this.
  */
 export const isArmed = ({
   boot_mode,
@@ -100,7 +95,7 @@ export const isArmed = ({
   !locked &&
   cycle.disarmed_at === null
 
-/** Behind the name of the image: ` (stable)`. */
+/** ` (stable)`, after the image's name. */
 export function renderChannel(machine: Machine): Content {
   const channel = channelOf(machine)
   return channel === null ? null : html` <span class="dim nowrap">(${channel})</span>`

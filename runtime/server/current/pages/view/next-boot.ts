@@ -17,7 +17,7 @@ const t = PAGES.view.nextBoot
 
 const LONGEST_NAME = 26
 
-/** "flash *debian-13* to *S5GXNX0T123456*", or what else it does; the disk is never shortened. */
+/** "flash *debian-13* to *S5GXNX0T123456*" and the like; the disk is never shortened. */
 export function renderWill(view: MachineView): Content {
   const { state, is } = view.view
   if (isWaiting(view)) return is
@@ -34,11 +34,11 @@ const renderFlash = ({ machine, image }: MachineView): Content =>
     disk: html`<em class="target">${printable(machine.target_disk_serial ?? '')}</em>`,
   })
 
-/** The badge beside it says that it failed; a row has room for the reason alone. */
+/** A badge beside it says that it failed, so a row has the reason alone. */
 const renderFailure = ({ machine: { cycle }, view }: MachineView): string =>
   printable(cycle.failure?.reason ?? view.is)
 
-/** States in which what is true counts more than what comes. */
+/** States shown in place of what comes next. */
 const SHOWN: ReadonlySet<MachineState> = new Set(['needs-you', 'running'])
 
 function renderCaptureOf({ capture }: MachineView['machine']): Content {
@@ -49,7 +49,7 @@ function renderCaptureOf({ capture }: MachineView['machine']): Content {
   })
 }
 
-/** Rules that need no attention; for others the row says what is wrong. */
+/** Rules that need no attention; otherwise the row says what is wrong. */
 const WILL: Partial<Readonly<Record<BootRule, string>>> = {
   'ipxe-exit': t.bootDisk,
   wizard: t.wizard,
@@ -68,7 +68,7 @@ const ENDING = new RegExp(
   'i',
 )
 
-/** The disk that will be erased is part of it. */
+/** With the disk that will be erased. */
 export function renderSentence(view: MachineView): Html {
   if (view.run !== null) return renderRunning(view.run, view.view.is, view.view.next)
   const state = html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
@@ -86,7 +86,6 @@ export function renderSentence(view: MachineView): Html {
   return html`<p class="sentence">${sentence}</p>`
 }
 
-/** In full: model, serial number, size. */
 function renderTarget({ machine, disk }: MachineView): Html {
   const serial = printable(machine.target_disk_serial ?? '')
   if (disk === null) return fillHtml(t.unlistedDisk, { serial: html`<strong>${serial}</strong>` })
@@ -103,7 +102,6 @@ const renderSubjects = (image: string, disk: Content): Html =>
     ${fillHtml(t.subjectDisk, { disk })}
   </p>`
 
-/** What is being flashed, as reported by the machine. */
 function renderRunning({ image, disk, stalled, mode }: Run, is: string, next: string): Html {
   if (image === null) return html`<p class="sentence">${is} ${next}</p>`
   if (stalled && mode !== 'capture') {

@@ -25,7 +25,6 @@ interface Queue {
   readonly waiting: number
 }
 
-/** What the pages of this line use beside the site. */
 export interface CurrentServices extends PageServices {
   readonly config: LineConfig
   readonly store: SettingsStore
@@ -33,31 +32,31 @@ export interface CurrentServices extends PageServices {
   readonly netboot: Netboot
   readonly templates: Templates
   readonly channels: Channels
-  /** Where releases are looked for when neither site nor repository is set. */
+  /** Without a site or repository in the settings. */
   readonly releaseSource: ReleaseSource
   readonly keeper: BatchKeeper
   readonly power: PowerControl
   readonly notify: Notify
-  /** What previews of files have shown, until somebody confirms it. */
+  /** Kept until somebody confirms it. */
   readonly previews: FilePreviews<ChangedLine>
-  /** The catalog's entries; a new array when they changed. */
+  /** A new array after each change. */
   images(): readonly CatalogEntry[]
-  /** What the rules know about a request to this base address. */
+  /** At this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
-  /** The address of the cache service that is set, or that runs beside the server; null: none. */
+  /** Null: none. */
   cacheUrl(): string | null
-  /** How many machines flash and wait; null: flashes are not limited. */
+  /** Null: flashes are not limited. */
   queue(): Queue | null
-  /** The servers that share a database with this one; null: it stands alone. */
+  /** Null: it stands alone. */
   readonly presence: Pick<Presence, 'view'> | null
 }
 
 export interface CurrentContext extends PageContext<Machine, CurrentServices> {
-  /** The name of a machine by its MAC, which a deleted one has instead. */
+  /** Of a deleted machine: its MAC. */
   nameOf(mac: Mac): string
-  /** The machine as a network boot at this moment would find it. */
+  /** As a network boot would find it now. */
   view(machine: Machine): MachineView
-  /** The same of a machine as an action would leave it. */
+  /** As an action would leave it. */
   foresee(machine: Machine): MachineView
 }
 

@@ -51,7 +51,6 @@ const TONES: Readonly<Record<RunState, Tone>> = {
 
 const DASH = html`<span class="dim">–</span>`
 
-/** With that of its first boot. */
 export const renderRunState = (run: Run): Html => {
   const state = badge(TONES[stateOf(run)], t.states[stateOf(run)])
   return run.proof === null ? state : html`${state} ${renderProofState(run.proof)}`
@@ -67,7 +66,6 @@ const PROOF_TONES: Readonly<Record<ProofState, Tone>> = {
   failed: 'failed',
 }
 
-/** A dash where it is unknown. */
 export const renderArmer = ({ armed_by }: Run): Content => {
   if (armed_by === null) return DASH
   const { actor, ip } = armed_by
@@ -77,10 +75,7 @@ export const renderArmer = ({ armed_by }: Run): Content => {
   >`
 }
 
-/**
- * Whether what was written was read back and compared: nothing while the run may still do so, a
- * dash where it ended before.
- */
+/** Nothing while a verification may follow, a dash if it cannot. */
 export function renderVerified({ verified, result }: Run): Content {
   if (verified === true) return t.verifiedYes
   if (verified === false) return html`<span class="warning">${t.verifiedNo}</span>`
@@ -92,7 +87,6 @@ const renderDuration = (run: Run): Content => {
   return seconds === null ? DASH : renderSpan(seconds)
 }
 
-/** A dash where the machine reported none. */
 export function renderRateOf(run: Run): Content {
   const rate = run.reported ? averageRateOf(run) : null
   return rate === null || rate === 0 ? DASH : renderRate(rate)
@@ -101,16 +95,15 @@ export function renderRateOf(run: Run): Content {
 interface RunTable {
   readonly runs: readonly Run[]
   readonly clock: Clock
-  /** The page, whose address has the order. */
+  /** Its address has the order. */
   readonly path: string
   readonly query: ListQuery
-  /** The value by which a row is selected. */
   valueOf(run: Run): string
-  /** The name of a machine by its MAC, which a deleted one has instead. */
+  /** Of a deleted machine: its MAC. */
   nameOf(mac: Run['mac']): string
 }
 
-/** The first click sorts from the longest, the fastest, the newest. */
+/** First the longest, the fastest, the newest. */
 const COLUMNS: readonly (TableColumn & { readonly key: `${'' | '-'}${RunColumn}` })[] = [
   { key: 'state', title: titles.state, className: 'state' },
   { key: 'machine', title: titles.machine, className: 'name' },
@@ -171,7 +164,7 @@ const renderRow = (run: Run, row: Pick<RunTable, 'nameOf' | 'valueOf'>, clock: C
     ${renderWhy(run)}`
 }
 
-/** Why a run failed, whole, in a row of its own: no column is wide enough for it. */
+/** In a row of its own: no column is wide enough. */
 const renderWhy = ({ mac, id, reason, result }: Run): Content =>
   reason === null || result === 'done'
     ? null
@@ -190,7 +183,6 @@ const renderImage = ({ image }: Run): Content =>
     ? html`<span class="dim">${t.unknownImage}</span>`
     : middle(stemOf(image.name), image.name)
 
-/** The model, and the end of the serial number below. */
 function renderDisk({ disk }: Run): Content {
   if (disk === null) return DASH
   const model = html`<span class="model" title="${nameDisk(disk)}">${shortDisk(disk)}</span>`
@@ -214,7 +206,7 @@ export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
     )}
   </ul>`
 
-/** `isFull` adds everything that identifies the disk. */
+/** `isFull`: with everything that identifies the disk. */
 export function renderWhat({ image, disk, mode }: Run, isFull = false): Content {
   const name = html`<bdi>${image?.name ?? t.unknownImage}</bdi>`
   if (disk === null) return name
@@ -224,7 +216,6 @@ export function renderWhat({ image, disk, mode }: Run, isFull = false): Content 
   return fillHtml(words, { image: name, disk: named, ...DIM })
 }
 
-/** Duration, rate, and how it ended. */
 function renderHow(run: Run): Content {
   const { result, verified, reason } = run
   const facts: readonly Content[] = [

@@ -6,7 +6,7 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { CurrentContext } from './page-context.ts'
 
-/** Null where there is nothing to undo. */
+/** Null: nothing to undo. */
 export function renderUndo({ site }: Pick<CurrentContext, 'site'>, mac: Mac): Content {
   const edit = site.fleet.findUndoable(mac)
   if (edit === null) return null

@@ -6,7 +6,7 @@ import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.runs.run.waterfall
 
-/** In units of the drawing, which scales to its place. */
+/** In the drawing's units. */
 const [WIDTH, ROW, LABEL, FIGURE] = [720, 22, 190, 80]
 
 const FILLS: Readonly<Partial<Record<WaterfallPart, string>>> = {
@@ -17,7 +17,7 @@ const FILLS: Readonly<Partial<Record<WaterfallPart, string>>> = {
 }
 const OTHERS = '#6d7f99'
 
-/** `scale`: the seconds that fill the width, for two that are compared. */
+/** `scale`: seconds for the full width, shared when two are compared. */
 export function renderWaterfall(
   { bars, seconds, unattributed_seconds }: Waterfall,
   scale = seconds,
