@@ -32,9 +32,9 @@ interface PowerControlDependencies extends Pick<
   'power' | 'labelsOf' | 'recordAll' | 'standing' | 'now'
 > {
   readonly book: PowerBook
-  /** The run of the machine that is under way; null: none is. */
+  /** Null: none is under way. */
   findRun(mac: string): string | null
-  /** Milliseconds between two machines of one request that names no pause. */
+  /** Milliseconds; for requests without a pause. */
   stagger(): number
 }
 
@@ -47,11 +47,11 @@ const bootBody = (isRestart: boolean): PowerBody => ({
   even_while_writing: false,
 })
 
-/** Why something is not tried: the answer says it, and nobody has to look after the machine. */
+/** Failures that the response explains and nobody must attend to. */
 const IS_ANSWER: ReadonlySet<PowerFailure['kind']> = new Set(['not-now', 'unsupported'])
 
 const UNBOUNDED = {
-  /** Says why somebody who sees some of the machines does not change the power of one; null: they may. */
+  /** Scoped views refuse here; null: allowed. */
   refuseOutside: (_mac: Mac): string | null => null,
 }
 
@@ -59,15 +59,15 @@ export function createPowerControl(given: PowerControlDependencies) {
   const { power, book, labelsOf, recordAll } = given
   const runs = { ...createWritingList(given), ...UNBOUNDED, listSecretLabels: book.listLabels }
 
-  /** Says why a request is refused before anything is sent; null: it is not. */
+  /** Null: it can be sent. */
   function refuse(mac: Mac, asked: PowerBody): string | null {
     if (book.find(mac) === null) return `no way to the power of ${mac} is set`
     return refusePower(mac, asked, { writing: runs.listWriting(mac) })
   }
 
   /**
-   * The same for a request that has waited for its BMC: a run may have begun meanwhile, and who asked
-   * to cut runs off meant those that were `known` then.
+   * After the wait for a BMC: a run may have begun since, and the requester agreed to cut only
+   * `known` ones.
    */
   function refuseCut(mac: Mac, asked: PowerBody, known: ReadonlySet<string>): PowerTrouble | null {
     const refusal = refuse(mac, asked) ?? refuseLater(runs.listLater(mac, known))
@@ -100,59 +100,56 @@ export function createPowerControl(given: PowerControlDependencies) {
     ...runs,
     ...each,
     refuse,
-    /** Says why a machine cannot be booted from the network now; null: it can be tried. */
+    /** Null: it can be tried. */
     async refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
       const refusal = refuse(mac, bootBody(isRestart))
       if (refusal !== null) return refusal
       const tried = await act(mac, bootBody(isRestart), by, { isTrial: true })
       return tried.ok ? null : renderPowerFailure(tried.refusal)
     },
-    /** Boots it from the network once. Resolves to why that did not work; null: it did. */
+    /** Once. Resolves to why it failed; null: it worked. */
     async boot(mac: Mac, isRestart: boolean, by: By): Promise<string | null> {
       const refusal = refuse(mac, bootBody(isRestart))
       if (refusal !== null) return refusal
       const done = await follow(act(mac, bootBody(isRestart), by))
       return done.ok ? null : renderPowerFailure(done.refusal)
     },
-    /** Carries out a request that is not refused, and puts it on record. */
     act: (mac: Mac, asked: PowerBody, by: By) => follow(act(mac, asked, by)),
-    /** Resolves once whatever was begun has ended and is on record: soon, where the service has ended. */
+    /** Resolves once all work has ended and is on record: soon, where the service has ended. */
     settle,
     actOnEach: (macs: readonly Mac[], asked: PowerBody, on: EachRequest) =>
       follow(actOnEach(macs, asked, on)),
-    /** Says why a machine cannot be booted from the network, as far as that is known already. */
+    /** From memory, without asking a BMC. */
     foresee: (mac: Mac, isRestart: boolean): string | null => refuse(mac, bootBody(isRestart)),
-    /** Boots one machine after the other from the network once. */
     bootEach: (macs: readonly Mac[], { isRestart, pause, ...on }: BoundBootRequest) =>
       follow(actOnEach(macs, bootBody(isRestart), { ...on, pause: pause ?? given.stagger() })),
     view: (mac: Mac) => viewPower(given, mac),
-    /** Forgets how the power of a deleted machine was reached, and what opens its BMC. */
+    /** Its credentials, too. */
     async forgetMachine(mac: Mac): Promise<void> {
       await book.remove(mac)
       power.forget(mac)
     },
-    /** Forgets what was seen, where a machine is reached in another way now. */
+    /** After a change of how the machine is reached. */
     forget: power.forget,
   }
 }
 
-/** Makes what knows which disks are being written that the loss of power would end. */
 function createWritingList({ book, findRun }: Pick<PowerControlDependencies, 'book' | 'findRun'>) {
-  /** Lists the machines without power after a cut whose disk is being written. */
+  /** Machines that lose power with `mac` while their disk is written. */
   const listWriting = (mac: Mac): readonly string[] =>
     [mac, ...book.listSharing(mac)].filter((each) => findRun(each) !== null)
   return {
     listWriting,
-    /** The runs that the loss of these machines' power would end now. */
+    /** Runs that a cut would end now. */
     listRuns: (macs: readonly Mac[]): ReadonlySet<string> =>
       new Set(macs.flatMap((mac) => listWriting(mac).flatMap((each) => findRun(each) ?? []))),
-    /** Lists those of them whose run was not `known` when the cut was asked for. */
+    /** Only runs that were not `known` when the cut was requested. */
     listLater: (mac: Mac, known: ReadonlySet<string>): readonly string[] =>
       listWriting(mac).filter((each) => !known.has(findRun(each) ?? '')),
   }
 }
 
-/** What is known of a machine's power, from memory; null: no way to it is set. */
+/** From memory; null: no way to it is set. */
 function viewPower(
   { power, book, labelsOf, now }: PowerControlDependencies,
   mac: Mac,
@@ -169,7 +166,6 @@ function viewPower(
   return renderPowerView(shown, now().getTime())
 }
 
-/** Makes what knows of all work that is under way. */
 function createFollower() {
   const underway = new Set<Promise<unknown>>()
   return {

@@ -25,11 +25,10 @@ interface PowerServices {
   now(): Date
 }
 
-/** Milliseconds; tests have BMCs that answer at once. */
+/** Milliseconds; shorter in tests. */
 interface PowerLimits extends Omit<PowerTimes, 'limit'> {
-  /** For one answer of a BMC. */
   readonly request: number
-  /** For all of a request; absent: as the settings say. */
+  /** For all of a request; absent: the setting. */
   readonly limit?: number
 }
 
@@ -37,7 +36,7 @@ const LIMITS: PowerLimits = { request: 20_000, poll: 2000, again: 30_000, rest: 
 
 const NOWHERE = 'no addresses are listed for the password of the label'
 
-/** Rejects with a Fault where the file of BMCs cannot be read. */
+/** Rejects with a Fault if the file of BMCs cannot be read. */
 export async function openPower({
   config,
   state,
@@ -79,7 +78,7 @@ export async function openPower({
   })
   return {
     control,
-    /** What is cut off is on record before the journal closes. */
+    /** Records what is cut off before the journal closes. */
     async [Symbol.asyncDispose]() {
       await power[Symbol.asyncDispose]()
       await control.settle()
@@ -87,7 +86,7 @@ export async function openPower({
   }
 }
 
-/** Notes when a machine was turned on: its next run begins there. */
+/** The next run of a machine begins when it is turned on. */
 const stampPower = (power: PowerService, stamps: BootStamps): PowerService => ({
   ...power,
   async act(mac, labels, request) {

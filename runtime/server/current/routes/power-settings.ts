@@ -34,7 +34,6 @@ const LABEL_BODY = CredentialSchema.partial()
   .extend({ addresses: AddressesSchema.min(1).optional() })
   .describe('What is left out stays')
 
-/** Lists the routes that say how the power of machines is reached. */
 export const powerSettingRoutes = (
   site: Site<Machine>,
   control: PowerControl,
@@ -92,7 +91,6 @@ interface PowerEdit {
   readonly mac: Mac
 }
 
-/** Saves how the power of a machine is reached, and puts that on record. */
 export async function saveBmc(
   { site, control, event, mac }: PowerEdit,
   change: PowerChange,
@@ -103,14 +101,14 @@ export async function saveBmc(
   await recordPowerSetting(site, event, mac, summary)
 }
 
-/** Forgets how it is reached. Resolves to what goes on record; null: no way was set. */
+/** Resolves to the event's text; null: none was set. */
 export async function forgetBmc(control: PowerControl, mac: Mac): Promise<string | null> {
   if (!(await control.book.remove(mac))) return null
   control.forget(mac)
   return `How the power of ${mac} is reached was forgotten`
 }
 
-/** Forgets the certificate of its BMC. Resolves to what goes on record; null: no way is set. */
+/** Resolves to the event's text; null: none was set. */
 export async function forgetCertificate({ book }: PowerControl, mac: Mac): Promise<string | null> {
   const entry = book.find(mac)
   if (entry === null) return null
@@ -217,11 +215,10 @@ function labelRoutes(site: Site<Machine>, { book }: PowerControl): readonly Rout
 interface CredentialUse<Body> {
   readonly summary: string
   readonly body: z.ZodType<Body>
-  /** Throws what it refuses; returns what is put on record. */
+  /** Throws the refusal; resolves to the event's text. */
   save(event: H3Event, credential: Body): Promise<string>
 }
 
-/** Makes a route that sets a credential (204), and puts that on record. */
 const credentialRoute = <Body>(
   site: Site<Machine>,
   path: string,
@@ -245,11 +242,10 @@ const credentialRoute = <Body>(
 
 interface PowerRemoval {
   readonly summary: string
-  /** Throws what it refuses; returns what is put on record, and the machine whose record it is. */
+  /** Throws the refusal; resolves to the event's text and machine. */
   remove(event: H3Event): Promise<{ readonly mac: string | null; readonly summary: string }>
 }
 
-/** Makes a route that forgets something (204), and puts that on record. */
 const removalRoute = (
   site: Site<Machine>,
   path: string,
@@ -270,7 +266,7 @@ const nameLabel = (event: H3Event) => getRouterParam(event, 'label', { decode: t
 
 const readLabel = (event: H3Event) => checked(LabelSchema, nameLabel(event), 'query')
 
-/** Puts a change of how power is reached on record, without what opens anything. */
+/** Without credentials. */
 export function recordPowerSetting(
   site: Site<Machine>,
   event: H3Event,

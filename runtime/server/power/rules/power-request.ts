@@ -20,7 +20,6 @@ import { epochOf } from '../../../kit/foundation/instants.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import type { Result } from '../../../kit/foundation/result.ts'
 
-/** What is asked of one machine's power, or of many. */
 export const PowerBodySchema = z.strictObject({
   action: z.enum(POWER_ACTIONS),
   boot: z
@@ -41,7 +40,6 @@ export const PowerBodySchema = z.strictObject({
 })
 export type PowerBody = z.infer<typeof PowerBodySchema>
 
-/** The answer of `GET /machines/{mac}/power`. */
 export const PowerViewSchema = z.object({
   bmc: z.record(z.string(), z.unknown()),
   user: z.string().nullable(),
@@ -61,7 +59,6 @@ export const PowerViewSchema = z.object({
 })
 export type PowerView = z.infer<typeof PowerViewSchema>
 
-/** The answer of a request that worked. */
 export const PowerDoneSchema = z.object({
   state: z.enum(['on', 'off', 'unknown']),
   confirmed: z.boolean(),
@@ -69,7 +66,7 @@ export const PowerDoneSchema = z.object({
   boot: z.enum(['set', 'sent', 'own']).nullable(),
 })
 
-/** Hooks may have secrets behind their question mark. */
+/** URLs of hooks may have secrets in their query. */
 function showBmc(bmc: Bmc): Readonly<Record<string, unknown>> {
   if (bmc.way !== 'hook') return bmc
   const urls = (['on', 'off', 'state', 'network'] as const).map((verb) => [
@@ -89,7 +86,7 @@ interface ShownPower {
   readonly sharing: readonly string[]
 }
 
-/** Renders what is known of a machine's power, without secrets; `now` in milliseconds since the epoch. */
+/** Without secrets; `now` in milliseconds since the epoch. */
 export const renderPowerView = (
   { entry: { bmc, learned }, found, seen, isBusy, sharing }: ShownPower,
   now: number,
@@ -125,11 +122,11 @@ function showSeen(seen: PowerSeen | null, now: number) {
 }
 
 interface PowerGuard {
-  /** The machines that lose power with this one, and the machine itself, as far as they are being written. */
+  /** Of this machine and those that lose power with it: the ones being written. */
   readonly writing: readonly string[]
 }
 
-/** Says why a request is not carried out yet; null: nothing speaks against it. */
+/** Null: nothing speaks against it. */
 export function refusePower(
   mac: Mac,
   { action, even_while_writing }: PowerBody,
@@ -142,13 +139,13 @@ export function refusePower(
   return `A disk of ${who} is being written. Send even_while_writing to cut the power nevertheless.`
 }
 
-/** Says why the power is not cut after all; null: no disk began to be written since it was asked. */
+/** Null: no disk began to be written since the request. */
 export const refuseLater = (writing: readonly string[]): string | null =>
   writing.length === 0
     ? null
     : `A disk of ${writing.join(', ')} began to be written after that was asked. Ask again to cut it off.`
 
-/** Chooses what the machine boots, this once; where its BMC has an address for HTTP Boot, the network is that. */
+/** Once; a BMC with an address for HTTP Boot uses that as the network. */
 export function chooseBoot(
   bmc: Bmc,
   { boot, url }: Pick<PowerBody, 'boot' | 'url'>,
@@ -173,7 +170,7 @@ interface PowerEvent {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-/** What goes on record of a request; null: a mere reading that worked. */
+/** Null: a mere reading that worked. */
 export function renderPowerEvent(
   mac: Mac,
   { action, boot }: Pick<PowerBody, 'action' | 'boot'>,
