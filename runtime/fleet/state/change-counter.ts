@@ -20,17 +20,17 @@ interface CountSql {
   run(text: string, ...values: readonly (string | number)[]): number
 }
 
-/** The file may be behind by so much: a copy that is put back is older than that. */
+/** The file may lag this much: a restored copy is older than that. */
 const LAG_MS = 1000
-/** Not `state.db-…`: who copies the database by such a pattern does not take the count along. */
+/** Not `state.db-…`: a pattern that copies the database must not take the count along. */
 const FILE = 'changes.json'
 
 interface CounterDependencies {
-  /** The database that is open then: another one may take its place. */
+  /** The open database; another one may take its place. */
   current(): CountSql
   /** Gives a file that root has made to the server's user. */
   adopt(file: string): void
-  /** A visitor beside the server counts, and leaves the file to the server once there is one. */
+  /** A visitor beside the server counts, and leaves the file to the server. */
   readonly isOwner: boolean
 }
 
@@ -52,12 +52,12 @@ export async function openChangeCounter(
     beside = present
   })
 
-  /** Another object each time: what comes while the file is being written waits for the next time. */
+  /** A new object each time: notes during a write wait for the next one. */
   const countLater = () => lagged.note('count', {})
 
   /**
-   * The file comes first, with 0: were it second, a start that is cut off in between would be doubted.
-   * Best effort: without it the next start arms nothing, and says so.
+   * The file comes first, with 0: otherwise a start cut off in between would be doubted. Best
+   * effort: without it the next start arms nothing, and says so.
    */
   function begin(): void {
     const begun = { id: randomUUID(), count: 0 }
@@ -70,9 +70,7 @@ export async function openChangeCounter(
     }
   }
 
-  /**
-   * The database counts as the newest from here on. A visitor may be the first to change something.
-   */
+  /** The database counts as the newest from here on, also by a visitor's first change. */
   function trust(sql: CountSql): void {
     if (beside === null) begin()
     const { id, count } = followCounts(readCount(sql), beside, randomUUID)
@@ -82,26 +80,25 @@ export async function openChangeCounter(
   }
 
   return {
-    /** Why the machines' orders may have been carried out since; null: they were not. */
+    /** Why orders may have been carried out since; null: they were not. */
     doubt,
     trust,
-    /** A record was changed in the transaction that goes on. */
     count(): void {
       isChanged = true
     },
-    /** The last statement of a transaction in which records were changed. */
+    /** The last statement of a transaction that changed records. */
     finish(sql: CountSql): void {
       if (!isChanged) return
       isChanged = false
       if (sql.run('UPDATE change_count SET count = count + 1') === 0) trust(sql)
       countLater()
     },
-    /** Best effort: a file that is behind only hides copies of the last moments. */
+    /** Best effort: a file that lags only hides copies of the last moments. */
     flush: (): Promise<void> => lagged.flush().catch(() => undefined),
   }
 }
 
-/** What cannot be read counts as missing, which arms nothing. */
+/** An unreadable file counts as missing, which arms nothing. */
 const decideDoubt = (
   inside: ChangeCount | null,
   text: string | null,
@@ -117,7 +114,6 @@ function readCount(sql: CountSql): ChangeCount | null {
 const isSame = (a: ChangeCount, b: ChangeCount | null): boolean =>
   b !== null && a.id === b.id && a.count === b.count
 
-/** Says in a clause why the database may be an older copy, for the log and the event. */
 export const renderDoubt = (path: string, doubt: StateDoubt): string => {
   const [name, file] = [basename(path), FILE]
   switch (doubt) {

@@ -5,48 +5,42 @@ import type { Eventual } from '../../kit/foundation/eventual.ts'
 import { ifMissing } from '../../kit/foundation/system-error.ts'
 import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
-/** What is done in a transaction, and told whether it lasts. */
 export interface Unit {
-  /** Does the work in the transaction, and returns what to do once it is on disk. */
+  /** Works in the transaction; returns what to do once it is on disk. */
   perform(): () => void
   fail(thrown: unknown): void
 }
 
-/** `createCommits` is the one for a server that stands alone. */
+/** `createCommits` is the one for a single server. */
 export interface Commits {
   count(): number
   /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
   write<T>(work: (sql: Sql) => T): Promise<T>
-  /** True once it is certain that no other server decides: no promise where there is none. */
+  /** True: certainly no other server decides. A promise only if that has to be asked. */
   confirm(): Eventual<true>
-  /** True once it is certain that no other server has changed anything before this call. */
+  /** True: certainly no other server has changed anything before this call. */
   confirmRead(): Eventual<true>
   see(batch: readonly SeenMachine[]): Promise<void>
-  /** Everything that was asked for so far is done. */
   settle(): Promise<void>
-  /** Calls `swap`, which puts another database in the place of this one, when nobody uses this one. */
+  /** Calls `swap`, which replaces this database, when nobody uses this one. */
   exchange(swap: () => string): Promise<string>
-  /** To be called before the file is closed: lets go of it; another one may take its place. */
+  /** Call it before the file is closed or replaced. */
   detach(): Promise<void>
 }
 
-/** A machine that was seen, with an ISO time. */
 export interface SeenMachine {
   readonly mac: string
+  /** ISO time. */
   readonly at: string
   readonly ip: string
 }
 
 export interface CommitsDependencies {
-  /** The file of the moment. */
   current(): SqliteFile
-  /** The last statement of each transaction. */
   finish(sql: Sql): void
-  /** What was read from the file is to be read again. */
   outdate(): void
 }
 
-/** One unit of the transaction that the file of the moment is in when it is performed. */
 export const createUnit = <T>(
   current: () => SqliteFile,
   work: (sql: Sql) => T,
@@ -61,9 +55,9 @@ export const createUnit = <T>(
 })
 
 /**
- * SQLite commits to the `-wal` without waiting (`synchronous = NORMAL`: whole after a kill); the wait
- * that makes it last through a power cut too is ours, off the event loop, and one for all commits that
- * were made while the one before was under way. `finish` ends each transaction.
+ * SQLite commits to the `-wal` without waiting (`synchronous = NORMAL`: whole after a kill). The
+ * wait that survives a power cut is ours, off the event loop: one for all commits made during the
+ * former one. `finish` ends each transaction.
  */
 export function createCommits({
   current,
@@ -128,7 +122,7 @@ export function createCommits({
     settle,
     async exchange(swap) {
       await settle()
-      // Nothing is awaited from here on, so that nobody can use the closed file.
+      // No await from here on, so that nobody can use the closed file.
       void detach()
       return swap()
     },
@@ -138,21 +132,19 @@ export function createCommits({
 
 const SEE = 'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ?'
 
-/** Does a unit in the transaction that goes on; where it fails, it is undone alone. */
 export function attemptUnit(file: SqliteFile, unit: Unit, done: (() => void)[]): void {
   file.execute('SAVEPOINT unit')
   try {
     done.push(unit.perform())
     file.execute('RELEASE unit')
   } catch (thrown) {
-    // A full disk ends the whole transaction: then none of this moment's writes was made.
+    // A full disk ends the whole transaction: none of this moment's writes was made.
     if (!file.isTransaction()) throw thrown
     file.execute('ROLLBACK TO unit; RELEASE unit')
     unit.fail(thrown)
   }
 }
 
-/** The log of one file, from its first commit until somebody detaches from it. */
 interface OpenLog {
   handle: Promise<FileHandle | null> | null
 }
@@ -172,7 +164,7 @@ function createDisk() {
   }
 
   return {
-    /** Resolves when all that was written to the file before the call is on the medium. */
+    /** Resolves when all writes before the call are on the medium. */
     sync(path: string): Promise<void> {
       const own = log
       const begin = () => {
@@ -188,14 +180,14 @@ function createDisk() {
       const last = waiting ?? running
       log = { handle: null }
       waiting = null
-      // What waits still opens the old file. Those who waited for it have been given the failure already.
+      // Waiters still use the old file; they have been given the failure already.
       await last.catch(() => undefined)
       await (await old.handle?.catch(() => null))?.close()
     },
   }
 }
 
-/** Null when there is none: then all of it was folded into the database, and synced, at its closing. */
+/** Null: no log; its closing has folded and synced all of it. */
 async function openLog(path: string): Promise<FileHandle | null> {
   const handle = await open(path, 'r').catch(ifMissing(null))
   if (handle === null) return null
@@ -205,27 +197,26 @@ async function openLog(path: string): Promise<FileHandle | null> {
 }
 
 interface FoldingDependencies {
-  /** How many transactions were committed so far. */
   commits(): number
   fold(): void
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of a steady clock. */
   elapsed?(): number
 }
 
 const LOOK_MS = 2000
-/** Where there is no quiet moment, so often anyway. */
+/** Without a quiet moment, this often. */
 const LONGEST_MS = 60_000
 
 /**
- * Folds what is written ahead into the database, so that a copy of the one file is whole. Until
- * disposed of. A moment is quiet when nothing was committed since the look before.
+ * Folds the log into the file, so that a copy of the one file is whole. A moment is quiet without
+ * commits since the last look. Runs until disposed of.
  */
 export function startFolding({
   commits,
   fold,
   elapsed = () => performance.now(),
 }: FoldingDependencies): Disposable {
-  // What a process before this one left behind is folded, too.
+  // A former process's log is folded, too.
   let [seen, folded, foldedAt] = [0, -1, elapsed()]
 
   function look() {
@@ -238,7 +229,7 @@ export function startFolding({
       folded = count
       foldedAt = elapsed()
     } catch {
-      // A full disk, perhaps: whoever writes hears of it, and the next look tries again.
+      // Perhaps a full disk: writers hear of it, and the next look tries again.
     }
   }
 

@@ -14,16 +14,13 @@ export interface DatabaseOptions {
   /** `<state_dir>/state.db`; its folder must exist. */
   readonly path: string
   readonly release: string
-  /** The release line: a file of another one is refused. */
+  /** A file of another line is refused. */
   readonly line: string
-  /**
-   * For commands that run beside the server: where one is running, its file is used without upgrading
-   * it.
-   */
+  /** For commands: beside a running server its file is used without an upgrade. */
   readonly visit?: boolean
-  /** How many `.bak` files of former releases and restores stay; 5 by default. */
+  /** `.bak` files of former releases and restores; default 5. */
   readonly keepArchives?: number
-  /** For the command that restores: a damaged file is left to be replaced. */
+  /** For the restore command: a damaged file is left to be replaced. */
   readonly replacesDamaged?: boolean
   now?(): Date
 }
@@ -32,65 +29,63 @@ export interface Database extends AsyncDisposable {
   readonly path: string
   readonly release: string
   readonly line: string
-  /** False for a visitor beside a running server. */
+  /** False: a visitor beside a running server. */
   readonly isOwner: boolean
-  /** For reading, at once. What `write` is doing at the moment may show before it is on disk. */
+  /** Reads at once; a running `write` may show before it is on disk. */
   readonly sql: Sql
-  /** The file is damaged; what is here instead is empty, and kept nowhere. */
+  /** The file is damaged; an empty one, kept nowhere, stands in. */
   isStandIn(): boolean
-  /** Whether an upgrade rotated the file at this start. */
+  /** An upgrade at this start rotated the file. */
   readonly reset: SchemaReset | null
-  /** Whether the file was there at this start and held nothing; an event is recorded then. */
+  /** The file existed at this start and was empty; an event is recorded. */
   readonly wasEmpty: boolean
-  /** Why the file may be an older copy, whose orders were carried out since; null: it is the newest. */
+  /** Why the file may be an older copy whose orders were carried out; null: it is the newest. */
   readonly doubt: StateDoubt | null
-  /** In the work of a `write`: the file counts as the newest from here on. */
+  /** Within a `write`: the file counts as the newest from here on. */
   trust(sql: Sql): void
-  /** In the work of a `write`: a machine's record is changed. */
+  /** Within a `write`: a machine's record is changed. */
   countChange(): void
   /**
-   * Runs `work` in a transaction shared with the other writes of this moment, and resolves when it is
-   * on disk. When `work` throws, what it did is undone, alone.
+   * Shares a transaction with this moment's other writes; resolves when it is on disk. A throw
+   * undoes `work` alone.
    */
   write<T>(work: (sql: Sql) => T): Promise<T>
   /**
-   * True once it is certain that this server still decides: no promise where its database is this file
-   * alone. Rejects with a Fault `no-leader` where it does not, or nobody can say.
+   * True: this server certainly still decides; no promise if the database is this file alone.
+   * Rejects with a Fault `no-leader` if it does not, or nobody can say.
    */
   confirm(): Eventual<true>
   /**
-   * True once it is certain that no other server has changed anything before this call, so that what is
-   * in memory may be shown: no promise where the database said so a moment ago. Rejects as `confirm`.
+   * True: certainly no other server has changed anything before this call, so memory may be shown;
+   * no promise if the database said so a moment ago. Rejects as `confirm`.
    */
   confirmRead(): Eventual<true>
-  /** Notes when machines were seen: on disk within a second, and no change of their records. */
+  /** On disk within a second; no change of the machines' records. */
   see(batch: Parameters<Commits['see']>[0]): Promise<void>
   /**
-   * From here on what `create` makes has changes last: in a database that several servers share, before
-   * they are in this file. What this file holds once it resolves counts as the newest. Nothing may be
-   * written meanwhile.
+   * From here on `create` makes changes durable: for several servers in a shared database, before
+   * they are in this file. What this file holds when it resolves counts as the newest. Nothing may
+   * be written meanwhile.
    */
   commitThrough(create: (dependencies: CommitsDependencies) => Promise<Commits>): Promise<void>
-  /** Another number after anything was changed by another process, or the file was replaced. */
+  /** Changes when another process has written, or the file was replaced. */
   epoch(): number
-  /** A consistent copy, made while the server goes on. */
   copyTo(path: string, options?: CopyOptions): Promise<void>
   /**
-   * Puts another database, on the same file system, in the place of this one, which stays as `.bak`
-   * (its name is returned). When the other one cannot be used, this one goes on. `prepare` sees this
-   * one for the last time.
+   * `path` must be on the same file system. This database stays as `.bak`, whose name is returned;
+   * it goes on if the other is unusable. `prepare` sees it for the last time.
    */
   replaceWith(path: string, prepare?: () => void): Promise<string>
-  /** Work to do before the file is closed or replaced: what waits in memory is written then. */
+  /** Runs before the file is closed or replaced, to write what waits in memory. */
   beforeClosing(work: () => Promise<unknown>): void
-  /** Best effort, again and again until the file is closed for good. */
+  /** Best effort, until the file is closed for good. */
   repeat(everyMs: number, work: () => Promise<unknown>): void
 }
 
 /**
- * Held until it is disposed of. A file of another release is archived; what this one can use of it
- * is carried over. Rejects with a Fault where the file is damaged, of another release line, or held
- * by another process (unless `visit`).
+ * Held until disposed of. Archives a file of another release and carries over what is usable.
+ * Rejects with a Fault if the file is damaged, of another line, or held by another process (unless
+ * `visit`).
  */
 export async function createDatabase(options: DatabaseOptions): Promise<Database> {
   const { path, release, line } = options
@@ -130,7 +125,7 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     async commitThrough(create) {
       await local.detach()
       commits = await create({ current, finish: counter.finish, outdate: epochs.begin })
-      // Somebody may have written meanwhile, which opens the log anew.
+      // A write meanwhile has opened the log anew.
       await local.detach()
       if (lock !== null) current().transact(() => counter.trust(current()))
       epochs.begin()
@@ -158,28 +153,26 @@ export async function createDatabase(options: DatabaseOptions): Promise<Database
     async [Symbol.asyncDispose]() {
       folding[Symbol.dispose]()
       try {
-        // Whatever could not be stored: what others wait for is given back.
+        // Even if something could not be stored: what others wait for is released.
         await settle().finally(() => commits.detach())
         await counter.flush()
       } finally {
         held.close()
         lock?.[Symbol.dispose]()
         for (const timer of timers) clearInterval(timer)
-        // Who wrote until now had the log opened anew; Node ends a program that forgets an open file.
+        // A last write has opened the log anew; Node ends a program that forgets an open file.
         await local.detach()
       }
     },
   }
 }
 
-/** Asks the file that is there at each moment. */
 const createReader = (current: () => Sql): Sql => ({
   all: (text, ...values) => current().all(text, ...values),
   get: (text, ...values) => current().get(text, ...values),
   run: (text, ...values) => current().run(text, ...values),
 })
 
-/** The lock, the database and its counter, or none of them. */
 async function openFiles(options: DatabaseOptions) {
   const { path, release, line, visit = false, keepArchives = 5, replacesDamaged } = options
   const now = () => (options.now?.() ?? new Date()).toISOString()
@@ -196,7 +189,6 @@ async function openFiles(options: DatabaseOptions) {
   const counter = await openChangeCounter(held.opened.file, {
     current: held.current,
     adopt: adoptFile,
-    // Nothing is counted of a database that only stands in for another one.
     isOwner: isOwner && !held.isStandIn(),
   })
   undo.move()
@@ -206,12 +198,11 @@ async function openFiles(options: DatabaseOptions) {
 function createEpochs(current: () => SqliteFile) {
   let [epoch, version, isRead] = [0, 0, false]
   return {
-    /** The file is another one. */
     begin() {
       epoch += 1
     },
     read(): number {
-      // Once a turn of the event loop: what is read in one turn is read at one moment.
+      // Once a turn of the event loop: a turn's reads see one moment.
       if (isRead) return epoch
       isRead = true
       setImmediate(() => {

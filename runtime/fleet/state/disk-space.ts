@@ -6,7 +6,7 @@ import { isFull } from '../../kit/foundation/system-error.ts'
 import { SYSTEM_EVENT } from './event-rows.ts'
 import type { Journal } from './journal.ts'
 
-/** In bytes; what is reserved for root is not free. */
+/** In bytes, without root's reserve. */
 export async function readSpace(path: string) {
   const { bavail, blocks, bsize } = await statfs(path)
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
@@ -23,7 +23,7 @@ export async function requireSpace(path: string, bytes: number, what: string): P
   )
 }
 
-/** The Fault `storage-full`; null for an error that is no full file system. */
+/** Null: the file system is not full. */
 export async function describeFullDisk(thrown: unknown, path: string): Promise<Fault | null> {
   if (!isFull(thrown)) return null
   // Best effort: that it is full is what counts.
@@ -38,24 +38,20 @@ export async function describeFullDisk(thrown: unknown, path: string): Promise<F
 interface SpaceWatchDependencies {
   readonly path: string
   readonly journal: Journal
-  /** The number of bytes below which it is low, read at each look. */
+  /** Bytes; read at each look. */
   warnBelow(): number
-  /** This runs each time that it gets low. */
   onLow?(message: string): void
 }
 
 const LOOK_MS = 300_000
 
-/**
- * Every five minutes until it is disposed of: one event (`system.disk.low`) each time that the free
- * space gets low.
- */
+/** Every five minutes until disposed of; one `system.disk.low` event each time it gets low. */
 export function watchSpace({ path, journal, warnBelow, onLow }: SpaceWatchDependencies) {
   let wasLow = false
 
   async function look() {
     const space = await readSpace(path)
-    // On a small disk, less than a tenth of it is low.
+    // On a small disk, a tenth is low.
     const isLow = space.freeBytes < Math.min(warnBelow(), space.totalBytes / 10)
     if (isLow && !wasLow) {
       const summary = `Only ${renderSize(space.freeBytes)} free on the disk that holds ${path}`

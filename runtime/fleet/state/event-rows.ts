@@ -5,7 +5,6 @@ import { isAlarm, type RecordedEvent } from './rules/event-table.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 import { AMONG, condition, flag, renderList, renderWhere, search } from './where.ts'
 
-/** An event before it has a number. */
 export type NewEvent = Omit<RecordedEvent, 'id' | 'acknowledged'>
 
 export interface EventCondition {
@@ -14,35 +13,28 @@ export interface EventCondition {
   readonly subject_id?: string | undefined
   readonly actor?: string | undefined
   readonly source_ip?: string | undefined
-  /** The name of a person: what they or tokens of theirs did, and had machines do; or `administrator`. */
+  /** Their own actions, their tokens', and machines' on their behalf; or `administrator`. */
   readonly person?: string | undefined
-  /** Disks that were erased: flashes that began. */
+  /** Flashes that began. */
   readonly erased?: boolean | undefined
-  /** Kinds that end in `failed`. */
   readonly failed?: boolean | undefined
   readonly unacknowledged?: boolean | undefined
-  /** Those of the machines of a batch. */
   readonly batch?: string | undefined
-  /** Without those that are part of a batch, which has a line of its own. */
+  /** Without events of a batch, which has its own line. */
   readonly folded?: boolean | undefined
-  /** Patterns of kinds (`netboot.*`), of which one must fit. */
+  /** Patterns (`netboot.*`), one of which must fit. */
   readonly kinds?: readonly string[] | undefined
-  /** What people and their tokens did. */
   readonly byPeople?: boolean | undefined
-  /**
-   * Those about these machines, about batches that have no others, and about nothing that has a machine:
-   * images and netboot files.
-   */
+  /** About these machines, about batches of them alone, or about no machine (images, netboot). */
   readonly among?: readonly string[] | undefined
-  /** Words, each looked for in kind, subject, actor, address and summary. */
+  /** Words, each in kind, subject, actor, address or summary. */
   readonly text?: string | undefined
   readonly before_id?: number | undefined
-  /** ISO times: recorded at this time or later, and before this one. */
+  /** ISO times: from the first on, before the second. */
   readonly since?: string | undefined
   readonly until?: string | undefined
 }
 
-/** An event about the server itself. */
 export const SYSTEM_EVENT = {
   subject_kind: 'system',
   subject_id: null,
@@ -57,27 +49,24 @@ const EQUAL = ['kind', 'subject_kind', 'subject_id', 'actor', 'source_ip'] as co
 const SEARCHED = ['kind', 'subject_id', 'actor', 'source_ip', 'summary'] as const
 export const UNACKNOWLEDGED = 'alarm = 1 AND acknowledged = 0'
 
-/** What somebody may read who sees some of the machines; each `?` is the list of them. */
 const ABOUT_SEEN = `subject_kind IN ('catalog', 'netboot')
   OR (subject_kind = 'machine' AND subject_id ${AMONG})
   OR (subject_kind = 'batch'
     AND EXISTS (SELECT 1 FROM batch_machines WHERE batch = subject_id)
     AND NOT EXISTS (SELECT 1 FROM batch_machines WHERE batch = subject_id AND mac NOT ${AMONG}))`
 
-/** Makes the condition of that; none where everything may be read. */
 export const aboutSeen = (among: readonly string[] | undefined) =>
   condition(ABOUT_SEEN, renderList(among))
 
-/** Who had a machine do what it reports. */
 const ARMED_BY = `json_extract(details, '$.armed_by')`
 
-/** Whose name stands behind an actor: a person's or that of a token's owner, or the administrator's. */
+/** A person, a token's owner, or the administrator. */
 const personOf = (actor: string): string =>
   `CASE WHEN ${actor} LIKE 'person:%' THEN substr(${actor}, 8)
     WHEN ${actor} LIKE 'token:%@%' THEN substr(${actor}, instr(${actor}, '@') + 1)
     WHEN ${actor} = 'operator' OR ${actor} LIKE 'token:%' THEN 'administrator' END`
 
-/** A machine that reports no run has only the event of its end. */
+/** A machine without a run only reports the end. */
 const ERASED = `kind = 'machine.flash_started'
   OR (kind = 'machine.flashed' AND json_extract(details, '$.run') IS NULL)`
 
@@ -102,7 +91,6 @@ function renderDetails(details: object): string {
   return text.length > MAX_DETAILS ? '{"truncated":true}' : text
 }
 
-/** Newest first. */
 export function listEvents(
   sql: Sql,
   filter: EventCondition,
@@ -131,13 +119,13 @@ export function listEvents(
   return sql.all(query, ...values, limit).map(readEvent)
 }
 
-/** Oldest first: those after the one with this number. */
+/** Oldest first. */
 export const listEventsAfter = (sql: Sql, id: number, limit: number): readonly RecordedEvent[] =>
   sql.all(AFTER, id, limit).map(readEvent)
 
 const AFTER = `SELECT ${COLUMNS} FROM events WHERE id > ? ORDER BY id LIMIT ?`
 
-/** How the details of an event begin that is part of a batch, and the length of a batch's id. */
+/** How the details of a batch's part begin, and the length of a batch's id. */
 const PART_OF = '{"batch":"'
 const BATCH_ID = 12
 

@@ -6,15 +6,14 @@ export interface CountedEvent<Note> {
   readonly count: number
 }
 
-/** Subjects counted each for itself; past them, all further ones of a kind count as one. */
+/** Beyond it, further subjects of a kind count as one. */
 const MAX_KEYS = 4096
 
-/** `onCounted` is called soon after a window in which something was counted. */
 export function createFloods<Note>(
   now: () => number,
   onCounted: (counted: readonly CountedEvent<Note>[]) => void,
 ) {
-  /** By kind and by subject: a key of both would be made and hashed for each event. */
+  /** By kind, then subject: a joint key would be made and hashed for each event. */
   const kinds = new Map<string, Map<string, { window: FloodWindow; note: Note }>>()
   let size = 0
   let timer: NodeJS.Timeout | null = null
@@ -44,7 +43,7 @@ export function createFloods<Note>(
   }
 
   return {
-    /** Whether to record it; when not, it was counted. */
+    /** False: it was counted instead. */
     admit(kind: string, subject: string, note: Note): boolean {
       const subjects = kinds.getOrInsertComputed(kind, () => new Map())
       const key = subjects.has(subject) || size < MAX_KEYS ? subject : '*'
@@ -59,7 +58,6 @@ export function createFloods<Note>(
       arm()
       return admitted
     },
-    /** All windows end now. */
     drain(): readonly CountedEvent<Note>[] {
       if (timer !== null) clearTimeout(timer)
       timer = null

@@ -5,38 +5,36 @@ import { promisify } from 'node:util'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import { readText, type Sql } from './sqlite.ts'
 
-/** JSON text, and when it came; a bundle may not know when. */
 export interface HardwareTree {
   readonly json: string
-  /** ISO time. */
+  /** ISO time; a bundle may not know it. */
   readonly at: string
 }
 
 export type PackedHardware = Awaited<ReturnType<typeof packHardware>>
 
-/** A compressor on another thread takes a megabyte, and ten times as long as such a text needs. */
+/** Beyond it, another thread compresses: for small texts that takes ten times as long. */
 const MAX_AT_ONCE = 512 * 1024
 
 const compressLong = promisify(zstdCompress)
 const decompress = promisify(zstdDecompress)
 
-/** A tree as a machine posted it: the bytes that came. */
 interface PostedHardware {
   readonly json: string | Uint8Array
   readonly at: string
 }
 
-/** Packs a tree as it is stored. It is called before a transaction, which waits for nothing. */
+/** Call it before a transaction, which must not wait. */
 export async function packHardware({ json, at }: PostedHardware) {
   const bytes = typeof json === 'string' ? Buffer.from(json) : repairText(json)
-  // A compressor that knows the size takes no more memory than such a text needs.
+  // With a known size, the compressor takes no more memory than needed.
   const sized = { pledgedSrcSize: bytes.length }
   const tree =
     bytes.length > MAX_AT_ONCE ? await compressLong(bytes, sized) : zstdCompressSync(bytes, sized)
   return { at, tree }
 }
 
-/** Names that firmware made of other bytes than UTF-8 would be no JSON. */
+/** Firmware's names in other encodings than UTF-8 would break the JSON. */
 const repairText = (json: Uint8Array): Uint8Array =>
   isUtf8(json) ? json : Buffer.from(Buffer.from(json).toString('utf8'))
 

@@ -5,10 +5,7 @@ import { MEMBERSHIP_SQL } from './membership.ts'
 import { CARRIED, listOwnParts, readMarker, SCHEMA, type Marker } from './schema.ts'
 import { openSqlite, readNumber, readText, type SqliteFile } from './sqlite.ts'
 
-/**
- * Reads all of it, on the event loop's time, and returns who wrote it. Throws a Fault when it is
- * damaged, foreign, too new or of another line.
- */
+/** Blocks the event loop. Throws a Fault for a damaged, foreign, too new or other line's file. */
 export function inspectState(path: string, line: string): Marker {
   using file = openSqlite(path)
   const damage = file.findDamage('integrity_check')
@@ -20,12 +17,12 @@ export function inspectState(path: string, line: string): Marker {
   if (marker.schema > SCHEMA) throw refused(`release ${marker.release} is newer than this one`)
   checkParts(file, marker)
   for (const table of CARRIED) checkValues(file, table)
-  // What follows is a rename: nothing may be left beside the file.
+  // A rename follows: nothing may be left beside the file.
   file.fold()
   return marker
 }
 
-/** Only tables and indexes of ours: a view or a trigger would act when the server reads or writes. */
+/** Foreign views or triggers would act when the server reads or writes. */
 function checkParts(file: SqliteFile, { schema }: Marker) {
   const own = listOwnParts()
   const found = file.all(
@@ -37,7 +34,7 @@ function checkParts(file: SqliteFile, { schema }: Marker) {
     if (!isTable && type !== 'index') {
       throw refused(`it has a ${type} named ${printable(name)}, which this program never makes`)
     }
-    // An older one is taken over into tables that are made anew.
+    // An older file is carried over into new tables.
     if (schema === SCHEMA && own.get(name) !== sql && sql !== MEMBERSHIP_SQL) {
       throw refused(`its ${type} ${printable(name)} is not one that this release works with`)
     }
@@ -48,7 +45,7 @@ function checkParts(file: SqliteFile, { schema }: Marker) {
   if (missing !== undefined) throw refused(`it has no ${missing}`)
 }
 
-/** SQLite takes a value of any kind into any column; the server reads what the column says. */
+/** SQLite takes any value in any column; the server relies on the column's type. */
 function checkValues(file: SqliteFile, table: string) {
   for (const row of file.all(`PRAGMA table_info(${table})`)) {
     const column = readText(row, 'name')

@@ -17,12 +17,12 @@ import { HOUR_MS, pruneRows, type Retention } from './pruning.ts'
 import { readNumber } from './sqlite.ts'
 import { condition, flag, renderWhere } from './where.ts'
 
-/** `token:<name>@<person>`: a token that belongs to a person. */
+/** `token:<name>@<person>`: a person's token. */
 type Actor = 'operator' | 'system' | 'pxe-client' | `token:${string}` | `person:${string}`
 
 export interface Requester {
   readonly actor: Actor
-  /** Null where it came over no network. */
+  /** Null: not over a network. */
   readonly ip: string | null
 }
 
@@ -39,7 +39,6 @@ const SUBJECT_KINDS = [
   'system',
 ] as const
 
-/** The closed lists of an event. */
 interface Named {
   readonly subject_kind: (typeof SUBJECT_KINDS)[number]
   readonly actor: Actor
@@ -62,10 +61,10 @@ interface JournalOptions {
 
 const KEPT: Retention = { count: 100_000, days: 180 }
 const TABLE = { table: 'events', number: 'id', time: 'ts' }
-/** Pruning goes ahead after so many new events, and each hour. */
+/** Besides each hour. */
 const PRUNE_EVERY = 1000
 
-/** Old events are removed every hour and whenever many were recorded, as `retention` says. */
+/** Prunes old events by `retention`, every hour and after many new ones. */
 export function createJournal(database: Database, options: JournalOptions = {}) {
   const now = options.now ?? (() => new Date())
   const floods = createFloods<JournalEntry>(() => now().getTime(), recordCounted)
@@ -82,16 +81,16 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
     recorded += notes.length
     if (recorded < PRUNE_EVERY) return
     recorded = 0
-    // Best effort: it is tried again each hour.
+    // Best effort: tried again each hour.
     prune().catch(() => undefined)
   }
 
   function recordCounted(counted: readonly CountedEvent<JournalEntry>[]) {
-    // Best effort: the events that began the flood are recorded.
+    // Best effort: the first events of the flood are recorded.
     store(counted.map(summarize)).catch(() => undefined)
   }
 
-  /** Removes what retention no longer keeps. One at a time; who asks meanwhile gets the same answer. */
+  /** Parallel calls share one run. */
   function prune(): Promise<number> {
     const kept = { ...KEPT, ...options.retention?.() }
     pruning ??= pruneRows(database, TABLE, kept, now().getTime()).finally(() => {
@@ -107,7 +106,7 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
     return !canFlood(kind, actor) || floods.admit(kind, subject_id ?? source_ip ?? '', note)
   }
 
-  /** All in one write. Null: they are of a flood, and were counted instead of recorded. */
+  /** All in one write. Null: a flood, only counted. */
   function recordOrCount(notes: readonly JournalEntry[]): Promise<void> | null {
     const noted = notes.filter(isNoted)
     return noted.length === 0 ? null : store(noted)
@@ -115,11 +114,10 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
 
   return {
     recordOrCount,
-    /** On disk before it resolves, save for floods, of which some are counted instead of recorded. */
+    /** On disk before it resolves, except floods, which may only be counted. */
     async record(note: JournalEntry): Promise<void> {
       await recordOrCount([note])
     },
-    /** Newest first. */
     list: async (filter: EventFilter): Promise<readonly JournalEvent[]> =>
       listEvents(database.sql, filter, Math.min(Math.max(1, Math.trunc(filter.limit)), 500)).map(
         readNames,
@@ -130,12 +128,12 @@ export function createJournal(database: Database, options: JournalOptions = {}) 
 }
 
 const createAlarms = (database: Database, changes: Changes | undefined) => ({
-  /** Failures, suspicions and losses that nobody has acknowledged; `among`: as in the filter. */
+  /** Unacknowledged failures, suspicions and losses; `among`: as in the filter. */
   async countAlarms(among?: readonly string[]): Promise<number> {
     const { text, values } = renderWhere([...flag(UNACKNOWLEDGED, true), ...aboutSeen(among)])
     return readNumber(database.sql.get(`SELECT count(*) AS n FROM events ${text}`, ...values), 'n')
   },
-  /** How many of them there are; those that are so already count too. `among`: as in the filter. */
+  /** Returns how many exist, already changed ones included; `among`: as in the filter. */
   async acknowledge(
     ids: readonly number[],
     acknowledged: boolean,
@@ -155,10 +153,7 @@ const createAlarms = (database: Database, changes: Changes | undefined) => ({
 
 const MAX_SUMMARY = 500
 
-/**
- * A last limit: callers limit what they record. Serials and the like, which are kept as they are, are
- * escaped in summaries.
- */
+/** A last limit, and escapes texts such as serials, which are stored as they are. */
 const limit = (note: JournalEntry): JournalEntry => ({
   ...note,
   summary: printable(note.summary).slice(0, MAX_SUMMARY),
@@ -170,7 +165,7 @@ const summarize = ({ note, count }: CountedEvent<JournalEntry>): JournalEntry =>
   details: { ...note.details, repeated: count },
 })
 
-/** Nobody but the journal writes that table. */
+/** Only the journal writes this table. */
 const readNames = (row: RecordedEvent): JournalEvent => ({
   ...row,
   subject_kind: SUBJECT_KINDS.find((kind) => kind === row.subject_kind) ?? 'system',

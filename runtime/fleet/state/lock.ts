@@ -5,8 +5,8 @@ import { touchFile } from './ownership.ts'
 import { explainSqlite } from './sqlite.ts'
 
 /**
- * SQLite's own file lock on an empty file beside the database; null when another process (or
- * another part of this one) holds it. Throws a Fault where the file cannot be opened.
+ * SQLite's own lock on an empty file beside the database; null: held by another process, or another
+ * part of this one. Throws a Fault if the file cannot be opened.
  */
 export function lockState(path: string): Disposable | null {
   touchFile(path)
@@ -21,7 +21,7 @@ export function lockState(path: string): Disposable | null {
   return lock
 }
 
-/** Null when the kernel does not report it. */
+/** Null: the kernel does not say. */
 export function findHolder(path: string): number | null {
   try {
     const { ino } = statSync(path)
@@ -35,10 +35,7 @@ export function findHolder(path: string): number | null {
   }
 }
 
-/**
- * Other processes that have a file open: `1234 (sqlite3)`. Those of other users show only to root, so
- * that an empty list proves nothing.
- */
+/** `1234 (sqlite3)`. Other users' processes show only to root: an empty list proves nothing. */
 export function listFileUsers(path: string): readonly string[] {
   const real = attempt(() => realpathSync(path), path)
   const pids = attempt(() => readdirSync('/proc'), []).filter((name) => /^\d+$/.test(name))
@@ -55,7 +52,7 @@ const hasOpen = (pid: string, path: string): boolean =>
     (fd) => attempt(() => readlinkSync(`/proc/${pid}/fd/${fd}`), '') === path,
   )
 
-/** Processes end while we look, and some are not ours to look at. */
+/** Processes end meanwhile, and some may not be looked at. */
 function attempt<Value>(look: () => Value, otherwise: Value): Value {
   try {
     return look()

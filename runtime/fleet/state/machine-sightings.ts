@@ -10,10 +10,10 @@ export interface Sighting {
   readonly ip: string
 }
 
-/** They wait this long in memory, so that a storm of contacts costs two small writes a second. */
+/** A storm of contacts costs two small writes a second. */
 const LAG_MS = 500
 
-/** `elapsed`: milliseconds, of a clock that nobody sets. */
+/** `elapsed`: milliseconds of a steady clock. */
 export function createMachineSightings(database: Database, elapsed: () => number) {
   const seenAt = new Map<Mac, number>()
   const waiting = createLaggedWrites<Mac, Sighting>(LAG_MS, (batch) =>
@@ -30,18 +30,17 @@ export function createMachineSightings(database: Database, elapsed: () => number
       seenAt.delete(mac)
       waiting.forget(mac)
     },
-    /** Milliseconds since it was noted; null: not while this process runs. */
+    /** Milliseconds; null: not seen by this process. */
     silenceOf(mac: Mac): number | null {
       const at = seenAt.get(mac)
       return at === undefined ? null : elapsed() - at
     },
-    /** The record with what was seen since it was stored. */
     merge<Machine extends MachineBase>(machine: Machine): Machine {
       const seen = waiting.find(machine.mac)
       if (seen === undefined) return machine
       return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }
     },
-    /** What waits is older than a record that says itself when the machine was seen. */
+    /** A record with its own sighting is newer than what waits. */
     outdate<Machine extends MachineBase>(before: Machine | null, next: Machine): void {
       if (next.last_seen_at !== (before?.last_seen_at ?? null)) waiting.forget(next.mac)
     },

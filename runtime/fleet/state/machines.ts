@@ -27,15 +27,15 @@ interface MachineChange<Machine> {
 export type Machines<Machine extends MachineBase> = ReturnType<typeof createMachines<Machine>>
 
 interface MachinesOptions<Machine> {
-  /** A stored record, perhaps of an older release; null when it cannot be one. */
+  /** May be an older release's; null: not a machine. */
   parseRecord(stored: unknown): Machine | null
-  /** This gets the address of each record that could not be read; such records stay as they are. */
+  /** Gets the MAC of each unreadable record; such records stay. */
   onUnreadable?(mac: string): void
-  /** Milliseconds of a clock that nobody sets; the process's own unless said. */
+  /** Milliseconds of a steady clock. */
   elapsed?(): number
 }
 
-/** The whole fleet is kept in memory (some 4 KiB a machine), the database is written through. */
+/** The whole fleet is in memory (some 4 KiB a machine); the database is written through. */
 export function createMachines<Machine extends MachineBase>(
   database: Database,
   options: MachinesOptions<Machine>,
@@ -48,23 +48,19 @@ export function createMachines<Machine extends MachineBase>(
   return {
     ...door,
     find: async (mac: Mac): Promise<Machine | null> => fleet.current().get(mac)?.machine ?? null,
-    /** As stored, from memory: what everybody may see. */
+    /** As stored, from memory: everybody may see it. */
     peek: (mac: Mac): Machine | null => fleet.current().get(mac)?.machine ?? null,
     count: async (): Promise<number> => fleet.current().size,
-    /** All of them, by MAC. The same array as before when nothing changed. */
+    /** By MAC; the same array while nothing changed. */
     list: async (): Promise<readonly Machine[]> => fleet.list(),
-    /** The same at once, so that nothing changes while it is looked at. */
     peekAll: (): readonly Machine[] => fleet.list(),
-    /**
-     * Commits what `change` makes of the newest record (null: leave it), again where another change
-     * came first; returns what is stored now.
-     */
+    /** Commits `change` of the newest record (null: none), until no other change comes first. */
     async update(mac: Mac, change: RecordChange<Machine>): Promise<Machine | null> {
       const before = door.newest(mac)
       const after = change(before) ?? before
       return (await door.commit(mac, before, after)) ? after : await this.update(mac, change)
     },
-    /** All of the changes in one transaction, or none. */
+    /** All or nothing, in one transaction. */
     async updateMany(changes: readonly MachineChange<Machine>[]): Promise<void> {
       const trees = new Map<Mac, PackedHardware>()
       for (const { mac, hardware } of changes) {
@@ -76,21 +72,19 @@ export function createMachines<Machine extends MachineBase>(
       }
       await database.write(store).finally(fleet.forget)
     },
-    /** Notes `last_seen_at` and `last_seen_ip`: seen by every reader at once, on disk within a second. */
+    /** Readers see it at once; on disk within a second. */
     see(mac: Mac, sighting: Sighting): void {
       sightings.note(mac, sighting)
       fleet.see(mac)
       door.see(mac, sightings.merge)
     },
-    /** Milliseconds since `see` was called for it, whatever the clock says; null: not in this process. */
     silenceOf: sightings.silenceOf,
-    /** With its hardware, also where its record cannot be read. False when there was none. */
+    /** With its hardware, even if its record is unreadable. False: no such machine. */
     async remove(mac: Mac): Promise<boolean> {
       const removed = await door.remove(mac)
       sightings.forget(mac)
       return removed
     },
-    /** The hardware tree as JSON text (`lshw -json`), and when it was posted. */
     findHardware: (mac: Mac): Promise<HardwareTree | null> => findHardware(database.sql, mac),
     async saveHardware(mac: Mac, json: string | Uint8Array, at: string): Promise<void> {
       const packed = await packHardware({ json, at })
@@ -99,16 +93,16 @@ export function createMachines<Machine extends MachineBase>(
   }
 }
 
-/** What is on its way to the disk: a record, or its removal. */
+/** On its way to the disk: a record, or its removal (null). */
 interface Pending<Machine> {
   readonly entry: MachineEntry<Machine> | null
-  /** False: it was not stored, as another change came first. */
+  /** False: another change came first, nothing was stored. */
   readonly done: Promise<boolean>
 }
 
 /**
- * The one door through which a record changes: found, decided on, and committed. Many changes of one
- * moment share a transaction and one wait for the disk; each is made on the one before it.
+ * The one door for changes of a record. Changes of one moment share a transaction and one wait for
+ * the disk; each builds on the one before.
  */
 function createDoor<Machine extends MachineBase>(
   database: Database,
@@ -131,7 +125,7 @@ function createDoor<Machine extends MachineBase>(
     return done
   }
 
-  /** True once `next` is on disk; false: `before` was no longer what is stored. */
+  /** True once `next` is on disk; false: `before` was no longer stored. */
   async function store(
     mac: Mac,
     before: MachineEntry<Machine> | null,
@@ -143,7 +137,7 @@ function createDoor<Machine extends MachineBase>(
         epoch = database.epoch()
         return rows.replace(sql, mac, before, next)
       })
-      // What another process has written since is newer than what was stored here.
+      // Another process's write since then is newer than ours.
       if (isStored && database.epoch() === epoch) fleet.publish(mac, next)
       else fleet.forget()
       return isStored
@@ -154,28 +148,26 @@ function createDoor<Machine extends MachineBase>(
 
   return {
     /**
-     * What the next decision is made on, from memory: a change on its way to the disk counts. What
-     * follows from the decision waits for `commit`, also where it changes nothing.
+     * The base of the next decision, from memory: it includes a change on its way to the disk.
+     * Whatever follows from the decision waits for `commit`, even if it changes nothing.
      */
     newest: (mac: Mac): Machine | null => newest(mac)?.machine ?? null,
-    /** Whether a change of it is on its way to the disk. */
     isChanging: (mac: Mac): boolean => pending.has(mac),
     /**
-     * Stores `after` in place of `before`, which is what `newest` answered; `before` null: there is
-     * none, `after` null: nothing changes. True once it is on disk, as is `before` where nothing
-     * changes: no promise where it is there already and no other server may decide. False: another
-     * change came first: find, decide and commit again. Throws where the disk does.
+     * Replaces `before`, the answer of `newest` (null: no record), by `after` (null: no change).
+     * True once it is on disk, as is an unchanged `before`: without a promise if it is there
+     * already and no other server may decide. False: another change came first; find, decide and
+     * commit again. Throws if the disk does.
      */
     commit(mac: Mac, before: Machine | null, after: Machine | null): Eventual<boolean> {
       const known = newest(mac)
       if ((known?.machine ?? null) !== before) return false
-      // What could not be stored was nothing to decide on.
+      // A record that could not be stored was no base for a decision.
       if (after === before || after === null)
         return pending.get(mac)?.done.catch(isRaced) ?? database.confirm()
       const entry = { machine: after, text: JSON.stringify(after) }
       return track(mac, entry, store(mac, known, entry))
     },
-    /** False when there was nothing to remove. */
     async remove(mac: Mac): Promise<boolean> {
       const removing = database.write((sql) => rows.remove(sql, mac))
       const removed = removing.then(() => fleet.publish(mac, null), fleet.distrust)
@@ -192,7 +184,6 @@ function createDoor<Machine extends MachineBase>(
 const isRaced = () => false
 const isRemoved = () => true
 
-/** A stored record as a machine; null where it cannot be read. */
 const createDecoder =
   <Machine extends MachineBase>(
     { parseRecord, onUnreadable }: MachinesOptions<Machine>,
@@ -211,7 +202,7 @@ const createDecoder =
 
 interface MachineEntry<Machine> {
   machine: Machine
-  /** As which it is stored: a row that still says so need not be parsed. */
+  /** As stored: an equal row need not be parsed. */
   readonly text: string
 }
 
@@ -221,7 +212,6 @@ const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
   ON CONFLICT (mac) DO UPDATE SET record = excluded.record,
   last_seen_at = excluded.last_seen_at, last_seen_ip = excluded.last_seen_ip`
 
-/** All records in memory, read again when another process changed the file. */
 function createFleet<Machine extends MachineBase>(
   database: Database,
   decode: (row: Row) => Machine | null,
@@ -259,7 +249,6 @@ function createFleet<Machine extends MachineBase>(
       if (stored === null) entries.delete(mac)
       else entries.set(mac, { machine: merge(stored.machine), text: stored.text })
     },
-    /** What was seen of it since is merged in. */
     see(mac: Mac) {
       const entry = current().get(mac)
       if (entry === undefined) return
@@ -275,7 +264,7 @@ function createFleet<Machine extends MachineBase>(
   }
 }
 
-/** What is done in a transaction, where the row is the truth: another process may have written it. */
+/** In a transaction the row is the truth: another process may have written it. */
 function createRows<Machine extends MachineBase>(
   database: Database,
   { take }: ReturnType<typeof createFleet<Machine>>,
@@ -289,7 +278,7 @@ function createRows<Machine extends MachineBase>(
   }
 
   return {
-    /** Stores `next` where the record still is `before`; false: it is not. */
+    /** Stores `next` if the record still is `before`; false: it is not. */
     replace(
       sql: Sql,
       mac: Mac,
@@ -297,7 +286,7 @@ function createRows<Machine extends MachineBase>(
       next: MachineEntry<Machine>,
     ): boolean {
       const row = sql.get(FIND, mac)
-      // A record that cannot be read counts as none.
+      // An unreadable record counts as none.
       const isStill =
         before === null
           ? row === null || take(row) === null
@@ -309,7 +298,7 @@ function createRows<Machine extends MachineBase>(
       const row = sql.get(FIND, mac)
       const before = row === null ? null : (take(row)?.machine ?? null)
       const machine = change(before)
-      // What is kept is not written again, so that its row stays as it is to the last letter.
+      // An unchanged record is not rewritten: its row stays the same to the last letter.
       if (machine === before) return
       save(sql, { machine, text: JSON.stringify(machine) }, before)
     },

@@ -3,17 +3,17 @@ import type { ClusterMembership } from './rules/cluster-membership.ts'
 import { readNumber, readText, type Sql } from './sqlite.ts'
 
 export const MEMBERSHIP_TABLE = 'cluster_membership'
-/** Made when a file first follows a database: one that never does stays as it was. */
+/** Made when a file first follows a database. */
 export const MEMBERSHIP_SQL = `CREATE TABLE ${MEMBERSHIP_TABLE} (
   cluster TEXT PRIMARY KEY,
   seq INTEGER NOT NULL,
   change TEXT NOT NULL
 )`
 
-/** The number of a file that is to read everything anew. */
+/** For a file that must read everything anew. */
 export const NOWHERE = -1
 
-/** Null: the file belongs to no shared database. `schema`: as which it is attached. */
+/** Null: the file follows no shared database. `schema`: its attached name. */
 export function readMembership(sql: Pick<Sql, 'get'>, schema = 'main'): ClusterMembership | null {
   const read = `SELECT cluster, seq, change FROM ${schema}.${MEMBERSHIP_TABLE}`
   const row = readTable(sql, schema) === null ? null : sql.get(read)
@@ -25,7 +25,7 @@ export function readMembership(sql: Pick<Sql, 'get'>, schema = 'main'): ClusterM
 const readTable = (sql: Pick<Sql, 'get'>, schema: string) =>
   sql.get(`SELECT 1 AS n FROM ${schema}.sqlite_master WHERE name = '${MEMBERSHIP_TABLE}'`)
 
-/** Part of the transaction that stores what came with it. */
+/** Part of the transaction that stores the changes. */
 export function writeMembership(
   sql: Pick<Sql, 'get' | 'run'>,
   membership: ClusterMembership,
@@ -40,6 +40,5 @@ export function writeMembership(
   )
 }
 
-/** The file stands alone from here on. */
 export const dropMembership = (sql: Pick<Sql, 'run'>): void =>
   void sql.run(`DROP TABLE IF EXISTS ${MEMBERSHIP_TABLE}`)

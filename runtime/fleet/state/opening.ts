@@ -24,24 +24,21 @@ interface StateOpening {
   readonly line: string
   /** ISO time. */
   readonly now: string
-  /** Whether a file of another release may be rotated now: only the server's process may. */
+  /** Only the server's process may rotate a file of another release. */
   readonly owner: boolean
 }
 
 interface Opened {
   readonly file: SqliteFile
   readonly reset: SchemaReset | null
-  /** The file was there and held nothing: whatever it held before is lost. */
+  /** The file existed and was empty: its former content is lost. */
   readonly wasEmpty: boolean
 }
 
 interface Holding extends Omit<StateOpening, 'now'> {
   /** ISO time. */
   now(): string
-  /**
-   * Where the file is damaged, an empty database stands in for it, in which nothing is kept: so that
-   * a backup can take the place of what nobody can open.
-   */
+  /** Where the file is damaged, an empty one stands in, so that a backup can replace it. */
   readonly replacesDamaged?: boolean | undefined
 }
 
@@ -62,7 +59,7 @@ export function holdFile({ now, replacesDamaged, ...opening }: Holding) {
   })()
   let { file } = opened
 
-  /** Nobody may use the file that is held until this returns. */
+  /** Nobody may use the held file until this returns. */
   function letGo() {
     if (isStandIn) return
     try {
@@ -78,15 +75,15 @@ export function holdFile({ now, replacesDamaged, ...opening }: Holding) {
     current: () => file,
     isStandIn: () => isStandIn,
     /**
-     * What was there stays as `.bak`, whose name is returned. Where `other` cannot be used, everything
-     * is as before. `settle` is a part of it, and changes the other one.
+     * Returns the name of the former file's `.bak`. If `other` is unusable, all is as before.
+     * `settle` changes `other` in the same step.
      */
     replace(other: string, settle: (sql: Sql) => void): string {
       letGo()
       const former = file
       const archive = reserveArchive(path, isStandIn ? 'damaged' : release, now())
       archiveFile(path, archive)
-      // What is written ahead of a file that nobody could open must not be read into the new one.
+      // The log of an unreadable file must not be read into the new one.
       moveCompanions(path, archive)
       try {
         adoptFile(other)
@@ -123,13 +120,13 @@ function moveCompanions(from: string, to: string) {
 }
 
 /**
- * Our own wait for the disk follows each commit (commits.ts), off the event loop. Only folding the
- * `-wal` into the file keeps the loop waiting: at 8 MiB, half as often as by default.
+ * Each commit is followed by our own wait for the disk, off the event loop (commits.ts). Only
+ * folding blocks the loop: at 8 MiB, half as often as by default.
  */
 const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
   PRAGMA wal_autocheckpoint = 2000`
 
-/** Throws, with nothing changed, when the file is damaged, of the other line, or busy. */
+/** Throws, with nothing changed, if the file is damaged, of another line, or busy. */
 function openState(opening: StateOpening): Opened {
   const { path, release, line, now, owner } = opening
   const ours: Marker = { release, line, schema: SCHEMA }
@@ -164,7 +161,6 @@ function openState(opening: StateOpening): Opened {
   }
 }
 
-/** Says for the log and the event that the database was empty and is begun anew. */
 export const renderEmptyState = (path: string): string =>
   `${basename(path)} was empty, so a new database was begun: machines, settings and events that it held are lost. A backup can be restored.`
 
@@ -210,7 +206,7 @@ const notUpgraded = (path: string, from: string) =>
     hint: 'Restart the server with this release first; it upgrades the file.',
   })
 
-/** Whole files of more than this are not read through at each start. */
+/** Larger files are not read through at each start. */
 const CHECKED_BYTES = 256 * 1024 * 1024
 
 function checkHealth(file: SqliteFile) {

@@ -3,10 +3,9 @@ import { chownSync, closeSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Fault } from '../../kit/foundation/fault.ts'
 
-/** Nobody but the server may read what is in there. */
+/** Only the server may read them. */
 const PRIVATE = 0o600
 
-/** Makes an empty file where there is none. */
 export function touchFile(path: string): void {
   try {
     if (statSync(path, { throwIfNoEntry: false }) !== undefined) return
@@ -20,7 +19,7 @@ export function touchFile(path: string): void {
   }
 }
 
-/** A server that runs as another user must be able to open what root has made. */
+/** Another user's server must be able to open what root has made. */
 export function adoptFile(path: string): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid } = statSync(dirname(path))

@@ -10,18 +10,17 @@ export interface Retention {
 
 interface GrowingTable {
   readonly table: string
-  /** The columns of the number, which grows, and of the ISO time. */
+  /** Columns: a growing number, and an ISO time. */
   readonly number: string
   readonly time: string
-  /** Only rows for which this holds are removed. */
   readonly condition?: string
 }
 
-/** Removed in one transaction: a long one would hold up everybody's writes. */
+/** Rows in one transaction: a long one would delay everybody's writes. */
 const STEP = 500
 export const HOUR_MS = 3_600_000
 
-/** Older, or more, than `kept` allows; `now` is in milliseconds. Returns how many were removed. */
+/** Removes older rows, or more, than `kept` allows; `now` in milliseconds. Returns how many. */
 export async function pruneRows(
   database: Database,
   { table, number, time, condition = 'true' }: GrowingTable,
@@ -38,7 +37,7 @@ export async function pruneRows(
       if (step < STEP) return removed
     }
   }
-  /** Where the clock was set, age is not known: those before it go by their number alone. */
+  /** If the clock was set, the age of earlier rows is unknown: their number alone counts. */
   function findJump(floor: string): number {
     const old = database.sql.get(`SELECT 1 AS n FROM ${table} WHERE ${time} < ? LIMIT 1`, floor)
     if (old === null) return 0

@@ -13,26 +13,23 @@ import { openSqlite, readNumber, type SqliteFile } from './sqlite.ts'
 export interface SchemaReset {
   readonly from_version: string
   readonly to_version: string
-  /** The file's name beside the new database. */
   readonly archived_at: string
 }
 
 interface Rotation {
   readonly path: string
-  /** The release that wrote what is there. */
   readonly from: string
   readonly to: Marker
-  /** Whether its tables are known, so that machines and settings can be carried over. */
+  /** Its tables are known: machines and settings can be carried over. */
   readonly carry: boolean
-  /** It has no tables at all. */
   readonly isBare: boolean
   /** ISO time. */
   readonly now: string
 }
 
 /**
- * The fresh file is whole, and on disk, before it takes the name: a crash at any moment leaves either
- * the old database or the new one. `path` must be closed and without `-wal`.
+ * The new file is whole and on disk before it takes the name: a crash leaves the old database or
+ * the new one. `path` must be closed and without `-wal`.
  */
 export function rotateState({ path, from, to, carry, isBare, now }: Rotation): SchemaReset {
   const fresh = `${path}.new`
@@ -68,7 +65,6 @@ const describeReset = (reset: SchemaReset, machines: number | null): string =>
 const describeBare = (path: string, { archived_at }: SchemaReset): string =>
   `${basename(path)} had no tables, like a copy that was made without its ${basename(path)}-wal, and was put aside as ${archived_at}. A new database was begun; a backup can be restored.`
 
-/** Copies what both files know; returns how many machines. */
 function carryOver(file: SqliteFile): number {
   const [ours, theirs] = [file.listTables(), file.listTables('former')]
   for (const table of CARRIED.filter((name) => ours.includes(name) && theirs.includes(name))) {
@@ -77,15 +73,15 @@ function carryOver(file: SqliteFile): number {
     const list = columns.join(', ')
     file.execute(`INSERT INTO main.${table} (${list}) SELECT ${list} FROM former.${table}`)
   }
-  // It follows the same database as before, and reads everything anew from there.
+  // It follows the same database, and reads everything anew.
   const membership = theirs.includes(MEMBERSHIP_TABLE) ? readMembership(file, 'former') : null
   if (membership !== null) writeMembership(file, { ...membership, seq: NOWHERE })
   return readNumber(file.get('SELECT count(*) AS n FROM machines'), 'n')
 }
 
 /**
- * It is whole before it has its name, so that a file of that name without our tables was made by
- * somebody else. What was written ahead of a file that is gone is put aside.
+ * The file is whole before it has its name, so a file of that name without our tables is foreign. A
+ * lost file's log is put aside.
  */
 export function beginState(path: string, marker: Marker, now: string): void {
   const fresh = `${path}.new`
@@ -103,8 +99,8 @@ export function beginState(path: string, marker: Marker, now: string): void {
 }
 
 /**
- * Folds the `-wal` in, so that the one file is the whole database. Throws a Fault `busy` while
- * another program has it open; the file may be closed then.
+ * Folds the `-wal`, so that the one file is whole. Throws a Fault `busy` if another program has it
+ * open; the file may be closed then.
  */
 export function closeWhole(file: SqliteFile): void {
   if (!file.fold()) throw usedBy(file.path)
@@ -119,7 +115,7 @@ function usedBy(path: string): Fault {
   })
 }
 
-/** A name that is free. The release comes from the file, so it is made safe for a name. */
+/** A free name. The release comes from the file, so it is made safe. */
 export function reserveArchive(path: string, from: string, now: string): string {
   for (let attempt = 0; ; attempt += 1) {
     const archive = join(dirname(path), renderArchiveName(basename(path), from, now, attempt))
@@ -127,7 +123,7 @@ export function reserveArchive(path: string, from: string, now: string): string 
   }
 }
 
-/** Gives a closed database a second name; a copy where the file system knows no links. */
+/** A second name for a closed database; a copy if the file system has no links. */
 export function archiveFile(path: string, archive: string): void {
   try {
     linkNameNow(path, archive)
@@ -138,14 +134,13 @@ export function archiveFile(path: string, archive: string): void {
   }
 }
 
-/** Removes the oldest archives, so that `keep` of them stay; `made`, the name of one made just now, does. */
+/** Keeps the newest archives, and `made`. */
 export function pruneArchives(path: string, kept: Parameters<typeof planArchivePruning>[2]): void {
   const folder = dirname(path)
   const old = planArchivePruning(readdirSync(folder), basename(path), kept)
   for (const name of old) removeDatabase(join(folder, name))
 }
 
-/** What SQLite keeps beside a database, by the ends of the names. */
 export const COMPANIONS = ['-wal', '-shm', '-journal'] as const
 
 export function removeDatabase(path: string): void {

@@ -2,7 +2,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { readNumber, readText, type SqliteFile } from './sqlite.ts'
 
-/** Grows when a table changes its shape; a release that changes none keeps it. */
+/** Grows when a table changes its shape. */
 export const SCHEMA = 7
 
 export interface Marker {
@@ -11,7 +11,6 @@ export interface Marker {
   readonly schema: number
 }
 
-/** What is taken into a fresh file after an upgrade. */
 export const CARRIED = [
   'machines',
   'hardware',
@@ -148,7 +147,6 @@ CREATE INDEX events_by_time ON events (ts);
 CREATE INDEX events_unacknowledged ON events (id) WHERE alarm = 1 AND acknowledged = 0;
 `
 
-/** What our tables and indexes are made with, by their names. */
 export function listOwnParts(): ReadonlyMap<string, string> {
   const model = new DatabaseSync(':memory:')
   try {
@@ -160,7 +158,7 @@ export function listOwnParts(): ReadonlyMap<string, string> {
   }
 }
 
-/** Makes the tables in an empty file; part of the caller's transaction. */
+/** In an empty file; part of the caller's transaction. */
 export function writeSchema(file: SqliteFile, { release, line, schema }: Marker) {
   file.execute(TABLES)
   file.run(
@@ -174,10 +172,9 @@ export function writeSchema(file: SqliteFile, { release, line, schema }: Marker)
 type Found =
   | { readonly kind: 'empty' }
   | { readonly kind: 'marked'; readonly marker: Marker }
-  /** Tables without a marker of ours; `from` is what is known of the writer. */
+  /** Tables without our marker; `from`: what is known of the writer. */
   | { readonly kind: 'foreign'; readonly from: string }
 
-/** Reads who wrote the file: this program, another one, or nobody yet. */
 export function readMarker(file: SqliteFile): Found {
   const tables = file.listTables()
   if (tables.length === 0) return { kind: 'empty' }

@@ -1,13 +1,13 @@
 /** The journal as somebody reads it who sees some of the machines. */
 import type { Journal } from './journal.ts'
 
-/** What concerns these machines, and what has no machine. */
+/** Events about these machines, and about none. */
 export const createSeenJournal = (
   journal: Journal,
   listSeen: () => readonly string[],
 ): Journal => ({
   ...journal,
-  // A batch has its line only where all of its machines are seen, so no line stands for others here.
+  // A batch has a line only if all its machines are seen, so no line stands for others here.
   list: (filter) => journal.list({ ...filter, folded: undefined, among: listSeen() }),
   countAlarms: () => journal.countAlarms(listSeen()),
   acknowledge: (ids, acknowledged) => journal.acknowledge(ids, acknowledged, listSeen()),

@@ -3,14 +3,14 @@ import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { Machines } from './machines.ts'
 
-/** What changes machines stays as it is. */
+/** Methods that change machines are passed through. */
 export function createSeenMachines<M extends MachineBase>(
   machines: Machines<M>,
   sees: (machine: M) => boolean,
 ): Machines<M> {
   const only = (machine: M | null): M | null => (machine !== null && sees(machine) ? machine : null)
   let [all, seen]: [readonly M[], readonly M[]] = [[], []]
-  /** The same array as before where nothing changed, as the whole list is. */
+  /** The same array while nothing changed, as for the whole list. */
   const peekAll = (): readonly M[] => {
     const present = machines.peekAll()
     if (present !== all) [all, seen] = [present, present.filter(sees)]

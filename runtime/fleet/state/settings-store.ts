@@ -10,10 +10,7 @@ interface SettingsStoreOptions {
   now?(): Date
 }
 
-/**
- * Reading never waits; `save` rejects with a Fault where the database cannot be written, and
- * changes nothing then.
- */
+/** Reads never wait; a failed `save` rejects with a Fault and changes nothing. */
 export function createSettingsStore(
   database: Database,
   { changes, now = () => new Date() }: SettingsStoreOptions = {},
@@ -21,7 +18,7 @@ export function createSettingsStore(
   let kept: Readonly<Record<string, string>> = {}
   let epoch: number | null = null
 
-  /** By dotted name (`backup.cadence`), as the text that was saved; from memory, never waits. */
+  /** By dotted name (`backup.cadence`), as saved text; from memory. */
   const list = () => {
     const present = database.epoch()
     if (present !== epoch) {
@@ -36,7 +33,7 @@ export function createSettingsStore(
     list,
     find: (name: string): string | null =>
       Object.hasOwn(list(), name) ? (list()[name] ?? null) : null,
-    /** All of the changes or none; null takes a value away. On disk before it resolves. */
+    /** All or nothing, on disk before it resolves; null removes a value. */
     async save(values: Readonly<Record<string, string | null>>): Promise<void> {
       const at = now().toISOString()
       try {

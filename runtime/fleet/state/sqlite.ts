@@ -15,34 +15,29 @@ export type SqlValue = SQLInputValue
 export type Row = Readonly<Record<string, SQLOutputValue>>
 
 /**
- * Statements run at once, in the words that SQLite and PostgreSQL share; `?` are parameters. Nothing
- * is awaited inside, so that no two units of work can mix.
+ * Statements in the SQL that SQLite and PostgreSQL share, run at once: without an await, two units
+ * of work cannot mix. `?` are parameters.
  */
 export interface Sql {
   all(text: string, ...values: readonly SqlValue[]): readonly Row[]
   get(text: string, ...values: readonly SqlValue[]): Row | null
-  /** How many rows were changed. */
   run(text: string, ...values: readonly SqlValue[]): number
 }
 
 export interface CopyOptions {
-  /** Pages copied and pages in all. */
   onProgress?(done: number, total: number): void
   readonly signal?: AbortSignal
 }
 
 export type SqliteFile = ReturnType<typeof openSqlite>
 
-/** How long to wait for another process's write, with everything here standing still. */
+/** For another process's write; everything here stands still meanwhile. */
 const BUSY_MS = 2000
-/** Prepared statements that are kept. */
 const MAX_KEPT = 200
-/** Pages of 4 KiB per step of a copy: the event loop goes on between steps. */
+/** Pages of 4 KiB a step: the event loop runs between steps. */
 const COPY_PAGES = 256
 
-/**
- * What SQLite throws becomes a Fault that says what it means for this file, here and in each call.
- */
+/** SQLite's errors become Faults that say what they mean for this file. */
 export function openSqlite(path: string) {
   const guard = <T>(work: () => T): T => {
     try {
@@ -60,7 +55,7 @@ export function openSqlite(path: string) {
     get: (text, ...values) => guard(() => prepare(text).get(...values) ?? null),
     run: (text, ...values) => guard(() => Number(prepare(text).run(...values).changes)),
   }
-  /** Several statements without parameters. This connector of db0 has done them, or thrown, when it returns. */
+  /** Several statements without parameters; synchronous with this connector of db0. */
   const execute = (text: string) => guard(() => void database.exec(text))
   execute(`PRAGMA busy_timeout = ${BUSY_MS}`)
 
@@ -70,9 +65,9 @@ export function openSqlite(path: string) {
     path,
     execute,
     isOpen: () => instance.isOpen,
-    /** False where there is no transaction, or a failure (a full disk) has ended it. */
+    /** False: none, or a failure (a full disk) has ended it. */
     isTransaction: () => instance.isTransaction,
-    /** All of `work` or none of it. */
+    /** All of `work` or nothing. */
     transact: <T>(work: () => T): T =>
       guard(() => {
         execute('BEGIN')
@@ -84,7 +79,7 @@ export function openSqlite(path: string) {
           if (instance.isTransaction) execute('ROLLBACK')
         }
       }),
-    /** Does `work` in a transaction, and undoes all of it. */
+    /** Undoes all of `work`. */
     rehearse: <T>(work: () => T): T =>
       guard(() => {
         execute('BEGIN')
@@ -108,21 +103,19 @@ export function openSqlite(path: string) {
   }
 }
 
-/** Queries in SQLite's own words. */
 const createPragmas = (sql: Sql) => ({
-  /** What is damaged; null: nothing is. `quick` leaves indexes out. */
+  /** Null: no damage. `quick` leaves indexes out. */
   findDamage(check: 'quick_check' | 'integrity_check'): string | null {
     const row = sql.get(`PRAGMA ${check}(1)`)
     const verdict = row === null ? 'empty' : readText(row, check)
     return verdict === 'ok' ? null : verdict
   },
-  /** Folds the `-wal` into the file. False: another process has it open. */
+  /** False: another process has it open. */
   fold: () => readNumber(sql.get('PRAGMA wal_checkpoint(TRUNCATE)'), 'busy') === 0,
-  /** Folds as much of it as nobody is reading, and waits for nobody. */
   foldGently: () => void sql.get('PRAGMA wal_checkpoint(PASSIVE)'),
-  /** Changes when another process has committed; 3 µs. */
+  /** Changes when another process has committed; costs 3 µs. */
   readVersion: () => readNumber(sql.get('PRAGMA data_version'), 'data_version'),
-  /** `schema`: `main`, or what another file is attached as. */
+  /** `schema`: `main`, or an attached name. */
   listTables: (schema = 'main'): readonly string[] =>
     sql
       .all(`SELECT name FROM ${schema}.sqlite_master WHERE type = 'table'`)
@@ -131,7 +124,7 @@ const createPragmas = (sql: Sql) => ({
     sql.all(`PRAGMA ${schema}.table_info(${table})`).map((row) => readText(row, 'name')),
 })
 
-/** A statement is prepared once and kept: that takes longer than to run it. */
+/** Preparing a statement takes longer than running it. */
 function keepStatements(instance: DatabaseSync) {
   const kept = new Map<string, StatementSync>()
   return (text: string): StatementSync => {
@@ -145,7 +138,7 @@ function keepStatements(instance: DatabaseSync) {
   }
 }
 
-/** The connection that db0 has opened; it is typed as a promise and is none. */
+/** Typed as a promise, but is none. */
 function instanceOf(database: Database): DatabaseSync {
   const instance: unknown = database.getInstance()
   if (instance instanceof DatabaseSync) return instance
@@ -174,7 +167,6 @@ const BUSY: Meaning = [
   (path) => `another process keeps ${path} busy`,
   'Try again when it is done.',
 ]
-/** The keys are SQLite's primary result codes. */
 const MEANINGS: Readonly<Record<number, Meaning>> = {
   5: BUSY,
   6: BUSY,
@@ -186,7 +178,7 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   26: DAMAGED,
 }
 
-/** The file is another program's, which may replace it as soon as it is read. */
+/** For another program's file, which may be replaced after the read. */
 export function readOnce(
   path: string,
   text: string,
@@ -196,7 +188,7 @@ export function readOnce(
   return file.prepare(text).all(...values)
 }
 
-/** What SQLite threw, as a Fault where a person can do something about it; anything else unchanged. */
+/** A Fault if a person can do something about it; else unchanged. */
 export function explainSqlite(thrown: unknown, path: string): unknown {
   if (!(thrown instanceof Error) || !('errcode' in thrown)) return thrown
   const [code, describe, hint] = MEANINGS[Number(thrown.errcode) & 0xff] ?? []
@@ -204,18 +196,18 @@ export function explainSqlite(thrown: unknown, path: string): unknown {
   return new Fault(code, `${describe(path)} (${thrown.message})`, { hint, cause: thrown })
 }
 
-/** Throws a Fault `input-invalid` where the column holds anything but text. */
+/** Throws a Fault `input-invalid` for anything but text. */
 export function readText(row: Row, column: string): string {
   const value = row[column]
   if (typeof value === 'string') return value
   throw new Fault('input-invalid', `the database holds no text in column ${column}`)
 }
 
-/** Throws a Fault `input-invalid` where the column holds anything but text. */
+/** Throws a Fault `input-invalid` for anything but text. */
 export const readTextOrNull = (row: Row, column: string): string | null =>
   row[column] === null ? null : readText(row, column)
 
-/** Throws a Fault `input-invalid` where the column holds no whole number, or there is no row. */
+/** Throws a Fault `input-invalid` for anything but a whole number, or without a row. */
 export function readNumber(row: Row | null, column: string): number {
   const value = row?.[column]
   if (typeof value === 'number') return value

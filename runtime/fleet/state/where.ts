@@ -7,14 +7,14 @@ interface Where {
   readonly values: readonly SqlValue[]
 }
 
-/** None when there is no value. Each `?` in the text stands for the value. */
+/** Empty without a value. Each `?` stands for the value. */
 export const condition = (text: string, value: SqlValue | undefined): readonly Where[] =>
   value === undefined ? [] : [{ text, values: [...text.matchAll(/\?/g)].map(() => value) }]
 
 export const flag = (text: string, isWanted: boolean | undefined): readonly Where[] =>
   isWanted === true ? [{ text, values: [] }] : []
 
-/** Stands behind a column that has one of the values of a list, which `renderList` renders. */
+/** Follows a column; `renderList` renders the list. */
 export const AMONG = 'IN (SELECT value FROM json_each(?))'
 
 export const renderList = (values: readonly string[] | undefined): string | undefined =>
@@ -22,15 +22,12 @@ export const renderList = (values: readonly string[] | undefined): string | unde
 
 const MAX_WORDS = 8
 
-/**
- * Every word must be in one of the columns, an address in any spelling; `%` and `_` are characters
- * like any other. At most eight words count.
- */
+/** Each word (at most eight) is in a column, an address in any spelling; `%`, `_` are plain. */
 export function search(columns: readonly string[], text = ''): readonly Where[] {
   const isIn = columns.map((column) => `lower(coalesce(${column}, '')) LIKE ? ESCAPE '!'`)
   const words = text.toLowerCase().split(/\s+/).filter(Boolean).slice(0, MAX_WORDS)
   return words.map((word): Where => {
-    // Addresses are stored in one spelling; twelve digits can also be something else.
+    // Addresses are stored in one spelling; twelve digits can be something else, too.
     const meant = [...new Set([word, findMac(word) ?? word])]
     return {
       text: meant.flatMap(() => isIn).join(' OR '),
@@ -39,7 +36,6 @@ export function search(columns: readonly string[], text = ''): readonly Where[] 
   })
 }
 
-/** All must hold. With `WHERE`; the text is empty where there are none. */
 export const renderWhere = (parts: readonly Where[]): Where => ({
   text: parts.length === 0 ? '' : `WHERE (${parts.map(({ text }) => text).join(') AND (')})`,
   values: parts.flatMap(({ values }) => values),

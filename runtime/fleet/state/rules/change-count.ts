@@ -3,25 +3,23 @@ import { z } from 'zod'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 
 const CountSchema = z.object({
-  /** The id of the state directory: counts of two servers say nothing of each other. */
+  /** Of the state directory: counts of two servers are not comparable. */
   id: z.string().min(1).max(64),
   count: z.int().min(0),
 })
 export type ChangeCount = Readonly<z.infer<typeof CountSchema>>
 
-/** Why the orders in a database may have been carried out since. */
 export type StateDoubt = 'missing' | 'foreign' | 'older'
 
-/** The text of the file beside the database; null: it cannot be read. */
 export const parseChangeCount = (text: string): ChangeCount | null =>
   CountSchema.safeParse(parseJson(text)).data ?? null
 
 export const renderChangeCount = (count: ChangeCount): string => `${JSON.stringify(count)}\n`
 
 /**
- * Null: the database is as new as what is known of it. It may be ahead of the file, which follows it
- * a moment later. `inside` null: a database that was begun now, or by a release that did not count; a
- * file that says 0 was left by a first start that was cut off.
+ * Null: as new as known. It may be ahead of the file, which follows a moment later. `inside` null:
+ * new, or of a release that did not count; a file that says 0 is from a first start that was cut
+ * off.
  */
 export function decideStateDoubt(
   inside: ChangeCount | null,
@@ -33,7 +31,6 @@ export function decideStateDoubt(
   return inside.count < beside.count ? 'older' : null
 }
 
-/** The count from which a database goes on that was put in the place of another one. */
 export const followCounts = (
   inside: ChangeCount | null,
   beside: ChangeCount | null,

@@ -10,7 +10,7 @@ export type FieldChanges = Readonly<Record<string, FieldChange>>
 
 type FieldValues = Readonly<Record<string, unknown>>
 
-/** Both records have the same fields; secrets must not be among them. */
+/** Both have the same fields; secrets must not be among them. */
 export function compareFields(before: FieldValues, after: FieldValues): FieldChanges {
   const changed = Object.entries(after).filter(
     ([name, value]) => JSON.stringify(before[name] ?? null) !== JSON.stringify(value ?? null),
@@ -24,11 +24,9 @@ const Recorded = z.object({
   changes: z.record(z.string(), z.object({ before: z.unknown(), after: z.unknown() })),
 })
 
-/** None where the event changed nothing, or was recorded without. */
 export const readChanges = (details: FieldValues | null): FieldChanges =>
   Recorded.safeParse(details).data?.changes ?? {}
 
-/** `none`, `yes`, `a, b`. */
 export function renderValue(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'none'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'

@@ -2,25 +2,22 @@
 import { renderCsvRow, type Cell } from '../../../kit/foundation/csv.ts'
 import { readChanges, renderValue } from './event-changes.ts'
 
-/** An event as it is read back; `subject_kind` and `actor` are the journal's closed lists. */
 export interface RecordedEvent {
   readonly id: number
   /** ISO time. */
   readonly ts: string
-  /** Dotted, for example `machine.flashed` (the facts list the names). */
+  /** Dotted: `machine.flashed`. */
   readonly kind: string
   readonly subject_kind: string
   readonly subject_id: string | null
   readonly actor: string
   readonly source_ip: string | null
-  /** One sentence for people. */
   readonly summary: string
-  /** What else is known of it; secrets are never in it. */
+  /** Never with secrets. */
   readonly details: Readonly<Record<string, unknown>> | null
   readonly acknowledged: boolean
 }
 
-/** What the state directory lost, or is about to. */
 const LOSSES: ReadonlySet<string> = new Set([
   'system.schema.reset',
   'system.disk.low',
@@ -28,7 +25,6 @@ const LOSSES: ReadonlySet<string> = new Set([
   'system.state.disarmed',
 ])
 
-/** Somebody should look at these: failures, suspicions, losses. */
 export const isAlarm = (kind: string): boolean =>
   kind.endsWith('failed') || kind.endsWith('.suspected') || LOSSES.has(kind)
 
@@ -51,7 +47,6 @@ export const EVENT_HEAD = renderCsvRow(Object.keys(COLUMNS))
 export const renderEventRow = (event: RecordedEvent): string =>
   renderCsvRow(Object.values(COLUMNS).map((read) => read(event)))
 
-/** `boot_mode: ipxe-exit → flasher-tui; labels: none → rack-1` */
 const renderChanges = (details: RecordedEvent['details']): string =>
   Object.entries(readChanges(details))
     .map(([name, { before, after }]) => `${name}: ${renderValue(before)} → ${renderValue(after)}`)

@@ -1,21 +1,18 @@
 /** Decides which of many similar events are recorded one by one and which are only counted. */
 
-/** One kind of event about one subject, in one stretch of time. */
 export interface FloodWindow {
-  /** Milliseconds. */
   readonly openedAt: number
   readonly noted: number
   readonly counted: number
 }
 
 export const FLOOD_WINDOW_MS = 10_000
-/** What is noted in a stretch before counting begins. */
 export const FLOOD_NOTES = 3
 
 export const isOver = (window: FloodWindow, now: number): boolean =>
   now - window.openedAt >= FLOOD_WINDOW_MS || now < window.openedAt
 
-/** The window after one more event, and whether that event is noted. */
+/** `note`: record the event. */
 export function nextWindow(
   window: FloodWindow | null,
   now: number,
@@ -29,9 +26,6 @@ export function nextWindow(
     : { note: false, window: { openedAt, noted, counted: counted + 1 } }
 }
 
-/**
- * Whether an event can come in floods: what operators and their scripts do is always noted, save for
- * logins, which anybody can try.
- */
+/** Operators and scripts are always noted, except for logins, which anybody can try. */
 export const canFlood = (kind: string, actor: string): boolean =>
   kind.startsWith('auth.') || !(actor === 'operator' || /^(token|person):/.test(actor))

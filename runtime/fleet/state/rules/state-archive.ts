@@ -1,12 +1,8 @@
 /** Names archived databases, and decides which of them are kept ("Database upgrade"). */
 
-/** `2026-11-21T06:55:53.193Z` as file names spell it: `20261121T065553Z`. */
 const renderStamp = (iso: string) => `${iso.slice(0, 19).replace(/[-:]/g, '')}Z`
 
-/**
- * `state.db.<from>.<UTC>.bak` for the release that wrote it; `attempt` above 0 where that name is
- * taken already.
- */
+/** `state.db.<from>.<UTC>.bak`; `attempt` above 0 if that is taken. */
 export function renderArchiveName(file: string, from: string, iso: string, attempt = 0): string {
   const safe = from.replace(/[^A-Za-z0-9._+-]/g, '_').slice(0, 64) || 'unknown'
   return `${file}.${safe}.${renderStamp(iso)}.${attempt === 0 ? '' : `${attempt}.`}bak`
@@ -16,13 +12,12 @@ const TAIL = /\.(\d{8}T\d{6}Z)\.(?:(\d+)\.)?bak$/
 
 interface Kept {
   readonly keep: number
-  /** The name of one that was made just now: it stays, whatever the clock says. */
+  /** Just made: it stays, whatever the clock says. */
   readonly made: string | null
-  /** ISO time. What lies ahead of it is of a wrong clock, and counts as the oldest. */
+  /** ISO time. A later archive is of a wrong clock, and counts as the oldest. */
   readonly now: string
 }
 
-/** Those of a folder's names to remove so that the newest `keep` archives of `file` stay. */
 export function planArchivePruning(
   names: readonly string[],
   file: string,
