@@ -39,10 +39,7 @@ export function createBootSets({ dir, onSetAside }: BootSetsDependencies) {
   }
 
   return {
-    /**
-     * Newest first. A set not judged in time is left to the next call, unless the record names it:
-     * then it was in force.
-     */
+    /** Newest first. A set not judged in time waits for the next call, unless it was in force. */
     async choose(
       files: readonly FolderFile[],
       record: BootRecord,

@@ -50,10 +50,7 @@ export function createUndoableEdits<M extends MachineBase>(
   }
 
   return {
-    /**
-     * `continues`: it belongs to the edit before, which left what this one has changed, in the same
-     * batch.
-     */
+    /** `continues`: part of the edit before, which left what this one changed, in one batch. */
     note(edit: MachineEdit<M>, continues: boolean): void {
       sweep()
       const { mac } = edit.before

@@ -19,10 +19,7 @@ export function createPeerChains(elapsed: () => number) {
   }
 
   return {
-    /**
-     * A newcomer gets its position. Returns the machines before it, and how many stand between it
-     * and the cache.
-     */
+    /** Returns the machines before it, and how many of them stand between it and the cache. */
     hear(name: string, said: Arriving) {
       const now = elapsed()
       const known = chains.get(name) ?? []

@@ -25,7 +25,6 @@ export function createEndedFlashes(database: Database, now: () => number) {
   }
 }
 
-/** Answered by an index alone. */
 const ENDS = `SELECT result, count(*) AS c, max(n) AS last FROM runs WHERE result IS NOT NULL GROUP BY result`
 
 const ENDED = `SELECT mac, began, result, image, model,

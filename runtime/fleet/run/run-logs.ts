@@ -24,7 +24,6 @@ export function createRunLogs(database: Database, maxInAll = MAX_IN_ALL) {
       const text = await unpack(packed, { maxOutputLength: MAX_LOG_BYTES })
       return text.toString('utf8')
     },
-    /** Removes logs without a run, and the oldest beyond the limit. */
     async prune(): Promise<void> {
       await database.write((sql) => {
         sql.run(PRUNE_ORPHANS)

@@ -81,10 +81,7 @@ export function createRunPosts({ database, running, now, elapsed, onBegun }: Run
       const lost = await begin(run)
       return accept({ run, isNew: true, hasEnded: run.result !== null, isTurn: true, lost })
     },
-    /**
-     * For an end without a run's name: ends the open run, or makes one of the machine's plan. Null:
-     * neither is known.
-     */
+    /** Ends the named or open run, or one made of the machine's plan. Null: none is known. */
     async end(origin: RunOrigin, end: RunEnd): Promise<Pick<RunUpdate, 'run' | 'hasEnded'> | null> {
       const { mac } = origin
       const open = running.entries().get(mac)

@@ -21,7 +21,6 @@ export interface NumberedRun {
 export interface RunCondition {
   readonly mac?: string | undefined
   readonly result?: RunResult | undefined
-  /** Its name or ref. */
   readonly image?: string | undefined
   readonly serial?: string | undefined
   readonly since?: string | undefined
@@ -90,7 +89,6 @@ const SORTED_BY: Readonly<Record<RunColumn, string>> = {
   started: 'began',
 }
 
-/** Newest first, with the column's sort value. */
 export function listSortRows(
   sql: Sql,
   filter: RunCondition,

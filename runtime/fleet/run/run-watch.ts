@@ -24,7 +24,6 @@ export function createRunWatch({ running, changes, patience, now, elapsed }: Run
 
   return {
     marks: (): number => marks,
-    /** Called for each run that was given up. */
     onLost: (listener: (run: Run) => Promise<void>) => void listeners.push(listener),
     async sweep(): Promise<void> {
       const at = elapsed()

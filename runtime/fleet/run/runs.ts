@@ -141,7 +141,6 @@ function createRunLists(database: Database, running: RunningRuns) {
     },
     read: (numbers: readonly number[]): readonly NumberedRun[] =>
       readRuns(database.sql, numbers).map(renew),
-    /** On all pages. */
     count: ({ stalled, ...condition }: SortFilter): number =>
       stalled === undefined
         ? countRuns(database.sql, condition)

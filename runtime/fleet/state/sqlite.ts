@@ -25,6 +25,7 @@ export interface Sql {
 }
 
 export interface CopyOptions {
+  /** Pages, copied and in all. */
   onProgress?(done: number, total: number): void
   readonly signal?: AbortSignal
 }

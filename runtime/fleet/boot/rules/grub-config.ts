@@ -35,10 +35,7 @@ const BEGIN = [
   'if regexp --set=1:origin \'^\\(http,([^)]*)\\)\' "$prefix"; then true; fi',
 ]
 
-/**
- * GRUB stays with the server that answered, and moves on after silence. `source` always succeeds,
- * but each script of a server sets `offered`.
- */
+/** GRUB moves on after silence. `source` always succeeds, but each script sets `offered`. */
 function renderSeveral(server: string, others: readonly string[]): string {
   const turns = others.map((other, at) => {
     const before = at === 0 ? '$first' : word(others[at - 1] ?? '')
@@ -66,10 +63,7 @@ function renderSeveral(server: string, others: readonly string[]): string {
 const QUERY = 'buildarch=$grub_cpu&platform=$grub_platform&server=$server&offered=$offered'
 const ASK = `source "(http,$server)/pxe/$net_default_mac.grub?${QUERY}"`
 
-/**
- * GRUB's `Host` header has no port, so `grub.cfg` adds it as `server`. Another host than the
- * header's is not believed.
- */
+/** GRUB's `Host` has no port, so `grub.cfg` adds `server`; another host is not believed. */
 export function decideGrubServer(said: string | null, host: string): string {
   const named = parseHost(said ?? '')
   return named.ok && nameOf(named.value) === nameOf(host) ? named.value : host

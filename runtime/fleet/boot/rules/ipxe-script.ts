@@ -106,10 +106,7 @@ const renderHop = (others: readonly string[], mac: Mac): readonly string[] =>
         'clear hop ||',
       ]
 
-/**
- * Debian's shim trusts Debian's kernel where Secure Boot does not. iPXE asks for it only if the
- * kernel needs it, and boots on without.
- */
+/** Trusts Debian's kernel where Secure Boot does not; iPXE asks for it only if needed. */
 const SHIM = SHIM_FILES.x86_64
 
 /** The EFI stub asks for the initrd by this name, whatever its URL. */

@@ -11,7 +11,6 @@ export interface MachineEvent {
 type Details = Readonly<Record<string, unknown>>
 type MachineSubject = { readonly mac: string }
 
-/** `details`: what else a line records of the disks. */
 export function describeDisks(
   { mac }: MachineSubject,
   { disks, disksLeftOut, isShortened = false, isHardwareLeftOut }: Inventory,

@@ -2,7 +2,6 @@
 
 /** Keys are the language's words; texts are in lower case (`foldRow`). */
 export interface Searchable {
-  /** Searched for plain words. */
   readonly text: string
   /** `label:rack-1` asks whether one of these is `rack-1`. */
   readonly fields: Readonly<Record<string, readonly string[]>>
@@ -62,10 +61,7 @@ interface UnheededTerm {
   readonly why: 'empty' | 'too-many'
 }
 
-/**
- * The first term that filters nothing; null: none. A person may still be typing; a script that acts
- * on everything found has forgotten something.
- */
+/** Null: none. A script that acts on everything found has forgotten something in such a term. */
 export function findUnheeded(text: string): UnheededTerm | null {
   const words = text.match(WORD) ?? []
   const empty = words.find((word) => EMPTY_TERM.test(word))

@@ -23,10 +23,7 @@ const SLOT = /^slot-(\d{1,3})$/i
 /** Machines with a higher number stand behind the rack. */
 const MAX_SLOTS = 60
 
-/**
- * Natural order; machines without a rack come last. Free slots up to the highest are there; a
- * second machine in a slot stands behind all.
- */
+/** Natural order, no rack last. Free slots are there; a second machine in a slot comes last. */
 export function groupByRack<Row extends RackRow>(rows: readonly Row[]): readonly Rack<Row>[] {
   const byLabel = Map.groupBy(rows, ({ labels }) => labels.find((each) => RACK.test(each)) ?? null)
   return [...byLabel]

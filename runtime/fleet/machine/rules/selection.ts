@@ -25,10 +25,7 @@ interface SelectorOptions<Row, Context extends object> {
   readonly describe: (row: Row, context: Context) => Description
 }
 
-/**
- * `context`: what descriptions depend on beside the row (a catalog snapshot); `now` in
- * milliseconds.
- */
+/** `context`: what descriptions depend on beside the row; `now` in milliseconds. */
 type Select<Row, Context> = (
   rows: readonly Row[],
   query: SelectionQuery,
@@ -56,7 +53,6 @@ export function createSelector<Row extends object, Context extends object>({
   const describeOnce = (row: Row, context: Context): Description =>
     descriptions.getOrInsertComputed(row, () => foldRow(describe(row, context)))
 
-  /** All rows in the list's own order need no description. */
   function answer(
     rows: readonly Row[],
     work: KeptWork<Row>,

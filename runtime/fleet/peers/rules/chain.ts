@@ -57,10 +57,7 @@ export function decidePosition(
   return found === undefined || countHops(chain, found, now) > MAX_HOPS ? null : found.arrival
 }
 
-/**
- * Nearest first, and how many of them stand between it and the cache. Machines that left are passed
- * over, so those behind them move up.
- */
+/** Nearest first, without machines that left. `hops`: all machines between it and the cache. */
 export function listBefore(
   chain: readonly Neighbour[],
   from: Neighbour,

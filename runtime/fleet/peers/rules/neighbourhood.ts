@@ -29,10 +29,7 @@ export function findNeighbourhood(
   return site === null ? null : { site, sha256 }
 }
 
-/**
- * Only images of the cache over plain HTTP with a frame index: its digest, in the plan, shows a
- * wrong byte.
- */
+/** Plain HTTP from the cache with a frame index: its digest, in the plan, shows wrong bytes. */
 const isHandedOn = ({ url, indexSha256 }: NearImage, cacheUrl: string | null): boolean =>
   cacheUrl !== null &&
   cacheUrl.startsWith('http:') &&

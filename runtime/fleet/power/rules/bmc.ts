@@ -139,10 +139,7 @@ export type LearnedBmc = z.infer<typeof LearnedSchema>
 
 export const NOTHING_LEARNED: LearnedBmc = { certificate: null, suite: null }
 
-/**
- * Machines with the same queue wait for each other. All spellings of an address have one name; a
- * host name and its address have two.
- */
+/** One queue for all spellings of an address; a host name and its address have two. */
 export function queueOf(bmc: Bmc): string {
   switch (bmc.way) {
     case 'redfish':
@@ -219,10 +216,7 @@ export interface PowerChange {
   readonly credential: Credential | null | undefined
 }
 
-/**
- * A password for one address is never sent to another; what was learned of one BMC says nothing
- * about another.
- */
+/** A password for one address is never sent to another, nor is learned data carried over. */
 export function changeEntry(
   before: PowerEntry | null,
   { bmc, credential }: PowerChange,

@@ -24,17 +24,12 @@ interface Assigned {
 }
 
 export interface Drift {
-  /**
-   * `changed-image`: the catalog's image changed since; `other-disk`: another disk than the
-   * selected one was written.
-   */
+  /** `changed-image`: the catalog's image is another now; `other-disk`: not the selected disk. */
   readonly why: 'other-image' | 'changed-image' | 'other-disk'
   readonly written: LastWritten
 }
 
-/**
- * Null: no drift, or unknown. A flash from a stick names no ref: its digest or name is compared.
- */
+/** Null: no drift, or unknown. A stick's flash has no ref: its digest or name is compared. */
 export function decideDrift(assigned: Assigned, written: LastWritten | null): Drift | null {
   if (written === null || !written.isWhole || assigned.ref === null) return null
   const isOther = areOther(assigned.serial, written.serial)

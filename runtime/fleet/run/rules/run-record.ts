@@ -10,7 +10,6 @@ export const parseRun = (stored: unknown): Run | null =>
 
 const StoredRunSchema = RunSchema.extend({ mac: MacSchema })
 
-/** One run of `GET /runs`. */
 export const WireRunSchema = RunSchema.omit({ order: true }).extend({
   state: z.enum(RUN_STATES),
   /** From the run's first word to its last. */

@@ -1,6 +1,7 @@
 /** Decides which of many similar events are recorded one by one and which are only counted. */
 
 export interface FloodWindow {
+  /** Milliseconds. */
   readonly openedAt: number
   readonly noted: number
   readonly counted: number
