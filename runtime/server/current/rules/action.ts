@@ -36,11 +36,11 @@ export interface MachineAction {
   readonly past: string
   readonly scope: 'machines' | 'flash'
   readonly schema: z.ZodType
-  /** Checks the parameters for so many machines, or for one where that is left out; null: they are valid. */
+  /** `machines` absent: for one. Null: valid. */
   check(parameters: unknown, machines?: number): readonly FieldError[] | null
-  /** The parameters were checked before. The refusal says why, in words. */
+  /** The parameters are valid. The refusal gives the reason in words. */
   apply(machine: Machine, parameters: unknown, now: string): Result<Machine, string>
-  /** Says why a machine cannot go along with those of the same request before it; absent: any can. */
+  /** Why a machine cannot go along with those before it in the request; absent: any can. */
   conflicts?(): (after: Machine) => string | null
 }
 

@@ -109,10 +109,7 @@ function decideInventory({ cycle, known_disks_at }: Machine, s: Surroundings): B
   return isStale(known_disks_at, s) ? 'disks-stale' : 'disks-known'
 }
 
-/**
- * A disk that may be half written is never booted, whatever has changed, unless an operator says
- * so.
- */
+/** A half-written disk is never booted, whatever has changed, unless an operator says so. */
 function decideFlash(machine: Machine, s: Surroundings): BootRule {
   const { cycle } = machine
   const isLoop = cycle.offers >= s.settings.loop_limit
@@ -172,7 +169,6 @@ function withoutLiveSystem(machine: Machine): Pick<BootRuling, 'rule' | 'reason'
 
 const usable = (set: LiveSet | null) => (set !== null && isBootable(set) ? set : null)
 
-/** Null: none. */
 function pickSets(sets: LiveSets, arch: string | null): LiveSets | null {
   const own = decideArch(arch)
   const x86_64 = own === 'x86_64' ? usable(sets.x86_64) : null

@@ -48,8 +48,8 @@ export function sight(
 }
 
 /**
- * GRUB asks again within one boot if it could not start what it was `offered`; that live boot is
- * not counted.
+ * GRUB asks again within one boot if it could not start what it was `offered`. A live boot that
+ * never began is not counted; what this contact is offered may be.
  */
 export function takeBackOffer(machine: Machine, { offered }: Introduction): Machine {
   const { capture, cycle } = machine
@@ -258,6 +258,7 @@ const endCarried = (machine: Machine, now: string): Machine =>
 const endDisarmed = (machine: Machine, now: string): Machine =>
   changeCycle(machine, now, { carried: false, planned: false, failure: null })
 
+/** If its mode flashes no longer, only the end is noted. */
 function endFlash(machine: Machine, now: string): Machine {
   if (!isFlashMode(machine.boot_mode)) return endCarried(machine, now)
   if (flashesAlways(machine.boot_mode)) {

@@ -31,9 +31,8 @@ export function hasFlashOrder({
 }
 
 /**
- * Takes the orders of a machine away, at the ISO time `now`. Mode, image and disk stay; nothing is
- * planned until an operator says "Flash again", or gives it another mode, image or disk. Returns the
- * very same record where there is no order.
+ * Keeps mode, image and disk; nothing is planned until an operator says "Flash again", or sets
+ * another mode, image or disk. Returns the same record without an order.
  */
 export function disarm(machine: Machine, now: string, by: DisarmCause = 'restored'): Machine {
   if (!hasOrder(machine)) return machine
@@ -61,10 +60,7 @@ const CANCELLED: Readonly<Record<DisarmCause, string>> = {
   expired: 'The order expired.',
 }
 
-/**
- * Disarms a machine because an operator says so. One whose flash has begun is refused: what its live
- * system writes, nobody takes back.
- */
+/** Refused once its flash has begun: nobody takes back what its live system writes. */
 export function disarmByHand(machine: Machine, now: string): Result<Machine, string> {
   if (hasUnfinishedFlash(machine)) return refuse(BEGUN)
   return hasOrder(machine) ? accept(disarm(machine, now, 'operator')) : refuse('Not armed.')
@@ -96,10 +92,7 @@ export const beginsOrder = (before: Machine | null, { cycle }: Machine): boolean
 
 const HOUR_MS = 3_600_000
 
-/**
- * `hours` after `now`; 0: no limit. Orders of flash-always, and those that were there before, never
- * end.
- */
+/** `hours` after `now`; 0: no limit. Earlier orders, and those of flash-always, never end. */
 export function limitOrder(
   before: Machine | null,
   after: Machine,
@@ -162,6 +155,7 @@ export function undoEdit(before: Machine, present: Machine | null, now: string):
   return valuesOf(undone) === valuesOf(present) ? present : undone
 }
 
+/** Without when an order was taken away, by whom, and in which words. */
 const valuesOf = ({ capture, cycle, ...machine }: Machine): string =>
   JSON.stringify({
     ...machine,
@@ -219,7 +213,6 @@ const pickCycle = ({ started_at, finished_at }: NonNullable<Cycle['before']>) =>
   finished_at,
 })
 
-/** Null: its address is all there is. */
 export const nameMachine = ({ name, hostname }: Machine): string | null => name ?? hostname
 
 export const DISARMED_RULES = {

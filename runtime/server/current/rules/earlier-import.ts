@@ -51,10 +51,7 @@ interface SetAside {
 export const parseEarlier = (record: unknown): EarlierMachine | null =>
   EarlierSchema.safeParse(record).data ?? null
 
-/**
- * Never arms a machine: its mode becomes `flasher-inventory`. A known machine stays as it is, but
- * may get its name.
- */
+/** Never armed: the mode becomes `flasher-inventory`. A known machine only may get its name. */
 export function planImport(
   earlier: EarlierMachine,
   before: Machine | null,

@@ -30,10 +30,7 @@ export const MAX_NAME_CHARACTERS = 64
 /** Composed and without blanks around it, so that equal names are equal texts. */
 const compose = (text: string): string => text.normalize('NFC').trim()
 
-/**
- * A zero-width joiner joins emojis or shapes letters of some scripts; elsewhere it only imitates
- * another name.
- */
+/** A joiner between emojis, or letters of scripts that join; elsewhere it only imitates a name. */
 const JOINER =
   /(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})|(?<=[\p{Script=Arabic}\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca])\u200d/gu
 

@@ -33,7 +33,6 @@ export interface Cycle {
   readonly planned: boolean
   /** Whether a flash of the cycle before was under way when this one started. */
   readonly carried: boolean
-  /** Null: there was none. */
   readonly before: FormerCycle | null
   /** When done arrived or, in inventory mode, the disks. */
   readonly finished_at: string | null
@@ -80,27 +79,27 @@ export interface Machine extends MachineBase {
   readonly known_disks: readonly InventoryDisk[] | null
   readonly known_disks_at: string | null
   readonly target_disk_serial: string | null
-  /**
-   * Not in the specification from here on; `WIRE_FIELDS` names those that are sent nevertheless.
-   */
+  /** From here on not in the specification; `WIRE_FIELDS` names those that are sent. */
   /** The disk when it was picked by another name than its serial number; null: unknown. */
   readonly target_disk_seen: PickedDisk | null
   readonly saw_flasher_boot: boolean
   readonly cycle: Cycle
+  /** Of the newest cycle that a person began. */
   readonly armed_by: Armer | null
+  /** Of the last plan to flash, or to let a person do so. */
   readonly planned_at: string | null
   /** Null: none was given, or its end was heard. */
   readonly planned_as: PlannedFlash | null
+  /** Refuses every flash mode. */
   readonly locked: boolean
-  /** Null: it has none. */
   readonly first_boot: string | null
   /** When the newest token was made that fetched its first-boot configuration. */
   readonly first_boot_taken_at: string | null
   readonly serial_console: SerialConsole
+  /** The image's last partition and its file system fill the disk. */
   readonly grow: boolean
   /** Ask `channelOf`, which knows about images assigned otherwise since; null: none. */
   readonly channel: MachineChannel | null
-  /** Null: there was none. */
   readonly capture: CaptureOrder | null
   /** `buildarch` of the last iPXE contact; null until then. */
   readonly arch: string | null
@@ -160,7 +159,6 @@ export const channelOf = ({
 }: Pick<Machine, 'channel' | 'bty_image_ref'>): string | null =>
   channel !== null && channel.ref === ref ? channel.name : null
 
-/** Null: none is selected. */
 export function targetOf({
   target_disk_serial: serial,
   target_disk_seen: seen,
@@ -228,16 +226,11 @@ export const createCycle = (now: string): Cycle => ({
   begun_at: null,
 })
 
-/**
- * Whatever the mode is now. The end of an inventory does not end a flash carried over from before.
- */
+/** Whatever the mode is now. The end of an inventory does not end a carried-over flash. */
 export const hasUnfinishedFlash = ({ cycle }: Machine): boolean =>
   cycle.carried || (cycle.planned && cycle.finished_at === null)
 
-/**
- * Whether the disk must not be booted. A mode that does not flash permits it, unless the order was
- * taken away.
- */
+/** A mode that does not flash permits the disk, unless the order was taken away. */
 export const isHalfWritten = (machine: Machine): boolean =>
   (isFlashMode(machine.boot_mode) || machine.cycle.disarmed_at !== null) &&
   hasUnfinishedFlash(machine)

@@ -37,6 +37,7 @@ export type Plan =
       readonly seen?: PickedDisk
       /** The firmware boots the disk once, next time. */
       readonly registerUefiBoot: boolean
+      /** The image's last partition and its file system fill the disk. */
       readonly grow: boolean
       /** Absent: all of the image. */
       readonly delta?: true
@@ -78,10 +79,7 @@ export interface PlanRuling {
   readonly mismatch: DiskMismatch | null
 }
 
-/**
- * Changes nothing: `notePlan` (contact.ts) makes the record. `features`: what the live system
- * announced.
- */
+/** Changes nothing: `notePlan` (contact.ts) does. `features`: announced by the live system. */
 export const decidePlan = (
   machine: Machine,
   surroundings: Surroundings,

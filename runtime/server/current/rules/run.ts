@@ -46,14 +46,12 @@ export const describePlanned = (machine: Machine, image: CatalogEntry): PlannedF
 })
 
 /**
- * This cycle, the one before, one that was carried over without a token or run to tell, or one that
- * ended long ago.
+ * Of this cycle, the one before, one carried over without token or run to tell, or an older one.
  */
 export type EndOwner = 'current' | 'before' | 'carried' | 'other'
 
 interface EndClaim {
   readonly token: TokenMatch
-  /** Null: it names no run. */
   readonly order: string | null
 }
 
@@ -89,10 +87,7 @@ function decideFormerOutcome({ boot_mode, cycle: { before } }: Machine, order: s
   return isFlashMode(boot_mode) ? 'replaced' : 'disarmed'
 }
 
-/**
- * Keeps who began a cycle. Machines and the server arm nothing; letting a machine boot its disk
- * disarms it.
- */
+/** Machines and the server arm nothing; letting a machine boot its disk disarms it. */
 export function rememberArmer(before: Machine | null, after: Machine, by: Armer): Machine {
   const isPerson = by.actor !== 'pxe-client' && by.actor !== 'system'
   const isCapture = isPending(after.capture) && before?.capture !== after.capture

@@ -37,8 +37,7 @@ export interface RunView {
 }
 
 /**
- * Uses the rulings of script and plan, so the page never says what the server would not do. `run`
- * null: none is under way.
+ * By the rulings of script and plan: no page says what the server would not do. `run` null: none.
  */
 export function decideState(
   machine: Machine,

@@ -14,11 +14,8 @@ export interface PxeRules {
   readonly boot_disk_once_after_flash: boolean
   /** Hours after which an order without an offered boot ends; absent or 0: never. */
   readonly armed_hours?: number
-  /** Absent: no. */
   readonly delta?: boolean
-  /** Absent: none. */
   readonly caches?: readonly string[]
-  /** Absent: off. */
   readonly peers?: { readonly enabled: boolean; readonly sites: readonly string[] }
   readonly tokens: TokenPolicy
 }

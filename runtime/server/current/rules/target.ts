@@ -89,8 +89,7 @@ export function renderDiskMismatch(mismatch: DiskMismatch, of: string): string {
 }
 
 /**
- * Compressors add less than a 64th to what does not compress. A table-read image may hold more
- * (snapshots) than its disk.
+ * Compression adds less than a 64th. A table-read image may hold more (snapshots) than its disk.
  */
 function leastBytes({ format: stored, sizeBytes }: CatalogEntry): number {
   const format = IMAGE_FORMATS.find((known) => known === stored) ?? null

@@ -34,7 +34,6 @@ export function planToken(
   return { cycle: cycle.started_at, expiresAt }
 }
 
-/** `machine` null: nobody knows the machine. */
 export function decideTokenMatch(
   machine: Machine | null,
   shown: ShownToken,
@@ -69,8 +68,8 @@ export function decideRequest(
 }
 
 /**
- * Reading hardware can outlast the flash: a moment after its end, it is accepted for the hardware
- * alone, unless the machine has booted anew.
+ * Reading hardware can outlast the flash: a moment after its end, a list is accepted for the
+ * hardware alone, unless the machine has booted anew.
  */
 export function isLateHardware(machine: Machine, match: TokenMatch, now: string): boolean {
   const { finished_at, before, offers } = machine.cycle

@@ -9,8 +9,8 @@ import { ChannelNameSchema } from '../../../fleet/channel/rules/channel.ts'
 import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
 
 /**
- * Absent fields have defaults, but name, template and channel stay: clients of the specification do
- * not know them.
+ * Unknown keys are refused; absent fields have defaults, whatever was there before. Only name,
+ * template and channel stay: clients of the specification do not know them.
  */
 export const MachineUpsertSchema = z.strictObject({
   bty_image_ref: z

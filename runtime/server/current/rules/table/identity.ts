@@ -47,10 +47,7 @@ export const renderIdentity = ({ name, labels }: Identity): IdentityCells => ({
   slot: renderLabels('slot', labels),
 })
 
-/**
- * Absent cells, and those that did not change, change nothing. The refusal gives the reason in
- * words.
- */
+/** Absent and unchanged cells change nothing. The refusal gives the reason in words. */
 export function applyIdentity(
   before: Identity,
   cells: Partial<IdentityCells>,

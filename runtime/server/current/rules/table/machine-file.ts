@@ -103,9 +103,7 @@ export type FileLine =
   | (LineBase & { readonly is: 'same' | 'unknown' | 'twice' })
   | (LineBase & { readonly is: 'refused'; readonly reason: string })
 
-/**
- * `find` knows the machines that are seen. A machine on several lines is changed by none of them.
- */
+/** `find`: among seen machines. A machine on several lines is changed by none of them. */
 export function createLinePlanner(
   { rows }: MachineFile,
   find: (mac: Mac) => Identity | null,

@@ -7,7 +7,6 @@ interface TabledMachine {
   readonly machine: Machine
   /** Of the machine itself; null: not reported. */
   readonly serial: string | null
-  /** Null: none. */
   readonly image: string | null
   readonly state: string
 }
