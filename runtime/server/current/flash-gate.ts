@@ -35,9 +35,7 @@ interface QueueClaim {
 
 /** Milliseconds after which an unstored record never will be stored. */
 const CLAIM_MS = 10_000
-/**
- * Milliseconds for which the order of the queue may be stale; who is first is always known at once.
- */
+/** Milliseconds for which the queue's order may be stale; who is first is known at once. */
 const ORDER_MS = 1000
 
 /**
@@ -115,9 +113,7 @@ export function createFlashGate(given: FlashGateDependencies) {
   }
 }
 
-/**
- * For a machine not heard of since the start, by the wall clock; a time in the future says nothing.
- */
+/** For machines not heard of since the start, by the wall clock; future times say nothing. */
 function createSilence(
   { silenceOf, now }: Pick<FlashGateDependencies, 'silenceOf' | 'now'>,
   elapsed: () => number,

@@ -21,10 +21,7 @@ export interface ActionDependencies extends Pick<Surroundings, 'findTemplate'> {
   isPaused?(batch: string): boolean
   /** Null: none. */
   cacheUrl(): string | null
-  /**
-   * Why a captured image cannot have the name, for someone who sees these machines; null: it can.
-   * Absent: any can.
-   */
+  /** Why the name is taken, to someone who sees these machines; null: free. Absent: no check. */
   findNameOwner?(name: string, mac: Mac, sees?: SeesMachine): string | null
 }
 

@@ -302,8 +302,7 @@ interface KeptAnswer<T> {
 const MAX_KEPT = 10_000
 
 /**
- * A machine's newest answer is rendered anew only when an input changed. `inputs`: everything that
- * `render` reads; objects are compared by identity.
+ * Renders anew only for a changed input. `inputs`: all that `render` reads, compared by identity.
  */
 export function createKeptAnswers<T>() {
   const kept = new Map<Mac, KeptAnswer<T>>()

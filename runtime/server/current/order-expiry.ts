@@ -20,7 +20,7 @@ const DOUBT_MS = 60_000
 
 /**
  * Goes on when the clock is set back. If the clock is behind the state at the start, nobody knows
- * how long the server was off: the orders from before have ended.
+ * how long the server was off: orders from before have ended.
  */
 export function createOrderClock({
   fleet,

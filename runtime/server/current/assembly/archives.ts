@@ -39,14 +39,11 @@ const BUNDLE_RULES: BundleRules<Machine, BundleMachine> = {
       : { json: JSON.stringify(hw_lshw), at: hw_lshw_at },
 }
 
-/** Each bundle names `version`, that of this program. */
+/** `version`: of this program. */
 export const openBundles = ({ machines, templates, changes }: State, version: string): Bundles =>
   createBundles({ machines, templates, rules: BUNDLE_RULES, changes, version })
 
-/**
- * In the storage of `backup.driver`. Only the owner of the database stores its jobs. Rejects with a
- * Fault.
- */
+/** Only the owner of the database stores its jobs. Rejects with a Fault. */
 export async function openBackups(
   config: LineConfig,
   state: State,

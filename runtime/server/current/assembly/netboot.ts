@@ -32,7 +32,6 @@ interface NetbootDependencies {
 
 export interface OpenedBootFiles extends AsyncDisposable {
   readonly bootFiles: BootFolder
-  /** Called after the active sets have changed. */
   listen(listener: () => void): void
 }
 

@@ -19,8 +19,8 @@ interface PinsDependencies {
 }
 
 /**
- * So that the cache keeps images in use. The token of a service beside the server is read, any
- * other is a setting; without one, nothing is sent.
+ * The token of a service beside the server is read, any other is a setting; without one, nothing is
+ * sent.
  */
 export function startPinner({ config, state, secret, cacheBeside, env, log }: PinsDependencies) {
   const { changes, machines, channels } = state

@@ -53,7 +53,6 @@ export const checkSettings = (
     return parsed.ok ? [] : [{ at, error: parsed.refusal }]
   })
 
-/** Null: an empty text, which removes the saved value. */
 function parseSaved(config: LineConfig, name: string, text: string): Result<string | null, string> {
   const [section = '', key = ''] = name.split('.')
   const origin = config.originOf(section, key)

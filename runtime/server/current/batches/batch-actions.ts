@@ -100,10 +100,7 @@ const ACTS: Readonly<Record<BatchAction, ActOnBatch>> = {
     ),
 }
 
-/**
- * A running machine may only have been offered a live system; its record says if its flash has
- * begun.
- */
+/** One that runs may only have been offered a live system: its record knows if its flash began. */
 const UNBEGUN: ReadonlySet<MemberView['state']> = new Set(['waiting', 'paused', 'running'])
 
 interface PlannedAct {

@@ -52,7 +52,6 @@ export type SeenMachines = KeeperDependencies['machines']
 /** Actions whose orders write an image. */
 export const WRITES: ReadonlySet<string> = new Set(['flash', 'image', 'mode'])
 
-/** Asks the machines' records each time. */
 export function createBatchKeeper(site: KeeperDependencies) {
   const { batches, machines, now } = site
 
@@ -80,7 +79,6 @@ export function createBatchKeeper(site: KeeperDependencies) {
       .map(({ mac, cycle }) => ({ mac, order: cycle.started_at, refusal: null, left: null }))
   }
 
-  /** `members`: the result of `listMembers`, if at hand. */
   function view(batch: Batch, members = listMembers(batch)): BatchView {
     const counts = countMembers(members.map(({ state }) => state))
     return { batch, counts, isOpen: isOpen(counts) }
@@ -115,7 +113,6 @@ export function createBatchKeeper(site: KeeperDependencies) {
   }
 }
 
-/** Each in its own turn of the event loop. */
 export async function viewEach(
   several: readonly Batch[],
   view: (batch: Batch) => BatchView,
@@ -176,7 +173,6 @@ function createMaker(
   }
 }
 
-/** Null: several images, or none. */
 function findOneImage(
   machines: readonly Machine[],
   findImage: (ref: string) => CatalogEntry | null,

@@ -10,10 +10,7 @@ export interface ScopedKeeperDependencies {
   open(machines: SeenMachines): BatchKeeper
 }
 
-/**
- * Hides what a batch has in common where it has unseen machines: it may be a search for their
- * names.
- */
+/** Hides a batch's common search where it has unseen machines: it may contain their names. */
 export function scopeKeeper(parts: ScopedKeeperDependencies): BatchKeeper {
   const { keeper, batches, machines } = parts
   const seen = parts.open(machines)

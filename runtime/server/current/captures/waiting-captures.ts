@@ -6,7 +6,6 @@ import type { Environment } from '../../../kit/host/shell.ts'
 import { settle } from '../../../kit/host/watch.ts'
 
 interface WaitingDependencies {
-  /** Null: none. */
   url(): string | null
   /** Null: it is not asked. */
   token(): Promise<string | null>

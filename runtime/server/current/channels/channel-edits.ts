@@ -19,10 +19,8 @@ export interface ChannelEditDependencies {
 /** `image`: not in the catalog; `stale`: not as expected. */
 type ChannelRefusal = 'image' | 'stale' | 'too-many'
 
-/** `before` null: there is no such channel. */
 type IsExpected = (before: ImageChannel | null) => boolean
 
-/** Null: not in the catalog. */
 export const nameImage = ({ catalog }: Pick<Site, 'catalog'>, ref: string): string | null =>
   catalog.snapshot().entries.find((entry) => entry.ref === ref)?.name ?? null
 

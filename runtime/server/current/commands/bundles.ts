@@ -17,10 +17,7 @@ export const exportFleet: RunCommand<ProcessEnvironment> = async (environment, g
   return SUCCESS
 }
 
-/**
- * All or none; `--from earlier`: a server of the earlier line. Rejects with a Fault for a missing
- * or invalid bundle or state, and for options that need `--from earlier`.
- */
+/** All or none. Rejects with a Fault for a bad bundle or state, or a missing `--from earlier`. */
 export const importFleet: RunCommand<ProcessEnvironment> = async (environment, given, line) => {
   if (given.values['from'] === 'earlier') {
     const { importEarlier } = await import('./earlier-import.ts')

@@ -25,10 +25,7 @@ const COLUMNS = [
   { title: 'Holds' },
 ] as const
 
-/**
- * `stored`: newest first; `line`: of the replaced database. Rejects with a Fault `not-found` where
- * no backup can be restored.
- */
+/** `stored`: newest first. Rejects with a Fault `not-found` where none can be restored. */
 export async function chooseBackup(
   stored: readonly StoredBackup[],
   line: string,

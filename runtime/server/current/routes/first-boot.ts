@@ -175,10 +175,7 @@ function recordEvent({ recordAll, by }: Site<Machine>, event: H3Event, name: str
   return recordAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
 }
 
-/**
- * With dots for secrets. The refusal says why the template cannot be used; null: no template, or
- * removed.
- */
+/** With dots for secrets. The refusal: why it cannot be used; null: no template, or removed. */
 export async function previewFirstBoot(
   site: Site<Machine>,
   templates: Templates,

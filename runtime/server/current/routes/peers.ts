@@ -43,7 +43,6 @@ const KEY_CHARACTERS = 32
 
 interface PeerRules extends Pick<Surroundings, 'findImage'> {
   settings(): Pick<PxeRules, 'peers'>
-  /** Null: none. */
   cacheUrl(): string | null
   readonly bootKey: Pick<Secret, 'sign'>
 }

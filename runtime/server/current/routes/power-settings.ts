@@ -108,7 +108,6 @@ export async function forgetBmc(control: PowerControl, mac: Mac): Promise<string
   return `How the power of ${mac} is reached was forgotten`
 }
 
-/** Resolves to the event's text; null: none was set. */
 export async function forgetCertificate({ book }: PowerControl, mac: Mac): Promise<string | null> {
   const entry = book.find(mac)
   if (entry === null) return null

@@ -10,7 +10,6 @@ import { hasFlashOrder } from '../../rules/disarming.ts'
 import { channelOf, type Machine, type MachineChannel } from '../../rules/machine.ts'
 import type { MachineUpsert, UpsertRequest } from '../../rules/upsert.ts'
 
-/** Null: there is no such channel. */
 export type FindChannel = (name: string) => string | null
 
 const absent = (name: string) => `There is no channel ${name}: select an image, or another channel.`
@@ -25,9 +24,7 @@ interface ResolvedUpsert {
 /** Undefined: unchanged while the image stays. */
 type ResolvedChannel = MachineChannel | null | undefined
 
-/**
- * As `applyUpsert`, with the channel's image. The refusal says what is wrong with the channel, too.
- */
+/** As `applyUpsert`, with the channel's image. The refusal may be about the channel. */
 export function applyRequest(
   before: Machine | null,
   request: UpsertRequest,
@@ -40,10 +37,7 @@ export function applyRequest(
   return applied.ok && channel !== undefined ? accept({ ...applied.value, channel }) : applied
 }
 
-/**
- * An edit that arms nothing keeps the image. An image beside the channel is what the sender
- * expects.
- */
+/** An edit that arms nothing keeps the image. An image beside the channel is the expected one. */
 function resolveUpsert(
   before: Machine | null,
   { channel: name, ...upsert }: UpsertRequest,
@@ -82,10 +76,7 @@ interface ResolvedAction {
   readonly channel: ResolvedChannel
 }
 
-/**
- * An action that names a channel, or arms a machine that has one, gets the image the channel points
- * to now.
- */
+/** Naming a channel, or arming a machine that has one, takes the image it points to now. */
 export function resolveAction(
   machine: Machine,
   action: string,
@@ -112,8 +103,8 @@ export function resolveAction(
 }
 
 /**
- * Refuses where another image was expected. Who names channel and image as the machine has them
- * repeats its order, wherever the channel points now.
+ * Refuses if another image was expected. A body that names channel and image as the machine has
+ * them repeats its order, wherever the channel points now.
  */
 function findExpected(
   machine: Machine,

@@ -106,7 +106,6 @@ const renderSubjects = (selected: string): Html =>
 
 const VIEWS = ['failed', 'unacknowledged', 'erased'] as const
 
-/** Keeps the other filters. */
 function renderView(title: string, query: ListQuery, view: ListQuery, count?: number): Html {
   const isHere = VIEWS.every((name) => (query[name] ?? '') === (view[name] ?? ''))
   // Without the filter of erased disks, its week goes, too.

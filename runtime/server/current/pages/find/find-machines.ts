@@ -14,14 +14,12 @@ const t = PAGES.find
 
 const MAX_MACHINES = 8
 const MAX_LABELS = 6
-/** Deeds are listed only for so few machines. */
 const MAX_WITH_DEEDS = 2
 
 type Deed = keyof typeof t.machine
 
 interface DeedRow {
   readonly deed: Deed
-  /** The row of the page gate that permits it. */
   readonly takes: readonly ['GET' | 'POST', string]
   pathOf(mac: string): string
 }
@@ -59,10 +57,7 @@ interface FoundMachines {
   readonly labels: readonly FoundLink[]
 }
 
-/**
- * With the search of their list, so filters work here, too. A first word such as `flash` selects
- * the deed; the other words find the machine.
- */
+/** As the list searches. A first word such as `flash` selects the deed for what the rest finds. */
 export async function findMachines(context: CurrentContext, text: string): Promise<FoundMachines> {
   const all = await context.site.machines.list()
   const [first = '', ...others] = splitFind(text)

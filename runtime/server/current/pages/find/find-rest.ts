@@ -60,7 +60,6 @@ export const findPages = (
   words: readonly string[],
 ): readonly FoundLink[] => select(context, PAGE_LINKS, words)
 
-/** Only what the role permits. */
 export const findActions = (
   context: CurrentContext,
   words: readonly string[],
@@ -77,7 +76,6 @@ const select = (
     })
     .map(({ href, title }) => ({ href, title }))
 
-/** Each leads to its machines. */
 export const findImages = (
   { services }: CurrentContext,
   words: readonly string[],

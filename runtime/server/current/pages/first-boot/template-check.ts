@@ -17,7 +17,6 @@ import {
 
 const t = PAGES.firstBoot.errors
 
-/** The refusal has a sentence for each wrong field. */
 export function parseFields(
   fields: FieldTexts,
   before: Template | null,

@@ -31,7 +31,6 @@ const MAX_DOCUMENT = 100_000
 
 interface Editor {
   readonly path: string
-  /** Null: new. */
   readonly before: Template | null
   readonly isText: boolean
   readonly fields: FieldTexts
@@ -39,7 +38,6 @@ interface Editor {
   readonly kept: readonly Section[]
 }
 
-/** `found` null: a new template. */
 export function renderEditor(context: CurrentContext, found: NamedTemplate | null): Html {
   const editor = readEditor(context, found)
   const { path, before, isText, kept, fields } = editor

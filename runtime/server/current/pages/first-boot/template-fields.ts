@@ -22,7 +22,6 @@ const t = PAGES.firstBoot.form
 
 interface FormState {
   readonly fields: FieldTexts
-  /** By field. */
   readonly errors: FieldTexts
   readonly kept: readonly Section[]
 }
@@ -118,7 +117,6 @@ const renderSpare = (kind: 'user' | 'file', { row, number, left, state }: SpareR
       </details>`
 
 interface NumberedRow {
-  /** From 1. */
   readonly number: number
   readonly state: FormState
 }

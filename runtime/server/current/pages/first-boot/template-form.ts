@@ -25,10 +25,9 @@ export const SECTIONS = [
 ] as const
 export type Section = (typeof SECTIONS)[number]
 
-/** By field name. */
 export type FieldTexts = Readonly<Record<string, string>>
 
-/** More than a template may have; further rows are not read. */
+/** More than a template may have. */
 const MAX_ROWS = 48
 /** In characters, of a part that a form shows. */
 const MAX_LENGTH = 24_000
@@ -37,7 +36,6 @@ const MAX_LENGTH = 24_000
 export const fieldName = (kind: 'user' | 'file', row: number, part: string): string =>
   `${kind}-${row}-${part}`
 
-/** Not checked yet. */
 type Draft = Readonly<Record<string, unknown>>
 
 interface Mapping {
@@ -190,10 +188,7 @@ export function fieldsOf(template: Template): FieldTexts {
   )
 }
 
-/**
- * Parts that a form would change untouched, such as a command of several lines: they are not shown,
- * and stay.
- */
+/** Parts that a form would change untouched (a command of several lines): not shown, and kept. */
 export function listKept(template: Template): readonly Section[] {
   const hidden = hideSecrets(template)
   return SECTIONS.filter((section) => {

@@ -126,7 +126,6 @@ const TOO_MANY = fill(t.errors.tooMany, { count: MAX_TEMPLATES })
 const errorsOf = (drafted: ReturnType<typeof parseFields>): FieldTexts =>
   drafted.ok ? {} : drafted.refusal
 
-/** A refused text comes back as text. */
 const asOf = ({ document }: FieldTexts) => (document === undefined ? {} : { as: 'text' })
 
 function findNameMistake({ services }: CurrentContext, name: string): string | null {
@@ -158,7 +157,6 @@ const goBack = (
     query,
   })
 
-/** For the script, and for the button without scripts. */
 async function preview(
   context: CurrentContext,
   drafted: ReturnType<typeof parseFields>,

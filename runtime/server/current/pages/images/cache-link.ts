@@ -16,7 +16,6 @@ import { PAGES } from '../../../texts/texts.ts'
 
 const t = PAGES.images.connection
 
-/** For the cache service. */
 const MAX_WAIT_MS = 3000
 const SETTING = 'withcache.url'
 

@@ -38,7 +38,6 @@ export const keepTyped = (form: URLSearchParams): Readonly<Record<string, string
     }),
   )
 
-/** Null: a new channel. */
 export function renderChannelForm(context: CurrentContext, channel: ImageChannel | null): Html {
   const notice = context.notice()
   const values: TypedChannel = { ...valuesOf(channel), ...notice?.typed }

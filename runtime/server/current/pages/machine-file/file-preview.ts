@@ -12,10 +12,8 @@ import { APPLY_PATH, MACHINE_FILE_PATH } from './file-path.ts'
 
 const t = PAGES.machineFile
 
-/** Shown again after a refusal. */
 const MAX_PASTE = 100_000
 
-/** `error` null: not refused. `pasted`: what was typed. */
 export const renderFileForm = (error: string | null, pasted = ''): Html =>
   html`${error === null ? null : banner('failed', error)}
     <section class="card stack">
@@ -42,7 +40,6 @@ export const renderFileForm = (error: string | null, pasted = ''): Html =>
 /** In the order of display: first what needs a look. */
 const KINDS = ['changed', 'refused', 'twice', 'unknown', 'same'] as const
 
-/** Per kind; further ones are only counted. */
 const MAX_LISTED = 100
 
 export function renderFilePreview(preview: {
@@ -130,7 +127,6 @@ const renderChange = (what: string, before: string, after: string): Html =>
 
 export interface DoneLine {
   readonly mac: string
-  /** Null: it was written. */
   readonly refusal: string | null
 }
 

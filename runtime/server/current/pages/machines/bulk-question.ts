@@ -28,7 +28,6 @@ const t = PAGES.machines.bulk
 
 interface BulkResult {
   readonly machine: Machine
-  /** Why it is skipped; null: it is not. */
   readonly refusal: string | null
 }
 
@@ -95,7 +94,6 @@ export function renderPreview(preview: {
   readonly form: URLSearchParams
   readonly wanted: string | null
   readonly error: string | null
-  /** Null: too long. */
   readonly command: Content
 }): Html {
   const { action, verdicts, form, wanted, error, command } = preview
@@ -144,7 +142,6 @@ export function digestOf(verdicts: readonly BulkPreview[]): string {
   return etagOf(JSON.stringify(lost)).replaceAll('"', '')
 }
 
-/** In a command. */
 const MAX_NAMED = 50
 
 /** A search, or MACs; null: too many. */
@@ -205,7 +202,6 @@ export const renderRows = (rows: readonly ListedRow[]): Html => {
 /** Per reason; the rest is folded. */
 const MAX_NAMES = 6
 
-/** Each reason once, the most frequent first. */
 function renderSkipped(skipped: readonly ListedRow[]): Html {
   const groups = Map.groupBy(skipped, ({ refusal }) => refusal)
   const reasons = [...groups].toSorted(([, one], [, other]) => other.length - one.length)
@@ -267,7 +263,6 @@ const renderListed = ({ machine, refusal, text }: ListedRow): Html =>
 export interface BulkDone extends BulkResult {
   /** Null: deleted or skipped. */
   readonly now: MachineView | null
-  /** Whether its next network boot flashes a disk. */
   readonly arms: boolean
 }
 

@@ -97,7 +97,6 @@ function askAboutOne(
   })
 }
 
-/** Null: confirmed, or no confirmation needed. */
 function askAboutMany(
   context: CurrentContext,
   { action, parameters, verdicts }: BulkRequest,
@@ -123,7 +122,6 @@ const isSafeAtOnce = (verdicts: readonly BulkPreview[], form: URLSearchParams): 
     ({ refusal, after }) => refusal === null && after !== null && !isArmed(after.machine),
   )
 
-/** Null: too many machines. */
 function renderCommand(
   context: CurrentContext,
   { action, parameters, verdicts }: BulkRequest,
@@ -191,10 +189,7 @@ function judgeConflicts(
 /** Actions that can arm a machine with its channel's image. */
 const ARMING: ReadonlySet<BulkAction> = new Set(['flash', 'mode'])
 
-/**
- * The order also names the image that was shown, so a channel that moves after the answer arms
- * nothing.
- */
+/** Names the image that was shown: a channel that moves after the answer arms nothing. */
 function nameTarget(
   { machine: { mac }, refusal, after }: BulkPreview,
   action: BulkAction,

@@ -34,7 +34,6 @@ interface ConfigurationForm {
   readonly back: string
   /** Typed and refused values: updates of the machine must not replace them. */
   readonly isTyped: boolean
-  /** Null: none was. */
   readonly refused: { readonly field: string; readonly error: string } | null
 }
 

@@ -313,7 +313,6 @@ async function act(
     : context.goTo(address(machinePath(mac), typeof note === 'function' ? note() : note))
 }
 
-/** Absent fields stay. */
 async function saveOptions(context: CurrentContext, machine: Machine, values: FormValues) {
   const change = (action: string, parameters: object) =>
     context.site.fleet.act(machine.mac, { action, parameters, continues: true }, context.by())

@@ -85,7 +85,7 @@ const isFlash = ({ mode }: Run) => mode !== 'capture'
 
 /**
  * A refused form comes back as typed. A refresh during an edit (`configuration.js`) says which
- * image and disk are selected; a made-up address is ignored.
+ * image and disk are selected; a made-up address does not.
  */
 function shownValues(
   { event, query }: CurrentContext,

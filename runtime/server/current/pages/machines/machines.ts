@@ -48,7 +48,6 @@ import type { Machine } from '../../rules/machine.ts'
 const t = PAGES.machines.list
 
 const PATH = MACHINES_PATH
-/** Forms pass these on. */
 const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'screen', 'columns'] as const
 
 /** Absent before the first machine. */

@@ -90,7 +90,6 @@ function renderDrift(context: CurrentContext, { drift, image, machine }: Machine
   </p>`
 }
 
-/** Nothing: its order does not expire. */
 function renderEnd(context: CurrentContext, { machine }: MachineView): Content {
   const { expires_at } = machine.cycle
   if (!canExpire(machine) || expires_at === null) return null
@@ -99,7 +98,6 @@ function renderEnd(context: CurrentContext, { machine }: MachineView): Content {
   </p>`
 }
 
-/** Null: the record does not say it. */
 function renderFlashed(context: CurrentContext, run: Run | null): Html | null {
   if (run?.result !== 'done' || run.image === null || run.disk === null) return null
   return html`<p class="sentence">

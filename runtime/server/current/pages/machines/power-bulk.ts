@@ -28,7 +28,7 @@ const bulk = PAGES.machines.bulk
 
 const FIELDS = ['power_action', 'power_stagger', 'power_even']
 
-/** Seconds between two machines. */
+/** Seconds. */
 const MAX_STAGGER = 3600
 
 interface PowerChosen {
@@ -210,7 +210,6 @@ function renderPowerPreview(preview: PowerPreview): Html {
   })
 }
 
-/** Null: too many machines. */
 function renderCommand(
   context: CurrentContext,
   verdicts: readonly PowerVerdict[],

@@ -28,7 +28,6 @@ interface WallTile {
   readonly machine: Machine
   readonly labels: readonly string[]
   readonly view: StateView
-  /** Null: none is under way. */
   readonly run: Run | null
 }
 

@@ -31,7 +31,6 @@ export function renderInstall(context: CurrentContext): Html {
     : card({ title: t.title, id: 'install', body: ways })
 }
 
-/** One button saves the source and fetches a release. */
 function renderFetch(context: CurrentContext): Html {
   const { services, notice } = context
   const rows = services.config.list()

@@ -13,7 +13,6 @@ import { readScope } from './scope-field.ts'
 const t = PAGES.people
 const { roles } = PAGES.account
 
-/** Id of the suggestions for a scope. */
 const LABELS = 'labels-in-use'
 const MAX_SUGGESTED = 200
 
@@ -53,6 +52,5 @@ export const renderPasswordField = (label: string, hint: string): Html =>
 
 export const readLabels = (form: URLSearchParams) => readScope(form.get('labels') ?? '')
 
-/** Null: the form names no role. */
 export const readRole = (form: URLSearchParams): Role | null =>
   ROLES.find((role) => role === form.get('role')) ?? null

@@ -24,7 +24,6 @@ export const pathOfPerson = (id: string): string => `${PEOPLE_PATH}/${id}`
 
 export const idOf = ({ event }: CurrentContext): string => getRouterParam(event, 'id') ?? ''
 
-/** Null: nobody has the id of the address. */
 export const findPerson = (context: CurrentContext): Person | null =>
   context.site.people?.store.find(idOf(context)) ?? null
 
@@ -48,7 +47,6 @@ export function answerChange(
   return goBack(context, describeRefusal(changed.refusal))
 }
 
-/** To the list if the person is gone. */
 export const goBack = (context: CurrentContext, error: string): Answer =>
   context.goBack(findPerson(context) === null ? PEOPLE_PATH : pathOfPerson(idOf(context)), {
     error,

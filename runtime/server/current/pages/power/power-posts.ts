@@ -73,7 +73,6 @@ async function press(context: CurrentContext, form: URLSearchParams): Promise<An
 const refusePress = (context: CurrentContext, error: string): Answer =>
   context.goBack(machinePath(readMac(context.event)), { error, anchor: 'power' })
 
-/** Returns whether the form asked for it. */
 export function bootAfter(context: CurrentContext, form: URLSearchParams): boolean {
   const { power } = context.services
   const mac = readMac(context.event)

@@ -22,13 +22,11 @@ interface CutQuestion {
   /** Machines that lose power while their disk is written. */
   readonly writing: readonly string[]
   readonly sharing: readonly string[]
-  /** The runs that end with it. */
   readonly runs: ReadonlySet<string>
   /** Asked once already, and a disk is being written. */
   readonly isSecond: boolean
 }
 
-/** Asked twice if a disk is being written. */
 export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): Html {
   const { machine, choice, writing, sharing, runs, isSecond } = asked
   const asksAgain = writing.length > 0 && !isSecond

@@ -18,10 +18,7 @@ const t = PAGES.runs.run
 
 const MAX_BEFORE = 5
 
-/**
- * Asks as every flash does. Nothing if the machine is armed or cannot be, or its image or disk is
- * gone.
- */
+/** Asks as every flash does. Nothing if the machine cannot be armed, or image or disk is gone. */
 export function renderAgain(context: CurrentContext, run: Run, machine: Machine | null): Content {
   if (machine === null || run.result === null) return null
   const armed = armAs(run, machine)

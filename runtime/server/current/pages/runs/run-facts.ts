@@ -15,7 +15,6 @@ const MODES: Readonly<Record<RunMode, string>> = {
   capture: t.target.capture,
 }
 
-/** Empty values are not shown. */
 export type RunRows = readonly (readonly [string, Content])[]
 
 export function listWritten(run: Run): RunRows {

@@ -43,7 +43,6 @@ export function renderRemoved(query: URLSearchParams): Content {
   ${skipped ? banner('needs-you', fillCount(t.skipped, skipped)) : null}`
 }
 
-/** Ignores values that name no run. */
 export function listSelected({ site }: CurrentContext, form: URLSearchParams): readonly Run[] {
   const values = [...new Set(form.getAll('runs'))].slice(0, MAX_RUNS)
   return values.flatMap((value) => {

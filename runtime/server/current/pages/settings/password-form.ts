@@ -42,7 +42,6 @@ function isOfProvider({ site, event }: CurrentContext): boolean {
   return person !== null && person.provider !== null
 }
 
-/** Null: not in the configuration. */
 const findOrigin = ({ site, event, services }: CurrentContext): Origin | null =>
   personOf(site.caller(event)) === null ? findPasswordOrigin(services.config) : null
 

@@ -14,7 +14,6 @@ export function nameActor(actor: string): string {
     : fill(t.tokenOf, { name, person: owner.join('@') })
 }
 
-/** Null: no person. */
 export function personOfActor(actor: string): string | null {
   if (actor.startsWith('person:')) return actor.slice(7)
   const at = actor.indexOf('@')

@@ -24,8 +24,7 @@ export function nameOfBatch({ action, image, target, machines }: Batch): string 
 }
 
 /**
- * Without one common image, the summary has the API's name of the action: `flash to rack-03: 12
- * machines`.
+ * With several images, the summary names the action as the API: `flash to rack-03: 12 machines`.
  */
 export function sayBatch({
   kind,

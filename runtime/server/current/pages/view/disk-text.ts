@@ -45,7 +45,6 @@ export const aboutDisk = (disk: InventoryDisk): Content =>
 
 interface DiskWarning {
   readonly text: string
-  /** It cannot be flashed at all. */
   readonly isHard: boolean
 }
 

@@ -30,10 +30,7 @@ export const renderEventList = (
         )}
       </ul>`
 
-/**
- * The MAC is a link. `withoutSubject`: the MAC of the page's machine, which is cut off a summary's
- * beginning.
- */
+/** The MAC is a link. `withoutSubject`: the MAC of the page's machine, cut off in front. */
 export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
   const { subject_kind: kind, subject_id: id } = event
   return kind === 'batch' && id !== null

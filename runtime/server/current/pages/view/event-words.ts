@@ -20,15 +20,10 @@ import { renderWhat, runPath } from './run-table.ts'
 const t = PAGES.events.row
 
 export interface EventWords {
-  /** Null: no longer known. */
   findImage(ref: string): string | null
-  /** Null: unknown. */
   findDisk(mac: string, name: string): string | null
-  /** Null: removed. */
   findRun(mac: string, id: string): Run | null
-  /** Null: none. */
   findName(mac: string): string | null
-  /** Null: no setting. */
   findSetting(name: string): string | null
 }
 

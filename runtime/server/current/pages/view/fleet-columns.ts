@@ -1,7 +1,6 @@
 /** The columns of the machines table: their titles, and which of them are shown. */
 import { PAGES } from '../../../texts/texts.ts'
 
-/** In the order of the table. */
 export const COLUMN_NAMES = [
   'state',
   'name',
@@ -20,7 +19,6 @@ export type ColumnName = (typeof COLUMN_NAMES)[number]
 
 export const COLUMN_TITLES: Readonly<Record<ColumnName, string>> = PAGES.view.columns
 
-/** Hidden by default. */
 const SPARE: ReadonlySet<ColumnName> = new Set(['labels', 'ip', 'arch', 'flashed', 'discovered'])
 
 /** `state.image.disk`, in our order; the name is always shown. Null or empty: the usual columns. */

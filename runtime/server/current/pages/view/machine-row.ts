@@ -17,10 +17,7 @@ import { renderWill, stemOf } from './next-boot.ts'
 const t = PAGES.view.row
 const { columns: titles } = PAGES.view
 
-/**
- * Lean, for a page has 100: a shortened text is repeated as a title only where focus cannot show
- * it.
- */
+/** Lean, for a page has 100: a shortened text has a title only where focus cannot show it. */
 export const renderMachineRow = (
   view: MachineView,
   clock: Clock,

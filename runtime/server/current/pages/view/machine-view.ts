@@ -21,7 +21,6 @@ export interface MachineView {
   readonly image: CatalogEntry | null
   /** Null: none selected, or not exactly one of that name. */
   readonly disk: InventoryDisk | null
-  /** Null: none is under way. */
   readonly run: Run | null
   /** Between disk and assignment; null: none, or unknown. */
   readonly drift: Drift | null
@@ -78,10 +77,7 @@ export const isHeldBack = ({ boot: { rule }, run }: MachineView): boolean =>
 
 const HELD_BACK: ReadonlySet<BootRule> = new Set(['half-written', 'loop-to-person', 'held-back'])
 
-/**
- * A network boot will flash once obstacles such as a missing live system are gone. Operators
- * confirm a change to this.
- */
+/** Flashes once obstacles are gone, such as a missing live system. Operators confirm this. */
 export const isArmed = ({
   boot_mode,
   bty_image_ref,

@@ -43,11 +43,10 @@ export interface CurrentServices extends PageServices {
   images(): readonly CatalogEntry[]
   /** At this base address. */
   gather(on: { readonly baseUrl: string; readonly now: string }): Surroundings
-  /** Null: none. */
   cacheUrl(): string | null
   /** Null: flashes are not limited. */
   queue(): Queue | null
-  /** Null: it stands alone. */
+  /** Null: this server stands alone. */
   readonly presence: Pick<Presence, 'view'> | null
 }
 

@@ -6,7 +6,6 @@ import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { CurrentContext } from './page-context.ts'
 
-/** Null: nothing to undo. */
 export function renderUndo({ site }: Pick<CurrentContext, 'site'>, mac: Mac): Content {
   const edit = site.fleet.findUndoable(mac)
   if (edit === null) return null
