@@ -39,9 +39,7 @@ export function bootFileRoutes(site: Site): readonly Route[] {
     return answer
   }
 
-  /**
-   * `ipxe.efi`, which firmware asks for, is the newest iPXE of a release if there is no such file.
-   */
+  /** `ipxe.efi`, which firmware asks for: a release's newest iPXE if there is no such file. */
   async function openAlias(alias: string): Promise<ServedFile | null> {
     const name = (await bootFiles.alias?.(alias)) ?? null
     return name === null ? null : openServed(bootFiles.dir, name)

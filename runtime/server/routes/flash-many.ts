@@ -33,7 +33,6 @@ type OneOrder = Pick<AwaitedOrder, 'mac' | 'order'>
 interface ManyOrders {
   readonly results: readonly ManyResult[]
   readonly orders: readonly OneOrder[]
-  /** Null: none. */
   readonly batch: string | null
   readonly until: AwaitedOrder['until']
   /** Seconds. */
@@ -167,10 +166,7 @@ function countOutcomes(results: readonly ManyResult[]): Readonly<Record<string, 
   return counts
 }
 
-/**
- * Events: `armed`, `run` after each change, `machine` as each order ends, `end` with the plain
- * answer.
- */
+/** Events: `armed`, `run` per change, `machine` per ended order, `end` with the plain answer. */
 const followMany = (site: Site, many: ManyOrders): Answer =>
   answer(200, EVENT_HEADERS, async function* (signal) {
     const encoder = new TextEncoder()

@@ -61,9 +61,7 @@ interface BoundFleetDependencies<M extends MachineBase> {
   readonly bounds: EditBounds<M>
 }
 
-/**
- * Bounds hold here: nothing is decided about unseen machines, and no forbidden record is stored.
- */
+/** Nothing is decided about unseen machines, and no forbidden record is stored. */
 function createUpdate<M extends MachineBase>(
   { machines }: ServerBase<M>,
   commit: Fleet<M>['commit'],
@@ -272,10 +270,7 @@ const signed = <M extends MachineBase>({ now }: ServerServices<M>, { actor, ip }
   at: now().toISOString(),
 })
 
-/**
- * Stores only changes. The memory follows at once: the next machine, perhaps in the same commit,
- * must find it.
- */
+/** Stores only changes. Memory follows at once, for the next machine in the same commit. */
 function createCommit<M extends MachineBase>({
   machines,
   changes,

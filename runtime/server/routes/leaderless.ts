@@ -21,8 +21,7 @@ export interface LeaderlessDependencies extends Pick<Site, 'elapsed' | 'otherSer
 }
 
 /**
- * A machine that may have an order or a half-written disk waits without end; an unknown one leaves
- * after its rounds.
+ * Waits without end if the disk may be half written or an order open; an unknown machine leaves.
  */
 export function createLeaderless({
   elapsed = () => performance.now(),

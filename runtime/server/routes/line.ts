@@ -42,17 +42,14 @@ export interface Action<M> {
 export type FindConflict<M> = { find(after: M): string | null }['find']
 
 interface MachineDescription {
+  /** For metrics: from a short closed list. */
   readonly mode: string
-  /** The fields that lifecycle events carry. */
   readonly details: Readonly<Record<string, unknown>>
   readonly disks: readonly InventoryDisk[] | null
   readonly isUnassigned: boolean
 }
 
-/**
- * Pure: no I/O, no changes, the same answer when asked twice. Catalog, settings and sets come from
- * getters that answer from memory.
- */
+/** Pure, and the same when asked twice: catalog, settings and sets come from memory. */
 export interface ServerLine<M extends MachineBase> {
   /** `now` is an ISO time. */
   discover(mac: Mac, now: string): M
@@ -60,10 +57,7 @@ export interface ServerLine<M extends MachineBase> {
   toWire(machine: M): Readonly<Record<string, unknown>>
   /** Absent: machines of this line have none. */
   labelsOf?(machine: M): readonly string[]
-  /**
-   * Also for a form's fields in the same shape. `before` null: a new machine. The refusal names
-   * each wrong field.
-   */
+  /** `before` null: a new machine. The refusal names each wrong field. */
   parseUpsert(
     body: unknown,
     before: M | null,
@@ -71,24 +65,17 @@ export interface ServerLine<M extends MachineBase> {
   ): Result<M, readonly FieldError[]>
   /** Undefined: the body was empty. */
   parseInventory(sifted: Sifted | undefined): Result<Inventory, readonly FieldError[]>
-  /**
-   * By `Contact.bearer`; `machine` null: nobody knows it. Events are recorded although it is
-   * admitted.
-   */
+  /** By `Contact.bearer`; `machine` null: unknown. Events are recorded although it is admitted. */
   admit(
     on: { readonly mac: Mac; readonly machine: M | null; readonly request: MachineRequest },
     contact: Contact,
   ): Result<readonly PlainEvent[], string>
   /** Whether it must not boot its disk; absent: this line does not say. */
   isHalfWritten?(machine: M): boolean
-  /** Decides the response of `GET /pxe/{mac}`. */
   decideBoot(machine: M, contact: Contact): ScriptTransition<M>
-  /** Decides the response of `GET /pxe/{mac}/plan`. */
   decidePlan(machine: M, contact: Contact): PlanTransition<M>
   transition(machine: M, signal: Signal, contact: Contact): Transition<M>
-  /**
-   * Which flash an end belongs to. `order`: of the run that the machine names; null: it names none.
-   */
+  /** `order`: of the run that the machine names; null: it names none. */
   describeRun(
     machine: M,
     contact: Contact,

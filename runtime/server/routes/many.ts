@@ -10,7 +10,6 @@ interface ManyRequest {
   readonly action: string
   readonly parameters: unknown
   readonly isDryRun?: boolean
-  /** Null or absent: they were named. */
   readonly q?: string | null
 }
 
@@ -37,10 +36,7 @@ interface ActedMany {
 /** Rows between two pauses, in which machines are answered. */
 const STEP = 50
 
-/**
- * One refusal does not stop the rest. A dry run, or an action that no machine takes, makes no
- * batch.
- */
+/** A refusal does not stop the rest. A dry run, or what no machine takes, makes no batch. */
 export async function actOnMany<M extends MachineBase>(
   site: Site<M>,
   request: ManyRequest,

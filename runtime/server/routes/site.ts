@@ -55,8 +55,8 @@ export interface BootEachRequest {
 
 interface MachinePower {
   /**
-   * Asked before anything is armed; null: it can be tried. Asks the BMC whether it is on, which
-   * only a restart may change.
+   * Asked before anything is armed; null: it can be tried. Asks the BMC whether the machine is on,
+   * which only a restart may interrupt.
    */
   refuseBoot(mac: Mac, isRestart: boolean, by: By): Promise<string | null>
   /** Once, from the network. Resolves to why that failed, in words; null: it worked. */
@@ -71,7 +71,7 @@ interface MachinePower {
   forgetMachine(mac: Mac): Promise<void>
   /**
    * For someone who sees only these machines: no other's power is shown or changed, nor by a shared
-   * outlet. Absent: no power.
+   * outlet. Absent: no power control.
    */
   within?(sees: (mac: string) => boolean): MachinePower
 }
@@ -119,13 +119,9 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   otherServers?(base: string): readonly string[]
   /** Called before the record is stored. */
   onFlashSlot?(machine: M, slot: FlashSlot): void
-  /** Absent: no power control. */
   readonly power?: MachinePower | undefined
-  /** Absent: not noted. */
   readonly stamps?: BootStamps | undefined
-  /** Absent: no batches. */
   readonly batches?: BatchMaker<M> | undefined
-  /** Absent: not awaited. */
   readonly proof?: BootProof | undefined
   /** The cookie is `name=value`; called for anyone else who accepts the sessions. */
   onLogout?(cookie: string): Promise<void>
@@ -212,7 +208,6 @@ export interface ActionRequest<M> {
   readonly parameters: unknown
   readonly isDryRun?: boolean
   readonly findConflict?: FindConflict<M> | undefined
-  /** Null or absent: none. */
   readonly batch?: string | null
   /** Undone together with the edit before. */
   readonly continues?: boolean
@@ -239,7 +234,6 @@ export interface Site<M extends MachineBase = MachineBase> extends ServerBase<M>
   caller(event: H3Event): Caller
   /** Throws a 403. For routes whose body decides the scope. */
   checkScope(event: H3Event, scope: Scope): void
-  /** For links. */
   mayOpen(event: H3Event, path: string, method?: 'GET' | 'POST'): boolean
   /** False once the session has ended: long answers ask now and then. */
   isStillValid(caller: Caller): boolean

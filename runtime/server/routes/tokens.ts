@@ -76,7 +76,6 @@ const findMaker = async ({ tokens }: Pick<Site, 'tokens'>, caller: Caller) =>
     ? (await tokens.list()).find(({ name }) => name === caller.name)
     : undefined
 
-/** Null: nothing is wrong. */
 function findWrongEnd(
   end: string | null,
   maker: TokenRecord | undefined,

@@ -8,10 +8,7 @@ export interface CurlRequest {
   readonly body?: Readonly<Record<string, unknown>>
 }
 
-/**
- * Arguments are in single quotes, safe for any name, but the header whose variable the shell fills
- * in.
- */
+/** Single quotes make any name safe; only the header with the shell's variable has others. */
 export function renderCurl({ method, url, body }: CurlRequest): string {
   const lines = [
     `curl -fsS ${method === 'GET' ? '' : `-X ${method} `}${quote(url)}`,
