@@ -74,10 +74,8 @@ export async function openMachineServer<M extends MachineBase>(
   return {
     app: server.app,
     routes: server.routes,
-    /** By architecture. */
     active: server.site.bootFiles.active,
     listeners: server.listeners,
-    /** So that their connections can be closed. */
     endChannels: server.close,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }

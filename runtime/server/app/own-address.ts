@@ -11,10 +11,7 @@ interface OwnAddressOptions {
   readonly isTls: boolean
 }
 
-/**
- * No slash at its end. Where it listens on all addresses: the one by which this host reaches the
- * database.
- */
+/** Without a last slash. If it listens on all addresses: the one towards the database. */
 export async function findOwnUrl({
   database,
   host,

@@ -11,7 +11,6 @@ import type { FleetState } from './fleet-state.ts'
 interface FetchDependencies {
   readonly config: ServerConfig
   readonly state: Pick<FleetState<never>, 'changes' | 'journal'>
-  /** The list of fetches, for the next start. */
   readonly folder: string
   /** Earlier sets to keep for a roll-back. */
   keep(): number

@@ -12,7 +12,6 @@ import { TIMES, type ClusterTimes } from '../../fleet/cluster/rules/times.ts'
 import type { SharedFilePaths } from '../../fleet/cluster/shared-files.ts'
 
 export interface SharedDatabase {
-  /** `postgres://…`; empty: none. */
   readonly url: string
   /** Its first line is the password; empty: `url` has it. */
   readonly passwordFile: string
@@ -32,7 +31,6 @@ export interface SharedDatabase {
   readonly patience: JoinOptions['patience']
   readonly start?: JoinOptions['start']
   readonly signal?: AbortSignal
-  /** For tests. */
   readonly times?: ClusterTimes
   onEnd(why: Fault): void
 }
@@ -59,8 +57,8 @@ interface SharedState {
 }
 
 /**
- * Null: stands alone. Rejects as `joinCluster`, and `input-invalid` if the state has a database but
- * no setting.
+ * Null: the state stands alone. Rejects as `joinCluster` does, and with a Fault `input-invalid`
+ * where it belongs to a database and none is configured.
  */
 export async function shareState(
   database: Database,
@@ -169,10 +167,7 @@ async function readKey({ key, keyFile }: SharedDatabase): Promise<string> {
   })
 }
 
-/**
- * With its password. Rejects with a Fault: `input-invalid` (address), `input-missing` (password
- * file).
- */
+/** With its password. Rejects with a Fault `input-invalid` or, for the file, `input-missing`. */
 export async function completeUrl({
   url,
   passwordFile,

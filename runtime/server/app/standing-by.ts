@@ -34,7 +34,6 @@ interface StandingByDependencies extends Pick<
   readonly environment: ProcessEnvironment
   readonly config: ServerConfig
   readonly listenSettings: Parameters<typeof openDoor>[2]
-  /** Empty: none. */
   readonly memberKey: string
   readonly times: Pick<ClusterTimes, 'holdMs'>
   readonly log: ServerLog

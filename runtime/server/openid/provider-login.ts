@@ -66,7 +66,6 @@ export interface ProviderViews {
 }
 
 interface ProviderLoginDependencies {
-  /** Null: none is set. */
   provider(): SetProvider | null
   readonly states: LoginStates
   readonly sessions: Sessions

@@ -30,7 +30,6 @@ interface ProviderLoginsOptions {
   readonly journal: Pick<Journal, 'record'>
   readonly secret: Secret
   now(): Date
-  /** Null: none is set. */
   provider(): SetProvider | null
   readonly store: People
   readonly named: NamedLogins

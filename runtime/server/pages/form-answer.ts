@@ -15,7 +15,6 @@ export interface Refused {
   readonly error: string
   readonly text?: string
   readonly typed?: Notice['typed']
-  /** By field. */
   readonly errors?: Notice['errors']
   readonly query?: Readonly<Record<string, string | null>>
   /** Without its `#`. */
@@ -25,8 +24,7 @@ export interface Refused {
 const MAX_LENGTH = 500
 
 /**
- * Shows the refusal and what was typed. `error` in the address (at most 500 characters) is for
- * scripts.
+ * With refusal and typed values. `error` in the address (500 characters at most) is for scripts.
  */
 export function goBack(
   { notices }: { readonly notices: Notices },

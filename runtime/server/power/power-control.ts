@@ -32,7 +32,6 @@ interface PowerControlDependencies extends Pick<
   'power' | 'labelsOf' | 'recordAll' | 'standing' | 'now'
 > {
   readonly book: PowerBook
-  /** Null: none is under way. */
   findRun(mac: string): string | null
   /** Milliseconds; for requests without a pause. */
   stagger(): number
@@ -65,10 +64,7 @@ export function createPowerControl(given: PowerControlDependencies) {
     return refusePower(mac, asked, { writing: runs.listWriting(mac) })
   }
 
-  /**
-   * After the wait for a BMC: a run may have begun since, and the requester agreed to cut only
-   * `known` ones.
-   */
+  /** A run may have begun during the wait for a BMC; only `known` runs were agreed to be cut. */
   function refuseCut(mac: Mac, asked: PowerBody, known: ReadonlySet<string>): PowerTrouble | null {
     const refusal = refuse(mac, asked) ?? refuseLater(runs.listLater(mac, known))
     return refusal === null ? null : lasting('not-now', 'it is not done by now', refusal)

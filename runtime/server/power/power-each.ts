@@ -72,7 +72,6 @@ export function createActOnEach(given: EachDependencies) {
   const { power, recordAll, standing = UNCHANGED, labelsOf, now, refuse, listRuns, act } = given
   const underway = new Map<string, PowerUnderway>()
 
-  /** Null: it worked. */
   async function actNow(
     mac: Mac,
     asked: PowerBody,

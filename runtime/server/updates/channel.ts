@@ -82,9 +82,7 @@ export interface ChannelViews<M> {
   renderBar(run: Run): string
 }
 
-/**
- * Disconnects clients that take nothing for 15 s, or within a second of the end of their session.
- */
+/** Disconnects a client after 15 s without a read, or within a second of its session's end. */
 export function createChannel(parts: ChannelDependencies) {
   const views = new Map<string, SharedView>()
   const sender = createSender(parts, views)

@@ -14,10 +14,7 @@ export type Listener = ReturnType<typeof createListener>
 
 const COMMENT = new TextEncoder().encode(KEEP_ALIVE)
 
-/**
- * `ended` is called once. Not h3's `createEventStream`: that keeps every message for a client that
- * does not read.
- */
+/** Not h3's `createEventStream`: that keeps every message for a client that does not read. */
 export function createListener(ended: () => void) {
   const pending = new Map<string, PendingUpdate>()
   let wanted: (() => void) | null = null

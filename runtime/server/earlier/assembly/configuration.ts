@@ -6,10 +6,7 @@ import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts
 
 export type LineConfig = Config<typeof SETTINGS>
 
-/**
- * From the usual places, or the files of `--config`. Rejects with a Fault for each bad file or
- * value.
- */
+/** From the usual places, or the files of `--config`. Rejects with a Fault for each bad value. */
 export const readConfiguration = (
   environment: Pick<ProcessEnvironment, 'env' | 'systemDir' | 'isRoot'>,
   given: Pick<Arguments, 'lists'>,

@@ -37,10 +37,7 @@ interface WorkflowsDependencies {
 
 type WorkflowEvent = ReturnType<typeof describeWorkflowStart>
 
-/**
- * A run starts when a record names a new one, and its end is stored there. Interrupted runs count
- * as failed.
- */
+/** A record that names a new run starts it, and keeps its end. Interrupted runs count as failed. */
 export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workflows> {
   const { config, state, env, log, now } = parts
   const folders = decideFolders(config)

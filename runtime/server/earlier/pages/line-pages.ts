@@ -104,10 +104,7 @@ function createTable(
   }
 }
 
-/**
- * New when a flash begins, ends or stalls, and each minute, for one that reports nothing may have
- * taken too long without a change of its record.
- */
+/** New when a flash begins, ends or stalls, and each minute: a silent one may be overdue. */
 function createContext(runs: LinePagesOptions['runs'], now: LinePagesOptions['now']): () => object {
   let [known, text] = [{}, '']
   return () => {

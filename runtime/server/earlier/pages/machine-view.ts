@@ -8,7 +8,6 @@ import type { EarlierContext } from './page-context.ts'
 export interface StatedMachine {
   readonly machine: Machine
   readonly view: StateView
-  /** Null: none is under way. */
   readonly run: Run | null
 }
 

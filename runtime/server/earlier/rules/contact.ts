@@ -29,8 +29,8 @@ export function rememberDone(machine: Machine, now: string): Machine {
 }
 
 /**
- * Its order is newer than the end. A new order begins at its predecessor's end time: differing
- * times have no order.
+ * Its order is newer than the end. The next order begins at the very time of the end before it, so
+ * times that differ say nothing of which came first.
  */
 const isUntouched = ({ offered_at, sent, last_flashed_at, armed_at }: Machine): boolean =>
   offered_at === null &&

@@ -23,7 +23,6 @@ interface EndedWorkflow {
   readonly run: string
   readonly workflow: string
   readonly host: string | null
-  /** Null: it succeeded. */
   readonly error: string | null
 }
 
@@ -36,7 +35,6 @@ export const describeWorkflowStart = (
   details: { run, workflow },
 })
 
-/** `error` null: it succeeded. */
 export const describeWorkflowEnd = (
   mac: string,
   { run, workflow, host, error }: EndedWorkflow,

@@ -107,17 +107,11 @@ export const isUnassigned = ({ image }: Machine): boolean => image === null
 export const isArmed = ({ boot_policy, image, disarmed_at }: Machine): boolean =>
   boot_policy === 'flash' && image !== null && disarmed_at === null
 
-/**
- * A flash was offered, its end is unknown, and an older state was restored: the disk may be half
- * written.
- */
+/** An open flash before an older state was restored: the disk may be half written. */
 export const isHeldBack = ({ disarmed_at, offered_at }: Machine): boolean =>
   disarmed_at !== null && offered_at !== null
 
-/**
- * Policy and image stay; setting the policy again arms it. Returns the same record without an
- * order.
- */
+/** Policy and image stay; setting the policy again arms it. Without an order, the same record. */
 export const disarm = (machine: Machine, now: string): Machine =>
   isArmed(machine) ? { ...machine, disarmed_at: now, updated_at: now } : machine
 
@@ -137,7 +131,6 @@ export function keepHeldBack(
   return { ...held, offered_at, disarmed_at: held.disarmed_at ?? now, updated_at: now }
 }
 
-/** Null: its address is all there is. */
 export const nameMachine = ({ hostname }: Machine): string | null => hostname
 
 /** Null: the order is open. */

@@ -16,7 +16,6 @@ export interface StateView {
 }
 
 interface Circumstances {
-  /** Null: none is under way. */
   readonly run: { readonly stalled: boolean } | null
   /** Null: it did not fail, or nobody knows why. */
   readonly workflowError: string | null

@@ -24,7 +24,6 @@ interface WorkflowRun {
   readonly workflow: string
 }
 
-/** Null: none. */
 export function findRun(machine: Machine): WorkflowRun | null {
   const { last_workflow_status, last_workflow_output_path, cijoe_workflow_ref } = machine
   if (last_workflow_status !== 'running') return null
@@ -47,9 +46,7 @@ export function beginWorkflow(machine: Machine, folder: string, now: string): Ma
   }
 }
 
-/**
- * Returns the same record for a run that is not the newest: a late end does not stand for another.
- */
+/** The same record for a run that is not the newest: a late end stands for no other. */
 export function endWorkflow(
   machine: Machine,
   run: string,

@@ -174,10 +174,7 @@ function readChanged(form: URLSearchParams, row: ShownSetting): string | null {
 /** Browsers send CR LF. */
 const readLines = (text: string): string => text.replaceAll('\r\n', '\n').trim()
 
-/**
- * The last of its name, because a switch that is off sends only its hidden field; null: no such
- * field.
- */
+/** The last of its name: a switch that is off sends only its hidden field. Null: no such field. */
 function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): string | null {
   const text = form.getAll(name).at(-1)
   if (text === undefined) return null
@@ -186,7 +183,6 @@ function readTyped(form: URLSearchParams, { name, setting }: ShownSetting): stri
 
 interface Edits {
   readonly form: URLSearchParams
-  /** For the fields of a refused form. */
   readonly all: readonly ConfigEdit[]
   readonly edits: readonly ConfigEdit[]
 }

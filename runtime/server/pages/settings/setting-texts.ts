@@ -10,14 +10,12 @@ const t = PAGES.settings.values
 
 export const GROUP_TEXTS: Translated<typeof SETTING_GROUPS> = SETTING_GROUPS
 
-/** Null: no such setting. */
 function findTexts(texts: NamedTexts, name: string): TextsOfSetting | null {
   const [section = '', key = ''] = name.split('.')
   const keys = Object.hasOwn(texts, section) ? (texts[section] ?? {}) : {}
   return Object.hasOwn(keys, key) ? (keys[key] ?? null) : null
 }
 
-/** Null: no such setting. */
 export const findTitle = (texts: NamedTexts, name: string): string | null =>
   findTexts(texts, name)?.title ?? null
 

@@ -156,7 +156,6 @@ interface RowsFold {
   readonly title: string
   readonly id: string
   readonly rows: readonly ShownSetting[]
-  /** The search finds it, too. */
   readonly group: string
   readonly aside?: Content
   readonly before?: Content
@@ -214,7 +213,6 @@ function readRefusals(context: PageContext): Refusals {
 const SAVED: Readonly<Record<string, string>> = t.saved
 const NO_NAMES: ReadonlySet<string> = new Set()
 
-/** Null: nothing was saved. */
 function findSaved({ query }: PageContext): string | null {
   const saved = query.get('saved') ?? ''
   return Object.hasOwn(SAVED, saved) ? (SAVED[saved] ?? null) : null

@@ -22,7 +22,6 @@ interface Typed {
   readonly error: string | null
 }
 
-/** By dotted name. */
 export type Refusals = ReadonlyMap<string, Typed>
 
 /** `topic`: the headings above. Of secrets, the text says only whether they are set. */

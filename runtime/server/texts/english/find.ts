@@ -9,7 +9,6 @@ export const FIND = {
     list: 'Found',
     recent: 'Recent',
     none: 'Nothing found.',
-    /** For screen readers. */
     found: '{count} found',
     button: 'Search',
   },
