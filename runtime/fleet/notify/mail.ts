@@ -6,9 +6,8 @@ import { domainToASCII } from 'node:url'
 import { createTransport } from 'nodemailer'
 import { describeFailure } from '../../kit/net/rules/network-failure.ts'
 import { describeTls, routeTo, STOPPED, unfound, type SendingLimits, within } from './outgoing.ts'
-import type { MailContent } from './rules/message.ts'
 import { failed, judgeRefusals, quoteWords, TAKEN, type DeliveryOutcome } from './rules/outcome.ts'
-import type { TargetOf } from './rules/receiver.ts'
+import type { MailContent, TargetOf } from './rules/channel.ts'
 
 interface Mail extends MailContent {
   /** The same at each attempt: mail programs show it once. */

@@ -14,15 +14,13 @@ import { readNumber, readText, type Row, type Sql } from '../state/sqlite.ts'
 import {
   describeRule,
   MAX_RULES,
-  nameTarget,
-  SECRET_SHAPES,
   type Receiver,
   type ReceiverRecord,
   type NotifyRule,
-  type ReceiverTarget,
   MAX_RECEIVERS,
   ReceiverRecordSchema,
 } from './rules/receiver.ts'
+import { nameTarget, SECRET_SHAPES, type ReceiverTarget } from './rules/channel.ts'
 
 export type Receivers = ReturnType<typeof createReceivers>
 

@@ -4,9 +4,15 @@ import * as https from 'node:https'
 import { describeFailure } from '../../kit/net/rules/network-failure.ts'
 import { parseRetryAfter } from '../../kit/net/rules/retry.ts'
 import { type SendingLimits, describeTls, routeTo, STOPPED, unfound, within } from './outgoing.ts'
-import { renderMail, renderSlack, renderWebhook, type OutgoingMessage } from './rules/message.ts'
+import {
+  renderMail,
+  renderPost,
+  SECRET_SHAPES,
+  type HttpPost,
+  type OutgoingMessage,
+  type ReceiverTarget,
+} from './rules/channel.ts'
 import { failed, type DeliveryOutcome, judgeAnswer } from './rules/outcome.ts'
-import { SECRET_SHAPES, type ReceiverTarget } from './rules/receiver.ts'
 
 /** Sends it once, within the limit. What is needed for one kind alone is loaded where it is used. */
 export async function transmit(
@@ -29,20 +35,14 @@ export async function transmit(
     return failed('its secret is not kept on this server: edit the receiver and enter it again')
   }
   const opening = secret ?? ''
-  switch (target.kind) {
-    case 'webhook': {
-      const body = renderWebhook(message)
-      const headers = await sign(opening, message.id, body)
-      return await sendHttp({ url: target.url, headers, body }, given)
-    }
-    case 'slack':
-      return await sendHttp({ url: opening, body: renderSlack(message) }, given)
-    case 'mail': {
-      const { sendMail } = await import('./mail.ts')
-      const mail = { id: message.id, left, ...renderMail(message) }
-      return await sendMail(target, opening, mail, given)
-    }
+  if (target.kind === 'mail') {
+    const { sendMail } = await import('./mail.ts')
+    const mail = { id: message.id, left, ...renderMail(message) }
+    return await sendMail(target, opening, mail, given)
   }
+  const post = renderPost(target, opening, message)
+  if (target.kind !== 'webhook') return await sendHttp(post, given)
+  return await sendHttp({ ...post, headers: await sign(opening, message.id, post.body) }, given)
 }
 
 /** The time is that of the attempt: receivers refuse what was signed long ago. */
@@ -54,13 +54,6 @@ async function sign(secret: string, id: string, body: string): Promise<Record<st
     'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
     'webhook-signature': new Webhook(secret).sign(id, now, body),
   }
-}
-
-interface HttpPost {
-  readonly url: string
-  readonly headers?: Readonly<Record<string, string>>
-  /** JSON. */
-  readonly body: string
 }
 
 /** Bytes of an answer that are read. */

@@ -4,9 +4,9 @@ import * as assert from 'uvu/assert'
 import { sendHttp } from '../../../runtime/fleet/notify/transmission.ts'
 import { sendMail } from '../../../runtime/fleet/notify/mail.ts'
 import { createOutgoing, type FindOutgoing } from '../../../runtime/fleet/notify/outgoing.ts'
-import type { TargetOf } from '../../../runtime/fleet/notify/rules/receiver.ts'
 import { TAKEN } from '../../../runtime/fleet/notify/rules/outcome.ts'
 import { startMailServer, startReceiver } from '../../support/notify/receivers.ts'
+import type { TargetOf } from '../../../runtime/fleet/notify/rules/channel.ts'
 
 const test = suite('addresses of receivers')
 

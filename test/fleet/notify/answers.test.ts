@@ -7,8 +7,8 @@ import { sendHttp } from '../../../runtime/fleet/notify/transmission.ts'
 import { sendMail, nameClient } from '../../../runtime/fleet/notify/mail.ts'
 import { createOutgoing } from '../../../runtime/fleet/notify/outgoing.ts'
 import { TAKEN } from '../../../runtime/fleet/notify/rules/outcome.ts'
-import type { TargetOf } from '../../../runtime/fleet/notify/rules/receiver.ts'
 import { startMailServer, startReceiver } from '../../support/notify/receivers.ts'
+import type { TargetOf } from '../../../runtime/fleet/notify/rules/channel.ts'
 
 const test = suite('answers of receivers')
 

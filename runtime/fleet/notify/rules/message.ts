@@ -1,8 +1,64 @@
-/** A message to a receiver: what it says of one event or of many, and its form for each kind of receiver, with every text escaped. */
+/** What a message to a receiver says of one event or of many, and the groups by which events are selected and named. */
 import { z } from 'zod'
 import { plainWords } from '../../../kit/foundation/printable.ts'
-import type { RecordedEvent } from '../../state/rules/event-table.ts'
-import { nameKind } from './receiver.ts'
+import { isAlarm, type RecordedEvent } from '../../state/rules/event-table.ts'
+
+const oneOf = (...kinds: readonly string[]) => {
+  const known = new Set(kinds)
+  return (kind: string): boolean => known.has(kind)
+}
+
+/** Groups of events that a rule selects by one name. A group that is added stands here, and nowhere else. */
+export const EVENT_GROUPS = {
+  'flash-failed': { title: 'Flash failed', has: oneOf('machine.flash_failed') },
+  flashed: { title: 'Flashed', has: oneOf('machine.flashed') },
+  'boot-failed': {
+    title: 'Failed to boot',
+    has: oneOf('machine.boot_failed', 'machine.boot_not_seen'),
+  },
+  booted: { title: 'Booted', has: oneOf('machine.booted', 'machine.boot_seen') },
+  'loop-suspected': {
+    title: 'Boot loop or wrong disk suspected',
+    has: oneOf('netboot.loop.suspected', 'netboot.plan.doubted'),
+  },
+  'batch-ended': { title: 'Batch ended', has: oneOf('batch.ended') },
+  captured: {
+    title: 'Captured',
+    has: oneOf('machine.captured'),
+  },
+  'capture-failed': { title: 'Capture failed', has: oneOf('machine.capture_failed') },
+  discovered: { title: 'Discovered', has: oneOf('machine.discovered') },
+  'power-failed': { title: 'Power failed', has: oneOf('machine.power.failed') },
+  'job-failed': {
+    title: 'Backup or release failed',
+    has: (kind) => /^(?:backup|netboot|images|catalog)\..*failed$/.test(kind),
+  },
+  'login-failed': {
+    title: 'Login failed',
+    has: oneOf('auth.login.failed', 'auth.password.failed', 'auth.token.failed'),
+  },
+  'server-fault': {
+    title: 'Fault of the server',
+    has: (kind) => kind === 'notification.failed' || (kind.startsWith('system.') && isAlarm(kind)),
+  },
+  'needs-attention': { title: 'Needs attention', has: isAlarm },
+} as const satisfies Readonly<
+  Record<string, { readonly title: string; has(kind: string): boolean }>
+>
+
+export type EventGroupName = keyof typeof EVENT_GROUPS
+
+const isName = (text: string): text is EventGroupName => Object.hasOwn(EVENT_GROUPS, text)
+
+export const EVENT_GROUP_NAMES: readonly EventGroupName[] = Object.keys(EVENT_GROUPS).filter(isName)
+
+/** What people call an event of this kind: by the first group that has it, else by its own name. */
+export function nameKind(kind: string): string {
+  const name = EVENT_GROUP_NAMES.find(
+    (each) => each !== 'needs-attention' && EVENT_GROUPS[each].has(kind),
+  )
+  return name === undefined ? kind : EVENT_GROUPS[name].title
+}
 
 /** A message lists so many events; the others are counted. */
 const MAX_LISTED = 50
@@ -34,7 +90,7 @@ export const MessageContentSchema = z.object({
   /** Whether a person sent it to see whether it arrives. */
   is_test: z.boolean(),
 })
-type MessageContent = z.infer<typeof MessageContentSchema>
+export type MessageContent = z.infer<typeof MessageContentSchema>
 
 /** Events that wait for those that follow; bounded, however many there are. */
 export interface Collected {
@@ -131,116 +187,4 @@ function pathOf({ subject_kind: kind, subject_id: id, details }: RecordedEvent):
   const run = details?.['run']
   const isRun = typeof run === 'string' && /^[\w-]{1,64}$/.test(run)
   return isRun ? `/ui/machines/${part}/runs/${run}` : `/ui/machines/${part}`
-}
-
-export interface OutgoingMessage {
-  /** The same at each attempt, and after a restart. */
-  readonly id: string
-  /** ISO time at which it was made. */
-  readonly made_at: string
-  readonly receiver: string
-  readonly content: MessageContent
-  /** The address of the pages without a slash at its end; null: nobody has said it. */
-  readonly base: string | null
-}
-
-/** The lines below a title, in the form of plain text. */
-const MAX_LINES = 20
-
-const linkOf = (base: string | null, path: string): string | null =>
-  base === null ? null : `${base}${path}`
-
-/** Events below the title, none where the title says it all, and how many are not among them. */
-function listLines({ count, events }: MessageContent) {
-  const lines = count === 1 ? [] : events.slice(0, MAX_LINES)
-  const left = count - Math.max(lines.length, 1)
-  return { lines, more: left > 0 ? [`and ${left} more`] : [] }
-}
-
-/** The documented body of a webhook. Fields are added, never renamed or removed. */
-export function renderWebhook({ made_at, receiver, content, base }: OutgoingMessage): string {
-  const { title, count, events, path, is_test } = content
-  return JSON.stringify({
-    type: is_test ? 'notification.test' : 'notification.events',
-    timestamp: made_at,
-    data: {
-      receiver,
-      title,
-      url: linkOf(base, path),
-      count,
-      events: events.map(({ path: own, ...event }) => ({ ...event, url: linkOf(base, own) })),
-    },
-  })
-}
-
-/** Slack asks for these three alone; nobody is mentioned, and no link is hidden behind a text. */
-const escapeSlack = (text: string): string =>
-  text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    // These make text bold, italic or code, a channel of a `#name` where Slack looks for links, and
-    // ring for everybody in programs that take what Slack takes (`@here`, `@channel`, `@all`).
-    .replaceAll(/[*_~`@]/g, (mark) => `${mark}\u200b`)
-
-/** The body of an incoming webhook. */
-export function renderSlack({ content, base }: OutgoingMessage): string {
-  const { lines, more } = listLines(content)
-  const linked = (text: string, path: string) => {
-    const link = linkOf(base, path)
-    return link === null ? escapeSlack(text) : `<${encodeLink(link)}|${escapeSlack(text)}>`
-  }
-  const text = [
-    `*${linked(content.title, content.path)}*`,
-    ...lines.map(({ summary, path }) => `• ${linked(summary, path)}`),
-    ...more,
-  ].join('\n')
-  return JSON.stringify({ text, parse: 'none', unfurl_links: false, unfurl_media: false })
-}
-
-/** A bar or bracket in an address would end the link. */
-const encodeLink = (link: string): string =>
-  link.replaceAll(/[<>|&]/g, (mark) => (mark === '&' ? '&amp;' : encodeURIComponent(mark)))
-
-export interface MailContent {
-  readonly subject: string
-  readonly text: string
-  readonly html: string
-}
-
-/** The parts of a mail. Its subject is one line, whatever a machine has reported. */
-export const renderMail = (message: OutgoingMessage): MailContent => ({
-  subject: message.content.title.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' '),
-  text: `${[message.content.title, '', ...renderLines(message)].join('\n')}\n`,
-  html: `<!doctype html><html><body>${renderHtml(message)}</body></html>`,
-})
-
-function renderLines({ content, base }: OutgoingMessage): readonly string[] {
-  const { lines, more } = listLines(content)
-  const link = linkOf(base, content.path)
-  return [...lines.map(({ summary }) => `• ${summary}`), ...more, ...(link === null ? [] : [link])]
-}
-
-const escapeHtml = (text: string): string =>
-  text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
-
-/** HTML without styles, which every reader of mail shows. */
-function renderHtml({ content, base }: OutgoingMessage): string {
-  const linked = (text: string, path: string) => {
-    const link = linkOf(base, path)
-    return link === null
-      ? escapeHtml(text)
-      : `<a href="${escapeHtml(link)}">${escapeHtml(text)}</a>`
-  }
-  const { lines, more } = listLines(content)
-  const list = lines.map(({ summary, path }) => `<li>${linked(summary, path)}</li>`).join('')
-  return [
-    `<p><strong>${linked(content.title, content.path)}</strong></p>`,
-    list === '' ? '' : `<ul>${list}</ul>`,
-    ...more.map((text) => `<p>${text}</p>`),
-  ].join('')
 }

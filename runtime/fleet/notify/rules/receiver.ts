@@ -1,104 +1,11 @@
-/** A receiver of notifications: where it is, and by which rules events are for it. */
+/** A receiver of notifications, and by which rules events are for it. */
 import { z } from 'zod'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { isAlarm, type RecordedEvent } from '../../state/rules/event-table.ts'
-
-const oneOf = (...kinds: readonly string[]) => {
-  const known = new Set(kinds)
-  return (kind: string): boolean => known.has(kind)
-}
-
-/** Groups of events that a rule selects by one name. A group that is added stands here, and nowhere else. */
-export const EVENT_GROUPS = {
-  'flash-failed': { title: 'Flash failed', has: oneOf('machine.flash_failed') },
-  flashed: { title: 'Flashed', has: oneOf('machine.flashed') },
-  'boot-failed': {
-    title: 'Failed to boot',
-    has: oneOf('machine.boot_failed', 'machine.boot_not_seen'),
-  },
-  booted: { title: 'Booted', has: oneOf('machine.booted', 'machine.boot_seen') },
-  'loop-suspected': {
-    title: 'Boot loop or wrong disk suspected',
-    has: oneOf('netboot.loop.suspected', 'netboot.plan.doubted'),
-  },
-  'batch-ended': { title: 'Batch ended', has: oneOf('batch.ended') },
-  captured: {
-    title: 'Captured',
-    has: oneOf('machine.captured'),
-  },
-  'capture-failed': { title: 'Capture failed', has: oneOf('machine.capture_failed') },
-  discovered: { title: 'Discovered', has: oneOf('machine.discovered') },
-  'power-failed': { title: 'Power failed', has: oneOf('machine.power.failed') },
-  'job-failed': {
-    title: 'Backup or release failed',
-    has: (kind) => /^(?:backup|netboot|images|catalog)\..*failed$/.test(kind),
-  },
-  'login-failed': {
-    title: 'Login failed',
-    has: oneOf('auth.login.failed', 'auth.password.failed', 'auth.token.failed'),
-  },
-  'server-fault': {
-    title: 'Fault of the server',
-    has: (kind) => kind === 'notification.failed' || (kind.startsWith('system.') && isAlarm(kind)),
-  },
-  'needs-attention': { title: 'Needs attention', has: isAlarm },
-} as const satisfies Readonly<
-  Record<string, { readonly title: string; has(kind: string): boolean }>
->
-
-export type EventGroupName = keyof typeof EVENT_GROUPS
-
-const isName = (text: string): text is EventGroupName => Object.hasOwn(EVENT_GROUPS, text)
-
-export const EVENT_GROUP_NAMES: readonly EventGroupName[] = Object.keys(EVENT_GROUPS).filter(isName)
-
-/** What people call an event of this kind: by the first group that has it, else by its own name. */
-export function nameKind(kind: string): string {
-  const name = EVENT_GROUP_NAMES.find(
-    (each) => each !== 'needs-attention' && EVENT_GROUPS[each].has(kind),
-  )
-  return name === undefined ? kind : EVENT_GROUPS[name].title
-}
+import type { RecordedEvent } from '../../state/rules/event-table.ts'
+import { filled, line, TargetSchema } from './channel.ts'
+import { EVENT_GROUP_NAMES, EVENT_GROUPS } from './message.ts'
 
 export const MAX_RECEIVERS = 20
 export const MAX_RULES = 10
-
-const isPlain = (text: string) => printable(text) === text
-const line = (most: number) => z.string().trim().max(most).refine(isPlain)
-const filled = (most: number) => line(most).min(1)
-
-/** Passwords belong into the field of the secret, where no list shows them. */
-const UrlSchema = filled(2000).refine((text) => {
-  const url = URL.parse(text)
-  return (
-    url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
-  )
-})
-
-/** One address without a name; no list of addresses can be put into it. */
-const MailAddressSchema = filled(254).regex(/^[^\s@,;:<>"()[\]\\]+@[^\s@,;:<>"()[\]\\]+$/)
-const HostSchema = filled(253).regex(/^[\w.-]+$|^[0-9a-f:]+$/i)
-
-export const MAIL_SECURITIES = ['starttls', 'tls', 'none'] as const
-export const TargetSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('webhook'), url: UrlSchema }),
-  z.object({
-    kind: z.literal('mail'),
-    host: HostSchema,
-    port: z.int().min(1).max(65_535),
-    security: z.enum(MAIL_SECURITIES),
-    user: line(254),
-    from: MailAddressSchema,
-    to: z.array(MailAddressSchema).min(1).max(20),
-  }),
-  /** The address of an incoming webhook is its secret. */
-  z.object({ kind: z.literal('slack') }),
-])
-export type ReceiverTarget = z.infer<typeof TargetSchema>
-export type TargetKind = ReceiverTarget['kind']
-export type TargetOf<Kind extends TargetKind> = Extract<ReceiverTarget, { kind: Kind }>
-
-export const TARGET_KINDS = ['webhook', 'mail', 'slack'] as const satisfies readonly TargetKind[]
 
 export const RuleSchema = z.object({
   /** It differs from those of the receiver's other rules. */
@@ -125,25 +32,6 @@ export type ReceiverRecord = z.infer<typeof ReceiverRecordSchema>
 
 export interface Receiver extends ReceiverRecord {
   readonly id: string
-}
-
-/** Says where it is, without what opens it. */
-export function nameTarget(target: ReceiverTarget): string {
-  switch (target.kind) {
-    case 'webhook':
-      return target.url.replace(/[?#].*$/s, '?…')
-    case 'slack':
-      return 'an incoming webhook'
-    case 'mail':
-      return `${target.to.join(', ')} by ${target.host}`
-  }
-}
-
-/** What a secret must be; null: any text, or none. */
-export const SECRET_SHAPES: Readonly<Record<TargetKind, RegExp | null>> = {
-  webhook: /^(?:whsec_)?[A-Za-z0-9+/]{32,512}={0,2}$/,
-  mail: null,
-  slack: /^https?:\/\/[^\s@]+$/,
 }
 
 export function describeRule({ events, search, person }: Omit<NotifyRule, 'id'>): string {

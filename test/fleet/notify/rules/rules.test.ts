@@ -2,19 +2,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
-  nameKind,
   isWanted,
   describeRule,
-  TargetSchema,
   type NotifyRule,
 } from '../../../../runtime/fleet/notify/rules/receiver.ts'
 import {
   collect,
   composeMessage,
   NOTHING_COLLECTED,
-  renderMail,
-  renderSlack,
-  renderWebhook,
+  nameKind,
 } from '../../../../runtime/fleet/notify/rules/message.ts'
 import {
   judgeAnswer,
@@ -24,6 +20,12 @@ import {
 } from '../../../../runtime/fleet/notify/rules/outcome.ts'
 import { refuseOutgoing } from '../../../../runtime/fleet/notify/rules/outgoing-address.ts'
 import type { RecordedEvent } from '../../../../runtime/fleet/state/rules/event-table.ts'
+import {
+  TargetSchema,
+  renderMail,
+  renderSlack,
+  renderWebhook,
+} from '../../../../runtime/fleet/notify/rules/channel.ts'
 
 const test = suite('rules of notifications')
 

@@ -2,12 +2,7 @@
 import { getRouterParam } from 'h3'
 import type { EditRefusal } from '../../../../fleet/notify/receivers.ts'
 import { isOpen, type Message } from '../../../../fleet/notify/messages.ts'
-import {
-  nameTarget,
-  TARGET_KINDS,
-  type Receiver,
-  type TargetKind,
-} from '../../../../fleet/notify/rules/receiver.ts'
+import { type Receiver } from '../../../../fleet/notify/rules/receiver.ts'
 import type { Result } from '../../../../kit/foundation/result.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { refuse as refuseRequest } from '../../../../kit/web/answers/faults.ts'
@@ -28,6 +23,7 @@ import { questionButton, renderRemoval } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
+  CHANNELS,
   describeEditRefusal,
   readKind,
   readReceiver,
@@ -42,6 +38,11 @@ import {
   trailTo,
 } from './receiver-form.ts'
 import { renderRules } from './rule-form.ts'
+import {
+  nameTarget,
+  TARGET_KINDS,
+  type TargetKind,
+} from '../../../../fleet/notify/rules/channel.ts'
 
 const t = PAGES.notifications
 const SETTINGS = '/ui/settings'
@@ -93,14 +94,14 @@ const renderKinds = (): Html =>
       (kind) =>
         html`<li>
           <span class="grow"
-            ><strong>${t.kinds[kind].title}</strong><br /><span class="small dim"
-              >${t.kinds[kind].text}</span
+            ><strong>${CHANNELS[kind].title}</strong><br /><span class="small dim"
+              >${CHANNELS[kind].text}</span
             ></span
           >
           <a
             class="button"
             href="${PATH}/add/${kind}"
-            aria-label="${fill(t.add.heading, { kind: t.kinds[kind].title })}"
+            aria-label="${fill(t.add.heading, { kind: CHANNELS[kind].title })}"
             >${t.add.link}</a
           >
         </li>`,
@@ -111,7 +112,7 @@ const renderRow = (context: CurrentContext, receiver: Receiver): Html =>
   html`<li>
     <span class="grow"
       ><a href="${pathOfReceiver(receiver.id)}"><strong>${receiver.name}</strong></a>
-      ${tag(t.kinds[receiver.target.kind].title)}<br /><span class="small"
+      ${tag(CHANNELS[receiver.target.kind].title)}<br /><span class="small"
         >${renderState(context, receiver)}</span
       ></span
     >
@@ -143,7 +144,7 @@ function renderLast({ state, failure }: Message, time: Content): Html {
 
 async function showForm(context: CurrentContext): Promise<Answer> {
   const kind = kindOf(context)
-  const { title, text } = t.kinds[kind]
+  const { title, text } = CHANNELS[kind]
   const fields = renderFields({
     kind,
     receiver: null,
@@ -219,7 +220,7 @@ async function showReceiver(context: CurrentContext): Promise<Answer> {
         ${card({
           body: html`${factList([
               [
-                t.kinds[receiver.target.kind].title,
+                CHANNELS[receiver.target.kind].title,
                 html`<code>${nameTarget(receiver.target)}</code>`,
               ],
               [t.state, renderState(context, receiver)],

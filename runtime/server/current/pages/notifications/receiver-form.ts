@@ -6,12 +6,7 @@ import {
   MAX_RECEIVERS,
   MAX_RULES,
   type Receiver,
-  MAIL_SECURITIES,
   NameSchema,
-  SECRET_SHAPES,
-  TARGET_KINDS,
-  TargetSchema,
-  type TargetKind,
 } from '../../../../fleet/notify/rules/receiver.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
 import { fill } from '../../../../kit/texts/text.ts'
@@ -23,6 +18,13 @@ import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
 import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
+import {
+  MAIL_SECURITIES,
+  SECRET_SHAPES,
+  TARGET_KINDS,
+  TargetSchema,
+  type TargetKind,
+} from '../../../../fleet/notify/rules/channel.ts'
 
 const t = PAGES.notifications
 
@@ -78,24 +80,79 @@ export function describeRefusal(refusal: EditRefusal): string {
   }
 }
 
-type FieldName = 'name' | 'url' | 'host' | 'port' | 'security' | 'user' | 'from' | 'to'
-
-/** The fields of each kind, in the order of the form. */
-const FIELDS: Readonly<Record<TargetKind, readonly FieldName[]>> = {
-  webhook: ['name', 'url'],
-  mail: ['name', 'host', 'port', 'security', 'user', 'from', 'to'],
-  slack: ['name'],
+interface FieldTexts {
+  readonly label: string
+  readonly hint?: string
+  /** What is said where it is refused. */
+  readonly wrong?: string
 }
 
-const TEXTS: Readonly<Record<FieldName, { readonly label: string; readonly hint?: string }>> = {
-  name: { label: t.fields.name, hint: t.fields.nameHint },
-  url: { label: t.fields.url, hint: t.fields.urlHint },
-  host: { label: t.fields.host },
-  port: { label: t.fields.port },
-  security: { label: t.fields.security },
-  user: { label: t.fields.user, hint: t.fields.userHint },
-  from: { label: t.fields.from },
-  to: { label: t.fields.to, hint: t.fields.toHint },
+const FIELDS = {
+  name: {
+    label: 'Name',
+    hint: 'What you call it, for example on-call.',
+    wrong: 'Enter a name of at most 64 characters.',
+  },
+  url: {
+    label: 'Address',
+    hint: 'Where requests go. Redirects are not followed.',
+    wrong: 'Enter an address, http:// or https://, without a user and a password in it.',
+  },
+  host: { label: 'SMTP server', wrong: 'Enter a host name or an IP address.' },
+  port: { label: 'Port', wrong: 'Enter a port from 1 to 65535.' },
+  security: { label: 'Encryption' },
+  user: { label: 'User', hint: 'Leave empty if the server asks for none.' },
+  from: { label: 'From', wrong: 'Enter one mail address, without a name.' },
+  to: {
+    label: 'To',
+    hint: 'Addresses, separated by commas.',
+    wrong: 'Enter one to 20 mail addresses, separated by commas.',
+  },
+} as const satisfies Readonly<Record<string, FieldTexts>>
+type FieldName = keyof typeof FIELDS
+
+const SECURITIES: Readonly<Record<(typeof MAIL_SECURITIES)[number], string>> = {
+  starttls: 'STARTTLS, required (port 587 or 25)',
+  tls: 'TLS (port 465)',
+  none: 'None: only without a user (port 25)',
+}
+
+interface ChannelForm {
+  readonly title: string
+  readonly text: string
+  /** In the order of the form; the secret comes last. */
+  readonly fields: readonly FieldName[]
+  readonly secret: FieldTexts
+}
+
+/** The form of each channel. */
+export const CHANNELS: Readonly<Record<TargetKind, ChannelForm>> = {
+  webhook: {
+    title: 'Webhook',
+    text: 'JSON to a program of yours, signed (Standard Webhooks).',
+    fields: ['name', 'url'],
+    secret: {
+      label: 'Signing secret',
+      hint: 'Make one with openssl rand -base64 32, and give the same to the receiver.',
+      wrong: 'Enter base64 of at least 24 bytes, as openssl rand -base64 32 prints it.',
+    },
+  },
+  mail: {
+    title: 'Mail',
+    text: 'Through an SMTP server, as text and HTML.',
+    fields: ['name', 'host', 'port', 'security', 'user', 'from', 'to'],
+    secret: { label: 'Password', hint: 'Of that user.' },
+  },
+  slack: {
+    title: 'Slack',
+    text: 'To a channel, through an incoming webhook. Mattermost and Discord take the same form.',
+    fields: ['name'],
+    secret: {
+      label: 'Address of the incoming webhook',
+      hint: 'https://hooks.slack.com/services/… It is a secret, and not shown again.',
+      wrong: 'Enter the whole address, https://…',
+    },
+  },
 }
 
 export const readKind = (text: string): TargetKind | null =>
@@ -115,12 +172,12 @@ export function renderFields({ kind, receiver, isSecretKept, notice }: ReceiverF
   const stored = receiver === null ? DEFAULTS : valuesOf(receiver)
   const valueOf = (name: FieldName) => notice?.typed[name] ?? stored[name] ?? ''
   const errorOf = (name: string) => notice?.errors[name] ?? null
-  const { label, hint } = t.secrets[kind]
-  return html`${FIELDS[kind].map((name) => renderField(name, valueOf(name), errorOf(name)))}
+  const { fields, secret } = CHANNELS[kind]
+  return html`${fields.map((name) => renderField(name, valueOf(name), errorOf(name)))}
   ${textField({
     name: 'secret',
-    label,
-    hint: isSecretKept ? t.secretKept : hint,
+    label: secret.label,
+    hint: isSecretKept ? t.secretKept : secret.hint,
     type: 'password',
     autocomplete: 'new-password',
     required: SECRET_SHAPES[kind] !== null && !isSecretKept,
@@ -132,14 +189,15 @@ export function renderFields({ kind, receiver, isSecretKept, notice }: ReceiverF
 const DEFAULTS: Readonly<Partial<Record<FieldName, string>>> = { port: '587', security: 'starttls' }
 
 function renderField(name: FieldName, value: string, error: string | null): Html {
-  const texts = TEXTS[name]
+  const { label, hint }: FieldTexts = FIELDS[name]
   if (name === 'security') {
-    const options = MAIL_SECURITIES.map((one) => ({ value: one, text: t.securities[one] }))
-    return selectField({ name, ...texts, value, options, error })
+    const options = MAIL_SECURITIES.map((one) => ({ value: one, text: SECURITIES[one] }))
+    return selectField({ name, label, hint, value, options, error })
   }
   return textField({
     name,
-    ...texts,
+    label,
+    hint,
     value,
     error,
     required: name !== 'user',
@@ -167,7 +225,7 @@ export function readReceiver(
   const target = TargetSchema.safeParse({ kind, ...readTarget(text) })
   const isOpen = kind === 'mail' && text('security') === 'none' && text('user') !== ''
   const errors = {
-    ...(name.success ? {} : { name: t.errors.name }),
+    ...(name.success ? {} : { name: FIELDS.name.wrong }),
     ...(target.success ? {} : describeIssues(target.error)),
     ...(isOpen ? { security: t.errors.user } : {}),
   }
@@ -189,10 +247,9 @@ const readTarget = (text: (name: string) => string) => ({
 })
 
 function describeIssues({ issues }: z.ZodError): FieldErrors {
-  const { url, host, port, from, to, fields } = t.errors
-  const texts: FieldErrors = { url, host, port, from, to }
+  const texts: Readonly<Record<string, FieldTexts>> = FIELDS
   const names = new Set(issues.map(({ path }) => String(path[0])))
-  return Object.fromEntries([...names].map((name) => [name, texts[name] ?? fields]))
+  return Object.fromEntries([...names].map((name) => [name, texts[name]?.wrong ?? t.errors.fields]))
 }
 
 /** Why a change was refused, at its field where it has one. */
@@ -203,7 +260,7 @@ export function describeEditRefusal(kind: TargetKind, refusal: EditRefusal): Fie
     case 'secret-missing':
       return { secret: t.errors[refusal] }
     case 'secret-shape':
-      return { secret: t.errors[refusal][kind === 'slack' ? kind : 'webhook'] }
+      return { secret: CHANNELS[kind].secret.wrong ?? t.errors.fields }
     case 'too-many':
     case 'too-many-rules':
     case 'unknown':

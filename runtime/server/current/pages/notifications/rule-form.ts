@@ -1,9 +1,6 @@
 /** /ui/notifications/{id}/rules/{rule}: which events a receiver hears of. */
 import { getRouterParam } from 'h3'
 import {
-  EVENT_GROUP_NAMES,
-  EVENT_GROUPS,
-  type EventGroupName,
   describeRule,
   RuleSchema,
   type Receiver,
@@ -28,6 +25,11 @@ import {
   trailTo,
   NOTIFICATIONS_PATH,
 } from './receiver-form.ts'
+import {
+  EVENT_GROUP_NAMES,
+  EVENT_GROUPS,
+  type EventGroupName,
+} from '../../../../fleet/notify/rules/message.ts'
 
 const t = PAGES.notifications
 const PATH = `${NOTIFICATIONS_PATH}/:id/rules/:rule`
