@@ -32,18 +32,16 @@ import { isOnStick, unlockStick } from '../disk/sticks.ts'
 
 interface CaptureRequest {
   readonly source: string
-  /** The disk that was at `source` when a person chose it; absent or null: nobody looked. */
+  /** The disk at `source` when a person chose it; absent or null: nobody looked. */
   readonly chosen?: DiskIdentity | null
-  /** Clear the files of its identity in the image. */
   readonly generalize: boolean
 }
 
-/** A disk that is held and known; nobody can mount it until this is disposed of. */
+/** Nobody can mount the disk until this is disposed of. */
 export interface OpenedCapture extends AsyncDisposable {
   readonly device: Device
   readonly disk: TargetDevice
   readonly parts: readonly PartFindings[]
-  /** All that is read. */
   readonly ranges: RangeList
 }
 
@@ -52,10 +50,7 @@ interface CapturerOptions {
   readonly isRoot: boolean
 }
 
-/**
- * The disk stays held until the result is disposed of. Rejects with a Fault where it may not be
- * captured, or cannot be generalized.
- */
+/** The disk stays held until the result is disposed of. Rejects with a Fault. */
 export async function openCapture(
   { env, isRoot }: CapturerOptions,
   { source, chosen = null, generalize }: CaptureRequest,
@@ -126,7 +121,6 @@ const unclear = () =>
     hint: 'Capture without --generalize.',
   })
 
-/** Takes the image's bytes in order, and finishes with what they were. */
 export type CaptureSink = (
   write: (put: (bytes: Buffer) => Promise<void>) => Promise<WrittenFrames>,
 ) => Promise<WrittenFrames>
@@ -138,7 +132,6 @@ interface CapturingOptions {
 }
 
 export interface Captured extends WrittenFrames {
-  /** Read from the disk because it is used. */
   readonly usedBytes: number
   readonly seconds: number
 }
@@ -161,7 +154,7 @@ export async function runCapture(
     let bytesRead = 0
     const meter = createMeter({
       phase: 'write',
-      // Zeros that are hashed take their time as well.
+      // Hashing zeros takes time, too.
       totalBytes: hashes ? device.sizeBytes : usedBytes,
       sourceBytes: usedBytes,
       bytesRead: () => bytesRead,
@@ -187,18 +180,15 @@ export const toFile =
     return await writeWhole(path, write)
   }
 
-/**
- * How many bytes are free there. Rejects with a Fault where something has the name, or nothing can
- * be written there.
- */
+/** Rejects with a Fault where the name is taken, or nothing can be written there. */
 export async function checkFile(path: string): Promise<{ readonly freeBytes: number }> {
   await checkNothingThere(path)
   return await checkFolder(dirname(path))
 }
 
 /**
- * A clause that the image may not fit into `freeBytes`; null where there is plenty. Throws a Fault
- * `storage-full` where there is surely too little.
+ * A warning where the image may not fit; null: plenty of room. Throws a Fault `storage-full` where
+ * it surely does not.
  */
 export function checkRoom(
   { parts, ranges }: Pick<OpenedCapture, 'parts' | 'ranges'>,
@@ -214,7 +204,7 @@ export function checkRoom(
   })
 }
 
-/** The room there. A Fault where the folder is missing, or nothing can be written there. */
+/** A Fault where the folder is missing, or nothing can be written there. */
 async function checkFolder(folder: string): Promise<{ readonly freeBytes: number }> {
   const { bavail, bsize } = await statfs(folder).catch((cause: unknown) => {
     throw new Fault('input-missing', `there is no folder ${folder}`, { cause })
@@ -227,7 +217,6 @@ async function checkFolder(folder: string): Promise<{ readonly freeBytes: number
   return { freeBytes: bavail * bsize }
 }
 
-/** It can be written until this is disposed of. */
 async function openFolder(shell: Shell, folder: string): Promise<AsyncDisposable> {
   const isLocked = (await isReadOnly(folder)) && isOnStick(await realpath(folder))
   return isLocked ? await unlockStick(shell) : { [Symbol.asyncDispose]: async () => {} }

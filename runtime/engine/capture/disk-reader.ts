@@ -3,7 +3,7 @@ import type { RangeList } from './rules/range-list.ts'
 import type { Range } from '../disk/rules/extents.ts'
 import type { Device } from '../disk/device.ts'
 
-/** Bytes that the image holds instead of the disk's, without overlaps. */
+/** Replaces bytes of the disk in the image. */
 export interface Patch {
   readonly offset: number
   readonly bytes: Buffer
@@ -20,7 +20,6 @@ export function createDiskReader(
   patches: readonly Patch[],
 ) {
   let at = 0
-  /** The first range that is not behind us. */
   let next = 0
   const counts: number[] = []
 
@@ -42,7 +41,6 @@ export function createDiskReader(
       [into.subarray(offset, offset + bytes), at + offset] as const
     const readSpan = async (span: Range) => {
       if (await device.tryRead(...take(widen(span, ALIGNMENT, into.length)))) return
-      // A bad sector that nobody uses ends nothing.
       for (const range of wanted.filter((one) => isWithin(one, span))) {
         await device.read(...take(widen(range, device.sectorBytes, into.length)))
       }
@@ -51,7 +49,7 @@ export function createDiskReader(
   }
 
   return {
-    /** Fills the buffer from the image's next bytes; fewer than its length only at the disk's end. */
+    /** Fewer bytes than its length only at the disk's end. */
     async fill(whole: Buffer) {
       const length = Math.min(whole.length, device.sizeBytes - at)
       const into = whole.subarray(0, length)
@@ -63,7 +61,7 @@ export function createDiskReader(
       at += length
       return length
     },
-    /** Skips the image's next bytes, where all of them are zeros: nothing wanted, nothing changed. */
+    /** Only where all of the next bytes are zeros: nothing wanted, nothing patched. */
     skipZeros(bytes: number) {
       const end = at + bytes
       const isWanted = next < ranges.count && ranges.at(next).offset < end
@@ -75,12 +73,11 @@ export function createDiskReader(
       at = end
       return true
     },
-    /** How many wanted bytes were in the first buffers; the oldest is forgotten. */
+    /** Wanted bytes in the oldest buffer, which is forgotten. */
     takeCount: () => counts.shift() ?? 0,
   }
 }
 
-/** Spans that hold all the ranges, with few gaps. */
 function joinNear(ranges: readonly Range[]): readonly Range[] {
   const spans: Range[] = []
   for (const range of ranges) {

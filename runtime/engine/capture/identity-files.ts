@@ -12,7 +12,7 @@ import { createSlot, type Device } from '../disk/device.ts'
 import type { Shell } from '../../kit/host/shell.ts'
 import type { Patch } from './disk-reader.ts'
 
-/** A partition with a file system that debugfs reads, as a device of its own. */
+/** With a file system that debugfs reads, as a device of its own. */
 export interface ExtPart {
   readonly node: string
   readonly range: Range
@@ -39,7 +39,7 @@ export async function listIdentityFiles(
   return [...new Map(whole.flat().map((file) => [file.inode, file])).values()]
 }
 
-/** What the image holds instead; a Fault where a file cannot be emptied. */
+/** Throws a Fault where a file cannot be emptied. */
 export async function emptyIdentityFiles(
   shell: Shell,
   device: Pick<Device, 'read'>,
@@ -64,7 +64,7 @@ export async function emptyIdentityFiles(
   return patches
 }
 
-/** Where the range of the partition begins on the disk; a Fault where it goes beyond the partition. */
+/** A Fault where the range goes beyond the partition. */
 function locate({ range }: ExtPart, file: FoundFile, { offset, bytes }: Range): number {
   if (offset + bytes <= range.bytes) return range.offset + offset
   throw cannotEmpty(file, 'its file system is damaged')

@@ -20,12 +20,10 @@ import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-
 import { askWitness } from './witness.ts'
 import { readUsedMap } from './used-map.ts'
 
-/** A partition, or a disk without any. */
 export type PartArea = Area & { readonly number: number; readonly role: AreaRole }
 
 export interface SeenPart {
   readonly area: PartArea
-  /** Its first bytes, with all superblocks. */
   readonly first: Buffer
   readonly contents: Contents
 }
@@ -39,12 +37,11 @@ interface PartOrder {
 }
 
 export interface PartFindings extends CapturedPart {
-  /** The files that show the machine's identity; null: nobody looked for them. */
+  /** Null: nobody looked for them. */
   readonly files: readonly FoundFile[] | null
   readonly patches: readonly Patch[]
 }
 
-/** Reads a part whole, without a look at what lies there. */
 export function readWhole(
   { number, offset, bytes }: Pick<PartArea, 'number' | 'offset' | 'bytes'>,
   why: string,
@@ -95,7 +92,7 @@ export async function readPart(
   return { number: area.number, type, bytes: area.bytes, usedBytes, whole, ...identity }
 }
 
-/** Hashes need no superblock: they may be what nobody knows. */
+/** Hashes need no superblock: their content may be unknown. */
 const asNeighbour = ({ area, first, contents }: SeenPart): Neighbour => ({
   bytes: area.bytes,
   first,
@@ -103,7 +100,7 @@ const asNeighbour = ({ area, first, contents }: SeenPart): Neighbour => ({
     (contents.type ?? contents.table) === null && area.role !== 'boot-loader' && !isAllZero(first),
 })
 
-/** Null where only what is used is read. */
+/** Null where only used blocks are read. */
 async function addUsed(
   shell: Shell,
   { device, seen, others, signal }: PartOrder,
@@ -144,7 +141,7 @@ const NONE = listRanges([])
 const BEHIND = 'something lies behind its file system'
 const moved = ({ offset, bytes }: Range, by: number): Range => ({ offset: offset + by, bytes })
 
-/** The refusal says why the map would not be right. */
+/** Refused with why the map would be wrong. */
 async function check(
   shell: Shell,
   { check: asked }: Extract<PartitionReading, { by: 'map' }>,
@@ -182,7 +179,6 @@ async function findIdentity(
 const UNREADABLE = 'debugfs is missing, or cannot read a file system'
 const NOT_LOOKED = { files: null, patches: [] } as const
 
-/** Whether it is nothing but zeros. */
 async function isBlank(device: Device, { offset, bytes }: Range, signal: AbortSignal) {
   const slot = createSlot(Math.min(bytes, BLANK_BYTES))
   for (let at = 0; at < bytes; at += slot.length) {

@@ -13,28 +13,28 @@ import { createBlobSender, type SentBlob } from '../pack/blob-sender.ts'
 import type { CaptureSink } from './capturer.ts'
 
 interface RegistryOrder {
-  /** Where the image goes: a tag that is not there yet. */
+  /** A tag that is not there yet. */
   readonly ref: OrasRef
   /** Names proxies, FLASHER_CA_FILE, FLASHER_REGISTRY_HTTP and where credentials are. */
   readonly env: Environment
   readonly signal: AbortSignal
-  /** This gets the digest of the manifest when all of it is stored. */
+  /** Gets the digest of the manifest when all is stored. */
   readonly onStored: (manifest: string) => void
-  /** This runs when the registry has forgotten the upload, so that the disk is read again. */
+  /** The registry has forgotten the upload, and the disk is read again. */
   readonly onAgain: () => void
-  /** This runs when the registry sends no parts of an image, so that nothing of it was read back. */
+  /** The registry sends no parts of an image: nothing was read back. */
   readonly onUnread: () => void
-  /** Milliseconds before the first repeat. */
+  /** Milliseconds before the first retry. */
   readonly retryMs?: number
 }
 
-/** How often the disk is read for a registry that forgets what it got. */
+/** Reads of the disk for a registry that forgets what it got. */
 const MAX_BEGINNINGS = 3
 const STALL_MS = 60_000
 
 /**
- * Rejects with a Fault `conflict` where the registry has an image of this name already, and with
- * another one where it cannot be asked. Nothing is written there.
+ * Writes nothing. Rejects with a Fault `conflict` where the name is taken, and with another one
+ * where the registry cannot be asked.
  */
 export async function checkNoTag(
   order: Pick<RegistryOrder, 'ref' | 'env' | 'signal' | 'retryMs'>,
@@ -47,10 +47,7 @@ export async function checkNoTag(
   })
 }
 
-/**
- * Stores the image in a registry and verifies it there. It rejects with a Fault where the registry
- * refuses the image or does not hold what it was sent.
- */
+/** Rejects with a Fault where the registry refuses the image or does not hold what it was sent. */
 export const toRegistry =
   (order: RegistryOrder): CaptureSink =>
   async (write) => {

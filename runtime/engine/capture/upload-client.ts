@@ -23,15 +23,14 @@ interface UploadOrder {
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
   readonly signal: AbortSignal
-  /** Called when all is sent, before the cache verifies it. */
   readonly onSent?: () => void
-  /** Milliseconds before the first repeat. */
+  /** Milliseconds before the first retry. */
   readonly retryMs?: number
-  /** How long a cache that does not answer is asked again, in milliseconds. */
+  /** Milliseconds of retries while a cache is silent. */
   readonly patienceMs?: number
 }
 
-/** What is held until the cache has it on its disk; two of them, one on its way and one being filled. */
+/** Held until the cache has it on its disk: one part on its way, one being filled. */
 const PART_BYTES = 8 * 1024 * 1024
 const STALL_MS = 60_000
 const PATIENCE_MS = 10 * 60_000
@@ -44,7 +43,7 @@ interface UploadAnswer {
   readonly text: string
 }
 
-/** A Fault where the cache refuses the upload, or has stopped responding for too long. */
+/** A Fault where the cache refuses, or is silent for too long. */
 async function beginUpload(order: UploadOrder) {
   const client = createHttpClient({ env: order.env, signal: order.signal, stallMs: STALL_MS })
   await using undo = new AsyncDisposableStack()
@@ -61,7 +60,7 @@ async function beginUpload(order: UploadOrder) {
   const held = undo.move()
   return {
     put: parts.put,
-    /** Sends the rest, and returns when the cache has verified all of it. */
+    /** Returns when the cache has verified all of it. */
     async finish(frames: WrittenFrames, warnings: readonly string[]) {
       await parts.flush()
       order.onSent?.()
@@ -76,7 +75,7 @@ function readId({ text, offset }: UploadAnswer): string {
   const document = parseJson(text)
   const id = isRecord(document) ? document['id'] : undefined
   if (typeof id !== 'string' || id === '') throw failed('its answer names no upload')
-  // What was sent by another capture cannot go on with the bytes of this one.
+  // Another capture's bytes cannot go on with those of this one.
   if (offset !== null && offset > 0) throw failed('this token has been used already')
   return id
 }
@@ -88,7 +87,7 @@ function createAsking(client: HttpClient, { token, signal, ...order }: UploadOrd
   const authorization = `Bearer ${token}`
 
   async function once(url: string, request: HttpRequest): Promise<UploadAnswer> {
-    // Whoever answers for the cache must not send the token elsewhere.
+    // A false cache must not get the token sent elsewhere.
     const got = await client.fetch({ url, authorization }, { ...request, redirects: 'answer' })
     const { status, headers } = got
     const wait = headers['retry-after']
@@ -107,7 +106,7 @@ function createAsking(client: HttpClient, { token, signal, ...order }: UploadOrd
     }
   }
 
-  /** A try after another until `judge` knows what to do; null: try again. */
+  /** `judge` null: try again. */
   async function insist<Value>(
     attempt: () => Promise<UploadAnswer>,
     judge: (answer: UploadAnswer) => Value | null,
@@ -136,7 +135,7 @@ function createAsking(client: HttpClient, { token, signal, ...order }: UploadOrd
   }
 }
 
-/** A failure of the network passes, unless it is one that cannot. */
+/** A network failure passes, unless its cause is permanent. */
 async function tryOnce(attempt: () => Promise<UploadAnswer>, signal: AbortSignal) {
   try {
     const answer = await attempt()
@@ -150,14 +149,14 @@ async function tryOnce(attempt: () => Promise<UploadAnswer>, signal: AbortSignal
   }
 }
 
-/** 202: it is still being verified. */
+/** 202: still being verified. */
 function judgeAccepted(answer: UploadAnswer): UploadAnswer | null {
   if (answer.status === 200 || answer.status === 201) return answer
   if (answer.status === 202 || isLater(answer)) return null
   throw failed(describe(answer))
 }
 
-/** Another request writes, the disk of the cache is full, or what `isPassing` knows. */
+/** Another request writes, the cache's disk is full, or what `isPassing` knows. */
 const isLater = ({ status, waitMs }: UploadAnswer) =>
   isPassing(status) || status === 507 || (status === 409 && waitMs !== null)
 
@@ -166,7 +165,6 @@ const describe = ({ status, text }: UploadAnswer): string => renderRefusal(statu
 const failed = (reason: string, hint?: string) =>
   new Fault('upstream-failed', `the image cannot be uploaded: ${reason}`, { hint })
 
-/** Fills one part while the other one is on its way. */
 function createParts(ask: UploadRequests, url: string) {
   const spare = [Buffer.alloc(PART_BYTES)]
   let part = Buffer.alloc(PART_BYTES)
@@ -188,7 +186,7 @@ function createParts(ask: UploadRequests, url: string) {
   }
 
   return {
-    /** Takes the file's next bytes; they may be used again when this resolves. */
+    /** The bytes may be reused when this resolves. */
     async put(bytes: Buffer) {
       for (let at = 0; at < bytes.length;) {
         const copied = bytes.copy(part, filled, at)
@@ -204,7 +202,7 @@ function createParts(ask: UploadRequests, url: string) {
   }
 }
 
-/** Returns when the cache has all of it. After a failure it says first how much it has. */
+/** After a failure it first asks how much the cache has. */
 async function sendPart(
   ask: UploadRequests,
   url: string,
@@ -243,10 +241,7 @@ async function sendPart(
   })
 }
 
-/**
- * The warnings are for the operator who accepts the image. It rejects with a Fault
- * `upstream-failed` where the cache does not take it.
- */
+/** Warnings are for the operator who accepts the image. Rejects with a Fault `upstream-failed`. */
 export const toUpload =
   (order: UploadOrder, warnings: readonly string[]): CaptureSink =>
   async (write) => {

@@ -11,9 +11,8 @@ import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import type { Shell } from '../../kit/host/shell.ts'
 
 /**
- * `node`: a device of just the partition, of so many bytes, of which its file system takes
- * `ownBytes`. Refused with the reason in words, where the tool is missing,
- * fails, or says what cannot be.
+ * `node`: a device of just the partition. `bytes`: its size; `ownBytes`: that of its file system.
+ * Refused in words where the tool is missing, fails, or contradicts itself.
  */
 export async function readUsedMap(
   shell: Shell,
@@ -43,9 +42,8 @@ export async function readUsedMap(
   return judge(tool, child.exitCode, parser)
 }
 
-/** The map goes to standard output; its log, which nobody reads, to nowhere. */
 const OUTPUT = ['--output', '-', '--logfile', '/dev/null']
-/** The thread that shows progress sleeps so many seconds at a time, and partclone waits for it at its end. */
+/** Seconds: partclone waits at its end for the thread that shows progress. */
 const PROGRESS = ['--quiet', '--UI-fresh', '1']
 
 function judge(tool: string, exitCode: number | null, parser: DomainParser) {
@@ -57,7 +55,7 @@ function judge(tool: string, exitCode: number | null, parser: DomainParser) {
   return used.ok ? accept(used.value) : refuse(`${tool}: ${renderMapDefect(used.refusal)}`)
 }
 
-/** A line that does not end is cut, so that it is not taken for one of a map. */
+/** An endless line is cut, so that it is not taken for one of a map. */
 async function* splitLines(output: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = ''
   for await (const chunk of output) {

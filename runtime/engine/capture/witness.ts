@@ -12,17 +12,15 @@ import type { Shell } from '../../kit/host/shell.ts'
 
 interface LookingOptions {
   readonly device: Pick<Device, 'read' | 'sizeBytes'>
-  /** Where the partition lies on the device. */
   readonly range: Range
-  /** A device of just the partition. */
   readonly node: string
   readonly signal: AbortSignal
 }
 
-/** A tool that takes longer has found something that it cannot cope with. */
+/** A slower tool has found something that it cannot cope with. */
 const TIMEOUT_MS = 10 * 60_000
 
-/** Why the map is not believed; null: nothing speaks against it. */
+/** Why the map is wrong; null: nothing. */
 export async function askWitness(
   shell: Shell,
   witness: Witness,
@@ -51,7 +49,7 @@ async function takeReading(
     const asked = step.value
     const total = asked.reduce((sum, { bytes }) => sum + bytes, 0)
     const isInside = ({ offset, bytes }: Range) => offset >= 0 && offset + bytes <= range.bytes
-    // What it asks for comes from the disk, on which anything may stand.
+    // The disk decides what is asked for, and may hold anything.
     if (!asked.every(isInside) || total > MAX_READING_BYTES)
       return unreadable('where its tables lie')
     const wanted = asked.map(({ offset, bytes }) => ({ offset: range.offset + offset, bytes }))

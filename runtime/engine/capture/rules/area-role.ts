@@ -3,7 +3,7 @@ import { isExtendedType } from '../../disk/rules/tables/dos-table.ts'
 import { isBootLoaderType } from '../../disk/rules/tables/gpt-partitions.ts'
 import { renderGuid } from '../../disk/rules/tables/partitions.ts'
 
-/** `data`: one file system. `disk`: no partition, but all of a disk without a table. */
+/** `data`: one file system. `disk`: all of a disk without a table. */
 export type AreaRole = 'disk' | 'data' | 'swap' | 'boot-loader' | 'extended' | 'other'
 
 /** Linux, FAT, NTFS and exFAT, also hidden; Windows recovery, EFI system, extended boot. */
@@ -12,7 +12,7 @@ const DOS_DATA: readonly number[] = [
   0xea, 0xef,
 ]
 const DOS_SWAP = 0x82
-/** One that holds all volumes of a Windows dynamic disk. */
+/** Holds all volumes of a Windows dynamic disk. */
 export const DYNAMIC_TYPE = 0x42
 
 export function roleOfDosType(type: number): AreaRole {

@@ -19,28 +19,24 @@ import {
   type AreaRole,
 } from './area-role.ts'
 
-/** The first bytes of a disk, which hold its table. */
 export const TABLE_BYTES: number = 1024 * 1024
-/** What boot loaders and RAID controllers write into gaps, and the backup GPT, is within so much of their ends. */
+/** Boot loaders, RAID controllers and the backup GPT write so close to a gap's ends. */
 const EDGE_BYTES = 1024 * 1024
 /** Gaps up to this size are read whole. */
 const SMALL_GAP_BYTES = 16 * 1024 * 1024
 
 export interface Area extends Range {
-  /** From 1, as in `/dev/sda1`; 0: the whole disk, which has no table; null: no partition. */
+  /** From 1, as in `/dev/sda1`; 0: a disk without a table; null: no partition. */
   readonly number: number | null
-  /** What the table's type says that lies there; null: no partition. */
+  /** By the table's type; null: no partition. */
   readonly role: AreaRole | null
 }
 
 interface AreaDisk {
   readonly sizeBytes: number
   readonly sectorBytes: number
-  /** The disk's first MiB. */
   readonly head: Buffer
-  /** Its last sector. */
   readonly end: Buffer
-  /** What lies on the disk itself, as blkid says. */
   readonly contents: Pick<Contents, 'type' | 'table'>
 }
 
@@ -49,9 +45,8 @@ const DYNAMIC = 'it is a dynamic disk of Windows'
 const BESIDE = 'something lies on the disk itself, beside its partition table'
 
 /**
- * The disk's parts in their order, which cover all that is to be read: of large gaps only the ends
- * are, and what the table points to. Refused where everything is to be read, with the reason in
- * words.
+ * In order, covering all that is to be read; of large gaps only the ends and what the table points
+ * to. Refused in words where everything is to be read.
  */
 export function planAreas(disk: AreaDisk): Result<readonly Area[], string> {
   const found = listPartitions(disk)
@@ -96,11 +91,10 @@ const gap = (offset: number, end: number): Area => ({
 interface Listed {
   readonly partitions: readonly Area[]
   readonly isDynamic: boolean
-  /** Where else the table says that something lies: its backup. */
   readonly pointed: Range | null
 }
 
-/** Without a table: none. Refused where it is damaged, not the only one, or not the only way to what is there. */
+/** Without a table: none. Refused where it is damaged, or others contradict it. */
 function listPartitions(disk: AreaDisk): Result<Listed, string> {
   const isGpt = hasHeader(disk.head, disk.sectorBytes)
   const listed = isGpt ? listGpt(disk) : listDos(disk)
@@ -134,7 +128,6 @@ const isProtective = (head: Buffer) =>
     ({ type, sectors }) => type === PROTECTIVE || (type === 0 && sectors === 0),
   )
 
-/** Whether the disk ends with the backup of another table. */
 const isOtherTable = (head: Buffer, end: Buffer, sectorBytes: number) =>
   hasHeader(end, 0) &&
   end.readUInt32LE(GPT_AT.entriesCrc) !== head.readUInt32LE(sectorBytes + GPT_AT.entriesCrc)
@@ -158,7 +151,7 @@ function listDos({ head, end, sectorBytes }: AreaDisk): Listed | null {
   return { partitions, isDynamic: used.some(({ type }) => type === DYNAMIC_TYPE), pointed: null }
 }
 
-/** The boot sector of a file system on the whole disk, with its code where a table would be. */
+/** A boot sector has code where a table would be. */
 const isBootCode = (head: Buffer) => isBootSector(head) && !hasDosStates(head)
 
 const NOTHING: Listed = { partitions: [], isDynamic: false, pointed: null }

@@ -21,7 +21,6 @@ const EXTENT_TREE = 2
 const ROOT_ITEM = 132
 const EXTENT_ITEM = 168
 const METADATA_ITEM = 169
-/** Where the fields of a tree's root lie in its item. */
 const ROOT_AT = { address: 176, level: 238, bytes: 239 } as const
 
 /** Numbers up to 2^53; none of a disk is larger. */
@@ -33,7 +32,6 @@ const readFacts = (first: Buffer) => ({
   nodeBytes: first.readUInt32LE(SUPER + 0x94),
 })
 
-/** A block of a tree, by its address. */
 interface TreeBlock {
   readonly address: number
   readonly level: number
@@ -52,7 +50,7 @@ export function* walkBtrfs({ first, bytes, used, chunks }: Looked): SecondReadin
   const tree = yield* findExtentTree(root, geometry)
   if (tree === null) return unreadable(TREE)
   const waiting: TreeBlock[] = [tree]
-  // What a disk has room for: blocks that name each other over and over would never end.
+  // No more blocks than a disk has room for: they could name each other in a circle.
   let left = Math.ceil(bytes / nodeBytes)
   while (waiting.length > 0) {
     const treeBlocks = waiting.splice(-Math.floor(MAX_BATCH_BYTES / nodeBytes))
@@ -82,10 +80,9 @@ interface ReadNode {
   readonly level: number
 }
 
-/** Asks as a look does. */
 type TreeReading<Found> = Generator<readonly Range[], Found, readonly Buffer[]>
 
-/** Null where one of them is not what it should be. */
+/** Null where one of them is invalid. */
 function* readNodes(
   treeBlocks: readonly TreeBlock[],
   { nodeBytes, locate }: Geometry,
@@ -102,7 +99,6 @@ function* readNodes(
   return read.length < treeBlocks.length ? null : read
 }
 
-/** Whether the map has all that a leaf of the extent tree names, at all its places. */
 function isLeafCovered(used: RangeList, leaf: Buffer, { nodeBytes, locate }: Geometry): boolean {
   for (const { id, type, offset } of listItems(leaf)) {
     if (type !== EXTENT_ITEM && type !== METADATA_ITEM) continue
@@ -114,7 +110,7 @@ function isLeafCovered(used: RangeList, leaf: Buffer, { nodeBytes, locate }: Geo
 
 const TREE = 'its extent tree'
 
-/** The places of the partition that hold a range of addresses; null: none do. */
+/** Null: no place of the partition holds these addresses. */
 type Locate = (address: number, bytes: number) => readonly Range[] | null
 
 function createLocator(given: readonly Chunk[]): Locate {
@@ -159,11 +155,10 @@ const listChildren = (node: Buffer, level: number) =>
     return { key: readKey(node, at), address: readNumber(node, at + 17), level: level - 1 }
   })
 
-/** Whether what begins with this key may hold the item that names the extent tree. */
 const isBefore = ({ key }: { readonly key: Key }) =>
   key.id < EXTENT_TREE || (key.id === EXTENT_TREE && key.type <= ROOT_ITEM)
 
-/** Its root is named in the tree of roots; null: it is not. */
+/** Null: the tree of roots does not name it. */
 function* findExtentTree(root: TreeBlock, geometry: Geometry): TreeReading<TreeBlock | null> {
   for (let treeBlock: TreeBlock | undefined = root; treeBlock !== undefined;) {
     const read: readonly ReadNode[] | null = yield* readNodes([treeBlock], geometry)

@@ -5,7 +5,6 @@ export type CaptureDestination =
   | { readonly kind: 'file'; readonly path: string }
   | {
       readonly kind: 'upload'
-      /** As `toUpload` takes it: where uploads are begun. */
       readonly base: string
       readonly name: string
       /** Null: not typed yet. */
@@ -19,7 +18,6 @@ export type CaptureOutcome =
       readonly imageBytes: number
       readonly sha256: string
       readonly seconds: number
-      /** The machine's identity that is left in the image. */
       readonly identity: IdentityFiles
     }
   | {
@@ -28,7 +26,6 @@ export type CaptureOutcome =
       readonly hint: string | null
     }
 
-/** Without the token. */
 export const renderDestination = (destination: CaptureDestination): string =>
   destination.kind === 'file'
     ? destination.path

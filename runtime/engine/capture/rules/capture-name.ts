@@ -3,12 +3,12 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
 import { CaptureNameSchema } from './capture-upload.ts'
 
-/** Each machine has one of its own, whatever the machines are called. */
+/** Unique for each machine, even where names are equal. */
 export const NAME_FOR_EACH = '{name}-{mac}.img.zst'
 
 export const isForEach = (template: string): boolean => /\{(?:name|mac)\}/.test(template)
 
-/** For a machine that nobody has named, where its MAC address is in the image's name anyway. */
+/** For a machine without a name; its MAC address is in the image's name anyway. */
 const NAMELESS = 'machine'
 const MAX_NAME = 60
 
@@ -18,7 +18,7 @@ interface NamedMachine {
   readonly hostname: string | null
 }
 
-/** The refusal says in words why the name cannot be that of a file. */
+/** The refusal says why the name cannot be that of a file. */
 export function nameCapture(machine: NamedMachine, template: string): Result<string, string> {
   const mac = renderHyphens(machine.mac)
   const called = machine.name ?? machine.hostname ?? (template.includes('{mac}') ? NAMELESS : mac)

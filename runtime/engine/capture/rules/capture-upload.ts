@@ -5,21 +5,18 @@ import { ImageNameSchema, MAX_UPLOAD_BYTES } from '../../catalog/rules/image-upl
 import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
 import { RunIdSchema } from '../../inventory/rules/run.ts'
 
-/**
- * The bytes of one PATCH, which a client keeps in memory until they are on the disk of the cache.
- */
+/** Of one PATCH, which a client keeps in memory until the cache has it on its disk. */
 export const MAX_CAPTURE_PART_BYTES = 64 * 2 ** 20
 const MAX_WARNINGS = 32
 const MAX_WARNING_LENGTH = 500
 const ENDING = '.img.zst'
 
-/** A name under which a captured image can be stored: it is in frames. */
 export const CaptureNameSchema = ImageNameSchema.refine(
   (name) => name.toLowerCase().endsWith(ENDING),
   `must end in ${ENDING}`,
 )
 
-/** It only describes: too long is cut. */
+/** Only descriptive: cuts what is too long. */
 const words = (most: number) =>
   z
     .string()
@@ -28,9 +25,9 @@ const words = (most: number) =>
     .transform((text) => text || null)
     .catch(null)
 
-/** Where a captured image came from. Every text is the machine's own and hostile. */
+/** Every text is the machine's own and hostile. */
 export const CaptureSourceSchema = z.object({
-  /** The machine that the server has captured; null: a person captures. */
+  /** Null: a person captures. */
   mac: MacSchema.nullish().transform((mac) => mac ?? null),
   hostname: words(255),
   run: RunIdSchema.nullish()
@@ -42,13 +39,12 @@ export const CaptureSourceSchema = z.object({
     serial: words(256),
     size_bytes: z.int().min(1).max(MAX_UPLOAD_BYTES),
   }),
-  /** Whether what identifies the machine was removed from the image. */
   generalized: z.boolean().default(false).catch(false),
 })
 
 export type CaptureSource = Readonly<z.output<typeof CaptureSourceSchema>>
 
-/** The body of `POST /captures`. Unknown fields are left out: a newer client may say more. */
+/** The body of `POST /captures`. Unknown fields are dropped, as a newer client may send more. */
 export const CaptureSchema = z.object({ name: CaptureNameSchema, source: CaptureSourceSchema })
 
 const digest = z
@@ -62,7 +58,7 @@ export const CaptureEndSchema = z.object({
   bytes: z.int().min(1),
   sha256: digest,
   index_sha256: digest,
-  /** What the image holds that should not be on two machines, such as SSH host keys. */
+  /** Such as SSH host keys, which should not be on two machines. */
   warnings: z
     .array(z.string().transform((text) => plainWords(text.slice(0, MAX_WARNING_LENGTH))))
     .max(MAX_WARNINGS)
@@ -70,7 +66,7 @@ export const CaptureEndSchema = z.object({
 })
 export type CaptureEnd = Readonly<z.output<typeof CaptureEndSchema>>
 
-/** The body of `POST /captures/{id}/accept`; the name of the order unless it says another. */
+/** The body of `POST /captures/{id}/accept`; without a name, that of the order. */
 export const AcceptSchema = z.strictObject({ name: CaptureNameSchema.nullish() })
 
 /** The body of `POST /captures/tokens`. */
@@ -78,11 +74,11 @@ export const TokenRequestSchema = z.strictObject({ name: CaptureNameSchema })
 
 const OVERHEAD_BYTES = 64 * 2 ** 20
 
-/** What cannot be compressed becomes a little larger, and the index comes to it. */
+/** Incompressible data grows a little, and the index is added. */
 export const maxBytesOf = ({ disk: { size_bytes: bytes } }: Pick<CaptureSource, 'disk'>): number =>
   bytes + Math.ceil(bytes / 64) + OVERHEAD_BYTES
 
-/** In bytes; null for what is no number of bytes. */
+/** Null: no number of bytes. */
 export function parseUploadOffset(text: string | null): number | null {
   const offset = /^\d{1,16}$/.test(text ?? '') ? Number(text) : Number.NaN
   return Number.isSafeInteger(offset) ? offset : null

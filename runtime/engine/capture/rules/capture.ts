@@ -11,16 +11,12 @@ import { MAX_IMAGE_BYTES } from '../../image/rules/frame-index.ts'
 import { decodePart } from '../../../kit/net/rules/image-location.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** Compressed as fast as the disk is read, where it can be. */
+/** Fast enough for the disk's speed. */
 export const CAPTURE_LEVEL = 3
 
-/** What counts as a whole disk, as for a flash. */
 const WHOLE_TYPES = ['disk', 'loop', 'mpath']
 
-/**
- * Refused with all reasons, as clauses. `chosen` is the disk that was there when somebody chose it;
- * null where nobody did.
- */
+/** Refused with all reasons, as clauses. `chosen` null: nobody has chosen a disk by looking. */
 export function decideSource(
   { path, exists, device }: TargetFacts,
   chosen: DiskIdentity | null,
@@ -46,33 +42,27 @@ export function decideSource(
 /** Hashing so many zeros takes minutes. */
 const MAX_HASHED_FREE_BYTES = 256 * 2 ** 30
 
-/**
- * What is free is hashed as well then, though it is not read. Each frame has a digest of its own in
- * any case.
- */
+/** Zeros are hashed though not read. Each frame has a digest in any case. */
 export const decideHashing = (sizeBytes: number, usedBytes: number): boolean =>
   sizeBytes - usedBytes <= MAX_HASHED_FREE_BYTES
 
 export interface CapturedPart {
-  /** Partitions are numbered from 1; 0 is a disk without partitions. */
+  /** From 1; 0: a disk without partitions. */
   readonly number: number
-  /** As blkid names it: `ext4`; null where nothing is known. */
+  /** As blkid names it: `ext4`; null: unknown. */
   readonly type: string | null
   readonly bytes: number
   readonly usedBytes: number
-  /** Why all of it is read; null where only used blocks are. */
+  /** Why all of it is read; null: only used blocks are. */
   readonly whole: string | null
 }
 
-/** The best compression of a system's files that zstd is known for: less room cannot be enough. */
+/** zstd's best compression of a system's files: less room cannot be enough. */
 const MIN_SHARE = 1 / 4
 
 type CaptureRoom = 'enough' | 'doubtful' | 'too-little'
 
-/**
- * Whether a capture of so many used bytes fits where so many are free. What is read whole may be
- * mostly zeros: it never shows that there is too little.
- */
+/** Parts that are read whole may be mostly zeros: they never prove that there is too little. */
 export function decideRoom(
   parts: readonly Pick<CapturedPart, 'usedBytes' | 'whole'>[],
   usedBytes: number,
@@ -88,14 +78,12 @@ interface LookedAt extends Pick<CapturedPart, 'type'> {
   readonly files: readonly { readonly path: string }[] | null
 }
 
-/** What was found of the files by which a machine is known. */
 export type IdentityFiles =
   | { readonly kind: 'absent' }
   | { readonly kind: 'found'; readonly paths: readonly string[] }
   /** Nobody could look everywhere. */
   | { readonly kind: 'possible' }
 
-/** They are `possible` where nobody could look into every partition. */
 export function decideIdentity(parts: readonly LookedAt[]): IdentityFiles {
   const paths = parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
   if (paths.length > 0) return { kind: 'found', paths }
@@ -113,7 +101,6 @@ export function warnOfIdentity(parts: readonly LookedAt[], generalize: boolean):
     : 'the image may hold the identity of this machine: SSH host keys, machine-id, random seed, leases'
 }
 
-/** Sizes are bytes. The warnings are what should be known of the image. */
 export function describeOrigin(
   { disk, parts }: { readonly disk: TargetDevice; readonly parts: readonly LookedAt[] },
   generalize: boolean,
@@ -129,12 +116,12 @@ interface UploadAddress {
   readonly name: string
 }
 
-/** `http://cache:8081/captures/NAME`; null where it is no URL. */
+/** `http://cache:8081/captures/NAME`; null: no URL. */
 export function parseUploadAddress(text: string): UploadAddress | null {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return null
   const { origin, pathname } = new URL(text)
   const at = pathname.lastIndexOf('/')
   const name = pathname.slice(at + 1)
-  // The cache says what is wrong with a name that cannot be decoded.
+  // The cache reports a name that cannot be decoded.
   return { base: `${origin}${pathname.slice(0, at)}`, name: decodePart(name) ?? name }
 }

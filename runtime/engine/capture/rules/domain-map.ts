@@ -2,32 +2,30 @@
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { createRangeList, type RangeList } from './range-list.ts'
 
-/** More pieces than that are not worth their memory: the partition is read whole then. */
+/** More are not worth their memory: the partition is read whole then. */
 const MAX_PIECES = 4_000_000
-/** No line of such a file is nearly as long. */
+/** No line of a map is nearly as long. */
 export const MAX_MAP_LINE = 256
 
 type MapDefect = 'not-a-map' | 'not-in-order' | 'outside' | 'too-many' | 'empty'
 
 export interface DomainParser {
-  /** Takes the next line; false: the rest is of no interest. */
+  /** False: the rest is of no interest. */
   take(line: string): boolean
-  /** Whether the map has reached the partition's end, so that nothing more can come. */
   isWhole(): boolean
-  /** The used ranges of the file system; what of it the map does not mention counts as used. */
+  /** What the map does not mention of the file system counts as used. */
   end(): Result<RangeList, MapDefect>
 }
 
 const STATUS = /^0x[0-9A-Fa-f]{1,14}\s+[?*/\-F+G]$/
 const PIECE = /^(0x[0-9A-Fa-f]{1,14})\s+(0x[0-9A-Fa-f]{1,14})\s+([?+])$/
 
-/** `bytes`: the partition's size; `ownBytes`: that of its file system. */
+/** Bytes of the partition, and of its file system. */
 export function createDomainParser(bytes: number, ownBytes: number = bytes): DomainParser {
   const used = createRangeList()
   let defect: MapDefect | null = null
   let hasStatus = false
   let pieces = 0
-  /** Where the next piece begins. */
   let next = 0
 
   function judge(offset: number, length: number): MapDefect | null {

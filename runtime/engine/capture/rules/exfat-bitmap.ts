@@ -14,7 +14,7 @@ import {
 const FIRST_CLUSTER = 2
 const ENTRY_BYTES = 32
 const BITMAP_ENTRY = 0x81
-/** The root folder begins with the entry of the bitmap; farther than so many clusters nobody looks. */
+/** The bitmap's entry is at the beginning of the root folder; the search ends here. */
 const MAX_ROOT_CLUSTERS = 64
 
 const readFacts = (first: Buffer) => {
@@ -63,7 +63,6 @@ export function* walkExfat({ first, bytes, used }: Looked): SecondReading {
   return check.end() ? null : tooFree(BITMAP)
 }
 
-/** The bits that are set, of the lowest `count`. */
 const listBits = (byte: number, count: number): readonly number[] =>
   byte === 0 ? [] : BITS.filter((bit) => bit < count && ((byte >> bit) & 1) === 1)
 
@@ -71,10 +70,9 @@ const BITS = [0, 1, 2, 3, 4, 5, 6, 7]
 
 const BITMAP = 'its bitmap'
 
-/** Asks as a look does. */
 type BitmapReading<Found> = Generator<readonly Range[], Found, readonly Buffer[]>
 
-/** Its first cluster; null: the root folder does not name it where it should. */
+/** First cluster; null: the root folder does not name it where it should. */
 function* findBitmap(facts: ExfatFacts): BitmapReading<number | null> {
   for (const run of yield* listRuns(facts, facts.root, MAX_ROOT_CLUSTERS)) {
     for (const piece of listPieces(run)) {
@@ -95,7 +93,6 @@ function findEntry(entries: Buffer): number | null | 'further' {
   return 'further'
 }
 
-/** At most so many clusters of a chain, as ranges of the partition; those that follow one another are one. */
 function* listRuns(
   facts: ExfatFacts,
   start: number,

@@ -26,9 +26,7 @@ function readFacts(first: Buffer) {
     blockBytes: 1024 << (at(0x18) & 15),
     clusterBytes: 1024 << (at(0x1c) & 31),
     groupBlocks: at(0x20),
-    /**
-     * The descriptors of these groups lie together; those of the others are spread over the disk.
-     */
+    /** Up to this group the descriptors lie together; later ones are spread over the disk. */
     firstMeta: (at(0x60) & META_GROUPS) === 0 ? null : at(0x104),
     descriptorBytes: isLong ? block.readUInt16LE(0xfe) : 32,
     backups: (at(0x5c) & HAS_BACKUPS_OF_TWO) === 0 ? null : [at(0x24c), at(0x250)],
@@ -47,7 +45,6 @@ const isSound = (facts: ExtFacts, bytes: number) =>
   facts.groupBlocks <= 8 * facts.clusterBytes &&
   [32, 64, 128, 256, 512, 1024].includes(facts.descriptorBytes)
 
-/** Whether a group begins with a copy of the superblock. */
 function hasSuper(group: number, { backups, isSparse }: ExtFacts): boolean {
   if (group === 0) return true
   if (backups !== null) return backups.includes(group)
@@ -60,12 +57,10 @@ function isPowerOf(base: number, number: number): boolean {
   return power === number
 }
 
-/** Where the descriptors lie, in the order of their groups. */
 function* listMetadata(facts: ExtFacts, groups: number): Generator<Range> {
   const { blockBytes, descriptorBytes, firstMeta, firstBlock, groupBlocks } = facts
   const blocks = Math.ceil((groups * descriptorBytes) / blockBytes)
   const together = firstMeta === null ? blocks : Math.min(firstMeta, blocks)
-  /** The superblock's own. */
   const superBlock = Math.floor(SUPER / blockBytes)
   if (together > 0) {
     const offset = (superBlock + 1) * blockBytes

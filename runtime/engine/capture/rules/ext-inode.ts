@@ -14,7 +14,6 @@ const SUPER_AT = {
 const METADATA_CSUM = 0x400
 const CSUM_SEED = 0x2000
 
-/** What an inode's checksum and place depend on. */
 interface InodeFacts {
   readonly blockBytes: number
   readonly inodeBytes: number
@@ -22,7 +21,6 @@ interface InodeFacts {
   readonly seed: number | null
 }
 
-/** `first`: the file system's first bytes. */
 export function readExtFacts(first: Buffer): InodeFacts {
   const block = first.subarray(1024, 2048)
   const hasSum = (block.readUInt32LE(SUPER_AT.readonlyCompatible) & METADATA_CSUM) !== 0
@@ -51,18 +49,17 @@ const AT = {
   sumHigh: 0x82,
 } as const
 const EXTENT_BYTES = 12
-/** The inode itself holds this many extents. */
+/** In the inode itself. */
 const MAX_EXTENTS = 4
 const EXTENTS_MAGIC = 0xf30a
 const USES_EXTENTS = 0x8_0000
 /** No such file is nearly as large. */
 const MAX_CONTENT_BYTES = 16 * 1024 * 1024
-/** An extent's length with this bit: its blocks are allocated, but read as zeros. */
+/** Marks an extent whose blocks are allocated, but read as zeros. */
 const UNWRITTEN = 0x8000
 
 interface EmptiedFile {
   readonly inode: Buffer
-  /** What held its content, as bytes of the file system. */
   readonly content: readonly Range[]
 }
 

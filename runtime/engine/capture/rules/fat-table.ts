@@ -9,7 +9,7 @@ import {
   type Looked,
 } from './second-reading.ts'
 
-/** With fewer clusters, its table has entries of 12 bits. */
+/** With fewer clusters entries have 12 bits. */
 const MIN_FAT16_CLUSTERS = 4085
 /** Clusters are counted from 2. */
 const FIRST_CLUSTER = 2
@@ -34,7 +34,7 @@ export function readFatFacts(first: Buffer) {
     clusterBytes: clusterSectors * sectorBytes,
     heapOffset: heap * sectorBytes,
     tableBytes: tableSectors * sectorBytes,
-    /** The one that counts: unless all are kept alike, a flag names it. */
+    /** A flag names the active table unless all are kept alike. */
     tableOffset: (reserved + ((flags & 0x80) === 0 ? 0 : flags & 15) * tableSectors) * sectorBytes,
   }
 }
@@ -55,7 +55,6 @@ export function* walkFat({ first, bytes, used }: Looked): SecondReading {
   const facts = readFatFacts(first)
   if (!isSound(facts, bytes)) return unreadable('its boot sector')
   const { bits, clusters, clusterBytes, heapOffset, tableOffset } = facts
-  // The tables themselves, and the root folder of FAT16.
   if (!isCovered(used, { offset: 0, bytes: heapOffset })) return tooFree(TABLE)
   const entryBytes = bits / 8
   const check = createUnitCheck(used, { offset: heapOffset, unitBytes: clusterBytes })

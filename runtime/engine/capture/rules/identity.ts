@@ -1,7 +1,7 @@
 /** The files by which machines know each other or themselves, and debugfs's words about them. */
 
 interface IdentityFolder {
-  /** The folder, from the root of the file system, or from that of a partition mounted at /var. */
+  /** From the root of the file system, or of a partition mounted at /var. */
   readonly folder: string
   readonly names: RegExp
 }
@@ -27,13 +27,12 @@ export const IDENTITY_FOLDERS: readonly IdentityFolder[] = [
 
 export interface FoundFile {
   readonly inode: number
-  /** The path from the root of its file system. */
   readonly path: string
 }
 
 const REGULAR = 0o10
 
-/** What debugfs ended with: its exit code is 0 for most of what it cannot read. */
+/** debugfs exits with 0 for most of what it cannot read. */
 interface FolderListing {
   readonly exitCode: number
   readonly stdout: string
@@ -45,8 +44,8 @@ const ITSELF = /^\/\d+\/\d{6}\/\d+\/\d+\/\.\/\d*\/\s*$/m
 const ABSENT = /: File not found by ext2_lookup\s*$/m
 
 /**
- * Reads debugfs's `ls -p`: `/inode/mode/uid/gid/name/size/`, a line each. Only files count that hold
- * something. Null: the folder could not be read.
+ * debugfs's `ls -p`: `/inode/mode/uid/gid/name/size/` in each line. Only files with content. Null:
+ * the folder could not be read.
  */
 export function parseListing(
   { exitCode, stdout, stderr }: FolderListing,
@@ -62,7 +61,7 @@ export function parseListing(
   })
 }
 
-/** Reads debugfs's `imap`: where an inode lies. Null: it said something else. */
+/** debugfs's `imap`. Null: it printed something else. */
 export function parseInodeRange(
   text: string,
   { blockBytes, inodeBytes }: { readonly blockBytes: number; readonly inodeBytes: number },
@@ -73,10 +72,10 @@ export function parseInodeRange(
   return { offset: Number(block) * blockBytes + Number.parseInt(within, 16), bytes: inodeBytes }
 }
 
-/** File systems that hold no system, or none that has such files. */
+/** They hold no system with such files. */
 const WITHOUT_IDENTITY = ['vfat', 'exfat']
 
-/** Why the partition cannot be generalized, in words; null where it can, or need not. `whole`: why its used blocks are not known. */
+/** Null: it can be generalized, or need not. `whole`: why its used blocks are unknown. */
 export function decideGeneralizing(type: string | null, whole: string | null): string | null {
   if (type === null) return 'there is a partition whose contents are not known'
   if (WITHOUT_IDENTITY.includes(type)) return null

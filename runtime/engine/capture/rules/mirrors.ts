@@ -3,7 +3,7 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { findFirst, type Range } from '../../disk/rules/extents.ts'
 import { addUnion, createRangeList, listRanges, type RangeList } from './range-list.ts'
 
-/** A run of a btrfs's own addresses, and the one or two places of the partition that hold it. */
+/** btrfs's own addresses, and the one or two places of the partition that hold them. */
 export interface Chunk {
   readonly logical: number
   readonly bytes: number
@@ -15,7 +15,7 @@ const CHUNK =
 const STRIPE = /\bstripe \d+ devid \d+ offset (\d{1,16})\b/g
 const PROFILES = /\b(?:RAID\w+|mixed)\b/
 
-/** Of `btrfs inspect-internal dump-tree -t chunk`. */
+/** `btrfs inspect-internal dump-tree -t chunk`. */
 export function parseChunks(text: string): Result<readonly Chunk[], string> {
   const chunks: Chunk[] = []
   for (const [, logical = '', length = '', type = '', more = ''] of text.matchAll(CHUNK)) {
@@ -51,7 +51,6 @@ export function addMirrors(
   return all
 }
 
-/** The used ranges within `place`, moved by `distance`. */
 function shift(used: RangeList, { offset, bytes }: Range, distance: number): readonly Range[] {
   const moved: Range[] = []
   const isBehind = (range: Range) => range.offset + range.bytes > offset

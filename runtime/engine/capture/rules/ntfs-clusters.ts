@@ -1,14 +1,13 @@
 /** NTFS: how much is used, after what its files occupy was compared with its bitmap. */
 import { tooFree, unreadable } from './second-reading.ts'
 
-/** What ntfsresize prints is rounded up to those. */
+/** ntfsresize rounds up to those. */
 const MEGABYTE = 1e6
 const FILES = 'its table of files'
 
 /**
- * Reads what `ntfsresize --info` prints. It compares what all files occupy with the bitmap first, and
- * says nothing of the space in use where they differ. Its exit code is no help: it is 1 for a volume
- * that is full.
+ * `ntfsresize --info` omits the space in use where files and bitmap differ. Its exit code does not
+ * help: it is 1 for a full volume.
  */
 export function judgeNtfs(printed: string, usedBytes: number): string | null {
   const [, megabytes] = /^Space in use\s*: (\d{1,12}) MB/m.exec(printed) ?? []
@@ -17,8 +16,8 @@ export function judgeNtfs(printed: string, usedBytes: number): string | null {
 }
 
 /**
- * Clusters that the bitmap calls used and no file has are harmless. Only the first ten mismatches are
- * named: of more it is not known what they are.
+ * Used clusters without a file are harmless. Only the first ten mismatches are named; of more, the
+ * kind is unknown.
  */
 function onlyLostClusters(printed: string): boolean {
   const [, total] = /^Filesystem check failed! Totally (\d{1,9}) cluster/m.exec(printed) ?? []

@@ -10,21 +10,19 @@ export type CaptureResult = (typeof RESULTS)[number]
 
 const time = z.iso.datetime({ offset: true })
 
-/** As it is stored, and as the API answers it. */
 export const CaptureOrderSchema = z.object({
   name: CaptureNameSchema,
-  /** The serial number of the one disk that is read, as `target_disk_serial` spells it. */
+  /** As `target_disk_serial` spells it. */
   disk_serial: z.string().min(1),
-  /** What it was when it was picked by another name than its serial number. */
+  /** What the disk was when picked by another name than its serial number. */
   disk_seen: PickedDiskSchema.optional(),
-  /** Whether what identifies the machine is removed from the image. */
   generalize: z.boolean(),
   ordered_at: time,
   /** Live boots that were offered for it and did not end it. */
   offers: z.int().min(0),
-  /** When its newest plan was made; null: there was none. */
+  /** Of its newest plan; null: none. */
   planned_at: time.nullable(),
-  /** Null: it is still to be done. */
+  /** Null: still to be done. */
   result: z.enum(RESULTS).nullable(),
   ended_at: time.nullable(),
   reason: z.string().nullable(),
@@ -57,10 +55,7 @@ export const endOrder = (
 
 const AGAIN_MS = 1000
 
-/**
- * Its upload token is issued then: later than any before, whatever the clock says. A client that
- * asks again within a second gets the same plan.
- */
+/** The upload token is issued then, later than any before, whatever the clock says. */
 export function planOrder(order: CaptureOrder, now: string): CaptureOrder {
   if (order.planned_at === null) return { ...order, planned_at: now }
   const [last, present] = [epochOf(order.planned_at), epochOf(now)]
@@ -69,6 +64,6 @@ export function planOrder(order: CaptureOrder, now: string): CaptureOrder {
   return { ...order, planned_at: next.toString({ fractionalSecondDigits: 3 }) }
 }
 
-/** By this name tokens mean this order of this machine. */
+/** Tokens mean this order of this machine by this name. */
 export const nameOrder = (mac: Mac, { ordered_at }: CaptureOrder): string =>
   `${renderHyphens(mac)}-${epochOf(ordered_at).toString(36)}`

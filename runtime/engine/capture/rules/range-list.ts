@@ -5,7 +5,7 @@ export interface RangeList {
   readonly count: number
   readonly totalBytes: number
   at(index: number): Range
-  /** Ranges are added in ascending order; what touches or overlaps the last one is joined to it. */
+  /** In ascending order; joined to the last one where it touches or overlaps that. */
   add(range: Range): void
 }
 
@@ -52,7 +52,6 @@ export function listRanges(ranges: readonly Range[]): RangeList {
   return list
 }
 
-/** How much of a range is in the list. */
 export function countWithin(
   list: Pick<RangeList, 'count' | 'at'>,
   { offset, bytes }: Range,
@@ -72,7 +71,6 @@ export function countWithin(
   return sum
 }
 
-/** What is in either of the two, moved by `offset`. */
 export function addUnion(
   into: RangeList,
   one: Pick<RangeList, 'count' | 'at'>,

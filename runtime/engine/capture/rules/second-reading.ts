@@ -7,21 +7,20 @@ export interface Looked {
   /** The partition's first bytes, with all superblocks. */
   readonly first: Buffer
   readonly bytes: number
-  /** What the map calls used. */
   readonly used: RangeList
   /** Where btrfs keeps its blocks; none of other file systems. */
   readonly chunks: readonly Chunk[]
 }
 
 /**
- * Asks for ranges of the partition, at most `MAX_LOOK_BYTES` at once, and gets their bytes in the same
- * order. Ends with why the map is not believed; null: nothing speaks against it.
+ * Asks for ranges of at most `MAX_LOOK_BYTES` and gets their bytes in the same order. Ends with why
+ * the map is wrong, or null.
  */
 export type SecondReading = Generator<readonly Range[], string | null, readonly Buffer[]>
 
 export const MAX_READING_BYTES: number = 4 * 1024 * 1024
 
-/** The only direction that counts: a map that calls too little free costs time, and loses nothing. */
+/** The only direction that counts: a map that calls too little free only costs time. */
 export const tooFree = (witness: string): string => `its map calls blocks free that ${witness} uses`
 export const unreadable = (witness: string): string =>
   `its map cannot be compared: ${witness} is not as expected`
@@ -33,12 +32,11 @@ export const isAtMostFree = (used: RangeList, range: Range, freeBytes: number): 
   range.bytes - countWithin(used, range) <= freeBytes
 
 interface Units {
-  /** Where the first unit begins. */
   readonly offset: number
   readonly unitBytes: number
 }
 
-/** Takes the numbers of used units in ascending order, and asks the map once for each run of them. */
+/** Units come in ascending order; the map is asked once for each run. */
 export function createUnitCheck(used: RangeList, { offset, unitBytes }: Units) {
   let [first, end] = [0, 0]
   let isRight = true
@@ -54,7 +52,7 @@ export function createUnitCheck(used: RangeList, { offset, unitBytes }: Units) {
       }
       end = unit + 1
     },
-    /** Whether the map calls all of them used; asked once, at the end. */
+    /** Call it once, at the end. */
     end() {
       finish()
       return isRight
@@ -62,7 +60,6 @@ export function createUnitCheck(used: RangeList, { offset, unitBytes }: Units) {
   }
 }
 
-/** A range in pieces that can be asked for, each a multiple of any unit. */
 export function* listPieces({ offset, bytes }: Range): Generator<Range> {
   for (let at = 0; at < bytes; at += MAX_READING_BYTES) {
     yield { offset: offset + at, bytes: Math.min(MAX_READING_BYTES, bytes - at) }

@@ -2,13 +2,13 @@
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 
-/** What session keys sign for captures; the server signs, the cache verifies. */
+/** Key for captures: the server signs, the cache verifies. */
 export const UPLOAD_KEY = 'capture uploads'
 
 interface UploadToken {
-  /** The order that it belongs to: one capture of one machine, or one by hand. */
+  /** One capture of one machine, or one by hand. */
   readonly order: string
-  /** Milliseconds of the epoch; of two tokens of an order, the later one counts. */
+  /** Milliseconds since the epoch; of two tokens of an order, the later one counts. */
   readonly issuedAt: number
 }
 
@@ -22,7 +22,7 @@ type UploadTokenDefect = 'malformed' | 'foreign' | 'expired'
 
 const SHAPE = /^([\w-]{8,64})\.([0-9a-z]{1,11})\.([\w-]{43})$/
 const RADIX = 36
-/** A capture must begin within this time; how long it takes is not limited. */
+/** To begin; the duration of a capture is not limited. */
 export const UPLOAD_TOKEN_HOURS = 24
 const LIFETIME_MS = UPLOAD_TOKEN_HOURS * 3_600_000
 
@@ -36,7 +36,7 @@ export function renderUploadToken(
   return `${order}.${issued}.${sign(textOf(order, issued, purpose))}`
 }
 
-/** `verify` compares in constant time. It is refused where it is malformed, foreign, or expired. */
+/** `verify` compares in constant time. Refused: malformed, foreign, or expired. */
 export function parseUploadToken(
   text: string,
   { now, ...purpose }: UploadPurpose & { readonly now: Date },

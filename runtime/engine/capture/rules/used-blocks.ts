@@ -15,22 +15,19 @@ import { judgeNtfs } from './ntfs-clusters.ts'
 import type { SecondReading, Looked } from './second-reading.ts'
 import { walkXfs } from './xfs-groups.ts'
 
-/** The first bytes of a volume, which hold every superblock. */
+/** Every superblock is in the first bytes of a volume. */
 export const SUPERBLOCK_BYTES: number = 128 * 1024
 
 export type PartitionReading =
-  /** By the map of one of partclone's programs, and these ranges besides. */
   | (Bounded & Pick<MapTool, 'tool' | 'check' | 'witness'> & { readonly by: 'map' })
-  /** Only what is read always. */
   | (Bounded & { readonly by: 'ranges' })
   | { readonly by: 'whole'; readonly why: string }
 
 interface Bounded {
-  /** Ranges in ascending order that are read, whatever a map says. */
+  /** In ascending order, whatever a map says. */
   readonly always: readonly Range[]
-  /** The size of what is known. */
   readonly ownBytes: number
-  /** What lies behind it, where that is much: all of the partition is read if it is not empty. */
+  /** Much space behind it: all of the partition is read if this is not empty. */
   readonly behind: Range | null
 }
 
@@ -40,7 +37,6 @@ const GIB = 1024 * MIB
 
 const whole = (why: string): PartitionReading => ({ by: 'whole', why })
 
-/** What boot loaders and superblocks lie in, whatever a map says. */
 const FIRST: Range = { offset: 0, bytes: MIB }
 
 interface ToolResult {
@@ -48,18 +44,19 @@ interface ToolResult {
   readonly stdout: string
 }
 
-/** A tool that looks for what superblocks do not tell; the device comes last. */
 interface ToolCheck {
   readonly argv: readonly string[]
-  /** Refused with what speaks against the map, in words; else where it keeps its blocks, if that is all over the place. */
+  /**
+   * Refused with what speaks against the map; chunks where the file system's blocks are all over
+   * the place.
+   */
   readonly judge: (said: ToolResult) => Result<readonly Chunk[], string>
 }
 
-/** What else says which blocks are used: no map is believed alone. */
+/** No map is believed alone. */
 export type Witness =
-  /** Tables of the file system, which we read ourselves. */
   | { readonly by: 'reading'; readonly walk: (looked: Looked) => SecondReading }
-  /** What a tool prints; the device comes last. `judge`: what speaks against the map, or null. */
+  /** `judge`: what speaks against the map, or null. */
   | {
       readonly by: 'tool'
       readonly argv: readonly string[]
@@ -70,9 +67,8 @@ interface MapTool {
   readonly tool: string
   readonly witness: Witness
   readonly check?: ToolCheck
-  /** Why its map would not be right; null: nothing speaks against it. */
+  /** Why its map would be wrong; null: nothing. */
   readonly judge: (first: Buffer) => string | null
-  /** Ranges that the map may leave out. */
   readonly more?: readonly Range[]
 }
 
@@ -80,7 +76,6 @@ const reading = (walk: (looked: Looked) => SecondReading): Witness => ({ by: 're
 
 const ext: MapTool = { tool: 'partclone.ext4', witness: reading(walkExt), judge: judgeExt }
 
-/** The kinds of volumes by blkid's names for them. */
 const KINDS: { readonly [Type in string]?: MapTool } = {
   ext2: ext,
   ext3: ext,
@@ -103,7 +98,6 @@ const KINDS: { readonly [Type in string]?: MapTool } = {
       argv: ['btrfs', 'inspect-internal', 'dump-tree', '-t', 'chunk'],
       judge: ({ stdout }) => parseChunks(stdout),
     },
-    // The copies of its superblock.
     more: [
       { offset: 64 * MIB, bytes: 64 * KIB },
       { offset: 256 * GIB, bytes: 64 * KIB },
@@ -123,7 +117,6 @@ const KINDS: { readonly [Type in string]?: MapTool } = {
   },
 }
 
-/** Types of blkid that people know by another name. */
 const NAMES: { readonly [Type in string]?: string } = {
   LVM2_member: 'an LVM physical volume',
   crypto_LUKS: 'an encrypted volume',
@@ -148,12 +141,15 @@ interface LookedPart {
   readonly others: readonly Neighbour[]
 }
 
-/** Only what is understood whole goes by a map: one file system, on a partition for one, and nothing beside or behind it. */
+/**
+ * A map is used only where everything is understood: one file system, on a partition for one, and
+ * nothing beside or behind it.
+ */
 export function decideReading(part: LookedPart): PartitionReading {
   const { contents, role, first, bytes } = part
   const { type, table } = contents
   if (type === null) return whole('no file system that is known')
-  // Which of the two is older is not known.
+  // Which of the two is older is unknown.
   if (isTable(type, table, first)) return whole('a partition table lies in it as well')
   const isSwap = type === 'swap'
   const kind = KINDS[type]
@@ -181,10 +177,10 @@ function decideMap(
 
 const OTHER_TYPE = 'its partition is of a type for something else'
 const HASHED = 'another partition may hold its hashes (dm-verity)'
-/** What direct reads are aligned to, for every sector size. */
+/** Direct reads' alignment for every sector size. */
 const ALIGNMENT = 4 * KIB
 
-/** A little behind it is read always; hashes of all its blocks take more. */
+/** A little behind it is always read; hashes of all its blocks take more. */
 function findBounds(ranges: readonly Range[], ownBytes: number, bytes: number): Bounded {
   const isLittle = (bytes - ownBytes) * MAX_HASHED_SHARE < ownBytes
   const near = isLittle ? bytes : Math.min(bytes, Math.ceil(ownBytes / ALIGNMENT) * ALIGNMENT)
@@ -196,7 +192,7 @@ function findBounds(ranges: readonly Range[], ownBytes: number, bytes: number): 
   return { always, ownBytes, behind }
 }
 
-/** The page that holds its header, and ends with a signature; the others mean nothing once it is off. */
+/** Only the page with the header, which ends with a signature, counts once swap is off. */
 function readSwap(first: Buffer, bytes: number): PartitionReading {
   const page = PAGES.find((size) => first.toString('latin1', size - 10, size) === 'SWAPSPACE2')
   if (page === undefined || page > bytes) return whole('it is of an old kind')
@@ -209,7 +205,7 @@ const PAGES = [4, 8, 16, 32, 64].map((size) => size * KIB)
 
 const UNCLEAN = 'it was not unmounted cleanly'
 
-/** With a journal that is still to be replayed, the bitmaps are not those that count. */
+/** With a journal to replay, the bitmaps are outdated. */
 function judgeExt(first: Buffer): string | null {
   const [state, incompatible] = [first.readUInt16LE(1024 + 0x3a), first.readUInt32LE(1024 + 0x60)]
   const isClean = (state & 3) === 1 && (incompatible & 4) === 0
@@ -223,7 +219,7 @@ function judgeBtrfs(first: Buffer): string | null {
   return first.readBigUInt64LE(at + 0x88) === 1n ? null : 'it spans several devices'
 }
 
-/** Its table has entries of 12 bits, which partclone reads as if they had 16. */
+/** partclone reads its entries of 12 bits as if they had 16. */
 const FAT12 = 'it is a FAT12, of which no map can be relied on'
 
 /** The bytes in which Linux notes a mount, FAT32's and the others'. */

@@ -7,13 +7,12 @@ import {
   type Looked,
 } from './second-reading.ts'
 
-/** Groups whose headers are asked for at once. */
 const MAX_AT_ONCE = 64
-/** The superblock's count is only kept exact where it is counted lazily, as it is on all that are not very old. */
+/** The superblock's count is exact only where it is counted lazily, as on all but very old ones. */
 const LAZY_COUNT = 2
 const AGF_MAGIC = 0x5841_4746
 
-/** Numbers of XFS are big-endian. */
+/** Big-endian. */
 const readFacts = (first: Buffer) => ({
   blockBytes: first.readUInt32BE(4),
   blocks: Number(first.readBigUInt64BE(8)),
@@ -38,7 +37,7 @@ const isSound = (
   groupBlocks > 0 &&
   groups === Math.ceil(blocks / groupBlocks)
 
-/** `listed`: free blocks that are kept at hand for the trees of free blocks. */
+/** `listed`: free blocks kept at hand for the trees of free blocks. */
 interface AllocationGroup {
   readonly free: number
   readonly listed: number
