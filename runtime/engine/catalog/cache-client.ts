@@ -19,19 +19,18 @@ interface CacheClientOptions {
   /** `http://host:port`. */
   readonly base: string
   readonly token: string | null
-  /** Names proxies and FLASHER_CA_FILE; none where it is left out. */
+  /** Names proxies and FLASHER_CA_FILE. */
   readonly env?: Environment
-  /** For one answer, all of it. */
+  /** For one whole answer. */
   readonly timeoutMs?: number
-  /** Ends every request. */
   readonly signal?: AbortSignal
 }
 
 const MAX_BYTES = 16 * 1024 * 1024
 
 /**
- * Its calls reject with a Fault: `upstream-failed` where no cache answers within `timeoutMs`
- * milliseconds, and one in the cache's words where it refuses.
+ * Calls reject with a Fault: `upstream-failed` without an answer in time, one in the cache's words
+ * where it refuses.
  */
 export function createCacheClient(options: CacheClientOptions) {
   const { base, env = {}, timeoutMs = 15_000, signal } = options
@@ -42,7 +41,7 @@ export function createCacheClient(options: CacheClientOptions) {
       method,
       body,
       headers: { accept: 'application/json' },
-      // The token goes to no other address than the one that was set.
+      // The token goes only to the address that was set.
       redirects: 'answer',
       maxBytes: MAX_BYTES,
       timeoutMs,
@@ -61,22 +60,18 @@ export function createCacheClient(options: CacheClientOptions) {
   }
 
   return {
-    /** `GET /catalog?all`, as it came. */
     list: () => obtain('GET', '/catalog?all'),
     add: (fields: object) => obtain('POST', '/catalog/entries', fields),
     download: (name: string, { force }: Forcing) =>
       obtain('POST', `${entry(name)}/download${forced(force)}`),
     remove: (name: string, { force }: Forcing) =>
       obtain('DELETE', `${entry(name)}${forced(force)}`),
-    /** A one-time token for the upload of a captured image, as it came. */
     makeUploadToken: (name: string) => obtain('POST', '/captures/tokens', { name }),
-    /** `GET /captures`, as it came. */
     listCaptures: () => obtain('GET', '/captures'),
-    /** A refusal is returned: not every cache knows pins. */
+    /** Returns a refusal, as not every cache knows pins. */
     async pin(body: {
       readonly holder: string
       readonly refs: readonly string[]
-      /** How many are bound to each. */
       readonly machines: readonly number[]
       readonly captured: readonly CapturedMachine[]
     }): Promise<Result<null, Fault>> {

@@ -21,15 +21,15 @@ import type { Environment } from '../../kit/host/shell.ts'
 interface ReadManifest extends Manifest {
   /** Safe to show. */
   readonly name: string
-  /** Where a local one lies; null: it came from another machine. */
+  /** Null: it came from another machine. */
   readonly folder: string | null
 }
 
 export interface ManifestOptions {
-  /** Names proxies, FLASHER_CA_FILE and, for registries, who we are. */
+  /** Names proxies, FLASHER_CA_FILE and registry credentials. */
   readonly env: Environment
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds for all of it, from another machine. */
+  /** For all of it, from another machine. */
   readonly timeoutMs?: number
 }
 
@@ -40,10 +40,7 @@ interface ManifestText extends Pick<ReadManifest, 'name' | 'folder'> {
   readonly text: string
 }
 
-/**
- * Rejects with a Fault as `readManifestText` does, and with `input-invalid` where it is no
- * manifest.
- */
+/** Rejects with a Fault as `readManifestText`, and with `input-invalid`. */
 export async function readManifest(
   source: string,
   options: ManifestOptions,
@@ -56,10 +53,7 @@ export async function readManifest(
   })
 }
 
-/**
- * At most 4 MiB, from a path, a `file://`, http(s) or oras address; a server's bare address means
- * its `/catalog.toml`. Rejects with a Fault that names it where it is unavailable.
- */
+/** At most 4 MiB from a path, a `file://`, http(s) or oras address. Rejects with a Fault. */
 export async function readManifestText(
   source: string,
   options: ManifestOptions,
@@ -82,7 +76,7 @@ export async function readManifestText(
   }
 }
 
-/** A device or a pipe never ends, so what is no file is not opened. */
+/** A device or a pipe never ends: only files are opened. */
 async function readFile(path: string): Promise<string> {
   try {
     await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
@@ -96,11 +90,11 @@ async function readFile(path: string): Promise<string> {
   }
 }
 
-/** Loaded only where they are wanted, as in `sources.ts`. */
+/** Lazy, as in `sources.ts`. */
 async function readFromServer(target: HttpTarget, { env, signal, timeoutMs }: ManifestOptions) {
   const { fetchDocument } = await import('../../kit/net/http-documents.ts')
   const url = new URL(target.url)
-  // Whoever types a server's address means its catalog; nothing else there is one.
+  // A server's bare address means its catalog.
   if (url.pathname === '/' && url.search === '') url.pathname = '/catalog.toml'
   const name = renderSafeUrl(url.href)
   try {
@@ -119,7 +113,7 @@ async function readFromServer(target: HttpTarget, { env, signal, timeoutMs }: Ma
   }
 }
 
-/** The layer that is a catalog by its name, else the largest; its digest is checked. */
+/** The layer that is a catalog by its name, else the largest; checks its digest. */
 async function readFromRegistry(ref: OrasRef, { env, signal, timeoutMs }: ManifestOptions) {
   const name = renderOrasRef(ref)
   const ms = timeoutMs ?? LONGEST_MS

@@ -9,11 +9,7 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
 import { type ManifestOptions, readManifest } from './catalog-manifests.ts'
 
-/**
- * `source` is named as a person wrote it. Bad entries are left out and named; what is no catalog at
- * all, or is unavailable, is refused in words, with the line where one is at fault. It never waits
- * longer than 30 seconds, nor takes more than 4 MiB.
- */
+/** Bad entries become flaws; refused where there is no catalog. At most 30 seconds and 4 MiB. */
 export function createCatalogSources(options: Pick<ManifestOptions, 'env' | 'timeoutMs'>) {
   return async function loadCatalogSource(
     source: string,

@@ -14,38 +14,36 @@ import type { KeptCatalogs } from './kept-catalogs.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 
 export interface FollowedCatalog {
-  /** What is known now; never waits. The same object until something changes. */
+  /** Never waits. The same object until something changes. */
   snapshot(): CatalogSnapshot
-  /** Fetches now; the answer is the new snapshot, with `error` set when it failed. */
+  /** The new snapshot has `error` set where this failed. */
   refresh(): Promise<CatalogSnapshot>
   /**
-   * Before something is decided that must not be outdated: fetches, but waits no longer than a moment.
-   * Undefined: the snapshot is current, as the service reports its changes. Absent: it always is.
+   * For decisions that must not be outdated: waits at most a moment. Undefined: the service reports
+   * its changes. Absent: always current.
    */
   renew?(): Promise<unknown> | undefined
 }
 
 interface CatalogDependencies {
-  /** The cache service's address as it is set now; null: none. */
+  /** Null: none. */
   url(): string | null
-  /** Keeps the last good answer across restarts. */
   readonly kept: KeptCatalogs
   now(): Date
   readonly log: { warn(message: string): void }
   readonly changes: Changes
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
-  /** Milliseconds after which a snapshot is stale. */
+  /** Milliseconds. */
   readonly staleMs?: number
-  /** Milliseconds for one answer, all of it. */
+  /** For one whole answer. */
   readonly timeoutMs?: number
 }
 
-/** A catalog that keeps itself fresh until it is given back. */
 type LiveCatalog = FollowedCatalog & AsyncDisposable
 
 const MAX_BYTES = 16 * 1024 * 1024
-/** Many machines that ask at one moment share one look. */
+/** Machines that ask at one moment share one look. */
 const FRESH_MS = 1000
 const RENEW_WAIT_MS = 1000
 const NOTHING: CatalogList = { entries: [], skipped: [] }
@@ -58,7 +56,7 @@ interface Held {
   readonly fetchedAt: string | null
   readonly etag: string | null
   readonly error: string | null
-  /** Whether the service answers when something changes, if it is asked to. */
+  /** The service can hold an answer until something changes. */
   readonly canWait: boolean
 }
 
@@ -71,10 +69,7 @@ const nothingOf = (base: string): Held => ({
   canWait: false,
 })
 
-/**
- * It fetches in the background until it is disposed of, and reads `url` before each use, so that a
- * change of the setting counts at once.
- */
+/** Reads `url` before each use, so that a change of the setting counts at once. */
 export async function createCatalog(dependencies: CatalogDependencies): Promise<LiveCatalog> {
   const { changes, log, staleMs = 60_000 } = dependencies
   const closing = new AbortController()
@@ -91,7 +86,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
     follower.wake()
   }
 
-  /** One at a time however many ask; another one only for another address. */
+  /** One at a time; a second one only for another address. */
   async function refresh(): Promise<CatalogSnapshot> {
     const base = baseOf(dependencies)
     if (base !== '' && flight?.base !== base) {
@@ -153,12 +148,11 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
 
 type Shelf = ReturnType<typeof createShelf>
 
-/** What is held of the service that is set, and what others see of it. */
 function createShelf(dependencies: CatalogDependencies, first: Held) {
   const { kept, changes, log, url } = dependencies
   let held = first
   let shown = snapshotOf(held)
-  /** The setting as it was when `held` was found to be of it: each contact asks. */
+  /** The setting for which `held` was last checked, as each contact asks. */
   let checked: string | null | undefined
 
   function show(next: Held) {
@@ -176,7 +170,7 @@ function createShelf(dependencies: CatalogDependencies, first: Held) {
     held: () => held,
     shown: () => shown,
     canFollow: () => held.canWait && held.error === null && held.base === baseOf(dependencies),
-    /** What is held of another service than the one that is set now says nothing; true: it was. */
+    /** True: something was held of another service. */
     rebase(): boolean {
       const set = url()
       if (set === checked) return false
@@ -195,7 +189,7 @@ function createShelf(dependencies: CatalogDependencies, first: Held) {
   }
 }
 
-/** A service that says it waits, and does not, is asked no more often. */
+/** For a service that says it waits, and does not. */
 const LEAST_WAIT_MS = 1000
 
 /** Throws where it was not answered. */
@@ -210,7 +204,7 @@ async function waitForNews(
   if (next.held.error !== null) throw new Error(next.held.error)
   if (signal.aborted) return
   if (next.keep !== null) await shelf.take(before.base, next)
-  // The same as before: somebody else may have fetched something newer meanwhile.
+  // No news: somebody else may have fetched something newer meanwhile.
   else await linger(Math.max(0, LEAST_WAIT_MS - (performance.now() - since)), signal)
 }
 
@@ -224,11 +218,11 @@ const snapshotOf = ({ list, fetchedAt, error }: Held): CatalogSnapshot => ({
 
 interface CatalogOutcome {
   readonly held: Held
-  /** What is worth keeping; null: nothing new. */
+  /** Null: nothing new to keep. */
   readonly keep: KeptCatalog | null
 }
 
-/** Never throws for what another machine does: then it is the old list with an error. */
+/** Never throws for another machine's failure: then the old list has an error. */
 async function ask(
   { env, now, timeoutMs = 10_000 }: CatalogDependencies,
   before: Held,
@@ -263,7 +257,7 @@ const failed = (before: Held, error: string): CatalogOutcome => ({
   keep: null,
 })
 
-/** What was kept of the service that is set; anything else is as good as nothing. */
+/** Only what was kept of the service that is set. */
 async function restore(dependencies: CatalogDependencies): Promise<Held> {
   const base = baseOf(dependencies)
   const found = await dependencies.kept.read()
@@ -274,7 +268,7 @@ async function restore(dependencies: CatalogDependencies): Promise<Held> {
   return { base, list: list.value, fetchedAt, etag, error: null, canWait: false }
 }
 
-/** Best effort: the catalog is right without it, it would only be missing after a restart. */
+/** Best effort: it is only missing after a restart. */
 async function keep(kept: KeptCatalogs, found: KeptCatalog, log: CatalogDependencies['log']) {
   await kept.write(found).catch((thrown: unknown) => {
     log.warn(`the catalog cannot be kept for the next start: ${renderError(thrown)}`)

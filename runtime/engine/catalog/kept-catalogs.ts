@@ -7,10 +7,9 @@ const MAX_BYTES = 64 * 1024 * 1024
 
 export type KeptCatalogs = ReturnType<typeof createKeptCatalogs>
 
-/** `path`: `<state_dir>/catalog.toml`. */
 export function createKeptCatalogs(path: string) {
   return {
-    /** Null where there is none, or none that can be read: it is fetched again. */
+    /** Null: none that can be read; it is fetched again. */
     async read(): Promise<KeptCatalog | null> {
       try {
         await using handle = await open(path, 'r')

@@ -9,31 +9,27 @@ import { renderHost } from '../../kit/net/rules/image-location.ts'
 import type { S3Access } from '../../kit/net/s3/rules/s3-access.ts'
 
 interface OriginDependencies {
-  /** The images of the catalog: the same list until it changes. */
   images(): readonly CatalogEntry[]
   isEnabled(): boolean
-  /** What opens buckets. */
   s3(): Promise<S3Access>
-  /** How long a signed address is valid, in seconds. */
+  /** Seconds for which a signed address is valid. */
   lifetime(): number
-  /** Names proxies and FLASHER_CA_FILE, and FLASHER_REGISTRY_HTTP. */
+  /** Names proxies, FLASHER_CA_FILE and FLASHER_REGISTRY_HTTP. */
   readonly env: Environment
   readonly now: () => Date
   readonly log: { info(message: string): void; warn(message: string): void }
-  /** Milliseconds between two looks; smaller in tests. */
   readonly tickMs?: number
-  /** Milliseconds before the first repeat of a request; smaller in tests. */
   readonly retryMs?: number
 }
 
 export interface Origins extends AsyncDisposable {
-  /** Returns the address of an image where it comes from; null: none that a machine can read. */
+  /** Null: machines cannot read it from its origin. */
   find(image: CatalogEntry): string | null
 }
 
 interface FoundOrigin {
   readonly url: string | null
-  /** When it was found, and when it is looked at again, in milliseconds of the monotonic clock. */
+  /** Monotonic milliseconds: when it was found, and when it is looked at again. */
   readonly at: number
   readonly dueAt: number
 }
@@ -41,7 +37,7 @@ interface FoundOrigin {
 const TICK_MS = 2000
 const STALL_MS = 15_000
 
-/** What fails is in the log once, and the images are then read from caches alone. */
+/** Failures are logged once; images are then read from caches alone. */
 export function createOrigins(parts: OriginDependencies): Origins {
   const { env, log, now, tickMs = TICK_MS, retryMs = 500 } = parts
   const closing = new AbortController()
@@ -86,7 +82,7 @@ export function createOrigins(parts: OriginDependencies): Origins {
       else say(id, renderUnread(image, opened.refusal))
     } catch (thrown) {
       if (signal.aborted) return
-      // What the network did is of all images there.
+      // A network failure concerns all images there.
       if (!(thrown instanceof Fault) || thrown.cause !== undefined) onSilence()
       say(id, renderUnread(image, renderError(thrown)))
     }
@@ -111,7 +107,7 @@ export function createOrigins(parts: OriginDependencies): Origins {
       const wanted = originOf(image)
       const known = wanted === null ? undefined : found.get(wanted.id)
       if (known === undefined || wanted === null) return null
-      // No plan has an address that ends soon, also where nobody could sign a new one.
+      // No plan gets an address that ends soon, even where no new one can be signed.
       const isOld =
         wanted.location.kind === 's3' && performance.now() - known.at > parts.lifetime() * 750
       return isOld ? null : known.url
@@ -126,10 +122,7 @@ export function createOrigins(parts: OriginDependencies): Origins {
 const renderUnread = ({ name }: Pick<CatalogEntry, 'name'>, why: string): string =>
   `machines do not read ${name} from its origin: ${why}`
 
-/**
- * Creates what reads the keys of buckets where there is something to sign, and calls `onOthers` where
- * they are others than before. Null: there are none.
- */
+/** `onOthers`: the keys have changed. Null: there are none. */
 function createOpener({ s3, lifetime }: OriginDependencies, warn: (message: string) => void) {
   let opener = ''
   return async (wanted: readonly OriginImage[], onOthers: () => void): Promise<S3Access | null> => {
@@ -159,11 +152,11 @@ interface Opening {
   readonly access: S3Access | null
   readonly now: () => Date
   readonly seconds: number
-  /** The address that was found before; null: none was. */
+  /** Null: none was found before. */
   readonly known: string | null
 }
 
-/** Loaded where it is needed: most servers name no origins. */
+/** Lazy: most servers name no origins. */
 async function openOrigin(
   { image, location }: OriginImage,
   { access, known, ...opening }: Opening,
@@ -177,7 +170,7 @@ async function openOrigin(
   return await findOpenObject({ ...opening, access }, location.source, image)
 }
 
-/** Buckets first: what they need is signed, and soon done. */
+/** Buckets first: signing is quick. */
 function createWantedList({ images }: Pick<OriginDependencies, 'images'>) {
   let of: readonly CatalogEntry[] | null = null
   let wanted: readonly OriginImage[] = []

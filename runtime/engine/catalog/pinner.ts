@@ -7,33 +7,28 @@ import type { Change, Changes } from '../../kit/host/changes.ts'
 import type { Environment } from '../../kit/host/shell.ts'
 
 interface PinnerDependencies {
-  /** The cache service's address as it is set now; null: none. */
+  /** Null: none. */
   url(): string | null
-  /** The cache service's API token; null: nothing is reported. */
+  /** Null: nothing is reported. */
   token(): Promise<string | null>
-  /** The refs of all machines, each as often as it comes. */
   bound(): Promise<readonly (string | null)[]>
-  /** The refs that channels point to, which are kept although no machine has them; absent: none. */
+  /** Refs of channels, kept although no machine has them. */
   promised?(): readonly string[]
-  /** Lists the machines of which images were ordered; absent: none. */
   captured?(): Promise<readonly CapturedMachine[]>
-  /** What the cache service calls this server. */
+  /** The cache's name for this server. */
   readonly holder: string
   /** Names proxies and FLASHER_CA_FILE. */
   readonly env: Environment
   readonly changes: Changes
   readonly log: { warn(message: string): void }
-  /** Milliseconds for changes to gather. */
   readonly waitMs?: number
-  /** Milliseconds after which it is reported again, though nothing has changed. */
   readonly againMs?: number
 }
 
 /**
- * Reports at the start, soon after a machine has changed, and once in a while, until it is disposed
- * of. All of it is best effort: without reports the service goes by what was used. A report that
- * was refused is repeated only after a change of the settings or the catalog; one that got no
- * answer, after the next change.
+ * Reports at the start, soon after a machine has changed, and regularly. Best effort: without
+ * reports the service goes by uses. A refused report is repeated only after a change of settings or
+ * catalog, an unanswered one after the next change.
  */
 export function createPinner(dependencies: PinnerDependencies): AsyncDisposable {
   const { env, changes, holder, log, waitMs = 2000, againMs = 3_600_000 } = dependencies
@@ -43,13 +38,12 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
   let refused = ''
   /** Counts the changes after which a refused report may be accepted. */
   let chances = 0
-  /** The kinds of failure that were logged since it last worked. */
   const complaints = new Set<string>()
   let waiting: NodeJS.Timeout | undefined
   let work: Promise<void> = Promise.resolve()
 
   async function report() {
-    // A change from here on is another chance.
+    // A later change is another chance.
     const chance = chances
     const [base, token] = [renderCacheBase(dependencies.url() ?? ''), await dependencies.token()]
     if (base === '' || token === null || closing.signal.aborted) return
@@ -110,10 +104,9 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
   }
 }
 
-/** A catalog that changed is that of a service which answers, perhaps for the first time. */
+/** A catalog that changed means that its service answers, perhaps for the first time. */
 const RELEVANT: ReadonlySet<Change['topic']> = new Set(['settings', 'catalog'])
 
-/** Each ref once, in order, with how many machines have it. */
 function countMachines(bound: readonly (string | null)[], promised: readonly string[]) {
   const counts = new Map(promised.map((ref) => [ref, 0]))
   for (const ref of bound) if (ref !== null) counts.set(ref, (counts.get(ref) ?? 0) + 1)

@@ -1,10 +1,10 @@
 /** Builds and parses the address of a source's bytes at a cache service: `<base>/b/<token>/<name>`. */
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** Browsers and proxies let no address through that is as long as this. */
+/** Browsers and proxies pass no longer address. */
 const MAX_TOKEN_LENGTH = 16_384
 
-/** The part of a query that says which version is asked for, by its SHA-256. */
+/** In a query: the SHA-256 of the version that is asked for. */
 export const VERSION_PARAMETER = 'sha256'
 
 /** Without slashes at its end; a missing scheme becomes `http://`. */
@@ -13,20 +13,20 @@ export function renderCacheBase(text: string): string {
   return bare === '' || /^[a-z][a-z0-9+.-]*:\/\//i.test(bare) ? bare : `http://${bare}`
 }
 
-/** The source is named byte for byte, unpadded base64url; the last part only helps people. */
+/** Unpadded base64url of the source, byte for byte; the last part only helps people. */
 export function blobUrl(cacheBase: string, source: string): string {
   const token = Buffer.from(source, 'utf8').toString('base64url')
   return `${renderCacheBase(cacheBase)}/b/${token}/${encodeURIComponent(blobName(source))}`
 }
 
-/** As it is spelled in the source; `download` where its path has no last part. */
+/** As spelled in the source; `download` where its path has no last part. */
 export function blobName(source: string): string {
   const path = source.toWellFormed().replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
   const [plain = ''] = path.split(/[?#]/, 1)
   return plain.split('/').at(-1) || 'download'
 }
 
-/** Padding is tolerated, any other second spelling is not. */
+/** Tolerates padding, but no other second spelling. */
 export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
   const bare = token.replace(/={1,2}$/, '')
   if (bare === '' || bare.length > MAX_TOKEN_LENGTH) return refuse('not-a-token')
@@ -37,8 +37,8 @@ export function parseBlobToken(token: string): Result<string, 'not-a-token'> {
 }
 
 /**
- * Where a cache service runs beside the server, its address is a loopback one, which means another
- * host to each machine; `host` (no port) is the server's, as the machine asked for it.
+ * A loopback address means another host to each machine. `host`: the server's without a port, as
+ * the machine asked for it.
  */
 export function replaceLoopback(address: string, host: string): string {
   const url = URL.parse(address)

@@ -7,16 +7,16 @@ import { refOf } from './catalog.ts'
 import { decodePart } from '../../../kit/net/rules/image-location.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** One entry as it is kept; `src` never holds a password. */
+/** `src` never holds a password. */
 export interface CacheEntry extends CatalogFields {
-  /** `user:password` as the URL had it, for the source alone. */
+  /** `user:password`, for the source alone. */
   readonly credentials: string | null
 }
 
 /** Without credentials. */
 export const sourceOf = ({ src, resolved_src }: CatalogFields): string => resolved_src ?? src
 
-/** With the credentials: it may be asked, and never shown. */
+/** With credentials: never shown. */
 export function secretSourceOf(entry: CacheEntry): string {
   const { credentials } = entry
   return credentials === null
@@ -30,7 +30,7 @@ export const publicFields = ({ credentials: _credentials, ...fields }: CacheEntr
 /** Entries are checked when they are made. */
 export const keyOf = (entry: CatalogFields): string => blobKeyOf(sourceOf(entry)) ?? ''
 
-/** Two spellings of one address share the key. Null: it is no source. */
+/** One key for all spellings of an address. Null: no source. */
 export function blobKeyOf(source: string): string | null {
   const ref = refOf(source)
   return ref.ok ? ref.value : null
@@ -55,9 +55,7 @@ const BODY = z.strictObject({
   netboot_ref: z.string().max(MAX_NAME_LENGTH).nullish(),
 })
 
-/**
- * A name is made of the source where none is given. The refusal lists the fields that are wrong.
- */
+/** Without a name one is made of the source. The refusal lists the wrong fields. */
 export function parseCacheEntry(
   body: unknown,
   isTaken: (name: string) => boolean,
@@ -93,17 +91,16 @@ function toEntry(
     : refuse([fieldError([], fields.refusal.reason)])
 }
 
-/** The next name that nobody has: `x`, `x-2`, `x-3`… */
 export function freeName(wanted: string, isTaken: (name: string) => boolean): string {
   let name = wanted
   for (let count = 2; isTaken(name); count += 1) name = `${wanted}-${count}`
   return name
 }
 
-/** The file's name for a URL, `repository-tag` for a registry. */
+/** A URL's file name, a registry's `repository-tag`. */
 function nameOf(source: string): string {
   const spelled = blobName(source)
-  // The key of an object in a bucket is taken as it is: nothing in it is an escape.
+  // The key of an object in a bucket has no escapes.
   const isPlain = /^s3:/i.test(source)
   const name = /^oras:/i.test(source)
     ? spelled.replace(/[:@]/, '-')
@@ -118,7 +115,7 @@ function splitUser(url: string) {
     : { url: `${scheme}${rest}`, user: user ?? null }
 }
 
-/** What the index belongs to is pinned by the digest of the file alone. */
+/** An index is pinned only together with the digest of the file. */
 const findLooseIndex = ({ sha256, index_sha256: index }: Pick<z.infer<typeof BODY>, DigestField>) =>
   index?.trim() && !sha256?.trim()
     ? fieldError(['index_sha256'], 'needs the SHA-256 of the file as well')

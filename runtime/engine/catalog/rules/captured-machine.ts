@@ -5,5 +5,4 @@ export interface CapturedMachine {
   readonly labels: readonly string[]
 }
 
-/** Machines of one report of a server. */
 export const MAX_CAPTURED = 2000

@@ -6,7 +6,7 @@ import { parseCatalogFields } from './catalog-fields.ts'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** More than any lab has; the rest is left out, and said. */
+/** More than any lab has; the rest is reported as skipped. */
 const MAX_ENTRIES = 10_000
 const MAX_SKIPPED = 1000
 
@@ -17,11 +17,11 @@ export interface CatalogList {
 
 const DocumentSchema = z.object({ entries: z.array(z.unknown()) })
 
-/** Null where the document is no catalog at all. */
+/** Null: no catalog at all. */
 export const listEntries = (text: string): readonly unknown[] | null =>
   DocumentSchema.safeParse(parseJson(text)).data?.entries ?? null
 
-/** The document is hostile: refused in words where it is no catalog at all. */
+/** Hostile: refused in words where it is no catalog at all. */
 export function parseCatalogDocument(text: string, cacheBase: string): Result<CatalogList, string> {
   const listed = listEntries(text)
   if (listed === null)

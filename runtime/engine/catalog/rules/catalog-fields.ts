@@ -12,14 +12,14 @@ const text = (maxLength: number, words: string) =>
     .regex(/\S/, words)
     .transform((given) => given.toWellFormed())
 
-/** Decides which bytes are written: what makes no sense refuses the whole entry. */
+/** It decides which bytes are written: an invalid value refuses the whole entry. */
 const decisive = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((given) => (given === '' ? null : (given ?? null)), schema.nullable())
 
-/** Only describes: what makes no sense is left out. */
+/** An invalid value is dropped. */
 const descriptive = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().catch(null)
 
-/** `img.gz`, `x86_64`: short and plain, as they end up in command lines and file names. */
+/** `img.gz`, `x86_64`: they end up in command lines and file names. */
 const token = z
   .string()
   .trim()
@@ -37,7 +37,7 @@ const FieldsSchema = z.object(
     resolved_src: decisive(text(MAX_TEXT_LENGTH, 'resolved_src is not an address')),
     format: descriptive(token),
     arch: descriptive(token),
-    /** The digest is in lower case. */
+    /** Lower case. */
     sha256: decisive(
       z
         .string(NO_DIGEST)
@@ -45,10 +45,7 @@ const FieldsSchema = z.object(
         .toLowerCase()
         .regex(/^[0-9a-f]{64}$/, NO_DIGEST),
     ),
-    /**
-     * The digest of the index of an image in frames; if it makes no sense, the whole image is read
-     * instead.
-     */
+    /** Of an image in frames; with an invalid one the whole image is read instead. */
     index_sha256: z
       .string()
       .trim()
@@ -56,17 +53,16 @@ const FieldsSchema = z.object(
       .regex(/^[0-9a-f]{64}$/)
       .nullish()
       .catch(null),
-    /** A mark by the operator: the bytes are an image, whatever they look like. */
+    /** The operator says that it is an image, whatever it looks like. */
     any_content: z.boolean().nullish().catch(null),
     size_bytes: descriptive(z.int().min(0)),
-    /** The size and the digest of the decoded image, where its index has them. */
     raw_size_bytes: z.int().min(0).nullish().catch(null),
     raw_sha256: z
       .string()
       .regex(/^[0-9a-f]{64}$/)
       .nullish()
       .catch(null),
-    /** When the cache got it, as an ISO time. */
+    /** ISO time when the cache got it. */
     added_at: z.iso.datetime({ offset: true }).nullish().catch(null),
     description: descriptive(text(MAX_TEXT_LENGTH, '')),
     netboot_ref: descriptive(NameSchema),
@@ -76,7 +72,7 @@ const FieldsSchema = z.object(
 
 export type CatalogFields = Readonly<z.infer<typeof FieldsSchema>>
 
-/** The refusal holds what the entry can be called in a message, and why it is refused. */
+/** The refusal names the entry, and says why. */
 export function parseCatalogFields(
   entry: unknown,
   index: number,

@@ -9,41 +9,38 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
 export interface CatalogImage {
   readonly name: string
-  /** What opens it: a path, an http(s) URL (credentials and all), an oras reference or an object `s3://bucket/key`. */
+  /** A path, an http(s) URL with credentials, an oras reference or `s3://bucket/key`. */
   readonly location: string
   readonly src: string
-  /** The image's identity: sha256 of the canonical source; null where that has no canonical form. */
+  /** sha256 of the canonical source; null: it has no canonical form. */
   readonly ref: string | null
   /** Null: unknown, or none that can be written. */
   readonly format: ImageFormat | null
   readonly arch: string | null
-  /**
-   * The digest of the stored bytes, lower case; null where the catalog does not say (rolling tags).
-   */
+  /** Of the stored bytes, lower case; null: unknown, as for rolling tags. */
   readonly sha256: string | null
-  /** The size as stored, in bytes. */
+  /** Bytes as stored. */
   readonly sizeBytes: number | null
   readonly description: string | null
-  /** Why it is listed but cannot be flashed, in words; null: it can. */
+  /** Why it cannot be flashed; null: it can. */
   readonly obstacle: string | null
-  /** The catalog says that it is an image, whatever it looks like; absent: it does not. */
+  /** The catalog says that it is an image, whatever it looks like. */
   readonly anyContent?: boolean
 }
 
 export interface LoadedCatalog {
-  /** Where it came from; safe to show. */
+  /** Safe to show. */
   readonly name: string
   readonly images: readonly CatalogImage[]
-  /** Entries that were left out, each with its line and name. */
   readonly flaws: readonly ManifestFlaw[]
 }
 
-/** No catalog; `message` names the place, and the line where one is at fault. */
+/** `message` names the place, and the line where one is at fault. */
 export interface CatalogRefusal {
-  /** `input-missing`: unavailable; `input-invalid`: no catalog, or no place for one; `cancelled`. */
+  /** `input-invalid`: no catalog, or no place for one. */
   readonly code: FaultCode
   readonly message: string
-  /** How to fix it; null: unknown. */
+  /** Null: unknown. */
   readonly hint: string | null
 }
 
@@ -54,8 +51,8 @@ export const refusalOf = ({ code, message, hint }: Fault): CatalogRefusal => ({
 })
 
 /**
- * Flaws are in the order of their lines. `folder` is where a local manifest lies; null: it came
- * from elsewhere, and then no image of this machine is taken on its word.
+ * Flaws in order of lines. `folder`: of a local manifest; null: it came from elsewhere, and its
+ * images of this machine are refused.
  */
 export function offerImages(name: string, manifest: Manifest, folder: string | null) {
   const images: CatalogImage[] = []
@@ -70,10 +67,7 @@ export function offerImages(name: string, manifest: Manifest, folder: string | n
 
 const byLine = (one: ManifestFlaw, other: ManifestFlaw) => (one.line ?? 0) - (other.line ?? 0)
 
-/**
- * The path that a `file://` address means, taken as it is written, percent signs and all: absolute
- * after three slashes, else below `folder`. Null: none.
- */
+/** Without decoding: absolute after three slashes, else below `folder`. Null: no such address. */
 export function filePathOf(address: string, folder: string): string | null {
   const [, path = ''] = /^file:\/\/(.*)$/is.exec(address) ?? []
   if (path === '' || path.includes('\0')) return null
@@ -91,7 +85,7 @@ interface DefaultCatalogHints {
   readonly releaseBaseUrl: string | undefined
 }
 
-/** Null when none is offered. A built-in name would have each stick in the world ask one host. */
+/** Null: none is offered. A built-in name would have every stick ask one host. */
 export function decideDefaultCatalog(hints: DefaultCatalogHints): string | null {
   const named = hints.named || hints.kernel
   if (named) return named
@@ -99,7 +93,7 @@ export function decideDefaultCatalog(hints: DefaultCatalogHints): string | null 
   return base ? `${base}/releases/latest/download/catalog.toml` : null
 }
 
-/** A catalog of the cache names the file that was dropped there by both: an identity and an address. */
+/** A cache's catalog names a dropped file by identity and address. */
 function decideLocation(image: ManifestImage, folder: string | null): Result<string, string> {
   const { src, resolved_src: resolved } = image
   const isHttp = resolved !== null && /^https?:\/\//i.test(resolved)
@@ -143,7 +137,7 @@ function describe(image: ManifestImage, location: string): CatalogImage {
   }
 }
 
-/** A registry reports a file's name when it is asked, and the name shows the format. */
+/** The format may show only in the file name that a registry reports later. */
 function findObstacle(format: string, location: string): string | null {
   if (isFlashable({ format })) return null
   if (/^(tar|t[a-z]z\d?|tar\..*)$/.test(format)) return 'a tarball: extract it first'

@@ -5,33 +5,31 @@ import { canonicaliseSource } from '../../../kit/net/rules/canonical-source.ts'
 import { detectFormat, isTarballName } from '../../image/rules/format.ts'
 import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
 
-/** One image. `src` is its identity (see `refOf`), `url` what a machine can fetch it from. */
+/** `src` is its identity (see `refOf`), `url` what a machine fetches it from. */
 export interface CatalogEntry {
   /** sha256 of the canonical source, 64 hexadecimal digits. */
   readonly ref: string
   readonly name: string
-  /** The source as the cache service lists it. */
   readonly src: string
-  /** Where the cache service itself has it from, where that is not `src`. */
+  /** The cache's source, where that is not `src`. */
   readonly resolvedSrc: string | null
-  /** Where a machine gets the bytes: the cache's own address of the blob, else the source. */
+  /** The cache's address of the blob, else the source. */
   readonly url: string
-  /** `img.zst`…; empty when it is unknown. */
+  /** `img.zst`…; empty: unknown. */
   readonly format: string
   readonly arch: string | null
-  /** The digest of the stored bytes; null when not known. */
+  /** Of the stored bytes; null: unknown. */
   readonly sha256: string | null
-  /** The digest of the image's index, where somebody vouches for it; absent or null: not known. */
+  /** Where somebody vouches for it; absent or null: unknown. */
   readonly indexSha256?: string | null
   readonly sizeBytes: number | null
-  /** The size of the decoded image; absent or null: not known. */
+  /** Bytes of the decoded image; absent or null: unknown. */
   readonly rawSizeBytes?: number | null
-  /** The digest of the decoded image; absent or null: not known. */
+  /** Of the decoded image; absent or null: unknown. */
   readonly rawSha256?: string | null
-  /** When the cache got it, as an ISO time; absent: not known. */
+  /** ISO time when the cache got it; absent: unknown. */
   readonly addedAt?: string
   readonly description: string | null
-  /** The operator said that it is an image, whatever it looks like. */
   readonly anyContent?: boolean
 }
 
@@ -45,7 +43,6 @@ export function refOf(source: string): Result<ImageRef, 'not-a-source'> {
   return accept(createHash('sha256').update(canonical.value).digest('hex') as ImageRef)
 }
 
-/** An entry that was left out, and why. */
 export interface SkippedEntry {
   readonly name: string
   readonly reason: string
@@ -54,16 +51,13 @@ export interface SkippedEntry {
 export interface CatalogSnapshot {
   readonly entries: readonly CatalogEntry[]
   readonly skipped: readonly SkippedEntry[]
-  /** ISO time of the last good fetch; null when there never was one. */
+  /** ISO time of the last good fetch; null: never. */
   readonly fetchedAt: string | null
-  /** Why the newest attempt failed; null when it did not. */
+  /** Of the newest attempt; null: it succeeded. */
   readonly error: string | null
 }
 
-/**
- * A row of `GET /images` ("ImageEntry", in the specification's spelling). A dropped file's `src` is
- * no address, so it is shown by the other.
- */
+/** A row of `GET /images` ("ImageEntry"). A dropped file's `src` is no address. */
 export function renderImageEntry(entry: CatalogEntry) {
   const { name, format, sizeBytes, src, resolvedSrc, ref, sha256, arch } = entry
   const isAddress = !src.toLowerCase().startsWith('file:')
@@ -74,7 +68,6 @@ export function renderImageEntry(entry: CatalogEntry) {
     url: isAddress ? src : (resolvedSrc ?? src),
     ref,
     sha_short: sha256?.slice(0, 12) ?? null,
-    // The deployed server names the architecture beside the others.
     arch,
   }
 }
@@ -83,7 +76,7 @@ export function renderImageEntry(entry: CatalogEntry) {
 export const isFlashable = ({ format }: Pick<CatalogEntry, 'format'>): boolean =>
   IMAGE_FORMATS.some((known) => known === format)
 
-/** The stated one, else the one that the names show; empty where nothing does. */
+/** The stated one, else by the names; empty: unknown. */
 export function decideFormat(format: string | null, names: readonly (string | null)[]): string {
   if (format !== null) return format
   const paths = names.map((name) => pathOf(name ?? ''))
@@ -91,7 +84,7 @@ export function decideFormat(format: string | null, names: readonly (string | nu
   return detected ?? paths.map(tarballFormat).find((found) => found !== '') ?? ''
 }
 
-/** Names may hold anything; in an address the path ends where the query begins. */
+/** Names may hold anything; an address's path ends where the query begins. */
 const pathOf = (text: string) =>
   /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? (text.split(/[?#]/, 1)[0] ?? '') : text
 
@@ -104,7 +97,7 @@ const ARCHES = [
   [/(^|[^a-z0-9])riscv64($|[^a-z0-9])/i, 'riscv64'],
 ] as const
 
-/** The stated one, else the one that the names show; null where nothing does. */
+/** The stated one, else by the names; null: unknown. */
 export function decideArch(arch: string | null, names: readonly (string | null)[]): string | null {
   if (arch !== null) return arch
   const hits = names.map((name) => ARCHES.find(([words]) => words.test(name ?? ''))?.[1])

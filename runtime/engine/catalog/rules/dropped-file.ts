@@ -4,7 +4,7 @@ import { isLoopback } from './blob-address.ts'
 import { decodePart } from '../../../kit/net/rules/image-location.ts'
 import { detectFormat, isTarballName } from '../../image/rules/format.ts'
 
-/** One version of one file: another size, time or inode is another version. */
+/** Another size, time or inode is another version. */
 export const FileStampSchema = z.object({
   name: z.string(),
   sizeBytes: z.number(),
@@ -17,31 +17,27 @@ export type FileStamp = Readonly<z.infer<typeof FileStampSchema>>
 export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
   a.name === b.name && a.sizeBytes === b.sizeBytes && a.mtimeNs === b.mtimeNs && a.ino === b.ino
 
-/** A clause; null where a file of this name is an image, empty where it does not look like one. */
+/** A clause; null: an image by its name; empty: it does not look like one. */
 export function whyNotAnImage(name: string): string | null {
   if (/[\p{Cc}\p{Cs}\ufffd]/u.test(name)) return 'its name holds characters that no address can'
   if (detectFormat(name) !== null) return null
   return isTarballName(name) ? 'a tarball cannot be flashed: extract it first' : ''
 }
 
-/** `file:///<name>`, with what would end a path, or is an escape itself, escaped. */
+/** `file:///<name>`; escapes what would end a path, or is an escape. */
 export const fileSource = (name: string): string =>
   `file:///${name.replaceAll(/[%?#\\]/g, encodeURIComponent)}`
 
-/** The name; null for anything that is no `file:///<name>`. */
+/** Null: no `file:///<name>`. */
 export function parseFileSource(source: string): string | null {
   const [, spelled] = /^file:\/\/\/([^/]+)$/i.exec(source) ?? []
   return spelled === undefined ? null : decodePart(spelled)
 }
 
-/** `<base>/files/<name>`. */
 export const fileUrl = (base: string, name: string): string =>
   `${base}/files/${encodeURIComponent(name)}`
 
-/**
- * The name in `…/files/<name>` on `ownHost` (with its port) or on this machine; null for any other
- * address.
- */
+/** In `…/files/<name>` on `ownHost` (with port) or on this machine; null: another address. */
 export function parseFileUrl(source: string, ownHost: string): string | null {
   const url = /^https?:/i.test(source) ? URL.parse(source) : null
   if (url === null) return null

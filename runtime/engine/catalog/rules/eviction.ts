@@ -6,15 +6,14 @@ interface StoredBlob {
   readonly sizeBytes: number
   /** Grows with each use of any of them. */
   readonly usedAt: number
-  /** Machines are bound to it, somebody reads it, or a download waits to use it. */
+  /** Bound to machines, being read, or awaited by a download. */
   readonly isNeeded: boolean
 }
 
 interface CacheRoom {
   readonly blobs: readonly StoredBlob[]
-  /** Bytes that downloads under way have taken or will take. */
+  /** Bytes for downloads under way. */
   readonly promisedBytes: number
-  /** What the new one needs. */
   readonly neededBytes: number
   /** 0: no limit. */
   readonly maxBytes: number
@@ -24,10 +23,7 @@ export type RoomRefusal =
   | { readonly why: 'larger-than-the-cache'; readonly needed: number; readonly max: number }
   | { readonly why: 'all-needed'; readonly needed: number; readonly free: number }
 
-/**
- * Digests to remove, oldest first; none where there is room already. The refusal holds the numbers
- * of bytes that are needed and that are the most there can be.
- */
+/** Digests to remove, oldest first. The refusal holds the bytes needed and the most possible. */
 export function planEviction(room: CacheRoom): Result<readonly string[], RoomRefusal> {
   const { blobs, promisedBytes, neededBytes, maxBytes } = room
   if (maxBytes === 0) return accept([])

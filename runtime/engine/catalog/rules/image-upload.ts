@@ -3,23 +3,20 @@ import { z } from 'zod'
 import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
 import { whyNotAnImage } from './dropped-file.ts'
 
-/** The spelling is that of the API. */
 export type UploadRequest = Readonly<z.infer<typeof UploadSchema>>
 
 /** 64 TiB: larger than any disk that is flashed. */
 export const MAX_UPLOAD_BYTES = 2 ** 46
-/** What the upload page sends at a time; a part that is cut off is not lost, whatever its length. */
+/** Sent at a time by the upload page; the beginning of a part that is cut off is kept. */
 export const MAX_PART_BYTES = 8 * 2 ** 20
 /** What file systems take. */
 const MAX_NAME_BYTES = 255
 
-/** A name under which an image file can be stored. */
 export const ImageNameSchema = z.string().superRefine((name, context) => {
   const message = whyNoName(name)
   if (message !== null) context.addIssue({ code: 'custom', message })
 })
 
-/** The body of `POST /uploads`. */
 export const UploadSchema = z.strictObject({
   name: ImageNameSchema,
   size_bytes: z.int().min(1, 'must not be empty').max(MAX_UPLOAD_BYTES),
@@ -30,7 +27,7 @@ export const UploadSchema = z.strictObject({
     .regex(/^([0-9a-f]{64})?$/, 'must be 64 hexadecimal digits')
     .nullish()
     .transform((digest) => digest || null),
-  /** A mark of the file at the client, such as its time: parts of two versions are never joined. */
+  /** Of the client's file, such as its time: parts of two versions are never joined. */
   version: z
     .string()
     .max(100)
@@ -38,7 +35,7 @@ export const UploadSchema = z.strictObject({
     .transform((version) => version ?? null),
 })
 
-/** Why a file cannot be stored under a name; null: it can. */
+/** Null: the name is fine. */
 function whyNoName(name: string): string | null {
   if (/^\.|[/\\]/.test(name)) return 'must be a file name without folders or a leading dot'
   if (Buffer.byteLength(name) > MAX_NAME_BYTES)

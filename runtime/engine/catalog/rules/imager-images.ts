@@ -11,15 +11,13 @@ interface OfferedImage {
   readonly sizeBytes: number | null
   readonly rawSizeBytes: number | null
   readonly rawSha256: string | null
-  /** The digest of the bytes as they are stored; null: not known. */
+  /** Of the stored bytes; null: unknown. */
   readonly sha256: string | null
-  /** ISO time when its bytes came; null: not known. */
+  /** ISO time; null: unknown. */
   readonly addedAt: string | null
-  /** What a client has the bytes from; its last part may be any name. */
   readonly url: string
 }
 
-/** Qcow2, tarballs and boot bundles are left out. */
 export const listForImager = (images: readonly OfferedImage[]): readonly ListedImage[] =>
   images.flatMap((image) => {
     const format = findWritable(image.format)
@@ -45,10 +43,7 @@ function findWritable(format: string | null): ImageFormat | null {
   return known === undefined || isOutOfOrder(known) ? null : known
 }
 
-/**
- * The Imager goes by the end of an address alone, and what a source is called may end in anything;
- * the last part of an address of the cache (`/b/<token>/<name>`) is for people.
- */
+/** The Imager goes by the end of an address alone; the last part of a cache's address is free. */
 function nameEnd(url: string, format: ImageFormat): string {
   const end = `.${format}`
   if (url.toLowerCase().endsWith(end)) return url

@@ -7,12 +7,12 @@ import { isRecord } from '../../../kit/foundation/shape.ts'
 import { parseToml } from '../../../kit/config/rules/toml.ts'
 
 export interface KeptCatalog {
-  /** The cache service's address: the catalog of one service is not that of another. */
+  /** The catalog of one service is not that of another. */
   readonly base: string
   /** ISO time. */
   readonly fetchedAt: string
   readonly etag: string | null
-  /** A catalog document (JSON), with all that it said of each image. */
+  /** A catalog document (JSON), with all that it says of each image. */
   readonly text: string
 }
 
@@ -21,7 +21,6 @@ const NOTE = [
   '# It is read at the next start, until the service has answered. Editing it changes nothing.',
 ].join('\n')
 
-/** Null where the document is none. */
 export function renderKeptCatalog(kept: KeptCatalog): string | null {
   const images = listEntries(kept.text)?.map(plain)
   if (images === undefined) return null
@@ -44,13 +43,13 @@ const DocumentSchema = z.object({
   images: z.array(z.unknown()).default([]),
 })
 
-/** Null for anything but what was written: the cache service has the original. */
+/** Null for anything but what was written: the service has the original. */
 export function parseKeptCatalog(text: string): KeptCatalog | null {
   const toml = parseToml(text)
   const document = DocumentSchema.safeParse(toml.ok ? toml.value : null)
   if (!document.success) return null
   const { cache: base, fetched_at: fetchedAt, etag, digest, images } = document.data
-  // Cut short or edited it would be a catalog still, and the service says that nothing changed.
+  // An edited file would still be a catalog, and the service reports no change.
   if (digest !== digestOf(images)) return null
   return { base, fetchedAt, etag, text: JSON.stringify({ entries: images }) }
 }
@@ -60,7 +59,6 @@ const digestOf = (images: unknown): string =>
 
 type Plain = string | number | boolean
 
-/** What an image says of itself is texts, numbers and flags; TOML has no null. */
 function plain(entry: unknown): Readonly<Record<string, Plain>> {
   const fields = isRecord(entry) ? Object.entries(entry) : []
   return Object.fromEntries(

@@ -10,13 +10,13 @@ const MANIFEST_VERSION = 1
 const MAX_IMAGES = 10_000
 
 export interface ManifestImage extends CatalogFields {
-  /** As the manifest says it (`bty_image_ref`, `ref`): `src` may be a cache's address. */
+  /** As written (`bty_image_ref`, `ref`): `src` may be a cache's address. */
   readonly ref: string | null
-  /** Where its table starts, from 1; null where that is unknown. */
+  /** Where its table starts, from 1; null: unknown. */
   readonly line: number | null
 }
 
-/** What is wrong, safe to show, and where: `line` counts from 1, null where it is the document as a whole. */
+/** Safe to show; `line` from 1, null: the document as a whole. */
 export interface ManifestFlaw {
   readonly line: number | null
   readonly reason: string
@@ -24,14 +24,10 @@ export interface ManifestFlaw {
 
 export interface Manifest {
   readonly images: readonly ManifestImage[]
-  /** Images that were left out. */
   readonly flaws: readonly ManifestFlaw[]
 }
 
-/**
- * Entries that are wrong are left out and listed as flaws. The refusal holds the line at fault,
- * counted from 1, or null.
- */
+/** Wrong entries become flaws. The refusal holds the line at fault, from 1, or null. */
 export function parseManifest(text: string): Result<Manifest, ManifestFlaw> {
   const document = parseToml(text)
   if (!document.ok) {
@@ -53,14 +49,12 @@ export function parseManifest(text: string): Result<Manifest, ManifestFlaw> {
   return accept(collect(images, linesOfTables(text, images.length)))
 }
 
-/** With its line where it has one. */
 export const renderFlaw = ({ line, reason }: ManifestFlaw): string =>
   line === null ? reason : `line ${line}: ${reason}`
 
 /**
- * Renders the same rows as `GET /images`; `src` is where a machine gets the bytes, `bty_image_ref`
- * the identity. Deployed clients compute `ref` from `src` and refuse the whole manifest where
- * another stands, so it is there only where it is the same.
+ * Deployed clients compute `ref` from `src` and refuse a manifest where another stands, so that it
+ * is there only where it is the same.
  */
 export function renderManifest(entries: readonly CatalogEntry[]): string {
   return stringify({ version: MANIFEST_VERSION, images: entries.map(renderRow) })
@@ -83,7 +77,6 @@ function renderRow(entry: CatalogEntry) {
   })
 }
 
-/** The field of a machine that holds an image's identity. */
 const IDENTITY = 'bty_image_ref'
 
 type ManifestFields = Readonly<Record<string, string | number | boolean | null>>
@@ -127,7 +120,7 @@ function lineOf(text: string, pattern: RegExp): number | null {
   return at < 0 ? null : at + 1
 }
 
-/** The parser reports no positions of values; headers that stand in a text would make the counts differ. */
+/** The parser reports no positions; headers inside a text would make the counts differ. */
 function linesOfTables(text: string, count: number): readonly (number | null)[] {
   const found = text.split('\n').flatMap((line, at) => (TABLE.test(line) ? [at + 1] : []))
   return found.length === count ? found : Array.from({ length: count }, () => null)

@@ -5,21 +5,19 @@ import type { CatalogEntry } from './catalog.ts'
 import { isAt, type NearMachine } from './near-sites.ts'
 
 interface SiteCaches {
-  /** `sources.caches`: an address, then the networks and labels of the machines that are near it. */
+  /** `sources.caches`: an address, then networks and labels of the machines near it. */
   readonly caches: readonly string[]
-  /** The address of the cache service; null: there is none. */
+  /** Null: there is none. */
   readonly cacheUrl: string | null
 }
 
-/** No plan names more: a machine that finds none of them there asks the cache service. */
+/** A machine that finds none of them there asks the cache service. */
 const MAX_SOURCES = 6
 
 /**
- * Those of the machine's own site first, then those for all machines. Among the caches of a site
- * the digest decides, so that each image lies in one of them, and a cache that is added or taken
- * away moves its own share alone. None where the cache service does not have the image, or its
- * digest is not known: nothing would tell the version at another cache from the one that was
- * ordered.
+ * The machine's own site first, then caches for all. In a site the digest decides, so that each
+ * image is in one cache, and adding or removing one moves its own share alone. None without a
+ * digest: the version at another cache could be any.
  */
 export function listSources(
   { url, sha256 }: Pick<CatalogEntry, 'url' | 'sha256'>,
@@ -36,7 +34,7 @@ export function listSources(
   return [...new Set(bases)].slice(0, MAX_SOURCES).map((each) => `${each}/${path}`)
 }
 
-/** What another program keeps under this address is this version of the image, or none. */
+/** Under this address other programs keep this version, or none. */
 const renderVersion = (url: string, sha256: string) =>
   `${url.includes('?') ? '&' : '?'}${VERSION_PARAMETER}=${sha256}`
 

@@ -2,12 +2,12 @@
 import { isAddressIn } from '../../../kit/net/rules/direct-host.ts'
 
 export interface NearMachine {
-  /** Its address as the server sees it; null: not known. */
+  /** As the server sees it; null: unknown. */
   readonly ip: string | null
   readonly labels: readonly string[]
 }
 
-/** Labels are the same in any case of their letters. */
+/** Labels ignore case. */
 export const isAt = ({ ip, labels }: NearMachine, site: string): boolean =>
   labels.some((label) => label.toLowerCase() === site.toLowerCase()) ||
   (ip !== null && isAddressIn(ip, site))

@@ -4,18 +4,14 @@ import { parseLocation, type Location } from '../../../kit/net/rules/image-locat
 
 type OriginLocation = Extract<Location, { kind: 'oras' | 's3' }>
 
-/** An image that comes from a registry or a bucket, and whose bytes are known by their digest. */
+/** From a registry or a bucket, with a known digest. */
 export interface OriginImage {
-  /** It changes when the address or the digest of the image changes. */
   readonly id: string
   readonly image: CatalogEntry & { readonly sha256: string }
   readonly location: OriginLocation
 }
 
-/**
- * Null: the image has no origin that machines can read, or an unknown digest, so that nothing would
- * tell its bytes from others.
- */
+/** Null: machines cannot read it, or its digest is unknown. */
 export function originOf(image: CatalogEntry): OriginImage | null {
   const { sha256, src, resolvedSrc } = image
   const source = resolvedSrc ?? src
@@ -26,17 +22,14 @@ export function originOf(image: CatalogEntry): OriginImage | null {
   return { id: `${sha256} ${source}`, image: { ...image, sha256 }, location: value }
 }
 
-/** The longest time until an origin is looked at again, in milliseconds. */
+/** Until an origin is looked at again. */
 const AGAIN_MS = 10 * 60_000
 const FAILED_MS = 60_000
 
-/** What whoever has an image answered; `unknown`: there was nothing to judge by. */
+/** `unknown`: there was nothing to judge by. */
 export type OriginAnswer = 'open' | 'refused' | 'unknown'
 
-/**
- * In milliseconds. A signed address is replaced when a quarter of its time is over; who has refused
- * counts how often it is asked.
- */
+/** A signed address is replaced after a quarter of its time. */
 export function decideAgainMs(
   kind: OriginLocation['kind'],
   answer: OriginAnswer,

@@ -3,43 +3,34 @@
 interface KeptVersion {
   readonly sha256: string
   readonly sizeBytes: number
-  /** An ETag, a date, or a digest; null or absent: the source named none. */
+  /** An ETag, a date, or a digest; null or absent: none. */
   readonly version?: string | null | undefined
 }
 
 interface FoundVersion {
-  /** The digest that the source names; absent: it names none. */
+  /** Absent: the source names none. */
   readonly sha256?: string | undefined
   readonly servedSha256?: string | undefined
   readonly version?: string | null | undefined
   readonly sizeBytes: number | null
 }
 
-/**
- * The best thing that both sides name decides; where there is none, nothing is known to have
- * changed.
- */
+/** By the best mark that both sides have; without one nothing is known to have changed. */
 export function hasMovedOn(kept: KeptVersion, found: FoundVersion): boolean {
   const digest = found.sha256 ?? found.servedSha256
   if (digest !== undefined) return digest !== kept.sha256
   if (found.sizeBytes !== null && found.sizeBytes !== kept.sizeBytes) return true
   const [before, now] = [kept.version ?? null, found.version ?? null]
-  // An ETag and a date cannot be compared: a server may begin or cease to send one of them.
+  // An ETag and a date cannot be compared: a server may begin or cease to send one.
   return before !== null && now !== null && isTag(before) === isTag(now) && before !== now
 }
 
 const isTag = (version: string): boolean => /^(?:W\/)?"/.test(version)
 
-/**
- * Milliseconds, by a clock that may be wrong: a time that lies ahead is as good as now, so that the
- * wait is never longer than one interval.
- */
+/** With a wrong clock the future counts as now, so that no wait exceeds one interval. */
 export const ageOf = (lastMs: number, nowMs: number): number => Math.max(0, nowMs - lastMs)
 
-/**
- * ISO 8601; null where the source has not moved on. `hasMoved` is null where the look showed
- * nothing: then all stays as it was `before`.
- */
+/** ISO 8601; null: not moved on. `hasMoved` null: the look showed nothing, and `before` stays. */
 export function decideMovedAt(
   before: string | null,
   hasMoved: boolean | null,
