@@ -6,7 +6,6 @@ import type { Shell } from '../../kit/host/shell.ts'
 /** A device that does not answer must not hold up everything. */
 const TIMEOUT_MS = 60_000
 
-/** `more`: options, and a device where only that one is wanted. */
 export async function readLsblk(
   shell: Shell,
   ...more: readonly string[]

@@ -12,7 +12,6 @@ interface DeviceFacts {
   readonly node: string
   readonly sizeBytes: number
   readonly sectorBytes: number
-  /** `read`: it cannot be written through this; absent: `write`. */
   readonly access?: 'read' | 'write'
 }
 
@@ -25,17 +24,17 @@ const LOST = new Set(['ENXIO', 'ENODEV', 'ENOMEDIUM'])
 const codeOf = (thrown: unknown) =>
   thrown instanceof Error && 'code' in thrown ? String(thrown.code) : String(thrown)
 
-/** A disk's bus may be reset under a write; the second try is the one that counts. */
+/** A disk's bus may be reset under a write; the second try counts. */
 const TRIES = 2
-/** A bad sector is first looked for in steps of so much. */
+/** First steps of the search for a bad sector. */
 const SEARCH_BYTES = 64 * 1024
-/** Closing waits for writes under way, but not for ever. */
+/** Closing does not wait for ever for writes under way. */
 const CLOSE_MS = 500
 
 /**
- * Opens the device with O_EXCL: from here on nobody can mount it or one of its partitions. Offsets
- * and lengths are bytes, multiples of the sector; buffers come from `createSlot`. Rejects with a
- * Fault `target-raced` where somebody else holds it, `root-required` without the right to it.
+ * Opens with O_EXCL: nobody can mount the device or its partitions. Offsets and lengths are
+ * multiples of the sector; buffers come from `createSlot`. Rejects with a Fault `target-raced` or
+ * `root-required`.
  */
 export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write' }: DeviceFacts) {
   const { O_RDONLY, O_RDWR, O_EXCL, O_DIRECT } = constants
@@ -67,7 +66,7 @@ export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write
       () => false,
     )
 
-  /** How far into a range that cannot be read the bad sector lies: a disk may try each for half a minute. */
+  /** A disk may try each bad sector for half a minute. */
   async function findBad(slot: Buffer, offset: number) {
     let [from, end] = [0, slot.length]
     for (const step of [SEARCH_BYTES, sectorBytes]) {
@@ -81,13 +80,13 @@ export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write
 
   return {
     node,
-    /** To be inherited by what works on the disk for us: it stays held until that has ended as well. */
+    /** Tools inherit it, so that the disk stays held until they have ended as well. */
     fd: file.fd,
     sizeBytes,
     sectorBytes,
     write: (slot: Buffer, offset: number) => transfer('write', slot, offset),
     read: (slot: Buffer, offset: number) => transfer('read', slot, offset),
-    /** Reads once; resolves to false where not all of it could be read. */
+    /** False: not all of it could be read. */
     tryRead,
     async flush() {
       await file.datasync().catch((cause: unknown) => {
@@ -99,7 +98,8 @@ export async function openDevice({ node, sizeBytes, sectorBytes, access = 'write
       })
     },
     async [Symbol.asyncDispose]() {
-      // A disk that does not answer must not hold the program; the kernel closes it with the process.
+      // A disk that does not answer must not hold the program; the kernel closes it with the
+      // process.
       await settle(file.close(), CLOSE_MS)
     },
   }
@@ -130,7 +130,6 @@ function openingFault(node: string, access: 'read' | 'write', cause: unknown) {
 const FAULTS = {
   write: ['write-failed', 'write error'],
   read: ['verify-failed', 'read error'],
-  /** A disk that is only read. */
   source: ['source-broken', 'read error'],
 } as const
 
@@ -150,11 +149,9 @@ function hasNoSize(node: string): boolean {
   }
 }
 
-/** What was read back is not what was written to this range of bytes. */
 export const notHeld = (node: string, { offset, bytes }: Range): Fault =>
   notWhatWasWritten(node, `between byte ${offset} and ${offset + bytes}`)
 
-/** `place` says in words where. */
 export const notWhatWasWritten = (node: string, where: string): Fault =>
   new Fault('verify-failed', `${node} does not hold what was written, ${where}`, {
     hint: 'The disk, its cable or its reader is failing, or it is smaller than it says: do not use it.',

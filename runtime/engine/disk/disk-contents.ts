@@ -7,10 +7,9 @@ import type { Shell } from '../../kit/host/shell.ts'
 
 /** A device that does not answer must not hold up everything. */
 const TIMEOUT_MS = 5000
-/** More partitions than anybody reads of. */
 const MAX_PARTS = 64
 
-/** Best effort: without root or the tool, what is known stays as it is. */
+/** Best effort: without root or the tool the disk stays as it is. */
 export async function fillContents(shell: Shell, disk: SurveyedDisk): Promise<SurveyedDisk> {
   const listed = disk.parts.length === 0 ? [wholeOf(disk)] : disk.parts
   const parts = await Promise.all(
@@ -41,8 +40,8 @@ async function fillPart(shell: Shell, part: DiskPart): Promise<DiskPart> {
 }
 
 /**
- * It reads the device itself: udev's record may be of what was there before. Exit code 2 of `blkid`
- * is "nothing known", 8 "more than one thing": both print what little is known.
+ * Reads the device, as udev's record may be outdated. `blkid` exits with 2 for "nothing known", 8
+ * for "more than one thing".
  */
 export async function probeContents(shell: Shell, node: string, part?: Range): Promise<Contents> {
   const place = part === undefined ? [] : [`--offset=${part.offset}`, `--size=${part.bytes}`]

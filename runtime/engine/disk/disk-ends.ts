@@ -9,13 +9,10 @@ import { FIRST_BYTES, locateEnds, type EndPiece } from './rules/disk-end.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { createSlot, notHeld, type Device } from './device.ts'
 
-/**
- * Clears the first MiB and a backup GPT at the end, if there is one, so that nothing boots. Rejects
- * with a Fault where the disk cannot be read or written.
- */
+/** Clears the first MiB and a backup GPT, so that nothing boots. Rejects with a Fault. */
 export async function clearEnds(device: Device): Promise<void> {
   const { headBytes, tailStart } = locateEnds(device.sizeBytes)
-  // The table first: if this is cut short, none is left that describes lost content.
+  // The table first: none may be left that describes lost content.
   const first = Math.min(FIRST_BYTES, headBytes)
   await device.write(createSlot(first), 0)
   if (first < headBytes) await device.write(createSlot(headBytes - first), first)
@@ -29,10 +26,7 @@ export async function clearEnds(device: Device): Promise<void> {
   await device.flush()
 }
 
-/**
- * Moves the backup GPT to the end of the disk, in memory. Throws a Fault `plan-refused` where the
- * image has none that can be moved.
- */
+/** In memory. Throws a Fault `plan-refused` where the image has no backup that can be moved. */
 export function fixBackup(
   head: Buffer,
   { sizeBytes, sectorBytes }: Pick<Device, 'sizeBytes' | 'sectorBytes'>,
@@ -50,10 +44,7 @@ const REFUSALS: Readonly<Record<GptRefusal, string>> = {
   'disk-too-small': 'a partition lies where it would have to be',
 }
 
-/**
- * Writes the pieces: each is on the medium, and read back where `verify` says so, before the next
- * is written. Rejects with a Fault where one cannot be written or is not held.
- */
+/** Each piece is on the medium before the next. Rejects with a Fault. */
 export async function writeEnds(
   device: Device,
   pieces: readonly EndPiece[],
@@ -77,8 +68,8 @@ async function verifyPiece(device: Device, offset: number, slot: Buffer) {
 }
 
 /**
- * Erases what may have been written, the partition table first; a write that fails does not end it.
- * Rejects with a Fault only where the disk cannot be flushed.
+ * The partition table first; failed writes do not end it. Rejects with a Fault only where the disk
+ * cannot be flushed.
  */
 export async function eraseEnds(device: Device, pieces: readonly EndPiece[]): Promise<void> {
   for (const { offset, bytes } of pieces.toReversed()) {
@@ -91,7 +82,6 @@ export async function eraseEnds(device: Device, pieces: readonly EndPiece[]): Pr
 const wholeSectors = (bytes: number, sectorBytes: number) =>
   Math.ceil(bytes / sectorBytes) * sectorBytes
 
-/** A copy that direct I/O takes, filled up with zeros to a whole sector. */
 function alignedCopy(bytes: Buffer, sectorBytes: number) {
   const slot = createSlot(wholeSectors(bytes.length, sectorBytes))
   bytes.copy(slot)

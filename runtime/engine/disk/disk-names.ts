@@ -3,7 +3,6 @@ import { readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chooseNames } from './rules/inventory-disk.ts'
 
-/** The links of a folder and the nodes that they lead to; none where there is no udev. */
 export async function listLinks(folder: string) {
   const names = await readdir(folder).catch(() => [])
   const links = await Promise.all(

@@ -19,7 +19,6 @@ import type { Shell } from '../../kit/host/shell.ts'
 
 interface DisksOptions {
   readonly shell: Shell
-  /** Where the kernel's file systems are mounted. */
   readonly sys?: string
   readonly proc?: string
 }
@@ -34,7 +33,7 @@ const TOOL_TIMEOUT = 60_000
 
 export type Disks = ReturnType<typeof createDisks>
 
-/** Each reads everything anew; they reject with a Fault where a tool is missing or fails. */
+/** Each call reads everything anew and rejects with a Fault where a tool is missing or fails. */
 export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOptions) {
   const host: Host = { shell, sys, proc }
   const inspectTogether = createTogether((imagePath: string | null) =>
@@ -42,7 +41,6 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
   )
 
   return {
-    /** The rows of `list disks`: whole disks in lsblk's order, without multipath devices. */
     async list(): Promise<readonly DiskRow[]> {
       const { nodes, sightings } = await inspectDisks(host, null)
       const disks = await findDisks(sys, nodes, sightings.blocks, ['disk'])
@@ -51,15 +49,14 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
       )
     },
     /**
-     * Looks at a would-be target once, links followed. No Fault for a path that leads nowhere or not
-     * to a block device. `imagePath`: the image's file, so that its own disk is found out; null for none.
-     * Several at once share a look that begins after they were asked for.
+     * Follows links. No Fault for a path that leads nowhere or not to a block device. `imagePath`:
+     * protects the disk that holds the image. Calls at the same time share a look that begins after
+     * them.
      */
     async probe(path: string, imagePath: string | null): Promise<TargetFacts> {
       const found = await readBacking(proc, path)
       if (found === null) return { path, exists: false, device: null }
       if (found.kind === 'file') return { path, exists: true, device: null }
-      // It may go this very moment.
       const node = await realpath(path).catch(() => null)
       if (node === null) return { path, exists: false, device: null }
       const { sightings } = await inspectTogether(imagePath)
@@ -68,10 +65,7 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
       const facts = await readSysFacts(sys, target)
       return { path, exists: true, device: describeBlock(node, target, facts, sightings) }
     },
-    /**
-     * All whole disks at once, in lsblk's order, with what uses them and what lies on them. `loops`:
-     * loop devices with a file behind them count as disks.
-     */
+    /** In lsblk's order. `loops`: loop devices with a backing file count as disks. */
     async survey({ loops = false }: { readonly loops?: boolean } = {}): Promise<
       readonly SurveyedDisk[]
     > {
@@ -88,7 +82,6 @@ export function createDisks({ shell, sys = '/sys', proc = '/proc' }: DisksOption
   }
 }
 
-/** `nodes`: lsblk's, with what is below each. */
 async function inspectDisks(
   { shell, sys, proc }: Host,
   imagePath: string | null,
@@ -115,14 +108,13 @@ async function inspectDisks(
   return { nodes, sightings }
 }
 
-/** From `zpool status`, where a pool is imported and the tool is installed. */
+/** Empty without an imported pool or the tool. */
 async function readZpool(shell: Shell, pools: readonly string[]): Promise<readonly PoolMember[]> {
   if (pools.length === 0 || !(await shell.has('zpool'))) return []
   const { stdout } = await shell.run(['zpool', 'status', '-P', '-L'], { timeout: TOOL_TIMEOUT })
   return parseZpoolStatus(stdout)
 }
 
-/** Whole disks in the rows' order; those that went away meanwhile are left out. */
 async function findDisks(
   sys: string,
   rows: readonly LsblkNode[],
@@ -138,7 +130,7 @@ async function findDisks(
   const disks = await Promise.all(
     found.map(async (disk) => ({ ...disk, facts: await readSysFacts(sys, disk.block) })),
   )
-  // An empty drive is listed; a device that nothing was ever connected to is none.
+  // An empty drive is listed, but not a device that nothing was ever connected to.
   return disks.filter(({ row, facts }) => facts.sizeBytes > 0 || row.removable)
 }
 
@@ -149,7 +141,7 @@ function describeBlock(
   sightings: Sightings,
 ): TargetDevice {
   const diskName = target.partition?.of ?? target.name
-  // Names come from lsblk, which asks udev; where there is none, /sys knows some.
+  // Names come from lsblk, which asks udev; without it /sys knows some.
   const named = sightings.rows.get(lsblkName(diskName)) ?? UNNAMED
   const { vendor, model, tran, serial, wwn } = named
   const { sizeBytes, diskseq, sectorBytes, readonly, zeros } = facts
@@ -169,20 +161,20 @@ function describeBlock(
 
 const UNNAMED = { vendor: null, model: null, tran: null, serial: null, wwn: null }
 
-/** What must not be taken for a disk says so; memory is as good as one for those who ask for it. */
+/** Memory counts as a disk for those who ask for it. */
 function decideType(target: SysBlock, { rows }: Sightings): string {
   const apart = target.partition === null ? decideApart(target) : null
   if (apart !== null && apart !== 'memory') return apart
   return rows.get(lsblkName(target.name))?.type ?? guessType(target)
 }
 
-/** lsblk leaves out devices that it considers uninteresting, such as memory disks. */
+/** lsblk leaves out devices such as memory disks. */
 function guessType({ partition, backing }: SysBlock): string {
   if (partition !== null) return 'part'
   return backing === null ? 'disk' : 'loop'
 }
 
-/** A node without a device behind it: as good as a drive without a medium. */
+/** A node without a device counts as a drive without a medium. */
 const absent = (node: string): TargetDevice => ({
   node,
   type: 'disk',
@@ -197,8 +189,8 @@ const absent = (node: string): TargetDevice => ({
 })
 
 /**
- * A call that comes while one is under way waits for the next, which begins afterwards and serves all
- * that asked for the same meanwhile: nobody gets a result from before they asked.
+ * A call during another waits for the next one, which serves all callers with the same argument:
+ * nobody gets a result from before they asked.
  */
 export function createTogether<Argument, Value>(
   act: (argument: Argument) => Promise<Value>,
@@ -213,7 +205,6 @@ export function createTogether<Argument, Value>(
       return act(argument)
     })
     waiting.set(argument, call)
-    // Nothing of a result is kept beyond those that asked for it.
     last = call.then(NOTHING, NOTHING)
     return call
   }

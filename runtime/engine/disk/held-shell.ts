@@ -12,21 +12,18 @@ export function createHeldShell(shell: Shell, held: readonly number[]) {
     await needTools(shell, argv.slice(0, 1))
     const child = shell.pipe(argv, held)
     using _ = addAbortListener(signal, () => void child.kill('SIGTERM'))
-    // A tool that asks nothing may be gone before its input ends.
+    // A tool may be gone before its input ends.
     child.stdin.on('error', () => undefined)
     child.stdin.end()
     const words = Promise.all([text(child.stdout), text(child.stderr)])
-    // Whatever happens to a pipe, the tool has ended first.
+    // The tool ends before a failed pipe is reported.
     words.catch(() => undefined)
     await once(child, 'close')
     const [stdout, stderr] = await words
     return { exitCode: child.exitCode ?? 1, stdout, stderr }
   }
   return {
-    /**
-     * An abort ends it. An exit code that is not among `right` is a Fault `tool-failed` with the
-     * tool's own words.
-     */
+    /** An exit code that is not in `right` is a Fault `tool-failed` with the tool's words. */
     async require(
       argv: readonly string[],
       { signal, right = [0] }: { readonly signal: AbortSignal; readonly right?: readonly number[] },

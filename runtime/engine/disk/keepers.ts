@@ -8,18 +8,21 @@ interface KeeperOrder {
   readonly argv: readonly string[]
   /** Open files that it inherits. */
   readonly held?: readonly number[]
-  /** What there is none of where it fails, and which tool says why. */
+  /** What is missing where it fails; `tool` says why. */
   readonly what: string
   readonly tool: string
 }
 
 interface Keeper extends AsyncDisposable {
   readonly pid: number
-  /** The first line that it prints; it may print what it reads, which begins with an empty one. */
+  /** Its first line; behind it, it may print what it reads. */
   readonly line: string
 }
 
-/** In a session of its own, which no Ctrl-C reaches. A Fault `tool-failed` where it ends before it says a line. */
+/**
+ * In a session of its own, which no Ctrl-C reaches. A Fault `tool-failed` where it ends before its
+ * first line.
+ */
 export async function startKeeper(
   shell: Shell,
   { argv, held, what, tool }: KeeperOrder,
@@ -29,9 +32,9 @@ export async function startKeeper(
   const output: Buffer[] = []
   const closed = once(child, 'close').catch(() => undefined)
   stderr.on('data', (chunk: Buffer) => output.push(chunk))
-  // One that cannot start says why by this event alone.
+  // A child that cannot start says why only in this event.
   child.once('error', ({ message }) => output.push(Buffer.from(message)))
-  // A child that has ended shows it by the end of its output; a broken pipe would only say it again.
+  // The end of its output shows that a child has ended; a broken pipe would repeat it.
   stdin.on('error', () => undefined)
   stdin.write('\n')
   for await (const line of createInterface({ input: stdout })) {
@@ -47,7 +50,7 @@ export async function startKeeper(
       },
     }
   }
-  // Only then all of its words are here.
+  // Only now its output is complete.
   await closed
   const words = Buffer.concat(output).toString().trim() || `${tool} ended`
   throw new Fault('tool-failed', `no ${what}: ${words}`)

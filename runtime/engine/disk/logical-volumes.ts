@@ -16,7 +16,6 @@ const PAUSE_MS = 200
 
 /** `nodes`: the physical volumes on the disk. Disposing deactivates what this call activated. */
 export async function activateGroups(shell: Shell, nodes: readonly string[]) {
-  /** What was not activated, by the node of its physical volume, and why. */
   const refused = new Map<string, string>()
   await using undo = new AsyncDisposableStack()
   if (nodes.length > 0 && !(await shell.has('vgchange'))) {
@@ -33,7 +32,7 @@ export async function activateGroups(shell: Shell, nodes: readonly string[]) {
   return { refused, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }
 
-/** LVM neither looks at another device nor writes its devices file if it is given `--devices`. */
+/** With `--devices` LVM neither looks at another device nor writes its devices file. */
 const only = (nodes: readonly string[]) => nodes.flatMap((node) => ['--devices', node])
 
 async function list(shell: Shell, nodes: readonly string[]): Promise<readonly PhysicalVolume[]> {
@@ -44,7 +43,7 @@ async function list(shell: Shell, nodes: readonly string[]): Promise<readonly Ph
   return rows.value
 }
 
-/** Asked of blkid, since LVM hides one of two physical volumes with the same identity. */
+/** By blkid, as LVM hides one of two physical volumes with the same identity. */
 async function listElsewhere(shell: Shell, nodes: readonly string[]): Promise<readonly string[]> {
   const found = await shell.run([
     'blkid',
@@ -58,7 +57,7 @@ async function listElsewhere(shell: Shell, nodes: readonly string[]): Promise<re
 const change = (shell: Shell, state: 'y' | 'n', { name, nodes }: GroupDecision) =>
   shell.run(['vgchange', '--activate', state, ...only(nodes), name])
 
-/** Null: it is active. A damaged group is an answer, as another volume may be the one. */
+/** Null: it is active. A damaged group does not end the search. */
 async function activate(shell: Shell, group: GroupDecision, undo: AsyncDisposableStack) {
   undo.defer(() => deactivate(shell, group))
   const { exitCode, stderr } = await change(shell, 'y', group)

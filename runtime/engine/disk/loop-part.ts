@@ -8,12 +8,10 @@ import { createHeldShell } from './held-shell.ts'
 import { startKeeper } from './keepers.ts'
 import type { FlashedDisk } from './volumes.ts'
 
-/** A disk that we hold. */
 type HeldDisk = Pick<Device, 'node' | 'fd' | 'sectorBytes'>
 
 /**
- * Has the device detached as soon as nobody has it open any more, and holds it open itself until its
- * input ends: so that it does not outlive us nor the tool that works on it, even when we are killed.
+ * Holds the device open until its input ends, and has it detached then, even when we are killed.
  */
 const KEEPER = `
 trap '' PIPE HUP INT TERM
@@ -24,10 +22,7 @@ echo "$node"
 exec cat >/dev/null
 `
 
-/**
- * Attaches a part of the disk as a loop device until the result is disposed of. The disk stays held
- * for as long. Rejects with a Fault where `losetup` fails.
- */
+/** The disk stays held, too. Rejects with a Fault where `losetup` fails. */
 export async function openLoopPart(
   shell: Shell,
   { node: disk, fd, sectorBytes }: HeldDisk,
@@ -42,16 +37,12 @@ export async function openLoopPart(
   return {
     /** `/dev/loopN`. */
     node: keeper.line,
-    /** Runs tools that keep the disk held for as long as they live. */
+    /** Its tools keep the disk held as long as they live. */
     held: createHeldShell(shell, [fd]),
     [Symbol.asyncDispose]: keeper[Symbol.asyncDispose],
   }
 }
 
-/**
- * Attaches partitions as volumes, in their order, while the disk's own table is not written yet;
- * they stay until the result is disposed of.
- */
 export async function openPartVolumes(
   shell: Shell,
   disk: HeldDisk,

@@ -13,23 +13,18 @@ export async function isFolderInside(root: string, path: string): Promise<boolea
   return walk.folder !== null
 }
 
-/** A link counts, wherever it leads. */
 export async function existsInside(root: string, path: string): Promise<boolean> {
   const [parent, name] = splitLast(path)
   await using walk = await walkTo(root, parent, 'stop')
   return walk.folder !== null && (await findEntry(walk.folder, name)) !== null
 }
 
-/** In the order of their characters; none where there is no folder. */
 export async function listInside(root: string, path: string): Promise<readonly string[]> {
   await using walk = await walkTo(root, path, 'stop')
   return walk.folder === null ? [] : (await readdir(entryOf(walk.folder, '.'))).toSorted()
 }
 
-/**
- * Also behind links that stay in the tree; null for anything else than a regular file of at most
- * `maxBytes`.
- */
+/** Follows links inside the tree. Null: no regular file of at most `maxBytes`. */
 export async function readInside(
   root: string,
   path: string,
@@ -58,9 +53,8 @@ interface WriteInside {
 }
 
 /**
- * Puts a file into a folder of the tree, which is made where it is missing. The file replaces
- * another or a link under its name in one step and is on the medium on return. Rejects with a Fault
- * `input-invalid` where a folder, a device node, a FIFO or a socket has the name.
+ * Makes missing folders; replaces a file or a link in one step, durably. Rejects with a Fault
+ * `input-invalid` where a folder or a special file has the name.
  */
 export async function writeInside(root: string, request: WriteInside): Promise<void> {
   const { folder: path, name, content, mode } = request
@@ -79,7 +73,7 @@ export async function writeInside(root: string, request: WriteInside): Promise<v
     await file.sync()
     await moveName(temporary, entryOf(folder, name))
   } catch (error) {
-    // Best effort: the reason to report is the one above.
+    // Best effort: the first failure is the one to report.
     await removeName(temporary).catch(() => undefined)
     throw error
   }
@@ -96,7 +90,6 @@ async function readFile(
   return size > maxBytes ? null : await file.readFile('utf8')
 }
 
-/** The folder's part keeps its slash: `/etc/` and `fstab`. */
 function splitLast(path: string): readonly [string, string] {
   const at = path.lastIndexOf('/')
   return [path.slice(0, at + 1), path.slice(at + 1)]

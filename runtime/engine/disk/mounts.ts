@@ -10,29 +10,27 @@ import { startKeeper } from './keepers.ts'
 
 interface MountRequest {
   readonly node: string
-  /** The kernel's name of the file system: none is guessed, no helper program is started. */
+  /** None is guessed, and no helper program is started. */
   readonly type: string
   readonly options: readonly string[]
 }
 
 export interface Mounted extends AsyncDisposable {
-  /** Where this process sees the root of the file system. */
+  /** Where this process sees its root. */
   readonly root: string
-  /** Where programs see it that are started as `enter` says. */
+  /** Where programs started with `enter` see it. */
   readonly at: string
-  /** The argv that starts a program among the mounts, in our current folder. */
   enter(argv: readonly string[]): readonly string[]
-  /** Returns when all that was written is on the medium. */
   sync(): Promise<void>
 }
 
-/** `env`: TMPDIR in it says where mount points are made. */
+/** `env`: TMPDIR is the place of mount points. */
 export interface MountTools {
   readonly shell: Shell
   readonly env: Environment
 }
 
-/** Throws a Fault `plan-refused` where no mount point can be made: to be known before a disk is written. */
+/** Throws a Fault `plan-refused`: to be called before a disk is written. */
 export async function checkMountPlace({ env }: Pick<MountTools, 'env'>): Promise<void> {
   const parent = env['TMPDIR'] || '/tmp'
   try {
@@ -49,7 +47,7 @@ export async function checkMountPlace({ env }: Pick<MountTools, 'env'>): Promise
   }
 }
 
-/** A mount that cannot be made is a Fault `tool-failed` with the reason in mount's own words. */
+/** A failed mount is a Fault `tool-failed` with mount's own reason. */
 export async function mountPrivately(
   { shell, env }: MountTools,
   { node, type, options }: MountRequest,
@@ -77,17 +75,16 @@ export async function mountPrivately(
   }
 }
 
-/** mount(8) says where, which nobody knows, then why, then where to read more. */
+/** mount(8) prints the place, then the reason, then where to read more. */
 const reasonOf = (stderr: string, at: string) =>
   (stderr.split('\n')[0] ?? '').split(`${at}: `).at(-1) || 'mount does not say why'
 
 type MountSpace = Awaited<ReturnType<typeof openSpace>>
 
 /**
- * A mount namespace of our own, held by a `cat` that reads from us. When we end, be it by SIGKILL, it
- * reads the end of its input and goes, and the kernel takes back every mount in it, those that a
- * workflow left there too. What the host unmounts meanwhile goes here as well (`slave`); nothing of
- * ours ever shows there.
+ * A mount namespace held by a `cat` that reads from us. When we end, even by SIGKILL, it ends too,
+ * and the kernel removes every mount in it. What the host unmounts goes here as well (`slave`);
+ * nothing of ours shows there.
  */
 async function openSpace(shell: Shell) {
   const argv = ['unshare', '--mount', '--propagation', 'slave', '--', 'cat']
@@ -103,7 +100,7 @@ const PAUSE_MS = 200
 
 async function unmount(shell: Shell, space: MountSpace, node: string, at: string) {
   for (let tries = 1; ; tries += 1) {
-    // Recursive, as a workflow may have mounted below; all of it is in our namespace only.
+    // Recursive, as a workflow may have mounted below.
     const { exitCode, stderr } = await shell.run(space.enter(['umount', '-R', '--', at]))
     if (exitCode === 0) return
     if (tries === TRIES) {
@@ -118,8 +115,8 @@ async function unmount(shell: Shell, space: MountSpace, node: string, at: string
 const FREE_WITHIN_MS = 3000
 
 /**
- * The kernel clears a namespace up a moment after its last process. Best effort: the next user of
- * the disk says itself when it finds it busy, and others may rightly hold it by then.
+ * The kernel clears a namespace a moment after its last process. Best effort: the next user of the
+ * disk reports that it is busy.
  */
 async function waitUntilFree(node: string) {
   const { O_RDONLY, O_EXCL, O_NONBLOCK } = constants

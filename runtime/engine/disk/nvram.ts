@@ -17,14 +17,13 @@ import type { Shell } from '../../kit/host/shell.ts'
 export type Nvram = ReturnType<typeof createNvram>
 
 interface DiskToBoot {
-  /** `/dev/sda`. */
   readonly node: string
   readonly sectorBytes: number
 }
 
 interface NvramOptions {
   readonly shell: Shell
-  /** Node's name of the processor. */
+  /** As Node names it. */
   readonly arch: string
   readonly sys?: string
 }
@@ -65,9 +64,8 @@ export function createNvram({ shell, arch, sys = '/sys' }: NvramOptions) {
 
   return {
     /**
-     * Sets the firmware's one-shot next boot to the disk's EFI system partition. The boot order stays
-     * as it is; entries that we made before are removed. Never throws: the flash has succeeded anyway.
-     * Either way the result is a clause for a person.
+     * Sets the firmware's one-shot next boot; the boot order stays, and our earlier entries go.
+     * Never throws, as the flash has succeeded. Both results are clauses.
      */
     async bootOnce(disk: DiskToBoot): Promise<Result<string, string>> {
       try {
@@ -84,7 +82,7 @@ const MESSAGES = {
   'no-system-partition': 'no EFI system partition',
 } as const
 
-/** What is said of a firmware is what it holds, not what it was asked for. */
+/** What the firmware holds counts, not what was asked for. */
 function checkKept(before: BootEntries, after: BootEntries, number: string): string {
   if (after.next?.toUpperCase() !== number.toUpperCase()) {
     throw new Fault('tool-failed', 'the firmware did not take it as its next boot')

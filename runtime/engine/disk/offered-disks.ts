@@ -6,12 +6,9 @@ import { fillContents } from './disk-contents.ts'
 import { createDisks } from './disks.ts'
 import { settleFirstDevices } from './udev.ts'
 
-/** Seconds that the first list waits at most, until udev knows the devices, and again until it has handled them. */
 const SETTLE_SECONDS = 10
 
-/**
- * With `FLASHER_LIVE=1` drivers of disks may still be being loaded: the first list waits for them.
- */
+/** With `FLASHER_LIVE=1` the first list waits for drivers of disks. */
 export function openOfferedDisks(env: Environment) {
   const shell = createShell({ env })
   const disks = createDisks({ shell })

@@ -7,10 +7,9 @@ import { locateEnd, type SeenPartition } from './rules/hashed-partitions.ts'
 /** A superblock of hashes takes no more; direct I/O takes whole blocks. */
 const BLOCK_BYTES = 4096
 
-/** Returns null where it cannot look. */
+/** Null: it cannot look. */
 type Reading = (offset: number, bytes: number) => Promise<Buffer | null>
 
-/** Reads forward, from the first partition to the last. */
 async function readStarts(
   partitions: readonly Partition[],
   read: Reading,
@@ -37,7 +36,7 @@ export const readDeviceStarts = (device: Device, partitions: readonly Partition[
     return slot
   })
 
-/** Reads those of an image whose first bytes, `head`, were read already. */
+/** `head`: the image's first bytes, which were read already. */
 export const readImageStarts = (
   { head, read }: { readonly head: Buffer; readonly read: Reading },
   partitions: readonly Partition[],

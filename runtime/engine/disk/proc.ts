@@ -10,7 +10,7 @@ import type { Backing } from './rules/sightings.ts'
 const MAX_TABLES = 1024
 const MAX_CHARACTERS = 2 ** 26
 
-/** Our own mounts; without them nothing can be said of any disk. */
+/** Without our own mounts nothing is known of any disk. */
 export async function readOwnMounts(proc: string): Promise<MountTable> {
   try {
     return { process: null, mounts: parseMountinfo(await read(proc, 'self', 'mountinfo')) }
@@ -23,11 +23,10 @@ export async function readOwnMounts(proc: string): Promise<MountTable> {
 }
 
 /**
- * Mounts of other namespaces, one process for each. Processes 1 and 2 are always read: kernel
- * threads see what an initramfs left mounted below today's root.
+ * One process for each namespace, and 1 and 2: kernel threads see what an initramfs left mounted
+ * below today's root.
  */
 export async function listOtherMounts(proc: string): Promise<readonly MountTable[]> {
-  // An absent /proc is reported by readOwnMounts.
   const names = await readdir(proc).catch(() => [])
   const pids = names.filter((name) => /^[1-9]\d*$/.test(name)).map(Number)
   const views = await Promise.all(
@@ -64,7 +63,7 @@ export async function listPools(proc: string): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
 }
 
-/** Null where the path leads nowhere (any more), or to something we may not look at. */
+/** Null: it leads nowhere, or to something that we may not look at. */
 export async function readBacking(proc: string, path: string): Promise<Backing | null> {
   try {
     const facts = await stat(path, { bigint: true })
@@ -76,14 +75,14 @@ export async function readBacking(proc: string, path: string): Promise<Backing |
   }
 }
 
-/** `major:minor` of a number as stat gives it. */
+/** `major:minor` of a number from stat. */
 const renderDev = (number: bigint) => {
   const major = ((number >> 8n) & 0xfffn) | ((number >> 32n) & ~0xfffn)
   const minor = (number & 0xffn) | ((number >> 12n) & ~0xffn)
   return `${major}:${BigInt.asUintN(32, minor)}`
 }
 
-/** Names a file without opening it for anything: no side effects, no permission needed. */
+/** Names a file without opening it: no side effects, no permission needed. */
 const O_PATH = 0o10000000
 
 async function readMountId(proc: string, path: string): Promise<number | null> {
@@ -95,7 +94,7 @@ async function readMountId(proc: string, path: string): Promise<number | null> {
 
 const read = (...path: readonly string[]) => readFile(join(...path), 'utf8')
 
-/** Namespace and root together: a process in a chroot sees less than its namespace has. */
+/** With the root, as a process in a chroot sees less than its namespace has. */
 async function readView(proc: string, pid: number | 'self'): Promise<string | null> {
   const links = ['ns/mnt', 'root'].map((name) => readlink(join(proc, `${pid}`, name)))
   return Promise.all(links).then(

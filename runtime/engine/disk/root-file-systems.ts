@@ -19,15 +19,12 @@ import { takeTurn } from './twin-turns.ts'
 
 export interface Root<Seen> {
   readonly volume: FilledVolume
-  /** The mount option that selects it; null: as the volume mounts by itself. */
+  /** The mount option that selects it; null: none. */
   readonly subvolume: string | null
   readonly seen: Seen
 }
 
-/**
- * Mounts a volume until the result is disposed of; the refusal says in words why it must not or
- * cannot be mounted for `purpose`. Rejects with a Fault where the machine lacks something.
- */
+/** Refused in words; rejects with a Fault where the machine lacks something. */
 export async function mountVolume(
   tools: MountTools,
   volume: FilledVolume,
@@ -47,16 +44,13 @@ export async function mountVolume(
     const held = undo.move()
     return accept({ ...mounted, [Symbol.asyncDispose]: () => held.disposeAsync() })
   } catch (error) {
-    // An image that cannot be mounted is an answer; a machine that lacks something is none.
+    // An image that cannot be mounted is an answer; a missing tool is none.
     if (error instanceof Fault && error.code === 'tool-failed') return refuse(error.message)
     throw error
   }
 }
 
-/**
- * Finds the first root of the volume in which `see` sees something; the refusal says in words why
- * there is none.
- */
+/** The first root in which `see` sees something; refused in words. */
 export async function findRoot<Seen>(
   tools: MountTools,
   volume: FilledVolume,
@@ -96,8 +90,8 @@ function renderReading(thrown: unknown): string {
 }
 
 /**
- * btrfs knows a file system by its UUID alone: where this machine has one with the same UUID mounted
- * (it may run the very image that was flashed), the kernel could hand out that one instead.
+ * btrfs goes by UUID alone: the kernel could hand out this machine's own mounted file system
+ * instead, as it may run the very image.
  */
 async function findTwin(type: RootFileSystem, { node, contents }: FilledVolume) {
   const uuid = contents.uuid ?? ''
@@ -117,13 +111,12 @@ async function seeBelow<Seen>(top: string, see: (root: string) => Promise<Seen |
   return null
 }
 
-/** btrfs gives the top folder of each subvolume this inode number, and no other folder. */
+/** The inode number of each subvolume's top folder, and of no other folder. */
 const SUBVOLUME_INODE = 256
 /** Enough for `@/.snapshots/1/snapshot`; both bound what a hostile tree can make us read. */
 const MAX_DEPTH = 4
 const MAX_FOLDERS = 2000
 
-/** Paths of subvolumes below the top, the least deep first. */
 async function* listSubvolumes(top: string): AsyncGenerator<string> {
   const queue = ['']
   for (let looked = 0; looked < MAX_FOLDERS; looked += 1) {

@@ -23,7 +23,7 @@ import type { Shell } from '../../kit/host/shell.ts'
 import { listLinks } from './disk-names.ts'
 import { readText } from './sysfs.ts'
 
-/** In bytes of the volume, and what was written, in words: nothing where there was nothing to do. */
+/** `steps`: what was written, in words. */
 interface StickGrowth {
   readonly fromBytes: number
   readonly toBytes: number
@@ -34,9 +34,9 @@ export type Sticks = ReturnType<typeof createSticks>
 
 const SECTOR = 512
 const BLOCKS = '/sys/class/block'
-/** As udev names them: characters that would be odd in a path are written otherwise, ours are not. */
+/** udev rewrites odd characters in names; ours have none. */
 const BY_LABEL = '/dev/disk/by-label'
-/** The whole of a stick of which a folder is wanted. */
+/** A whole stick of which only a folder is wanted. */
 const WHOLE = '/run/flasher/stick'
 const OPTIONS = 'nosuid,nodev,noexec,noatime'
 
@@ -49,7 +49,7 @@ interface SticksDependencies {
 export function createSticks({ shell, bootFacts }: SticksDependencies) {
   return {
     async inspect(): Promise<DiskSurroundings> {
-      // After another kind of boot there are no notes, and before udev has run no labels.
+      // Other kinds of boot leave no notes, and before udev there are no labels.
       const notes = await readFile(bootFacts, 'utf8').catch(() => '')
       const [parts, disks, labels] = await Promise.all([
         listBlocks(readPart),
@@ -60,7 +60,7 @@ export function createSticks({ shell, bootFacts }: SticksDependencies) {
       return { medium: parseBootMedium(notes), parts, disks, labels: byLabel }
     },
 
-    /** A Fault where the stick cannot grow: it is as usable as before then. */
+    /** A Fault where the stick cannot grow; it stays usable. */
     async grow({ node, disk, number }: GrowablePartition): Promise<StickGrowth> {
       const sectorBytes = await readNumber(disk, 'queue/logical_block_size')
       if (sectorBytes !== SECTOR) {
@@ -75,7 +75,7 @@ export function createSticks({ shell, bootFacts }: SticksDependencies) {
       return { ...volume, writes: [...table, ...volume.writes] }
     },
 
-    /** Read-only, at `LIVE_PATHS.images`; Ventoy's folder where there is one, else the whole. */
+    /** Read-only, at `LIVE_PATHS.images`; Ventoy's folder where there is one. */
     async mount(node: string) {
       await mkdir(WHOLE, { recursive: true })
       await mkdir(LIVE_PATHS.images, { recursive: true })
@@ -87,16 +87,15 @@ export function createSticks({ shell, bootFacts }: SticksDependencies) {
   }
 }
 
-/** The folder's links are resolved already. */
 export const isOnStick = (folder: string): boolean =>
   folder === LIVE_PATHS.images || folder.startsWith(`${LIVE_PATHS.images}/`)
 
-/** Read-only again once the result is disposed of. Rejects with a Fault where `mount` fails. */
+/** Read-only again once disposed of. Rejects with a Fault where `mount` fails. */
 export async function unlockStick(shell: Shell): Promise<AsyncDisposable> {
   const remount = (mode: 'ro' | 'rw', kind: 'remount' | 'remount,bind', at: string) =>
     shell.require(['mount', '-o', `${kind},${mode},${OPTIONS}`, '--', at])
   await using undo = new AsyncDisposableStack()
-  // Best effort: whoever reads there notices no difference.
+  // Best effort: readers notice no difference.
   const lock = async (kind: 'remount' | 'remount,bind', at: string) =>
     void (await remount('ro', kind, at).catch(() => undefined))
   await remount('rw', 'remount', WHOLE)
@@ -114,7 +113,7 @@ async function listBlocks<Kind>(
   return found.filter((each) => each !== null)
 }
 
-/** Null for what is no partition, and for a device that goes while we look. */
+/** Null: no partition, or it goes while we look. */
 async function readPart(name: string): Promise<KernelPartition | null> {
   try {
     const uevent = await readFile(join(BLOCKS, name, 'uevent'), 'utf8')
@@ -129,7 +128,7 @@ async function readPart(name: string): Promise<KernelPartition | null> {
   }
 }
 
-/** Null for a partition, for what has no hardware of its own (LVM, dm, md, loop), and for what goes. */
+/** Null: a partition, no hardware of its own (LVM, dm, md, loop), or it goes. */
 async function readDisk(name: string): Promise<WholeDisk | null> {
   try {
     const whole = await realpath(join(BLOCKS, name))
@@ -140,7 +139,7 @@ async function readDisk(name: string): Promise<WholeDisk | null> {
   }
 }
 
-/** On USB, in a slot for cards, or with a medium that comes out. `whole`: the disk's folder in sysfs. */
+/** On USB, in a card slot, or with a removable medium. `whole`: the disk's folder in sysfs. */
 async function isPlugged(whole: string): Promise<boolean> {
   return (
     /\/usb\d+\//.test(whole) ||
@@ -186,7 +185,7 @@ const REFUSALS: Readonly<Record<TableRefusal | VolumeRefusal, string>> = {
   'partition-too-small': 'the volume is larger than its partition',
 }
 
-/** The kernel's figure; of `size`, in units of 512 bytes whatever the disk's sectors are. */
+/** `size` counts 512 bytes whatever the disk's sectors are. */
 const readNumber = async (node: string, what: string) =>
   Number(await readFile(join(BLOCKS, basename(node), what), 'utf8'))
 
@@ -200,7 +199,7 @@ async function readAt(file: FileHandle, offset: number, length: number): Promise
   return buffer.subarray(0, bytesRead)
 }
 
-/** One after the other, each on the medium before the next; what was written, in words. */
+/** Each on the medium before the next; returns words. */
 async function writeAll(
   file: FileHandle,
   writes: readonly DiskWrite[],

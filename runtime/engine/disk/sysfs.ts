@@ -6,12 +6,11 @@ import type { LoopBacking } from './rules/disk.ts'
 import { Fault } from '../../kit/foundation/fault.ts'
 import type { Members } from './rules/mount-map.ts'
 
-/** What /sys knows of one device; sizes in bytes. */
 export type SysFacts = Awaited<ReturnType<typeof readSysFacts>>
 
 const SECTOR = 512
 
-/** All block devices that have a number (hidden paths of NVMe multipath have none). */
+/** With a number: hidden paths of NVMe multipath have none. */
 export async function listBlocks(sys: string): Promise<readonly SysBlock[]> {
   const folder = join(sys, 'class/block')
   const names = await readdir(folder).catch((cause: unknown) => {
@@ -24,7 +23,7 @@ export async function listBlocks(sys: string): Promise<readonly SysBlock[]> {
   return blocks.filter((block) => block !== null)
 }
 
-/** One device; of a partition, what its disk alone has (queue, serial) comes from there. */
+/** A partition's queue and serial come from its disk. */
 export async function readSysFacts(
   sys: string,
   { name, partition }: Pick<SysBlock, 'name' | 'partition'>,
@@ -52,13 +51,12 @@ export async function readSysFacts(
     readonly: ownReadonly === '1' || diskReadonly === '1',
     diskseq: diskseq || null,
     serial: serial ?? deviceSerial,
-    /** The name that the maker of a device-mapper device gave it for good. */
     dmUuid,
     zeros: { loop, writeZeroesMaxBytes, discardMaxBytes },
   }
 }
 
-/** Types of file systems (statfs) that can zero a file in place: ext4, XFS, btrfs (fallocate(2)). */
+/** statfs types that can zero a file in place: ext4, XFS, btrfs (fallocate(2)). */
 const ZEROES_IN_PLACE: readonly number[] = [0xef53, 0x58465342, 0x9123683e]
 /** stat counts blocks of this size. */
 const STAT_BLOCK = 512
@@ -66,7 +64,7 @@ const STAT_BLOCK = 512
 async function readLoopBacking(disk: string): Promise<LoopBacking | null> {
   if ((await list(disk, 'loop')).length === 0) return null
   const path = (await readLine(disk, 'loop/backing_file')) ?? ''
-  // What was deleted, or is seen by another mount namespace alone, is not looked into.
+  // Skips deleted files, and those that only another mount namespace sees.
   const [file, system] = await Promise.all([
     stat(path).catch(() => null),
     statfs(path).catch(() => null),
@@ -75,7 +73,6 @@ async function readLoopBacking(disk: string): Promise<LoopBacking | null> {
   return file.isFile() && file.blocks * STAT_BLOCK >= file.size ? 'allocated' : 'sparse'
 }
 
-/** The mounted btrfs file systems and all devices of each. */
 export async function listBtrfs(sys: string): Promise<readonly Members[]> {
   const folder = join(sys, 'fs/btrfs')
   const found = await Promise.all(
@@ -97,7 +94,7 @@ async function readBlock(folder: string, name: string): Promise<SysBlock | null>
   return partition === null ? null : { name, dev, partition, holders, backing }
 }
 
-/** Where a partition lies; null when it went away while it was looked at. */
+/** Null: it went away meanwhile. */
 async function readPartitionRange(folder: string) {
   const [real, start, size] = await Promise.all([
     realpath(folder).catch(() => null),
@@ -107,22 +104,20 @@ async function readPartitionRange(folder: string) {
   return real === null ? null : { of: basename(dirname(real)), start, end: start + size }
 }
 
-/** An attribute, with its newline but nothing else removed; null where it is not there or empty. */
+/** Removes only the newline; null: absent or empty. */
 async function readLine(...path: readonly string[]): Promise<string | null> {
-  // Not being there is an answer: most attributes exist for some kinds of devices only.
+  // Most attributes exist for some kinds of devices only.
   const text = await readFile(join(...path), 'utf8').catch(() => '')
   return text.replace(/\n$/, '') || null
 }
 
-/** The same, trimmed. */
 export const readText = async (...path: readonly string[]) =>
   (await readLine(...path))?.trim().slice(0, 4096) || null
 
-/** A folder's names; none where it is not there. */
 const list = (...path: readonly string[]): Promise<readonly string[]> =>
   readdir(join(...path)).catch(() => [])
 
-/** 0 where it is not there, or no number. */
+/** 0: absent, or no number. */
 async function readNumber(...path: readonly string[]): Promise<number> {
   const number = Number(await readText(...path))
   return Number.isSafeInteger(number) && number > 0 ? number : 0

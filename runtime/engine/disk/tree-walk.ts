@@ -6,9 +6,8 @@ import { Fault } from '../../kit/foundation/fault.ts'
 import { ifMissing } from '../../kit/foundation/system-error.ts'
 
 /**
- * A name in a folder that is held open. Node has no openat(2), but a folder can be walked from
- * through its own entry under /proc: no name on the way is looked up twice, and the kernel itself
- * follows no link of the tree.
+ * A name in an open folder, in place of openat(2): through /proc no name is looked up twice, and
+ * the kernel follows no link of the tree.
  */
 export const entryOf = (folder: FileHandle, name: string): string =>
   `/proc/self/fd/${folder.fd}/${name}`
@@ -18,22 +17,20 @@ const openFolder = (path: string) => open(path, O_RDONLY | O_DIRECTORY | O_NOFOL
 
 /** The kernel's own limit. */
 export const MAX_LINKS = 40
-/** Bounds the folders that are open at a time, too. */
+/** Bounds the open folders, too. */
 const MAX_STEPS = 256
 
 /**
- * Walks to a folder from `root`, which `..` and absolute links lead back to. `make`: what is missing
- * on the way becomes a folder of ours with mode 0755. More links than any system has are a Fault
- * `input-invalid`.
+ * `..` and absolute links stay below `root`. `make`: creates missing folders with mode 0755. Too
+ * many links are a Fault `input-invalid`.
  */
 export async function walkTo(root: string, path: string, missing: 'stop' | 'make') {
   await using opened = new AsyncDisposableStack()
   const top = opened.use(await openFolder(root))
-  /** The open folders from the root to where we are; null: the path leads to no folder. */
+  /** From the root to here; null: the path leads to no folder. */
   let folders: readonly FileHandle[] | null = [top]
   const todo = namesOf(path)
   let links = 0
-  /** One name further. */
   async function step(here: FileHandle, name: string, way: readonly FileHandle[]) {
     if (name === '..') return way.slice(0, Math.max(1, way.length - 1))
     const stats =
@@ -56,17 +53,17 @@ export async function walkTo(root: string, path: string, missing: 'stop' | 'make
   }
   const held = opened.move()
   return {
-    /** The folder at the end of the path, held open; null where there is none. */
+    /** Held open; null: there is none. */
     folder: folders?.at(-1) ?? null,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
 }
 
-/** What is under a name, links not followed; null: nothing. */
+/** Does not follow links; null: nothing. */
 export const findEntry = (folder: FileHandle, name: string): Promise<Stats | null> =>
   lstat(entryOf(folder, name)).catch(ifMissing(null))
 
-/** Null for a target that is no text: Node would look up another name than the one in the link. */
+/** Null: no text. Node would look up another name than the one in the link. */
 export async function readLink(folder: FileHandle, name: string): Promise<string | null> {
   const target = await readlink(entryOf(folder, name), { encoding: 'buffer' })
   return isUtf8(target) ? target.toString() : null
@@ -78,7 +75,7 @@ async function make(folder: FileHandle, name: string): Promise<Stats> {
   const path = entryOf(folder, name)
   await mkdir(path)
   await using made = await openFolder(path)
-  // Whatever our umask is, and without the set-group-id bit of the folder around it.
+  // Whatever the umask, and without the set-group-id bit of the folder around it.
   await made.chmod(0o755)
   await folder.sync()
   return made.stat()

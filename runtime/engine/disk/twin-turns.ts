@@ -7,10 +7,7 @@ interface Turn extends PromiseWithResolvers<void> {
 
 const turns = new Map<string, Turn>()
 
-/**
- * Waits until this process has no other volume with this UUID mounted, as when one image was flashed
- * to several disks. Returns what ends the turn.
- */
+/** As one image may be on several disks. Returns what ends the turn. */
 export async function takeTurn(uuid: string, node: string): Promise<() => void> {
   let turn = turns.get(uuid)
   while (turn !== undefined && turn.node !== node) {

@@ -4,14 +4,14 @@ import type { Shell } from '../../kit/host/shell.ts'
 const START_COLDPLUG = ['systemctl', 'start', 'systemd-udev-trigger.service']
 
 interface SettleOptions {
-  /** Seconds at most; absent: 10. */
+  /** At most; absent: 10. */
   readonly seconds?: number
   readonly signal?: AbortSignal
 }
 
 /**
- * Waits as `settleDevices` does, soon after a boot: first until udev knows of the devices that were
- * there before it, for at most `seconds` each.
+ * After a boot: first waits until udev knows the devices of before, then as `settleDevices`; at
+ * most `seconds` each.
  */
 export async function settleFirstDevices(
   shell: Shell,
@@ -24,10 +24,7 @@ export async function settleFirstDevices(
   await settleDevices(shell, options)
 }
 
-/**
- * Resolves when udev has handled all events so far, after at most `seconds`; at once where there is
- * no udev.
- */
+/** Waits for udev's events so far, at most `seconds`; returns at once without udev. */
 export async function settleDevices(
   shell: Shell,
   { seconds = 10, ...options }: SettleOptions = {},

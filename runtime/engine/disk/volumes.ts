@@ -9,19 +9,16 @@ import type { Shell } from '../../kit/host/shell.ts'
 import { settleDevices } from './udev.ts'
 
 export interface FlashedDisk extends AsyncDisposable {
-  /** The volumes in lsblk's order; logical volumes are switched on until this is disposed of. */
+  /** In lsblk's order; logical volumes are active until this is disposed of. */
   readonly volumes: readonly FilledVolume[]
-  /** Volumes that nobody may look into, by node, and why. */
+  /** Reasons by node. */
   readonly refused: ReadonlyMap<string, string>
 }
 
 const WAIT_MS = 5000
 const PAUSE_MS = 100
 
-/**
- * It waits a few seconds for the partitions where there is a partition table. Logical volumes stay
- * active until the result is disposed of.
- */
+/** Waits a few seconds for the partitions of a table. */
 export async function openVolumes(
   shell: Shell,
   disk: string,
@@ -54,7 +51,7 @@ async function wait(shell: Shell, disk: string, signal: AbortSignal | undefined)
   }
 }
 
-/** Partitions, or a file system on the disk itself; a partition table alone is still to be read. */
+/** A partition table alone is still to be read. */
 async function areReady(volumes: readonly FilledVolume[]): Promise<boolean> {
   const nodes = await Promise.allSettled(volumes.map(({ node }) => access(node)))
   if (nodes.some(({ status }) => status === 'rejected')) return false

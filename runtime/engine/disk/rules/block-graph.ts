@@ -1,48 +1,37 @@
 /** The graph of block devices built on each other: partitions, device-mapper, RAID, loops. */
 
-/** One device of /sys/class/block, named as there (`sda1`, `dm-0`, `cciss!c0d0`). */
+/** Named as in /sys/class/block (`sda1`, `dm-0`, `cciss!c0d0`). */
 export interface SysBlock {
   readonly name: string
   /** `major:minor`. */
   readonly dev: string
-  /**
-   * A partition's disk, and where it lies there in sectors of 512 bytes; null: this is no
-   * partition.
-   */
+  /** Its place on the disk in sectors of 512 bytes; null: no partition. */
   readonly partition: { readonly of: string; readonly start: number; readonly end: number } | null
   readonly holders: readonly string[]
-  /** The path that a loop device is put on; null: this is no loop device. */
+  /** Path of a loop's backing file or device; null: no loop device. */
   readonly backing: string | null
 }
 
-/** A device with its loop resolved. */
 interface BlockNode extends SysBlock {
-  /**
-   * The device that a loop is put on directly, or those that its backing file lies on; null: this
-   * is no loop device.
-   */
+  /** The device below a loop, or those that hold its backing file; null: no loop device. */
   readonly loop: { readonly on: string | null; readonly fileOn: readonly string[] } | null
 }
 
 export type BlockGraph = ReadonlyMap<string, BlockNode>
 
-/**
- * These devices and all that is built on them, each once. A loop on a file counts for what its file
- * lies on only downwards: upwards the mounted file system is reason enough.
- */
+/** A loop's file counts only downwards: upwards the mounted file system is reason enough. */
 export function listAbove(graph: BlockGraph, names: readonly string[]): ReadonlySet<string> {
   const above = Map.groupBy(listEdges(graph), ({ lower }) => lower)
   return spread(names, (name) => (above.get(name) ?? []).map(({ upper }) => upper))
 }
 
-/** These devices and all that they are built on, each once. */
 export function listBelow(graph: BlockGraph, names: readonly string[]): ReadonlySet<string> {
   const files = [...graph.values()].flatMap(({ name, loop }) => rise(loop?.fileOn ?? [], name))
   const below = Map.groupBy([...listEdges(graph), ...files], ({ upper }) => upper)
   return spread(names, (name) => (below.get(name) ?? []).map(({ lower }) => lower))
 }
 
-/** What uses a disk as a whole: all built on it but not on a partition of it, and the disk itself. */
+/** The disk and all built on it, but not on a partition of it. */
 export function listAboveWhole(graph: BlockGraph, disk: string): ReadonlySet<string> {
   const direct = listEdges(graph)
     .filter(({ lower, upper }) => lower === disk && graph.get(upper)?.partition?.of !== disk)
@@ -50,7 +39,6 @@ export function listAboveWhole(graph: BlockGraph, disk: string): ReadonlySet<str
   return new Set([disk, ...listAbove(graph, direct)])
 }
 
-/** The partitions of the same disk that share sectors with this one (hybrid ISO layouts do). */
 export function listOverlapping(graph: BlockGraph, name: string): readonly string[] {
   const own = graph.get(name)?.partition
   if (!own) return []
@@ -75,7 +63,7 @@ const listEdges = (graph: BlockGraph): readonly Edge[] =>
     ...rise(loop === null || loop.on === null ? [] : [loop.on], name),
   ])
 
-/** All that can be reached; a set visits what is added while it is walked, so cycles end. */
+/** A set visits what is added while it is walked, so that cycles end. */
 function spread(names: readonly string[], next: (name: string) => readonly string[]) {
   const reached = new Set(names)
   for (const name of reached) for (const further of next(name)) reached.add(further)

@@ -7,31 +7,29 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 /** Entries of this name are ours, to be removed again. */
 export const BOOT_LABEL = 'flasher flashed'
 
-/** By Node's name of the processor: what the firmware starts on a disk that has no entry of its own. */
+/** What the firmware starts on a disk without an entry, by Node's name of the processor. */
 const LOADERS: ReadonlyMap<string, string> = new Map([
   ['x64', '\\EFI\\BOOT\\BOOTX64.EFI'],
   ['arm64', '\\EFI\\BOOT\\BOOTAA64.EFI'],
 ])
 
-/** Null where the processor has no such loader. */
+/** Null: the processor has none. */
 export const loaderFor = (arch: string): string | null => LOADERS.get(arch) ?? null
 
 export interface BootEntries {
-  /** Four hexadecimal digits each. */
   readonly ours: readonly string[]
   readonly next: string | null
-  /** The boot order as printed; null where the firmware has none. */
+  /** As printed; null: the firmware has none. */
   readonly order: string | null
 }
 
 const MAX_LINES = 2000
 
-/** Whatever else is on the lines is passed over. */
 export function parseBootEntries(text: string): BootEntries {
   const lines = text.split('\n', MAX_LINES)
   const ours = lines.flatMap((line) => {
     const [, number, label = ''] = /^Boot([0-9A-F]{4})[* ] ?(.*)$/i.exec(line) ?? []
-    // The device path follows behind a tab from version 18 on.
+    // From version 18 on a tab and the device path follow.
     return number !== undefined && label.split('\t', 1)[0]?.trim() === BOOT_LABEL ? [number] : []
   })
   const valueOf = (name: string) =>
@@ -45,8 +43,8 @@ export function parseBootEntries(text: string): BootEntries {
 const MBR_EFI_SYSTEM = 0xef
 
 /**
- * The number of a disk's EFI system partition, from 1. `head`: the disk's first bytes, up to the end
- * of its table; read by us, because udev may not have looked at the disk yet.
+ * From 1. `head`: the disk's first bytes with its table, as udev may not have looked at the disk
+ * yet.
  */
 export function findSystemPartition(
   head: Buffer,

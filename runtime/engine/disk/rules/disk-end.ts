@@ -3,10 +3,10 @@ import type { Range } from './extents.ts'
 import { parseBackupBytes, type MovedBackup } from './tables/gpt.ts'
 
 const END_BYTES = 1024 * 1024
-/** Holds what identifies a disk's content, table and boot code; small enough to be written in one go. */
+/** Identifies a disk's content; small enough for one write. */
 export const FIRST_BYTES = 4096
 
-/** In bytes; on a very small disk they meet. */
+/** On a very small disk they meet. */
 export function locateEnds(diskBytes: number): {
   readonly headBytes: number
   readonly tailStart: number
@@ -15,10 +15,7 @@ export function locateEnds(diskBytes: number): {
   return { headBytes, tailStart: Math.max(headBytes, diskBytes - END_BYTES) }
 }
 
-/**
- * The image ends before them; null where none do. The image's size is a least one where it is not
- * known.
- */
+/** The part of the disk's last MiB behind the image; an unknown size is a least one. */
 export function decideCleared(leastImageBytes: number, diskBytes: number): Range | null {
   const offset = Math.max(leastImageBytes, locateEnds(diskBytes).tailStart)
   return offset < diskBytes ? { offset, bytes: diskBytes - offset } : null
@@ -30,19 +27,17 @@ export interface EndPiece {
 }
 
 export interface EndContents {
-  /** The image's first MiB; with the table of what grew. */
+  /** The image's first MiB, with the table of what grew. */
   readonly head: Buffer
-  /** The image's part of the disk's last MiB, empty where it does not reach it. */
   readonly tail: Buffer
-  /** A GPT's backup that moves to the end of the disk, and the first MiB that says so; null: none does. */
+  /** A GPT's backup that moves to the end of the disk; null: none does. */
   readonly moved: MovedBackup | null
 }
 
 /**
- * Lists the ends in the order in which they are written, when all the rest is on the medium: the
- * last MiB, then the first but for its first 4 KiB, and these alone at the very end. What lies in
- * the last MiB behind the image becomes zeros: an old RAID, ZFS or LVM is found by its signatures
- * there.
+ * Written in this order when all else is on the medium: the last MiB, then the first MiB, its first
+ * 4 KiB at the very end. Behind the image the last MiB becomes zeros: old RAID, ZFS or LVM
+ * signatures are there.
  */
 export function planEnds(diskBytes: number, contents: EndContents): readonly EndPiece[] {
   const { headBytes, tailStart } = locateEnds(diskBytes)
@@ -62,15 +57,11 @@ function renderLast({ tail, moved }: EndContents, from: number, to: number): Buf
 }
 
 interface SplitEnd {
-  /** May be written while the disk must not boot yet. */
   readonly early: readonly EndPiece[]
   readonly held: readonly EndPiece[]
 }
 
-/**
- * Splits the ends where something has to be mounted that reaches into them: from `headFrom` on the
- * first MiB is written early, and the last MiB up to `tailTo`.
- */
+/** For a mount that reaches into the ends. */
 export function splitEnds(
   pieces: readonly EndPiece[],
   { headFrom, tailTo }: { readonly headFrom: number; readonly tailTo: number },
@@ -92,7 +83,7 @@ export function splitEnds(
 
 const isThere = ({ bytes }: EndPiece) => bytes.length > 0
 
-/** The disk's end where there is none. */
+/** The disk's end without a backup. */
 export function locateBackup(diskBytes: number, { tail, moved }: EndContents): number {
   if (moved !== null) return moved.offset
   const { tailStart } = locateEnds(diskBytes)

@@ -6,7 +6,6 @@ import { lsblkName, type Sightings } from './sightings.ts'
 
 const SECTOR = 512
 
-/** In the order in which they lie there; none where the disk is blank. */
 export function listParts(
   { blocks, rows }: Pick<Sightings, 'blocks' | 'rows'>,
   disk: string,

@@ -11,13 +11,12 @@ import { listNamed, type Members, type MountFacts, type MountTable } from './mou
 
 export interface UseFacts extends MountFacts {
   readonly graph: BlockGraph
-  /** Our own table first, then those of other mount namespaces. */
+  /** Our own table first. */
   readonly tables: readonly MountTable[]
   readonly swaps: readonly string[]
-  /** The devices that the running system and the image lie on, before what these stand on. */
+  /** What the running system and the image lie on, before what these stand on. */
   readonly system: readonly string[]
   readonly image: readonly string[]
-  /** How a device is called and what lsblk says it is. */
   readonly labels: ReadonlyMap<string, { readonly path: string; readonly type: string }>
 }
 
@@ -51,7 +50,6 @@ interface DeviceMount {
   readonly process: number | null
 }
 
-/** All mounts of block devices, by the device that the mount names. */
 const listMounts = (facts: UseFacts): ReadonlyMap<string, readonly DeviceMount[]> =>
   Map.groupBy(
     facts.tables.flatMap(({ process, mounts }) =>

@@ -1,22 +1,21 @@
 /** A disk: its properties, its uses, and the facts required before it may be overwritten. */
 import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
 
-/** What stays the same of a disk however it is named today. */
 export interface DiskIdentity {
   readonly serial: string | null
   readonly wwn: string | null
   readonly sizeBytes: number
-  /** /sys/block/X/diskseq: grows with every disk that appears; null on kernels before 5.15. */
+  /** /sys/block/X/diskseq: grows with every disk that appears; null before Linux 5.15. */
   readonly diskseq: number | null
 }
 
-/** Something that uses a disk, or part of it, right now. `device` is the part in question. */
+/** `device` is the part in use. */
 export type DiskUse =
   | {
       readonly kind: 'mounted'
       readonly device: string
       readonly at: string
-      /** Where our mount namespace does not show it: a process of one that does. */
+      /** A process whose mount namespace shows it; absent: ours does. */
       readonly process?: number
     }
   | { readonly kind: 'swap'; readonly device: string }
@@ -28,29 +27,26 @@ export type DiskUse =
       readonly what: string
     }
   | { readonly kind: 'zfs'; readonly device: string; readonly pool: string }
-  /** A member of a mounted btrfs file system that the mount table does not name. */
+  /** A member of a mounted btrfs that the mount table does not name. */
   | { readonly kind: 'btrfs'; readonly device: string; readonly uuid: string }
-  /** A loop device whose backing is this very device. */
+  /** Its backing is this very device. */
   | { readonly kind: 'loop'; readonly device: string; readonly loop: string }
   | { readonly kind: 'running-system'; readonly device: string }
   | { readonly kind: 'holds-image'; readonly device: string }
 
-/**
- * The backing file of a loop device: `allocated` as a whole, in a file system that can zero it in
- * place; `sparse` stands for any other.
- */
+/** `allocated` as a whole, where the file system can zero it in place; `sparse`: any other. */
 export type LoopBacking = 'allocated' | 'sparse'
 
 export interface ZeroFacts {
-  /** Null: not a loop device. */
+  /** Null: no loop device. */
   readonly loop: LoopBacking | null
-  /** queue/write_zeroes_max_bytes and queue/discard_max_bytes; 0 where unsupported. */
+  /** Of queue/write_zeroes_max_bytes and queue/discard_max_bytes; 0: unsupported. */
   readonly writeZeroesMaxBytes: number
   readonly discardMaxBytes: number
 }
 
 export interface TargetDevice {
-  /** The device node itself, links resolved: `/dev/sda`. */
+  /** Links resolved: `/dev/sda`. */
   readonly node: string
   /** lsblk's TYPE: disk, part, loop, lvm, crypt, mpath, raid1, rom… */
   readonly type: string
@@ -64,39 +60,31 @@ export interface TargetDevice {
   readonly uses: readonly DiskUse[]
 }
 
-/** A would-be target, looked at once. `device` is null unless it is a block device. */
+/** `device` null: no block device. */
 export interface TargetFacts {
-  /** The path as the user named it. */
   readonly path: string
   readonly exists: boolean
   readonly device: TargetDevice | null
 }
 
-/** Something that lies on a disk: a partition, or what a disk without partitions holds itself. */
+/** A partition, or the content of a disk without partitions. */
 export interface DiskPart {
-  /** `/dev/sda1`. */
   readonly device: string
   readonly sizeBytes: number
-  /** As blkid names it: `ext4`, `LVM2_member`…; null where nothing is known. */
+  /** As blkid names it: `ext4`, `LVM2_member`…; null: unknown. */
   readonly fstype: string | null
   readonly label: string | null
-  /** The name in the partition table. */
   readonly partlabel: string | null
 }
 
-/** A whole disk that could be written to, and what would be lost. */
 export interface SurveyedDisk {
-  /** `/dev/sda`. */
   readonly path: string
   readonly removable: boolean
   readonly device: TargetDevice
   readonly parts: readonly DiskPart[]
 }
 
-/**
- * What the kernel calls a disk and no image belongs on: by major number, else by name, because theirs
- * differs from boot to boot.
- */
+/** No image belongs on these: by major number, else by name, as numbers differ among boots. */
 const APART = [
   [/^1:/, /^ram\d/, 'memory'],
   [/^$/, /^zram\d/, 'memory'],
@@ -108,7 +96,7 @@ const APART = [
 
 type ApartKind = (typeof APART)[number][2]
 
-/** `dev`: `major:minor`. Null: it is a disk, or nothing that would be taken for one. */
+/** `dev`: `major:minor`. Null: a disk, or nothing that passes for one. */
 export const decideApart = ({
   name,
   dev,
@@ -119,9 +107,8 @@ export const decideApart = ({
   APART.find(([numbers, names]) => numbers.test(dev) || names.test(name))?.[2] ?? null
 
 /**
- * Tells whether this is still the disk that was looked at. An equal `diskseq` says that nothing was
- * plugged in between, so a serial or WWN may then become known (udev is slow) or be lost; without
- * that proof, also a disk that suddenly has a serial is another one.
+ * With an equal `diskseq` nothing was plugged in between, and a serial or WWN may become known
+ * (udev is slow) or be lost. Without it a disk that suddenly has a serial is another one.
  */
 export function isSameDisk(before: DiskIdentity, now: DiskIdentity): boolean {
   const hasBoth = before.diskseq !== null && now.diskseq !== null
@@ -135,7 +122,6 @@ export function isSameDisk(before: DiskIdentity, now: DiskIdentity): boolean {
   )
 }
 
-/** lsblk types that people know by another name. */
 const TYPE_TEXTS: Readonly<Record<string, string>> = {
   lvm: 'LVM',
   crypt: 'encrypted',
@@ -146,7 +132,7 @@ const TYPE_TEXTS: Readonly<Record<string, string>> = {
 const typeInWords = (type: string) =>
   Object.hasOwn(TYPE_TEXTS, type) ? TYPE_TEXTS[type] : type.replace(/^raid(\d+)$/, 'RAID $1')
 
-/** Renders a mount point as it may be shown: nobody's file name gets to move the cursor. */
+/** No file name gets to move the cursor. */
 export function renderMountPoint({ at, process }: Extract<DiskUse, { kind: 'mounted' }>): string {
   const shown = at.replaceAll(/\p{Cc}/gu, '?')
   return process === undefined ? shown : `${shown} (seen by process ${process})`
@@ -163,7 +149,6 @@ const USE_TEXTS: Cases<'kind', DiskUse, string> = {
   'holds-image': ({ device }) => `${device} holds the image`,
 }
 
-/** A mounted one is named by its mount point alone. */
 const USER_TEXTS: Cases<'kind', DiskUse, string> = {
   mounted: renderMountPoint,
   swap: () => 'swap',
@@ -175,12 +160,11 @@ const USER_TEXTS: Cases<'kind', DiskUse, string> = {
   'holds-image': () => 'image',
 }
 
-/** The running system first. */
 export function listUsers(uses: readonly DiskUse[]): readonly string[] {
   const isSystem = ({ kind }: DiskUse) => kind === 'running-system'
   const ordered = [...uses.filter(isSystem), ...uses.filter((use) => !isSystem(use))]
   return [...new Set(ordered.map((use) => decideCase(USER_TEXTS, 'kind', use)))]
 }
 
-/** For example `/dev/sda1 is mounted on /home`. */
+/** `/dev/sda1 is mounted on /home`. */
 export const renderUse = (use: DiskUse): string => decideCase(USE_TEXTS, 'kind', use)

@@ -1,6 +1,6 @@
 /** Ranges of data and zeros in an image, and a compact record of what was written. */
 
-/** A part of the disk, in bytes. */
+/** Bytes of the disk. */
 export interface Range {
   readonly offset: number
   readonly bytes: number
@@ -11,7 +11,7 @@ interface SplitRanges {
   readonly zeros: readonly Range[]
 }
 
-/** `isReached` must hold from there on; `count` where it holds at none. */
+/** `isReached` must hold from there on; `count` where it never holds. */
 export function findFirst(count: number, isReached: (index: number) => boolean): number {
   let [low, high] = [0, count]
   while (low < high) {
@@ -22,18 +22,13 @@ export function findFirst(count: number, isReached: (index: number) => boolean):
   return low
 }
 
-/** The grain in which zeros are looked for. */
 export const ZERO_GRAIN = 64 * 1024
-/**
- * Shorter runs of zeros inside data are written: one long write beats two short ones and a command.
- */
+/** Shorter runs of zeros are written: one long write beats two short ones and a command. */
 export const SHORTEST_ZERO_RUN = 512 * 1024
 
 /**
- * Splits a chunk of `length` bytes into data and runs of zeros. `isZero(at, bytes)` looks at the
- * chunk; offsets in the answer are relative to the chunk. Runs that touch the chunk's ends count
- * however short, as they may go on in the neighbour chunk, unless they are the smaller part of a
- * grain.
+ * `isZero` looks at the chunk; offsets are relative to it. Runs at its ends count however short, as
+ * they may go on in the neighbour, unless they are the smaller part of a grain.
  */
 export function splitZeros(
   length: number,
@@ -42,7 +37,6 @@ export function splitZeros(
   const isLong = ({ offset, bytes }: Range) =>
     offset === 0 || offset + bytes === length || bytes >= SHORTEST_ZERO_RUN
   const zeros = listZeroRuns(length, isZero).filter(isLong)
-  // Data is what lies between two runs, and before the first and behind the last.
   const starts = [0, ...zeros.map(({ offset, bytes }) => offset + bytes)]
   const data = starts
     .map((offset, index) => ({ offset, bytes: (zeros[index]?.offset ?? length) - offset }))
@@ -64,7 +58,7 @@ function listZeroRuns(length: number, isZero: (at: number, bytes: number) => boo
 }
 
 const ZEROS = Buffer.alloc(ZERO_GRAIN)
-/** Compared piece by piece, so that the zeros stay in the processor's cache. */
+/** In pieces, so that the zeros stay in the processor's cache. */
 export function isAllZero(bytes: Buffer): boolean {
   for (let at = 0; at < bytes.length; at += ZEROS.length) {
     const end = Math.min(at + ZEROS.length, bytes.length)
@@ -73,7 +67,7 @@ export function isAllZero(bytes: Buffer): boolean {
   return true
 }
 
-/** What was written, with a checksum each: 20 bytes an entry, about 5 MB a TiB of data. */
+/** With a checksum each: 20 bytes an entry, about 5 MB for a TiB of data. */
 export interface ExtentLog {
   add(offset: number, bytes: number, checksum: number): void
   readonly count: number
@@ -81,7 +75,6 @@ export interface ExtentLog {
   at(index: number): Range & { readonly checksum: number }
 }
 
-/** It doubles its memory whenever it is full. */
 export function createExtentLog(): ExtentLog {
   let offsets = new Float64Array(1024)
   let lengths = new Float64Array(1024)

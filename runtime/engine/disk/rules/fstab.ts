@@ -4,22 +4,20 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import type { FilledVolume } from './volume.ts'
 
 interface FstabEntry {
-  /** `UUID=…`, `LABEL=…`, `/dev/…` */
   readonly spec: string
   readonly point: string
   readonly type: string
   readonly options: readonly string[]
 }
 
-/** A folder as it is found in a volume rather than in the running system. */
 export interface VolumeFolder {
   readonly volume: FilledVolume
   readonly subvolume: string | null
-  /** The folder without a leading slash. */
+  /** Without a leading slash. */
   readonly folder: string
 }
 
-/** fstab(5); lines of another shape are left out. */
+/** fstab(5); lines of another shape are skipped. */
 export function parseFstab(text: string): readonly FstabEntry[] {
   return text.split('\n').flatMap((line) => {
     const [spec = '', point = '', type = '', options = ''] = line.trim().split(/\s+/)
@@ -34,8 +32,8 @@ export function parseFstab(text: string): readonly FstabEntry[] {
 }
 
 /**
- * `folder` has no leading slash; null means the root file system itself. The refusal is the entry
- * that leads to nothing on this disk.
+ * `folder`: without a leading slash; null: the root. Refused with an entry that leads to nothing on
+ * this disk.
  */
 export function decideVolumeFolder(
   fstab: readonly FstabEntry[],
@@ -60,7 +58,7 @@ export function decideVolumeFolder(
 
 const covers = (point: string, folder: string) => `/${folder}/`.startsWith(`${point}/`)
 
-/** An entry that the boot may do without says nothing about where a folder will be. */
+/** An entry that the boot may do without does not tell where a folder will be. */
 const isFirm = (options: readonly string[]) =>
   !options.includes('noauto') && !options.includes('nofail')
 
@@ -73,7 +71,6 @@ function findSubvolume(options: readonly string[]): string | null {
 type Fact = (volume: FilledVolume) => string | null
 const ignoringCase = (text: string) => text.toLowerCase()
 const exactly = (text: string) => text
-/** How a tag names a volume; the same under /dev/disk/by-*. */
 const TAGS: Readonly<Record<string, readonly [Fact, (text: string) => string]>> = {
   UUID: [({ contents }) => contents.uuid, ignoringCase],
   LABEL: [({ contents }) => contents.label, exactly],
@@ -94,14 +91,14 @@ function isMeant(spec: string, volume: FilledVolume): boolean {
 const TAGGED = /^([A-Z]+)=(.+)$/
 const LINKED = /^\/dev\/disk\/by-([a-z]+)\/(.+)$/
 
-/** `/dev/group/name` as device-mapper spells it: hyphens within a name are doubled. */
+/** device-mapper doubles hyphens within a name. */
 function mapperNode(spec: string): string | null {
   const [, group, name] = /^\/dev\/([^/]+)\/([^/]+)$/.exec(spec) ?? []
   if (group === undefined || name === undefined) return null
   return `/dev/mapper/${group.replaceAll('-', '--')}-${name.replaceAll('-', '--')}`
 }
 
-/** Blanks and tabs are written in octal (fstab(5)). */
+/** fstab(5) writes blanks and tabs in octal. */
 const unescape = (text: string) =>
   text.replaceAll(/\\([0-3][0-7]{2})/g, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 8)),

@@ -4,7 +4,7 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 const GROWABLE = ['ext', 'xfs', 'btrfs', 'ntfs'] as const
 export type Growable = (typeof GROWABLE)[number]
 
-/** The first bytes of a partition that hold every signature. */
+/** Every signature is in a partition's first bytes. */
 export const SIGNATURE_BYTES: number = 128 * 1024
 
 interface Signature {
@@ -22,7 +22,6 @@ const SIGNATURES: Readonly<Record<Growable, Signature>> = {
   ntfs: latin1(3, 'NTFS    '),
 }
 
-/** What else lies in last partitions, and what to call it. */
 const OTHERS: readonly (readonly [Signature, string])[] = [
   [latin1(0, 'LUKS\u00ba\u00be'), 'an encrypted volume'],
   [latin1(512, 'LABELONE'), 'an LVM physical volume'],
@@ -35,7 +34,7 @@ const OTHERS: readonly (readonly [Signature, string])[] = [
   [hex(1024, 'e2e1f5e0'), 'EROFS'],
 ]
 
-/** The refusal says in words what the partition holds instead. */
+/** Refused with what the partition holds instead. */
 export function detectGrowable(first: Buffer): Result<Growable, string> {
   const found = GROWABLE.find((kind) => isThere(first, SIGNATURES[kind]))
   if (found === 'ext' && hasExtFeature(first, BIGALLOC)) return refuse(BIGALLOC_WORDS)
@@ -45,7 +44,6 @@ export function detectGrowable(first: Buffer): Result<Growable, string> {
   return refuse(other?.[1] ?? 'no file system that is known')
 }
 
-/** Where the superblock of a btrfs has its numbers, of 64 bits each. */
 const BTRFS = { devices: 0x1_0088, own: 0x1_00c9 } as const
 const MANY_DEVICES = 'a btrfs of several devices'
 
@@ -55,12 +53,11 @@ const countBtrfsDevices = (first: Buffer) =>
 /** Not 1 where the file system moved from another device. */
 export const readBtrfsNumber = (first: Buffer): number => Number(first.readBigUInt64LE(BTRFS.own))
 
-/** Tells whether these first bytes are those of a file system, or of what else lies in partitions. */
 export const hasFileSystem = (first: Buffer): boolean =>
   GROWABLE.some((kind) => isThere(first, SIGNATURES[kind])) ||
   OTHERS.some(([signature]) => isThere(first, signature))
 
-/** Bits of an ext superblock, and where their word stands in the partition. */
+/** `at`: of their word in the partition. */
 interface ExtFeature {
   readonly at: number
   readonly bit: number
@@ -73,8 +70,8 @@ const hasExtFeature = (first: Buffer, { at, bit }: ExtFeature) =>
   first.length >= at + 4 && (first.readUInt32LE(at) & bit) !== 0
 
 /**
- * Tells whether an ext file system keeps its orphans in a file. resize2fs 1.47.0 breaks that file
- * where it moves the inode tables: it is taken away before, and made again afterwards.
+ * resize2fs 1.47.0 breaks that file where it moves the inode tables: it is removed before, and made
+ * again afterwards.
  */
 export const hasOrphanFile = (first: Buffer): boolean => hasExtFeature(first, ORPHAN_FILE)
 
@@ -82,7 +79,7 @@ const isThere = (first: Buffer, { at, bytes }: Signature) =>
   first.subarray(at, at + bytes.length).equals(bytes)
 
 const ALWAYS = ['losetup', 'blockdev']
-/** All that must be installed to grow it, and to check it afterwards. */
+/** To grow it, and to check it afterwards. */
 export const GROW_TOOLS: Readonly<Record<Growable, readonly string[]>> = {
   ext: [...ALWAYS, 'mount', 'unshare', 'e2fsck', 'resize2fs', 'tune2fs'],
   xfs: [...ALWAYS, 'mount', 'unshare', 'xfs_growfs'],
@@ -90,6 +87,6 @@ export const GROW_TOOLS: Readonly<Record<Growable, readonly string[]>> = {
   ntfs: [...ALWAYS, 'ntfsresize'],
 }
 
-/** A clause; `what` is what the partition holds instead of a file system that grows. */
+/** A clause; `what`: what the partition holds instead. */
 export const renderUngrowable = (what: string): string =>
   `its last partition holds ${what} (ext4, XFS, btrfs and NTFS can be grown)`

@@ -4,13 +4,13 @@ import { detectGrowable } from './growable.ts'
 import type { Partition } from './tables/partitions.ts'
 import { readVerityBytes } from './verity.ts'
 
-/** How a partition begins, and what lies behind its file system, where that was read. */
+/** `behind`: bytes behind its file system, where they were read. */
 export interface SeenPartition extends Partition {
   readonly first: Buffer
   readonly behind: Buffer | null
 }
 
-/** Types of partitions with hashes, and those of what is hashed (discoverable partitions). */
+/** Types of partitions with hashes, and of what is hashed (discoverable partitions). */
 const ROOT: Readonly<Record<string, string>> = {
   '2c7357ed-ebd2-46d9-aec1-23d437ec2bf5': '4f68bce3-e8cd-4db1-96e7-fbcaf984b709', // x86-64
   'df3300ce-d69f-4c92-978c-9bfb0f38d820': 'b921b045-1df0-41c3-af44-4c6f280d3fae', // arm64
@@ -20,7 +20,6 @@ const USR: Readonly<Record<string, string>> = {
   '6e11a4e7-fbca-4ded-b9e9-e1a512bb664e': 'b0e01050-ee5f-4390-949a-9101b17104e9', // arm64
 }
 
-/** Lists them, by the hashes behind their file systems or in other partitions. */
 export const listHashed = (partitions: readonly SeenPartition[]): readonly SeenPartition[] =>
   partitions.filter(
     (data) =>
@@ -37,7 +36,7 @@ function isHashedBy(data: SeenPartition, hashes: SeenPartition): boolean {
   return bytes !== null && end !== null && bytes >= end && bytes <= data.bytes
 }
 
-/** Where the file system ends that begins so, in bytes; null: it is none that is written here. */
+/** Bytes; null: no file system that is written here. */
 export function locateEnd(first: Buffer): number | null {
   const found = detectGrowable(first)
   const type = found.ok && found.value === 'ext' ? 'ext4' : found.ok ? found.value : ''

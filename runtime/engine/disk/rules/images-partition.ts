@@ -1,30 +1,24 @@
 /** Finds the partition that holds images: on the live system's stick, on another one, or Ventoy's. */
 import { IMAGES_PARTITION } from '../../../../appliance/contract.ts'
 
-/** What the boot system wrote down of the medium that it found the root on. */
 interface BootMedium {
-  /** `/dev/sda`; null after a boot over the network. */
+  /** `/dev/sda`; null: booted over the network. */
   readonly disk: string | null
-  /** `/dev/sda1` */
   readonly partition: string | null
-  /** Whether images lie on that partition: beside an ISO file, as with Ventoy, or in their folder on a stick of files. */
+  /** Images lie beside an ISO file, as with Ventoy, or in their folder on a stick of files. */
   readonly hasImages: boolean
 }
 
-/** A partition as the kernel shows it. */
 export interface KernelPartition {
-  /** `/dev/sda3` */
   readonly node: string
-  /** `/dev/sda` */
   readonly disk: string
   readonly number: number
-  /** The name in a GUID partition table; null where the table has no names. */
+  /** Null: the table has no names. */
   readonly name: string | null
-  /** On a disk inside of the machine, which nobody plugged in for its images. */
+  /** Inside the machine: nobody plugged it in for its images. */
   readonly isFixed: boolean
 }
 
-/** A disk as a whole: a file system may lie on it without a partition table. */
 export type WholeDisk = Pick<KernelPartition, 'node' | 'isFixed'>
 
 export interface DiskSurroundings {
@@ -35,19 +29,17 @@ export interface DiskSurroundings {
   readonly labels: ReadonlyMap<string, string>
 }
 
-/** A partition of ours, which grows. */
 export type GrowablePartition = Pick<KernelPartition, 'node' | 'disk' | 'number'>
 
 interface ImagesPartition {
   readonly node: string
-  /** Null for one that is only looked at. */
+  /** Null: only looked at. */
   readonly growable: GrowablePartition | null
 }
 
-/** File systems that are looked at, the first one found; Ventoy's own label comes last. */
+/** The first one found; Ventoy's own label comes last. */
 const LABELS = [IMAGES_PARTITION.label, IMAGES_PARTITION.name, 'Ventoy'] as const
 
-/** `KEY=value` lines; what is missing is null. */
 export function parseBootMedium(text: string): BootMedium {
   const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(text)?.[1] ?? ''
   const node = (key: string) => {
@@ -59,10 +51,9 @@ export function parseBootMedium(text: string): BootMedium {
 }
 
 /**
- * Null when there is none. The stick that we run from comes first; only its images partition grows.
- * Another disk inside of the machine is there to be written, which it could not be while anything
- * on it is mounted: so a label counts only on what is known to be plugged in, or is the disk that
- * we run from.
+ * The stick that we run from first; only its images partition grows. Disks inside the machine must
+ * stay unmounted to be written, so that a label counts only on what is plugged in, or on our own
+ * disk.
  */
 export function chooseImagesPartition(around: DiskSurroundings): ImagesPartition | null {
   const { medium, parts, disks, labels } = around

@@ -2,7 +2,7 @@
 import type { SurveyedDisk } from './disk.ts'
 import type { InventoryDisk } from '../../inventory/rules/machine.ts'
 
-/** The longest texts that the server accepts; one that is longer would have the whole list refused. */
+/** The server refuses the whole list for a longer text. */
 const MAX = {
   path: 255,
   size: 32,
@@ -12,15 +12,11 @@ const MAX = {
   tran: 32,
   name: 122,
 } as const
-/** What is beyond that the server would only count. */
+/** The server only counts further ones. */
 const MAX_DISKS = 1024
-/** Servers of older releases refuse a list of more. */
 export const MAX_FOR_OLDER_SERVERS = 64
 
-/**
- * Those that can be flashed come first: whoever keeps fewer keeps them. `byPath` holds the
- * /dev/disk/by-path name of a disk by its path.
- */
+/** Flashable ones first, as a server may keep fewer. `byPath`: names of /dev/disk/by-path. */
 export const listInventory = (
   disks: readonly SurveyedDisk[],
   byPath: ReadonlyMap<string, string>,
@@ -31,7 +27,6 @@ export const listInventory = (
     .slice(0, MAX_DISKS)
     .map((disk) => toInventory(disk, byPath.get(disk.device.node) ?? byPath.get(disk.path) ?? null))
 
-/** Nobody will pick it for an image now. */
 const isKeptBack = ({ device: { readonly, identity, uses } }: SurveyedDisk): boolean =>
   readonly || identity.sizeBytes === 0 || uses.length > 0
 
@@ -45,7 +40,7 @@ function toInventory(
     size: renderListedSize(identity.sizeBytes),
     vendor: cut(vendor, MAX.vendor),
     model: cut(model, MAX.model),
-    // A disk could not be found again by a part of its serial.
+    // Part of a serial would not find the disk again.
     serial: fitting(identity.serial, MAX.serial),
     tran: cut(tran, MAX.tran),
     removable,
@@ -58,7 +53,7 @@ function toInventory(
 
 const UNITS = ['B', 'K', 'M', 'G', 'T', 'P']
 
-/** As lsblk prints it: `465.8G`, `64M`. */
+/** As lsblk: `465.8G`, `64M`. */
 export function renderListedSize(bytes: number): string {
   const power = bytes < 1 ? 0 : Math.min(5, Math.floor(Math.log2(bytes) / 10))
   const value = bytes / 1024 ** power
@@ -69,7 +64,7 @@ const cut = (text: string | null, most: number) => text?.slice(0, most) ?? null
 const fitting = (text: string | null, most: number) =>
   text !== null && text.length <= most ? text : null
 
-/** Links of /dev/disk/by-path to whole disks; of several to one disk the first by name counts. */
+/** By disk; of several links the first by name. */
 export function chooseNames(
   links: readonly { readonly name: string; readonly node: string }[],
 ): ReadonlyMap<string, string> {

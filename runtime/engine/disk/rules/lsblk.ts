@@ -4,14 +4,14 @@ import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import { isRecord } from '../../../kit/foundation/shape.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** One device; a child with two parents (RAID, LVM, multipath) appears below each of them. */
+/** A child with two parents (RAID, LVM, multipath) appears below each of them. */
 export interface LsblkNode {
   readonly name: string
-  /** The kernel's name, which differs for device-mapper: `dm-0`. */
+  /** Differs for device-mapper: `dm-0`. */
   readonly kname: string
   readonly path: string
   readonly type: string
-  /** As printed: for people without `-b`, bytes with it. */
+  /** For people without `-b`, bytes with it. */
   readonly size: string | null
   readonly fstype: string | null
   readonly label: string | null
@@ -28,8 +28,8 @@ export interface LsblkNode {
 }
 
 /**
- * What lsblk knows of a row of `flasher list disks --json`; the spelling is the spec's. `size` is as
- * lsblk prints it for people (`500G`), `mountpoints` are those of the disk and of everything below it.
+ * Part of a row of `flasher list disks --json`, spelled as in the specification. `size` is for
+ * people (`500G`); `mountpoints` include everything below the disk.
  */
 type ListedNode = Pick<
   LsblkNode,
@@ -47,16 +47,16 @@ type ListedNode = Pick<
 
 export interface DiskRow extends ListedNode {
   readonly size_bytes: number
-  /** What uses the disk now, in a few words each: `/boot`, `swap`, `md0 (RAID 1)`; empty: nothing. */
+  /** `/boot`, `swap`, `md0 (RAID 1)`; empty: nothing. */
   readonly in_use_by: readonly string[]
 }
 
-/** The columns we ask for; util-linux before 2.37 knows only `MOUNTPOINT`, one per device. */
+/** util-linux before 2.37 knows only `MOUNTPOINT`, one per device. */
 export const LSBLK_COLUMNS =
   'NAME,KNAME,PATH,SIZE,TYPE,FSTYPE,LABEL,PARTLABEL,VENDOR,MODEL,SERIAL,WWN,RM,RO,MOUNTPOINTS,TRAN'
 export const LSBLK_COLUMNS_OLD = LSBLK_COLUMNS.replace('MOUNTPOINTS', 'MOUNTPOINT')
 
-/** More than any machine has; past them the answer is refused whole, never cut to look complete. */
+/** More than any machine has; a longer answer is refused whole, never cut to look complete. */
 const MAX_CHARACTERS = 2 ** 26
 const MAX_NODES = 100_000
 const MAX_DEPTH = 32
@@ -71,7 +71,6 @@ export function parseLsblk(text: string): Result<readonly LsblkNode[], 'not-lsbl
   return nodes === null ? refuse('not-lsblk-json') : accept(nodes)
 }
 
-/** Every node once, by the kernel's name, in lsblk's order. */
 export function indexNodes(nodes: readonly LsblkNode[]): ReadonlyMap<string, LsblkNode> {
   const byName = new Map<string, LsblkNode>()
   const visit = (node: LsblkNode) => {
@@ -82,7 +81,6 @@ export function indexNodes(nodes: readonly LsblkNode[]): ReadonlyMap<string, Lsb
   return byName
 }
 
-/** A row of `list disks` (3.1), from what lsblk and the kernel say. */
 export function renderDiskRow(node: LsblkNode, { identity, uses }: TargetDevice): DiskRow {
   const { path, size, type, vendor, model, tran, removable, readonly } = node
   const mountpoints = [...new Set(mountpointsOf(node))]
@@ -99,7 +97,7 @@ const mountpointsOf = (node: LsblkNode): readonly string[] => [
 
 const read = (from: unknown, key: string): unknown => (isRecord(from) ? from[key] : undefined)
 
-/** Null when this is no list of devices, or too long or too deep a one. */
+/** Null: no list of devices, or too long or too deep. */
 function readNodes(
   from: unknown,
   depth: number,
@@ -142,7 +140,7 @@ function readNode(from: unknown, depth: number, reader: { left: number }): Lsblk
   }
 }
 
-/** Text or a number as trimmed text; null when it is absent, empty or overlong. */
+/** Trimmed; null: absent, empty or overlong. */
 function readText(from: unknown, key: string): string | null {
   const value = read(from, key)
   const text = typeof value === 'number' ? String(value) : value
@@ -150,13 +148,13 @@ function readText(from: unknown, key: string): string | null {
   return text.trim() || null
 }
 
-/** Old lsblk prints the texts "0" and "1" where today's prints booleans. */
+/** Old lsblk prints "0" and "1". */
 const readFlag = (from: unknown, key: string) => {
   const value = read(from, key)
   return value === true || value === 1 || value === '1'
 }
 
-/** Mount points are kept as they are: blanks may be part of them. */
+/** Not trimmed: blanks may be part of them. */
 function readMountpoints(from: unknown): readonly string[] {
   const many = read(from, 'mountpoints')
   const list: readonly unknown[] = Array.isArray(many) ? many : [read(from, 'mountpoint')]

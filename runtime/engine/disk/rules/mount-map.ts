@@ -1,12 +1,11 @@
 /** Parses the kernel's tables of mounts and swap in /proc, and finds the block devices below a mounted file system, through overlays and across several devices. */
 
-/** The mounts that one process sees; `process` is null for our own. */
+/** `process` null: our own. */
 export interface MountTable {
   readonly process: number | null
   readonly mounts: readonly Mount[]
 }
 
-/** The devices of one file system or pool, by the kernel's names. */
 export interface Members {
   readonly id: string
   readonly devices: readonly string[]
@@ -15,26 +14,24 @@ export interface Members {
 export interface MountFacts {
   /** `major:minor` to the kernel's name. */
   readonly byDev: ReadonlyMap<string, string>
-  /** Mount sources that are block device nodes, to the kernel's name. */
   readonly bySource: ReadonlyMap<string, string>
   readonly btrfs: readonly Members[]
   readonly zfs: readonly Members[]
 }
 
-/** The sources that a mount names: bcachefs joins several with colons. */
+/** bcachefs joins several with colons. */
 export const listSources = ({ source }: Mount): readonly string[] =>
   source.startsWith('/dev/')
     ? [source, ...source.split(':').slice(source.includes(':') ? 0 : 1)]
     : []
 
-/** The devices that the mount itself names. */
 export function listNamed(facts: MountFacts, mount: Mount): readonly string[] {
   const own = facts.byDev.get(mount.dev)
   if (own !== undefined) return [own]
   return listSources(mount).flatMap((source) => facts.bySource.get(source) ?? [])
 }
 
-/** All devices that hold data of the mount: those named, their fellow members, an overlay's layers. */
+/** Those named, their fellow members, an overlay's layers. */
 export function listHosts(
   facts: MountFacts,
   mount: Mount,
@@ -64,13 +61,11 @@ function withMembers(facts: MountFacts, mount: Mount): readonly string[] {
   ]
 }
 
-/** Where systems and live media have what they run from. */
 const SYSTEM_POINT =
   /^\/(usr|efi|cdrom|nix\/store|boot(\/.*)?|run\/(live|initramfs|archiso)(\/.*)?|lib\/live\/.*)?$/
-/** What live systems keep their files in: with a root on no device, such mounts are the system. */
+/** With a root on no device, such mounts are the system. */
 const LIVE_TYPES = ['squashfs', 'erofs', 'iso9660']
 
-/** The devices that the running system lies on; `tables` are those of the first processes. */
 export function listSystem(facts: MountFacts, tables: readonly MountTable[]): readonly string[] {
   return tables.flatMap(({ mounts }) => {
     const root = mounts.findLast(({ point }) => point === '/')
@@ -87,20 +82,19 @@ export function listSystem(facts: MountFacts, tables: readonly MountTable[]): re
 /** One line of /proc/PID/mountinfo. */
 export interface Mount {
   readonly id: number
-  /** `major:minor` of the file system; of no device for btrfs, overlay, tmpfs and network ones. */
+  /** `major:minor`; of no device for btrfs, overlay, tmpfs and network ones. */
   readonly dev: string
-  /** Where in its mount namespace. */
   readonly point: string
   readonly fstype: string
   /** Often a device node; whatever the mounter called it. */
   readonly source: string
-  /** The file system's own options, each `key` or `key=value`. */
+  /** `key` or `key=value`. */
   readonly options: readonly string[]
 }
 
 /**
- * Lines of another shape are left out. Only blanks and newlines part it: the kernel escapes these,
- * while other white space stands in mount points as it is.
+ * Skips lines of another shape. Only blanks and newlines are escaped by the kernel; other white
+ * space stands in mount points as it is.
  */
 export function parseMountinfo(text: string): readonly Mount[] {
   return text.split('\n').flatMap((line) => {
@@ -120,7 +114,7 @@ export function parseMountinfo(text: string): readonly Mount[] {
   })
 }
 
-/** The devices (not files) of /proc/swaps, by path. */
+/** Without files; by path. */
 export function parseSwaps(text: string): readonly string[] {
   return text.split('\n').flatMap((line) => {
     const [path = '', type] = line.split(/[ \t]+/)
@@ -128,7 +122,7 @@ export function parseSwaps(text: string): readonly string[] {
   })
 }
 
-/** The mount that a path of this table's namespace lies in: the longest point, the last on a tie. */
+/** The longest point that holds the path, the last on a tie. */
 export function findMount(mounts: readonly Mount[], path: string): Mount | null {
   return mounts.reduce<Mount | null>((best, mount) => {
     const covers = mount.point === '/' || path === mount.point || path.startsWith(`${mount.point}/`)
@@ -136,7 +130,7 @@ export function findMount(mounts: readonly Mount[], path: string): Mount | null 
   }, null)
 }
 
-/** The folders that an overlay is made of: lower ones, the upper one, the work folder. */
+/** Lower ones, the upper one, the work folder. */
 export function parseOverlayFolders({ fstype, options }: Mount): readonly string[] {
   if (fstype !== 'overlay') return []
   return options.flatMap((option) => {
@@ -148,7 +142,7 @@ export function parseOverlayFolders({ fstype, options }: Mount): readonly string
   })
 }
 
-/** Blank, tab, newline, comma, backslash and more come as `\040`; bytes, so together perhaps UTF-8. */
+/** `\040` and the like are bytes, which together may be UTF-8. */
 const unescapeOctal = (text: string) =>
   text.replaceAll(/(?:\\[0-3][0-7]{2})+/g, (run) =>
     Buffer.from(

@@ -12,25 +12,22 @@ import {
 } from './mount-map.ts'
 import type { PoolMember } from './zpool.ts'
 
-/** What stands behind a path: a block device, or a file and the mount it lies in. */
 export type Backing =
   | { readonly kind: 'device'; readonly dev: string }
-  /** `mountId` as in our own mount table; null where the kernel does not say. */
+  /** `mountId`: of our own mount table; null: the kernel does not say. */
   | { readonly kind: 'file'; readonly mountId: number | null; readonly dev: string }
 
 export interface Sightings {
   readonly blocks: readonly SysBlock[]
-  /** The rows of lsblk by kernel name. */
   readonly rows: ReadonlyMap<string, LsblkNode>
   /** Our own table first. */
   readonly tables: readonly MountTable[]
   readonly swaps: readonly string[]
   readonly btrfs: readonly Members[]
-  /** Names of imported pools, and the members that zpool names. */
   readonly pools: readonly string[]
   readonly poolMembers: readonly PoolMember[]
   readonly imagePath: string | null
-  /** What each of `listPaths` leads to; null where it leads nowhere. */
+  /** Of `listPaths`; null: leads nowhere. */
   readonly backings: ReadonlyMap<string, Backing | null>
 }
 
@@ -38,7 +35,6 @@ export interface Sightings {
 export const lsblkName = (name: string): string => name.replaceAll('!', '/')
 const sysName = (name: string) => name.replaceAll('/', '!')
 
-/** All paths that must be looked at before the facts can be put together. */
 export function listPaths(seen: Omit<Sightings, 'backings'>): readonly string[] {
   return [
     ...new Set([
@@ -51,7 +47,6 @@ export function listPaths(seen: Omit<Sightings, 'backings'>): readonly string[] 
   ]
 }
 
-/** Paths to devices, loops to what they are on, pools to members: all that decideUses needs. */
 export function assembleFacts(seen: Sightings): UseFacts {
   const { blocks, tables, rows } = seen
   const byDev = new Map(blocks.map(({ dev, name }) => [dev, name]))
@@ -82,7 +77,7 @@ export function assembleFacts(seen: Sightings): UseFacts {
 
 type NameOf = (path: string) => string | null
 
-/** The device that a path leads to, else (a path of another namespace) the one that is called so. */
+/** A path of another namespace counts by its name. */
 function createNameOf({ backings, blocks }: Sightings, byDev: ReadonlyMap<string, string>): NameOf {
   const names = new Set(blocks.map(({ name }) => name))
   return (path) => {
@@ -94,7 +89,6 @@ function createNameOf({ backings, blocks }: Sightings, byDev: ReadonlyMap<string
   }
 }
 
-/** The devices that a file lies on: those of its mount, else that of its device number. */
 function listFileDevices(seen: Sightings, facts: MountFacts, path: string): readonly string[] {
   const backing = seen.backings.get(path) ?? null
   if (backing?.kind !== 'file') return []
@@ -111,7 +105,7 @@ function resolveLoops(seen: Sightings, facts: MountFacts, nameOf: NameOf): Block
   return new Map(seen.blocks.map((block) => [block.name, { ...block, loop: resolve(block) }]))
 }
 
-/** For an image that is itself a device: also everything built on that device. */
+/** An image that is a device: also everything built on it. */
 function listImageDevices(
   seen: Sightings,
   facts: MountFacts,
@@ -125,7 +119,7 @@ function listImageDevices(
     : [...listAbove(graph, [device])]
 }
 
-/** Members by the label that lsblk shows, and as zpool lists them (spares and caches have no label). */
+/** By lsblk's label, and as zpool lists them (spares and caches have no label). */
 function listZfs(seen: Sightings, nameOf: NameOf): readonly Members[] {
   const labelled = [...seen.rows.values()].flatMap(({ fstype, label, kname }) =>
     fstype === 'zfs_member' ? [{ pool: label, name: sysName(kname) }] : [],

@@ -3,18 +3,16 @@ import { z } from 'zod'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** One physical volume and the group it belongs to, as `pvs` reports it. */
 export interface PhysicalVolume {
   readonly pv_name: string
   readonly vg_name: string
   readonly vg_uuid: string
-  /** The number of the group's physical volumes that are not on the devices we let LVM see. */
+  /** Physical volumes that are not on the devices LVM may see. */
   readonly missing: number
 }
 
 export interface GroupDecision {
   readonly name: string
-  /** Where it lies, on the flashed disk. */
   readonly nodes: readonly string[]
   /** Null: it may be activated. */
   readonly refusal: string | null
@@ -43,12 +41,12 @@ export function parsePhysicalVolumes(
   )
 }
 
-/** LVM's own rule for names (lvm(8)); anything else is no name and is never put on a command line. */
+/** lvm(8); anything else never gets onto a command line. */
 const GROUP_NAME = /^[a-zA-Z0-9+_.][a-zA-Z0-9+_.-]{0,126}$/
 
 /**
- * `ours`: the physical volumes on the flashed disk; `others`: those of the rest of this machine. A
- * group of the same name or identity over there would be mixed up with ours by every LVM command.
+ * `ours`: on the flashed disk; `others`: of this machine. LVM commands would mix up groups of the
+ * same name or identity.
  */
 export function decideGroups(
   ours: readonly PhysicalVolume[],

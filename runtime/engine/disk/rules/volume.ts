@@ -6,11 +6,11 @@ interface Volume {
   readonly node: string
   readonly kind: 'part' | 'lvm' | 'disk'
   readonly sizeBytes: number
-  /** What messages call it; absent: its node. */
+  /** Absent: its node. */
   readonly name?: string
 }
 
-/** What the first bytes of a volume say, as blkid reads them; all of it comes from the image. */
+/** As blkid reads them from the image. */
 export interface Contents {
   /** `ext4`, `LVM2_member`, `crypto_LUKS`, `swap`… */
   readonly type: string | null
@@ -18,14 +18,13 @@ export interface Contents {
   readonly label: string | null
   readonly partuuid: string | null
   readonly partlabel: string | null
-  /** The partition table that lies here: `gpt`, `dos`. */
+  /** `gpt`, `dos`. */
   readonly table: string | null
 }
 
-/** blkid's name for a partition or disk that logical volumes lie on. */
 export const PHYSICAL_VOLUME = 'LVM2_member'
 
-/** Tells whether a partition is a physical volume of LVM; `first` holds its first PHYSICAL_BYTES. */
+/** `first`: its first PHYSICAL_BYTES. */
 export const isPhysicalVolume = (first: Buffer): boolean =>
   [0, 512, 1024, 1536].some((at) => first.toString('latin1', at, at + 8) === 'LABELONE')
 export const PHYSICAL_BYTES = 4096
@@ -34,10 +33,7 @@ export type FilledVolume = Volume & { readonly contents: Contents }
 
 export const nameOf = ({ name, node }: Pick<Volume, 'name' | 'node'>): string => name ?? node
 
-/**
- * The volumes of one disk from `lsblk --json --bytes DISK`, nested or flat, in lsblk's order; the
- * disk itself where it has no partitions.
- */
+/** From `lsblk --json --bytes DISK`, nested or flat; the disk itself where it has no partitions. */
 export function listVolumes(nodes: readonly LsblkNode[], disk: string): readonly Volume[] {
   const all = [...indexNodes(nodes).values()].filter(({ path }) => path.startsWith('/dev/'))
   const volumes = all.flatMap(({ path, type, size }): readonly Volume[] =>
@@ -48,11 +44,11 @@ export function listVolumes(nodes: readonly LsblkNode[], disk: string): readonly
   if (volumes.some(({ kind }) => kind === 'part')) return volumes
   const whole = all.find(({ path }) => path === disk) ?? all[0]
   const itself: Volume = { node: disk, kind: 'disk', sizeBytes: readBytes(whole?.size ?? null) }
-  // A target may be a partition itself (--allow-partition): then it was listed as one.
+  // A target may be a partition itself (--allow-partition).
   return [itself, ...volumes]
 }
 
-/** Reads `blkid --probe --output export`: lines `KEY=VALUE`, unsafe characters behind a backslash. */
+/** `blkid --probe --output export`: lines `KEY=VALUE`, unsafe characters behind a backslash. */
 export function parseBlkid(text: string): Contents {
   const pairs = text.split('\n').flatMap((line) => {
     const [, key, value] = /^([A-Z_]+)=(.+)$/.exec(line) ?? []
@@ -72,7 +68,7 @@ export function parseBlkid(text: string): Contents {
   }
 }
 
-/** The kernel answers in bytes; lsblk prints them as a number or, when old, as text. */
+/** Old lsblk prints bytes as text. */
 function readBytes(size: string | null): number {
   const bytes = Number(size ?? 0)
   return Number.isSafeInteger(bytes) && bytes >= 0 ? bytes : 0

@@ -2,11 +2,11 @@
 
 export interface PoolMember {
   readonly pool: string
-  /** A device node, links resolved. */
+  /** Links resolved. */
   readonly path: string
 }
 
-/** Spares, logs and caches count like all others; rows that name no device are passed over. */
+/** With spares, logs and caches; rows without a device are skipped. */
 export function parseZpoolStatus(text: string): readonly PoolMember[] {
   const members: PoolMember[] = []
   let pool: string | null = null

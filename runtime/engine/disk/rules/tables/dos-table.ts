@@ -3,27 +3,22 @@
 const TABLE_AT = 446
 const ENTRY_BYTES = 16
 const ENTRIES = [1, 2, 3, 4] as const
-/** Offsets in an entry. */
 const AT = { status: 0, type: 4, lastChs: 5, first: 8, sectors: 12 } as const
-/** The type of a GPT's protective entry. */
 export const PROTECTIVE = 0xee
 
-/**
- * The types of extended partitions, which hold logical ones: those of DOS, of Windows 95 and of
- * Linux.
- */
+/** Of DOS, Windows 95 and Linux; they hold logical partitions. */
 const EXTENDED: readonly number[] = [0x05, 0x0f, 0x85]
 
 interface DosEntry {
   readonly number: number
   readonly status: number
   readonly type: number
-  /** The first sector, in sectors of the disk. */
+  /** In sectors of the disk. */
   readonly first: number
   readonly sectors: number
 }
 
-/** Those in use; null where these bytes are no MBR of their own. */
+/** Those in use; null: no MBR. */
 export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
   if (!hasDosSignature(head) || isBootSector(head)) return null
   const all = readDosEntries(head)
@@ -37,7 +32,7 @@ export function parseDosTable(head: Buffer): readonly DosEntry[] | null {
 export const hasDosSignature = (head: Buffer): boolean =>
   head.length >= 512 && head.readUInt16LE(510) === 0xaa55
 
-/** Whatever is in them. `head` must have the signature; `first` and `sectors` count sectors. */
+/** `head` must have the signature; `first` and `sectors` count sectors. */
 export const readDosEntries = (head: Buffer): readonly DosEntry[] =>
   ENTRIES.map((number) => {
     const entry = entryOf(head, number)
@@ -50,18 +45,17 @@ export const readDosEntries = (head: Buffer): readonly DosEntry[] =>
     }
   })
 
-/** As every kernel asks of a table: all four entries are active or not, and nothing else. */
+/** Kernels ask this of a table: all four entries are active or not, and nothing else. */
 export const hasDosStates = (head: Buffer): boolean =>
   readDosEntries(head).every(({ status }) => (status & 0x7f) === 0)
 
 export const isExtendedType = (type: number): boolean => EXTENDED.includes(type)
 
-/** `sectors`: how many the entry has in the copy. */
 export function changeDosLast(head: Buffer, number: number, sectors: number): Buffer {
   const changed = Buffer.from(head)
   const entry = entryOf(changed, number)
   entry.writeUInt32LE(sectors, AT.sectors)
-  // No cylinder, head and sector reach so far: what every tool writes instead.
+  // No cylinder, head and sector reach so far: every tool writes this instead.
   entry.set([0xfe, 0xff, 0xff], AT.lastChs)
   return changed
 }

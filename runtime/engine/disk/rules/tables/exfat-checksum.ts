@@ -1,21 +1,18 @@
 /** Updates the checksum of an exFAT boot region when its boot sector changes. */
 import { BOOT_AT, CHECKSUM_OFFSET, sumBootBytes } from '../../../../../appliance/images-volume.ts'
 
-/** Four bytes, eight apart: between one and the next the sum turns by eight of its 32 bits. */
+/** Four bytes, eight apart: the sum turns by eight of its 32 bits in between. */
 const STEPS = 4
 const APART = 8
-/** The last of the boot code, which on a volume of ours is never run. */
+/** The end of the boot code, which never runs on a volume of ours. */
 const END: number = BOOT_AT.signature
 const FIRST = END - STEPS * APART
-/** Two more bytes, so far before the four that they change what the last of them finds. */
+/** Two more bytes that change what the last of the four finds. */
 const SALT = FIRST - APART
-/** How often the sum turns after the last of the four was added. */
+/** Turns of the sum after the last of the four. */
 const TURNS_AFTER = APART - 1
 
-/**
- * The region with the end of its boot code chosen so that its checksum is `wanted`. An Error when no
- * choice gives it, which does not happen: nearly every salt will do, and there are 65 536.
- */
+/** Nearly every one of 65,536 salts will do, so that the Error does not happen. */
 export function sumTo(region: Buffer, wanted: number): Buffer {
   const tried = Buffer.from(region)
   const before = sumBootBytes(region, { sum: 0, from: 0, to: SALT })
@@ -31,7 +28,7 @@ export function sumTo(region: Buffer, wanted: number): Buffer {
   throw new Error('no boot code gives the boot region its checksum')
 }
 
-/** Each byte sets those eight bits of the sum that are lowest when its turn comes. */
+/** Each byte sets the eight bits that are lowest at its turn. */
 function fill(region: Buffer, before: number, behind: number) {
   region.fill(0, FIRST, END)
   let sum = sumBootBytes(region, { sum: before, from: SALT, to: FIRST })
@@ -42,11 +39,11 @@ function fill(region: Buffer, before: number, behind: number) {
   }
 }
 
-/** What the first three bytes aim at, when the last of the four carries into what they have set. */
+/** The target of the first three bytes where the last of the four carries. */
 const lessTheCarry = (sum: number): number =>
   turnRight(turnRight(sum, -TURNS_AFTER) - 0x100, TURNS_AFTER)
 
-/** What the sum is at `END`, when it is `sum` in the end. */
+/** The sum at `END`, from the final `sum`. */
 function undoBootBytes(region: Buffer, sum: number): number {
   let undone = sum
   for (let at = CHECKSUM_OFFSET - 1; at >= END; at -= 1) {
@@ -55,7 +52,7 @@ function undoBootBytes(region: Buffer, sum: number): number {
   return undone
 }
 
-/** 32 bits, turned by so many of them; to the left where negative. */
+/** 32 bits; negative turns left. */
 function turnRight(value: number, bits: number): number {
   const by = bits & 31
   return ((value >>> by) | (value << (32 - by))) >>> 0

@@ -18,15 +18,15 @@ export interface VolumeFacts {
   readonly boot: Buffer
   /** The sector at `ROOT_OFFSET`. */
   readonly root: Buffer
-  /** The size of the partition. */
+  /** Of the partition. */
   readonly sectors: number
 }
 
-/** `not-ours`: formatted by somebody else, who may have had reasons; it is used as it is. */
+/** `not-ours`: formatted by somebody else, and used as it is. */
 export type VolumeRefusal = 'not-ours' | 'partition-too-small'
 
 interface VolumeGrowth {
-  /** The room for files before, and after the growth. */
+  /** Room for files before the growth; `toBytes`: after it. */
   readonly fromBytes: number
   readonly toBytes: number
   readonly writes: readonly DiskWrite[]
@@ -36,14 +36,13 @@ const { sectorBytes, clusterBytes, heapStart, mostClusters, bitmapCluster, rootC
   IMAGES_VOLUME
 const REGION_BYTES = BOOT_REGION.sectors * sectorBytes
 
-/** Main boot region and its backup. */
 export const BOOT_BYTES: number = 2 * REGION_BYTES
 export const ROOT_OFFSET: number = sectorOf(rootCluster) * sectorBytes
 
 /**
- * After any number of these writes the volume is whole, and planning again says what is left. The order
- * counts: a bitmap may be longer than the volume but not shorter, so its length comes first; and where
- * the main boot region was damaged, the backup is what it is restored from, so the backup comes before it.
+ * After any number of these writes the volume is whole, and planning again gives the rest. The
+ * bitmap may be longer than the volume, not shorter: it comes first. A damaged main boot region is
+ * restored from the backup: the backup comes before it.
  */
 export function planVolumeGrowth({
   boot,
@@ -85,7 +84,6 @@ const isLaidOut = (region: Buffer) =>
   region.readUInt32LE(BOOT_AT.rootCluster) === rootCluster &&
   region.readUInt32LE(BOOT_AT.clusterCount) <= mostClusters
 
-/** Where the bitmap's entry lies in the root directory's first sector; formatting put it there. */
 function findBitmap(root: Buffer): number | null {
   for (let at = 0; at + 32 <= root.length; at += 32) {
     if (root[at] === 0x81 && root.readUInt32LE(at + 20) === bitmapCluster) return at
@@ -100,7 +98,7 @@ function planBitmap(root: Buffer, entry: number, bytes: number): readonly DiskWr
   return [{ what: 'length of the bitmap', offset: ROOT_OFFSET, bytes: longer }]
 }
 
-/** The first sector alone where that is all that differs: disks write a sector whole or not at all. */
+/** The first sector alone where only that differs: disks write a sector whole or not at all. */
 function planRegion(
   what: string,
   now: Buffer,
@@ -112,10 +110,7 @@ function planRegion(
   return [{ what, offset, bytes: isFirstOnly ? grown.subarray(0, sectorBytes) : grown }]
 }
 
-/**
- * The region for more clusters, of the very same checksum: unused boot code makes up for what changed,
- * so that the checksum's own sector stays.
- */
+/** Keeps the checksum: unused boot code makes up for the change. */
 function growRegion(region: Buffer, clusters: number, sectors: number): Buffer {
   if (region.readUInt32LE(BOOT_AT.clusterCount) === clusters) return region
   const grown = Buffer.from(region)

@@ -13,11 +13,10 @@ import {
 import { changeLast, parseGptPartitions, type GptPartition } from './gpt-partitions.ts'
 import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
 
-/** Our media have sectors of this size; a disk with larger ones shows no table of ours. */
+/** Our media have these sectors; a disk with larger ones shows no table of ours. */
 const SECTOR = 512
 /** Partitions begin and end at whole MiB. */
 const ALIGNMENT = 2048
-/** A header and as many entries as a tool may have made, before and behind everything else. */
 export const TABLE_BYTES: number = 64 * SECTOR
 
 export interface TableFacts {
@@ -29,18 +28,16 @@ export interface TableFacts {
 
 export type TableRefusal = 'no-table' | 'no-partition' | 'not-last' | 'disk-too-small'
 
-/** Its sectors have 512 bytes. */
 type GrownPartition = Pick<GptPartition, 'number' | 'name' | 'firstSector' | 'lastSector'>
 
 interface TableGrowth {
-  /** The partition as it will be. */
   readonly partition: GrownPartition
   readonly writes: readonly DiskWrite[]
 }
 
 /**
- * The backup comes first: at every moment one of the two tables is whole, and planning again says what
- * is left. The first sector of the disk, with its boot code, is not touched.
+ * The backup first: one of the two tables is always whole, and planning again gives the rest. The
+ * first sector with its boot code stays.
  */
 export function planTableGrowth(
   facts: TableFacts,
@@ -59,7 +56,7 @@ export function planTableGrowth(
   return accept({ partition, writes: planWrites(facts, moved.value) })
 }
 
-/** The first sectors of the disk as they are, or as the backup says that they were. */
+/** The disk's first sectors as they are, or as the backup says that they were. */
 function findTable({ head, tail, diskBytes }: TableFacts): Buffer | null {
   if (parseTable(head, SECTOR) !== null) return head
   const header = Buffer.from(tail.subarray(-SECTOR))
@@ -75,7 +72,7 @@ function findTable({ head, tail, diskBytes }: TableFacts): Buffer | null {
   return Buffer.concat([head.subarray(0, SECTOR), header, tail.subarray(start, -SECTOR)])
 }
 
-/** Never before where it ends now; less than a MiB more is not worth a write. */
+/** Never before its present end; less than a MiB more is not worth a write. */
 function chooseLast(partition: GrownPartition, table: GuidTable, diskBytes: number): number {
   const entriesLba = diskBytes / SECTOR - 1 - Math.ceil(table.entries.length / SECTOR)
   const last = Math.floor(entriesLba / ALIGNMENT) * ALIGNMENT - 1
@@ -98,7 +95,6 @@ function planWrites(
   return wanted.filter(({ offset: at, bytes }) => !readFacts(facts, at, bytes.length).equals(bytes))
 }
 
-/** What the disk holds there now, as far as it was looked at. */
 function readFacts({ head, tail, diskBytes }: TableFacts, offset: number, length: number): Buffer {
   const from = offset - (diskBytes - tail.length)
   return from >= 0 ? tail.subarray(from, from + length) : head.subarray(offset, offset + length)

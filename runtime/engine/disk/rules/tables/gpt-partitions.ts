@@ -2,16 +2,13 @@
 import { crc32 } from 'node:zlib'
 import { GPT_AT, seal, type GuidTable } from './gpt.ts'
 
-/** Offsets in an entry, UEFI specification 2.10, table 5.6. */
+/** UEFI specification 2.10, table 5.6. */
 const ENTRY_AT = { type: 0, own: 16, first: 32, last: 40, name: 56, end: 128 } as const
 
 /** `c12a7328-f81f-11d2-ba4b-00a0c93ec93b` as a table spells it. */
 export const EFI_SYSTEM = '28732ac11ff8d211ba4b00a0c93ec93b'
 
-/**
- * The types of partitions that hold no file system: BIOS boot, PReP boot, and Microsoft's reserved
- * one.
- */
+/** BIOS boot, PReP boot, and Microsoft's reserved one: no file systems. */
 const BOOT_LOADERS: readonly string[] = [
   '4861682149646f6e744e656564454649',
   '382d1a9e12c61643aa268b49521e5a8b',
@@ -20,9 +17,8 @@ const BOOT_LOADERS: readonly string[] = [
 
 export interface GptPartition {
   readonly number: number
-  /** The type's GUID, in hexadecimal as it is stored. */
+  /** A GUID in hexadecimal as it is stored. */
   readonly type: string
-  /** Its own GUID, likewise. */
   readonly own: string
   readonly name: string
   readonly firstSector: number
@@ -42,7 +38,7 @@ export function parseGptPartitions({ entries, entryBytes }: GuidTable): readonly
   }).filter(({ lastSector }) => lastSector > 0)
 }
 
-/** BIOS boot and the like; the type is in hexadecimal as it is stored. */
+/** `type`: in hexadecimal as it is stored. */
 export const isBootLoaderType = (type: string): boolean => BOOT_LOADERS.includes(type)
 
 /** A copy, with new checksums. */

@@ -5,7 +5,7 @@ import { accept, refuse, type Result } from '../../../../kit/foundation/result.t
 const SIGNATURE = Buffer.from('EFI PART', 'latin1')
 const SECTOR_SIZES = [512, 4096] as const
 
-/** Offsets in a GPT header, UEFI specification 2.10, table 5.5. */
+/** UEFI specification 2.10, table 5.5. */
 export const GPT_AT = {
   headerBytes: 12,
   headerCrc: 16,
@@ -21,14 +21,13 @@ export const GPT_AT = {
 export const hasHeader = (bytes: Buffer, at: number): boolean =>
   bytes.subarray(at, at + SIGNATURE.length).equals(SIGNATURE)
 
-/** In bytes; null without a GPT. `head` holds the image's first bytes. */
+/** Null: no GPT. `head`: the image's first bytes. */
 export function parseTableSector(head: Buffer): number | null {
   return SECTOR_SIZES.find((size) => hasHeader(head, size)) ?? null
 }
 
-/** How many bytes at the end of a disk hold a backup table; `end`: the disk's last bytes. */
 export function parseBackupBytes(end: Buffer): number {
-  // The header is the last sector; 16 KiB of entries stand before it, for any sector size.
+  // The header is the last sector, behind 16 KiB of entries.
   const sizes = SECTOR_SIZES.filter((size) => hasHeader(end, end.length - size))
   return Math.max(0, ...sizes.map((size) => size + 16 * 1024))
 }
@@ -36,17 +35,13 @@ export function parseBackupBytes(end: Buffer): number {
 export type GptRefusal = 'no-gpt' | 'damaged-gpt' | 'disk-too-small'
 
 export interface MovedBackup {
-  /** The image's first bytes, with the primary header that names the new place. */
   readonly head: Buffer
-  /** The backup's entries and header, to be written from `offset` to the end of the disk. */
+  /** To be written from `offset` to the end of the disk. */
   readonly backup: Buffer
   readonly offset: number
 }
 
-/**
- * Moves the backup table to the end of a disk of `diskBytes` (as `sgdisk --move-second-header`), in
- * copies of the tables. It is refused where there is no GPT, a damaged one, or no room for it.
- */
+/** In copies, as `sgdisk --move-second-header`. Refused: no GPT, a damaged one, or no room. */
 export function moveBackup(
   head: Buffer,
   diskBytes: number,
@@ -78,9 +73,7 @@ export function moveBackup(
 
 export type GuidTable = NonNullable<ReturnType<typeof parseTable>>
 
-/**
- * Null where a checksum is wrong, or the entries do not lie within `head`, the disk's first bytes.
- */
+/** Null: a wrong checksum, or entries beyond `head`, the disk's first bytes. */
 export function parseTable(head: Buffer, sectorBytes: number) {
   const header = head.subarray(sectorBytes, 2 * sectorBytes)
   if (header.length < sectorBytes) return null
@@ -92,7 +85,6 @@ export function parseTable(head: Buffer, sectorBytes: number) {
   if (entryBytes < 128 || start + length > head.length) return null
   const entries = head.subarray(start, start + length)
   if (crc32(entries) !== header.readUInt32LE(GPT_AT.entriesCrc)) return null
-  /** The first sector behind the primary entries, and the last that a partition uses. */
   const firstFree = Math.ceil((start + length) / sectorBytes)
   const lastUsed = parseLastUsed(entries, entryBytes)
   return { headerBytes, entryBytes, entries, firstFree, lastUsed }
@@ -107,7 +99,7 @@ function parseLastUsed(entries: Buffer, entryBytes: number) {
   return last
 }
 
-/** Whether a header, seen as its whole sector, has the checksum that it says. */
+/** `header`: its whole sector. Checks the checksum. */
 export function isSealed(header: Buffer): boolean {
   const headerBytes = header.readUInt32LE(GPT_AT.headerBytes)
   if (headerBytes < 92 || headerBytes > header.length) return false
@@ -116,7 +108,7 @@ export function isSealed(header: Buffer): boolean {
   return crc32(plain) === header.readUInt32LE(GPT_AT.headerCrc)
 }
 
-/** Gives a header, of just its own length, its checksum. */
+/** `header`: just its own length. Sets the checksum. */
 export function seal(header: Buffer): void {
   header.writeUInt32LE(0, GPT_AT.headerCrc)
   header.writeUInt32LE(crc32(header), GPT_AT.headerCrc)

@@ -9,11 +9,11 @@ export interface Partition {
   readonly number: number
   /** Only a GPT has names. */
   readonly name: string
-  /** The identifier as the kernel and `PARTUUID=` spell it. */
+  /** As in `PARTUUID=`. */
   readonly uuid: string
   /** The type's GUID in lower case, or `0x83` of an MBR. */
   readonly type: string
-  /** Both in bytes. */
+  /** Bytes. */
   readonly offset: number
   readonly bytes: number
 }
@@ -21,8 +21,8 @@ export interface Partition {
 type TableDefect = 'no-table' | 'damaged-table'
 
 /**
- * `head` holds the first bytes of the disk, at least the whole table. Logical partitions of an MBR
- * are left out. It is refused where the table is missing or damaged.
+ * `head`: first bytes of the disk with its whole table. Skips logical partitions of an MBR.
+ * Refused: no table, or a damaged one.
  */
 export function parsePartitions(
   head: Buffer,
@@ -50,10 +50,7 @@ const listGpt = (table: GuidTable, sectorBytes: number): readonly Partition[] =>
 
 const UNUSED = '0'.repeat(32)
 
-/**
- * `stored`: in hexadecimal as it is stored, where the first three groups have their lowest byte
- * first.
- */
+/** `stored`: hexadecimal; the first three groups have their lowest byte first. */
 export const renderGuid = (stored: string): string =>
   stored.replace(/^(..)(..)(..)(..)(..)(..)(..)(..)(.{4})(.{12})$/, '$4$3$2$1-$6$5-$8$7-$9-$10')
 
