@@ -1,13 +1,11 @@
 /** Recognises the volumes that cloud-init prefers to a seed in the root file system, by their first bytes. */
 
-/** Kind of file system, where its name stands, and where its label. */
 const LABELS = [
   { mark: 'FAT32', markAt: 82, labelAt: 71, bytes: 11 },
   { mark: 'FAT', markAt: 54, labelAt: 43, bytes: 11 },
   { mark: 'CD001', markAt: 0x8001, labelAt: 0x8028, bytes: 32 },
 ] as const
 
-/** A FAT or an ISO 9660 with the label `CIDATA`; `first` holds the volume's first bytes. */
 export function isCidata(first: Buffer): boolean {
   const read = (at: number, bytes: number) => first.toString('latin1', at, at + bytes)
   const found = LABELS.find(({ mark, markAt }) => read(markAt, mark.length) === mark)

@@ -2,22 +2,21 @@
 import { printable } from '../../../kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** Files that are merged by their names: the later one counts. */
+/** Files are merged in order of names: the later one counts. */
 export const CONFIG_FOLDER = 'etc/cloud/cloud.cfg.d'
-/** The settings of `ds-identify`, which decides whether cloud-init starts at all. */
+/** Settings of `ds-identify`, which decides whether cloud-init starts at all. */
 export const IDENTIFY_FILE = 'etc/cloud/ds-identify.cfg'
 /** cloud-init then trusts what it found at an earlier boot, and looks for no seed. */
 export const TRUST_MARK = 'var/lib/cloud/instance/manual-clean'
 
 export interface CloudConfig {
-  /** `/etc/cloud/cloud.cfg` and the files of its folder, in the order in which they are merged; no leading slash. */
+  /** `/etc/cloud/cloud.cfg` and its folder, in the order of merging; no leading slash. */
   readonly files: readonly { readonly path: string; readonly text: string }[]
-  /** The text of IDENTIFY_FILE; empty: there is none. */
+  /** Empty: there is none. */
   readonly identify: string
   readonly hasTrustMark: boolean
 }
 
-/** A file that has cloud-init read the seed, and why it is needed. */
 interface OwnFile {
   readonly name: string
   readonly content: string
@@ -32,20 +31,17 @@ datasource:
     seedfrom: null
 manual_cache_clean: false
 `
-/** The second one comes behind all names that are in use. */
+/** The second one comes behind all names in use. */
 const NAMES = ['99-flasher.cfg', 'zzzz-flasher.cfg'] as const
 
-/** A list that both cloud-init and ds-identify read, and in which the seed comes first. */
+/** cloud-init and ds-identify read this list. */
 const SEED_FIRST = /^datasource_list:\s+\[\s*["']?NoCloud["']?\s*(,[^\]]*)?\]\s*$/
-/** Each of them may have cloud-init read something else than the seed. */
+/** Each may have cloud-init read something else than the seed. */
 const HIDING = ['fs_label', 'seedfrom', 'manual_cache_clean'] as const
 /** With these the files are not merged in their order alone. */
 const MERGING = /\b(merge_how|merge_type|conf_d)\b/
 
-/**
- * Null: cloud-init reads the seed. What is not plainly so is overridden by a file of ours; it is
- * refused in words where that would not help.
- */
+/** Null: cloud-init surely reads the seed. Refused where a file of ours would not help. */
 export function decideOwnFile({
   files,
   identify,

@@ -6,7 +6,6 @@ import { TemplateNameSchema, TemplateSchema } from './template.ts'
 
 const text = z.string().max(2 ** 18)
 
-/** A configuration, for one machine. */
 export const DocumentSchema = z.object({
   cloud_init: z
     .object({
@@ -26,7 +25,7 @@ export const renderDocument = ({
   reason,
 }: FirstBoot): z.output<typeof DocumentSchema> => ({ cloud_init: cloudInit, ignition, reason })
 
-/** Malformed: there is nothing in it that could be written. */
+/** Malformed: nothing in it could be written. */
 export function parseFirstBoot(document: unknown): Result<FirstBoot, 'malformed'> {
   const parsed = DocumentSchema.safeParse(document)
   if (!parsed.success) return refuse('malformed')
@@ -36,13 +35,11 @@ export function parseFirstBoot(document: unknown): Result<FirstBoot, 'malformed'
     : accept({ cloudInit, ignition, reason })
 }
 
-/** What a live system learns before it fetches one: the name of the template, and the token for it. */
 export const OfferSchema = z.object({ template: TemplateNameSchema, token: z.string().max(200) })
 
-/** The body of a request for one. */
 export const TicketSchema = z.strictObject({ token: z.string().max(200) })
 
-/** A template as it is answered; secrets are dots. */
+/** Secrets are dots. */
 export const NamedTemplateSchema = TemplateSchema.safeExtend({
   name: TemplateNameSchema,
   updated_at: z.iso.datetime(),

@@ -4,10 +4,9 @@ import { listLabels } from './placeholder.ts'
 import type { TemplateSubject } from './seed.ts'
 import { listTexts, type Template } from './template.ts'
 
-/** This address is one that no card is given (RFC 7042). */
+/** RFC 7042: no card is given this address. */
 const MAC = parseMac('00:00:5e:00:53:01')
 
-/** It has a value for each placeholder that the template uses. */
 export function exampleOf(template: Template): TemplateSubject {
   if (!MAC.ok) throw new Error('the address of the example is one')
   const labels = listTexts(template).flatMap(({ text }) => listLabels(text))

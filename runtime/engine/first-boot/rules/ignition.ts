@@ -2,7 +2,7 @@
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { listFiles, type FilledTemplate } from './template.ts'
 
-/** Read by Fedora CoreOS 32 and Flatcar 3139, and everything newer. */
+/** For Fedora CoreOS 32, Flatcar 3139, and newer. */
 const VERSION = '3.3.0'
 const SCRIPT = '/etc/flasher/first-boot.sh'
 const STAMP = '/var/lib/flasher-first-boot'
@@ -22,7 +22,7 @@ export function renderIgnition(filled: FilledTemplate): Result<string, string> {
   ]
   const given = listFiles(filled)
   const twice = given.find(({ path }) => own.some((file) => file.path === path))
-  // Ignition refuses a configuration that names a path twice, and the machine then never boots.
+  // Ignition refuses a path that occurs twice, and the machine then never boots.
   if (twice !== undefined)
     return refuse(`its file ${twice.path} is also made from its other fields`)
   const files = [

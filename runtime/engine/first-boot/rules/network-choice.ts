@@ -2,7 +2,7 @@
 import { z } from 'zod'
 
 interface StaticNetwork {
-  /** The address has the length of its prefix behind it; placeholders are allowed in all three. */
+  /** With its prefix length; placeholders are allowed in all three. */
   readonly address: string
   /** Empty: no route leads out of the network. */
   readonly gateway: string
@@ -33,7 +33,7 @@ export function renderNetwork(choice: NetworkChoice): string | null {
   }
 }
 
-/** The card is named, because some writers of network files of cloud-init know cards by name alone. */
+/** Some writers of network files of cloud-init know cards by name alone. */
 function renderStatic({ address, gateway, nameservers }: StaticNetwork): string {
   const to = gateway.includes(':') ? '::/0' : '0.0.0.0/0'
   const lines = [
@@ -52,8 +52,7 @@ function renderStatic({ address, gateway, nameservers }: StaticNetwork): string 
 }
 
 /**
- * Only what `renderNetwork` writes, byte for byte, is another choice than `text`, so that saving
- * the choice again changes nothing.
+ * Only what `renderNetwork` writes, byte for byte, so that saving the choice again changes nothing.
  */
 export function readNetwork(text: string | null): NetworkChoice {
   if (text === null) return { kind: 'image' }
@@ -81,14 +80,13 @@ const [FOUR, SIX] = [z.ipv4(), z.ipv6()]
 const HOSTS = z.union([FOUR, SIX])
 const ADDRESSES = z.union([z.cidrv4(), z.cidrv6()])
 
-/** The fields of a static network that are no addresses. */
 export function findNetworkMistakes({
   address,
   gateway,
   nameservers,
 }: StaticNetwork): readonly (keyof StaticNetwork)[] {
   const isAddress = ADDRESSES.safeParse(sample(address)).success
-  // A gateway of the other family would be written, and never used.
+  // A gateway of the other family would never be used.
   const family = address.includes(':') ? SIX : FOUR
   const isGateway = gateway === '' || family.safeParse(sample(gateway)).success
   return [
@@ -100,5 +98,4 @@ export function findNetworkMistakes({
   ]
 }
 
-/** The text as a machine could have it: what stands for a placeholder is a number. */
 const sample = (text: string): string => text.replaceAll(/\{\{[^{}\n"\\]*\}\}/g, '1')

@@ -8,15 +8,13 @@ import { hasSecrets, type Template } from './template.ts'
 export interface LiveFeatures {
   readonly firstBoot: boolean
   readonly capture: boolean
-  /** Whether it knows disks by WWN, EUI and place; null: it announces nothing. */
+  /** Knows disks by WWN, EUI and place; null: it announces nothing. */
   readonly diskId: boolean | null
-  /** Whether it asks several sources for an image; absent: it does not. */
   readonly sources?: boolean
-  /** Whether it hands images on to its neighbours; absent: it does not. */
   readonly peers?: boolean
 }
 
-/** `?features=first-boot,capture`. The query is hostile; names that are not known are left out. */
+/** `?features=first-boot,capture`. Hostile; unknown names are skipped. */
 export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeatures {
   const announced = query['features']
   const names = (announced ?? '').split(',')
@@ -33,11 +31,11 @@ interface TemplateMachine {
   readonly mac: Mac
   readonly name: string | null
   readonly labels: readonly string[]
-  /** The name of its template; null: it has none. */
+  /** A template's name; null: none. */
   readonly first_boot: string | null
 }
 
-/** `serial` is null where the machine has not reported one. */
+/** `serial` null: the machine has not reported one. */
 export const subjectOf = (
   { mac, name, labels }: TemplateMachine,
   serial: string | null,
@@ -45,16 +43,16 @@ export const subjectOf = (
 
 interface TemplateSurroundings {
   findTemplate(name: string): Template | null
-  /** `[pxe] tokens`: whether machines must prove that the server booted them. */
+  /** `[pxe] tokens`: machines must prove that the server booted them. */
   readonly tokens: 'off' | 'prefer' | 'require'
   readonly features: Pick<LiveFeatures, 'firstBoot'>
 }
 
-/** Stands for a serial number, which is looked up only when the configuration is fetched. */
+/** For a serial number that is looked up only when the configuration is fetched. */
 const ANY_SERIAL = 'X'
 const PREVIEW = { instance: 'preview', secrets: 'hidden' } as const
 
-/** A sentence; null where the machine has no template, or where it can be written. */
+/** A sentence; null: no template, or it can be written. */
 export function findTemplateObstacle(
   machine: TemplateMachine,
   { findTemplate, tokens, features }: TemplateSurroundings,

@@ -6,10 +6,10 @@ export interface PlaceholderValues {
   /** Null: nobody named the machine. */
   readonly name: string | null
   readonly mac: string
-  /** The serial number of the machine; null: it has not reported one. */
+  /** Null: the machine has not reported one. */
   readonly serial: string | null
   readonly labels: readonly string[]
-  /** The values by name; null: the secret has no value. */
+  /** By name; null: the secret has no value. */
   readonly secrets: Readonly<Record<string, string | null>>
 }
 
@@ -21,13 +21,12 @@ const FACTS = ['name', 'mac', 'serial'] as const
 
 const KNOWN = '{{name}}, {{mac}}, {{serial}}, {{label.…}} and {{secret.…}}'
 
-/** What stands between the braces, without blanks around it; escaped ones are left out. */
 const listPlaceholders = (text: string): readonly string[] =>
   [...text.matchAll(PLACEHOLDER)].flatMap(([, escape, inner = '']) =>
     escape === '' ? [inner.trim()] : [],
   )
 
-/** The first placeholder that nobody fills, as a sentence; null: there is none. */
+/** A sentence; null: all are known. */
 export function findUnknownPlaceholder(text: string): string | null {
   const unknown = listPlaceholders(text).find(
     (inner) => !FACTS.some((fact) => fact === inner) && !LABEL.test(inner) && !SECRET.test(inner),
@@ -40,7 +39,6 @@ export function findUnknownPlaceholder(text: string): string | null {
 export const listSecrets = (text: string): readonly string[] =>
   listPlaceholders(text).flatMap((inner) => SECRET.exec(inner)?.[1] ?? [])
 
-/** The labels that a text uses, without their values. */
 export const listLabels = (text: string): readonly string[] =>
   listPlaceholders(text).flatMap((inner) => LABEL.exec(inner)?.[1] ?? [])
 
@@ -78,10 +76,7 @@ function findSecret(name: string, secrets: PlaceholderValues['secrets']): Result
   return value === null ? refuse('the secret has no value') : accept(value)
 }
 
-/**
- * With the label `rack-12`, `{{label.rack}}` is `12`. Labels have no values, so that a separator
- * makes one.
- */
+/** With the label `rack-12`, `{{label.rack}}` is `12`: labels have no values. */
 function findLabel(key: string, labels: readonly string[]): Result<string, string> {
   const start = key.toLowerCase()
   const [value, ...others] = labels.flatMap((label) => {
@@ -94,7 +89,7 @@ function findLabel(key: string, labels: readonly string[]): Result<string, strin
     : refuse(`the machine has more than one label that begins with ${key}`)
 }
 
-/** Nothing that ends a quotation or a line: serial numbers come from the machine itself. */
+/** Serial numbers come from the machine: nothing in them may end a quotation or a line. */
 const PLAIN = /^[\p{L}\p{N}][\p{L}\p{N}\p{M} ._:/@+-]*$/u
 
 function checkValue(value: string | null, missing: string): Result<string, string> {

@@ -8,8 +8,8 @@ const STAMP = '/var/lib/flasher-booted'
 const TRIES = 20
 
 /**
- * To the vendor-data of cloud-init, which leaves the user-data as it is, and as a unit of Ignition.
- * What cannot carry the call stays as it is (`findCallObstacle`).
+ * In cloud-init's vendor-data, which leaves the user-data as it is, and as a unit of Ignition.
+ * Without a change where `findCallObstacle` has a reason.
  */
 export function addProofCall(made: FirstBoot, url: string): FirstBoot {
   const { cloudInit, ignition } = made
@@ -29,7 +29,7 @@ export function findCallObstacle({ cloudInit, ignition }: FirstBoot): string | n
 
 const OWN_UNIT = `Its text has a unit ${UNIT_NAME} of its own.`
 
-/** What the user-data says itself takes the place of what the vendor-data says. */
+/** User-data overrides vendor-data. */
 function findUserDataObstacle(text: string): string | null {
   if (/^\s*["']?phone_home["']?\s*:/m.test(text)) return 'Its text has a phone_home of its own.'
   if (/^\s*["']?vendor_data["']?\s*:/m.test(text)) return 'Its text has a vendor_data of its own.'

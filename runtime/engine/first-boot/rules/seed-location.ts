@@ -7,7 +7,7 @@ import type { FilledVolume } from '../../disk/rules/volume.ts'
 import { CIDATA_PREFERRED, isCidata } from './cidata.ts'
 import type { FirstBoot } from './seed.ts'
 
-/** Where a configuration goes; paths have no slash at their beginning. */
+/** Paths have no leading slash. */
 export type SeedLocation =
   /** The root file system is in one of these. */
   | { readonly kind: 'cloud-init'; readonly partitions: readonly Partition[] }
@@ -18,14 +18,12 @@ export type SeedLocation =
       readonly file: string
     }
 
-/** What is held back until everything else is on the medium. */
+/** Until everything else is on the medium. */
 interface HeldBack {
   readonly headBytes: number
-  /** Where the disk's end begins that is held back. */
   readonly tailStart: number
 }
 
-/** Operating systems that read Ignition, known by the names of their partitions. */
 const IGNITION_SYSTEMS = [
   { names: ['USR-A', 'OEM', 'ROOT'], partition: 'OEM', folder: '', file: 'config.ign' },
   {
@@ -36,7 +34,6 @@ const IGNITION_SYSTEMS = [
   },
 ] as const
 
-/** Types of partitions that a root file system, or its `/var`, is installed on. */
 const LINUX_TYPES: ReadonlySet<string> = new Set([
   '0fc63daf-8483-4772-8e79-3d69d8477de4', // Linux file system
   '4f68bce3-e8cd-4db1-96e7-fbcaf984b709', // root, x86-64
@@ -46,10 +43,7 @@ const LINUX_TYPES: ReadonlySet<string> = new Set([
   '0x83',
 ])
 
-/**
- * With all partitions of the image. `head` holds the image's first MiB. It is refused in words, as
- * `decideSeedPlace` does.
- */
+/** With all partitions. `head`: the image's first MiB. Refused as by `decideSeedPlace`. */
 export function planSeed(
   head: Buffer,
   { sectorBytes, ...held }: HeldBack & { readonly sectorBytes: number },
@@ -71,17 +65,13 @@ export function planSeed(
   return accept({ location: location.value, partitions: partitions.value })
 }
 
-/**
- * What hides a seed in the root file system, or what one must not be written to, in words; null:
- * nothing.
- */
+/** What hides a seed in the root file system, or must not be written to; null: nothing. */
 export function findSeedObstacle(partitions: readonly SeenPartition[]): string | null {
   if (partitions.some(({ first }) => isCidata(first))) return CIDATA_PREFERRED
   const hashed = listHashed(partitions).find(({ type }) => LINUX_TYPES.has(type))
   return hashed === undefined ? null : `${nameOf(hashed)} ${UNDER_VERITY}`
 }
 
-/** Of volumes that are known by their contents alone. */
 export function findVolumeObstacle(volumes: readonly FilledVolume[]): string | null {
   if (volumes.some(isPreferred)) return CIDATA_PREFERRED
   const hashes = volumes.find(({ contents }) => contents.type === 'DM_verity_hash')
@@ -93,7 +83,7 @@ const isPreferred = ({ contents: { type, label } }: FilledVolume) =>
 
 const UNDER_VERITY = 'is protected by dm-verity: a file written to it would keep it from booting'
 
-/** Why cloud-init reads, or might read, another seed: one in what is held back until the end. */
+/** cloud-init might read another seed in what is held back until the end. */
 function findPreferred(
   head: Buffer,
   partitions: readonly Partition[],
@@ -110,8 +100,8 @@ function findPreferred(
 }
 
 /**
- * Refused in words, before anything is written: an image that has no place for it, and one whose place
- * touches what is held back, where it could not be written before the disk can boot.
+ * Before anything is written. Refused: no place for it, or one in what is held back, where it could
+ * not be written before the disk can boot.
  */
 export function decideSeedLocation(
   partitions: readonly Partition[],

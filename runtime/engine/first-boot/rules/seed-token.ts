@@ -9,7 +9,7 @@ const RADIX = 36
 /** A live system fetches it before it begins to write. */
 const LIFETIME_MS = 10 * 60_000
 
-/** ISO 8601: later than the newest one that was used, whatever the clock says. */
+/** ISO 8601: later than the newest used one, whatever the clock says. */
 export const decideIssue = (takenAt: string | null, now: string): string =>
   toText(Math.max(toMs(now), takenAt === null ? 0 : toMs(takenAt) + 1))
 
@@ -22,13 +22,12 @@ export function renderSeedToken(mac: Mac, issued: string, sign: (text: string) =
 interface SeedTokenContext {
   readonly mac: Mac
   readonly now: string
-  /** When the newest token was made that this machine has used; null: it has used none. */
+  /** Of the newest token that this machine has used; null: none. */
   readonly takenAt: string | null
 }
 
 /**
- * When it was made (ISO 8601). `verify` compares in constant time. It is refused where it is
- * malformed, foreign, used, or older than ten minutes.
+ * `verify` compares in constant time. Refused: malformed, foreign, used, or older than ten minutes.
  */
 export function parseSeedToken(
   text: string,

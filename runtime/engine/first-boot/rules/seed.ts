@@ -13,21 +13,19 @@ import {
   type TemplateFile,
 } from './template.ts'
 
-/** The names of the files, as cloud-init reads them. */
 export interface CloudInitSeed {
   readonly 'user-data': string
   readonly 'meta-data': string
   readonly 'network-config': string | null
-  /** What the server adds; absent: nothing. */
   readonly 'vendor-data'?: string | undefined
 }
 
-/** What is written to a disk that was flashed; at least one of the two is there. */
+/** At least one of the two is there. */
 export interface FirstBoot {
   readonly cloudInit: CloudInitSeed | null
   /** JSON. */
   readonly ignition: string | null
-  /** Why one of the two is not there; null: both are. */
+  /** Why one of the two is missing; null: both are there. */
   readonly reason: string | null
 }
 
@@ -38,11 +36,11 @@ export interface TemplateSubject extends Omit<PlaceholderValues, 'secrets' | 'ma
 interface RenderOptions {
   /** New for each flash: cloud-init runs once per instance. */
   readonly instance: string
-  /** `hidden`: dots take their place, for a preview. */
+  /** `hidden`: dots, for a preview. */
   readonly secrets: 'filled' | 'hidden'
 }
 
-/** The refusal says in words that the machine lacks what a placeholder stands for. */
+/** Refused where the machine lacks a placeholder's value. */
 export function renderFirstBoot(
   template: Template,
   subject: TemplateSubject,
@@ -75,7 +73,7 @@ function fillTemplate(
   values: Omit<PlaceholderValues, 'mac'> & { readonly mac: Mac },
 ): Result<FilledTemplate, string> {
   const { packages } = template
-  // A colon is no part of a host name.
+  // A host name has no colons.
   const hostname = fillMaybe(template.hostname, { ...values, mac: renderHyphens(values.mac) })
   if (!hostname.ok) return refuse(`hostname: ${hostname.refusal}`)
   if (hostname.value !== null && !isHostname(hostname.value)) {
@@ -147,7 +145,7 @@ function renderCloudConfig(filled: FilledTemplate): string {
   const { hostname, users, packages, commands } = filled
   const files = listFiles(filled)
   const config = {
-    // So that the machine finds itself by its name, without a name server.
+    // The machine finds itself by its name, without a name server.
     ...(hostname === null ? {} : { hostname, manage_etc_hosts: 'localhost' }),
     ...(users.length === 0 ? {} : { users: users.map(renderUser) }),
     ...(packages.length === 0 ? {} : { package_update: true, packages }),

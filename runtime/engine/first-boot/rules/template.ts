@@ -32,9 +32,8 @@ const UserSchema = z.strictObject({
     )
     .max(32)
     .default([]),
-  /** Whether the user may become root without a password. */
   sudo: z.boolean().default(false),
-  /** A hash as `mkpasswd` makes it, by the name of a secret; absent: the password is locked. */
+  /** `mkpasswd`'s hash, by the name of a secret; absent: the password is locked. */
   password_hash: z
     .string()
     .max(80)
@@ -42,11 +41,11 @@ const UserSchema = z.strictObject({
     .optional(),
 })
 
-/** What `mkpasswd` and `openssl passwd -6` print; a password itself never is one. */
+/** What `mkpasswd` and `openssl passwd -6` print; a password itself never looks so. */
 const isPasswordHash = (text: string): boolean =>
   text.length <= 512 && /^\$[a-z0-9]{1,10}\$[./A-Za-z0-9$=,_+-]{8,}$/.test(text)
 
-/** Bytes of all files of a template together: each machine is sent them as JSON, and for Ignition escaped. */
+/** Of all files: each machine is sent them as JSON, and for Ignition escaped. */
 const MAX_FILES_BYTES = 32 * 1024
 
 const FileSchema = z.strictObject({
@@ -73,7 +72,7 @@ const FieldsSchema = z.strictObject({
     .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9+.:~=_-]{0,127}$/, 'the name of a package'))
     .max(256)
     .default([]),
-  /** Absent where there are none, so that an older server can read every template without files. */
+  /** Absent where there are none, so that an older server can read the template. */
   files: z.array(FileSchema).min(1).max(32).optional(),
   commands: z.array(z.string().min(1).max(4096)).max(64).default([]),
   network: z
@@ -102,7 +101,7 @@ export const TemplateSchema = FieldsSchema.superRefine((fields, context) => {
 export type Template = Readonly<TemplateFields>
 export type TemplateFile = Readonly<z.infer<typeof FileSchema>>
 
-/** A template with its placeholders filled: nothing is secret any more. */
+/** Nothing is secret any more. */
 export type FilledTemplate = Omit<Template, 'secrets'>
 
 export interface NamedTemplate {
@@ -112,7 +111,7 @@ export interface NamedTemplate {
   readonly updated_at: string
 }
 
-/** The refusal lists the fields that are wrong. */
+/** The refusal lists the wrong fields. */
 export const parseTemplate = (body: unknown) => parseFields<Template>(TemplateSchema, body)
 
 interface TemplateMistake {
@@ -120,7 +119,6 @@ interface TemplateMistake {
   readonly message: string
 }
 
-/** The texts in which placeholders are filled, with where they stand. */
 export const listTexts = (
   template: Template,
 ): readonly { readonly path: TemplateMistake['path']; readonly text: string }[] => [
@@ -160,7 +158,9 @@ function findMistakes(template: Template): readonly TemplateMistake[] {
 
 export const listFiles = ({ files = [] }: Pick<Template, 'files'>): readonly TemplateFile[] => files
 
-/** A password in place of its hash would be readable on the disk, and nobody could log in with it. */
+/**
+ * A password in place of its hash would be readable on the disk, and nobody could log in with it.
+ */
 const findWrongHashes = ({ users, secrets }: Template): readonly TemplateMistake[] =>
   users.flatMap(({ password_hash = '' }, at) => {
     const [name = ''] = listSecrets(password_hash)
@@ -189,17 +189,15 @@ const NO_USER_DATA =
 const isUserData = (text: string): boolean =>
   isIgnition(text) || (text.trim() !== '' && findUserDataProblem(Buffer.from(text)) === null)
 
-/** Whether a text is an Ignition configuration, whose placeholders stand in strings. */
+/** Its placeholders stand in strings. */
 export function isIgnition(text: string): boolean {
   const document = parseJson(text)
   const ignition = isRecord(document) ? document['ignition'] : null
   return isRecord(ignition) && /^3\.\d/.test(String(ignition['version']))
 }
 
-/** Stands for a secret that has a value. */
 export const DOTS = '••••••••'
 
-/** With dots for its secrets. */
 export const hideSecrets = (template: Template): Template => ({
   ...template,
   secrets: Object.fromEntries(
@@ -207,7 +205,7 @@ export const hideSecrets = (template: Template): Template => ({
   ),
 })
 
-/** Where it has dots: a form that was only shown the secrets changes nothing. */
+/** A form that was only shown dots changes no secret. */
 export const keepSecrets = (template: Template, before: Template | null): Template => ({
   ...template,
   secrets: Object.fromEntries(
@@ -218,5 +216,5 @@ export const keepSecrets = (template: Template, before: Template | null): Templa
   ),
 })
 
-/** Such a template is only given to a machine that proves its boot. */
+/** Only for machines that prove their boot. */
 export const hasSecrets = (template: Template): boolean => Object.keys(template.secrets).length > 0

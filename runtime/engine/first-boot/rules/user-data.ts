@@ -1,7 +1,7 @@
 /** Tells by its beginning whether cloud-init knows what a user-data file is: it ignores any other one. */
 import { gunzipSync } from 'node:zlib'
 
-/** What cloud-init goes by, in any case and behind white space. */
+/** cloud-init ignores case and leading white space. */
 const BEGINNINGS = [
   '#!',
   '#cloud-boothook',
@@ -11,12 +11,12 @@ const BEGINNINGS = [
   '#upstart-job',
   '## template: jinja',
 ]
-/** Within so many bytes cloud-init looks for the header of a MIME message. */
+/** cloud-init looks so far for the header of a MIME message. */
 const MIME_BYTES = 4096
 /** More than cloud-init is ever given. */
 const MAX_BYTES = 64 * 2 ** 20
 
-/** In words; null where cloud-init reads it, or where it is empty. */
+/** Null: cloud-init reads it, or it is empty. */
 export function findUserDataProblem(content: Buffer): string | null {
   const unpacked = isGzip(content) ? unpack(content) : content
   if (unpacked === null) return 'its gzip data is damaged'
