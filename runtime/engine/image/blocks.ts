@@ -1,9 +1,6 @@
 /** The interface of decoders: decoded image content, pulled piece by piece by the writer. */
 
-/**
- * `bytes` of data were put at the start of the buffer, a run of zeros of that length comes next, or
- * as much of the disk already holds what it should.
- */
+/** `data` is at the start of the buffer; `kept`: the disk already holds it. */
 export type Piece =
   | { readonly kind: 'data'; readonly bytes: number }
   | { readonly kind: 'zeros'; readonly bytes: number }
@@ -11,9 +8,8 @@ export type Piece =
 
 export interface Blocks extends AsyncDisposable {
   /**
-   * The next piece in image order. Data is 1 to `into.length` bytes, written to the start of `into`;
-   * a run of zeros has any length and leaves `into` untouched, as does what is kept. Null only after the image's true end:
-   * a damaged, short or trailing stream is a Fault `image-broken` or `source-broken` instead.
+   * Data is written to the start of `into`; other pieces leave it untouched. Null only after the
+   * image's true end: a damaged, short or trailing stream is a Fault.
    */
   next(into: Buffer): Promise<Piece | null>
 }

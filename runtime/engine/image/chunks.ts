@@ -1,16 +1,13 @@
 /** Writes chunks into a stream one at a time and releases their memory, so that few are alive at once. */
 import type { Writable } from 'node:stream'
 
-/**
- * Writes every chunk and ends the stream. The next chunk is asked for only when the stream is done
- * with the last one, so a source may use its memory again. Rejects when either side fails.
- */
+/** Asks for a chunk when the stream is done with the last one. */
 export async function writeChunks(chunks: AsyncIterable<Buffer>, into: Writable): Promise<void> {
   for await (const chunk of chunks) await write(chunk, into)
   into.end()
 }
 
-/** Resolves when the stream is done with the chunk: it took it, or has come to its own end. */
+/** Resolves also when the stream has ended by itself. */
 function write(chunk: Buffer, into: Writable): Promise<void> {
   return new Promise((resolve, reject) => {
     const done = (error?: Error | null) => {
@@ -25,9 +22,8 @@ function write(chunk: Buffer, into: Writable): Promise<void> {
 }
 
 /**
- * Gives the memory of a used-up chunk back at once: left to the garbage collector, some 64 MiB of
- * them would pile up. Only for chunks that belong to nobody else, and only with the last part of
- * the memory behind them, as a decoder cuts several chunks out of one piece.
+ * The garbage collector would let some 64 MiB pile up. Only for chunks that nobody else uses, and
+ * for the last part of their memory, as decoders cut several chunks out of one piece.
  */
 export function release(chunk: Buffer): void {
   const { buffer, byteOffset, length } = chunk

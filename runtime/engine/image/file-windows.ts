@@ -5,25 +5,24 @@ interface WindowedFile {
   readonly name: string
   readonly sizeBytes: number | null
   readonly readAt: (into: Buffer, offset: number) => Promise<number>
-  /** Whether a read costs next to nothing. */
+  /** A read costs next to nothing. */
   readonly isNear: boolean
 }
 
 export type Windows = ReturnType<typeof createWindows>
 
 /**
- * Large ones where a read is cheap: walking a file's blocks in order costs no disk more than reading
- * it once, and leaves it in the page cache. Few and small ones where each costs a round trip.
+ * Large where reads are cheap and stay in the page cache; few and small where each costs a round
+ * trip.
  */
 const NEAR = { windowBytes: 1024 * 1024, maxReads: 65_536 }
 const FAR = { windowBytes: 64 * 1024, maxReads: 8 }
 
-/** Reads a little more than was asked for, as the next question is often about the bytes beside. */
+/** Reads a little more than asked for, as the next question is often about the bytes beside. */
 export function createWindows({ name, sizeBytes, readAt, isNear }: WindowedFile) {
   const { windowBytes, maxReads } = isNear ? NEAR : FAR
   const end = sizeBytes ?? Infinity
   const scratch = Buffer.allocUnsafe(windowBytes)
-  /** The file's start, which is asked for again when its end was looked at, and the latest. */
   const held = { first: NO_WINDOW, latest: NO_WINDOW }
   let reads = 0
 
@@ -37,13 +36,13 @@ export function createWindows({ name, sizeBytes, readAt, isNear }: WindowedFile)
 
   return {
     isSpent: () => reads >= maxReads,
-    /** At least `length` bytes from `at` on, and all that is at hand after them; valid until the next. */
+    /** At least `length` bytes, and all at hand after them; valid until the next. */
     async read(at: number, length: number): Promise<Buffer> {
       const hits = [held.first, held.latest].map((window) => bytesAt(window, at))
       const hit = hits.find((bytes) => bytes.length >= length)
       if (hit !== undefined) return hit
       held.latest = await readWindow(at, length)
-      // A copy, as later windows take the memory again.
+      // A copy, as later windows reuse the memory.
       if (reads === 1) held.first = held.latest = copyOf(held.latest)
       const got = bytesAt(held.latest, at)
       if (got.length >= length || sizeBytes === null) return got

@@ -3,18 +3,13 @@ import type { Blocks } from './blocks.ts'
 
 export type Filler = ReturnType<typeof createFiller>
 
-/**
- * It fills whole buffers in the order of the image. Its `fill` rejects with what `blocks` reject
- * with.
- */
+/** Fills whole buffers in image order. Rejects with what `blocks` reject with. */
 export function createFiller(blocks: Blocks) {
   let zeros = 0
   let kept = 0
   let ended = false
   return {
-    /**
-     * Fewer bytes than the buffer's length only at the image's end and before bytes that are kept.
-     */
+    /** Fewer bytes than its length only at the image's end and before kept bytes. */
     async fill(into: Buffer): Promise<number> {
       let at = 0
       while (at < into.length && kept === 0 && !(ended && zeros === 0)) {
@@ -33,14 +28,13 @@ export function createFiller(blocks: Blocks) {
       }
       return at
     },
-    /** Takes the bytes that come next and that the disk already holds; 0: none known. */
+    /** Bytes that come next and are on the disk already; 0: none known. */
     takeKept(): number {
-      // Zeros that are known already come before them.
       const bytes = zeros > 0 ? 0 : kept
       kept -= bytes
       return bytes
     },
-    /** Takes the part of a known run of zeros that comes next, at most `limit` bytes; 0: none known. */
+    /** Of a known run of zeros that comes next; 0: none known. */
     takeZeros(limit: number): number {
       const bytes = Math.min(zeros, limit)
       zeros -= bytes

@@ -7,26 +7,26 @@ import { known, UNKNOWN_SIZE, type RangeStep } from './rules/range.ts'
 import type { SeekableSource, Source } from './sources/source.ts'
 
 interface MeasureInput {
-  /** The file's first bytes: MEASURE_HEAD_BYTES, or all where it is shorter. */
+  /** MEASURE_HEAD_BYTES, or all where the file is shorter. */
   readonly head: Buffer
-  /** Null where the source does not say. */
+  /** Null: the source does not say. */
   readonly fileBytes: number | null
-  /** Whether many small reads cost little: a file does not mind, a server does. */
+  /** Many small reads cost little: true of a file, not of a server. */
   readonly isNear: boolean
 }
 
 export const MEASURE_HEAD_BYTES = 512
 
 interface Format {
-  /** The decoded content, read from its start; Faults come from `next`, but for a tool that is missing. */
+  /** Faults come from `next`, but for a missing tool. */
   readonly open: (source: Source, shell: Shell) => Promise<Blocks>
-  /** The first step towards the virtual size; the content is known to be of this format. */
+  /** The first step towards the virtual size; the format is verified already. */
   readonly measure: (input: MeasureInput) => Promise<RangeStep>
-  /** A Fault where a file that could be measured ends too early or too late; null: measuring tells. */
+  /** A Fault for a wrong end of a file that could be measured; null: measuring finds it. */
   readonly checkEnd: ((source: SeekableSource) => Promise<void>) | null
 }
 
-// Each row loads what it needs: a flash loads the decoder of its own image alone.
+// Lazy: a flash loads only the decoder of its image.
 const ROWS: Readonly<Record<ImageFormat, Format>> = {
   'img.zst': {
     open: async (source) => (await import('./zstd-decoder.ts')).openZstd(source),
@@ -68,7 +68,6 @@ const ROWS: Readonly<Record<ImageFormat, Format>> = {
   img: {
     open: async (source) => (await import('./stream-blocks.ts')).openRaw(source),
     measure: ofLength((fileBytes) => Promise.resolve(known({ kind: 'exact', bytes: fileBytes }))),
-    // It may end anywhere.
     checkEnd: null,
   },
 }
@@ -79,7 +78,6 @@ async function openGzip(source: Source): Promise<Blocks> {
   return (await import('./stream-blocks.ts')).openGzip(source)
 }
 
-/** Where nothing but the length of the file leads to the size. */
 function ofLength(
   measure: (fileBytes: number, input: MeasureInput) => Promise<RangeStep>,
 ): Format['measure'] {
@@ -93,14 +91,10 @@ async function decodeAll(decoded: Blocks): Promise<void> {
   while ((await blocks.next(scratch)) !== null);
 }
 
-/** The content is known to be of this format. */
 export const measureImage = (format: ImageFormat, input: MeasureInput): Promise<RangeStep> =>
   ROWS[format].measure(input)
 
-/**
- * Rejects with a Fault `image-broken` where the end of a file that could be measured is not the end
- * of its format.
- */
+/** Rejects with a Fault `image-broken`. */
 export async function checkFormatEnd(format: ImageFormat, source: SeekableSource): Promise<void> {
   await ROWS[format].checkEnd?.(source)
 }
@@ -108,7 +102,7 @@ export async function checkFormatEnd(format: ImageFormat, source: SeekableSource
 export type Decoders = ReturnType<typeof createDecoders>
 
 export const createDecoders = ({ shell }: { readonly shell: Shell }) => ({
-  /** A Fault `tool-missing` when this format's decoder is a tool that is not installed. */
+  /** A Fault `tool-missing` where the decoder is not installed. */
   async check(format: ImageFormat): Promise<void> {
     const { tools } = FORMATS[format]
     if (tools.length > 0) await (await loadTools()).findDecoder(shell, format)

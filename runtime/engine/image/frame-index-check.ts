@@ -4,10 +4,9 @@ import { digestOfZeros, FRAME_BYTES } from './rules/frame-index.ts'
 import type { FrameMap } from './rules/frame-map.ts'
 import type { Span } from './rules/zstd-walker.ts'
 
-/** One frame as it was found in the file. */
 interface FoundFrame {
   storedBytes: number
-  /** Whether an index can describe such a frame; then its content is hashed. */
+  /** An index can describe it; then its content is hashed. */
   readonly isLikely: boolean
   content: { readonly bytes: number; readonly sha256: string } | null
 }
@@ -17,10 +16,7 @@ export type IndexCheck = ReturnType<typeof createIndexCheck>
 export function createIndexCheck() {
   const frames: FoundFrame[] = []
   const tail = createTail()
-  /**
-   * Whether another frame may follow the one before: only the last one holds less than a whole
-   * frame.
-   */
+  /** Only the last frame holds less than a whole frame. */
   let canGoOn = true
 
   function begin(contentBytes: number | null) {
@@ -38,15 +34,13 @@ export function createIndexCheck() {
       }
       tail.push(chunk, frames.length)
     },
-    /** Takes the content of a frame, counted from 0; in any order. */
     async take(index: number, content: Buffer<ArrayBuffer>): Promise<void> {
       const frame = frames[index]
       if (frame?.isLikely !== true) return
       frame.content = { bytes: content.length, sha256: await hashContent(content) }
     },
-    /** The file as far as its tables can reach; all of it was seen. */
     toFile: tail.toFile,
-    /** The number of the first frame that the index at the file's end does not describe; null: none. */
+    /** The first frame that the index does not describe; null: none. */
     findWrong: (map: FrameMap): number | null => findWrongFrame(map, frames),
   }
 }
@@ -71,12 +65,11 @@ async function hashContent(content: Buffer<ArrayBuffer>): Promise<string> {
   return Buffer.from(await crypto.subtle.digest('SHA-256', content)).toString('hex')
 }
 
-/** What a frame takes in the tables at most: 40 bytes of the index, 12 of the seek table. */
+/** 40 bytes of the index, 12 of the seek table. */
 const TABLE_BYTES_PER_FRAME = 52
-/** What else the tables hold. */
 const TABLE_BYTES = 256
 
-/** The last bytes of a file: as many as the tables of its frames can take. */
+/** As many bytes as the tables of the frames can take. */
 function createTail() {
   const parts: Buffer[] = []
   let kept = 0
@@ -84,7 +77,7 @@ function createTail() {
   return {
     push(chunk: Buffer, frames: number) {
       const wanted = TABLE_BYTES + TABLE_BYTES_PER_FRAME * frames
-      // A copy, as the source may use the chunk's memory again.
+      // The source may reuse the chunk's memory.
       parts.push(Buffer.from(chunk.subarray(-wanted)))
       kept += Math.min(wanted, chunk.length)
       sizeBytes += chunk.length
@@ -93,7 +86,6 @@ function createTail() {
         parts.shift()
       }
     },
-    /** The file, of which all that comes before the tail is zeros. */
     toFile() {
       const tail = Buffer.concat(parts)
       const tailAt = sizeBytes - tail.length

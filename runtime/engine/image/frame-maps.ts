@@ -19,19 +19,17 @@ import {
 } from './rules/seek-table.ts'
 import type { Source } from './sources/source.ts'
 
-/** What reading here and there takes. */
 type MappedFile = Pick<Source, 'name' | 'sizeBytes'> & {
   readonly readAt: NonNullable<Source['readAt']>
 }
 
-/** The first bytes of an index, which tell that it is one. */
 const INDEX_START_BYTES = 16
 /** The tables of an image of some 5 GiB. */
 const TAIL_BYTES = 64 * 1024
 
 /**
- * Null where the file has neither index nor seek table, or where not all of it is known to be
- * frames. Rejects with a Fault where its index is wrong.
+ * Null: no index or seek table, or not all of the file is frames. Rejects with a Fault for a wrong
+ * index.
  */
 export async function readFrameMap(file: MappedFile): Promise<FrameMap | null> {
   const { sizeBytes } = file
@@ -48,7 +46,7 @@ export async function readFrameMap(file: MappedFile): Promise<FrameMap | null> {
   return index ?? createTableMap(table, footer.value)
 }
 
-/** The index is what lies right before the seek table, which lists it as a frame without content. */
+/** It lies right before the seek table, which lists it as a frame without content. */
 async function readIndex(
   file: MappedFile,
   readPart: ReadPart,
@@ -82,7 +80,7 @@ function agrees(map: FrameMap, table: Buffer, footer: SeekFooter): boolean {
 
 type ReadPart = (at: number, length: number) => Promise<Buffer>
 
-/** The file's last bytes are read at once, as most of what is asked for is there. */
+/** Most of what is asked for is in the last bytes. */
 async function createTailReader(file: MappedFile, sizeBytes: number): Promise<ReadPart> {
   const tailAt = Math.max(0, sizeBytes - TAIL_BYTES)
   const tail = await read(file, tailAt, sizeBytes - tailAt)

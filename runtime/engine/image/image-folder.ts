@@ -6,25 +6,24 @@ import type { ImageRow } from './rules/image.ts'
 import { DEFAULT_IMAGE_ROOT } from '../../../appliance/disk-images.ts'
 import { isMissing } from '../../kit/foundation/system-error.ts'
 
-/** The first of the flag, `FLASHER_IMAGE_ROOT` and the default that is not empty. */
+/** The flag, `FLASHER_IMAGE_ROOT`, then the default. */
 export const resolveImageRoot = (
   flag: string | null | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): string => flag || env['FLASHER_IMAGE_ROOT'] || DEFAULT_IMAGE_ROOT
 
-/** Relative where the root is. Nothing but `.` and doubled `/` is left out. */
+/** Relative where the root is. Removes only `.` and doubled `/`. */
 export function joinImagePath(root: string, name: string): string {
   const folders = root.split('/').filter((folder) => folder !== '' && folder !== '.')
   return (root.startsWith('/') ? '/' : '') + [...folders, name].join('/')
 }
 
-/** In the natural order of their names (2.4.2 before 2.4.10); empty where there is no folder. */
+/** In natural order (2.4.2 before 2.4.10); empty without the folder. */
 export async function listImages(root: string): Promise<readonly ImageRow[]> {
   const rows = await Promise.all((await readNames(root)).map((name) => readRow(root, name)))
   return rows.filter((row) => row !== null).toSorted((a, b) => compare(a.name, b.name))
 }
 
-/** Where the natural order sees no difference, the characters decide. */
 const compare = (one: string, other: string) =>
   one.localeCompare(other, 'en', { numeric: true }) || (one < other ? -1 : Number(one > other))
 
@@ -35,7 +34,7 @@ const readNames = (root: string): Promise<readonly string[]> =>
     throw new Fault('source-broken', words, { cause })
   })
 
-/** Null for what is no image by its name, no file, or no longer there. */
+/** Null: no image by its name, no file, or gone. */
 async function readRow(root: string, name: string): Promise<ImageRow | null> {
   const path = joinImagePath(root, name)
   const format = detectFormat(name)

@@ -8,8 +8,8 @@ import { locateEnds } from '../disk/rules/disk-end.ts'
 import type { Filler } from './filler.ts'
 
 /**
- * At most the disk's first MiB. Rejects with a Fault `plan-refused` where it is no disk image, one
- * for other sectors, or one that does not fit the disk.
+ * At most the first MiB. Rejects with a Fault `plan-refused`: no disk image, one for other sectors,
+ * or one that does not fit.
  */
 export async function readHead(filler: Filler, { image, target }: FittedImage): Promise<Buffer> {
   const { headBytes } = locateEnds(target.identity.sizeBytes)
@@ -24,10 +24,7 @@ export async function readHead(filler: Filler, { image, target }: FittedImage): 
   return head
 }
 
-/**
- * `bodyEnd`: the byte at which the image stands. Rejects with a Fault `write-failed` when the image
- * goes on behind the disk's end.
- */
+/** Rejects with a Fault `write-failed` when the image goes on behind the disk's end. */
 export async function readTail(
   filler: Filler,
   { image, target }: FittedImage,

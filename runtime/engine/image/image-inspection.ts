@@ -10,19 +10,15 @@ import { readHead } from './image-head-reader.ts'
 import type { Source } from './sources/source.ts'
 
 export interface ImageInspection {
-  /** The image's first MiB. */
   readonly head: Buffer
-  /** Null: it lies before what was read already, or too far away to be decoded for a look. */
+  /** Null: before what was read, or too far away to be decoded for a look. */
   read(offset: number, bytes: number): Promise<Buffer | null>
 }
 
-/** How far an image is decoded only to be looked at: of a local file, and of one that is fetched. */
+/** Bytes decoded only to be looked at: of a local file, and of a remote one. */
 const MAX_LOOKED = { local: 512 * 1024 * 1024, remote: 16 * 1024 * 1024 } as const
 
-/**
- * `see` reads further on in the image. Null where nothing can be said before the flash: standard
- * input can be read only once. Rejects with a Fault, as `readHead` does.
- */
+/** Null: standard input can be read only once. Rejects with a Fault, as `readHead`. */
 export async function inspectImage<Seen>(
   decoders: Decoders,
   { source, plan }: { readonly source: Source; readonly plan: FittedImage },
@@ -67,7 +63,7 @@ export async function inspectImage<Seen>(
 
 const SCRATCH_BYTES = 1024 * 1024
 
-/** Null for standard input, which can be read only once. */
+/** Null: standard input can be read only once. */
 export async function inspectSectors(
   decoders: Decoders,
   source: Source,
@@ -82,10 +78,7 @@ export async function inspectSectors(
   })
 }
 
-/**
- * The places are read by their offsets: an image is read forward, so that what lies too close to
- * another place stays unread.
- */
+/** Read forward by offset: what lies too close to another place stays unread. */
 async function readRanges({ head, read }: ImageInspection, ranges: readonly Range[]) {
   const found = new Map<number, Buffer>()
   for (const { offset, bytes } of ranges.toSorted((one, other) => one.offset - other.offset)) {

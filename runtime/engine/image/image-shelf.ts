@@ -10,40 +10,34 @@ export type ImageShelf = ReturnType<typeof createImageShelf>
 
 const KEPT_MS = 1000
 
-/** `given` is resolved to an absolute path. `now` decides when a list is old. */
 export function createImageShelf(given: string, now: () => Date) {
   const root = resolve(given)
   let last: { readonly at: number; readonly rows: Promise<readonly ImageRow[]> } | null = null
   return {
     /** Absolute. */
     root,
-    /** Makes the folder where it is missing, and clears uploads that were cut off. */
+    /** Makes a missing folder, and clears uploads that were cut off. */
     async open() {
       await makeFolder(root)
       await clearUploads(root)
     },
-    /** The images that can be served, in the natural order of their names. */
     list(): Promise<readonly ImageRow[]> {
       const at = now().getTime()
       if (last === null || Math.abs(at - last.at) >= KEPT_MS) {
         last = { at, rows: listServed(root) }
-        // What could not be listed is not kept.
+        // A failed list is not kept.
         last.rows.catch(() => {
           last = null
         })
       }
       return last.rows
     },
-    /**
-     * Nothing happens where nothing has this name. Rejects with Node's error where the folder does
-     * not allow it.
-     */
+    /** No error where nothing has this name. Rejects with Node's error. */
     async remove(name: string): Promise<void> {
       if (!isBareFileName(name)) return
       await removeName(join(root, name))
       last = null
     },
-    /** The next list is made anew: something was put there. */
     forget() {
       last = null
     },
@@ -52,7 +46,7 @@ export function createImageShelf(given: string, now: () => Date) {
 
 async function listServed(root: string): Promise<readonly ImageRow[]> {
   const rows = await listImages(root)
-  // Not what a link leads out of the folder to.
+  // No link leads out of the folder.
   const isServed = async ({ name, path }: ImageRow) =>
     isBareFileName(name) && (await isBelow(path, [root]).catch(() => false))
   const served = await Promise.all(rows.map(isServed))

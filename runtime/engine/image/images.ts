@@ -23,15 +23,14 @@ import { createWindows, type Windows } from './file-windows.ts'
 
 export type Images = ReturnType<typeof createImages>
 
-/** `inspect` runs tools of `shell` for some formats. */
 export const createImages = ({ shell }: { readonly shell: Shell }) => ({
   list: listImages,
-  /** `format`: what it is, where its name does not say. */
+  /** `format`: where the name does not show it. */
   inspect: (path: string, format: ImageFormat | null = null) => inspectImage(path, shell, format),
   probe: probeImage,
 })
 
-/** One file as it is; a Fault only where it is missing or cannot be read. */
+/** A Fault only where the file is missing or cannot be read. */
 async function inspectImage(
   path: string,
   shell: Shell,
@@ -54,7 +53,6 @@ async function inspectImage(
   return { ...info, ...sizeFields(virtual), ...frames, ...(await readDetail(format, path, shell)) }
 }
 
-/** What it is instead of an image. */
 function renderStranger(path: string, file: Stats): string {
   if (file.isDirectory()) return `${path} is a folder, not an image`
   if (!file.isFile()) return `${path} is no regular file, so it is not an image`
@@ -82,16 +80,14 @@ async function readDetail(
     const detail = inspection.parse(stdout)
     return detail.ok ? { detail: detail.value } : { detail_error: `${tool}: ${detail.refusal}` }
   } catch (thrown) {
-    // The file was looked at without the tool; only its details are missing.
     if (!(thrown instanceof Fault) || thrown.code !== 'tool-missing') throw thrown
     return { detail_error: [thrown.message, thrown.hint].filter(Boolean).join('. ') }
   }
 }
 
 /**
- * It reads the source's first bytes and what its size requires, and nothing where the source has no
- * random access. Rejects with a Fault: `plan-refused` where the content is not what the format says
- * or nothing is in it, `image-broken` where it is damaged or cut off.
+ * Reads the first bytes and what the size requires; nothing without random access. Rejects with a
+ * Fault: `plan-refused` for other content or none, `image-broken` where damaged or cut off.
  */
 export async function probeImage(
   source: ProbedSource,
@@ -111,7 +107,6 @@ export async function probeImage(
   return { ...facts, virtual, ...foundOf(notes, isCut) }
 }
 
-/** Nothing where nothing should be known. */
 const foundOf = (notes: readonly string[], isCut = false) => ({
   ...(notes.length === 0 ? {} : { notes }),
   ...(isCut ? { isCut } : {}),
@@ -122,7 +117,7 @@ const saidOf = (sent: Sent | undefined, anyContent: boolean) => ({
   ...(sent === undefined ? {} : { sent }),
 })
 
-/** Throws a Fault `plan-refused` where a server says that it sends a web page. */
+/** Throws a Fault `plan-refused` where a server announces a web page. */
 export function checkSent({ name, sent }: Pick<ProbedSource, 'name' | 'sent'>): void {
   const page = describeType(sent)
   if (page !== null) throw notAnImage(name, page)
@@ -133,17 +128,15 @@ interface ProbeOptions {
   readonly anyContent?: boolean | undefined
 }
 
-/** What of a source a probe reads. */
 type ProbedSource = Pick<Source, 'name' | 'path' | 'url' | 'sizeBytes' | 'readAt' | 'sent'> & {
   readonly fileName?: string
 }
 
-/** What reading here and there takes. */
 interface Readable {
   readonly name: string
   readonly sizeBytes: number | null
   readonly readAt: (into: Buffer, offset: number) => Promise<number>
-  /** Whether a read costs next to nothing. */
+  /** A read costs next to nothing. */
   readonly isNear: boolean
   readonly fileName?: string
   readonly sent?: Sent | undefined
@@ -153,15 +146,12 @@ type Unfit = Pick<Fault, 'code' | 'message' | 'hint'>
 
 interface Examined {
   readonly virtual: VirtualSize
-  /** Null where the file has no frames that can be entered. */
+  /** Null: no frames that can be entered. */
   readonly map: FrameMap | null
-  /** What a person should know. */
   readonly notes: readonly string[]
-  /** Its own partition table says that it ends too early. */
   readonly isCut?: boolean
 }
 
-/** Whether the content is what the format says, and how much it holds. */
 async function examine(
   file: Readable,
   format: ImageFormat,
@@ -188,7 +178,7 @@ async function examineStored(file: Readable, begun: Begun): Promise<Result<Exami
   const hasFrames = FORMATS[begun.format].entered === 'at-frames'
   const map = hasFrames ? await tryFrameMap(file, begun.windows) : accept(null)
   if (!map.ok) return map
-  // An index covers the whole file, so that there is nothing to walk; far away a table must do.
+  // An index covers the whole file: nothing to walk; far away a table must do.
   if (map.value !== null && (map.value.indexSha256 !== null || !file.isNear)) {
     return accept({ virtual: { kind: 'exact', bytes: map.value.bytes }, map: map.value, notes: [] })
   }
@@ -207,7 +197,7 @@ async function measure(
   return refuse({ code: 'image-broken', message: `${name}: ${found.refusal}`, hint: undefined })
 }
 
-/** Frames that do not say what they hold leave it to the table of the file, near as far away. */
+/** A table knows the size of frames that do not tell it. */
 const decideSize = (virtual: VirtualSize, map: FrameMap | null): VirtualSize =>
   virtual.kind === 'exact' || map === null ? virtual : { kind: 'exact', bytes: map.bytes }
 
@@ -217,7 +207,6 @@ const mismatch = (file: Readable, refusal: Parameters<typeof renderMismatch>[1])
   hint: undefined,
 })
 
-/** A raw image is anything but what is positively something else. */
 async function examineRaw(
   file: Readable,
   begun: Begun,
@@ -249,7 +238,6 @@ async function tryFrameMap(
   }
 }
 
-/** Reads what each step asks for, as long as that is worth its time. */
 async function follow(
   first: RangeStep,
   windows: Windows,

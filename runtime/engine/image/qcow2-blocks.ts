@@ -16,18 +16,17 @@ import { openQcow2Map, type Qcow2Map } from './qcow2-map.ts'
 import type { SeekableSource, Source } from './sources/source.ts'
 
 interface Qcow2Blocks extends Blocks {
-  /** The exact size of the image once written. */
+  /** Exact size once written. */
   readonly virtualBytes: number
 }
 
-/** Read ahead of the caller: four times 1 MiB, each with requests of its own. */
+/** Read ahead: four times 1 MiB, each with its own requests. */
 const AHEAD_SLOTS = 4
 const AHEAD_BYTES = 1024 * 1024
 
 /**
- * In guest order. The source stays the caller's to close, after the blocks are. Faults:
- * `input-invalid` where the image is one that cannot be written or the source has no random access,
- * `image-broken` where its tables or clusters are damaged or cut off.
+ * In guest order. The caller closes the source after the blocks. Faults: `input-invalid` for an
+ * image that cannot be written or no random access, `image-broken`.
  */
 export async function openQcow2(source: Source): Promise<Qcow2Blocks> {
   const readAt = needRandomAccess(source)
@@ -61,7 +60,6 @@ type Planned =
       readonly kind: 'data'
       readonly bytes: number
       readonly parts: readonly Part[]
-      /** Whether loading it takes so long that the next should begin meanwhile. */
       readonly isSlow: boolean
     }
 
@@ -69,11 +67,11 @@ type Planner = ReturnType<typeof createPlanner>
 
 function createPlanner(map: Qcow2Map, { virtualBytes }: Qcow2Header) {
   let guest = 0
-  // Shorter zeros travel inside the data: the writer does not take them out either.
+  // The writer does not take shorter zeros out either.
   const isZeroPiece = (run: ClusterRun, at: number) =>
     run.kind === 'zeros' && (run.bytes >= SHORTEST_ZERO_RUN || at + run.bytes === virtualBytes)
   return {
-    /** What comes next, at most `limit` bytes of it but for zeros; null at the end. One call at a time. */
+    /** At most `limit` bytes but for zeros; null at the end. One call at a time. */
     async take(limit: number): Promise<Planned | null> {
       const parts: Part[] = []
       let bytes = 0
@@ -97,7 +95,6 @@ function createPlanner(map: Qcow2Map, { virtualBytes }: Qcow2Header) {
   }
 }
 
-/** A compressed cluster is best decoded once, whole. */
 const isCut = (run: ClusterRun, room: number) => run.kind === 'compressed' && run.bytes > room
 
 interface Ahead {
@@ -137,7 +134,6 @@ function createBlocks(planner: Planner, clusters: Clusters, isFar: boolean): Blo
     return { planned, buffer, loaded }
   }
 
-  /** Straight into the caller's buffer, while nothing was read ahead. */
   async function readDirectly(into: Buffer): Promise<Piece | null> {
     const planned = await planner.take(into.length)
     if (planned === null || planned.kind === 'zeros') return planned
@@ -180,7 +176,7 @@ function createBlocks(planner: Planner, clusters: Clusters, isFar: boolean): Blo
   }
 }
 
-/** A Fault `image-broken` where a cluster that the tables name does not lie within the file. */
+/** A Fault `image-broken` where a cluster lies outside the file. */
 export async function checkClusters(source: SeekableSource): Promise<void> {
   const head = Buffer.alloc(QCOW2_HEAD_BYTES)
   await source.readAt(head, 0)

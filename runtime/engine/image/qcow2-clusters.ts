@@ -16,9 +16,9 @@ import { inParallel, type HostReader } from './qcow2-host.ts'
 
 export type Clusters = ReturnType<typeof createClusters>
 
-/** Reads and decodings under way at once in one `load`. */
+/** Reads and decodings of one `load` at once. */
 const MAX_JOBS = 6
-/** The decoder gets room for more than a cluster: one that is longer shows itself. */
+/** Room beyond a cluster shows one that is longer. */
 const SPARE_BYTES = 64
 /** One is usual; a cluster in thousands of tiny frames is an attack. */
 const MAX_FRAMES = 16
@@ -26,7 +26,6 @@ const MAX_FRAMES = 16
 export function createClusters(host: HostReader, header: Qcow2Header) {
   const { clusterBytes } = header
   const decode = header.compression === 'zstd' ? decodeZstd : decodeZlib
-  /** A cluster that was not wanted whole, for the one who asks for its rest. */
   let kept: { readonly host: number; readonly bytes: Promise<Buffer> } | null = null
 
   async function decodeWhole(stored: Buffer, guest: number): Promise<Buffer> {
@@ -73,7 +72,7 @@ export function createClusters(host: HostReader, header: Qcow2Header) {
   }
 
   return {
-    /** Fills `into` as planned; returns when nothing touches it any more, also when it throws. */
+    /** Nothing touches `into` after it returns or throws. */
     async load(parts: readonly Part[], into: Buffer): Promise<void> {
       const { zeros, data, compressed } = sortParts(parts)
       for (const { at, run } of zeros) into.fill(0, at, at + run.bytes)
@@ -95,7 +94,7 @@ export function createClusters(host: HostReader, header: Qcow2Header) {
   }
 }
 
-/** Gives a buffer's memory back at once: the collector would let a hundred megabytes of them pile up. */
+/** The collector would let a hundred megabytes pile up. */
 function release({ buffer, byteLength }: Buffer) {
   // A slice of Node's shared pool is not ours alone.
   const isOwn = buffer.byteLength <= byteLength + SPARE_BYTES
@@ -109,11 +108,11 @@ const roomFor = (bytes: number) => ({
   maxOutputLength: bytes + SPARE_BYTES,
 })
 
-/** Decodes on the thread pool. What follows the stream in its last sector is let be. */
+/** On the thread pool. Ignores what follows the stream in its last sector. */
 const decodeZlib = (stored: Buffer, bytes: number): Promise<Buffer> =>
   inflate(stored, { windowBits: 12, ...roomFor(bytes) })
 
-/** A cluster may be of several frames; what follows them is the next cluster's, or nothing. */
+/** Of several frames; what follows them is the next cluster's. */
 async function decodeZstd(stored: Buffer, bytes: number): Promise<Buffer> {
   const frames: Buffer[] = []
   let rest = stored

@@ -5,7 +5,6 @@ import { createQueue } from '../../kit/host/queue.ts'
 interface HostRead {
   readonly into: Buffer
   readonly host: number
-  /** The guest byte that this is read for. */
   readonly guest: number
 }
 
@@ -13,14 +12,13 @@ export type HostReader = ReturnType<typeof createHostReader>
 
 export type ReadAt = (into: Buffer, offset: number) => Promise<number>
 
-/** Requests under way at once: enough to hide what an HTTP server takes to answer. */
+/** Enough to hide an HTTP server's latency. */
 const MAX_READS = 8
 
 export function createHostReader(name: string, readFreely: ReadAt) {
   const enqueue = createQueue(MAX_READS)
   const readAt: ReadAt = (into, offset) => enqueue(() => readFreely(into, offset))
 
-  /** Fills the buffer, or throws. */
   async function read(into: Buffer, host: number, guest: number) {
     const bytes = into.length === 0 ? 0 : await readAt(into, host)
     if (bytes === into.length) return
@@ -31,7 +29,6 @@ export function createHostReader(name: string, readFreely: ReadAt) {
   return {
     name,
     read,
-    /** Fills as much as the file has. */
     readSome: readAt,
     readAll(reads: readonly HostRead[]) {
       const jobs = reads.map((one) => () => read(one.into, one.host, one.guest))
@@ -40,7 +37,7 @@ export function createHostReader(name: string, readFreely: ReadAt) {
   }
 }
 
-/** Runs jobs, `most` at a time. All that were started have ended when it returns or throws. */
+/** All that were started have ended when it returns or throws. */
 export async function inParallel(
   jobs: readonly (() => Promise<void>)[],
   most: number,

@@ -19,13 +19,10 @@ import type { HostReader } from './qcow2-host.ts'
 
 export type Qcow2Map = Awaited<ReturnType<typeof openQcow2Map>>
 
-/** L2 tables in memory: the next of them are read together. */
+/** L2 tables in memory: the next ones are read together. */
 const TABLES_BYTES = 1024 * 1024
 
-/**
- * Reads the L1 table and checks all of it, and where the image's tables lie, so that a broken one is
- * known before a disk is touched.
- */
+/** Checks the L1 table and the places of all tables before a disk is touched. */
 export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
   const { guestBytesPerTable, l1Entries, virtualBytes, clusterBytes } = header
   const l1 = Buffer.allocUnsafe(l1Entries * L1_ENTRY_BYTES)
@@ -38,7 +35,7 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
   const metadata = needMetadata(host.name, header, l2Tables, parseRefcountTable(refcounts))
   let tables: ReadonlyMap<number, Buffer> = new Map()
 
-  /** Where the table is; 0: nowhere. */
+  /** 0: nowhere. */
   const tableOf = (index: number) => l2Tables[index] ?? 0
 
   function findAllocated(from: number): number {
@@ -47,7 +44,7 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
     return index
   }
 
-  /** The table of `first` and those that follow; the ones before are behind us and let go. */
+  /** The table of `first` and those that follow; earlier ones are dropped. */
   async function readTables(first: number): Promise<ReadonlyMap<number, Buffer>> {
     const read = new Map<number, Buffer>()
     const most = Math.max(1, Math.floor(TABLES_BYTES / clusterBytes))
@@ -79,10 +76,7 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
   }
 
   return {
-    /**
-     * The longest run at a guest offset below the virtual size, of zeros in one piece however far they
-     * go. Others end at the latest a cluster after `limit` bytes.
-     */
+    /** Zeros come in one run however long; others end at most a cluster after `limit` bytes. */
     async runAt(guest: number, limit: number): Promise<ClusterRun> {
       let run = await runWithin(guest, limit)
       while (run.kind === 'zeros' && guest + run.bytes < virtualBytes) {
@@ -95,7 +89,7 @@ export async function openQcow2Map(host: HostReader, header: Qcow2Header) {
   }
 }
 
-/** Throws for any entry that is broken. */
+/** Throws for a broken entry. */
 const needTables = (name: string, header: Qcow2Header, l1: Buffer): Float64Array =>
   Float64Array.from({ length: header.l1Entries }, (_, index) => {
     const entry = parseL1Entry(l1, index, header)

@@ -16,15 +16,14 @@ import { writeChunks, release } from './chunks.ts'
 import type { Source } from './sources/source.ts'
 
 /**
- * Decoded data comes in buffers of this size. Each costs a turn of the event loop, which is slow
- * while several disks are written: with buffers of 256 KiB, eight disks take a tenth longer.
+ * Each buffer costs a turn of the event loop: with 256 KiB, eight disks at once take a tenth
+ * longer.
  */
 export const CHUNK_BYTES = 1024 * 1024
 
-/** What to do with a chunk that is used up: `own` ones are given back at once (see `release`). */
+/** `own` chunks are given back at once (see `release`). */
 type Chunks = 'own' | 'borrowed'
 
-/** A buffer is asked for only when the last one is used up. */
 export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Blocks {
   const chunks = stream[Symbol.asyncIterator]()
   let rest = NOTHING
@@ -36,7 +35,7 @@ export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Bloc
         rest = value
       }
       const used = rest
-      // Decided by its first bytes in most chunks; a chunk of zeros is never copied.
+      // Most chunks show it in their first bytes; a chunk of zeros is never copied.
       const isZeros = isLong(used) && used.compare(ZEROS, 0, used.length) === 0
       const bytes = isZeros ? used.length : used.copy(into)
       rest = used.subarray(bytes)
@@ -50,11 +49,10 @@ export function blocksOf(stream: AsyncIterable<Buffer>, chunkKind: Chunks): Bloc
 }
 
 const NOTHING: Buffer = Buffer.alloc(0)
-/** What a decoder makes at once; shorter pieces are not worth a look. */
+/** Shorter pieces of a decoder are not worth a look. */
 const ZEROS = Buffer.alloc(CHUNK_BYTES)
 const isLong = ({ length }: Buffer) => length >= 64 * 1024 && length <= ZEROS.length
 
-/** Straight into the caller's buffer where the source allows it. */
 export function openRaw(source: Source): Blocks {
   const { readAt, sizeBytes } = source
   if (readAt === null || sizeBytes === null || source.path === null) {
@@ -75,7 +73,7 @@ export function openRaw(source: Source): Blocks {
 
 export const openGzip = (source: Source): Blocks => blocksOf(gunzip(source), 'own')
 
-/** All members of a gzip file; damage, an early end and garbage behind it are Faults. */
+/** All members; damage, an early end and garbage behind them are Faults. */
 async function* gunzip(source: Source): AsyncGenerator<Buffer> {
   const decoder = createGunzip({ chunkSize: CHUNK_BYTES })
   const end = await findText(source)
@@ -83,8 +81,8 @@ async function* gunzip(source: Source): AsyncGenerator<Buffer> {
 }
 
 /**
- * Where text begins that was appended as metadata: the decoder would take it for another member, while
- * it stops by itself at metadata that begins with zeros. Infinity: there is none, or nobody can look.
+ * Text appended as metadata, which a decoder would take for another member; at metadata that begins
+ * with zeros it stops by itself. Infinity: none, or nobody can look.
  */
 async function findText({ readAt, sizeBytes }: Source): Promise<number> {
   if (readAt === null || sizeBytes === null) return Infinity
@@ -102,7 +100,7 @@ async function findText({ readAt, sizeBytes }: Source): Promise<number> {
   return describePage(start) === null ? Infinity : at
 }
 
-/** The decoder stops where no member follows: what is left then may only be padding or metadata. */
+/** The decoder stops where no member follows: the rest may only be padding or metadata. */
 async function* members(source: Source, end: number, decoder: Gunzip): AsyncGenerator<Buffer> {
   let at = 0
   let rest: Buffer = NOTHING
@@ -111,7 +109,6 @@ async function* members(source: Source, end: number, decoder: Gunzip): AsyncGene
     at += chunk.length
     const unread = Math.min(chunk.length, at - Math.min(decoder.bytesWritten, end))
     const behind = chunk.subarray(chunk.length - unread)
-    // However much padding there is, none of it is kept.
     const isPadding = rest.length === 0 && behind.every((byte) => byte === 0)
     if (!isPadding) rest = Buffer.concat([rest, behind])
     if (rest.length > 2 * MAX_TRAILER_BYTES) throw damaged(source, GARBAGE)
@@ -121,14 +118,14 @@ async function* members(source: Source, end: number, decoder: Gunzip): AsyncGene
 
 export const GARBAGE = 'something else follows its end'
 
-/** Feeds a decoder of this process; a failure of the source is thrown as it is, any other as damage. */
+/** A failure of the source is thrown as it is, any other as damage. */
 export async function* decodeThrough(
   source: Source,
   chunks: AsyncIterable<Buffer>,
   decoder: Transform,
 ): AsyncGenerator<Buffer> {
   const input = remember(chunks)
-  // A failure on either side ends the decoder, from which it is thrown below.
+  // A failure on either side ends the decoder, which throws it below.
   const feeding = writeChunks(input.chunks, decoder).catch((thrown: unknown) => {
     decoder.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)))
   })
@@ -144,7 +141,7 @@ export async function* decodeThrough(
   }
 }
 
-/** Passes chunks on; `check` throws what ended them, whatever a decoder made of the early end. */
+/** `check` throws what ended the chunks, whatever a decoder made of the early end. */
 export function remember(chunks: AsyncIterable<Buffer>) {
   let failure: { readonly thrown: unknown } | null = null
   async function* passed() {
@@ -163,10 +160,7 @@ export function remember(chunks: AsyncIterable<Buffer>) {
   }
 }
 
-/**
- * Makes the Fault of an image that cannot be decoded, with the decoder's own words behind ours. The
- * tools name their input `(stdin)`, which says nothing and is left out.
- */
+/** With the decoder's words behind ours, but without the tools' name for their input, `(stdin)`. */
 export function damaged(source: Pick<Source, 'name'>, cause: unknown): Fault {
   const words = renderError(cause).replace(/^\w+: (\(stdin\): )?/, '')
   return imageBroken(`${source.name} is damaged or cut off: ${words}`, cause)

@@ -9,7 +9,7 @@ import { toolMissing, type Shell } from '../../kit/host/shell.ts'
 import type { Source } from './sources/source.ts'
 import { blocksOf, damaged, GARBAGE, remember } from './stream-blocks.ts'
 
-/** The tool that would decode this format here; a Fault `tool-missing` when there is none. */
+/** A Fault `tool-missing` when there is none. */
 export async function findDecoder(shell: Shell, format: ImageFormat): Promise<readonly string[]> {
   const { tools } = FORMATS[format]
   for (const argv of tools) {
@@ -18,7 +18,6 @@ export async function findDecoder(shell: Shell, format: ImageFormat): Promise<re
   throw toolMissing(tools[0]?.[0] ?? format)
 }
 
-/** With the first tool of its format that is installed. `chunks`: what is read of the source. */
 export async function openWithTool(
   source: Source,
   format: ImageFormat,
@@ -45,7 +44,7 @@ async function* throughTool(
     child.once('close', (code) => resolve(code ?? 128))
   })
   const input = remember(chunks)
-  // A tool that ends early closes its input; its exit code then says why.
+  // A tool that ends early closes its input; its exit code says why.
   child.stdin.on('error', () => undefined)
   const feeding = writeChunks(input.chunks, child.stdin).catch(() => child.stdin.destroy())
   try {
@@ -60,7 +59,7 @@ async function* throughTool(
   }
 }
 
-/** The bytes as they are: the tools would let garbage behind the image pass. */
+/** The tools would let garbage behind the image pass. */
 export async function* scanBzip2(source: Source): AsyncGenerator<Buffer> {
   const scan = createBzip2Scan()
   for await (const chunk of source.stream()) {
@@ -70,7 +69,7 @@ export async function* scanBzip2(source: Source): AsyncGenerator<Buffer> {
   if (!scan.end().ok) throw damaged(source, GARBAGE)
 }
 
-/** A Fault `image-broken` where the file ends within its bzip2 data, or something follows it. */
+/** A Fault `image-broken` where the file is cut off, or something follows the data. */
 export async function checkBzip2End(source: Source): Promise<void> {
   const scan = createBzip2Scan()
   for await (const chunk of source.stream()) if (!scan.push(chunk).ok) throw cutOff(source)

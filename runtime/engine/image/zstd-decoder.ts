@@ -13,14 +13,14 @@ import { createIndexCheck, type IndexCheck } from './frame-index-check.ts'
 import type { Source } from './sources/source.ts'
 import { CHUNK_BYTES, blocksOf, damaged, decodeThrough } from './stream-blocks.ts'
 
-/** Frames up to these sizes are decoded whole, side by side; they are what pzstd and our own files hold. */
+/** Up to these sizes, as of pzstd and ours, frames are decoded whole, side by side. */
 const WHOLE_FRAME_BYTES = MAX_STORED_BYTES
 const WHOLE_CONTENT_BYTES = 16 * 1024 * 1024
-/** Each of them is decoded into pieces of this size, of which the last is mostly empty. */
+/** The last piece of each is mostly empty. */
 const WHOLE_CHUNK_BYTES = 256 * 1024
-/** Frames under way at once: more would only hold memory. */
+/** More would only hold memory. */
 const SIDE_BY_SIDE = Math.min(4, availableParallelism() + 1)
-/** What zstd itself decodes unasked; more is made by `--long=28` and up. */
+/** What zstd itself decodes unasked; `--long=28` and up makes more. */
 const MAX_WINDOW_BYTES = 128 * 1024 * 1024
 
 const decodeFrame = promisify(zstdDecompress)
@@ -29,7 +29,6 @@ export const openZstd = (source: Source): Blocks => blocksOf(decode(source), 'ow
 
 type Spans = AsyncGenerator<Span, undefined>
 
-/** The walker's spans over the whole source; what is not frames is a Fault. */
 async function* readSpans(source: Source, check: IndexCheck): Spans {
   const walker = createFrameWalker()
   for await (const chunk of source.stream()) {
@@ -54,7 +53,7 @@ async function* decode(source: Source): AsyncGenerator<Buffer> {
       const { whole, parts } = await collect(spans, span.value.contentBytes)
       if (whole) {
         const decoded = decodeWhole(source, parts, check, frames)
-        // Its failure is thrown when its turn comes.
+        // Thrown when its turn comes.
         decoded.catch(() => undefined)
         underWay.push({ parts, decoded })
         if (underWay.length >= SIDE_BY_SIDE) yield* takeWhole(source, underWay.shift())
@@ -72,7 +71,7 @@ async function* decode(source: Source): AsyncGenerator<Buffer> {
   }
 }
 
-/** A Fault where the file has an index that does not describe exactly the frames that came. */
+/** A Fault where an index does not describe exactly the frames that came. */
 async function compareIndex(source: Source, check: IndexCheck): Promise<void> {
   const map = await readFrameMap({ name: source.name, ...check.toFile() })
   const wrong = map === null || map.indexSha256 === null ? null : check.findWrong(map)
@@ -81,7 +80,7 @@ async function compareIndex(source: Source, check: IndexCheck): Promise<void> {
 
 interface WholeFrame {
   readonly parts: readonly Buffer[]
-  /** Null when it holds more than is held in memory at once. */
+  /** Null: too large for memory. */
   readonly decoded: Promise<Buffer | null>
 }
 
@@ -101,7 +100,6 @@ function checkWindow({ name }: Source, windowBytes: number) {
   )
 }
 
-/** The current frame's bytes: all of them when it is a small one, else its first ones. */
 async function collect(spans: Spans, contentBytes: number | null) {
   const parts: Buffer[] = []
   if (contentBytes !== null && contentBytes > WHOLE_CONTENT_BYTES) return { whole: false, parts }
@@ -109,7 +107,7 @@ async function collect(spans: Spans, contentBytes: number | null) {
     const { value } = await spans.next()
     if (value === undefined || value.kind === 'frame-end') return { whole: true, parts }
     if (value.kind !== 'data') continue
-    // The source may use the chunk's memory again.
+    // The source may reuse the chunk's memory.
     parts.push(Buffer.from(value.bytes))
     bytes += value.bytes.length
   }
@@ -136,7 +134,6 @@ async function decodeWhole(
   }
 }
 
-/** One frame as a stream: its first parts, then what the spans, if any, bring up to its end. */
 async function* decodeStream(
   source: Source,
   parts: readonly Buffer[],

@@ -8,7 +8,7 @@ import { imageBroken } from '../../../kit/net/rules/source-fault.ts'
 import type { Filler } from '../filler.ts'
 import { readTail } from '../image-head-reader.ts'
 
-/** Null where nobody knows better. `storedBytes` is null while its length is not known. */
+/** Null: nothing is known to be missing. `storedBytes` null: unknown. */
 export function findMissed(
   { name, format, isCut = false, expectedBytes }: ImageFacts,
   storedBytes: number | null,
@@ -20,10 +20,7 @@ export function findMissed(
   return imageBroken(`${name} is cut off: ${words}`)
 }
 
-/**
- * Throws a Fault `image-broken` before the first byte is written, where the length is known already
- * and misses the catalog's.
- */
+/** Throws a Fault `image-broken` where the length is known and misses the catalog's. */
 export function checkLength(image: ImageFacts, head: Buffer): void {
   const { sizeBytes } = image
   if (!isStoredRaw(image.format) || sizeBytes === null) return
@@ -35,18 +32,12 @@ export function checkLength(image: ImageFacts, head: Buffer): void {
 interface EndReading {
   readonly plan: FittedImage
   readonly imageStream: { readonly filler: Filler }
-  /** The image's first MiB. */
   readonly head: Buffer
   readonly counted: { bytesRead(): number; checkDigest(): void }
-  /** Hears what should be known of the image. */
   readonly warn: ((words: string) => void) | undefined
 }
 
-/**
- * Reads the image's part of the disk's last MiB. All of the image has been read then, and is
- * judged: it rejects with a Fault where its digest is another one, or a length that is known was
- * missed.
- */
+/** Also judges the whole image: rejects with a Fault for another digest or a missed length. */
 export async function readEnd(
   { plan, imageStream, head, counted, warn }: EndReading,
   bodyEnd: number,

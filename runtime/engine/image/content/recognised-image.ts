@@ -14,9 +14,8 @@ import { createFiller } from '../filler.ts'
 import type { Source } from '../sources/source.ts'
 
 /**
- * What is positively a disk image: one with a partition table, an optical disc, a qcow2, or one of
- * them compressed. A file without any name is taken for what its compression says, as registries
- * give none to the images of some builders. Null where nobody can tell.
+ * Positively a disk image: a partition table, an optical disc, a qcow2, or one of them compressed.
+ * A file without any name, as from some registries, goes by its compression. Null: unknown.
  */
 export async function recogniseFormat(
   source: Source,
@@ -41,7 +40,7 @@ async function readStart({ readAt, url, sizeBytes, stream }: Source): Promise<Bu
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of stream()) {
-    // The source may use its memory again.
+    // The source may reuse its memory.
     chunks.push(Buffer.from(chunk))
     bytes += chunk.length
     if (bytes >= MARK_BYTES) break
@@ -59,7 +58,6 @@ async function holdsDisk(
   try {
     return isDiskImage(into.subarray(0, await createFiller(blocks).fill(into)))
   } catch (thrown) {
-    // Damaged from the start: then nobody can tell.
     if (thrown instanceof Fault && thrown.code === 'image-broken') return false
     throw thrown
   }

@@ -14,17 +14,14 @@ import type { SeekableSource } from '../sources/source.ts'
 interface StoredFile {
   readonly name: string
   readonly sizeBytes: number
-  /** Null: none that can be flashed, so that it may be anything but a web page. */
+  /** Null: none that can be flashed; anything but a web page is accepted. */
   readonly format: ImageFormat | null
-  /** The operator said that it is offered whatever it looks like. */
+  /** The operator offers it whatever it looks like. */
   readonly anyContent?: boolean
   readonly sent?: Sent | undefined
 }
 
-/**
- * Rejects with a Fault `plan-refused` where the file is empty or positively something else than an
- * image.
- */
+/** Rejects with a Fault `plan-refused` where the file is empty or positively no image. */
 export async function checkStart(handle: FileHandle, file: StoredFile): Promise<void> {
   const { name, sizeBytes, anyContent = false } = file
   if (sizeBytes === 0) throw notAnImage(name, 'it is empty')
@@ -46,9 +43,8 @@ function checkBytes(file: StoredFile, head: Buffer): void {
 const HTML = 'an HTML page'
 
 /**
- * Rejects with a Fault `image-broken` or `plan-refused` where the end of the file is not the end of
- * its format. For gzip that takes decoding all of it, for bzip2 reading it; a raw image may end
- * anywhere.
+ * Decodes all of gzip, reads all of bzip2; a raw image may end anywhere. Rejects with a Fault
+ * `image-broken` or `plan-refused`.
  */
 export async function checkEnd(
   handle: FileHandle,

@@ -6,15 +6,14 @@ import { createFrameWorkers, createSharedSlot, type FrameWorkers } from './frame
 
 export interface FrameOrder {
   readonly map: FrameMap
-  /** The same image in several places; at least one. */
   readonly sources: readonly [FrameFile, ...FrameFile[]]
-  /** Absent: nothing is compared with what a disk holds. */
+  /** Absent: nothing is compared with the disk. */
   readonly compare?: Compare
 }
 
 /**
- * Looks for a frame on the disk, with memory to read it into. `kept`: it is there and can stay as it
- * is; `read`: its content is in the memory now, but it must be written; `differs`: it is not there.
+ * `kept`: the frame is on the disk; `read`: its content is in memory now, but must be written;
+ * `differs`: not there.
  */
 export type Compare = (
   frame: Frame,
@@ -22,7 +21,6 @@ export type Compare = (
   workers: FrameWorkers,
 ) => Promise<'kept' | 'read' | 'differs'>
 
-/** One frame under way. */
 interface Station {
   readonly stored: SharedArrayBuffer
   readonly content: SharedArrayBuffer
@@ -34,16 +32,14 @@ type Coming =
       readonly kind: 'frame'
       readonly frame: Frame
       readonly station: Station
-      /** Whether there is something to write. */
       readonly loaded: Promise<'data' | 'kept'>
     }
 
-/** All that is under way at once holds no more than this. */
 const MAX_AHEAD_BYTES = 96 * 1024 * 1024
 
 /**
- * Opens the image's content as blocks. Its threads end when the blocks are disposed of. `next` rejects
- * with a Fault where a frame cannot be fetched or is damaged.
+ * Threads end with the blocks. `next` rejects with a Fault where a frame cannot be fetched or is
+ * damaged.
  */
 export function openFrames({ map, sources, compare }: FrameOrder): Blocks {
   const workers = createFrameWorkers()
@@ -56,7 +52,6 @@ export function openFrames({ map, sources, compare }: FrameOrder): Blocks {
   const steps = listSteps(map)
   const ahead: Coming[] = []
   const closing = { isClosed: false }
-  /** The bytes of the next frame that were handed out. */
   let served = 0
 
   async function load(frame: Frame, { stored, content }: Station): Promise<'data' | 'kept'> {
@@ -78,7 +73,7 @@ export function openFrames({ map, sources, compare }: FrameOrder): Blocks {
       if (station === undefined) return
       const { frame } = step.value
       const loaded = load(frame, station)
-      // Its failure is thrown when its turn comes.
+      // Thrown when its turn comes.
       loaded.catch(() => undefined)
       ahead.push({ kind: 'frame', frame, station, loaded })
     }
@@ -112,14 +107,14 @@ export function openFrames({ map, sources, compare }: FrameOrder): Blocks {
     },
     async [Symbol.asyncDispose]() {
       closing.isClosed = true
-      // Ends what the threads are doing; what is still being read has its own end.
+      // Pending reads end by themselves.
       await workers[Symbol.asyncDispose]()
       await Promise.allSettled(ahead.map((one) => (one.kind === 'frame' ? one.loaded : null)))
     },
   }
 }
 
-/** Enough that every thread has one at hand while others are fetched or written. */
+/** Each thread has one at hand while others are fetched or written. */
 function decideDepth({ maxBytes, maxStoredBytes }: FrameMap, threads: number): number {
   const fitting = Math.floor(MAX_AHEAD_BYTES / Math.max(1, maxBytes + maxStoredBytes))
   return Math.max(2, Math.min(threads + 1, fitting))
@@ -129,7 +124,6 @@ type Step =
   | { readonly kind: 'zeros'; readonly bytes: number }
   | { readonly kind: 'frame'; readonly frame: Frame }
 
-/** Frames of zeros that follow one another are one run. */
 function* listSteps(map: FrameMap): Generator<Step, undefined> {
   let zeros = 0
   for (let index = 0; index < map.count; index += 1) {

@@ -8,9 +8,8 @@ interface FrameCheck {
   readonly map: FrameMap
   readonly source: FrameFile
   readonly signal: AbortSignal
-  /** This gets the number of image bytes that are checked so far. */
   readonly onChecked: (bytes: number) => void
-  /** Threads that decode; the image's own digest takes one more. */
+  /** For decoding; the image's own digest takes one more. */
   readonly threads: number
 }
 
@@ -22,7 +21,7 @@ interface CheckStation {
 interface PendingCheck {
   readonly frame: Frame
   readonly station: CheckStation
-  /** Where its content is; it is zeros where it is not in the station. */
+  /** Zeros where it is not in the station. */
   readonly content: Promise<SharedArrayBuffer>
 }
 
@@ -53,7 +52,7 @@ export async function checkFrames(check: FrameCheck): Promise<void> {
       if (station === undefined) throw new Error('no frame was given back')
       const frame = map.at(index)
       const content = load(frame, station)
-      // Its failure is thrown when its turn comes.
+      // Thrown when its turn comes.
       content.catch(() => undefined)
       pending.push({ frame, station, content })
     }
@@ -67,7 +66,7 @@ export async function checkFrames(check: FrameCheck): Promise<void> {
   }
 }
 
-/** The digest of an image that was too large to hash is all zeros. */
+/** All zeros: the image was too large to hash. */
 const hasDigest = ({ sha256 }: FrameMap): boolean => sha256 !== null && !/^0*$/.test(sha256)
 
 const createStation = ({ maxBytes, maxStoredBytes }: FrameMap): CheckStation => ({
@@ -76,8 +75,8 @@ const createStation = ({ maxBytes, maxStoredBytes }: FrameMap): CheckStation => 
 })
 
 /**
- * Most frames of zeros are stored as the same few bytes: what was seen to be zeros once is not decoded
- * again, so that a thin image of a large disk takes no longer than its data.
+ * Most frames of zeros are stored as the same few bytes, which are decoded once: a thin image of a
+ * large disk takes no longer than its data.
  */
 function createZeroMemory(
   map: FrameMap,

@@ -6,10 +6,9 @@ import type { SeekableSource, ListedSource } from '../sources/source.ts'
 import { damaged } from '../stream-blocks.ts'
 import type { FrameWorkers } from './frame-workers.ts'
 
-/** What frames are fetched from; one of several learns what became of its bytes. */
 export type FrameFile = Pick<SeekableSource, 'name' | 'readAt'> &
   Partial<Pick<ListedSource, 'taken' | 'refused'>> & {
-    /** Those of a lower rank are asked first, those of one rank side by side; absent: 0. */
+    /** Lower ranks are asked first, equal ones side by side; absent: 0. */
     readonly rank?: number
   }
 
@@ -18,11 +17,10 @@ const WRONG_TABLES = 'its tables do not say where its frames end'
 interface ImageCopy {
   readonly source: FrameFile
   busy: number
-  /** It failed, or sent something else: it is asked again only where no other is left. */
+  /** It failed or sent something else: asked again only where no other is left. */
   isBad: boolean
 }
 
-/** One that failed comes last; else the order is that of the ranks, then of what is under way. */
 const compareTurns = (a: ImageCopy, b: ImageCopy): number =>
   Number(a.isBad) - Number(b.isBad) ||
   (a.source.rank ?? 0) - (b.source.rank ?? 0) ||
@@ -53,7 +51,7 @@ export function createFrameLoader(sources: readonly FrameFile[], workers: FrameW
     const hashes = sha256 !== null
     const task = { does: 'decode', from: stored, storedBytes, into, bytes, hashes } as const
     const found = await workers.run(task).catch((cause: unknown) => {
-      // A thread that failed says nothing about the image.
+      // A failed thread says nothing about the image.
       throw cause instanceof Fault ? cause : damaged(source, cause)
     })
     if (sha256 === null || found.sha256 === sha256) return
@@ -61,7 +59,7 @@ export function createFrameLoader(sources: readonly FrameFile[], workers: FrameW
   }
 
   return {
-    /** Puts the frame's content into `into`; a Fault where no source has it. */
+    /** A Fault where no source has it. */
     async load(frame: Frame, stored: SharedArrayBuffer, into: SharedArrayBuffer): Promise<void> {
       const order = copies.toSorted(compareTurns)
       for (const [tries, copy] of order.entries()) {

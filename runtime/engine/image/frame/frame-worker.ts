@@ -3,11 +3,10 @@ import type crypto from 'node:crypto'
 import type { MessagePort } from 'node:worker_threads'
 import type zlib from 'node:zlib'
 
-/** Buffers travel as the shared memory behind them, so that nothing is copied. */
+/** Buffers travel as shared memory, uncopied. */
 export type FrameTask =
-  /** The digest of the first `bytes`. */
   | { readonly does: 'hash'; readonly from: SharedArrayBuffer; readonly bytes: number }
-  /** One frame, which must hold exactly `bytes`, with their digest where it is wanted. */
+  /** Must hold exactly `bytes`. */
   | {
       readonly does: 'decode'
       readonly from: SharedArrayBuffer
@@ -16,9 +15,8 @@ export type FrameTask =
       readonly bytes: number
       readonly hashes: boolean
     }
-  /** Adds the first `bytes` to a digest that the thread keeps; without any, ends and gives it. */
+  /** Adds to a digest that the thread keeps; without bytes, ends and returns it. */
   | { readonly does: 'sum'; readonly from: SharedArrayBuffer; readonly bytes: number }
-  /** One frame of the first `bytes`; `into` has room for it. */
   | {
       readonly does: 'encode'
       readonly from: SharedArrayBuffer
@@ -28,9 +26,8 @@ export type FrameTask =
     }
 
 export interface FrameResult {
-  /** The digest in hexadecimal; empty where it was not wanted. */
+  /** Hexadecimal; empty: not wanted. */
   readonly sha256: string
-  /** What was put into `into`. */
   readonly bytes: number
 }
 
@@ -40,14 +37,12 @@ export interface FrameRequest {
 }
 export type FrameAnswer = { readonly id: number } & (
   | { readonly ok: true; readonly result: FrameResult }
-  /** What is wrong, as words for a Fault. */
   | { readonly ok: false; readonly reason: string }
 )
 
 /**
- * Whether a quarter of the content's samples, leaving out those of zeros, have no byte below 9, as
- * texts in ASCII and UTF-8 have none.
- * The thread gets this function's text as well.
+ * A quarter of the samples, without those of zeros, have no byte below 9, as ASCII and UTF-8 texts.
+ * The thread gets this function's text.
  */
 export function isTextLike(content: Buffer): boolean {
   const sampleBytes = 64
@@ -61,7 +56,7 @@ export function isTextLike(content: Buffer): boolean {
   return texts * 3 > others
 }
 
-/** Adds bytes to a digest; without any it ends and gives it. The thread gets this function's text as well. */
+/** Without bytes it ends and returns the digest. The thread gets this function's text. */
 export function createSum(createHash: typeof crypto.createHash) {
   let sum = createHash('sha256')
   return (bytes: Buffer): string => {
@@ -75,25 +70,22 @@ export function createSum(createHash: typeof crypto.createHash) {
   }
 }
 
-/**
- * Copies what was made, and gives its memory back at once: several MiB a frame would pile up until
- * they are collected. The thread gets this function's text as well.
- */
+/** Gives the memory back at once: several MiB a frame would pile up. The thread gets this text. */
 export function putInto(into: SharedArrayBuffer, made: Buffer): number {
   const room = Buffer.from(into)
   const { length, buffer } = made
   if (length > room.length) throw new Error('a frame became larger than its content')
   made.copy(room)
-  // What is small lies in memory that Node shares out, which nobody can give back.
+  // Small buffers lie in memory that Node shares out, which nobody can give back.
   const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength > 4 * Buffer.poolSize
   if (isOwn) buffer.transfer(0)
   return length
 }
 
 /**
- * The thread gets this function's own text, so that it need not load what reads TypeScript (13 MiB
- * each): all that it uses it defines itself, or is given; the three before it go with it. Once
- * `isEnding` holds something else than 0, it carries out nothing more and ends at the next message.
+ * The thread gets this function's text, so that it need not load what reads TypeScript (13 MiB
+ * each): it uses only what it defines or is given. Once `isEnding` is not 0, it ends at the next
+ * message.
  */
 export function serveFrames(
   port: MessagePort,
@@ -104,8 +96,8 @@ export function serveFrames(
   const digestOf = (bytes: Buffer) => hash('sha256', bytes, 'hex')
 
   /**
-   * Level 3 in three quarters of the time that zstd's own parameters take, and 2 % larger: one table of
-   * 512 KiB, which a processor's cache holds. Of text it would be 7 % larger and hardly faster.
+   * Level 3 in three quarters of the time, and 2 % larger: one table of 512 KiB fits a processor's
+   * cache. Text would be 7 % larger and hardly faster.
    */
   const fastLevel3 = {
     [constants.ZSTD_c_strategy]: constants.ZSTD_fast,
@@ -152,7 +144,6 @@ export function serveFrames(
     try {
       return { id, ok: true, result: carryOut(task) }
     } catch (thrown) {
-      // Unpacked, it had no room.
       if (Object(thrown).code === 'ERR_BUFFER_TOO_LARGE') {
         return { id, ok: false, reason: OTHER_LENGTH }
       }
@@ -161,7 +152,7 @@ export function serveFrames(
   }
 
   port.on('message', (request: FrameRequest) => {
-    // A thread ends between two tasks: where it is ended within zlib, Node aborts the whole process.
+    // A thread ends between two tasks: ended within zlib, Node aborts the whole process.
     if (Atomics.load(isEnding, 0) === 0) port.postMessage(answer(request), [])
     else port.close()
   })

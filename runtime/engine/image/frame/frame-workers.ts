@@ -15,21 +15,21 @@ import {
 
 export type FrameWorkers = ReturnType<typeof createFrameWorkers>
 
-/** The memory of more threads would add up, and no disk takes what so many decode. */
+/** The memory of more threads adds up, and no disk takes what so many decode. */
 const MAX_WORKERS = 6
 
 const countWorkers = (): number => Math.min(MAX_WORKERS, availableParallelism())
 
-/** Allocates memory that threads share and direct I/O accepts: it begins on a page. */
+/** Direct I/O accepts it, as it begins on a page. */
 export const createSharedSlot = (bytes: number): SharedArrayBuffer =>
   new SharedArrayBuffer(bytes, { maxByteLength: bytes })
 
-/** `count`: by default as many as suit this machine. They end when the result is disposed of. */
+/** Threads end when the result is disposed of. */
 export function createFrameWorkers(count = countWorkers()) {
   const threads = Array.from({ length: count }, createThread)
   return {
     count,
-    /** Rejects with an Error whose message is a reason in words; a Fault where a thread has ended. */
+    /** Rejects with an Error whose message is a reason; a Fault where a thread has ended. */
     run(task: FrameTask): Promise<FrameResult> {
       const [idlest] = threads.toSorted((a, b) => a.load() - b.load())
       return idlest?.run(task) ?? Promise.reject(new Error('there are no threads'))
@@ -47,7 +47,7 @@ const { parentPort, workerData } = require('node:worker_threads')
 ;(${serveFrames.toString()})(
   parentPort, require('node:crypto'), require('node:zlib'), workerData)`
 
-/** All that is large lies outside of the threads' heaps. */
+/** All that is large is outside of the threads' heaps. */
 const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 }
 
 function createThread() {
@@ -82,10 +82,8 @@ function createThread() {
       worker.postMessage({ id: lastId, task } satisfies FrameRequest, [])
       return asked.promise
     },
-    /** Resolves when the task under way has been carried out and the thread has ended. */
     async end() {
       Atomics.store(isEnding, 0, 1)
-      // It wakes a thread that has nothing to do.
       worker.postMessage(null, [])
       await exited.promise
     },

@@ -16,12 +16,12 @@ import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 
 interface FrameWriting {
   readonly reading: FrameReading
-  /** Takes the file's next bytes, which are its own until it resolves. */
+  /** The bytes may not change until it resolves. */
   readonly write: (bytes: Buffer) => Promise<void>
   readonly workers: FrameWorkers
   readonly level: number
   readonly signal: AbortSignal
-  /** This gets the image bytes of each frame that was written. */
+  /** Image bytes of each frame that was written. */
   readonly onWritten: (bytes: number) => void
 }
 
@@ -30,7 +30,7 @@ export interface WrittenFrames {
   readonly storedBytes: number
   readonly frames: number
   readonly zeroFrames: number
-  /** Hexadecimal digests: of the image (null: not computed), of the index's body, of the whole file. */
+  /** Hexadecimal: of the image (null: not computed), of the index's body, of the whole file. */
   readonly imageSha256: string | null
   readonly indexSha256: string
   readonly sha256: string
@@ -48,9 +48,8 @@ interface PendingFrame {
 }
 
 /**
- * Frames are compressed side by side and written in order, then their index. Rejects with what
- * reading or writing fails with, with a Fault `too-large` where the format cannot index so many
- * bytes, and with the signal's reason after an abort.
+ * Compresses frames side by side, writes them in order, then their index. Rejects with a Fault
+ * `too-large`, the failure of reading or writing, or the signal's reason.
  */
 export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames> {
   const { reading, workers, signal } = writing
@@ -62,11 +61,10 @@ export async function writeFrames(writing: FrameWriting): Promise<WrittenFrames>
     const first = pending.shift()
     if (first !== undefined) free.push(await output.add(first))
   }
-  /** The next frame is read while this one is compressed. */
   const read = () => {
     const station = free.pop() ?? createStation()
     const frame = reading.next(Buffer.from(station.raw))
-    // Its failure is thrown when its turn comes.
+    // Thrown when its turn comes.
     frame.catch(() => undefined)
     return { station, frame }
   }
@@ -135,7 +133,7 @@ function createOutput({ write, onWritten }: FrameWriting) {
     await write(bytes)
   }
   return {
-    /** Writes the frame when it is ready; its station is free again then. */
+    /** The station is free again when this resolves. */
     async add({ station, bytes, entry: encoding }: PendingFrame): Promise<WriteStation> {
       const entry = await encoding
       checkSize(sizes.image + bytes)
@@ -174,7 +172,7 @@ const endOf = (index: Buffer) => ({ storedBytes: index.length, contentBytes: 0 }
 const digestOfBody = (index: Buffer) =>
   createHash('sha256').update(index.subarray(SKIPPABLE_HEAD_BYTES)).digest('hex')
 
-/** Throws a Fault `too-large` where an image has more bytes than the format can index. */
+/** Throws a Fault `too-large`. */
 export function checkSize(bytes: number): void {
   if (bytes <= MAX_IMAGE_BYTES) return
   throw new Fault('too-large', `the image holds more than ${MAX_IMAGE_BYTES / 2 ** 40} TiB`, {

@@ -6,21 +6,18 @@ import { createQueue } from '../../../kit/host/queue.ts'
 import { readFrameMap } from '../frame-maps.ts'
 
 interface IndexOrder {
-  /** What to call it in a message. */
   readonly name: string
   readonly sizeBytes: number
   readonly signal: AbortSignal
-  /** Called with the part that is done, 0 to 1. */
+  /** 0 to 1. */
   readonly onProgress?: (part: number) => void
 }
 
-/** `checkedIndex`: the digest of its index, as it was found then. */
 type RecallOrder = Pick<IndexOrder, 'name' | 'sizeBytes'> & { readonly checkedIndex: string }
 
-/** What an image in frames is once it is decoded. */
 export interface DecodedImage {
   readonly sizeBytes: number
-  /** Its SHA-256 in lower case; null: its index does not have it. */
+  /** Lower case; null: its index does not have it. */
   readonly sha256: string | null
 }
 
@@ -31,18 +28,17 @@ export interface DecodedMemory {
 
 export type IndexChecks = ReturnType<typeof createIndexChecks>
 
-/** Images at once: a small one need not wait for a large one. */
+/** Two, so that a small image need not wait for a large one. */
 const AT_ONCE = 2
-/** Threads for each: serving images goes on meanwhile. */
+/** For each image: serving images goes on meanwhile. */
 const THREADS = Math.max(1, Math.min(2, availableParallelism() - 1))
 
-/** Only a few run at once, the others wait for their turn. */
 export function createIndexChecks(decoded: DecodedMemory) {
   const enqueue = createQueue(AT_ONCE)
 
   return {
     /**
-     * The digest of its index; null: it has none. A Fault `image-broken` where the index contradicts
+     * The digest of its index; null: none. A Fault `image-broken` where the index contradicts
      * itself, the frames or the image.
      */
     async check(handle: FileHandle, order: IndexOrder): Promise<string | null> {
@@ -56,10 +52,7 @@ export function createIndexChecks(decoded: DecodedMemory) {
       decoded.remember(map.indexSha256, { sizeBytes: map.bytes, sha256: map.sha256 })
       return map.indexSha256
     },
-    /**
-     * Reads the index of an image that an earlier release compared with it, and decodes nothing. A
-     * Fault `image-broken` where the index contradicts itself.
-     */
+    /** For an image that an earlier release has compared: decodes nothing. */
     async recall(
       handle: FileHandle,
       { checkedIndex, name, sizeBytes }: RecallOrder,

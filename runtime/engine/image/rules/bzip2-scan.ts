@@ -2,8 +2,8 @@
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
 /**
- * The marks of a block and of a stream's end, 48 bits each, at any bit. A checksum follows: a block's
- * own, and at the end one of all blocks, which distinguishes an end from data that looks like it.
+ * 48 bits at any bit, then a checksum: a block's own, and at the end one of all blocks, which tells
+ * an end from data that looks like it.
  */
 const MARKS = [
   { kind: 'block', first: 0x31415926, last: 0x59265359 },
@@ -12,20 +12,18 @@ const MARKS = [
 
 interface BlockMark {
   readonly kind: 'block' | 'end'
-  /** Where it begins, in bits. */
+  /** In bits. */
   readonly bit: number
 }
 
-/** All that is looked at from a mark's first byte on: mark, checksum, the next stream's header. */
+/** Mark, checksum, the next stream's header. */
 const REACH_BYTES = 16
 
 export function createBzip2Scan() {
   let window: Buffer = Buffer.alloc(0)
   let checksum = 0
-  /** After the last stream only zeros may follow, which pad a file. */
   let isOver = false
 
-  /** Whether what follows may stand there. */
   function take({ kind, bit }: BlockMark): boolean {
     const found = bitsAt(window, bit + 48)
     if (kind === 'block') {
@@ -49,7 +47,6 @@ export function createBzip2Scan() {
   }
 
   return {
-    /** Refuses as soon as it is certain. */
     push(chunk: Buffer) {
       if (isOver) return answer(isPadding(chunk))
       window = Buffer.concat([window, chunk])
@@ -59,7 +56,6 @@ export function createBzip2Scan() {
       return answer(isRight)
     },
     end: () => answer(isOver || scan(window.length)),
-    /** Whether the end of a last stream was found, once all was taken. */
     isWhole: () => isOver,
   }
 }
@@ -73,7 +69,7 @@ function isHeader(bytes: Buffer): boolean {
   return bytes.subarray(0, 3).toString('latin1') === 'BZh' && level >= 0x31 && level <= 0x39
 }
 
-/** The first two bytes that a mark fills whole, when it begins in the byte before, at any bit. */
+/** The first two bytes that a mark fills whole, for each bit that it may begin at. */
 const SHIFTS = MARKS.flatMap((mark) =>
   [0, 1, 2, 3, 4, 5, 6, 7].map((shift) => ({
     ...mark,
@@ -81,11 +77,10 @@ const SHIFTS = MARKS.flatMap((mark) =>
     pair: (mark.first >>> (8 + shift)) & 0xffff,
   })),
 )
-/** Nearly every place is ruled out by one look into this table. */
+/** Rules nearly every place out at one look. */
 const IS_CANDIDATE = new Uint8Array(65_536)
 for (const { pair } of SHIFTS) IS_CANDIDATE[pair] = 1
 
-/** The marks that begin in the first `length` bytes, in order. */
 function listMarks(bytes: Buffer, length: number): readonly BlockMark[] {
   const marks: BlockMark[] = []
   let pair = bytes[1] ?? 0
@@ -103,7 +98,7 @@ function listMarks(bytes: Buffer, length: number): readonly BlockMark[] {
 const isMark = (bytes: Buffer, bit: number, { first, last }: (typeof MARKS)[number]) =>
   bitsAt(bytes, bit) === first && bitsAt(bytes, bit + 16) === last
 
-/** 32 bits from any bit on; zeros beyond the end. */
+/** 32 bits; zeros beyond the end. */
 function bitsAt(bytes: Buffer, bit: number): number {
   const at = bit >>> 3
   const shift = bit & 7

@@ -4,7 +4,6 @@ import { known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
 const BLOCK = Buffer.from('314159265359', 'hex')
 const END_OF_STREAM = Buffer.from('177245385090', 'hex')
 
-/** Checks the stream header and the mark of what follows it, 10 bytes. */
 export function measureBzip2(head: Buffer): RangeStep {
   if (head.length < 10) return refused('it ends within the first bytes of its bzip2 data')
   if (!/^BZh[1-9]/.test(head.toString('latin1', 0, 4))) return refused('no bzip2 data in it')

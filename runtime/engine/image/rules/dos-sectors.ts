@@ -4,7 +4,7 @@ import { parseTableSector } from '../../disk/rules/tables/gpt.ts'
 import type { Range } from '../../disk/rules/extents.ts'
 import { hasFileSystem, SIGNATURE_BYTES } from '../../disk/rules/growable.ts'
 
-/** What nearly all images are made for; on a disk of other sectors every address is another one. */
+/** Nearly all images are made for these; with other sectors every address is another one. */
 const USUAL = 512
 
 interface SectorDisk {
@@ -12,14 +12,13 @@ interface SectorDisk {
   readonly sectorBytes: number
 }
 
-/** One partition, where it lies on this disk, and where on one of the usual sectors. */
+/** Its place on this disk, and on one of the usual sectors. */
 interface DosRange {
   readonly number: number
   readonly here: Range
   readonly usual: Range
 }
 
-/** The partitions of an MBR that may be meant for other sectors than those of this disk. */
 export function listDosRanges(head: Buffer, sectorBytes: number): readonly DosRange[] {
   if (sectorBytes === USUAL || parseTableSector(head) !== null) return []
   return (parseDosTable(head) ?? []).map(({ number, first, sectors, type }) => {
@@ -31,7 +30,7 @@ export function listDosRanges(head: Buffer, sectorBytes: number): readonly DosRa
   })
 }
 
-/** Why the table cannot be meant for this disk, in words, from the table alone; null where it can. */
+/** By the table alone; null: it can be meant for this disk. */
 export function findBeyond(head: Buffer, disk: SectorDisk): string | null {
   if (disk.sectorBytes === USUAL || parseTableSector(head) !== null) return null
   const beyond = (parseDosTable(head) ?? []).find(
@@ -48,7 +47,7 @@ export type SectorVerdict =
   /** No file system is known at either place. */
   | { readonly kind: 'unseen' }
 
-/** What lies at the places: the bytes there; null where they were not read. */
+/** Null: not read. */
 type ReadSectors = (range: Range) => Buffer | null
 
 export function decideSectors(ranges: readonly DosRange[], seen: ReadSectors): SectorVerdict {
@@ -64,9 +63,5 @@ export function decideSectors(ranges: readonly DosRange[], seen: ReadSectors): S
   return { kind: 'other', reason }
 }
 
-/**
- * Says in a clause that nobody knows for which sectors an MBR is made; `sectorBytes` are those of
- * the disk.
- */
 export const renderUnseen = (sectorBytes: number): string =>
   `its MBR does not say for which sectors it is made, and no file system shows it: most images are made for ${USUAL}-byte sectors, but this disk has ${sectorBytes}-byte sectors`

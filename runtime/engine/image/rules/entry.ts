@@ -3,16 +3,15 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import type { FrameMap } from './frame-map.ts'
 
 interface ImagePins {
-  /** The digest of the file as stored; null: not known. */
+  /** Of the stored file; null: unknown. */
   readonly sha256: string | null
-  /** The digest of the body of its index; null: not known. */
+  /** Of the body of its index; null: unknown. */
   readonly indexSha256: string | null
 }
 
 /**
- * Decides by which frames an image is entered; null means that it is read from start to end. The
- * digest of a file can be checked only by reading all of it: an image that has one is entered only
- * by an index that has a digest of its own. The refusal is a clause to stand after its name.
+ * Null: read from start to end. A file's digest needs all of it, so that an image with one is
+ * entered only by an index with a digest of its own. Refused with a clause behind its name.
  */
 export function decideEntry(
   map: FrameMap | null,
@@ -31,18 +30,16 @@ export function decideEntry(
 }
 
 interface Promises {
-  /** Who asked for the image named its digest, or it lies beside the image. */
+  /** Who asked for the image named it, or it lies beside the image. */
   readonly isDigestKnown: boolean
-  /** The digest of the index that the source promises; absent: it promises none. */
   readonly indexSha256?: string
-  /** What the source promises was named by its digest. */
+  /** The promise was named by its digest. */
   readonly isPinned?: boolean
 }
 
 /**
- * Decides whether the digest of an index counts that comes from where the image comes from; null:
- * it does not. Where somebody named the digest of the file, a source that lies could promise the
- * index of another one: then it counts only where the promise has a digest of its own.
+ * Null: an index's digest from the image's own source does not count. A false source could promise
+ * another image's index: it counts only where the promise has a digest of its own.
  */
 export const decidePromisedIndex = ({
   isDigestKnown,

@@ -4,24 +4,19 @@ import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-imag
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { isSkippableMagic, legacyVersion } from './zstd.ts'
 
-/** What opens, measures and checks a format lies in `formats.ts`, where each has a row as well. */
+/** `formats.ts` has a row for each as well. */
 interface FormatRow {
   readonly content: string
-  /** Whether these first bytes (512 are enough) are its own; raw images have none of their own. */
+  /** 512 bytes are enough; raw images have no beginning of their own. */
   readonly begins: (head: Buffer) => boolean
-  /**
-   * Where the image can be entered: at any byte, because it is stored as it will lie on the disk; at
-   * frames of its own; by tables that lie anywhere in it, so that it is never read in order; or only
-   * at its start.
-   */
+  /** `anywhere`: stored as it will be on the disk; `by-tables`: never read in order. */
   readonly entered: 'anywhere' | 'at-frames' | 'by-tables' | 'at-its-start'
-  /** Whether what it says of its size may be too little by any amount. */
+  /** Its size field may be too small by any amount. */
   readonly sizeWraps: boolean
-  /** Whether it is decoded more slowly than any disk writes. */
   readonly isSlow: boolean
-  /** Programs that decode it, the better one first; none: we do it ourselves. */
+  /** The better one first; none: we decode it ourselves. */
   readonly tools: readonly Argv[]
-  /** What shows more of a file than we know; null: nothing does. */
+  /** Shows more than we know; null: nothing does. */
   readonly inspect: ((path: string) => Inspection) | null
 }
 
@@ -48,7 +43,6 @@ export const FORMATS: Readonly<Record<ImageFormat, FormatRow>> = {
     content: 'zst',
     begins: (head) => has(head, [0, ZSTD]) || isOtherZstd(head),
     entered: 'at-frames',
-    // --force: links are listed as well.
     inspect: (path) => ({ argv: ['zstd', '-l', '-f', '--', path], prints: 'text' }),
   },
   'img.xz': {
@@ -57,7 +51,7 @@ export const FORMATS: Readonly<Record<ImageFormat, FormatRow>> = {
     begins: beginsWith(hex('fd377a585a00')),
     entered: 'at-its-start',
     isSlow: true,
-    // Two threads hold two blocks of the usual 24 MiB; more memory than that is not worth it.
+    // Two threads hold two blocks of the usual 24 MiB; more memory is not worth it.
     tools: [['xz', '--decompress', '--stdout', '--threads=2', '--memlimit-mt-decompress=75MiB']],
     // An index may claim to be huge.
     inspect: (path) => ({
@@ -70,7 +64,7 @@ export const FORMATS: Readonly<Record<ImageFormat, FormatRow>> = {
     content: 'gz',
     begins: beginsWith(hex('1f8b08')),
     entered: 'at-its-start',
-    // It keeps its size modulo 4 GiB.
+    // Size modulo 4 GiB.
     sizeWraps: true,
   },
   'img.bz2': {
@@ -89,7 +83,7 @@ export const FORMATS: Readonly<Record<ImageFormat, FormatRow>> = {
     content: 'qcow2',
     begins: beginsWith(ascii('QFI\xfb')),
     entered: 'by-tables',
-    // Never without -f: a file whose format is guessed can make the tool open any other file.
+    // Never without -f: a guessed format can make the tool open any other file.
     inspect: (path) => ({
       argv: ['qemu-img', 'info', '-f', 'qcow2', '--output=json', '--', plainPath(path)],
       prints: 'object',
@@ -100,25 +94,25 @@ export const FORMATS: Readonly<Record<ImageFormat, FormatRow>> = {
 
 const ZSTD = hex('28b52ffd')
 
-/** A zstd file may open with a skippable frame (pzstd's do), or be of a version before 0.8. */
+/** With a skippable frame first (pzstd), or of a version before 0.8. */
 function isOtherZstd(head: Buffer): boolean {
   if (head.length < 4) return false
   const magic = head.readUInt32LE(0)
   return isSkippableMagic(magic) || legacyVersion(magic) !== null
 }
 
-/** qemu-img takes what stands before a colon for a protocol, unless a slash comes first. */
+/** qemu-img takes what precedes a colon for a protocol, unless a slash comes first. */
 const plainPath = (path: string) => (/^[^/]*:/.test(path) ? `./${path}` : path)
 
-/** False for an unknown format, of which nobody knows. */
+/** False for an unknown format. */
 export const isStoredRaw = (format: ImageFormat | null | undefined): boolean =>
   format !== null && format !== undefined && FORMATS[format].entered === 'anywhere'
 
-/** Its digest then takes a reading of its own. */
+/** Its digest takes a reading of its own. */
 export const isOutOfOrder = (format: ImageFormat | null): boolean =>
   format !== null && FORMATS[format].entered === 'by-tables'
 
-/** By the name's ending, in any case; null when it is none that we write. */
+/** By the ending, in any case; null: none that we write. */
 export function detectFormat(name: string): ImageFormat | null {
   const lower = name.toLowerCase()
   return IMAGE_FORMATS.find((format) => lower.endsWith(`.${format}`)) ?? null
@@ -127,7 +121,6 @@ export function detectFormat(name: string): ImageFormat | null {
 const TARBALL = /\.(tar|tar\.\w+|tgz|tbz2?|txz|tzst)$/i
 export const isTarballName = (name: string): boolean => TARBALL.test(name)
 
-/** What we recognise in order to say what it is, and do not write. */
 const OTHERS: readonly (readonly [content: string, ...mark: Mark])[] = [
   ['zip', 0, hex('504b0304')],
   ['lz4', 0, hex('04224d18')],
@@ -148,25 +141,24 @@ const OTHERS: readonly (readonly [content: string, ...mark: Mark])[] = [
   ['tar', 257, ascii('ustar')],
 ]
 
-/** Names what the first bytes are (512 are enough); `raw` when they do not show it. */
+/** 512 bytes are enough; `raw`: they do not show it. */
 export function detectContent(head: Buffer): string {
   const format = IMAGE_FORMATS.find((name) => FORMATS[name].begins(head))
   if (format !== undefined) return FORMATS[format].content
   return OTHERS.find(([, ...mark]) => has(head, mark))?.[0] ?? 'raw'
 }
 
-/** Null when it is none that we write. */
+/** Null: none that we write. */
 export const formatOfContent = (content: string): ImageFormat | null =>
   IMAGE_FORMATS.find((format) => FORMATS[format].content === content) ?? null
 
 export interface ContentMismatch {
   readonly why: 'content-mismatch'
   readonly format: ImageFormat
-  /** What the first bytes are instead; `raw` when they say nothing. */
+  /** `raw`: the first bytes say nothing. */
   readonly found: string
 }
 
-/** The refusal holds what was found instead. */
 export function checkContent(format: ImageFormat, head: Buffer): Result<string, ContentMismatch> {
   const found = detectContent(head)
   return found === FORMATS[format].content

@@ -4,16 +4,14 @@ import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import type { FrameMap } from './frame-map.ts'
 
-/** The content of each frame but the last. */
+/** Of each frame but the last. */
 export const FRAME_BYTES = 4 * 1024 * 1024
-/** An image of 4 TiB: the index of a larger one would take too much memory. */
+/** 4 TiB: a larger index would take too much memory. */
 export const MAX_FRAMES = 2 ** 20
 export const MAX_IMAGE_BYTES: number = FRAME_BYTES * MAX_FRAMES
-/** No frame of the format is larger in the file: zstd adds little to what it cannot compress. */
+/** zstd adds little to what it cannot compress. */
 export const MAX_STORED_BYTES = FRAME_BYTES + 64 * 1024
-/** The bytes of the body before its entries. */
 const INDEX_HEAD_BYTES = 64
-/** Before the body: the skippable frame's magic and size. */
 export const SKIPPABLE_HEAD_BYTES = 8
 
 const SKIPPABLE_MAGIC = 0x184d2a5d
@@ -31,13 +29,12 @@ export interface IndexEntry {
 
 export interface IndexContent {
   readonly imageBytes: number
-  /** 32 bytes; null: it was not computed. */
+  /** 32 bytes; null: not computed. */
   readonly imageSha256: Buffer | null
   readonly entries: readonly IndexEntry[]
 }
 
 export type IndexRefusal =
-  /** There is none here. */
   | { readonly why: 'no-index' }
   | { readonly why: 'other-version'; readonly version: number }
   | { readonly why: 'too-large' }
@@ -45,13 +42,11 @@ export type IndexRefusal =
   | { readonly why: 'bad-frame'; readonly index: number }
   /** The frames do not fill the file up to the index. */
   | { readonly why: 'not-covering' }
-  /** The seek table says something else. */
   | { readonly why: 'table-disagrees' }
 
-/** Stands for the digest of an image that nobody computed; no image that anybody has seen has it. */
+/** For the digest of an image that nobody computed; no known image has it. */
 const NOT_COMPUTED = Buffer.alloc(32)
 
-/** The whole skippable frame that stands behind an image's frames. */
 export function encodeFrameIndex({ imageBytes, imageSha256, entries }: IndexContent): Buffer {
   const body = Buffer.alloc(INDEX_HEAD_BYTES + entries.length * ENTRY_BYTES)
   MAGIC.copy(body)
@@ -72,18 +67,17 @@ export function encodeFrameIndex({ imageBytes, imageSha256, entries }: IndexCont
   return Buffer.concat([head, body])
 }
 
-/** Whether a skippable frame is an index, of whatever version, by its first 16 bytes. */
+/** Of whatever version; by the first 16 bytes. */
 export const isIndexStart = (bytes: Buffer): boolean =>
   bytes.length >= SKIPPABLE_HEAD_BYTES + MAGIC.length &&
   bytes.readUInt32LE(0) === SKIPPABLE_MAGIC &&
   bytes.subarray(SKIPPABLE_HEAD_BYTES, SKIPPABLE_HEAD_BYTES + MAGIC.length).equals(MAGIC)
 
-/** The most bytes that the skippable frame can have: more than that is not read. */
 export const MAX_INDEX_BYTES = SKIPPABLE_HEAD_BYTES + INDEX_HEAD_BYTES + MAX_FRAMES * ENTRY_BYTES
 
 /**
- * `frame`: the whole skippable frame, which is kept; `storedAt`: where in the file it begins, which
- * is where the frames must end.
+ * `frame`: the whole skippable frame, which is kept; `storedAt`: its place in the file, where the
+ * frames must end.
  */
 export function parseFrameIndex(frame: Buffer, storedAt: number): Result<FrameMap, IndexRefusal> {
   if (!isIndexStart(frame)) return refuse({ why: 'no-index' })
@@ -122,7 +116,6 @@ function parseHead(body: Buffer): Result<Head, IndexRefusal> {
 }
 
 interface Layout {
-  /** Where each frame begins in the file. */
   readonly starts: Float64Array
   readonly storedEnd: number
   readonly maxStoredBytes: number
@@ -144,7 +137,7 @@ function layOut(body: Buffer, head: Head): Result<Layout, IndexRefusal> {
   return accept({ starts, storedEnd, maxStoredBytes })
 }
 
-/** A frame is marked as one of zeros exactly where its digest is that of so many zeros. */
+/** Marked as zeros exactly where the digest is that of so many zeros. */
 function isSound(body: Buffer, head: Head, index: number): boolean {
   const at = entryAt(index)
   const flags = body.readUInt32LE(at + 4)
@@ -182,9 +175,8 @@ const entryAt = (index: number) => INDEX_HEAD_BYTES + index * ENTRY_BYTES
 const contentBytes = ({ imageBytes }: Head, index: number) =>
   Math.min(FRAME_BYTES, imageBytes - index * FRAME_BYTES)
 
-/** Nearly always of a whole frame: worked out once, as that of the last frame. */
 const zeroDigests = { bytes: [-1, -1], digests: [Buffer.alloc(0), Buffer.alloc(0)] }
-/** It is remembered: the caller must not change it. */
+/** Remembered: the caller must not change it. */
 export function digestOfZeros(bytes: number): Buffer {
   const slot = bytes === FRAME_BYTES ? 0 : 1
   const known = zeroDigests.bytes[slot] === bytes ? zeroDigests.digests[slot] : undefined
@@ -205,6 +197,6 @@ const MESSAGES: Cases<'why', IndexRefusal, string> = {
   'table-disagrees': () => 'its index and its seek table contradict each other',
 }
 
-/** What is wrong, as a clause to stand after the image's name. */
+/** A clause behind the image's name. */
 export const renderIndexRefusal = (refusal: IndexRefusal): string =>
   decideCase(MESSAGES, 'why', refusal)

@@ -10,19 +10,19 @@ import { atLeast, known, reading, refused, type RangeStep, UNKNOWN_SIZE } from '
 
 /** Header, the shortest deflate stream and trailer. */
 const MIN_BYTES = 20
-/** Deflate spends at least two bits on 258 bytes, so no file holds more than this many times itself. */
+/** Deflate spends at least two bits on 258 bytes. */
 const MAX_RATIO = 1032
 
 const NO_END = 'its end is not that of gzip data: it is cut off, or something follows'
 
 /**
- * The virtual size from the file's last four bytes, ISIZE. It counts modulo 4 GiB, and with several
- * members it is the last one's alone: a lower bound, never proof that something fits.
+ * By ISIZE, the last four bytes: modulo 4 GiB and of the last member alone, a lower bound that
+ * never proves that something fits.
  */
 export function measureGzip(head: Buffer, fileBytes: number): RangeStep {
   if (head.length < 10 || fileBytes < MIN_BYTES) return refused(NO_END)
   if (head.readUInt16BE(0) !== 0x1f8b) return refused('no gzip data in it')
-  // A method other than deflate, or flags that no version knows.
+  // A method other than deflate, or flags of no version.
   if (head.readUInt8(2) !== 8 || (head.readUInt8(3) & 0xe0) !== 0) {
     return refused('its gzip header asks for something that is not known')
   }
@@ -34,26 +34,23 @@ export function measureGzip(head: Buffer, fileBytes: number): RangeStep {
 }
 
 interface Tail {
-  /** Where the file ends, without the pieces found so far. */
+  /** The file's end without the pieces found so far. */
   readonly at: number
-  /** The bytes before it. */
   readonly last: Buffer
 }
 
-/** Goes back over the pieces of metadata by their own sizes, to what the gzip data ends with. */
 function findEnd(fileBytes: number, { at, last }: Tail, pieces: number): RangeStep {
   const size = parseTrailer(last) ?? 0
   const start = at - size
   const unsure = known(UNKNOWN_SIZE, ignored(fileBytes - start))
   if (start < MIN_BYTES || pieces > MAX_PIECES) return known(UNKNOWN_SIZE)
-  // All that is at hand behind a place may be given.
   const length = TRAILER_BYTES + METADATA_START_BYTES
   return reading([start - TRAILER_BYTES, length], UNKNOWN_SIZE, (bytes) => {
     const before = bytes.subarray(0, TRAILER_BYTES)
     if (parseTrailer(before) !== null) {
       return findEnd(fileBytes, { at: start, last: before }, pieces + 1)
     }
-    // A size that leads to anything else is not to be believed.
+    // A size that leads to anything else is wrong.
     if (!isMetadataStart(bytes.subarray(TRAILER_BYTES))) return unsure
     const contentBytes = before.readUInt32LE(TRAILER_BYTES - 4)
     return contentBytes > start * MAX_RATIO

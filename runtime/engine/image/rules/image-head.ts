@@ -6,11 +6,9 @@ import type { ImageFacts } from './image.ts'
 import type { ImageFormat } from '../../../../appliance/disk-images.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** An image, and the disk whose size and sectors it has to fit. */
 export interface FittedImage {
   readonly image: ImageFacts & { readonly format: ImageFormat }
   readonly target: {
-    /** The path as the user named it. */
     readonly path: string
     readonly identity: { readonly sizeBytes: number }
     readonly sectorBytes: number
@@ -18,7 +16,7 @@ export interface FittedImage {
 }
 
 interface HeadOptions {
-  /** What these bytes were decoded from; absent or null: nobody knows. */
+  /** The bytes were decoded from this; absent or null: unknown. */
   readonly format?: ImageFormat | null | undefined
   /** Somebody said that it is written whatever it looks like. */
   readonly anyContent?: boolean | undefined
@@ -33,7 +31,7 @@ export function checkHead(
   { format, anyContent, sent }: HeadOptions = {},
 ): Result<null, string> {
   if (head.length === 0) return refuse(`${name} is empty`)
-  // Who says what compressed it has not said that an archive in it is meant for a disk.
+  // A named compression does not say that an archive inside is meant for a disk.
   const content = anyContent === true && isStoredRaw(format) ? 'raw' : detectContent(head)
   if (content === 'tar') return refuse(`${name} holds a tarball: extract first`)
   const way = sent?.coding ? renderCoding(sent.coding) : 'extract it first'
@@ -50,18 +48,13 @@ function checkSectors(name: string, head: Buffer, sectorBytes: number): Result<n
       )
 }
 
-/** What the image is called, and what its address adds to that. */
 interface Claim {
   readonly name: string
-  /** The file's own name, where `name` is an address. */
   readonly fileName?: string
   readonly sent?: Sent | undefined
 }
 
-/**
- * Says in one sentence what a file holds instead of what it promises, and how to fix it. A catalog
- * or an option can name the format as well.
- */
+/** One sentence with a fix: a catalog or an option can name the format as well. */
 export function renderMismatch(
   { name, fileName = name, sent }: Claim,
   { format, found }: ContentMismatch,

@@ -10,11 +10,10 @@ type Detail = NonNullable<ImageInfo['detail']>
 
 interface PlannedInspection {
   readonly argv: readonly [string, ...string[]]
-  /** The tool's standard output to what is shown; the refusal is in words. */
   parse(output: string): Result<Detail, string>
 }
 
-/** Null where no tool has more to say than we know. */
+/** Null: no tool knows more than we do. */
 export function planInspection(format: ImageFormat, path: string): PlannedInspection | null {
   const inspection = FORMATS[format].inspect?.(path)
   return inspection === undefined

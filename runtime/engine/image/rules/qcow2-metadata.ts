@@ -10,22 +10,20 @@ interface Region {
 }
 
 export interface Qcow2Metadata {
-  /** The header, the L1 table and the refcount table. */
   readonly fixed: readonly Region[]
-  /** Where refcount blocks and L2 tables begin, a cluster each; ascending. */
+  /** Refcount blocks and L2 tables, a cluster each; ascending. */
   readonly tables: Float64Array
   readonly clusterBytes: number
 }
 
-/** `l2-table`: that of this L1 entry. */
+/** `l2-table`: of this L1 entry. */
 type MetadataRefusal =
   | { readonly why: 'refcount-block' }
   | { readonly why: 'l2-table'; readonly index: number }
 
-/** Bits 0 to 8 of an entry are reserved, and damage in them is no obstacle to reading. */
+/** Bits 0 to 8 of an entry are reserved; damage in them is no obstacle to reading. */
 const OFFSET_BITS = ~0x1ffn
 
-/** The host offsets of the refcount blocks that a refcount table names. */
 export function parseRefcountTable(table: Buffer): Float64Array {
   const blocks = new Float64Array(table.length / 8)
   let count = 0
@@ -38,7 +36,7 @@ export function parseRefcountTable(table: Buffer): Float64Array {
   return blocks.subarray(0, count)
 }
 
-/** `l2Tables`: the host offset for each L1 entry, 0 where there is none. */
+/** `l2Tables`: host offsets by L1 entry, 0: none. */
 export function planMetadata(
   header: Qcow2Header,
   blocks: Float64Array,
@@ -62,7 +60,7 @@ export function planMetadata(
   return accept({ fixed, tables: tables.toSorted(), clusterBytes })
 }
 
-/** The first byte of `bytes` at the host offset `from` that belongs to the image's own tables. */
+/** The first byte of the range at `from` that belongs to the image's own tables. */
 export function findInside(
   { fixed, tables, clusterBytes }: Qcow2Metadata,
   from: number,

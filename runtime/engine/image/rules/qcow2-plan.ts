@@ -1,7 +1,6 @@
 /** Plans the reads of one request to a qcow2 image: parts for one buffer, compressed neighbours in one read. */
 import type { ClusterRun } from './qcow2-tables.ts'
 
-/** A run and where its bytes go in the buffer; `guest` is where they are in the image. */
 export interface Part<R extends ClusterRun = ClusterRun> {
   readonly at: number
   readonly guest: number
@@ -11,16 +10,15 @@ export interface Part<R extends ClusterRun = ClusterRun> {
 type DataPart = Part<Extract<ClusterRun, { kind: 'data' }>>
 export type CompressedPart = Part<Extract<ClusterRun, { kind: 'compressed' }>>
 
-/** Compressed clusters that one read of the file brings. */
 export interface HostGroup {
   readonly host: number
   readonly bytes: number
   readonly parts: readonly CompressedPart[]
 }
 
-/** Reading what lies between two clusters is cheaper than another request, up to here. */
+/** Reading a gap up to this is cheaper than another request. */
 const WIDEST_GAP = 16 * 1024
-/** Groups that are longer would leave too few of them to run side by side. */
+/** Longer groups would leave too few to run side by side. */
 const LONGEST_GROUP = 512 * 1024
 
 export function sortParts(parts: readonly Part[]) {
@@ -35,7 +33,7 @@ export function sortParts(parts: readonly Part[]) {
   return { zeros, data, compressed }
 }
 
-/** Groups neighbours in the file; parallel compression leaves them there in any order. */
+/** Parallel compression leaves neighbours in the file in any order. */
 export function groupCompressed(parts: readonly CompressedPart[]): readonly HostGroup[] {
   const groups: { host: number; bytes: number; parts: CompressedPart[] }[] = []
   for (const part of parts.toSorted((a, b) => a.run.host - b.run.host)) {
@@ -54,6 +52,5 @@ export function groupCompressed(parts: readonly CompressedPart[]): readonly Host
 const isNeighbour = (group: Omit<HostGroup, 'parts'>, host: number, bytes: number) =>
   host - (group.host + group.bytes) <= WIDEST_GAP && host + bytes - group.host <= LONGEST_GROUP
 
-/** The first `bytes` of a run. */
 export const clipRun = (run: ClusterRun, bytes: number): ClusterRun =>
   run.bytes <= bytes ? run : { ...run, bytes }

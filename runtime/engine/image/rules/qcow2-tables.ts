@@ -2,21 +2,19 @@
 import type { Qcow2Header } from './qcow2.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
-/** What an L2 entry says of one cluster. Two guest clusters may share a host cluster: the format allows it. */
+/** Two guest clusters may share a host cluster: the format allows it. */
 type ClusterState =
   | { readonly kind: 'unallocated' }
   | { readonly kind: 'zero' }
   | { readonly kind: 'data'; readonly host: number }
-  /** `allocated`: bit n says that subcluster n holds data; the others read as zeros. */
+  /** Bit n of `allocated`: subcluster n holds data; the others read as zeros. */
   | { readonly kind: 'subclusters'; readonly host: number; readonly allocated: number }
-  /** The stream begins at `host` and ends somewhere within `hostBytes`, which count whole sectors. */
+  /** The stream ends somewhere within `hostBytes`, which count whole sectors. */
   | { readonly kind: 'compressed'; readonly host: number; readonly hostBytes: number }
 
-/** Guest bytes that are read in one way. */
 export type ClusterRun =
   | { readonly kind: 'zeros'; readonly bytes: number }
   | { readonly kind: 'data'; readonly bytes: number; readonly host: number }
-  /** A part of one cluster: `bytes` of what is decoded, after the first `skip`. */
   | {
       readonly kind: 'compressed'
       readonly bytes: number
@@ -39,7 +37,7 @@ const HIGH = 2 ** 32
 const SECTOR = 512
 export const L1_ENTRY_BYTES = 8
 
-/** Host offset of the L2 table, 0 where none is: all that it would cover is unallocated. */
+/** Host offset of the L2 table, 0: none, and all that it would cover is unallocated. */
 export function parseL1Entry(
   table: Buffer,
   index: number,
@@ -53,7 +51,7 @@ export function parseL1Entry(
   return why === null ? accept(host) : refuse(why)
 }
 
-/** The state of cluster `index` of an L2 table; whether what it names is in the file is not looked at. */
+/** Does not check whether the file has what the entry names. */
 export function parseL2Entry(
   table: Buffer,
   index: number,
@@ -102,7 +100,7 @@ function parseSubclusters(
   return accept(isWhole ? { kind: 'data', host } : { kind: 'subclusters', host, allocated })
 }
 
-/** Bits 0 to x-1 are the offset, x to 61 the number of further sectors, x = 62 - (cluster bits - 8). */
+/** Bits 0 to x-1: offset, x to 61: number of further sectors, x = 62 - (cluster bits - 8). */
 function parseCompressed(
   high: number,
   low: number,
@@ -122,7 +120,6 @@ function parseCompressed(
 const offsetOf = (high: number, low: number) =>
   (high & 0x00ffffff) * HIGH + ((low & 0xfffffe00) >>> 0)
 
-/** Whether `bytes` at `host` can be what an entry meant. */
 function findMisplaced(host: number, bytes: number, header: Qcow2Header): TableBreak | null {
   const { clusterBytes, hostEnd, l1Offset, l1Entries } = header
   if (host % clusterBytes !== 0) return 'unaligned'
@@ -132,9 +129,9 @@ function findMisplaced(host: number, bytes: number, header: Qcow2Header): TableB
 }
 
 /**
- * The run that begins at the guest offset `from`, with `table` the L2 table there (null: none). It
- * ends where the next bytes are read differently, at the end of the table or the guest, or soon
- * after `limit` bytes. Compressed runs are one cluster.
+ * From the guest offset `from`; `table`: its L2 table, null: none. Ends where bytes are read
+ * differently, at the end of table or guest, or soon after `limit` bytes. Compressed runs are one
+ * cluster.
  */
 export function nextRun(
   table: Buffer | null,
@@ -149,14 +146,14 @@ export function nextRun(
   while (run.ok && run.value.bytes < limit && from + run.value.bytes < end) {
     const unit = parseUnit(table, from + run.value.bytes, end, header)
     const joined = unit.ok ? join(run.value, unit.value) : null
-    // What is damaged is reported when its turn comes.
+    // Damage is reported when its turn comes.
     if (joined === null) break
     run = accept(joined)
   }
   return run
 }
 
-/** From `at` to the end of its cluster, or of its subcluster where only a part of these hold data. */
+/** To the end of the cluster, or of the subcluster where only some hold data. */
 function parseUnit(
   table: Buffer,
   at: number,
@@ -196,7 +193,7 @@ function parseUnit(
 
 type DataRun = Extract<ClusterRun, { kind: 'data' }>
 
-/** A file may end inside its last cluster where the guest does, so only what is read must be there. */
+/** A file may end inside its last cluster where the guest does: only what is read must be there. */
 function placed(
   run: DataRun,
   cluster: number,
@@ -206,7 +203,7 @@ function placed(
   return why === null ? accept(run) : refuse(why)
 }
 
-/** Both as one run, or null. */
+/** Null: they cannot be joined. */
 function join(run: ClusterRun, next: ClusterRun): ClusterRun | null {
   if (run.kind === 'zeros' && next.kind === 'zeros') {
     return { kind: 'zeros', bytes: run.bytes + next.bytes }

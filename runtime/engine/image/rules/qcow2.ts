@@ -3,26 +3,24 @@ import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { known, refused, type RangeStep } from './range.ts'
 
-/** What the tables are read by. Offsets and sizes are bytes; `host` means the file, `guest` the disk in it. */
+/** In bytes; `host`: the file, `guest`: the disk in it. */
 export interface Qcow2Header {
   readonly version: 2 | 3
-  /** The size of the disk inside: what a target must hold. */
+  /** What a target must hold. */
   readonly virtualBytes: number
   /** 9 to 21. */
   readonly clusterBits: number
   readonly clusterBytes: number
   readonly compression: 'zlib' | 'zstd'
-  /** Extended L2 entries: 16 bytes each, a cluster in 32 subclusters. */
   readonly extendedL2: boolean
   readonly l1Offset: number
-  /** The entries that the virtual size needs; the table in the file may be longer. */
+  /** As many as the virtual size needs; the table may be longer. */
   readonly l1Entries: number
-  /** How much of the guest one L2 table covers. */
   readonly guestBytesPerTable: number
   readonly refcountOffset: number
-  /** 0 where the image has no refcount table. */
+  /** 0: no refcount table. */
   readonly refcountBytes: number
-  /** Nothing of the image lies here or further: the file's size; past all offsets where it is unknown. */
+  /** The file's size; past all offsets where it is unknown. */
   readonly hostEnd: number
 }
 
@@ -30,7 +28,7 @@ export type Qcow2Refusal =
   | { readonly why: 'not-qcow2' }
   | { readonly why: 'header-too-short'; readonly needs: number; readonly has: number }
   | { readonly why: 'unknown-version'; readonly version: number }
-  /** Incompatible feature bits by number: whoever does not know one must not read on. */
+  /** By number: with an unknown one nobody may read on. */
   | { readonly why: 'unknown-features'; readonly bits: readonly number[] }
   | { readonly why: 'marked-corrupt' }
   | { readonly why: 'external-data-file' }
@@ -41,9 +39,9 @@ export type Qcow2Refusal =
   | { readonly why: 'too-big'; readonly virtualBytes: bigint }
   | { readonly why: 'damaged-header'; readonly what: string }
 
-/** The first bytes of a file that hold all that is looked at. */
+/** All that is looked at. */
 export const QCOW2_HEAD_BYTES = 112
-/** The format's own implementations stop there as well. */
+/** As the format's own implementations. */
 const MAX_L1_BYTES = 32 * 1024 * 1024
 const MAX_REFCOUNT_TABLE_BYTES = 8 * 1024 * 1024
 
@@ -51,10 +49,10 @@ const NO_END = Number.MAX_SAFE_INTEGER
 const V2_BYTES = 72
 const V3_BYTES = 104
 const MIN_CLUSTER_BITS = 9
-/** Clusters that are smaller have subclusters of less than a sector. */
+/** Smaller clusters have subclusters of less than a sector. */
 const MIN_EXTENDED_CLUSTER_BITS = 14
 const MAX_CLUSTER_BITS = 21
-/** Incompatible features. The dirty bit (0) is about reference counts, which reading does not need. */
+/** Incompatible features. Reading does not need reference counts, the dirty bit (0). */
 const CORRUPT = 1
 const EXTERNAL_DATA = 2
 const COMPRESSION = 3
@@ -62,9 +60,8 @@ const EXTENDED_L2 = 4
 const KNOWN_FEATURES = 0b11111n
 
 /**
- * Reads the first bytes of a file (QCOW2_HEAD_BYTES, or all where it is shorter). Internal snapshots
- * are accepted, as the tables of the active state stand in the header. `fileBytes`: null where the
- * source does not say its size.
+ * `head`: QCOW2_HEAD_BYTES, or all. Accepts internal snapshots, as the active tables are in the
+ * header. `fileBytes` null: unknown.
  */
 export function parseQcow2Header(
   head: Buffer,
@@ -102,7 +99,7 @@ function readFields(head: Buffer, version: 2 | 3) {
   }
 }
 
-/** The first reason in an order in which no check relies on what a later one looks at. */
+/** In an order in which no check relies on what a later one looks at. */
 function findRefusal(fields: HeaderFields, fileBytes: number | null): Qcow2Refusal | null {
   return (
     findUnsupported(fields) ??
@@ -151,7 +148,7 @@ function findDamage(fields: HeaderFields, fileBytes: number | null): Qcow2Refusa
   return checks.find(([hit]) => hit)?.[1] ?? null
 }
 
-/** Reading needs no reference counts, but must know where they lie: nothing of the guest is there. */
+/** Only their place matters: nothing of the guest is there. */
 function findRefcountDamage(fields: HeaderFields, fileBytes: number | null): Qcow2Refusal | null {
   const { refcountOffset: offset, refcountClusters: clusters, clusterBits } = fields
   if (clusters === 0) return null
@@ -228,11 +225,10 @@ const MESSAGES: Cases<'why', Qcow2Refusal, string> = {
   'damaged-header': ({ what }) => `its header is damaged: ${what}; download or copy it again`,
 }
 
-/** A refusal as the rest of a sentence that begins with the image's name, with a hint. */
+/** The rest of a sentence that begins with the image's name, with a hint. */
 export const renderQcow2Refusal = (refusal: Qcow2Refusal): string =>
   decideCase(MESSAGES, 'why', refusal)
 
-/** Its header says it, whatever is known of the file. */
 export function measureQcow2(head: Buffer, fileBytes: number | null): RangeStep {
   const header = parseQcow2Header(head, fileBytes)
   return header.ok

@@ -3,14 +3,14 @@ import { MAX_FRAMES } from './frame-index.ts'
 import type { FrameMap } from './frame-map.ts'
 import { readSeekEntry, type SeekFooter } from './seek-table.ts'
 
-/** Frames are decoded as a whole in memory: larger ones are better read as a stream. */
+/** Frames are decoded in memory: larger ones are better read as a stream. */
 const MAX_CONTENT_BYTES = 16 * 1024 * 1024
-/** So are smaller ones, on average: each would be a read of its own. */
+/** Also smaller ones on average, as each is a read of its own. */
 const MIN_MEAN_BYTES = 128 * 1024
 
 /**
- * `table`: one that `parseSeekTable` took, and that covers the file. Null where the frames are not of
- * a size that makes it worthwhile to enter them one by one, or too many; nothing is listed before.
+ * `table`: taken by `parseSeekTable`, and covering the file. Null: too many frames, or sizes that
+ * make entering them useless.
  */
 export function createTableMap(table: Buffer, footer: SeekFooter): FrameMap | null {
   const sums = sumUp(table, footer)
@@ -41,7 +41,6 @@ export function createTableMap(table: Buffer, footer: SeekFooter): FrameMap | nu
   }
 }
 
-/** Only frames that hold something count. */
 function sumUp(table: Buffer, footer: SeekFooter) {
   const sums = { count: 0, bytes: 0, maxBytes: 0, maxStoredBytes: 0 }
   for (let entry = 0; entry < footer.frames; entry += 1) {
@@ -55,7 +54,6 @@ function sumUp(table: Buffer, footer: SeekFooter) {
   return sums
 }
 
-/** By index: the entry in the table, and where the frame begins in the image and in the file. */
 function listFrames(table: Buffer, footer: SeekFooter, count: number) {
   const entries = new Uint32Array(count)
   const [offsets, storedAt] = [new Float64Array(count), new Float64Array(count)]

@@ -4,33 +4,29 @@ import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 export interface SeekFooter {
   readonly frames: number
   readonly entryBytes: 8 | 12
-  /** The whole skippable frame that holds the table, header and footer included. */
   readonly tableBytes: number
 }
 
 interface SeekTable {
-  /** The bytes of the frames in the file, without the table itself. */
+  /** Of the frames in the file, without the table. */
   readonly frameBytes: number
   readonly contentBytes: number
 }
 
-/** Skippable frames hold nothing. */
 interface SeekEntry {
   readonly storedBytes: number
   readonly contentBytes: number
 }
 
-/** The seekable format's last bytes. */
 export const SEEK_FOOTER_BYTES = 9
-/** Larger tables are not read: some million frames. */
+/** Some million frames. */
 export const MAX_SEEK_TABLE_BYTES = 16 * 1024 * 1024
 
 const SEEK_MAGIC = 0x8f92eab1
 const SEEK_FRAME_MAGIC = 0x184d2a5e
-/** Before the entries: a skippable frame's magic and size. */
 const HEADER_BYTES = 8
 
-/** Reads a file's last nine bytes; `no-table`: this is not the seekable format. */
+/** A file's last nine bytes. */
 export function parseSeekFooter(bytes: Buffer, at: number): Result<SeekFooter, 'no-table'> {
   if (bytes.length - at < SEEK_FOOTER_BYTES) return refuse('no-table')
   const descriptor = bytes.readUInt8(at + 4)
@@ -42,7 +38,6 @@ export function parseSeekFooter(bytes: Buffer, at: number): Result<SeekFooter, '
   return accept({ frames, entryBytes, tableBytes })
 }
 
-/** `bytes`: `footer.tableBytes` of the skippable frame that holds the table. */
 export function parseSeekTable(bytes: Buffer, footer: SeekFooter): Result<SeekTable, 'no-table'> {
   const { frames, tableBytes } = footer
   const isFrame =
@@ -60,7 +55,6 @@ export function parseSeekTable(bytes: Buffer, footer: SeekFooter): Result<SeekTa
   return accept({ frameBytes, contentBytes })
 }
 
-/** An entry of a table that `parseSeekTable` took. */
 export const readSeekEntry = (
   bytes: Buffer,
   { entryBytes }: SeekFooter,
@@ -70,7 +64,6 @@ export const readSeekEntry = (
   contentBytes: bytes.readUInt32LE(HEADER_BYTES + 4 + frame * entryBytes),
 })
 
-/** The whole skippable frame, without checksums of its own. */
 export function encodeSeekTable(entries: readonly SeekEntry[]): Buffer {
   const table = Buffer.alloc(HEADER_BYTES + entries.length * 8 + SEEK_FOOTER_BYTES)
   table.writeUInt32LE(SEEK_FRAME_MAGIC, 0)

@@ -13,25 +13,24 @@ type XzProblem =
   | 'index-mismatch'
 
 interface XzFooter {
-  /** The kind of integrity check, 0 to 15; the header says the same. */
+  /** Kind of integrity check, 0 to 15; the header has the same. */
   readonly check: number
   readonly indexBytes: number
 }
 
 interface XzIndex {
   readonly blocks: number
-  /** Bytes of all blocks in the file, each padded to a multiple of four. */
+  /** Of all blocks in the file, each padded to a multiple of four. */
   readonly blockBytes: number
   readonly contentBytes: number
 }
 
-/** Stream header and footer alike. */
 const XZ_FRAMING_BYTES = 12
-/** Enough for some million blocks; larger indexes are not read. */
+/** For some million blocks. */
 export const MAX_INDEX_BYTES = 8 * 1024 * 1024
 const MAX_PADDING_BYTES = 1024 * 1024
 const TAIL_BYTES = 1024
-/** A block's least: header, one byte of data. */
+/** Header and one byte of data. */
 const MIN_UNPADDED_BYTES = 5
 
 const HEADER_MAGIC = Buffer.from('fd377a585a00', 'hex')
@@ -39,13 +38,11 @@ const FOOTER_MAGIC = Buffer.from('YZ', 'latin1')
 
 const padded = (bytes: number) => bytes + ((4 - (bytes % 4)) % 4)
 
-/** Flags are a zero byte and the check's kind. */
 const parseFlags = (bytes: Buffer, at: number) => {
   const flags = bytes.readUInt16BE(at)
   return flags <= 0x0f ? flags : null
 }
 
-/** The value is the kind of check. */
 export function parseXzHeader(bytes: Buffer, at: number): Result<number, XzProblem> {
   if (bytes.length - at < XZ_FRAMING_BYTES) return refuse('cut-off')
   if (!bytes.subarray(at, at + 6).equals(HEADER_MAGIC)) return refuse('not-a-stream')
@@ -63,13 +60,13 @@ export function parseXzFooter(bytes: Buffer, at: number): Result<XzFooter, XzPro
   return accept({ check, indexBytes: (bytes.readUInt32LE(at + 4) + 1) * 4 })
 }
 
-/** From the index's zero byte to its checksum; `bytes` holds nothing else. */
+/** From the index's zero byte to its checksum. */
 export function parseXzIndex(bytes: Buffer): Result<XzIndex, 'bad-index'> {
   const end = bytes.length - 4
   if (end < 4 || bytes[0] !== 0) return refuse('bad-index')
   const isWhole = crc32(bytes.subarray(0, end)) === bytes.readUInt32LE(end)
   const [blocks, first] = parseNumber(bytes, 1, end)
-  // A record takes two bytes at least, which bounds the loop whatever the count says.
+  // A record takes at least two bytes, which bounds the loop.
   const isPossible = blocks <= (end - first) / 2
   const index = isWhole && isPossible ? addUpRecords(bytes, first, end, blocks) : null
   return index === null ? refuse('bad-index') : accept(index)
@@ -82,7 +79,7 @@ function addUpRecords(bytes: Buffer, first: number, end: number, blocks: number)
   for (let block = 0; block < blocks; block++) {
     const [unpadded, middle] = parseNumber(bytes, at, end)
     const [content, next] = parseNumber(bytes, middle, end)
-    // Also false for what is not a number.
+    // Also false for NaN.
     if (!(unpadded >= MIN_UNPADDED_BYTES)) return null
     blockBytes += padded(unpadded)
     contentBytes += content
@@ -93,7 +90,7 @@ function addUpRecords(bytes: Buffer, first: number, end: number, blocks: number)
   return isCounted && isPadded ? { blocks, blockBytes, contentBytes } : null
 }
 
-/** A number of 7 bits per byte, lowest first, and where the next begins; NaN when it is not one. */
+/** 7 bits per byte, lowest first; returns the number and the next offset. NaN: invalid. */
 function parseNumber(bytes: Buffer, at: number, end: number): readonly [number, number] {
   let value = 0
   for (let index = 0; index < 9 && at + index < end; index++) {
@@ -107,7 +104,7 @@ function parseNumber(bytes: Buffer, at: number, end: number): readonly [number, 
   return [Number.NaN, end]
 }
 
-/** The virtual size by the indexes of all streams, the last one first; exact. */
+/** Exact: by the indexes of all streams, the last one first. */
 export function measureXz(head: Buffer, fileBytes: number): RangeStep {
   const header = parseXzHeader(head, 0)
   const isShort = fileBytes < 2 * XZ_FRAMING_BYTES || fileBytes % 4 !== 0
@@ -116,7 +113,6 @@ export function measureXz(head: Buffer, fileBytes: number): RangeStep {
   return findFooter({ fileBytes, end: fileBytes, padding: 0, contentBytes: 0 })
 }
 
-/** All before `end` is still to be looked at; `contentBytes` is what came after. */
 interface Behind {
   readonly fileBytes: number
   readonly end: number
@@ -124,7 +120,6 @@ interface Behind {
   readonly contentBytes: number
 }
 
-/** Goes back over stream padding (zeros, in fours) to the footer before it. */
 function findFooter(behind: Behind): RangeStep {
   const { end, contentBytes, fileBytes } = behind
   const isLast = end + behind.padding === fileBytes
@@ -168,7 +163,7 @@ function readIndex(behind: Behind, { check, indexBytes }: XzFooter): RangeStep {
   })
 }
 
-/** `behind.end` is where the index says that the stream starts. */
+/** `behind.end`: where the index says that the stream starts. */
 function readHeader(behind: Behind, check: number): RangeStep {
   const { end: at, contentBytes } = behind
   return reading([at, XZ_FRAMING_BYTES], atLeast(contentBytes), (bytes) => {
@@ -188,5 +183,5 @@ const MESSAGES: Readonly<Record<XzProblem, (at: number) => string>> = {
   'index-mismatch': (at) => `its xz index does not fit its data near byte ${at}`,
 }
 
-/** `at`: the offset in the file of what is wrong; with `cut-off`, the file's size. */
+/** `at`: offset in the file; with `cut-off`, the file's size. */
 const fail = (why: XzProblem, at: number) => refused(MESSAGES[why](at))

@@ -1,7 +1,7 @@
 /** Finds the end of a zstd frame by its headers alone (RFC 8878). */
 import { BLOCK_HEADER_BYTES, parseBlockHeader, parseFrameHeader } from './zstd.ts'
 
-/** In bytes; null when `data` begins with no frame or ends inside it. */
+/** Bytes; null: no frame, or `data` ends inside it. */
 export function findFrameEnd(data: Buffer): number | null {
   const header = parseFrameHeader(data, 0)
   if (!header.ok) return null
@@ -13,7 +13,7 @@ export function findFrameEnd(data: Buffer): number | null {
   return end <= data.length ? end : null
 }
 
-/** Infinity when the data ends before the last block does. */
+/** Infinity: the data ends before the last block. */
 function findBlocksEnd(data: Buffer, from: number): number {
   let at = from
   while (at < data.length) {

@@ -12,14 +12,12 @@ import {
 import { MAX_FRAME_HEADER_BYTES, renderZstdRefusal } from './zstd.ts'
 import type { VirtualSize } from './image.ts'
 
-/** A file as small as this is walked however far away it is. */
+/** Walked however far away it is. */
 const SMALL_FILE_BYTES = 256 * 1024
 
 /**
- * `walk`: reads every block header, which also finds a file that is cut off or followed by
- * something; for files at hand. `glance`: the seek table where there is one, else the first frame's
- * own size, as zstd's tool writes a single frame; a few reads, for servers. A later frame that a
- * glance did not see makes the image larger than that.
+ * `walk`: every block header, which finds a cut or trailing file. `glance`: the seek table, else
+ * the first frame's own size, in a few reads; further frames make the image larger than that.
  */
 export function measureZstd(fileBytes: number, way: 'walk' | 'glance'): RangeStep {
   return way === 'walk' || fileBytes <= SMALL_FILE_BYTES
@@ -31,12 +29,9 @@ const NO_FRAMES = { contentBytes: 0, isExact: true, frames: 0 }
 
 interface Walked {
   readonly fileBytes: number
-  /** `first`: to the first frame, past the skippable ones before it. */
   readonly reach: 'all' | 'first'
   readonly at: number
-  /** What the frames so far say that they hold. */
   readonly contentBytes: number
-  /** Whether every frame so far said so. */
   readonly isExact: boolean
   readonly frames: number
 }
@@ -48,7 +43,7 @@ function walkFrom(walked: Walked, walker: FrameWalker): RangeStep {
   const { fileBytes, reach, at, contentBytes, isExact, frames } = walked
   if (at >= fileBytes) return endWalk(walked, walker)
   const length = Math.min(MAX_FRAME_HEADER_BYTES, fileBytes - at)
-  // In the middle of the only frame so far, what it says of itself is all there is to know.
+  // Inside the only frame so far, its own size is all that is known.
   const stopped = sizeOf(contentBytes, isExact && frames === 1)
   return reading([at, length], stopped, (bytes) => {
     const sizes = takeSizes(walker, bytes)
@@ -63,7 +58,6 @@ function walkFrom(walked: Walked, walker: FrameWalker): RangeStep {
   })
 }
 
-/** The content sizes of the frames that start in these bytes. */
 function takeSizes(walker: FrameWalker, bytes: Buffer): Result<readonly (number | null)[], string> {
   const spans = walker.push(bytes)
   if (!spans.ok) return refuse(renderZstdRefusal(spans.refusal))
@@ -106,13 +100,13 @@ function readTable(fileBytes: number, footer: SeekFooter): RangeStep {
   const at = fileBytes - footer.tableBytes
   return reading([at, footer.tableBytes], UNKNOWN_SIZE, (bytes) => {
     const table = parseSeekTable(bytes, footer)
-    // A table that does not cover the file is not about this file.
+    // A table that does not cover the file belongs to another one.
     const isWhole = table.ok && table.value.frameBytes === at
     return isWhole ? known(sizeOf(table.value.contentBytes, true)) : walk(fileBytes, 'first')
   })
 }
 
-/** More bytes than a frame of that size takes at its worst must be further frames. */
+/** More bytes than such a frame takes at its worst are further frames. */
 function decideFirst(fileBytes: number, seen: number, sizes: readonly (number | null)[]) {
   const { contentBytes, isExact, frames } = addUp(NO_FRAMES, sizes)
   const most = seen + contentBytes * (1 + 1 / 128) + SMALL_FILE_BYTES

@@ -17,22 +17,18 @@ export type Span =
       readonly contentBytes: number | null
       readonly windowBytes: number
     }
-  /** Bytes of the current frame, its header and checksum included. */
   | { readonly kind: 'data'; readonly bytes: Buffer }
   | { readonly kind: 'frame-end' }
 
 export interface FrameWalker {
   /**
-   * The chunk's spans in order; skippable frames are left out. Data are views of the chunk, but for
-   * a frame header (18 bytes at most) that began in an earlier chunk: that part is a copy.
-   * After a refusal the answer stays the same refusal.
+   * In order, without skippable frames. Views of the chunk, but for a frame header (at most 18
+   * bytes) that began earlier. A refusal stays.
    */
   push(chunk: Buffer): Result<readonly Span[], ZstdRefusal>
-  /** How many of the coming bytes `push` would only pass on; a reader may jump over them. */
+  /** A reader may jump over so many bytes. */
   ahead(): number
-  /** Says that so many bytes, `ahead()` at most, were jumped over. */
   skip(bytes: number): void
-  /** Whether the stream may end here. */
   end(): Result<{ readonly frames: number; readonly bytes: number }, ZstdRefusal>
 }
 
@@ -44,9 +40,8 @@ interface Walk {
   maxBlockBytes: number
   checksumBytes: number
   frames: number
-  /** The first bytes of a header of which the rest has not come yet. */
+  /** The beginning of an incomplete header. */
   held: Buffer
-  /** The offset in the stream of the current chunk's first byte. */
   base: number
   refusal: ZstdRefusal | null
 }
@@ -54,7 +49,6 @@ interface Walk {
 interface Cursor {
   readonly chunk: Buffer
   at: number
-  /** Where the bytes begin that are not in a span yet. */
   from: number
   readonly spans: Span[]
 }
@@ -91,7 +85,7 @@ export function createFrameWalker(): FrameWalker {
   }
 }
 
-/** One step through the chunk; false when it is used up. */
+/** False: the chunk is used up. */
 function advance(walk: Walk, cursor: Cursor): boolean {
   const passed = Math.min(walk.left, cursor.chunk.length - cursor.at)
   walk.left -= passed
@@ -158,12 +152,11 @@ function takeBlockHeader(walk: Walk, cursor: Cursor): boolean {
   return true
 }
 
-/** The bytes of a header of up to `most` bytes and where it starts in them. */
 function readAhead({ held }: Walk, { chunk, at }: Cursor, most: number): readonly [Buffer, number] {
   return held.length === 0 ? [chunk, at] : [Buffer.concat([held, chunk.subarray(at, at + most)]), 0]
 }
 
-/** Keeps the start of a header until its rest comes; any other problem is the end. */
+/** Keeps an incomplete header; any other problem is the end. */
 function holdOrRefuse(walk: Walk, cursor: Cursor, rest: Buffer, problem: ZstdProblem): false {
   if (problem.why === 'cut-off') {
     walk.held = Buffer.from(rest)
@@ -176,7 +169,6 @@ function holdOrRefuse(walk: Walk, cursor: Cursor, rest: Buffer, problem: ZstdPro
   return false
 }
 
-/** Where in the stream the header that is being looked at starts. */
 const here = ({ base, held }: Walk, { at }: Cursor) => base + at - held.length
 
 function decideEnd(walk: Walk): ReturnType<FrameWalker['end']> {
@@ -191,7 +183,7 @@ function decideEnd(walk: Walk): ReturnType<FrameWalker['end']> {
   return refuse({ why: frames > 0 ? 'garbage-after-frame' : 'not-a-frame', at })
 }
 
-/** Whether bytes too few for a header could be the start of one. */
+/** Fewer bytes than a header. */
 function startsLikeAFrame(held: Buffer): boolean {
   const [first = 0] = held
   const isSkippable = first >= 0x50 && first <= 0x5f

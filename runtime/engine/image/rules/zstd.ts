@@ -3,17 +3,16 @@ import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
 export type ZstdProblem =
-  /** The bytes at hand end before the header does. */
   | { readonly why: 'cut-off' }
   | { readonly why: 'not-a-frame' }
-  /** A frame of zstd 0.1 to 0.7, whose format no decoder of today reads by default. */
+  /** zstd 0.1 to 0.7, which no decoder of today reads by default. */
   | { readonly why: 'legacy'; readonly version: string }
   | { readonly why: 'dictionary'; readonly id: number }
   | { readonly why: 'reserved-bit' }
-  /** A content size beyond what a number counts exactly: 8 PiB. */
+  /** Beyond what a number counts exactly: 8 PiB. */
   | { readonly why: 'content-too-large' }
 
-/** `at`: the offset in the file of what is wrong; with `cut-off`, where the file ends. */
+/** `at`: offset in the file; with `cut-off`, where the file ends. */
 export type ZstdRefusal = { readonly at: number } & (
   | ZstdProblem
   | { readonly why: 'garbage-after-frame' }
@@ -26,7 +25,7 @@ export type FrameHeader =
   | {
       readonly kind: 'frame'
       readonly headerBytes: number
-      /** Null where the compressor did not know it (a pipe, pzstd). */
+      /** Null: the compressor did not know it (a pipe, pzstd). */
       readonly contentBytes: number | null
       readonly windowBytes: number
       readonly isSingleSegment: boolean
@@ -36,15 +35,15 @@ export type FrameHeader =
 type BlockHeader = {
   readonly last: boolean
   readonly type: 'raw' | 'rle' | 'compressed' | 'reserved'
-  /** The block's bytes in the file after its 3-byte header. */
+  /** In the file, after its 3-byte header. */
   readonly bytes: number
-  /** The header's own number: bytes in the file, or for `rle` bytes once decoded. */
+  /** Bytes in the file; of `rle` once decoded. */
   readonly sizeField: number
 }
 
 export const MAX_FRAME_HEADER_BYTES = 18
 export const BLOCK_HEADER_BYTES = 3
-/** No block holds more than this, compressed or decoded, or than its frame's window. */
+/** A block holds no more, compressed or decoded, nor more than its frame's window. */
 export const MAX_BLOCK_BYTES = 128 * 1024
 
 const MAGIC = 0xfd2fb528
@@ -61,10 +60,10 @@ const BLOCK_TYPES = ['raw', 'rle', 'compressed', 'reserved'] as const
 const CUT_OFF = refuse({ why: 'cut-off' } as const)
 
 export const isSkippableMagic = (magic: number) => (magic & 0xfffffff0) >>> 0 === 0x184d2a50
-/** `0.1` to `0.7`; null for today's. */
+/** `0.1` to `0.7`; null: today's. */
 export const legacyVersion = (magic: number): string | null => LEGACY[magic] ?? null
 
-/** `cut-off` means that more bytes are needed. */
+/** `cut-off`: more bytes are needed. */
 export function parseFrameHeader(bytes: Buffer, at: number): Result<FrameHeader, ZstdProblem> {
   if (bytes.length - at < 4) return CUT_OFF
   const magic = bytes.readUInt32LE(at)
@@ -77,7 +76,7 @@ export function parseFrameHeader(bytes: Buffer, at: number): Result<FrameHeader,
   return magic === MAGIC ? parseFields(bytes, at + 4) : refuse({ why: 'not-a-frame' })
 }
 
-/** `at`: of the descriptor, the byte that says which fields follow. */
+/** `at`: of the descriptor, which says which fields follow. */
 function parseFields(bytes: Buffer, at: number): Result<FrameHeader, ZstdProblem> {
   const descriptor = bytes[at]
   if (descriptor === undefined) return CUT_OFF
@@ -146,6 +145,6 @@ const MESSAGES: Cases<'why', ZstdRefusal, string> = {
   'no-frame': () => 'no zstd data in it',
 }
 
-/** What is wrong, as a clause to stand after the image's name. */
+/** A clause behind the image's name. */
 export const renderZstdRefusal = (refusal: ZstdRefusal): string =>
   decideCase(MESSAGES, 'why', refusal)

@@ -9,12 +9,9 @@ import type { Source } from './source.ts'
 
 const CHUNK_BYTES = 1 << 20
 
-/**
- * Rejects with a Fault `input-missing` where nothing is there, `input-invalid` where no file can be
- * read.
- */
+/** Rejects with a Fault `input-missing` or `input-invalid`. */
 export async function openFileSource(path: string, signal?: AbortSignal): Promise<Source> {
-  // Looked at before it is opened: to open a FIFO waits, to open a device may do something.
+  // Before opening: that waits on a FIFO, and may do something on a device.
   const before = await attempt(path, statExactly(path))
   checkKind(path, before)
   const handle = await attempt(path, open(path, constants.O_RDONLY | constants.O_NONBLOCK))
@@ -55,7 +52,6 @@ function sourceOf({ path, handle, opened, signal }: OpenedFile): Source {
     if (!isSame) throw broken(at, 'the file was replaced or removed while it was read')
   }
 
-  /** As many bytes as there are, up to the buffer's length. */
   async function fill(into: Buffer, offset: number): Promise<number> {
     const wanted = Math.max(0, Math.min(into.length, sizeBytes - offset))
     let filled = 0
@@ -84,7 +80,6 @@ function sourceOf({ path, handle, opened, signal }: OpenedFile): Source {
     return filled
   }
 
-  /** One buffer is filled while the reader works on the other. */
   async function* stream(from = 0) {
     let ahead = Buffer.allocUnsafeSlow(CHUNK_BYTES)
     let spare = Buffer.allocUnsafeSlow(CHUNK_BYTES)
@@ -96,7 +91,7 @@ function sourceOf({ path, handle, opened, signal }: OpenedFile): Source {
         at += bytes
         ;[ahead, spare] = [spare, ahead]
         pending = fill(ahead, at)
-        // Its failure is thrown when its turn comes.
+        // Thrown when its turn comes.
         pending.catch(() => {})
         yield chunk
       }

@@ -14,15 +14,14 @@ import type { Source } from './source.ts'
 export interface HttpSourceOptions {
   readonly env: Environment
   readonly signal: AbortSignal | undefined
-  /** The longest wait for a next byte, in milliseconds. */
   readonly stallMs: number
-  /** Milliseconds before the first repeat; each further one waits twice as long. */
+  /** Before the first retry; each further one waits twice as long. */
   readonly retryMs: number
-  /** It is given up after one repeat, whatever that brings; absent: it is not. */
+  /** Gives up after one retry. */
   readonly isHasty?: boolean
-  /** Milliseconds of waiting after which a slow server is given up; absent: it never is. */
+  /** Waiting after which a slow server is given up; absent: never. */
   readonly slowMs?: number
-  /** Returns a new address for a signed one that has expired; absent: there is none. */
+  /** A new address for a signed one that has expired. */
   readonly renew?: ((location: string) => Promise<string | null>) | undefined
 }
 

@@ -12,16 +12,13 @@ import { createEnding, createRemoteReads } from './remote-reads.ts'
 import type { Source } from './source.ts'
 
 export interface OrasSourceOptions extends HttpSourceOptions {
-  /** Which image of an index; null: the only one, else the one for this machine. */
+  /** Of an index; null: the only one, else this machine's. */
   readonly arch: string | null
-  /** Prefers the layer of such a name to the largest. */
+  /** Such a layer is preferred to the largest. */
   readonly title?: RegExp
 }
 
-/**
- * Rejects with a Fault `input-missing` where the registry has no such image, and with another one
- * where it cannot be asked.
- */
+/** Rejects with a Fault: `input-missing` without such an image. */
 export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): Promise<Source> {
   const { env, stallMs, retryMs, isHasty, slowMs, arch, title } = options
   await using undo = new AsyncDisposableStack()
@@ -46,7 +43,7 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
   const sha256 = blob.digest.slice('sha256:'.length)
 
   async function* checked(from = 0) {
-    // Whoever starts in the middle holds the rest, and has `sha256` to check the whole against.
+    // A start in the middle leaves the check of `sha256` to the reader.
     const hash = from === 0 ? createHash('sha256') : null
     for await (const chunk of stream(from)) {
       hash?.update(chunk)
@@ -74,7 +71,7 @@ export async function openOrasSource(ref: OrasRef, options: OrasSourceOptions): 
   }
 }
 
-/** The digest names the bytes, so no ETag is needed to join two parts; the size must be that of the manifest. */
+/** The digest names the bytes: parts need no ETag to be joined. */
 function agree(name: string, { sizeBytes }: ResolvedBlob, found: Representation): Representation {
   if (sizeBytes !== null && found.sizeBytes !== null && sizeBytes !== found.sizeBytes) {
     const words = `its manifest says ${sizeBytes} bytes, the registry has ${found.sizeBytes}`
@@ -84,7 +81,7 @@ function agree(name: string, { sizeBytes }: ResolvedBlob, found: Representation)
   return { sizeBytes: known, validator: null, ranges: found.ranges, isFixed: true }
 }
 
-/** A manifest that stays behind names bytes that a garbage collection has taken. */
+/** A manifest may outlive bytes that a garbage collection has taken. */
 function explainMissing(status: number, { digest, sizeBytes }: ResolvedBlob) {
   const isCollected = status === 404 && sizeBytes !== null
   return isCollected

@@ -6,7 +6,6 @@ import type { Remote } from '../../../kit/net/http-remote.ts'
 import { receive } from '../../../kit/net/http-transfer.ts'
 import type { Source } from './source.ts'
 
-/** Ends all requests of a source: with its caller's signal, or before. */
 export function createEnding(given: AbortSignal | undefined) {
   const closing = new AbortController()
   const signal = AbortSignal.any([closing.signal, ...(given ? [given] : [])])
@@ -14,10 +13,7 @@ export function createEnding(given: AbortSignal | undefined) {
   return { signal, end: () => closing.abort() }
 }
 
-/**
- * `slowMs`: milliseconds of waiting after which they reject with a Fault `source-broken` where the
- * server is slow; absent: they take their time.
- */
+/** `slowMs`: waiting after which a slow server is a Fault `source-broken`; absent: never. */
 export function createRemoteReads(
   remote: Remote,
   known: Representation,
@@ -54,7 +50,7 @@ export function createRemoteReads(
   return { readAt: known.ranges && sizeBytes !== null ? readAt : null, stream }
 }
 
-/** Bytes per second of one request, below which a server is slow. */
+/** Bytes per second of one request; below, a server is slow. */
 const SLOW_RATE = 64 * 1024
 
 interface PaceLimit {
@@ -62,7 +58,7 @@ interface PaceLimit {
   readonly slowMs: number
 }
 
-/** Counts the waits for the server alone, over all requests: a reader may take its time. */
+/** Counts only waits for the server, over all requests: a reader may take its time. */
 async function* watchPace(
   chunks: AsyncIterable<Buffer>,
   pace: { waitedMs: number; bytes: number },

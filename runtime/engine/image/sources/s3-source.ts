@@ -9,11 +9,11 @@ import { createEnding, createRemoteReads } from './remote-reads.ts'
 import type { Source } from './source.ts'
 
 interface S3SourceOptions extends HttpSourceOptions {
-  /** What opens buckets; absent: what the variables of AWS's tools say. */
+  /** Absent: by the variables of AWS's tools. */
   readonly access: (() => Promise<S3Access>) | undefined
 }
 
-/** Throws a Fault `input-missing` where the object is unavailable, which says why. */
+/** Throws a Fault `input-missing` with the reason. */
 export async function openS3Source(source: string, options: S3SourceOptions): Promise<Source> {
   const { env, stallMs, retryMs, isHasty, slowMs, access } = options
   const opens = (await access?.()) ?? accessOf(env)

@@ -9,8 +9,8 @@ import { isMissing, systemCodeOf } from '../../../kit/foundation/system-error.ts
 const MAX_BYTES = 1024 * 1024
 
 /**
- * In lower case; null where there is no `<image>.sha256`. Rejects with a Fault `input-invalid`
- * where there is one that says nothing of this image.
+ * Lower case; null: no `<image>.sha256`. Rejects with a Fault `input-invalid` where it has nothing
+ * about this image.
  */
 export async function readSidecar(imagePath: string): Promise<string | null> {
   const path = `${imagePath}.sha256`
@@ -34,7 +34,7 @@ async function readText(path: string): Promise<string | null> {
     const { bytesRead } = await file.read(into, 0, into.length, 0)
     return decodeList(into.subarray(0, Math.min(bytesRead, MAX_BYTES)))
   } catch (cause) {
-    // An image whose name fills what a file system takes has none.
+    // A name of the greatest length has no sidecar.
     if (isMissing(cause) || systemCodeOf(cause) === 'ENAMETOOLONG') return null
     throw new Fault('input-invalid', `${path} cannot be read: ${renderError(cause)}`, { cause })
   }

@@ -9,21 +9,20 @@ import type { Sources } from './sources.ts'
 
 interface SourceListOptions {
   readonly sources: Pick<Sources, 'open' | 'retryMs'>
-  /** Where the image is, in the order in which it is asked for; the last one is the most patient. */
+  /** In the order of asking; the last one is the most patient. */
   readonly locations: readonly string[]
-  /** The digest of the stored bytes; null: not known. */
+  /** Of the stored bytes; null: unknown. */
   readonly sha256: string | null
   readonly signal: AbortSignal
   readonly renew?: OpenOptions['renew']
 }
 
-/** What one location gave, whichever of its connections brought it. */
 interface Account {
   readonly location: string
   readonly name: string
   bytes: number
   trouble: string | null
-  /** It sent something else: its bytes are used only where each frame of them is checked. */
+  /** It sent something else: its bytes count only where each frame is checked. */
   isDoubted: boolean
 }
 
@@ -33,8 +32,8 @@ interface AccountedSource extends ListedSource {
 }
 
 /**
- * Each location is opened when it is asked for, and is given up soon while there is another one;
- * where all have failed, each is asked once more, patiently.
+ * Opens a location when it is asked for, and gives up soon while there is another; where all have
+ * failed, each is asked once more, patiently.
  */
 export function createSourceList({ sources, locations, sha256, signal, renew }: SourceListOptions) {
   const opened = new AsyncDisposableStack()
@@ -54,7 +53,7 @@ export function createSourceList({ sources, locations, sha256, signal, renew }: 
   const places = [...first, ...again]
   let at = -1
 
-  /** It was there before: it is asked for again, as often as after a broken connection. */
+  /** Retries as often as after a broken connection, as it was there before. */
   async function insist(act: () => Promise<Source>): Promise<Source> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -99,9 +98,7 @@ export function createSourceList({ sources, locations, sha256, signal, renew }: 
 
   return {
     next,
-    /** Whether another location is left that was not looked at. */
     hasMore,
-    /** Notes why the location that `next` opened last is not taken. */
     refuse(why: unknown) {
       const place = first[at]
       if (place !== undefined) place.account.isDoubted = true
@@ -111,7 +108,7 @@ export function createSourceList({ sources, locations, sha256, signal, renew }: 
   }
 }
 
-/** The patient ones from `from` on: the last location is opened patiently at once. */
+/** From `from` on; the last location is opened patiently at once. */
 const listAlone = (
   first: readonly AccountedSource[],
   again: readonly AccountedSource[],
@@ -122,7 +119,7 @@ const listAlone = (
     .slice(from)
     .filter((place, index) => index === 0 || !place.account.isDoubted)
 
-/** What it fails for is noted, so that its share says why another one was asked. */
+/** Notes the failure, so that its share says why another one was asked. */
 async function openAlone(
   place: AccountedSource,
   shares: () => readonly SourceShare[],
@@ -136,13 +133,11 @@ async function openAlone(
   }
 }
 
-/** What all places must have in common; null: not known. */
 interface Agreed {
   sizeBytes: number | null
   readonly sha256: string | null
 }
 
-/** `open` is called when something is read, and again where it failed. */
 function createListed(
   account: Account,
   agreed: Agreed,
@@ -183,7 +178,7 @@ function createListed(
   }
 }
 
-/** Says why a source has other bytes than the others; null: nothing says so. */
+/** Null: no difference is known. */
 function findOther(
   { sizeBytes, sha256, servedSha256 }: Source,
   { sizeBytes: expected, sha256: wanted }: Agreed,
@@ -221,7 +216,7 @@ async function* joinSources(
 
 const MAX_TROUBLE = 200
 
-/** In a line, without the address, which its own name says. */
+/** Without the address, which the share's name says. */
 const renderTrouble = (thrown: unknown): string =>
   renderError(thrown)
     .replaceAll(/\S+:\/\/\S+?:?(?=\s|$)/g, '')
@@ -229,7 +224,7 @@ const renderTrouble = (thrown: unknown): string =>
     .trim()
     .slice(0, MAX_TROUBLE)
 
-/** The message has the last one's reason, and after it what was wrong with those before. */
+/** The last one's reason, then those before. */
 function withTroubles(thrown: unknown, before: readonly SourceShare[]): unknown {
   const told = before.flatMap(({ name, trouble }) =>
     trouble === null ? [] : [`${name}: ${trouble}`],

@@ -15,23 +15,18 @@ import type { S3Access } from '../../../kit/net/s3/rules/s3-access.ts'
 export type Sources = ReturnType<typeof createSources>
 
 export interface SourcesOptions {
-  /** Names proxies (`http_proxy`, `https_proxy`, `no_proxy`), FLASHER_CA_FILE, and for registries more. */
+  /** Names proxies (`http_proxy`, `https_proxy`, `no_proxy`) and FLASHER_CA_FILE. */
   readonly env: Environment
   readonly stdin?: Readable
-  /** What opens buckets; absent: what the variables of AWS's tools say. */
+  /** Absent: by the variables of AWS's tools. */
   readonly s3?: () => Promise<S3Access>
-  /** Milliseconds without a byte after which a connection counts as broken. */
+  /** Milliseconds of silence after which a connection counts as broken. */
   readonly stallMs?: number
-  /** Milliseconds before a broken connection is first tried again. */
   readonly retryMs?: number
-  /** Milliseconds of waiting after which a place is too slow, where another one has the same bytes. */
+  /** Milliseconds of waiting for a place where another one has the same bytes. */
   readonly slowMs?: number
 }
 
-/**
- * A source that sends nothing for `stallMs` milliseconds is asked again; `retryMs` is the first
- * pause between two tries, in milliseconds.
- */
 export function createSources(given: SourcesOptions) {
   const { env, stdin, s3, stallMs = 30_000, retryMs = 500, slowMs = 20_000 } = given
   const haste = { stallMs: Math.min(stallMs, HASTY_STALL_MS), isHasty: true, slowMs }
@@ -58,8 +53,8 @@ export function createSources(given: SourcesOptions) {
   return {
     retryMs,
     /**
-     * `text`: a path, `-`, an http(s) URL, an oras reference or an object `s3://bucket/key`. Throws a Fault
-     * `input-missing` where nothing is there, `input-invalid` where it is nothing that can be read as an image.
+     * A path, `-`, an http(s) URL, an oras reference or `s3://bucket/key`. Throws a Fault
+     * `input-missing` or `input-invalid`.
      */
     async open(text: string, options: OpenOptions = {}): Promise<Source> {
       const location = parseLocation(text)
@@ -69,10 +64,9 @@ export function createSources(given: SourcesOptions) {
   }
 }
 
-/** The longest silence of a server that is not the only one. */
 const HASTY_STALL_MS = 8000
 
-/** Loaded only where it is wanted: Node's HTTP takes its time and 12 MB of memory. */
+/** Lazy: Node's HTTP takes time and 12 MB of memory. */
 const loadHttp = () => import('./http-source.ts')
 const loadOras = () => import('./oras-source.ts')
 const loadS3 = () => import('./s3-source.ts')

@@ -2,10 +2,9 @@
 import { parseDosTable } from '../../../disk/rules/tables/dos-table.ts'
 import { parseTableSector } from '../../../disk/rules/tables/gpt.ts'
 
-/** The first bytes that hold every mark but those of btrfs. */
+/** Without those of btrfs. */
 export const MARK_BYTES: number = 64 * 1024
 
-/** Bytes that certain content has, and where. */
 export type Mark = readonly [at: number, bytes: Buffer]
 
 const ascii = (at: number, text: string): Mark => [at, Buffer.from(text, 'latin1')]
@@ -15,7 +14,6 @@ const ISO_9660 = [ascii(0x8001, 'CD001'), ascii(0x8001, 'BEA01')]
 const APPLE_MAP = ascii(0, 'ER')
 const APPLE_ENTRY = ascii(512, 'PM')
 
-/** What a disk without a partition table may hold, and the signature of any boot sector. */
 const OTHERS: readonly Mark[] = [
   hex(510, '55aa'),
   hex(1080, '53ef'),
@@ -32,13 +30,12 @@ const OTHERS: readonly Mark[] = [
 const has = (head: Buffer, [at, bytes]: Mark): boolean =>
   head.subarray(at, at + bytes.length).equals(bytes)
 
-/** Whether these bytes are certainly a disk's: they have a partition table, or are an optical disc. */
 export const isDiskImage = (head: Buffer): boolean =>
   parseTableSector(head) !== null ||
   parseDosTable(head) !== null ||
   ISO_9660.some((mark) => has(head, mark)) ||
   (has(head, APPLE_MAP) && has(head, APPLE_ENTRY))
 
-/** Whether anything is known that begins like this, so that it may well be meant for a disk. */
+/** Known content begins like this, so that it may well be meant for a disk. */
 export const isKnownStart = (head: Buffer): boolean =>
   isDiskImage(head) || OTHERS.some((mark) => has(head, mark))

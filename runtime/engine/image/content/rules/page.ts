@@ -1,7 +1,7 @@
 /** Recognises text where a disk image should be: a web page, an error message, a list of checksums. */
 import { Fault } from '../../../../kit/foundation/fault.ts'
 
-/** So many first bytes are looked at: text that ends there is followed by more of it. */
+/** Text that reaches this end goes on behind it. */
 const SAMPLE_BYTES = 64 * 1024
 
 const KINDS = [
@@ -10,7 +10,7 @@ const KINDS = [
   ['a JSON document', /^(\{\s*["}]|\[\s*[[{"\]\d])/],
 ] as const
 
-/** In words to be read behind "holds"; null where the first bytes are no text. */
+/** Words to stand behind "holds"; null: no text. */
 export function describePage(head: Buffer): string | null {
   const text = parseText(head.subarray(0, SAMPLE_BYTES))
   if (text === null) return null
@@ -23,7 +23,6 @@ export function describePage(head: Buffer): string | null {
   return start === '' ? 'nothing but blanks' : 'plain text'
 }
 
-/** Everything that no text contains: control characters but for white space. */
 const NO_TEXT = /(?![\b\t\n\v\f\r\u0080-\u009f])\p{Cc}/u
 
 const ENCODINGS = [
@@ -31,12 +30,11 @@ const ENCODINGS = [
   ['utf-16be', Buffer.from([0xfe, 0xff])],
 ] as const
 
-/** Null: it is no text. What is cut off within a character is left out. */
+/** Null: no text. Skips a character that is cut off. */
 function parseText(bytes: Buffer): string | null {
   if (bytes.length === 0) return null
   const mark = ENCODINGS.find(([, order]) => bytes.subarray(0, 2).equals(order))
   const text = decode(bytes, mark?.[0] ?? 'utf-8') ?? (mark === undefined ? asLatin(bytes) : null)
-  // What is cut off within its only character says nothing.
   return text === null || text === '' || NO_TEXT.test(text) ? null : text
 }
 
@@ -54,7 +52,6 @@ function asLatin(bytes: Buffer): string | null {
   return bytes.length >= 64 && others * 3 < bytes.length ? bytes.toString('latin1') : null
 }
 
-/** The file is positively something else; `what` says in words what it is. */
 export const notAnImage = (name: string, what: string): Fault =>
   new Fault('plan-refused', `${name} is not a disk image: ${what}`, { hint: OVERRIDE })
 

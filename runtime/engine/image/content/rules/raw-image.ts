@@ -12,7 +12,7 @@ interface Stored {
   readonly sent?: Sent | undefined
 }
 
-/** Null where these may be a disk's bytes. */
+/** Null: these may be a disk's bytes. */
 export function findForeign({ name, sent }: Stored, head: Buffer): Fault | null {
   const page = describePage(head)
   if (page !== null) return notAnImage(name, `it holds ${page}`)
@@ -20,7 +20,7 @@ export function findForeign({ name, sent }: Stored, head: Buffer): Fault | null 
   return coding === null || isDiskImage(head) ? null : notAnImage(name, renderCoding(coding))
 }
 
-/** What a person should know; `imageBytes` is null while its length is not known. */
+/** For people; `imageBytes` null: unknown yet. */
 export function describeRaw(
   head: Buffer,
   imageBytes: number | null,
@@ -30,7 +30,7 @@ export function describeRaw(
   return { notes: cut === null ? [] : [cut], isCut: cut !== null }
 }
 
-/** A warning where partitions end beyond the image's end; null: none does. */
+/** Null: no partition ends beyond the image's end. */
 export const describeCut = (head: Buffer, imageBytes: number): string | null =>
   renderShortfall(findCutPartitions(head, imageBytes))
 
@@ -39,14 +39,13 @@ const NOBODYS =
 
 interface CutPartition {
   readonly number: number
-  /** How many of its bytes the image does not have. */
   readonly missingBytes: number
 }
 
-/** An MBR counts in sectors of this size, but for those made for disks of 4096, which then reach less far. */
+/** An MBR for disks of 4096 reaches further than this says. */
 const DOS_SECTOR = 512
 
-/** `head`: the image's first bytes with its whole table, `imageBytes`: its length. Damaged tables say nothing. */
+/** `head`: the first bytes with the whole table. Damaged tables say nothing. */
 export function findCutPartitions(head: Buffer, imageBytes: number): readonly CutPartition[] {
   return listPartitions(head).flatMap(({ number, offset, bytes }) => {
     const missingBytes = Math.min(bytes, offset + bytes - imageBytes)
@@ -69,7 +68,7 @@ function listPartitions(head: Buffer) {
 
 const MAX_NAMED = 4
 
-/** A warning for people, to stand alone; null: nothing is missing. */
+/** Null: nothing is missing. */
 export function renderShortfall(cut: readonly CutPartition[]): string | null {
   if (cut.length === 0) return null
   const named = cut.slice(0, MAX_NAMED).map(renderPartition)
