@@ -14,51 +14,43 @@ const BMC_TIMEOUT = 10_000
 const LOG_TIMEOUT = 5000
 const MAX_LOG_LINES = 200
 
-/** When the kernel took over from the firmware, in nanoseconds since the reset (ACPI's FPDT). */
+/** When the kernel took over, in nanoseconds since the reset (ACPI's FPDT). */
 const FIRMWARE_END = 'sys/firmware/acpi/fpdt/boot/exitbootservice_end_ns'
 const SYSTEM_BEGAN = ['systemctl', 'show', '--property=UserspaceTimestampMonotonic', '--value']
 
 const readText = (path: string) => readFile(path, 'utf8').catch(() => '')
 
-/** The kernel's device of the machine's own BMC. */
+/** The machine's own BMC. */
 const IPMI = '/dev/ipmi0'
 
 interface HardwareDependencies {
   readonly shell: Shell
-  /** Where the device of the BMC is; the kernel's own when absent. */
+  /** Absent: the kernel's device. */
   readonly ipmi?: string
-  /** Where the kernel's files are; `/` when absent. */
+  /** Of the kernel's files; absent: `/`. */
   readonly root?: string
 }
 
-/**
- * Creates the reader of this machine's hardware. It never rejects: a tool that is missing, fails or
- * takes too long yields null or an empty list.
- */
+/** Never rejects: a tool that is missing, fails or is too slow yields null or an empty list. */
 export function createHardware({ shell, ipmi = IPMI, root = '/' }: HardwareDependencies) {
-  /** What a tool prints; null when it fails: best effort, for people to read. */
   const ask = (argv: readonly string[], timeout: number) =>
     shell.require(argv, { timeout }).catch(() => null)
   /** It does not change within a boot. */
   let began: Promise<string | null> | null = null
   return {
-    /** What `lshw -json` prints; null where it is not installed, fails, or takes too long. */
     async readTree(): Promise<object | null> {
       const text = await ask(['lshw', '-json', '-quiet'], TREE_TIMEOUT)
       // Some versions leave out a comma; the server can do without.
       const tree = parseExact(text ?? '')
       return typeof tree === 'object' ? tree : null
     },
-    /** The IPv4 address of the machine's BMC, which it tells itself; null where there is none, or it has no address. */
+    /** IPv4, as the BMC reports itself. */
     async readBmcAddress(): Promise<string | null> {
-      // Most machines have none, and need no program to say so.
+      // Most machines have none, and need no program to find out.
       if (!existsSync(ipmi)) return null
       return parseBmcAddress((await ask(['ipmitool', 'lan', 'print'], BMC_TIMEOUT)) ?? '')
     },
-    /**
-     * How long this boot has taken so far, as the query of a request for a plan; empty where kernel and
-     * systemd do not tell. The times are those of the moment of the call.
-     */
+    /** The query of a request for a plan, for now; empty where kernel and systemd do not tell. */
     async readBootTimes(): Promise<string> {
       const [up, firmware, micros] = await Promise.all([
         readText(join(root, 'proc/uptime')),
@@ -67,7 +59,7 @@ export function createHardware({ shell, ipmi = IPMI, root = '/' }: HardwareDepen
       ])
       return renderBootTimes({ up, firmware, micros: micros ?? '' })
     },
-    /** The last lines of the kernel's log; empty where it may not be read. */
+    /** The last lines; empty where it may not be read. */
     async readKernelLog(): Promise<readonly string[]> {
       const text = (await ask(['dmesg'], LOG_TIMEOUT)) ?? ''
       return text.trimEnd().split('\n').slice(-MAX_LOG_LINES).filter(Boolean)

@@ -3,13 +3,13 @@
 interface BootClocks {
   /** `/proc/uptime`. */
   readonly up: string
-  /** Nanoseconds from the reset until the kernel took over; empty: the firmware does not tell. */
+  /** Nanoseconds from the reset until the kernel took over; empty: unknown. */
   readonly firmware: string
   /** Microseconds of the kernel's clock when systemd began. */
   readonly micros: string
 }
 
-/** Renders `&up=73.25&system=41.8`, perhaps with `&firmware=9.1`, in seconds; empty where the first two are not known. */
+/** `&up=73.25&system=41.8`, perhaps with `&firmware=9.1`, in seconds; empty: unknown. */
 export function renderBootTimes({ up, firmware, micros }: BootClocks): string {
   const [, seconds] = /^(\d+\.\d{1,3}) /.exec(up) ?? []
   const system = readCount(micros, 1e6)
@@ -18,7 +18,7 @@ export function renderBootTimes({ up, firmware, micros }: BootClocks): string {
   return `&up=${seconds}&system=${system}${reset === null ? '' : `&firmware=${reset}`}`
 }
 
-/** Seconds with at most three decimals; null: it is no count, or none at all. */
+/** Seconds with at most three decimals; null: no count. */
 function readCount(text: string, unit: number): string | null {
   const [digits] = /^\d+/.exec(text.trim()) ?? []
   const count = Number(digits ?? 0)

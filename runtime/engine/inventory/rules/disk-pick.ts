@@ -9,7 +9,7 @@ type NamedDisk = Pick<InventoryDisk, 'serial' | 'wwn' | 'by_path'>
 
 const text = z.string().max(128).nullable()
 
-/** What a disk was on the day on which it was picked by another name than its serial number. */
+/** The disk when it was picked by another name than its serial number. */
 export const PickedDiskSchema = z.object({
   size: text,
   size_bytes: z.int().min(0).nullable(),
@@ -18,28 +18,24 @@ export const PickedDiskSchema = z.object({
 })
 export type PickedDisk = Readonly<z.output<typeof PickedDiskSchema>>
 
-/** A disk that somebody picked. */
 export interface DiskPick {
-  /** The name as `target_disk_serial` spells it. */
+  /** As `target_disk_serial` spells it. */
   readonly name: string
-  /** Null: it was picked by its serial number, or nobody knew what it was. */
+  /** Null: picked by its serial number, or nobody knew what it was. */
   readonly seen: PickedDisk | null
 }
 
 type PickKind = 'serial' | 'wwn' | 'eui' | 'path'
 
-/**
- * Returns what kind of name this is, by its prefix. A serial number may begin like the other kinds,
- * so a disk is compared by that as well, whatever the kind.
- */
+/** A serial number may have such a prefix too: serials are always compared as well. */
 export const kindOf = (name: string): PickKind =>
   name.includes(':')
     ? ((['wwn', 'eui', 'path'] as const).find((kind) => name.startsWith(`${kind}:`)) ?? 'serial')
     : 'serial'
 
 /**
- * All names of a disk, the best first: its serial number, `wwn:…` (of NVMe namespaces `eui:…`, which
- * is their EUI-64 or NGUID), `path:…` (its /dev/disk/by-path name).
+ * The best first: serial number, `wwn:…` (of NVMe namespaces `eui:…`, EUI-64 or NGUID), `path:…`
+ * (of /dev/disk/by-path).
  */
 function listNames({ serial, wwn, by_path }: NamedDisk): readonly string[] {
   const path = trim(by_path)
@@ -55,35 +51,23 @@ function nameWorldwide(wwn: string): string {
   return eui === undefined ? `wwn:${wwn}` : `eui:${eui}`
 }
 
-/** Nothing at all, or what firmware says that was never given one: digits that are all 0, or all f. */
+/** Empty, or firmware's stand-in: digits that are all 0, or all f. */
 const isPlaceholder = (wwn: string) => /^(?:(?:0x|eui\.|naa\.|uuid\.)?(?:[0-]*|[f-]*))$/i.test(wwn)
 
-/**
- * Returns the name that a disk is picked by where nothing else is said; null when it has no name at
- * all.
- */
+/** Null: it has no name at all. */
 export const identifyDisk = (disk: NamedDisk): string | null => listNames(disk)[0] ?? null
 
-/**
- * Returns the first name by which one disk alone is known among all of its machine; null when there
- * is none.
- */
+/** The first name that only this disk of the machine has; null: none. */
 export function nameAmong(disk: NamedDisk, all: readonly NamedDisk[]): string | null {
   const counts = countNames(all)
   return listNames(disk).find((name) => (counts.get(name) ?? 0) < 2) ?? null
 }
 
-/**
- * Counts the disks of the machine that are called by the serial number of this one, itself
- * included; 0 when it has none.
- */
+/** Disks of the machine with this serial number, itself included; 0: it has none. */
 export const countTwins = (disk: NamedDisk, all: readonly NamedDisk[]): number =>
   countNames(all).get(trim(disk.serial)) ?? 0
 
-/**
- * The counts of lists that were asked about: pages ask for each disk, and a list may have a
- * thousand.
- */
+/** Pages ask for each disk, and a list may have a thousand. */
 const counted = new WeakMap<readonly NamedDisk[], ReadonlyMap<string, number>>()
 
 function countNames(all: readonly NamedDisk[]): ReadonlyMap<string, number> {
@@ -95,7 +79,7 @@ function countNames(all: readonly NamedDisk[]): ReadonlyMap<string, number> {
   return counts
 }
 
-/** Each plan asks this of each disk: what has no prefix can only be a serial number. */
+/** Called for each disk of each plan: without a prefix it can only be a serial number. */
 const isCalled = (disk: NamedDisk, name: string): boolean =>
   trim(disk.serial) === name ||
   (kindOf(name) !== 'serial' && listNames(disk).includes(toToday(name)))
@@ -103,23 +87,15 @@ const isCalled = (disk: NamedDisk, name: string): boolean =>
 /** Earlier releases spelled the EUI of a namespace without a serial number `wwn:eui.…`. */
 const toToday = (name: string) => (name.startsWith('wwn:eui.') ? `eui:${name.slice(8)}` : name)
 
-/**
- * Whether a pick may mean the disk that is called so. Where nobody knows what was picked, it is a
- * disk that has no better name: earlier releases picked no other ones.
- */
+/** Where nobody knows what was picked, only a disk without a better name. */
 const isMeant = (disk: NamedDisk, { name, seen }: DiskPick): boolean =>
   kindOf(name) === 'serial' || seen !== null || identifyDisk(disk) === toToday(name)
 
 export type PickRefusal =
   | { readonly why: 'disk-missing' }
   | { readonly why: 'disk-ambiguous'; readonly disks: readonly InventoryDisk[] }
-  /** Another one is at its place. */
   | { readonly why: 'disk-changed'; readonly was: PickedDisk; readonly is: PickedDisk }
 
-/**
- * Finds the one disk that a pick means. The refusal says whether none or several disks are called
- * so, or whether another disk is at that place now.
- */
 export function findPicked(
   disks: readonly InventoryDisk[],
   pick: DiskPick,
@@ -141,10 +117,7 @@ function isSame(was: PickedDisk, is: PickedDisk): boolean {
   return isSameSize && was.model === is.model && was.serial === is.serial
 }
 
-/**
- * Renders what is known of a picked disk: `4 TB, WDC WD40EFRX, WD-WCC4E0123456`; the text is
- * printable.
- */
+/** `4 TB, WDC WD40EFRX, WD-WCC4E0123456`; printable. */
 export const renderPicked = ({ size, size_bytes, model, serial }: PickedDisk): string =>
   [size_bytes === null ? size : renderDiskSize(size_bytes), model, serial]
     .filter((part) => part !== null)
@@ -158,13 +131,10 @@ const pickSeen = (disk: InventoryDisk): PickedDisk => ({
   serial: trim(disk.serial) || null,
 })
 
-/** Stands before a place that is picked anew, as it is now. */
+/** Prefix of a place that is picked anew, as it is now. */
 export const ANEW = '+'
 
-/**
- * Makes a pick of the name that was asked for, with what `disks` show under it. The pick `before`
- * is kept where its name is asked for again, so that it keeps what was seen then.
- */
+/** The pick `before` stays where its name is asked for again, with what was seen then. */
 export function pickDisk(
   asked: string | null,
   before: DiskPick | null,
@@ -178,9 +148,8 @@ export function pickDisk(
 }
 
 /**
- * Completes a pick by a new list. A disk that was picked before anybody knew it is known from the
- * first list on. At a place that is only one that has no better name: what else is there may have
- * come since.
+ * From the first list on it is known what was picked. At a place only a disk without a better name:
+ * others may have come since.
  */
 export function keepPick(pick: DiskPick, disks: readonly InventoryDisk[]): DiskPick {
   const { name, seen } = pick
@@ -195,13 +164,12 @@ function pickOnly(name: string, [disk, ...others]: readonly InventoryDisk[]): Pi
   return isOne && kindOf(name) !== 'serial' ? pickSeen(disk) : null
 }
 
-/** Tells whether a disk is picked by a name of a kind that the client does not report of any disk. */
+/** The client reports no name of this kind for any disk. */
 export const isListBlind = ({ name }: DiskPick, disks: readonly InventoryDisk[] | null): boolean =>
   kindOf(name) !== 'serial' && (disks ?? []).every((disk) => !trim(disk.wwn) && !trim(disk.by_path))
 
 /**
- * Tells whether live systems before `disk-id` would not find this disk by this name, or would not
- * look at what is at its place. `disks` is null while none were reported yet.
+ * Live systems before `disk-id` would not find the disk, or would not check what is at its place.
  */
 export function wantsDiskId(name: string, disks: readonly InventoryDisk[] | null): boolean {
   const kind = kindOf(name)

@@ -7,11 +7,10 @@ export interface Hardware {
   readonly vendor: string | null
   readonly model: string | null
   readonly serial: string | null
-  /** One for each socket. */
   readonly processors: readonly string[]
   readonly cores: number | null
   readonly memoryBytes: number | null
-  /** Product, with name and MAC as far as they are known. */
+  /** Product, with name and MAC where known. */
   readonly networks: readonly string[]
   readonly firmware: string | null
 }
@@ -37,7 +36,6 @@ const HardwareNode = z.object({
   date: Text,
   description: Text,
   size: z.number().positive().nullable().catch(null),
-  /** One name or several. */
   logicalname: z.preprocess((names) => (Array.isArray(names) ? names[0] : names), Text),
   configuration: z
     .object({ cores: z.string().transform(Number).pipe(z.int().positive()) })
@@ -47,10 +45,7 @@ const HardwareNode = z.object({
 })
 type HardwareNode = z.infer<typeof HardwareNode>
 
-/**
- * Summarises a tree as `lshw -json` prints it; sizes are bytes. Returns null where the text is no
- * such tree.
- */
+/** Of `lshw -json`; sizes in bytes. Null: no such tree. */
 export function parseHardware(json: string): Hardware | null {
   const nodes = flatten(parseJson(json))
   const system = nodes[0]
@@ -72,17 +67,13 @@ export function parseHardware(json: string): Hardware | null {
   }
 }
 
-/** How many serial numbers of its own a machine has at most: its system's and its boards'. */
 const MAX_OWN_SERIALS = 4
 
-/** What firmware says where nobody has entered a serial number: it tells no machine from another. */
+/** Firmware's stand-ins for a serial number, equal on many machines. */
 const PLACEHOLDER =
   /^(?:(.)\1*|[x*.-]+|n\/?a|none|null|unknown|invalid|empty|oem|o\.e\.m\.|default string|to be filled by .*|not (?:specified|available|applicable|set|present)|(?:system|base ?board|board|chassis) serial number|(?:serial|number|0?123456789.*))$/i
 
-/**
- * Lists the serial numbers that identify the machine itself: of the system, then of its boards.
- * Those of its parts are not among them, nor is what firmware says instead of one.
- */
+/** Of the system, then of its boards; without parts and firmware's stand-ins. */
 export function listOwnSerials(json: string): readonly string[] {
   const tree = parseJson(json)
   const top = HardwareNode.safeParse(Array.isArray(tree) ? tree[0] : tree)

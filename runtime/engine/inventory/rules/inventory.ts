@@ -14,9 +14,9 @@ import { plainWords } from '../../../kit/foundation/printable.ts'
 import { accept, type Result } from '../../../kit/foundation/result.ts'
 
 export const MAX_SERIAL_CHARACTERS = 128
-/** So many are kept, and the rest is counted: storage servers have hundreds. */
+/** Further ones are only counted: storage servers have hundreds. */
 export const MAX_DISKS = 1024
-/** A larger hardware tree is left out; the disks are stored anyway. */
+/** A larger tree is left out; the disks are stored anyway. */
 export const MAX_HARDWARE_BYTES = 8 * 2 ** 20
 /** The largest servers have some 20,000; each costs memory wherever the tree is read. */
 export const MAX_HARDWARE_VALUES = 250_000
@@ -42,11 +42,10 @@ const lax = z
   .default(false)
   .transform((value) => TRUE.includes(value))
 
-/** What clients of ours add; one that is not as it must be is as good as none. */
 const extra = (most: number) => z.string().max(most).nullish().catch(null)
 const PREFIX = '+path:'.length
 
-/** Keys that are not in the specification are dropped, not refused: clients send what lsblk says. */
+/** Keys that are not in the specification are dropped: clients send what lsblk says. */
 export const InventoryDiskSchema = z.object({
   path: z.string().min(1).max(255),
   size: words(32),
@@ -66,9 +65,9 @@ const HardwareSchema = z.union([z.record(z.string(), z.unknown()), z.array(z.unk
 export const InventorySchema = z.strictObject({
   disks: z.array(InventoryDiskSchema),
   lshw: HardwareSchema.nullish(),
-  /** Not in the specification: clients of ours say whether firmware enforced Secure Boot. */
+  /** Not in the specification: firmware enforced Secure Boot. */
   secure_boot: z.boolean().nullish().catch(null),
-  /** Not in the specification: the address of its BMC; one that is none is as good as none. */
+  /** Not in the specification: the address of its BMC; invalid ones are dropped. */
   bmc_address: z.ipv4().nullish().catch(null),
 })
 
@@ -88,16 +87,9 @@ const BODY: Wanted = {
   ]),
 }
 
-/**
- * Creates a sift that takes disks and hardware out of a body as it arrives, in whatever order they
- * come.
- */
 export const createInventorySift = () => createJsonSift(BODY, MAX_DEPTH)
 
-/**
- * Checks what was sifted from the body; undefined means that nothing was sent. The refusal lists
- * the fields that are wrong.
- */
+/** `sifted` undefined: nothing was sent. The refusal lists the wrong fields. */
 export function parseInventory(
   sifted: Sifted | undefined,
 ): Result<Inventory, readonly FieldError[]> {
@@ -120,7 +112,7 @@ const isTree = ({ opening }: Verbatim) => opening === 0x7b || opening === 0x5b
 const takeTree = (lshw: Verbatim | null) =>
   lshw?.bytes && isTree(lshw) && isReadable(lshw.bytes) ? lshw.bytes : null
 
-/** The tree itself is no part of what is checked; that it is one is. */
+/** The tree is not checked, only that it is one. */
 function withTree(value: unknown, lshw: Verbatim | null): unknown {
   if (lshw === null || typeof value !== 'object') return value
   const isNull = lshw.opening === NULL
@@ -129,7 +121,7 @@ function withTree(value: unknown, lshw: Verbatim | null): unknown {
 
 const NULL = 0x6e
 
-/** Few trees are half as large; reading one of this size for its serial numbers takes some milliseconds. */
+/** Few trees are half as large; reading one of this size takes some milliseconds. */
 const MAX_READ_BYTES = 512 * 1024
 
 function readOwnSerials(hardware: Uint8Array | null): readonly string[] | null {
@@ -137,7 +129,7 @@ function readOwnSerials(hardware: Uint8Array | null): readonly string[] | null {
   return listOwnSerials(Buffer.from(hardware).toString('utf8'))
 }
 
-/** A document that our own reader refuses later (`json-reader.ts`) is not kept: an export would have it. */
+/** What our reader (`json-reader.ts`) refuses later is not kept: an export would have it. */
 function isReadable(hardware: Uint8Array): boolean {
   const bytes = Buffer.from(hardware.buffer, hardware.byteOffset, hardware.byteLength)
   const isSuspect = ['__proto__', 'constructor', '\\u00'].some((text) => bytes.includes(text))

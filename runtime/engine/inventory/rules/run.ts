@@ -3,10 +3,7 @@ import { z } from 'zod'
 import type { Mac } from '../../../kit/net/rules/mac.ts'
 import { plainWords } from '../../../kit/foundation/printable.ts'
 
-/**
- * The phases in the order in which a flash goes through them; a client leaves out what it does not
- * do.
- */
+/** In order; a client leaves out what it does not do. */
 export const RUN_PHASES = [
   'started',
   'write',
@@ -19,7 +16,7 @@ export const RUN_PHASES = [
 ] as const
 export type RunPhase = (typeof RUN_PHASES)[number]
 
-/** How a run ended; `lost`: the machine was not heard of any more, or began another run. */
+/** `lost`: the machine has stopped responding, or began another run. */
 export const RUN_RESULTS = ['done', 'failed', 'cancelled', 'lost'] as const
 export type RunResult = (typeof RUN_RESULTS)[number]
 
@@ -27,16 +24,14 @@ const RUN_MODES = ['flash', 'interactive', 'capture'] as const
 export type RunMode = (typeof RUN_MODES)[number]
 
 /**
- * What becomes of the wish to write only what differs. `compared`: it is done; `mostly-different`: the
- * disk holds something else, so reading it would only cost time; `no-index`: nothing says what the
- * frames hold; `untrusted`: the image has a digest, its index has none.
+ * The wish to write only what differs. `mostly-different`: reading the disk would only cost time;
+ * `no-index`: nothing says what the frames hold; `untrusted`: the image has a digest, its index has
+ * none.
  */
 const DELTA_STATES = ['compared', 'mostly-different', 'no-index', 'untrusted'] as const
 export type DeltaState = (typeof DELTA_STATES)[number]
 
-/** The most bytes that a post about progress may have. */
 export const MAX_PROGRESS_BYTES = 16 * 1024
-/** The most bytes of a log; its tail is what is kept. */
 export const MAX_LOG_BYTES = 256 * 1024
 
 export const RunIdSchema = z.string().regex(/^[A-Za-z0-9-]{8,64}$/, 'not a run id')
@@ -44,14 +39,13 @@ export const RunIdSchema = z.string().regex(/^[A-Za-z0-9-]{8,64}$/, 'not a run i
 const bytes = z.int().min(0)
 const MAX_SECONDS = 365 * 24 * 3600
 
-/** What only describes: too long is cut, and what cannot be it is as good as none. */
+/** Only descriptive: too long is cut, and invalid values are dropped. */
 const exactly = (most: number, clean = (text: string) => text) =>
   z
     .string()
     .transform((text) => clean(text.slice(0, most)))
     .nullish()
     .catch(null)
-/** A name, or why: people read it, on terminals as well. */
 const words = (most: number) => exactly(most, plainWords)
 const size = bytes.nullish().catch(null)
 
@@ -71,7 +65,6 @@ const DiskSchema = z.object({
   tran: words(32),
 })
 
-/** The most sources of an image that a run names. */
 const MAX_SOURCES = 16
 const SourceSchema = z.object({
   name: z.string().transform((text) => plainWords(text.slice(0, 255))),
@@ -79,44 +72,40 @@ const SourceSchema = z.object({
   trouble: words(200),
 })
 
-/** Body of `POST /pxe/{mac}/progress`. Unknown fields are left out: a newer client may say more. */
+/** Body of `POST /pxe/{mac}/progress`. Unknown fields are dropped: a newer client may send more. */
 export const ProgressSchema = z.object({
   run: RunIdSchema,
   phase: z.enum(RUN_PHASES),
   bytes_read: bytes,
-  /** The bytes that were written to the disk; in phase `verify`, those that were read back. */
+  /** In phase `verify`, read back. */
   bytes_written: bytes,
-  /** The part of `bytes_written` that was on the disk already; absent where it was not compared. */
+  /** Part of `bytes_written` that was on the disk already; absent: not compared. */
   bytes_kept: size,
-  /** What became of the wish to write only what differs; absent where nobody had it. */
+  /** Absent: all is written. */
   delta: z.enum(DELTA_STATES).nullish().catch(null),
-  /** What `bytes_written` counts up to; null where the image's size is not known before its end. */
+  /** Null: the image's size is unknown before its end. */
   total_bytes: bytes.nullable(),
-  /** Bytes per second over the last moments. */
+  /** Bytes per second. */
   rate: z.number().min(0).max(Number.MAX_SAFE_INTEGER).nullable(),
   eta_seconds: z.number().min(0).max(MAX_SECONDS).nullable().catch(null),
   mode: z.enum(RUN_MODES).nullish(),
   image: ImageSchema.nullish().catch(null),
-  /** What came from each source of the image, and why it was left; absent where it has one. */
   sources: z.array(SourceSchema).max(MAX_SOURCES).nullish().catch(null),
   disk: DiskSchema.nullish().catch(null),
-  /** What holds it up: the network, the decoder, the disk. */
   bottleneck: words(64),
   verified: z.boolean().nullish(),
-  /** What should be known of the image that was written, such as that it was cut off. */
   warning: words(500),
   reason: words(500),
 })
 export type RunProgress = z.output<typeof ProgressSchema>
-/** A post about progress as a client writes it. */
 export type ProgressPost = z.input<typeof ProgressSchema>
 
 const time = z.iso.datetime()
 const text = z.string().nullable()
 
 /**
- * Whether the system that was flashed has booted. `booted`: proved; `seen`: something answered at its
- * address; `not-seen`: nothing was seen of it; `failed`: the machine asked for its boot script instead.
+ * `booted`: proved; `seen`: something answered at its address; `failed`: the machine asked for its
+ * boot script instead.
  */
 export const PROOF_STATES = ['watching', 'booted', 'seen', 'not-seen', 'failed'] as const
 export type ProofState = (typeof PROOF_STATES)[number]
@@ -124,38 +113,36 @@ export type ProofState = (typeof PROOF_STATES)[number]
 const ProofSchema = z.object({
   state: z.enum(PROOF_STATES),
   /**
-   * `call`: the new system called its one-time address; `ssh`: a host key that was not there before;
-   * `network`: it answered; null: nothing was seen.
+   * `call`: the one-time address; `ssh`: a new host key; `network`: it answered; null: nothing was
+   * seen.
    */
   how: z.enum(['call', 'ssh', 'network']).nullable(),
-  /** When the flash ended, and until when the new system is awaited. */
+  /** The end of the flash, and of the wait. */
   since: time,
   until: time,
-  /** Seconds from the end of the flash to what was seen; null: nothing was. */
+  /** Seconds from the end of the flash; null: nothing was seen. */
   seconds: z.number().nullable(),
-  /** Boots from the network since the flash; the first one is expected. */
+  /** Network boots since the flash; the first one is expected. */
   contacts: z.int(),
   first_contact_at: time.nullable().default(null),
   last_contact_at: time.nullable(),
-  /** When nothing answered at its address since its last contact; null: that has not been seen. */
+  /** Nothing answered since its last contact; null: not seen. */
   silent_at: time.nullable(),
-  /** When its address answered again after that; null: it did not. */
+  /** Its address answered again; null: it did not. */
   network_at: time.nullable(),
-  /** When the one-time address was made; null: the new system has none. */
+  /** Of the one-time address; null: the new system has none. */
   call_made_at: time.nullable(),
-  /** Digests of the SSH host keys before the new system; null: not known, so a key proves nothing. */
+  /** Digests of SSH host keys; null: unknown, so that a key proves nothing. */
   keys_before: z.array(z.string().max(64)).max(64).nullable().default(null),
-  /** Whether its last network boot led elsewhere than to its disk: a live system may have ports of its own. */
+  /** Such a live system may have ports of its own. */
   is_elsewhere: z.boolean().default(false),
-  /** What was seen instead. */
   reason: text,
 })
-/** What is known of the first boot of a system that was flashed. */
 export type Proof = Readonly<z.output<typeof ProofSchema>>
 
-/** A run as it is stored. Every text comes from the machine itself and is hostile. */
+/** As stored. Every text comes from the machine itself and is hostile. */
 export const RunSchema = z.object({
-  /** Made by the client, new per attempt; unique within its machine. */
+  /** Made by the client for each attempt; unique within its machine. */
   id: z.string(),
   mac: z.string(),
   mode: z.enum(RUN_MODES),
@@ -164,20 +151,18 @@ export const RunSchema = z.object({
   phase: z.enum(RUN_PHASES),
   /** Null: it goes on. */
   result: z.enum(RUN_RESULTS).nullable(),
-  /** It goes on, and nothing was heard of it for a while. */
   stalled: z.boolean(),
-  /** The start by the server's clock; null: nobody knows. */
+  /** By the server's clock; null: unknown. */
   started_at: time.nullable(),
   updated_at: time,
   ended_at: time.nullable(),
   bytes_read: bytes,
   bytes_written: bytes,
-  /** The part of these bytes that was on the disk already; null: not compared. */
+  /** Null: not compared. */
   bytes_kept: bytes.nullable().default(null),
-  /** What became of the wish to write only what differs; null: nobody had it. */
+  /** Null: all is written. */
   delta: z.enum(DELTA_STATES).nullable().default(null),
   total_bytes: bytes.nullable(),
-  /** How far the present phase is, and what it counts up to. */
   step_bytes: bytes,
   step_total: bytes.nullable(),
   rate: z.number().nullable(),
@@ -192,7 +177,7 @@ export const RunSchema = z.object({
       size_bytes: bytes.nullable(),
     })
     .nullable(),
-  /** What came from each source of the image, and why it was left; null: it has one, or nobody said. */
+  /** By source of the image; null: it has one, or nobody said. */
   sources: z
     .array(z.object({ name: z.string(), bytes, trouble: text.default(null) }))
     .nullable()
@@ -202,25 +187,21 @@ export const RunSchema = z.object({
     .nullable(),
   bottleneck: text,
   verified: z.boolean().nullable(),
-  /** What should be known of the image that was written; null: nothing. */
   warning: text.default(null),
   reason: text,
-  /** The address of the server that heard of it last, where its site has several; null: it has one. */
+  /** Of the server that it last reported to, where a site has several; null: one. */
   server: text.default(null),
-  /** Who had the machine flashed, and from where. */
   armed_by: z.object({ actor: z.string(), ip: text, at: time }).nullable(),
-  /** When each phase was first heard of. */
   steps: z.array(z.object({ phase: z.enum(RUN_PHASES), at: time })),
-  /** Whether the machine sent its log. */
   has_log: z.boolean(),
-  /** When what came before it happened, by the server's clock; null: nothing is known. */
+  /** What came before, by the server's clock; null: unknown. */
   stamps: z
     .object({
       power_on_at: time.nullable().default(null),
       script_at: time.nullable().default(null),
       kernel_at: time.nullable().default(null),
       initrd_at: time.nullable().default(null),
-      /** What the live system told of its start: when the hardware was reset, its kernel ran, its system began. */
+      /** As the live system reported: reset of the hardware, start of its kernel, of its system. */
       reset_at: time.nullable().default(null),
       start_at: time.nullable().default(null),
       system_at: time.nullable().default(null),
@@ -228,9 +209,9 @@ export const RunSchema = z.object({
     })
     .nullable()
     .default(null),
-  /** Whether what was flashed has booted; null: nobody waits for it. */
+  /** Null: nobody waits for the new system. */
   proof: ProofSchema.nullable().default(null),
-  /** Which order of its machine it carries out; null or absent: not known. Not on the wire. */
+  /** The machine's order; absent: unknown. Not on the wire. */
   order: text.optional(),
 })
 type StoredRun = z.output<typeof RunSchema>
@@ -252,14 +233,10 @@ export interface Run extends Readonly<
   readonly steps: readonly Readonly<StoredRun['steps'][number]>[]
 }
 
-/** What the server knows of a run that begins, from the machine's record. */
 export type RunOrigin = Pick<Run, 'mac' | 'mode' | 'image' | 'disk' | 'armed_by' | 'order'> &
   Partial<Pick<Run, 'stamps'>>
 
-/**
- * Creates a run that was first heard of at `now` (ISO 8601); the post itself is applied by
- * `nextRun` (run-transition.ts).
- */
+/** `now`: ISO 8601; `nextRun` (run-transition.ts) applies the first post. */
 export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   ...origin,
   id,
@@ -291,10 +268,7 @@ export const createRun = (id: string, origin: RunOrigin, now: string): Run => ({
   stamps: origin.stamps ?? null,
 })
 
-/**
- * Creates the run of a flash that a client reported at its end alone. `plannedAt` (ISO 8601) is
- * when it got its plan; null where nobody knows.
- */
+/** Reported at its end alone. `plannedAt`: ISO 8601 of its plan; null: unknown. */
 export const createSilentRun = (id: string, origin: RunOrigin, plannedAt: string | null): Run => ({
   ...createRun(id, origin, plannedAt ?? ''),
   reported: false,
