@@ -7,7 +7,7 @@ export interface SentBlob {
   /** `sha256:` and 64 hexadecimal digits, of what was sent. */
   readonly digest: string
   readonly sizeBytes: number
-  /** Both ends of it: they hold the partition table and the index. */
+  /** Both ends: they hold the partition table and the index. */
   readonly samples: readonly BlobSample[]
 }
 
@@ -32,7 +32,7 @@ export function createBlobSender(upload: BlobUpload) {
   }
 
   return {
-    /** Takes the next bytes, which may be used again afterwards. False: the upload is lost. */
+    /** The bytes may be reused afterwards. False: the upload is lost. */
     async put(bytes: Buffer): Promise<boolean> {
       for (let at = 0; at < bytes.length;) {
         const copied = bytes.copy(chunk, filled, at)
@@ -42,7 +42,7 @@ export function createBlobSender(upload: BlobUpload) {
       }
       return true
     },
-    /** Sends what is left and returns what all of it was; null: the upload is lost. */
+    /** Null: the upload is lost. */
     async end(): Promise<SentBlob | null> {
       if (filled > 0 && !(await send())) return null
       const samples = [

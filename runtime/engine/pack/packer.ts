@@ -23,10 +23,10 @@ export interface PackOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */
   readonly image: string
   readonly format: ImageFormat | null
-  /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
+  /** Somebody said that it is an image, whatever it looks like. */
   readonly anyContent?: boolean
   readonly sha256: string | null
-  /** Where the packed image goes; nothing may be there. */
+  /** Nothing may be there. */
   readonly output: string
   readonly level: number
 }
@@ -43,10 +43,7 @@ export interface Packed extends WrittenFrames {
 
 const TICK_MS = 250
 
-/**
- * Rejects with a Fault where the image cannot be read, is damaged or of no known format, or where
- * the output exists or cannot be written; then nothing that was written is left.
- */
+/** Rejects with a Fault for a bad image or output, and leaves nothing that was written. */
 export async function packImage(
   given: SourcesOptions,
   order: PackOrder,
@@ -94,7 +91,7 @@ export async function packImage(
 interface PackOpening {
   readonly source: Source
   readonly format: ImageFormat
-  /** The digest that the source must have; null: none was given. */
+  /** That the source must have; null: none was given. */
   readonly sha256: string | null
   readonly decoders: Decoders
   readonly signal: AbortSignal
@@ -103,7 +100,7 @@ interface PackOpening {
 interface OpenedReading extends AsyncDisposable {
   readonly reading: FrameReading
   readonly bytesRead: () => number
-  /** A Fault unless the source has the digest that was given. */
+  /** A Fault for another digest. */
   readonly checkDigest: (frames: WrittenFrames) => void
 }
 

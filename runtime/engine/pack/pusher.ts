@@ -33,18 +33,18 @@ interface PushOptions {
   readonly signal: AbortSignal
   readonly onStage: (stage: PushStage) => void
   readonly onProgress: (progress: { readonly event: 'writing' } & WriteProgress) => void
-  /** Milliseconds before the first repeat. */
+  /** Milliseconds before the first retry. */
   readonly retryMs?: number
 }
 
-/** How often an upload begins again that its registry has forgotten. */
+/** Restarts of an upload that its registry has forgotten. */
 const MAX_BEGINNINGS = 3
 const TICK_MS = 250
 const STALL_MS = 60_000
 
 /**
- * Rejects with a Fault where the image cannot be read, or where the registry refuses it, does not
- * hold what it was sent or has stopped responding; its tag is then what it was.
+ * Rejects with a Fault for a bad image, or where the registry refuses, is silent or does not hold
+ * what it was sent; its tag stays then.
  */
 export async function pushImage(
   given: SourcesOptions,
@@ -75,7 +75,6 @@ export async function pushImage(
   }
 }
 
-/** An image in frames on this host. */
 interface FramedFile {
   readonly path: string
   readonly sha256: string
@@ -139,7 +138,7 @@ async function packAside(
   return { path, sha256, indexSha256 }
 }
 
-/** Until the registry has both, image and manifest: what it collects in between is sent once more. */
+/** What the registry collects between image and manifest is sent once more. */
 async function store(
   writer: RepositoryWriter,
   source: Source,
@@ -201,7 +200,6 @@ async function send(
 
 const SAMPLE_BYTES = 64 * 1024
 
-/** Both ends of the image: the head of its disk, and its index. */
 async function compareEnds(
   writer: RepositoryWriter,
   { readAt }: Source,

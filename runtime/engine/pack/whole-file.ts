@@ -7,10 +7,7 @@ import { isMissing } from '../../kit/foundation/system-error.ts'
 import { moveNewFile } from '../../kit/host/atomic-file.ts'
 import { removeName } from '../../kit/host/folders.ts'
 
-/**
- * Rejects with a Fault `conflict` where something has this name already, and with another one where
- * nobody can tell.
- */
+/** Rejects with a Fault `conflict`, or another one where nobody can tell. */
 export async function checkNothingThere(path: string): Promise<void> {
   const there = await stat(path).catch((thrown: unknown) => {
     if (isMissing(thrown)) return null
@@ -23,9 +20,8 @@ export async function checkNothingThere(path: string): Promise<void> {
 }
 
 /**
- * Writes a new file, which gets its name when all of it is on the disk; until then, and after a
- * failure, nothing has the name. Rejects with a Fault `input-missing` where its folder is missing,
- * and with another one where the file cannot be written.
+ * The file gets its name when all of it is on the disk. Rejects with a Fault `input-missing`
+ * without its folder, another one where it cannot be written.
  */
 export async function writeWhole<Result>(
   path: string,

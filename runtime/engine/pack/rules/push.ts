@@ -6,14 +6,13 @@ import type { OrasRef } from '../../../kit/net/registry/rules/oras.ts'
 export interface PushOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */
   readonly image: string
-  /** Where it goes: a tag of a repository. */
   readonly ref: OrasRef
   readonly format: ImageFormat | null
-  /** Somebody said that it is an image, whatever it looks like; absent: nobody did. */
+  /** Somebody said that it is an image, whatever it looks like. */
   readonly anyContent?: boolean
   readonly sha256: string | null
   readonly level: number
-  /** What to call it in the registry, without what its format adds. */
+  /** In the registry, without its format's ending. */
   readonly name: string
   readonly arch: string | null
 }
@@ -22,11 +21,9 @@ export type PushStage = 'packing' | 'checking' | 'uploading' | 'again'
 
 export interface Pushed extends StoredImage {
   readonly indexSha256: string
-  /** `sha256:` and 64 hexadecimal digits, of the manifest. */
+  /** `sha256:` and 64 hexadecimal digits. */
   readonly manifest: string
-  /** The image was packed for this. */
   readonly isPacked: boolean
-  /** The registry had the image already, so that nothing was sent. */
   readonly wasThere: boolean
   /** The registry sends parts of an image, so that its frames can be read. */
   readonly hasRanges: boolean
