@@ -26,6 +26,7 @@ interface FlashGateDependencies {
   elapsed?(): number
 }
 
+/** A machine's place, until its record says so. */
 interface QueueClaim {
   readonly cycle: string
   readonly offers: number

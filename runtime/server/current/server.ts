@@ -76,6 +76,7 @@ interface MachineServerDependencies {
   readonly log: ServerLog
   readonly release: string
   readonly passwords: Passwords
+  /** Counts when no other cache is set. */
   readonly cacheBeside: string | null
   /** Open already where this server stood by; null: it is opened here. */
   readonly bootFiles: OpenedBootFiles | null
@@ -90,6 +91,7 @@ export interface AssemblyOptions {
   readonly openProofs?: typeof openProofs
   readonly openPower?: typeof openPower
   readonly line?: Partial<ServerLine<Machine>>
+  /** With it, the line's own pages are not even loaded. */
   readonly createPages?: typeof createLinePages
 }
 

@@ -231,6 +231,7 @@ async function bulk(site: Site, event: H3Event, body: unknown): Promise<Answer> 
   return await answerMany(site, event, { ...acted, ...planMany(asked, site.by(event)) })
 }
 
+/** Each of them is followed on its own. */
 const MAX_AWAITED = 1000
 const TOO_MANY = `wait: at most ${MAX_AWAITED} machines are waited for; leave it out, or select fewer`
 

@@ -82,6 +82,7 @@ function withDiscovery(
   }
 }
 
+/** This server led until a moment ago, so it decides by what it knows. */
 const openLeaderless = (site: Site) =>
   createLeaderless({
     ...site,

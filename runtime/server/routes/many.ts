@@ -122,6 +122,7 @@ export async function letOthersIn(at: number, step = STEP): Promise<void> {
 
 const MISSING = 'There is no such machine.'
 
+/** One event for all; what each machine got is in its own events. */
 async function recordBatch<M extends MachineBase>(
   { recordAll }: Site<M>,
   { id, name, action }: { readonly id: string; readonly name: string; readonly action: string },

@@ -12,6 +12,7 @@ interface PinsDependencies {
   readonly config: LineConfig
   readonly state: Pick<State, 'changes' | 'machines' | 'channels'>
   readonly secret: Secret
+  /** Counts when no other cache is set. */
   readonly cacheBeside: string | null
   /** For proxies and FLASHER_CA_FILE. */
   readonly env: Environment

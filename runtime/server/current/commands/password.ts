@@ -51,6 +51,7 @@ export const changePassword: RunCommand<ProcessEnvironment> = async (environment
   return SUCCESS
 }
 
+/** A password in the configuration would take precedence over the new one. */
 function refuseConfigured(config: LineConfig): void {
   const origin = findPasswordOrigin(config)
   if (origin === null) return

@@ -18,6 +18,7 @@ import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
 import { askPassword } from './password.ts'
 import { visitState, type Visit } from './visit.ts'
 
+/** Anybody who may write the state of the server. */
 const BY: Requester = { actor: 'operator', ip: null }
 
 export const listPeople: RunCommand<ProcessEnvironment> = async (environment, given) => {

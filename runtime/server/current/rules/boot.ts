@@ -74,6 +74,7 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
   }
 }
 
+/** A half-written disk decides before what a restored state says. */
 function decideRule(machine: Machine, surroundings: Surroundings, isCaptured: boolean): BootRule {
   if (isCaptured) return 'capture'
   return isHeldBack(machine)
@@ -157,6 +158,7 @@ export const toDisk = ({ sanboot_drive }: Machine): ToDisk => ({
   drive: sanboot_drive ?? DEFAULT_DRIVE,
 })
 
+/** Without a live system: the disk, unless it may be half written. */
 const chooseEscape = (machine: Machine, { base, others = [] }: Surroundings): ToDisk | ToWait =>
   isHalfWritten(machine)
     ? { kind: 'to-wait', base, others, seconds: 30, saying: 'the disk may be half written' }

@@ -21,6 +21,7 @@ import { NameSchema } from './label.ts'
 
 const BUNDLE_VERSION = 3
 
+/** Hardware and name, and nothing that operators decided. */
 export interface BundleMachine {
   readonly mac: Mac
   /** Not in the specification; absent: nobody gave one. */

@@ -112,6 +112,7 @@ export function limitOrder(
   return { ...after, cycle: { ...after.cycle, expires_at } }
 }
 
+/** Not once it has been carried out in part. */
 export const canExpire = (machine: Machine): boolean =>
   machine.cycle.expires_at !== null &&
   machine.cycle.offered_at === null &&

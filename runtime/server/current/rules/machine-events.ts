@@ -101,6 +101,7 @@ export const describeInventory = (machine: Machine, inventory: Inventory): Machi
     lshw: inventory.hardware !== null,
   })
 
+/** An event is a line, not the list itself. */
 const MAX_SERIALS = 64
 
 export function listCaptureEnds({ mac, capture }: Machine): readonly MachineEvent[] {

@@ -64,6 +64,7 @@ export interface PlannedFlash {
   readonly armed_by: Armer | null
 }
 
+/** The image it pointed to when the machine was armed. */
 export interface MachineChannel {
   readonly name: string
   readonly ref: string

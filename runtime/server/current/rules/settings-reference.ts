@@ -12,6 +12,7 @@ import { SECTIONS } from '../../../kit/config/rules/setting-sections.ts'
 import { renderFallback } from '../../../kit/config/rules/shown-setting.ts'
 import { SETTINGS } from './settings.ts'
 
+/** A section of the table without words here does not compile. */
 const ABOUT: Readonly<Record<keyof typeof SETTINGS, string>> = SECTIONS
 
 const HEAD = `# Settings

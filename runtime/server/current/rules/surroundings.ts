@@ -17,6 +17,7 @@ export interface PxeRules {
   readonly delta?: boolean
   readonly caches?: readonly string[]
   readonly peers?: { readonly enabled: boolean; readonly sites: readonly string[] }
+  /** Which machines must prove that this server booted them. */
   readonly tokens: TokenPolicy
 }
 

@@ -99,6 +99,7 @@ function decideIdle(machine: Machine): StateView {
   return { state: 'ready', word: t.words[IDLE[policy]], is: t.next[IDLE[policy]], next: t.assign }
 }
 
+/** A disarmed machine with the policy to flash boots its disk. */
 const IDLE = { local: 'local', flash: 'local', tui: 'tui' } as const satisfies Record<
   BootPolicy,
   BootPolicy

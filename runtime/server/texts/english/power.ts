@@ -80,6 +80,7 @@ export const POWER = {
     outlet: 'Outlet',
     outletHint: 'A name for what feeds it. Machines with the same name lose power together.',
     on: 'URL that turns it on',
+    /** `{mac}` stays as it is, in braces. */
     urlHint: '{mac} in a URL becomes the MAC address of the machine.',
     off: 'URL that turns it off',
     state: 'URL that tells its state',

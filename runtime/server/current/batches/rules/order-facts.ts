@@ -10,6 +10,7 @@ import { flashesAlways, isFlashMode, MODES } from '../../rules/boot-mode.ts'
 import { beginsOrder, hasOrder } from '../../rules/disarming.ts'
 import type { Machine } from '../../rules/machine.ts'
 
+/** The action whose order is not the machine's cycle. */
 const CAPTURE = 'capture'
 
 /** Null: the machine has no order of that kind. */

@@ -14,12 +14,14 @@ const t = PAGES.find
 
 const MAX_MACHINES = 8
 const MAX_LABELS = 6
+/** With more, nobody has found the one yet. */
 const MAX_WITH_DEEDS = 2
 
 type Deed = keyof typeof t.machine
 
 interface DeedRow {
   readonly deed: Deed
+  /** The row of the page gate that permits it. */
   readonly takes: readonly ['GET' | 'POST', string]
   pathOf(mac: string): string
 }

@@ -55,11 +55,13 @@ const ACTIONS: readonly PageLink[] = [
   { href: '/ui/account', title: t.actions.password, takes: ['POST', '/ui/account/password'] },
 ]
 
+/** Only pages that are open to the requester. */
 export const findPages = (
   context: CurrentContext,
   words: readonly string[],
 ): readonly FoundLink[] => select(context, PAGE_LINKS, words)
 
+/** Only what the role permits. */
 export const findActions = (
   context: CurrentContext,
   words: readonly string[],

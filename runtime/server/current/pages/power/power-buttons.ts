@@ -26,6 +26,7 @@ export const CHOICE_NAMES = [
 export const parseChoice = (text: string | null): PowerChoice | null =>
   CHOICE_NAMES.find((name) => name === text) ?? null
 
+/** It ends what runs on the machine. */
 export const isCut = (choice: PowerChoice): boolean =>
   POWER_CHOICES[choice].action === 'off' || POWER_CHOICES[choice].action === 'restart'
 

@@ -27,6 +27,7 @@ interface CutQuestion {
   readonly isSecond: boolean
 }
 
+/** Asked twice if a disk is being written. */
 export function renderCutQuestion(context: CurrentContext, asked: CutQuestion): Html {
   const { machine, choice, writing, sharing, runs, isSecond } = asked
   const asksAgain = writing.length > 0 && !isSecond
