@@ -36,7 +36,7 @@ export async function createBlobIndex(records: Storage, onChange: () => void = (
   let byKey = mapKeys(entries)
   const enqueue = createQueue(1)
 
-  /** One after the other. */
+  /** Changes are stored one after the other. */
   const change = (next: (before: readonly CacheEntry[]) => readonly CacheEntry[]) =>
     enqueue(async () => {
       const after = next(entries)

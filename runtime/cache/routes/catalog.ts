@@ -15,7 +15,7 @@ import type { CacheSite } from './site.ts'
 
 const SAYS_WAIT = { [CAN_WAIT.name]: CAN_WAIT.value }
 const NOT_MODIFIED = 304
-/** Further servers poll. */
+/** Beyond this, servers poll. */
 const MAX_WAITING = 100
 
 export function catalogRoutes(site: CacheSite): readonly Route[] {

@@ -46,7 +46,7 @@ export interface DownloadDependencies {
 }
 
 export interface DownloadOrder {
-  /** Of the blob, while it has no digest. */
+  /** The blob's key while it has no digest. */
   readonly key: string
   /** May hold a password. */
   readonly url: string

@@ -149,7 +149,7 @@ async function tryOnce(attempt: () => Promise<UploadAnswer>, signal: AbortSignal
   }
 }
 
-/** 202: still being verified. */
+/** HTTP 202: the upload is still being verified. */
 function judgeAccepted(answer: UploadAnswer): UploadAnswer | null {
   if (answer.status === 200 || answer.status === 201) return answer
   if (answer.status === 202 || isLater(answer)) return null

@@ -23,7 +23,7 @@ import type { Shell } from '../../kit/host/shell.ts'
 import { listLinks } from './disk-names.ts'
 import { readText } from './sysfs.ts'
 
-/** `steps`: what was written, in words. */
+/** In bytes of the volume; `writes`: what was written, in words. */
 interface StickGrowth {
   readonly fromBytes: number
   readonly toBytes: number

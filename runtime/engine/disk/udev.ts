@@ -4,7 +4,7 @@ import type { Shell } from '../../kit/host/shell.ts'
 const START_COLDPLUG = ['systemctl', 'start', 'systemd-udev-trigger.service']
 
 interface SettleOptions {
-  /** At most; absent: 10. */
+  /** Seconds at most; absent: 10. */
   readonly seconds?: number
   readonly signal?: AbortSignal
 }

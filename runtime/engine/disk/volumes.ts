@@ -11,7 +11,7 @@ import { settleDevices } from './udev.ts'
 export interface FlashedDisk extends AsyncDisposable {
   /** In lsblk's order; logical volumes are active until this is disposed of. */
   readonly volumes: readonly FilledVolume[]
-  /** Reasons by node. */
+  /** Why a volume must not be looked into, by its node. */
   readonly refused: ReadonlyMap<string, string>
 }
 

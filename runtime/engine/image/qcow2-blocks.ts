@@ -16,7 +16,7 @@ import { openQcow2Map, type Qcow2Map } from './qcow2-map.ts'
 import type { SeekableSource, Source } from './sources/source.ts'
 
 interface Qcow2Blocks extends Blocks {
-  /** Exact size once written. */
+  /** The exact size of the image once written. */
   readonly virtualBytes: number
 }
 

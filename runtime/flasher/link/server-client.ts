@@ -105,10 +105,10 @@ export function createServerClient(options: ServerClientOptions) {
       insist(async () => ask(`/plan?features=${KNOWN}${await bootTimes()}`), time),
     /** Unchecked. 404: the machine has no template. */
     offerFirstBoot: () => ask('/first-boot'),
-    /** Unchecked; handed out once. */
+    /** The answer is unchecked, and handed out once. */
     fetchFirstBoot: (given: string, time = once) =>
       insist(() => post('/first-boot', { token: given }), time),
-    /** Unchecked. */
+    /** The answer is unchecked. */
     askPeers: (reader: object) => post('/peers', reader),
     sendProgress: (report: ProgressPost) => send('/progress', report),
     /** Plain text; the server keeps the tail. */

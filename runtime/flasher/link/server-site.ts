@@ -14,7 +14,7 @@ export interface SiteOptions {
   readonly env?: Environment
   /** Ends every call at once. */
   readonly signal: AbortSignal
-  /** For an answer, where no other server can be asked or this one shows that it is there. */
+  /** For an answer of a server that shows that it is there, or has no substitute. */
   readonly timeoutMs?: number
   /** Silence after which another server is asked. */
   readonly silenceMs?: number

@@ -40,7 +40,7 @@ interface Session {
   say(line: string): void
 }
 
-/** While no server answers. */
+/** How long a silent server is looked for. */
 const SEARCH_MS = 30_000
 const LAST_REPORTS_MS = 3000
 

@@ -164,7 +164,7 @@ function createRemoteMachine({ given, client, log, left, tree, bmcAddress }: Mac
       secureBoot = await readSecureBoot(given.secureBoot)
       return disks
     },
-    /** As last read. */
+    /** The disk as it was last read. */
     choose(path: string): DiskChoice | null {
       const seen = found.find((disk) => disk.path === path)
       return seen === undefined ? null : chooseDisk(seen)

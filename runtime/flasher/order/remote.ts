@@ -175,7 +175,7 @@ async function leaveInventory(session: Following): Promise<RemoteOutcome> {
   return await restart(session, 'inventory posted; rebooting')
 }
 
-/** Before the machine leaves. */
+/** The wait for pending reports before the machine leaves. */
 const LAST_REPORTS_MS = 2000
 
 async function restart(session: Following, mark: string): Promise<RemoteOutcome> {

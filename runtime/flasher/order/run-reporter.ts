@@ -26,7 +26,7 @@ const TEXTS = WIZARD_TEXTS.report
 
 /** Milliseconds. */
 export interface ReportTimes {
-  /** Retries of the last report while the server is silent. */
+  /** How long the last report is repeated to a silent server. */
   readonly report: number
   /** A person waits so long; the report goes on in the background. */
   readonly failure: number

@@ -49,7 +49,7 @@ const AT = {
   sumHigh: 0x82,
 } as const
 const EXTENT_BYTES = 12
-/** In the inode itself. */
+/** An inode itself holds so many. */
 const MAX_EXTENTS = 4
 const EXTENTS_MAGIC = 0xf30a
 const USES_EXTENTS = 0x8_0000

@@ -20,7 +20,7 @@ export const CaptureOrderSchema = z.object({
   ordered_at: time,
   /** Live boots that were offered for it and did not end it. */
   offers: z.int().min(0),
-  /** Of its newest plan; null: none. */
+  /** When its newest plan was made; null: never. */
   planned_at: time.nullable(),
   /** Null: still to be done. */
   result: z.enum(RESULTS).nullable(),

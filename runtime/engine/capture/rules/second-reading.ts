@@ -13,7 +13,7 @@ export interface Looked {
 }
 
 /**
- * Asks for ranges of at most `MAX_LOOK_BYTES` and gets their bytes in the same order. Ends with why
+ * Asks for ranges of at most `MAX_READING_BYTES` and gets their bytes in the same order. Ends with why
  * the map is wrong, or null.
  */
 export type SecondReading = Generator<readonly Range[], string | null, readonly Buffer[]>

@@ -180,7 +180,7 @@ const HASHED = 'another partition may hold its hashes (dm-verity)'
 /** Direct reads' alignment for every sector size. */
 const ALIGNMENT = 4 * KIB
 
-/** A little behind it is always read; hashes of all its blocks take more. */
+/** A little behind the file system is always read; hashes of all its blocks take more. */
 function findBounds(ranges: readonly Range[], ownBytes: number, bytes: number): Bounded {
   const isLittle = (bytes - ownBytes) * MAX_HASHED_SHARE < ownBytes
   const near = isLittle ? bytes : Math.min(bytes, Math.ceil(ownBytes / ALIGNMENT) * ALIGNMENT)

@@ -11,7 +11,7 @@ const SIZES: { readonly [Type in string]?: (first: Buffer) => number } = {
   ext3: ext,
   ext4: ext,
   xfs: (first) => first.readUInt32BE(4) * Number(first.readBigUInt64BE(8)),
-  /** On this device. */
+  /** The part of the file system on this device. */
   btrfs: (first) => Number(first.readBigUInt64LE(0x1_00d1)),
   vfat: (first) =>
     first.readUInt16LE(0x0b) * (first.readUInt16LE(0x13) || first.readUInt32LE(0x20)),

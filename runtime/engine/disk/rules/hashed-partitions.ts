@@ -4,7 +4,7 @@ import { detectGrowable } from './growable.ts'
 import type { Partition } from './tables/partitions.ts'
 import { readVerityBytes } from './verity.ts'
 
-/** `behind`: bytes behind its file system, where they were read. */
+/** `behind`: bytes behind its file system; null: they were not read. */
 export interface SeenPartition extends Partition {
   readonly first: Buffer
   readonly behind: Buffer | null

@@ -114,7 +114,7 @@ export function parseMountinfo(text: string): readonly Mount[] {
   })
 }
 
-/** Without files; by path. */
+/** Paths of devices; swap files are left out. */
 export function parseSwaps(text: string): readonly string[] {
   return text.split('\n').flatMap((line) => {
     const [path = '', type] = line.split(/[ \t]+/)

@@ -43,7 +43,7 @@ const LINUX_TYPES: ReadonlySet<string> = new Set([
   '0x83',
 ])
 
-/** With all partitions. `head`: the image's first MiB. Refused as by `decideSeedPlace`. */
+/** `head`: the image's first MiB. Refused in words, as by `decideSeedLocation`. */
 export function planSeed(
   head: Buffer,
   { sectorBytes, ...held }: HeldBack & { readonly sectorBytes: number },

@@ -27,7 +27,7 @@ export const NeighboursSchema = z.object({
 export type Neighbours = z.infer<typeof NeighboursSchema>
 
 interface PeerConfig extends Neighbours {
-  /** In memory. */
+  /** A folder in memory. */
   readonly folder: string
   readonly origin: URL
   readonly windowBytes: number

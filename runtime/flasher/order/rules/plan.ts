@@ -171,7 +171,7 @@ export function findRenewed(
   return addresses.find((address) => nameFile(address) === wanted) ?? null
 }
 
-/** Without the signature. */
+/** The address without its signature. */
 const nameFile = (address: string): string => address.split('?', 1)[0] ?? ''
 
 /** Only of a cache: addresses of a bucket are signed, and those of a registry lead elsewhere. */

@@ -18,7 +18,7 @@ export interface VolumeFacts {
   readonly boot: Buffer
   /** The sector at `ROOT_OFFSET`. */
   readonly root: Buffer
-  /** Of the partition. */
+  /** Sectors of the partition. */
   readonly sectors: number
 }
 

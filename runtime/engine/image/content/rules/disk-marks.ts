@@ -2,7 +2,7 @@
 import { parseDosTable } from '../../../disk/rules/tables/dos-table.ts'
 import { parseTableSector } from '../../../disk/rules/tables/gpt.ts'
 
-/** Without those of btrfs. */
+/** Every mark but those of btrfs is within so many bytes. */
 export const MARK_BYTES: number = 64 * 1024
 
 export type Mark = readonly [at: number, bytes: Buffer]
