@@ -11,11 +11,11 @@ import type { TargetOf } from '../../../runtime/fleet/notify/rules/channel.ts'
 const test = suite('addresses of receivers')
 
 const post = (url: string) => ({ url, body: '{}' })
-const given = (find: FindOutgoing, signal = new AbortController().signal) => ({
+const given = (find: FindOutgoing) => ({
   find,
   authorities: undefined,
-  limitMs: 300,
-  signal,
+  limitMs: 20_000,
+  signal: new AbortController().signal,
 })
 
 const never: FindOutgoing = () => new Promise(() => undefined)
@@ -67,7 +67,7 @@ test('a name whose first address is dead is reached by the next one, and by none
     () => ({ networks: ['127.0.0.0/8', '::1'], ownPorts: [] }),
     async () => ['::1', '127.0.0.9', '127.0.0.1'].map((address) => ({ address })),
   )
-  const dead = { ...given(find), limitMs: 10_000 }
+  const dead = given(find)
   const url = `http://name.invalid:${receiver.port}/hook`
   assert.equal(await sendHttp(post(url), dead), { failure: null, wanted: null })
   assert.is(receiver.received.length, 1)
@@ -81,10 +81,11 @@ test('a name server that never answers ends the attempt at its limit, and so doe
   // Nothing else keeps this process: the limits of attempts do not.
   const awake = setInterval(() => undefined, 1000)
   const limit = 'the name server gave no address within 0.3 s'
-  assert.is((await sendHttp(post('http://name.test/'), given(never))).failure, limit)
-  assert.is((await sendMail(mailAt(25), '', CONTENT, given(never))).failure, limit)
+  const short = { ...given(never), limitMs: 300 }
+  assert.is((await sendHttp(post('http://name.test/'), short)).failure, limit)
+  assert.is((await sendMail(mailAt(25), '', CONTENT, short)).failure, limit)
   const stopped = 'the server was stopped meanwhile'
-  const ended = given(never, AbortSignal.abort())
+  const ended = { ...given(never), signal: AbortSignal.abort() }
   assert.is((await sendHttp(post('http://name.test/'), ended)).failure, stopped)
   assert.is((await sendMail(mailAt(25), '', CONTENT, ended)).failure, stopped)
   clearInterval(awake)
