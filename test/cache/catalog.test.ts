@@ -157,7 +157,7 @@ test('Raspberry Pi Imager gets size and digest of the decoded image, also after 
       true,
     )
   }
-  // As an earlier release left it, which did not record what an image is once it is decoded.
+  // As a kill leaves it before it was recorded what an image is once it is decoded.
   const records = join(folder.path, '.cache/records')
   for (const name of await readdir(records))
     if (name.startsWith('decoded+')) await rm(join(records, name))

@@ -11,8 +11,8 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const StoredSourceSchema = z.object({
   sha256: Sha256,
   sizeBytes: z.number(),
-  /** Digest of the image's index; null: it has none; absent: its frames were not compared yet. */
-  checkedIndex: Sha256.nullable().optional(),
+  /** Digest of the image's index, with which its frames were compared; null: it has none. */
+  checkedIndex: Sha256.nullable(),
   /** What the source called it at the download (ETag, date); null or absent: nothing. */
   version: z.string().nullable().optional(),
   /** ISO time. */

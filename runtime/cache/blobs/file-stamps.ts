@@ -56,15 +56,13 @@ const keyOf = (name: string) => createHash('sha256').update(name).digest('hex')
 /** Hexadecimal, lower case. */
 export interface FileDigests {
   readonly sha256: string
-  /**
-   * The index with which all frames were compared; null: it has none; undefined: not compared yet.
-   */
-  readonly checkedIndex: string | null | undefined
+  /** The index with which all frames were compared; null: it has none. */
+  readonly checkedIndex: string | null
 }
 
 const StoredSchema = FileStampSchema.extend({
   sha256: z.string(),
-  checkedIndex: z.string().nullable().optional(),
+  checkedIndex: z.string().nullable(),
 })
 
 /** Unchanged files are not read again after a restart. */

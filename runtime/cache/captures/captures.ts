@@ -47,8 +47,6 @@ const CaptureRecordSchema = z.object({
   announced: CaptureEndSchema.nullable().catch(null),
   /** Null: not verified yet. */
   end: CaptureEndSchema.nullable(),
-  /** Whether its frames were decoded for that; earlier releases did not. */
-  isDecoded: z.boolean().catch(false),
 })
 
 type CaptureRecord = Readonly<z.infer<typeof CaptureRecordSchema>>
@@ -186,7 +184,7 @@ async function begin(
   return { capture: toCapture(begun), isNew: true }
 }
 
-const NOTHING_YET = { durableBytes: 0, announced: null, end: null, isDecoded: false } as const
+const NOTHING_YET = { durableBytes: 0, announced: null, end: null } as const
 
 const isUsedUp = ({ record, check, failure }: CaptureState, issuedAt: number): boolean =>
   record.issuedAt > issuedAt || record.end !== null || check !== null || failure !== null
@@ -268,8 +266,7 @@ function verify(context: CapturesContext, state: CaptureState, end: CaptureEnd):
     const { name } = state.record
     await arrivals.files.save(state, touch(arrivals, state))
     await compare(context, state, end, signal)
-    const verified = { announced: null, end, isDecoded: true }
-    await arrivals.files.save(state, { ...verified, ...touch(arrivals, state) })
+    await arrivals.files.save(state, { announced: null, end, ...touch(arrivals, state) })
     log.info(`${name} was captured (${end.bytes} bytes, SHA-256 ${end.sha256}): it waits`)
   }
   const forget = () => useUp(context, state, () => forgetArrival(arrivals, state))
@@ -311,10 +308,9 @@ async function acceptCapture(context: CapturesContext, id: string, given: string
   checkName(context, name)
   state.isBusy = true
   try {
-    const checkedIndex = state.record.isDecoded ? end.index_sha256 : undefined
     await dropped.adopt(arrivals.files.pathOf(state.name), name, {
       sha256: end.sha256,
-      checkedIndex,
+      checkedIndex: end.index_sha256,
     })
     await close(context, state)
     return { name, end, source: state.record.source }

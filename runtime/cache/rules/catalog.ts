@@ -69,7 +69,7 @@ export const PinsSchema = z
       .array(z.int().min(0))
       .nullish()
       .transform((counts) => counts ?? null),
-    /** The machines whose capture was ordered, with their labels; earlier servers do not say. */
+    /** The machines whose capture was ordered, with their labels. */
     captured: z
       .array(z.object({ mac: z.string().max(40), labels: z.array(z.string().max(200)).max(200) }))
       .max(MAX_CAPTURED)

@@ -111,14 +111,14 @@ const bytesOf = (
   download: Download | null,
 ) => ({
   sha256: stored?.sha256 ?? entry.sha256,
-  ...(stored === null ? {} : { index_sha256: stored.checkedIndex ?? null }),
-  ...decodedOf(parts, stored?.checkedIndex),
+  ...(stored === null ? {} : { index_sha256: stored.checkedIndex }),
+  ...decodedOf(parts, stored?.checkedIndex ?? null),
   size_bytes: stored?.sizeBytes ?? download?.growth.total ?? entry.size_bytes,
 })
 
 /** From its index, once that was verified. */
-function decodedOf({ decoded }: RowDependencies, checkedIndex: string | null | undefined) {
-  const image = checkedIndex == null ? null : decoded.find(checkedIndex)
+function decodedOf({ decoded }: RowDependencies, checkedIndex: string | null) {
+  const image = checkedIndex === null ? null : decoded.find(checkedIndex)
   return image === null ? {} : { raw_size_bytes: image.sizeBytes, raw_sha256: image.sha256 }
 }
 

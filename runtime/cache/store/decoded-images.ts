@@ -1,9 +1,15 @@
 /** What the images in frames are once they are decoded, by the digest of their index. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import type { DecodedImage, DecodedMemory } from '../../engine/image/frame/index-checks.ts'
+import type {
+  DecodedImage,
+  DecodedMemory,
+  IndexChecks,
+} from '../../engine/image/frame/index-checks.ts'
 import { renderError } from '../../kit/foundation/fault.ts'
 import { selectRecords } from '../../kit/host/records.ts'
+import type { BlobIndex } from '../blobs/blob-index.ts'
+import type { Blobs } from '../blobs/blobs.ts'
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const DecodedSchema = z.object({ sizeBytes: z.int().min(0), sha256: Sha256.nullable() })
@@ -33,5 +39,40 @@ export async function createDecodedImages(
         log.warn(`the size of a decoded image is not recorded: ${renderError(thrown)}`)
       })
     },
+  }
+}
+
+interface RecallDependencies {
+  readonly index: Pick<BlobIndex, 'sources'>
+  readonly blobs: Pick<Blobs, 'peek'>
+  readonly indexes: Pick<IndexChecks, 'recall'>
+  readonly log: { warn(message: string): void }
+}
+
+/** Reads the indexes of stored images whose record was not written before the cache ended. */
+export function startRecalling(parts: RecallDependencies): AsyncDisposable {
+  const closing = new AbortController()
+  const work = recallAll(parts, closing.signal)
+  return {
+    async [Symbol.asyncDispose]() {
+      closing.abort()
+      await work
+    },
+  }
+}
+
+async function recallAll(
+  { index, blobs, indexes, log }: RecallDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { sha256, sizeBytes, checkedIndex } of index.sources().values()) {
+    if (checkedIndex === null || signal.aborted) continue
+    const name = `the image ${sha256.slice(0, 12)}`
+    try {
+      await using handle = await blobs.peek(sha256)
+      await indexes.recall(handle, { checkedIndex, name, sizeBytes })
+    } catch (thrown) {
+      if (!signal.aborted) log.warn(`${name}: ${renderError(thrown)}`)
+    }
   }
 }

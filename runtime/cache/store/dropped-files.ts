@@ -55,8 +55,6 @@ interface DroppedFilesDependencies {
 type SeenFile = { -readonly [Field in keyof DroppedFile]: DroppedFile[Field] } & {
   /** Of performance.now(): when this stamp was first seen. */
   since: number
-  /** True for files that are not in frames, too. */
-  isChecked: boolean
 }
 
 interface Scanned {
@@ -157,8 +155,7 @@ async function adoptFile(scanned: Scanned, path: string, name: string, digests: 
   await syncFolder(scanned.folder)
 }
 
-const isOpen = ({ sha256, isChecked, refusal }: SeenFile) =>
-  (sha256 === null || !isChecked) && refusal === null
+const isOpen = ({ sha256, refusal }: SeenFile) => sha256 === null && refusal === null
 
 const isSettled = ({ settleMs }: Scanned, { since }: SeenFile) =>
   performance.now() - since >= settleMs
@@ -209,8 +206,6 @@ const createSeen = (
   since: performance.now(),
   sha256: known?.sha256 ?? null,
   indexSha256: known?.checkedIndex ?? null,
-  // Earlier releases did not compare frames: such an image is offered by its own digest meanwhile.
-  isChecked: known?.checkedIndex !== undefined || !isFramed(stamp),
   refusal,
   progress: 0,
 })
@@ -243,7 +238,6 @@ async function hashAll(scanned: Scanned) {
       await hash(scanned, next)
     } catch (thrown) {
       if (scanned.signal.aborted) return
-      next.sha256 = null
       next.refusal = explain(thrown)
       scanned.onChange()
     }
@@ -262,7 +256,7 @@ async function hash({ folder, digests, indexes, signal, onChange }: Scanned, fil
   await using handle = await openStamped(folder, stamp)
   const format = detectFormat(stamp.name)
   await checkStart(handle, { ...stamp, format })
-  const sha256 = file.sha256 ?? (await digestOf(handle, file, signal))
+  const sha256 = await digestOf(handle, file, signal)
   await checkEnd(handle, { ...stamp, format }, signal)
   const onProgress = (part: number) => {
     file.progress = part
@@ -279,7 +273,6 @@ async function hash({ folder, digests, indexes, signal, onChange }: Scanned, fil
   const refusal = await compare(folder, { stamp, sha256 })
   file.sha256 = sha256
   file.indexSha256 = indexSha256
-  file.isChecked = true
   file.refusal = refusal
   onChange()
 }

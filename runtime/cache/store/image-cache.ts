@@ -25,7 +25,7 @@ import {
   lockFolder,
   openStores,
 } from './image-stores.ts'
-import { startStoredChecks } from './stored-checks.ts'
+import { startRecalling } from './decoded-images.ts'
 import { createUploads } from '../arrivals/uploads.ts'
 import { DATA_FOLDER } from './data-folder.ts'
 import { startUpstreamChecks } from './upstream-checks.ts'
@@ -63,7 +63,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
   const uploads = await createUploads(receiving)
   const named = { ...receiving, isBound: pins.hasFile }
   const captures = await createCaptures(named)
-  const checks = startStoredChecks({ index, blobs, room, indexes, log })
+  const recalling = startRecalling({ index, blobs, indexes, log })
   const upstreamChecks = startUpstreamChecks({ ...parts, index, downloads })
 
   return {
@@ -105,7 +105,7 @@ export async function createImageCache(parts: ImageCacheDependencies) {
     cancel: (name: string) => downloads.cancel(keyOf(findEntry(index, name))),
     failureOf: (name: string) => downloads.failureOf(keyOf(findEntry(index, name))),
     async [Symbol.asyncDispose]() {
-      for (const part of [upstreamChecks, checks, downloads, uploads, captures, dropped])
+      for (const part of [upstreamChecks, recalling, downloads, uploads, captures, dropped])
         await part[Symbol.asyncDispose]()
       lock[Symbol.dispose]()
     },

@@ -60,7 +60,7 @@ export async function openStores(parts: ImageCacheDependencies, data: string) {
   })
   const decoded = await createDecodedImages(records, { onChange: announce, log })
   const indexes = createIndexChecks(decoded)
-  const pins = await createPins(records, now, elapsed)
+  const pins = await createPins(records, elapsed)
   const used = await tidy(blobs, index, now().getTime())
   const room = createBlobRoom({
     blobs,

@@ -15,13 +15,11 @@ const KEY = 'pins'
 const HolderSchema = z.object({
   refs: z.array(z.string()).readonly(),
   machines: z.array(z.number()).readonly().nullable().catch(null),
-  /** Milliseconds since the epoch; only earlier releases read it. */
-  until: z.number(),
 })
 /** By the name of the server. */
 const Holders = z.array(z.tuple([z.string(), HolderSchema])).catch([])
 
-export async function createPins(records: Storage, now: () => Date, elapsed: () => number) {
+export async function createPins(records: Storage, elapsed: () => number) {
   const holders = new Map(Holders.parse(await records.getItem(KEY)))
   const silences = await createSilences(records, 'quiet-holders', elapsed)
   /** Not stored: labels are unknown until a server has reported them. */
@@ -71,7 +69,7 @@ export async function createPins(records: Storage, now: () => Date, elapsed: () 
       captured.set(holder, withCaptures)
       if (captured.size > MAX_HOLDERS) captured.delete([...captured.keys()][0] ?? '')
       silences.end(holder)
-      holders.set(holder, { refs, machines, until: now().getTime() + KEPT_MS })
+      holders.set(holder, { refs, machines })
       // The latest ones stay.
       for (const name of [...holders.keys()].slice(0, -MAX_HOLDERS)) holders.delete(name)
       count()

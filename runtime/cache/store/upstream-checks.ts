@@ -77,8 +77,7 @@ export function startUpstreamChecks(parts: UpstreamChecksDependencies): AsyncDis
       const key = keyOf(entry)
       const stored = index.find(key)
       if (stored === null) checks.delete(key)
-      // A running decode writes the same record: that source is looked at later.
-      else if (stored.checkedIndex !== undefined && !running.has(key)) {
+      else if (!running.has(key)) {
         if (isDue(key, stored, everyMs) && downloads.find(key) === null) start(key, entry)
       }
     }

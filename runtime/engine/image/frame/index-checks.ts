@@ -52,7 +52,10 @@ export function createIndexChecks(decoded: DecodedMemory) {
       decoded.remember(map.indexSha256, { sizeBytes: map.bytes, sha256: map.sha256 })
       return map.indexSha256
     },
-    /** For an image that an earlier release has compared: decodes nothing. */
+    /**
+     * Reads the index of a compared image whose record was lost, and decodes nothing. A Fault
+     * `image-broken` where the index contradicts itself.
+     */
     async recall(
       handle: FileHandle,
       { checkedIndex, name, sizeBytes }: RecallOrder,
