@@ -4,7 +4,7 @@
 export const KERNEL_ARGS = {
   /** The machine server: `http://host:port`, or a bare name. */
   server: 'flasher.server',
-  /** The other servers of the site, with commas between them; older live systems do not know it. */
+  /** The other servers of the site, with commas between them. */
   servers: 'flasher.servers',
   /** The MAC address of the network card that the machine booted from; the server knows the machine by it. */
   mac: 'flasher.mac',

@@ -1,13 +1,12 @@
 /** Keeps backups in a folder of this host: private files, on disk before they count, and nothing but files. */
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Driver } from 'unstorage'
 import { Fault } from '../../kit/foundation/fault.ts'
 import { renderSize } from '../../kit/foundation/size.ts'
 import { ifMissing, systemCodeOf } from '../../kit/foundation/system-error.ts'
-import { isBackupId } from './rules/backup.ts'
 import { replaceFile } from '../../kit/host/atomic-file.ts'
-import { hideFromOthers, makeFolder, removeFolder, removeName } from '../../kit/host/folders.ts'
+import { makeFolder, removeFolder, removeName } from '../../kit/host/folders.ts'
 
 /** Private, as the database: it holds passwords of templates. */
 const PRIVATE_FOLDER = 0o700
@@ -18,8 +17,6 @@ const MAX_VALUE_BYTES = 384 * 2 ** 20
 /** Makes the folder. `driver`, unstorage's for it, only lists; the rest is done here. */
 export async function openBackupFolder(driver: Driver, base: string): Promise<Driver> {
   await makeFolder(base, PRIVATE_FOLDER).catch(refuseFile(base))
-  const ids = (await readdir(base)).filter(isBackupId)
-  for (const id of ids) hideFromOthers(join(base, id))
   const pathOf = (key: string) => join(base, ...key.split(':'))
   async function check() {
     if (await isFile(base)) throw notAFolder('the backup folder is a file')

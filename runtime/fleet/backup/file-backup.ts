@@ -25,6 +25,7 @@ export async function openFileBackup(path: string, line: string): Promise<FileBa
     line,
     trigger: 'file',
     machines: 0,
+    number: 1,
     files: [{ name: 'state.db', bytes, sha256: '', pieces: [] }],
   }
   return {

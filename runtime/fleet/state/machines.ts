@@ -27,7 +27,7 @@ interface MachineChange<Machine> {
 export type Machines<Machine extends MachineBase> = ReturnType<typeof createMachines<Machine>>
 
 interface MachinesOptions<Machine> {
-  /** May be an older release's; null: not a machine. */
+  /** Null: not a machine. */
   parseRecord(stored: unknown): Machine | null
   /** Gets the MAC of each unreadable record; such records stay. */
   onUnreadable?(mac: string): void

@@ -1,16 +1,5 @@
 /** Makes folders, and changes the names in them: what was made, moved, linked or removed stays so after a power cut. */
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs'
 import {
   link,
   lstat,
@@ -23,7 +12,7 @@ import {
   stat,
   unlink,
 } from 'node:fs/promises'
-import { dirname, join, sep } from 'node:path'
+import { dirname, sep } from 'node:path'
 import { ifMissing, isMissing, systemCodeOf } from '../foundation/system-error.ts'
 
 /**
@@ -42,24 +31,6 @@ export async function makeFolder(path: string, mode = 0o777): Promise<void> {
     if (!(await isFolder(path))) throw thrown
   }
   await syncFolder(above)
-}
-
-/** What other users may do with a file. */
-const OTHERS = 0o007
-
-/**
- * Takes a folder and its files from other users: earlier releases let everybody read them. Best
- * effort, as they may belong to somebody else; what the group may do is its owner's decision.
- */
-export function hideFromOthers(folder: string): void {
-  try {
-    for (const path of [folder, ...readdirSync(folder).map((name) => join(folder, name))]) {
-      const { mode } = statSync(path)
-      if ((mode & OTHERS) !== 0) chmodSync(path, mode & 0o7777 & ~OTHERS)
-    }
-  } catch {
-    // Not there, or not ours.
-  }
 }
 
 /**

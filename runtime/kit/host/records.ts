@@ -5,13 +5,11 @@ import { createStorage, defineDriver, type Storage } from 'unstorage'
 import type { ZodType } from 'zod'
 import { ifMissing } from '../foundation/system-error.ts'
 import { replaceFile } from './atomic-file.ts'
-import { hideFromOthers, makeFolder, removeName } from './folders.ts'
+import { makeFolder, removeName } from './folders.ts'
 
 /** Keys are `kind:name`; a name may hold letters, digits, `.`, `_` and `-`. */
-export function createRecords(folder: string): Storage {
-  hideFromOthers(folder)
-  return createStorage({ driver: atomicFiles({ folder }) })
-}
+export const createRecords = (folder: string): Storage =>
+  createStorage({ driver: atomicFiles({ folder }) })
 
 export type RecordsOf<Value> = ReturnType<typeof selectRecords<Value>>
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
@@ -27,16 +27,6 @@ test('no other user can read a backup, whatever the folder lets them', async () 
     assert.is(await modeOf(join(backups, ID, name)), 0o600, name)
   }
   await rm(backups, { recursive: true })
-})
-
-test('what an earlier release let everybody read is taken from them at the next start', async () => {
-  await using folder = await createStateFolder()
-  const old = join(folder.dir, 'backups', ID)
-  await mkdir(old, { recursive: true, mode: 0o755 })
-  await writeFile(join(old, 'state.db'), 'secrets', { mode: 0o644 })
-  await using fixture = await openBackupFixture(folder)
-  assert.is(await modeOf(old), 0o750)
-  assert.is(await modeOf(join(fixture.backupDir, ID, 'state.db')), 0o640)
 })
 
 test('a pipe in a backup hangs nothing: neither the list nor a restore', async () => {

@@ -81,15 +81,11 @@ function countNames(all: readonly NamedDisk[]): ReadonlyMap<string, number> {
 
 /** Called for each disk of each plan: without a prefix it can only be a serial number. */
 const isCalled = (disk: NamedDisk, name: string): boolean =>
-  trim(disk.serial) === name ||
-  (kindOf(name) !== 'serial' && listNames(disk).includes(toToday(name)))
-
-/** Earlier releases spelled the EUI of a namespace without a serial number `wwn:eui.…`. */
-const toToday = (name: string) => (name.startsWith('wwn:eui.') ? `eui:${name.slice(8)}` : name)
+  trim(disk.serial) === name || (kindOf(name) !== 'serial' && listNames(disk).includes(name))
 
 /** Where nobody knows what was picked, only a disk without a better name. */
 const isMeant = (disk: NamedDisk, { name, seen }: DiskPick): boolean =>
-  kindOf(name) === 'serial' || seen !== null || identifyDisk(disk) === toToday(name)
+  kindOf(name) === 'serial' || seen !== null || identifyDisk(disk) === name
 
 export type PickRefusal =
   | { readonly why: 'disk-missing' }

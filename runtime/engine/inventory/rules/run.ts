@@ -159,9 +159,9 @@ export const RunSchema = z.object({
   bytes_read: bytes,
   bytes_written: bytes,
   /** Null: not compared. */
-  bytes_kept: bytes.nullable().default(null),
+  bytes_kept: bytes.nullable(),
   /** Null: all is written. */
-  delta: z.enum(DELTA_STATES).nullable().default(null),
+  delta: z.enum(DELTA_STATES).nullable(),
   total_bytes: bytes.nullable(),
   step_bytes: bytes,
   step_total: bytes.nullable(),
@@ -178,39 +178,35 @@ export const RunSchema = z.object({
     })
     .nullable(),
   /** By source of the image; null: it has one, or nobody said. */
-  sources: z
-    .array(z.object({ name: z.string(), bytes, trouble: text.default(null) }))
-    .nullable()
-    .default(null),
+  sources: z.array(z.object({ name: z.string(), bytes, trouble: text })).nullable(),
   disk: z
     .object({ path: text, model: text, serial: text, size_bytes: bytes.nullable(), tran: text })
     .nullable(),
   bottleneck: text,
   verified: z.boolean().nullable(),
-  warning: text.default(null),
+  warning: text,
   reason: text,
   /** Of the server that it last reported to, where a site has several; null: one. */
-  server: text.default(null),
+  server: text,
   armed_by: z.object({ actor: z.string(), ip: text, at: time }).nullable(),
   steps: z.array(z.object({ phase: z.enum(RUN_PHASES), at: time })),
   has_log: z.boolean(),
   /** What came before, by the server's clock; null: unknown. */
   stamps: z
     .object({
-      power_on_at: time.nullable().default(null),
-      script_at: time.nullable().default(null),
-      kernel_at: time.nullable().default(null),
-      initrd_at: time.nullable().default(null),
+      power_on_at: time.nullable(),
+      script_at: time.nullable(),
+      kernel_at: time.nullable(),
+      initrd_at: time.nullable(),
       /** As the live system reported: reset of the hardware, start of its kernel, of its system. */
-      reset_at: time.nullable().default(null),
-      start_at: time.nullable().default(null),
-      system_at: time.nullable().default(null),
-      plan_at: time.nullable().default(null),
+      reset_at: time.nullable(),
+      start_at: time.nullable(),
+      system_at: time.nullable(),
+      plan_at: time.nullable(),
     })
-    .nullable()
-    .default(null),
+    .nullable(),
   /** Null: nobody waits for the new system. */
-  proof: ProofSchema.nullable().default(null),
+  proof: ProofSchema.nullable(),
   /** The machine's order; absent: unknown. Not on the wire. */
   order: text.optional(),
 })

@@ -25,7 +25,7 @@ const ManifestSchema = z.object({
   trigger: z.string().max(64),
   machines: z.int().min(0),
   /** Grows with each backup of the storage, whatever the clock says. */
-  number: z.int().min(1).optional(),
+  number: z.int().min(1),
   files: z.array(FileSchema).max(16),
 })
 

@@ -41,7 +41,8 @@ export const sortBackups = (ids: readonly string[]): readonly string[] =>
 
 interface OrderedBackup {
   readonly backup_id: string
-  readonly manifest: { readonly number?: number | undefined } | null
+  /** Null: of the earlier line. */
+  readonly manifest: { readonly number: number } | null
 }
 
 /** 0: no number. */

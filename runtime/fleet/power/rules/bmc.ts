@@ -195,7 +195,7 @@ export type PowerEntry = z.infer<typeof EntrySchema>
 
 const LabelCredentialSchema = CredentialSchema.extend({
   /** Where it may be sent. */
-  addresses: AddressesSchema.default([]),
+  addresses: AddressesSchema,
 })
 export type LabelCredential = z.infer<typeof LabelCredentialSchema>
 

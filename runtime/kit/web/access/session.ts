@@ -188,7 +188,7 @@ const renderDeletion = (isSecure: boolean) =>
 
 const attributes = (isSecure: boolean) => `HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 
-/** Releases before marks issued sessions without one: they have ended. */
+/** A session without a mark is none. */
 const Claims = z.object({
   bty_authed: z.literal(true),
   iat: z.number(),

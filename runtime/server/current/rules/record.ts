@@ -1,4 +1,4 @@
-/** Current line: stores and parses a machine's record, also as older releases stored it. */
+/** Current line: stores and parses a machine's record. */
 import { BOOT_MODES } from './boot-mode.ts'
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '../../../fleet/boot/rules/boot-decision.ts'
@@ -16,36 +16,26 @@ const maybeTime = time.nullable().catch(null)
 const flag = z.boolean().catch(false)
 
 /** A cycle that cannot be read counts as one in which a flash was under way. */
-const CycleSchema = z
-  .object({
-    started_at: time,
-    offers: z.int().min(0),
-    offered_at: maybeTime,
-    planned: z.boolean(),
-    carried: flag,
-    before: z.object({ started_at: time, finished_at: time.nullable() }).nullable().catch(null),
-    finished_at: time.nullable(),
-    owes_disk_boot: flag,
-    loop_suspected_at: maybeTime,
-    failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
-    queued_at: maybeTime,
-    disk_allowed_at: maybeTime,
-    disarmed_at: maybeTime,
-    disarmed_by: z.enum(DISARM_CAUSES).nullable().catch(null),
-    batch: z.string().max(40).nullable().catch(null),
-    paused_at: maybeTime,
-    expires_at: maybeTime,
-    begun_at: maybeTime,
-  })
-  // Older releases did not note it.
-  .transform(({ begun_at, disarmed_by, ...cycle }) => {
-    const isBegun = cycle.planned || cycle.offers > 0
-    return {
-      ...cycle,
-      disarmed_by: cycle.disarmed_at === null ? null : (disarmed_by ?? 'restored'),
-      begun_at: begun_at ?? cycle.offered_at ?? (isBegun ? cycle.started_at : null),
-    }
-  })
+const CycleSchema = z.object({
+  started_at: time,
+  offers: z.int().min(0),
+  offered_at: maybeTime,
+  planned: z.boolean(),
+  carried: flag,
+  before: z.object({ started_at: time, finished_at: time.nullable() }).nullable().catch(null),
+  finished_at: time.nullable(),
+  owes_disk_boot: flag,
+  loop_suspected_at: maybeTime,
+  failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
+  queued_at: maybeTime,
+  disk_allowed_at: maybeTime,
+  disarmed_at: maybeTime,
+  disarmed_by: z.enum(DISARM_CAUSES).nullable().catch(null),
+  batch: z.string().max(40).nullable().catch(null),
+  paused_at: maybeTime,
+  expires_at: maybeTime,
+  begun_at: time.nullable(),
+})
 
 const { image, disk, armed_by } = RunSchema.shape
 const PlannedSchema = z.object({ order: time, image, disk, armed_by })

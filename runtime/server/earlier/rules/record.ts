@@ -1,4 +1,4 @@
-/** Earlier line: stores and parses a machine's record, also as older releases stored it. */
+/** Earlier line: stores and parses a machine's record. */
 import { z } from 'zod'
 import { MACHINE_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
 import { decodeDeployedRow } from '../../../fleet/machine/rules/deployed-row.ts'

@@ -141,7 +141,6 @@ test('older live systems know serials, and WWNs of disks without one', () => {
   for (const [name, disks, wanted] of [
     ['S1', [diskOf('S1')], false],
     ['wwn:0x5', [diskOf(null, { wwn: '0x5' })], false],
-    ['wwn:eui.5', [diskOf(null, { wwn: 'eui.5' })], false],
     ['eui:5', [diskOf(null, { wwn: 'eui.5' })], true],
     ['wwn:0x600508b1001cc7ea', RAID, true],
     ['path:pci-17-ata-0', [plain], true],

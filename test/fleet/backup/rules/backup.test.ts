@@ -150,6 +150,7 @@ const MANIFEST = {
   line: 'current',
   trigger: 'manual',
   machines: 3,
+  number: 7,
   files: [
     {
       name: 'state.db',

@@ -201,13 +201,4 @@ test('what became of an order', () => {
   assert.is(decideOutcome(always.machine, one), 'flashed')
 })
 
-test('a record of an older release that was under way has begun', () => {
-  const fixture = create()
-  fixture.flash(ONCE)
-  fixture.script()
-  const { begun_at: _, ...cycle } = fixture.machine.cycle
-  const stored = parseRecord({ ...fixture.machine, cycle })
-  assert.is(stored?.cycle.begun_at, cycle.offered_at)
-})
-
 test.run()
