@@ -121,7 +121,7 @@ export const isSameIdentity = (a: Identity, b: Identity): boolean =>
   a.labels.length === b.labels.length &&
   a.labels.every((label, at) => label === b.labels[at])
 
-/** The fields of "Machine" in the order of the specification, then ours. */
+/** The fields of "Machine" in the specified order, then ours. */
 const WIRE_FIELDS = [
   'mac',
   'bty_image_ref',
@@ -144,7 +144,7 @@ const WIRE_FIELDS = [
   'capture',
 ] as const satisfies readonly (keyof Machine)[]
 
-/** A channel is sent only where there is one. */
+/** "Machine (server responses)"; a channel is sent only where there is one. */
 export function toWire(machine: Machine): Readonly<Record<string, unknown>> {
   const channel = channelOf(machine)
   return {

@@ -29,8 +29,8 @@ export function rememberDone(machine: Machine, now: string): Machine {
 }
 
 /**
- * Its order is newer than the end. The next order begins at the very time of the end before it, so
- * times that differ say nothing of which came first.
+ * Its order is another than the one that ended. An order after an end begins at the time of that
+ * end; times that differ do not say which came first.
  */
 const isUntouched = ({ offered_at, sent, last_flashed_at, armed_at }: Machine): boolean =>
   offered_at === null &&

@@ -53,7 +53,7 @@ interface DiskBoot {
   readonly ip: string
 }
 
-/** In the order of the specification. */
+/** The fields of "Machine" in the specified order. */
 const WIRE_FIELDS = [
   'mac',
   'image',
@@ -73,6 +73,7 @@ const WIRE_FIELDS = [
   'updated_at',
 ] as const satisfies readonly (keyof Machine)[]
 
+/** "Machine (server responses)". */
 export const toWire = (machine: Machine): Readonly<Record<string, unknown>> =>
   Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]]))
 
