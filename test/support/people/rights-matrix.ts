@@ -184,9 +184,9 @@ function fill(path: string, { macs, ids }: Targets): readonly string[] {
   return macs.flatMap((mac) =>
     fitting.map((id) =>
       path
-        .replace(':mac', mac)
         .replace(/:(?:id|run)\b/, id)
-        .replace(/:\w+/g, 'canary'),
+        .replace(/:(?!mac)\w+/g, 'canary')
+        .replace(':mac', mac),
     ),
   )
 }

@@ -73,7 +73,7 @@ function fill(path: string, mac: string, { batches, events }: Scene): readonly s
       : [String(events[0])]
   const names = ['canary', 'x']
   return ids.flatMap((id) =>
-    names.map((name) => path.replace(':mac', mac).replace(':id', id).replace(/:\w+/g, name)),
+    names.map((name) => path.replace(':id', id).replace(/:(?!mac)\w+/g, name).replace(':mac', mac)),
   )
 }
 

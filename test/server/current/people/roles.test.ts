@@ -19,7 +19,7 @@ type Ask = (path: string, init?: RequestInit) => Promise<Response>
 
 const isGated = ({ access }: ServerRoute) => access !== 'open'
 
-const fill = (path: string) => path.replace(':mac', INSIDE).replace(/:\w+/g, 'x')
+const fill = (path: string) => path.replace(/:(?!mac)\w+/g, 'x').replace(':mac', INSIDE)
 
 /** What would be taken somewhere: labels, orders, confirmations. */
 const BODIES: Readonly<Record<string, RequestInit>> = {

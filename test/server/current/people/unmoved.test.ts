@@ -34,9 +34,9 @@ type Scene = Awaited<ReturnType<typeof openScene>>
 
 const fill = (path: string, { inside }: Scene) =>
   path
-    .replace(':mac', INSIDE)
     .replace(':id', path.includes('/batches/') ? inside : runIdOf(1))
-    .replace(/:\w+/g, 'x')
+    .replace(/:(?!mac)\w+/g, 'x')
+    .replace(':mac', INSIDE)
 
 const isAsked = ({ access, method }: CurrentServer['routes'][number]) =>
   access !== 'open' && method === 'GET'
