@@ -73,7 +73,12 @@ function fill(path: string, mac: string, { batches, events }: Scene): readonly s
       : [String(events[0])]
   const names = ['canary', 'x']
   return ids.flatMap((id) =>
-    names.map((name) => path.replace(':id', id).replace(/:(?!mac)\w+/g, name).replace(':mac', mac)),
+    names.map((name) =>
+      path
+        .replace(':id', id)
+        .replace(/:(?!mac)\w+/g, name)
+        .replace(':mac', mac),
+    ),
   )
 }
 
@@ -188,7 +193,7 @@ async function describe(answer: Response, mac: string): Promise<string> {
     .replaceAll(mac, 'MAC')
     .replaceAll(encodeURIComponent(mac), 'MAC')
     .replaceAll(mac.replaceAll(':', '-'), 'MAC')
-    .replace(/#\w+$/, '')
+    .replace(/notice=[\w-]+/, '')
 }
 
 /** All that is kept of the machines outside. */
