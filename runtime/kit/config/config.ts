@@ -51,11 +51,9 @@ export interface Config<Table extends SettingsTable> {
   paths(): readonly string[]
   /** Where what pages saved comes from from now on; reads it. */
   useSaved(list: () => Readonly<Record<string, string>>): Reloaded
-  /** What pages saved has changed. */
   readSaved(): Reloaded
   /** Reads the files again. When they cannot be used it throws, and all stays as it is. */
   reload(): Promise<Reloaded>
-  /** Where an edit may go at this moment. */
   listEditPaths(): Promise<EditPaths>
   /**
    * All of the changes or none, one call after the other; the result is in effect, or waits for a

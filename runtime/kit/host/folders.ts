@@ -71,7 +71,6 @@ export async function removeName(path: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** Removes a folder in which nothing is. */
 export async function removeFolder(path: string): Promise<void> {
   await rmdir(path)
   await syncFolder(dirname(path))

@@ -23,7 +23,6 @@ export interface HttpRequest {
   readonly stallMs?: number
   /** `answer`: a redirect is the answer, and no other address is asked. */
   readonly redirects?: 'follow' | 'answer'
-  /** Ends this request alone. */
   readonly signal?: AbortSignal
 }
 

@@ -28,7 +28,6 @@ export function valueIn({ values }: ConfigLayer, section: string, key: string): 
   return isTable(keys) && Object.hasOwn(keys, key) ? keys[key] : undefined
 }
 
-/** In order. */
 export const listStrays = (
   layers: readonly ConfigLayer[],
   isKnown: (section: string, key: string | null) => boolean,

@@ -274,7 +274,6 @@ export const DISCOVERY_SETTINGS = {
   }),
 }
 
-/** The settings of section `[retention]` that limit the history. */
 export const HISTORY_SETTINGS = {
   events: ofServer({
     title: 'Events to keep',

@@ -29,7 +29,6 @@ export interface BlobUpload {
 
 interface UploadDependencies {
   readonly requests: RegistryRequests
-  /** Where uploads of the repository begin. */
   readonly url: string
   /** Called with the number of bytes that were sent so far, also with a smaller one after a cut. */
   readonly onSent: (bytes: number) => void

@@ -13,7 +13,6 @@ interface AccessOptions {
   /** The origin of the registry: secrets go there, to its token server, and nowhere else. */
   readonly origin: string
   readonly repository: string
-  /** What a token is asked for. */
   readonly actions: RegistryActions
   /** Read at the first request that requires them. */
   credentials(): Promise<Credentials | null>

@@ -56,7 +56,6 @@ export function createRegistryRequests(
   return {
     once,
     failed,
-    /** The Fault for a registry that does not hold what it says. */
     lies: (words: string) => failed(words, { code: 'digest-mismatch', hint: DAMAGED }),
     /** The Fault for an answer that no other try changes. */
     refused({ status, text }: RegistryReply, what: string): Fault {

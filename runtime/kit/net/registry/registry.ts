@@ -62,7 +62,6 @@ export function createRegistry(options: RegistryOptions) {
           url: blobUrlOf(base, repository, layer.digest),
           headers: authorization === null ? {} : { authorization },
           ...layer,
-          /** Lets itself in at the registry, again where a token has expired. */
           client: access,
         } satisfies ResolvedBlob & FoundLayer & { readonly client: Pick<HttpClient, 'fetch'> }
       } catch (thrown) {

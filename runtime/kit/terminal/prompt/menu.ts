@@ -50,9 +50,7 @@ export interface MenuState {
   readonly at: number
   /** The row that Enter would choose; null: none yet. */
   readonly marked: number | null
-  /** The rows that were ticked, where several can be. */
   readonly ticked: readonly number[]
-  /** What was wrong with the last answer. */
   readonly complaint: string | null
   /** The answer that it was about. */
   readonly refused?: Answered

@@ -16,7 +16,6 @@ export interface Question {
 }
 
 export interface FramedChoices extends Choices<string> {
-  /** What stands over them. */
   above(size: Size): readonly string[]
   /** All of it, before the first key. */
   frame(size: Size): Frame

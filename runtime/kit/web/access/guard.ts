@@ -108,7 +108,6 @@ function readRights(caller: Caller): Rights {
   return caller.person === null ? { kind: 'administrator' } : { kind: 'person', ...caller.person }
 }
 
-/** Renders the caller for the record: a token names whose it is. */
 export function renderBy(caller: Caller, ip: string | null): By {
   if (caller.kind === 'anonymous') return { actor: 'pxe-client', ip }
   const { person } = caller

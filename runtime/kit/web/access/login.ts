@@ -43,7 +43,6 @@ interface LoginDependencies {
   readonly named?: NamedLogins | undefined
   /** Absent: nobody else says who somebody is. */
   readonly providers?: ProviderLogins | undefined
-  /** A session has ended. */
   onEnd?(): void
   /** Once a session was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
@@ -167,7 +166,6 @@ function createLogOut(site: LoginDependencies) {
   }
 }
 
-/** Who is in the record: a person by name. */
 const renderPerson = (person: CallerPerson | null): Pick<LoginEvent, 'actor' | 'who'> =>
   person === null
     ? { actor: 'operator', who: 'An operator' }

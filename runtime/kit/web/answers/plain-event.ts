@@ -9,7 +9,6 @@ export type PlainEvent = Pick<JournalEntry, 'kind' | 'summary' | 'details'> & {
   readonly subject_kind?: JournalEntry['subject_kind']
 }
 
-/** What an event is about, and who did it. */
 export type EventSubject = { readonly subject_id: string | null } & By
 
 /** Puts on record; a journal that fails is logged, and stops nobody. */

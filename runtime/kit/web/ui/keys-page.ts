@@ -36,7 +36,6 @@ type KeyTexts = Readonly<Record<KeyWord, string>>
 
 export interface PageKeys {
   readonly texts: KeyTexts
-  /** Whether there is a search of everything. */
   readonly hasFind: boolean
   /** The section that the key behind `g` leads to, in their order. */
   readonly sections: readonly (readonly [key: string, title: string])[]

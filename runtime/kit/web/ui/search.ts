@@ -24,7 +24,6 @@ export const readListQuery = (
   )
 
 interface SearchField {
-  /** The parameter that the field fills. */
   readonly name: string
   readonly value: string | undefined
   readonly label: string

@@ -23,7 +23,6 @@ interface TableView {
   /** The page, where columns can be sorted. */
   readonly path?: string
   readonly query?: ListQuery
-  /** Attributes of the body. */
   readonly body?: Readonly<Record<string, string>>
 }
 

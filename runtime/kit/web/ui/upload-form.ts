@@ -18,7 +18,6 @@ interface UploadForm {
   /** Endings of names, with commas between them. */
   readonly accept?: string
   readonly isMultiple?: boolean
-  /** Further fields of the form. */
   readonly fields?: Content
   readonly button: string
   /** Instead of the form, where there is no script. */

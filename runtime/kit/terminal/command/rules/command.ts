@@ -39,7 +39,6 @@ export interface Command {
   readonly words: readonly string[]
   /** One clause, lower case, no full stop. */
   readonly summary: string
-  /** Paragraphs for the long help and the manual. */
   readonly about: readonly string[]
   readonly positionals: readonly Positional[]
   readonly flags: readonly Flag[]

@@ -17,7 +17,6 @@ const GRANTED: Readonly<Record<Role, readonly Scope[]>> = {
 export const scopesOf = (role: Role | null): readonly Scope[] =>
   role === null ? [] : GRANTED[role]
 
-/** `admin` includes all of them. */
 export const permits = (scopes: readonly Scope[], wanted: Scope): boolean =>
   scopes.includes(wanted) || scopes.includes('admin')
 
