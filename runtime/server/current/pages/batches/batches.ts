@@ -24,7 +24,7 @@ import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-li
 import { renderBar } from '../../../pages/machines/run-bar.ts'
 import { questionButton, renderQuestion } from '../../../pages/question.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import type { PowerUnderway } from '../../../power/power-each.ts'
+import type { PowerUnderway } from '../../../power/power-control.ts'
 import { actOnBatch, type BatchAction } from '../../batches/batch-actions.ts'
 import { WRITES, type BatchView, type MemberView } from '../../batches/batch-keeper.ts'
 import {

@@ -18,10 +18,9 @@ import {
   parseChoice,
   POWER_CHOICES,
   type PowerChoice,
-} from '../power/power-buttons.ts'
-import { listNames } from '../power/power-card.ts'
-import { requestOf } from '../power/power-posts.ts'
-import { keepRuns, readRuns, RUNS_FIELD } from '../power/power-question.ts'
+  listNames,
+} from '../power/power-card.ts'
+import { requestOf, keepRuns, readRuns, RUNS_FIELD } from '../power/power-posts.ts'
 
 const t = PAGES.power.bulk
 const bulk = PAGES.machines.bulk

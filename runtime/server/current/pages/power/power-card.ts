@@ -1,5 +1,6 @@
-/** The card of a machine's page on its power: the state as last seen, the requests, how it is reached. */
-import { BY_AUTHORITY, type PowerEntry } from '../../../../fleet/power/rules/bmc.ts'
+/** The power of one machine on its page: what was seen of it, its buttons with the calls that do the same, and how it is reached. */
+import { BY_AUTHORITY, type PowerEntry, type Bmc } from '../../../../fleet/power/rules/bmc.ts'
+import type { PowerAction, PowerState } from '../../../../fleet/power/rules/power.ts'
 import { mayContact } from '../../../../fleet/power/rules/reach.ts'
 import { printable } from '../../../../kit/foundation/printable.ts'
 import { parseMac } from '../../../../kit/net/rules/mac.ts'
@@ -16,16 +17,14 @@ import { checkField, hidden, postButton } from '../../../../kit/web/ui/fields.ts
 import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
 import { fillHtml, html, STRONG, type Content, type Html } from '../../../../kit/web/ui/html.ts'
 import { renderTime } from '../../../../kit/web/ui/times.ts'
-import { renderCurlBlock } from '../../../pages/curl-block.ts'
+import { renderCurlBlock, blank, type CurlCall } from '../../../pages/curl-block.ts'
 import { machinePath } from '../../../pages/machines/machines-list.ts'
 import { opensQuestion, questionButton } from '../../../pages/question.ts'
 import type { PowerView } from '../../../power/rules/power-request.ts'
 import { PAGES } from '../../../texts/texts.ts'
 import type { Machine } from '../../rules/machine.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { callBmc, listPowerCalls } from './power-calls.ts'
-import { renderBmcForm } from './bmc-form.ts'
-import { chooseBoot, isCut, listPowerChoices, type PowerChoice } from './power-buttons.ts'
+import { renderBmcForm, type BmcFormContent } from './bmc-form.ts'
 
 const t = PAGES.power
 
@@ -165,3 +164,101 @@ export function renderBootField(context: CurrentContext, { mac }: Machine): Cont
     : html`${field}
         <p class="warning">${fillHtml(t.question.shared, { names })}</p>`
 }
+
+export const POWER_CHOICES = {
+  on: { action: 'on', boot: null },
+  network: { action: 'on', boot: 'network' },
+  'network-restart': { action: 'restart', boot: 'network' },
+  restart: { action: 'restart', boot: null },
+  off: { action: 'off', boot: null },
+  read: { action: 'read', boot: null },
+} as const satisfies Readonly<
+  Record<string, { readonly action: PowerAction; readonly boot: 'network' | null }>
+>
+export type PowerChoice = keyof typeof POWER_CHOICES
+
+export const CHOICE_NAMES = [
+  'on',
+  'network',
+  'network-restart',
+  'restart',
+  'off',
+  'read',
+] as const satisfies readonly PowerChoice[]
+
+export const parseChoice = (text: string | null): PowerChoice | null =>
+  CHOICE_NAMES.find((name) => name === text) ?? null
+
+/** It ends what runs on the machine. */
+export const isCut = (choice: PowerChoice): boolean =>
+  POWER_CHOICES[choice].action === 'off' || POWER_CHOICES[choice].action === 'restart'
+
+/** In the order of the buttons. */
+export function listPowerChoices(bmc: Bmc, state: PowerState): readonly PowerChoice[] {
+  const { canOn, canOff, canRead } = abilitiesOf(bmc)
+  const isOffered: Readonly<Record<PowerChoice, boolean>> = {
+    on: canOn && state !== 'on',
+    // If it may be on, only a restart surely boots it.
+    network: canOn && (state === 'off' || !canOff),
+    'network-restart': canOn && canOff && state !== 'off',
+    restart: canOn && canOff && state !== 'off',
+    off: canOff && state !== 'off',
+    read: canRead,
+  }
+  return CHOICE_NAMES.filter((name) => isOffered[name])
+}
+
+/** Whatever its state; null: nothing does. */
+export function chooseBoot(bmc: Bmc): 'network' | 'network-restart' | null {
+  const { canOn, canOff } = abilitiesOf(bmc)
+  if (!canOn) return null
+  return canOff ? 'network-restart' : 'network'
+}
+
+function abilitiesOf(bmc: Bmc) {
+  if (bmc.way === 'wake-on-lan') return { canOn: true, canOff: false, canRead: false }
+  if (bmc.way !== 'hook') return { canOn: true, canOff: true, canRead: true }
+  return { canOn: bmc.on !== null, canOff: bmc.off !== null, canRead: bmc.state !== null }
+}
+
+export const callPower = (mac: string, choice: PowerChoice): CurlCall => ({
+  method: 'POST',
+  path: `/machines/${mac}/power`,
+  body: POWER_CHOICES[choice],
+  scope: 'power',
+})
+
+/** Only buttons without a question. */
+const listPowerCalls = (
+  mac: string,
+  bmc: Bmc,
+  { state, certificate }: PowerView,
+): readonly CurlCall[] => [
+  ...listPowerChoices(bmc, state)
+    .filter((choice) => !isCut(choice))
+    .map((choice) => ({ ...callPower(mac, choice), label: t.buttons[choice] })),
+  ...(certificate === null
+    ? []
+    : [
+        {
+          method: 'DELETE',
+          path: `/machines/${mac}/power/certificate`,
+          scope: 'admin',
+          label: t.facts.unpin,
+        } as const,
+      ]),
+]
+
+/** Without a credential, the present one stays. */
+const callBmc = (mac: string, { entry, suggested }: BmcFormContent): CurlCall => ({
+  method: 'PUT',
+  path: `/machines/${mac}/power`,
+  body: entry === null ? suggest(suggested) : entry.bmc,
+  scope: 'admin',
+})
+
+const suggest = (address: string | null) => ({
+  way: address === null ? 'redfish' : 'ipmi',
+  address: address ?? blank('address'),
+  credential: { user: blank('user'), password: blank('password') },
+})

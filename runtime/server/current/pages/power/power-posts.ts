@@ -1,28 +1,37 @@
-/** Handles the posts of a machine's power card: its buttons, the form of its BMC, what is forgotten. */
+/** What the forms of a machine's power do, and the question before it is turned off. */
 import { fill } from '../../../../kit/texts/text.ts'
 import type { Answer } from '../../../../kit/web/answers/answers.ts'
 import { readMac } from '../../../../kit/web/answers/checked.ts'
 import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { address, fillHtml, html } from '../../../../kit/web/ui/html.ts'
+import { banner } from '../../../../kit/web/ui/elements.ts'
+import { hidden } from '../../../../kit/web/ui/fields.ts'
+import { address, fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
 import { buttonAt, formAt, removalAt } from '../../../pages/context-routes.ts'
+import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
 import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
-import { renderCurlBlock } from '../../../pages/curl-block.ts'
-import { renderRemoval } from '../../../pages/question.ts'
+import { renderRemoval, renderQuestion } from '../../../pages/question.ts'
 import type { PowerBody } from '../../../power/rules/power-request.ts'
 import { PAGES } from '../../../texts/texts.ts'
-import { beginPower } from '../../routes/power.ts'
 import {
   forgetBmc,
   forgetCertificate,
   recordPowerSetting,
   saveBmc,
 } from '../../routes/power-settings.ts'
+import { beginPower } from '../../routes/power.ts'
 import type { Machine } from '../../rules/machine.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { parseBmcForm, readBmcForm, typedBmc } from './bmc-form.ts'
-import { chooseBoot, isCut, parseChoice, POWER_CHOICES, type PowerChoice } from './power-buttons.ts'
-import { readRuns, renderCutQuestion, titleCut } from './power-question.ts'
+import {
+  chooseBoot,
+  isCut,
+  parseChoice,
+  POWER_CHOICES,
+  type PowerChoice,
+  callPower,
+  listNames,
+} from './power-card.ts'
 
 const t = PAGES.power
 
@@ -149,3 +158,64 @@ async function find({ site, event }: CurrentContext): Promise<Machine> {
   if (machine === null) throw refuse(404, fill(PAGES.machine.page.missing, { mac }))
   return machine
 }
+
+const q = PAGES.power.question
+
+interface CutQuestion {
+  readonly machine: Machine
+  readonly choice: PowerChoice
+  /** Machines that lose power while their disk is written. */
+  readonly writing: readonly string[]
+  readonly sharing: readonly string[]
+  readonly runs: ReadonlySet<string>
+  /** Asked once already, and a disk is being written. */
+  readonly isSecond: boolean
+}
+
+/** Asked twice if a disk is being written. */
+function renderCutQuestion(context: CurrentContext, asked: CutQuestion): Html {
+  const { machine, choice, writing, sharing, runs, isSecond } = asked
+  const asksAgain = writing.length > 0 && !isSecond
+  const name = html`<bdi>${nameOf(machine)}</bdi>`
+  const warn = (text: typeof q.writing | typeof q.shared, macs: readonly string[]) =>
+    macs.length === 0
+      ? null
+      : banner('needs-you', fillHtml(text, { names: listNames(context, macs) }))
+  return renderQuestion({
+    title: isSecond ? q.twice : fillHtml(q.titles[titleOf(choice)], { name }),
+    body: html`${warn(q.writing, writing)} ${isSecond ? null : html`<p>${q.text}</p>`}
+    ${warn(q.shared, sharing)}`,
+    command: renderCurlBlock(context, [callCut(asked)]),
+    form: {
+      action: context.event.url.pathname,
+      fields: html`${hidden({ choice, confirm: 'yes', even: isSecond ? '1' : null })}
+      ${isSecond ? keepRuns(runs) : null}`,
+      cancel: machinePath(machine.mac),
+      button: html`<button class="danger">${asksAgain ? q.next : buttonOf(asked)}</button>`,
+    },
+  })
+}
+
+/** The second answer includes what is being written. */
+function callCut({ machine, choice, isSecond }: CutQuestion): CurlCall {
+  const call = callPower(machine.mac, choice)
+  return isSecond ? { ...call, body: { ...call.body, even_while_writing: true } } : call
+}
+
+/** The answer is about the runs that the question named, and none that begins later. */
+export const RUNS_FIELD = 'runs'
+
+export const keepRuns = (runs: ReadonlySet<string>): Html =>
+  hidden({ [RUNS_FIELD]: [...runs].join(' ') })
+
+export const readRuns = (form: URLSearchParams): ReadonlySet<string> =>
+  new Set((form.get(RUNS_FIELD) ?? '').split(' '))
+
+const buttonOf = ({ choice, isSecond }: CutQuestion): string =>
+  isSecond ? q.cut : q.buttons[choice === 'off' ? 'off' : 'restart']
+
+const titleCut = (choice: PowerChoice, name: string): string =>
+  fill(q.titles[titleOf(choice)], { name })
+
+const titleOf = (choice: PowerChoice): keyof typeof q.titles =>
+  choice === 'off' ? 'off' : choice === 'network-restart' ? 'network' : 'restart'

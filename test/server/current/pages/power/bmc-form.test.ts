@@ -9,7 +9,7 @@ import {
 import {
   chooseBoot,
   listPowerChoices,
-} from '../../../../../runtime/server/current/pages/power/power-buttons.ts'
+} from '../../../../../runtime/server/current/pages/power/power-card.ts'
 import { BmcSchema, NOTHING_LEARNED } from '../../../../../runtime/fleet/power/rules/bmc.ts'
 
 const test = suite('the form of a BMC')
