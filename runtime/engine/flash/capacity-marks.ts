@@ -18,14 +18,14 @@ interface MarkedRun {
 }
 
 /**
- * A Fault where the disk does not take or hold them. There are none where nothing is verified, nor where
- * the disk is compared: what it holds already is not written again.
+ * A Fault where the disk does not take or hold them. There are none where the disk is compared: a mark that
+ * came to lie on what was just found to be right would stay there, as that is not written again.
  */
 export function createMarks({ plan, device, delta, growth, signal }: MarkedRun) {
   const { sizeBytes } = device
   const imageEnd = Math.max(leastBytes(plan.image.virtual), growth?.partition.offset ?? 0)
   const grownEnd = growth?.grows === true ? growth.partition.offset + growth.partition.bytes : null
-  const isMarked = plan.verify !== 'none' && delta.comparison === null
+  const isMarked = delta.comparison === null
   const places = isMarked ? planMarks({ sizeBytes, imageEnd, grownEnd }) : []
   const flash = randomBytes(8).toString('hex')
   return {

@@ -369,6 +369,7 @@ async function* overwrite(run: Overwriting, tools: WriteTools): AsyncGenerator<F
     await untilAborted(signal, device.flush())
     const grow = await prepareGrowing(tools, run, written)
     if (verifies) yield* readBodyBack(run, written)
+    await untilAborted(signal, written.marks.check(written.end))
     if (prepare !== null) {
       yield { event: 'provisioning', note: 'first-boot' }
       const preparing = prepare({ device, verifies, signal, warn: run.warn }).then(() =>

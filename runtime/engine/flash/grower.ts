@@ -172,7 +172,8 @@ export async function prepareGrowth(
     tasks.launch(() => growing)
     await untilAborted(signal, growing)
     if (plan.verify === 'none') return
-    // On a card that is smaller than it says, what grew may have come to lie on what was verified.
+    // On a card that is smaller than it says, what grew may have come to lie on what was verified. What of
+    // the grown partition may differ by now only its file system knows, which was checked above.
     const order = { device, written, all: false, to: partition.offset, slots, tasks, signal }
     await untilAborted(signal, verifyWritten({ ...order, onVerified() {} }))
   }

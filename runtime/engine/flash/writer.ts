@@ -185,6 +185,5 @@ export async function* readBodyBack(run: WriteRun, written: Body): AsyncGenerato
   const order = { device, written, all, tasks, slots, signal, onVerified: meter.add }
   const reading = verifyWritten(order)
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.snapshot())
-  await untilAborted(signal, written.marks.check(written.end))
   yield meter.snapshot()
 }
