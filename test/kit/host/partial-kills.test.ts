@@ -53,7 +53,6 @@ async function cutPower(transfer: Transfer): Promise<void> {
 
 const CASES: readonly Case[] = [
   { name: 'before its first byte', at: 0, from: () => 0 },
-  { name: 'while bytes come', at: AT, from: ({ trustsMemory }) => (trustsMemory ? AT : SAFE) },
   {
     name: 'while bytes come, and the power goes as well',
     at: AT,
@@ -76,7 +75,7 @@ const CASES: readonly Case[] = [
     from: ({ name }) => (name === 'a release' ? AT : 0),
   },
   {
-    name: 'and files that are nobody’s lie beside it',
+    name: 'while bytes come, and files that are nobody’s lie beside it',
     at: AT,
     async harm({ file }) {
       for (const name of ['f'.repeat(64), 'not a name', 'e'.repeat(32)])
