@@ -1,6 +1,7 @@
 /** Every route has an expectation, and keeps it for the callers that matter most; `real/rights-matrix.test.ts` asks as everybody. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { PAGE_GATE } from '../../../../runtime/server/routes/rules/page-gate.ts'
 import { createCurrentServer } from '../../../support/people/current-server.ts'
 import { EXPECTED, listUnmatched } from '../../../support/people/expected-routes.ts'
 import { askEverything, openCurrentScene } from '../../../support/people/rights-matrix.ts'
@@ -12,6 +13,11 @@ test('each route of both lines has its expectation, and each expectation its rou
   await using server = await createCurrentServer()
   await using earlier = await createEarlierServer()
   assert.equal(listUnmatched(EXPECTED.server, [...server.routes, ...earlier.routes]), [])
+  const rows = Object.entries(PAGE_GATE).flatMap(([path, row]) =>
+    Object.keys(row).flatMap((name) => (name === 'reach' ? [] : [`${name} ${path}`])),
+  )
+  const stale = rows.filter((row) => !EXPECTED.server.has(row))
+  assert.equal(stale, [], 'rows of the gate without a route')
 })
 
 test('who is nobody, has no role, who looks and who operates, in a scope too, by session and token, keep to what they may', async () => {
