@@ -22,6 +22,16 @@ export const asMac = (text: string): Mac => {
   return mac.value
 }
 
+/** The text of an answer; of a stream what it begins with. */
+export async function readSome(answer: Response): Promise<string> {
+  const type = answer.headers.get('content-type') ?? ''
+  if (!type.startsWith('text/event-stream')) return await answer.text()
+  const reader = answer.body?.getReader()
+  const chunk = await reader?.read()
+  await reader?.cancel()
+  return new TextDecoder().decode(chunk?.value ?? new Uint8Array())
+}
+
 const disksOf = (word: string) => [
   {
     path: '/dev/sda',

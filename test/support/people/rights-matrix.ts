@@ -12,7 +12,7 @@ import {
   type Scope,
 } from '../../../runtime/kit/web/answers/rules/rights.ts'
 import { addPerson, createCurrentServer, PERSON_PASSWORD } from './current-server.ts'
-import { asMac, CANARY, hideCanaries, NOWHERE, OUTSIDE, UNLABELLED } from './canaries.ts'
+import { asMac, CANARY, hideCanaries, NOWHERE, OUTSIDE, readSome, UNLABELLED } from './canaries.ts'
 import type { CurrentServer } from './current-server.ts'
 import { EXPECTED, nameOf, type Expectation } from './expected-routes.ts'
 import { SOURCE } from '../capture/uploads.ts'
@@ -144,15 +144,6 @@ function read(answer: Response): Exclude<Verdict, 'open'> {
   const isLogin = answer.status === 303 && to.startsWith('/ui/login')
   if (isLogin || answer.status === 401 || answer.status === 429) return 'login'
   return answer.status === 403 ? 'forbidden' : 'admitted'
-}
-
-async function readSome(answer: Response): Promise<string> {
-  const type = answer.headers.get('content-type') ?? ''
-  if (!type.startsWith('text/event-stream')) return await answer.text()
-  const reader = answer.body?.getReader()
-  const chunk = await reader?.read()
-  await reader?.cancel()
-  return new TextDecoder().decode(chunk?.value ?? new Uint8Array())
 }
 
 async function snapshotState({ state }: CurrentServer) {

@@ -15,6 +15,7 @@ import {
   INSIDE,
   NOWHERE,
   OUTSIDE,
+  readSome,
   UNLABELLED,
 } from '../../../support/people/canaries.ts'
 import { runIdOf } from '../../../support/server/runs.ts'
@@ -94,16 +95,6 @@ const QUERIES = [
   '?folded=1',
   '?bars=all',
 ]
-
-async function readSome(answer: Response): Promise<string> {
-  if (!(answer.headers.get('content-type') ?? '').startsWith('text/event-stream')) {
-    return await answer.text()
-  }
-  const reader = answer.body?.getReader()
-  const chunk = await reader?.read()
-  await reader?.cancel()
-  return new TextDecoder().decode(chunk?.value ?? new Uint8Array())
-}
 
 const isForMachine = (path: string) => path.includes(':mac')
 

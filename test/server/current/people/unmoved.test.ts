@@ -6,7 +6,7 @@ import {
   createCurrentServer,
   type CurrentServer,
 } from '../../../support/people/current-server.ts'
-import { addInside, addOutside, INSIDE } from '../../../support/people/canaries.ts'
+import { addInside, addOutside, INSIDE, readSome } from '../../../support/people/canaries.ts'
 import { runIdOf } from '../../../support/server/runs.ts'
 
 const test = suite('machines outside move nothing')
@@ -40,16 +40,6 @@ const fill = (path: string, { inside }: Scene) =>
 
 const isAsked = ({ access, method }: CurrentServer['routes'][number]) =>
   access !== 'open' && method === 'GET'
-
-async function readSome(answer: Response): Promise<string> {
-  if (!(answer.headers.get('content-type') ?? '').startsWith('text/event-stream')) {
-    return await answer.text()
-  }
-  const reader = answer.body?.getReader()
-  const chunk = await reader?.read()
-  await reader?.cancel()
-  return new TextDecoder().decode(chunk?.value ?? new Uint8Array())
-}
 
 /** Without what differs between two servers anyway: times, and names that are made at random. */
 const settle = (text: string) =>
