@@ -2,8 +2,9 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseExact } from '../../kit/foundation/json/json-exact.ts'
+import { parseExact } from '../../kit/foundation/json-exact.ts'
 import type { Shell } from '../../kit/host/shell.ts'
+import { MAX_HARDWARE_BYTES } from './rules/machine.ts'
 import { parseBmcAddress } from './rules/bmc-address.ts'
 import { renderBootTimes } from './rules/boot-query.ts'
 
@@ -38,10 +39,14 @@ export function createHardware({ shell, ipmi = IPMI, root = '/' }: HardwareDepen
   /** It does not change within a boot. */
   let began: Promise<string | null> | null = null
   return {
+    /**
+     * What `lshw -json` prints; null where it is not installed, fails, takes too long, or prints more
+     * than a server keeps.
+     */
     async readTree(): Promise<object | null> {
       const text = await ask(['lshw', '-json', '-quiet'], TREE_TIMEOUT)
       // Some versions leave out a comma; the server can do without.
-      const tree = parseExact(text ?? '')
+      const tree = parseExact((text ?? '').length > MAX_HARDWARE_BYTES ? '' : (text ?? ''))
       return typeof tree === 'object' ? tree : null
     },
     /** IPv4, as the BMC reports itself. */

@@ -5,7 +5,7 @@ import { accept, refuse, type Result } from './result.ts'
 export interface FieldError {
   /** `body` or `query`, then the way to the field: `["body", "labels", 3]`. */
   readonly loc: readonly (string | number)[]
-  /** The message is for people; it repeats at most one character of what was sent. */
+  /** The message is for people; it may name keys that were sent. */
   readonly msg: string
   /** For programs: `invalid_type`, `unrecognized_keys`… */
   readonly type: string
@@ -13,6 +13,8 @@ export interface FieldError {
 
 /** At most this many are reported: a hostile body can hold thousands. */
 const MAX = 32
+/** Zod names all keys that it does not know, however many and long. */
+const MAX_CHARACTERS = 500
 
 export function listFieldErrors(
   error: ZodError,
@@ -20,7 +22,7 @@ export function listFieldErrors(
 ): readonly FieldError[] {
   return error.issues.slice(0, MAX).map(({ path, message, code }) => ({
     loc: [where, ...path.map((part) => (typeof part === 'symbol' ? String(part) : part))],
-    msg: message,
+    msg: message.slice(0, MAX_CHARACTERS),
     type: code,
   }))
 }

@@ -9,6 +9,7 @@ import type { ServerSessions } from '../../fleet/access/owner-rows.ts'
 import { createSignedOut } from '../../kit/web/access/signed-out.ts'
 import { watchSpace } from '../../fleet/state/disk-space.ts'
 import type { ServerLog } from '../../kit/terminal/text/server-log.ts'
+import { createInventories } from '../routes/inventories.ts'
 import { createServer, type ServerOptions } from '../routes/server.ts'
 import { toWebSettings } from './web-settings.ts'
 import type { FleetState } from './fleet-state.ts'
@@ -24,6 +25,7 @@ interface ServerDependencies<M extends MachineBase> {
 
 type OwnService =
   | keyof FleetState<never>
+  | 'inventories'
   | 'secret'
   | 'book'
   | 'settings'
@@ -62,6 +64,7 @@ export async function openMachineServer<M extends MachineBase>(
   const server = createServer<M>({
     ...state,
     ...(await open(secret, opened)),
+    inventories: opened.use(createInventories()),
     secret,
     book: await openBook(state, folders.signedOut, now),
     settings: () => toWebSettings(config.current()),

@@ -26,7 +26,6 @@ import {
   type ActionDependencies,
 } from './line-actions.ts'
 import { applyRequest } from './channels/rules/channel-order.ts'
-import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import {
   hasUnfinishedFlash,
   isHalfWritten,
@@ -169,7 +168,6 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
 
 const OF_RECORDS = {
   labelsOf: ({ labels }: Machine) => labels,
-  parseInventory,
   decideOutcome,
   undo: undoEdit,
 } as const

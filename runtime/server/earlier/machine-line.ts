@@ -10,7 +10,6 @@ import {
   describeFlashed,
   describeFlashFailed,
 } from '../../fleet/machine/rules/flash-events.ts'
-import { parseInventory } from '../../engine/inventory/rules/inventory.ts'
 import type { Secret } from '../../kit/web/access/secret.ts'
 import { findWorkflowFault } from '../../fleet/workflow/workflow-place.ts'
 import type { Action, ServerLine } from '../routes/line.ts'
@@ -61,7 +60,6 @@ export const createMachineLine = (site: LineDependencies): ServerLine<Machine> =
     if (fault !== null) return refuse([fieldError(['cijoe_workflow_ref'], fault)])
     return accept(applyUpsert(before, mac, parsed.value, by))
   },
-  parseInventory,
   admit: () => LET_IN,
   decideBoot: (machine, contact) => offerBoot(site, machine, contact),
   decidePlan(machine) {

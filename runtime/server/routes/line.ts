@@ -10,9 +10,8 @@ import type {
 import type { PlainEvent } from '../../kit/web/answers/plain-event.ts'
 import type { Scope } from '../../kit/web/answers/rules/rights.ts'
 import type { FieldError } from '../../kit/foundation/field-error.ts'
-import type { Sifted } from '../../kit/foundation/json/json-sift.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { Inventory, InventoryDisk, MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { InventoryDisk, MachineBase } from '../../engine/inventory/rules/machine.ts'
 import type { Result } from '../../kit/foundation/result.ts'
 import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
 import type { Armer, Run, RunOrigin } from '../../engine/inventory/rules/run.ts'
@@ -63,8 +62,6 @@ export interface ServerLine<M extends MachineBase> {
     before: M | null,
     on: { readonly mac: Mac; readonly by: Armer },
   ): Result<M, readonly FieldError[]>
-  /** Undefined: the body was empty. */
-  parseInventory(sifted: Sifted | undefined): Result<Inventory, readonly FieldError[]>
   /** By `Contact.bearer`; `machine` null: unknown. Events are recorded although it is admitted. */
   admit(
     on: { readonly mac: Mac; readonly machine: M | null; readonly request: MachineRequest },

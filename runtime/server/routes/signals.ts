@@ -2,8 +2,6 @@
 import type { H3Event } from 'h3'
 import * as z from 'zod'
 import { after } from '../../kit/foundation/eventual.ts'
-import type { Sifted } from '../../kit/foundation/json/json-sift.ts'
-import { createInventorySift } from '../../engine/inventory/rules/inventory.ts'
 import type { Mac } from '../../kit/net/rules/mac.ts'
 import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
 import { RunIdSchema, type Run } from '../../engine/inventory/rules/run.ts'
@@ -13,6 +11,7 @@ import { plainWords } from '../../kit/foundation/printable.ts'
 import { nothing, type Answer } from '../../kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
+import { JSON_REFUSALS } from '../../kit/web/http/body.ts'
 import { LIMITS } from '../../kit/web/answers/limits.ts'
 import type { Site } from './site.ts'
 import type { Contact, MachineRequest, Transition } from './transition.ts'
@@ -26,7 +25,7 @@ const STATUS_BODY = z.strictObject({
 })
 
 function createHandlers(site: Site) {
-  const { line, machines } = site
+  const { line, machines, inventories } = site
   const keepDisks = createDiskLists(site)
 
   async function finish(event: H3Event, end: z.infer<typeof STATUS_BODY>): Promise<Answer> {
@@ -46,11 +45,14 @@ function createHandlers(site: Site) {
     return nothing()
   }
 
-  async function takeInventory(event: H3Event, sifted: Sifted | undefined): Promise<Answer> {
+  async function takeInventory(event: H3Event, body: Buffer<ArrayBuffer>): Promise<Answer> {
     const mac = readMac(event)
     const contact = site.contact(event)
-    const parsed = line.parseInventory(sifted)
-    if (!parsed.ok) throw refuseFields(parsed.refusal)
+    const parsed = await inventories.parse(body)
+    if (!parsed.ok) {
+      const { refusal } = parsed
+      throw typeof refusal === 'string' ? JSON_REFUSALS[refusal]() : refuseFields(refusal)
+    }
     const inventory = keepDisks(mac, parsed.value)
     const { hardware } = inventory
     const signal = { kind: 'inventory', inventory } as const
@@ -78,11 +80,9 @@ export function signalRoutes(site: Site): readonly Route[] {
       method: 'POST',
       path: '/pxe/:mac/inventory',
       access: 'open',
-      takes: 'sifted',
+      takes: 'json-bytes',
       admit: (event) => admit(event, 'inventory'),
-      sift: createInventorySift,
       most: LIMITS.inventory,
-      seconds: LIMITS.inventorySeconds,
       doc: {
         summary: 'Posts disks and hardware',
         body: 'Inventory',

@@ -23,6 +23,7 @@ import type { Secret } from '../../kit/web/access/secret.ts'
 import type { Tokens } from '../../fleet/access/tokens.ts'
 import type { ProviderViews, SetProvider } from '../openid/provider-login.ts'
 import type { BatchMaker } from './batch-maker.ts'
+import type { Inventories } from './inventories.ts'
 import type { FindConflict, ServerLine } from './line.ts'
 import type { ChannelViews } from '../updates/channel.ts'
 import type { SiteViews } from '../../kit/web/ui/site-views.ts'
@@ -100,6 +101,7 @@ export interface PeopleServices {
 export interface ServerServices<M extends MachineBase = MachineBase> {
   readonly line: ServerLine<M>
   readonly views: ServerViews<M>
+  readonly inventories: Inventories
   readonly machines: Machines<M>
   readonly journal: Journal
   readonly runs: Runs

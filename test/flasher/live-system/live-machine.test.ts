@@ -33,6 +33,7 @@ test('the hardware is what lshw says, or unknown', async () => {
   const trees: readonly (readonly [script: string, tree: unknown])[] = [
     [`echo '{"id": "box"}'`, { id: 'box' }],
     [`echo '[{"id": "box"}]'`, [{ id: 'box' }]],
+    [`printf '{"id": "%8388608s"}' x`, null],
     ['echo nonsense', null],
     ['echo "1"', null],
     ['exit 3', null],

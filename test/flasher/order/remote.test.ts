@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import type { SurveyedDisk } from '../../../runtime/engine/disk/rules/disk.ts'
 import { makeAuthority } from '../../support/http/authority.ts'
 import { startHostileServer, type Answer } from '../../support/http/hostile-server.ts'
 import { driveMachine, MAC, type Driven } from '../../support/terminal/remote-fixture.ts'
@@ -98,6 +99,41 @@ test('a server that comes late', async () => {
   const box = await driveMachine({ server: server.origin })
   assert.equal(box.outcome, { kind: 'exit', code: 0 })
   assert.ok(box.said.includes('done before'))
+})
+
+const DISK: SurveyedDisk = {
+  path: '/dev/sda',
+  removable: false,
+  parts: [],
+  device: {
+    node: '/dev/sda',
+    type: 'disk',
+    sectorBytes: 512,
+    readonly: false,
+    vendor: null,
+    model: null,
+    tran: null,
+    identity: { serial: 'S1', wwn: null, sizeBytes: 1, diskseq: null },
+    zeros: { loop: null, writeZeroesMaxBytes: 0, discardMaxBytes: 0 },
+    uses: [],
+  },
+}
+
+test('hardware that a server has no room for is sent again', async () => {
+  const posts = [204, 503, 503, 204]
+  await using server = await startHostileServer((request, response) => {
+    if (request.method === 'GET') response.end('{"mode":"inventory"}')
+    else response.writeHead(posts.shift() ?? 500, { 'retry-after': '0' }).end()
+  })
+  const hardware = {
+    readTree: async () => ({ id: 'box' }),
+    readBmcAddress: async () => null,
+    readBootTimes: async () => '',
+    readKernelLog: async () => [],
+  }
+  const parts = { hardware, disks: { survey: async () => [DISK] } }
+  const box = await driveMachine({ server: server.origin, parts })
+  assert.equal([posts.length, box.reboots], [0, 1])
 })
 
 test('a bare name whose ports do not answer', async () => {

@@ -4,6 +4,8 @@ import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { codeOf, exchange } from '../../support/http/raw-http.ts'
+import { createInventories } from '../../../runtime/server/routes/inventories.ts'
+import { postAtOnce } from '../../support/server/inventory-storm.ts'
 import { MAC } from '../../support/server/machine-fixture.ts'
 import { asJson, checkUp, createTestServer, listen } from '../../support/server/server.ts'
 
@@ -34,17 +36,19 @@ test('who is not let in is refused before a byte of the body is read', async () 
 
 const many = (item: string) => `[${`${item},`.repeat(1_000_000)}${item}]`
 
-test('millions of values are skipped, wherever they stand, and the disks are kept', async () => {
+test('a tree of millions of values is left out and the disks are kept; anywhere else they are refused', async () => {
   await using server = await createTestServer()
   await server.request(`/pxe/${MAC}`)
   const disk = '{"path":"/dev/sda","serial":"S1"}'
   const before = process.memoryUsage().heapUsed
   const rows = [
     [`{"disks":[${disk}${',{"path":"/dev/sdb"}'.repeat(100_000)}]}`, 204],
-    [`{"disks":[{"children":${many('{}')},"path":"/dev/sda","serial":"S1"}]}`, 204],
     [`{"lshw":{"a":${many('{}')}},"disks":[${disk}]}`, 204],
     [`{"disks":[${disk}],"lshw":${many('[]')}}`, 204],
-    [`{"more":${many('[]')},"disks":[${disk}]}`, 422],
+    [`{"disks":[{"children":${many('{}')},"path":"/dev/sda","serial":"S2"}]}`, 413],
+    [`{"more":${many('[]')},"disks":[]}`, 413],
+    [`{"more":${'x'.repeat(300_000)},"disks":[]}`, 422],
+    [`{"disks":${'['.repeat(300_000)}`, 422],
   ] as const
   for (const [body, status] of rows) {
     assert.is((await server.request(PATH, post(body))).status, status, body.slice(0, 40))
@@ -69,9 +73,13 @@ test('the tree comes back as the bytes that came', async () => {
   await using server = await createTestServer()
   const ask = await server.operator()
   await server.request(`/pxe/${MAC}`)
-  const tree = '{"id":"box", "size":18446744073709551615,\n"clock":1.0}'
-  await server.request(PATH, post(`{"disks":[],"lshw":${tree}}`))
-  assert.is(await (await ask(`/machines/${MAC}/lshw.json`)).text(), tree)
+  for (const more of ['', 'ä'.repeat(500_000)]) {
+    const tree = `{"id":"box", "size":18446744073709551615,\n"clock":1.0, "more":"${more}"}`
+    for (const lshw of [tree, many('{}')]) {
+      assert.is((await server.request(PATH, post(`{"disks":[],"lshw":${lshw}}`))).status, 204)
+      assert.is(await (await ask(`/machines/${MAC}/lshw.json`)).text(), tree)
+    }
+  }
 })
 
 test('a compressed body is refused with its reason', async () => {
@@ -113,6 +121,43 @@ test('short bodies do not wait for long ones, which learn when to come again', a
   for (const socket of sockets) socket.destroy()
   await Promise.allSettled(answers)
   await checkUp(server)
+})
+
+/** Takes memory until none is left for what begins with `f`, answers nothing to `w`, and all else with a refusal. */
+const CODE = `import { parentPort } from 'node:worker_threads'
+parentPort.on('message', ([first]) => {
+  const all = []
+  while (first === 0x66) all.push(new Array(1000).fill(all.length))
+  if (first !== 0x77) parentPort.postMessage({ ok: false, refusal: 'malformed' })
+})`
+const THREAD = new URL(`data:text/javascript,${encodeURIComponent(CODE)}`)
+const long = (first: string) => {
+  const body = Buffer.allocUnsafeSlow(300_000).fill(' ')
+  body.write(first)
+  return body
+}
+
+test('a thread that has no more memory, or takes too long, is another one for the next body', async () => {
+  await using inventories = createInventories({ thread: THREAD, maxHeapMb: 32, maxParseMs: 5000 })
+  const parsed = await Promise.all(
+    ['x', 'f', 'x', 'w', 'x'].map(async (first) => inventories.parse(long(first))),
+  )
+  assert.equal(
+    parsed.map((each) => each.ok || each.refusal),
+    ['malformed', 'busy', 'malformed', 'busy', 'malformed'],
+  )
+})
+
+test('what waits for a thread when the server ends is told to come again', async () => {
+  const waiting = await (async () => {
+    await using inventories = createInventories({ thread: THREAD })
+    return ['w', 'x'].map((first) => inventories.parse(long(first)))
+  })()
+  for (const each of await Promise.all(waiting)) assert.is(each.ok || each.refusal, 'busy')
+})
+
+test('more machines than may send at once: all trees are stored', async () => {
+  await postAtOnce(24)
 })
 
 test.run()

@@ -74,13 +74,17 @@ const PLACEHOLDER =
   /^(?:(.)\1*|[x*.-]+|n\/?a|none|null|unknown|invalid|empty|oem|o\.e\.m\.|default string|to be filled by .*|not (?:specified|available|applicable|set|present)|(?:system|base ?board|board|chassis) serial number|(?:serial|number|0?123456789.*))$/i
 
 /** Of the system, then of its boards; without parts and firmware's stand-ins. */
-export function listOwnSerials(json: string): readonly string[] {
-  const tree = parseJson(json)
+export function listOwnSerials(tree: unknown): readonly string[] {
   const top = HardwareNode.safeParse(Array.isArray(tree) ? tree[0] : tree)
   if (!top.success) return []
-  const boards = top.data.children.slice(0, MAX_NODES).flatMap((child) => {
+  // Of thousands of children one or two are boards.
+  const named = top.data.children.filter((child) => {
+    const { id }: { readonly id?: unknown } = Object(child)
+    return typeof id === 'string' && isNamed({ id }, 'core')
+  })
+  const boards = named.slice(0, MAX_OWN_SERIALS).flatMap((child) => {
     const node = HardwareNode.safeParse(child)
-    return node.success && isNamed(node.data, 'core') ? [node.data] : []
+    return node.success ? [node.data] : []
   })
   const serials = [top.data, ...boards].flatMap(({ serial }) => serial ?? [])
   const real = serials.filter((serial) => !PLACEHOLDER.test(serial))
@@ -101,7 +105,7 @@ function flatten(top: unknown): readonly HardwareNode[] {
 }
 
 /** `cpu:1` is the second `cpu`. */
-const isNamed = ({ id }: HardwareNode, name: string) => id.split(':', 1)[0] === name
+const isNamed = ({ id }: Pick<HardwareNode, 'id'>, name: string) => id.split(':', 1)[0] === name
 
 function renderNetwork({ logicalname, serial, product, description }: HardwareNode): string | null {
   const address = join(logicalname, serial)

@@ -2,26 +2,21 @@
 import { listOwnSerials } from './hardware.ts'
 import { z } from 'zod'
 import { parseFields, type FieldError } from '../../../kit/foundation/field-error.ts'
-import {
-  createJsonSift,
-  type Sifted,
-  type Verbatim,
-} from '../../../kit/foundation/json/json-sift.ts'
-import type { Wanted } from '../../../kit/foundation/json/json-sift-frames.ts'
-import type { Inventory } from './machine.ts'
+import { outlineJson } from '../../../kit/foundation/json-outline.ts'
+import { MAX_HARDWARE_BYTES, type Inventory } from './machine.ts'
 import { parseJson } from '../../../kit/foundation/json-reader.ts'
 import { plainWords } from '../../../kit/foundation/printable.ts'
-import { accept, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 
 export const MAX_SERIAL_CHARACTERS = 128
 /** Further ones are only counted: storage servers have hundreds. */
 export const MAX_DISKS = 1024
-/** A larger tree is left out; the disks are stored anyway. */
-export const MAX_HARDWARE_BYTES = 8 * 2 ** 20
 /** The largest servers have some 20,000; each costs memory wherever the tree is read. */
 export const MAX_HARDWARE_VALUES = 250_000
 /** Levels of the body. */
 const MAX_DEPTH = 100
+/** Beside the hardware tree; 1,024 disks with all that lsblk says of them have 50,000. */
+const MAX_OTHER_VALUES = 250_000
 
 const exactly = (most: number) => z.string().max(most).nullable().default(null)
 /** For people, on terminals as well. */
@@ -71,67 +66,61 @@ export const InventorySchema = z.strictObject({
   bmc_address: z.ipv4().nullish().catch(null),
 })
 
-const small = { kind: 'small' } as const
-const DISK: Wanted = {
-  kind: 'object',
-  keys: new Map(Object.keys(InventoryDiskSchema.shape).map((key) => [key, small])),
-}
-const BODY: Wanted = {
-  kind: 'object',
-  namesOthers: true,
-  keys: new Map<string, Wanted>([
-    ['disks', { kind: 'list', of: DISK, most: MAX_DISKS }],
-    ['lshw', { kind: 'verbatim', maxBytes: MAX_HARDWARE_BYTES, maxValues: MAX_HARDWARE_VALUES }],
-    ['secure_boot', small],
-    ['bmc_address', small],
-  ]),
+export type InventoryRefusal = 'malformed' | 'too-deep' | 'too-many-values' | readonly FieldError[]
+
+/** Parses the bytes of a body; fields that are wrong are listed. */
+export function parseInventory(body: Buffer): Result<Inventory, InventoryRefusal> {
+  const { depth, values, member } = outlineJson(body, 'lshw')
+  const tree = member !== null && isTree(body[member.from]) ? member : NO_MEMBER
+  if (depth > MAX_DEPTH) return refuse('too-deep')
+  if (values - tree.values > MAX_OTHER_VALUES) return refuse('too-many-values')
+  // The tree is taken out first: it keeps its bytes, and is never parsed where it is too large.
+  const rest = [body.subarray(0, tree.from), body.subarray(tree.to)].map(String)
+  const document = parseJson(rest.join(tree === NO_MEMBER ? '' : '{}'))
+  const read =
+    tree === NO_MEMBER ? NO_TREE : readTree(body.subarray(tree.from, tree.to), tree.values)
+  if (document === undefined || read === null) return refuse('malformed')
+  const told = parseTold(document)
+  return told.ok ? accept({ ...told.value, ...read }) : told
 }
 
-export const createInventorySift = () => createJsonSift(BODY, MAX_DEPTH)
+const NO_MEMBER = { from: 0, to: 0, values: 0 }
 
-/** `sifted` undefined: nothing was sent. The refusal lists the wrong fields. */
-export function parseInventory(
-  sifted: Sifted | undefined,
-): Result<Inventory, readonly FieldError[]> {
-  const { value, verbatim, leftOut } = sifted ?? NOTHING
-  const lshw = verbatim.get('lshw') ?? null
-  const parsed = parseFields(InventorySchema, withTree(value, lshw))
+const isTree = (opening: number | undefined) => opening === 0x7b || opening === 0x5b
+
+/** All but the tree. */
+function parseTold(document: unknown) {
+  const { disks: listed }: { readonly disks?: unknown } = Object(document)
+  const all = Array.isArray(listed) ? listed : []
+  const disksLeftOut = Math.max(0, all.length - MAX_DISKS)
+  const kept = disksLeftOut > 0 ? { ...Object(document), disks: all.slice(0, MAX_DISKS) } : document
+  const parsed = parseFields(InventorySchema, kept)
   if (!parsed.ok) return parsed
   const { disks, secure_boot: secureBoot = null, bmc_address: bmcAddress = null } = parsed.value
-  const hardware = takeTree(lshw)
-  const isHardwareLeftOut = lshw !== null && isTree(lshw) && hardware === null
-  const ownSerials = readOwnSerials(hardware)
-  const told = { hardware, ownSerials, isHardwareLeftOut, secureBoot, bmcAddress }
-  return accept({ disks, disksLeftOut: leftOut, ...told })
+  return accept({ disks, disksLeftOut, secureBoot, bmcAddress })
 }
 
-const NOTHING: Sifted = { value: undefined, verbatim: new Map(), leftOut: 0 }
+type ReadTree = Pick<Inventory, 'hardware' | 'ownSerials' | 'isHardwareLeftOut'>
 
-const isTree = ({ opening }: Verbatim) => opening === 0x7b || opening === 0x5b
+const NO_TREE: ReadTree = { hardware: null, ownSerials: null, isHardwareLeftOut: false }
+const LEFT_OUT: ReadTree = { ...NO_TREE, isHardwareLeftOut: true }
 
-const takeTree = (lshw: Verbatim | null) =>
-  lshw?.bytes && isTree(lshw) && isReadable(lshw.bytes) ? lshw.bytes : null
-
-/** The tree is not checked, only that it is one. */
-function withTree(value: unknown, lshw: Verbatim | null): unknown {
-  if (lshw === null || typeof value !== 'object') return value
-  const isNull = lshw.opening === NULL
-  return { ...value, lshw: isTree(lshw) ? {} : isNull ? null : 'a text or number' }
+/** Null: it is no JSON. */
+function readTree(bytes: Buffer, values: number): ReadTree | null {
+  if (bytes.length > MAX_HARDWARE_BYTES || values > MAX_HARDWARE_VALUES) return LEFT_OUT
+  const text = bytes.toString('utf8')
+  const tree = parseJson(text)
+  // What our own reader refuses is not kept: an export would have it.
+  if (tree === undefined) return isJson(text) ? LEFT_OUT : null
+  const hardware = new Uint8Array(bytes)
+  return { hardware, ownSerials: listOwnSerials(tree), isHardwareLeftOut: false }
 }
 
-const NULL = 0x6e
-
-/** Few trees are half as large; reading one of this size takes some milliseconds. */
-const MAX_READ_BYTES = 512 * 1024
-
-function readOwnSerials(hardware: Uint8Array | null): readonly string[] | null {
-  if (hardware === null || hardware.length > MAX_READ_BYTES) return null
-  return listOwnSerials(Buffer.from(hardware).toString('utf8'))
-}
-
-/** What our reader (`json-reader.ts`) refuses later is not kept: an export would have it. */
-function isReadable(hardware: Uint8Array): boolean {
-  const bytes = Buffer.from(hardware.buffer, hardware.byteOffset, hardware.byteLength)
-  const isSuspect = ['__proto__', 'constructor', '\\u00'].some((text) => bytes.includes(text))
-  return !isSuspect || parseJson(bytes.toString('utf8')) !== undefined
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -28,6 +28,9 @@ export interface InventoryDisk {
   readonly size_bytes?: number | null | undefined
 }
 
+/** A larger hardware tree is left out; the disks are stored anyway. */
+export const MAX_HARDWARE_BYTES = 8 * 2 ** 20
+
 /** Body of `POST /pxe/{mac}/inventory`, checked. */
 export interface Inventory {
   readonly disks: readonly InventoryDisk[]

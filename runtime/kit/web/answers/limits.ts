@@ -17,13 +17,17 @@ export const LIMITS = {
   jsonDepth: 100,
   /** Seconds for a body to arrive. */
   bodySeconds: 30,
-  inventorySeconds: 120,
   uploadSeconds: 120,
   /** Seconds in which an upload may stand still. */
   idleSeconds: 60,
-  /** Bytes of bodies held at once: those up to `json`, and the larger ones. */
+  /** Bodies up to this size never wait for larger ones. */
+  smallBody: 256 * KIB,
+  /** Bytes of bodies held at once: the small ones, and the larger ones. */
   smallBodies: 64 * MIB,
   largeBodies: 64 * MIB,
+  /** So many larger ones are read at once; the others wait so long: our live system gives a request 15 s. */
+  largeAtOnce: 16,
+  turnSeconds: 10,
   listeners: 1000,
   /** Pages that share a stream, and characters of the query of each. */
   views: 16,

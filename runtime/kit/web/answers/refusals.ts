@@ -22,7 +22,7 @@ export const meaningOf = (status: number): string => MEANINGS[status] ?? 'Refuse
 const BY_BODY = {
   nothing: [],
   json: [408, 415, 422],
-  sifted: [408, 415, 422],
+  'json-bytes': [408, 415, 422],
   form: [408, 415],
   bytes: [408, 415],
 } as const

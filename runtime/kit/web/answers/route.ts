@@ -1,7 +1,6 @@
 /** One row of the route table: method and path, who may call it, what it accepts, its handler. */
 import type { H3Event } from 'h3'
 import type { Eventual } from '../../foundation/eventual.ts'
-import type { JsonSift, Sifted } from '../../foundation/json/json-sift.ts'
 import type { Answer } from './answers.ts'
 import type { Scope } from './rules/rights.ts'
 
@@ -70,12 +69,10 @@ interface JsonRoute extends RouteBase, BodyLimits {
   handle(event: H3Event, json: unknown): Eventual<Answer>
 }
 
-/** JSON that may be long: what is wanted is taken out as it arrives. An empty body is `undefined`. */
-interface SiftedRoute extends RouteBase, BodyLimits {
-  readonly takes: 'sifted'
-  readonly most: number
-  sift(): JsonSift
-  handle(event: H3Event, sifted: Sifted | undefined): Eventual<Answer>
+/** JSON that the route parses itself; its length counts as held until the answer. */
+interface JsonBytesRoute extends RouteBase, BodyLimits {
+  readonly takes: 'json-bytes'
+  handle(event: H3Event, bytes: Buffer<ArrayBuffer>): Eventual<Answer>
 }
 
 /** A form (urlencoded or multipart, texts alone unless said) of at most 64 KiB unless said. */
@@ -94,7 +91,7 @@ interface BytesRoute extends RouteBase, BodyLimits {
 }
 
 /** What `handle` returns is made by a function of answers.ts; what it refuses is thrown. */
-export type Route = PlainRoute | JsonRoute | SiftedRoute | FormRoute | BytesRoute
+export type Route = PlainRoute | JsonRoute | JsonBytesRoute | FormRoute | BytesRoute
 
 export const documentObject = (summary: string, ...refuses: readonly number[]): RouteDoc => ({
   summary,

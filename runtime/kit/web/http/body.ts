@@ -1,15 +1,16 @@
 /** Reads request bodies within limits of size, depth and time. */
 import type { H3Event } from 'h3'
-import { createGathering } from '../../foundation/json/gathering.ts'
-import { createDepthMeter } from '../answers/rules/json-depth.ts'
+import type { Eventual } from '../../foundation/eventual.ts'
+import { outlineJson } from '../../foundation/json-outline.ts'
 import { parseJson } from '../../foundation/json-reader.ts'
-import type { JsonSift, Sifted } from '../../foundation/json/json-sift.ts'
 import { Fault } from '../../foundation/fault.ts'
 import { refuse } from '../answers/faults.ts'
 import { LIMITS } from '../answers/limits.ts'
 
 /** The connection is closed after these: what is still on its way is not read. */
 const CLOSE = { connection: 'close' }
+/** Many machines boot at once: they come again spread over some seconds. */
+const SOON = { 'retry-after': '5' }
 
 interface FormLimits {
   /** Bytes. */
@@ -71,66 +72,58 @@ async function* readWhole(event: H3Event, most: number, seconds: number) {
 export function createBodyReader() {
   const createHold = createBudgets()
 
-  async function readBytes(
+  /** What is read counts as held until it has been used. */
+  async function useBytes<Value>(
     event: H3Event,
     most: number,
     seconds: number,
-    accepts: (bytes: Uint8Array) => boolean,
-  ): Promise<Buffer> {
+    use: (bytes: Buffer<ArrayBuffer>) => Eventual<Value>,
+  ): Promise<Value> {
+    checkLength(event, most)
     using hold = createHold(event)
-    const gathering = createGathering(most)
+    // A large body waits for its turn before it is read, and costs nothing.
+    await hold.resize(0)
+    let [held, length] = [Buffer.alloc(0), 0]
     for await (const piece of readWhole(event, most, seconds)) {
-      if (!accepts(piece)) throw tooDeep()
-      gathering.add(piece)
-      hold.resize(gathering.held())
+      // Pieces are copied: one of a single byte would take hundreds.
+      const end = length + piece.byteLength
+      if (end > held.length) held = grow(held, Math.max(end, Math.min(2 * held.length, most)))
+      held.set(piece, length)
+      length = end
+      await hold.resize(length)
     }
-    return gathering.finish() ?? Buffer.alloc(0)
+    return await use(held.subarray(0, length))
+  }
+
+  function useJson<Value>(
+    event: H3Event,
+    most: number,
+    seconds: number,
+    use: (bytes: Buffer<ArrayBuffer>) => Eventual<Value>,
+  ): Promise<Value> {
+    checkJsonType(event)
+    return useBytes(event, most, seconds, use)
   }
 
   return {
+    useJson,
     /** Undefined when nothing was sent. */
-    async readJson(event: H3Event, most: number, seconds: number): Promise<unknown> {
-      checkLength(event, most)
-      checkJsonType(event)
-      const meter = createDepthMeter(LIMITS.jsonDepth)
-      const bytes = await readBytes(event, most, seconds, (chunk) => meter.push(chunk))
-      return bytes.length === 0 ? undefined : parse(bytes)
-    },
-    /** What was taken out counts until it is used. */
-    async siftJson<Answer>(
-      event: H3Event,
-      sift: JsonSift,
-      { most, seconds }: { readonly most: number; readonly seconds: number },
-      use: (sifted: Sifted | undefined) => Answer | Promise<Answer>,
-    ): Promise<Answer> {
-      checkLength(event, most)
-      checkJsonType(event)
-      using hold = createHold(event)
-      let isEmpty = true
-      for await (const piece of readWhole(event, most, seconds)) {
-        isEmpty &&= piece.byteLength === 0
-        if (!sift.push(piece)) throw sift.defect() === 'too-deep' ? tooDeep() : noJson(CLOSE)
-        hold.resize(sift.held())
-      }
-      if (isEmpty) return await use(undefined)
-      const sifted = sift.end()
-      if (!sifted.ok) throw noJson()
-      return await use(sifted.value)
-    },
+    readJson: (event: H3Event, most: number, seconds: number): Promise<unknown> =>
+      useJson(event, most, seconds, (bytes) => (bytes.length === 0 ? undefined : parse(bytes))),
     async readForm(
       event: H3Event,
       { most, seconds, takesFiles = false }: FormLimits,
     ): Promise<URLSearchParams> {
-      checkLength(event, most)
       const type = typeOf(event)
       const isParts = type === 'multipart/form-data'
       if (!isParts && type !== '' && type !== 'application/x-www-form-urlencoded') {
         throw wrongType('a form')
       }
-      const bytes = await readBytes(event, most, seconds, () => true)
-      return isParts
-        ? await parseParts(event, bytes, takesFiles)
-        : new URLSearchParams(bytes.toString('utf8'))
+      return useBytes(event, most, seconds, (bytes) =>
+        isParts
+          ? parseParts(event, bytes, takesFiles)
+          : new URLSearchParams(bytes.toString('utf8')),
+      )
     },
   }
 }
@@ -148,18 +141,29 @@ function checkJsonType(event: H3Event): void {
   if (type !== '' && !/^application\/(?:[\w.-]+\+)?json$/.test(type)) throw wrongType('JSON')
 }
 
-function parse(bytes: Buffer): unknown {
-  const document = parseJson(bytes.toString('utf8'))
-  if (document !== undefined) return document
-  throw noJson()
+function grow(held: Buffer, size: number): Buffer<ArrayBuffer> {
+  const grown = Buffer.allocUnsafeSlow(size)
+  grown.set(held)
+  return grown
 }
 
-const noJson = (headers: Readonly<Record<string, string>> = {}) =>
-  refuse(422, 'not JSON', {
-    fields: [{ loc: ['body'], msg: 'the body is not valid JSON', type: 'json_invalid' }],
-    headers,
-  })
-const tooDeep = () => refuse(422, 'the JSON nests too deep', { headers: CLOSE })
+function parse(bytes: Buffer): unknown {
+  if (outlineJson(bytes).depth > LIMITS.jsonDepth) throw JSON_REFUSALS['too-deep']()
+  const document = parseJson(bytes.toString('utf8'))
+  if (document !== undefined) return document
+  throw JSON_REFUSALS.malformed()
+}
+
+/** What is thrown for JSON that is not taken. */
+export const JSON_REFUSALS = {
+  malformed: () =>
+    refuse(422, 'not JSON', {
+      fields: [{ loc: ['body'], msg: 'the body is not valid JSON', type: 'json_invalid' }],
+    }),
+  'too-deep': () => refuse(422, 'the JSON nests too deep'),
+  'too-many-values': () => refuse(413, 'the JSON holds too many values'),
+  busy: () => refuse(503, 'too much is being received', { headers: SOON }),
+} as const
 
 /** The texts of a multipart form; files in it are left out unless they are taken as texts. */
 async function parseParts(
@@ -208,35 +212,72 @@ function asRefusal(error: unknown): unknown {
   return isOurs ? error : refuse(400, 'the body broke off', { headers: CLOSE })
 }
 
-/** Bodies up to `LIMITS.json` never wait for larger ones: each kind has a budget of its own. */
+/** Small bodies never wait for larger ones: each kind has a budget, and few of the larger are read at once. */
 function createBudgets() {
   const left = { small: LIMITS.smallBodies, large: LIMITS.largeBodies }
-  type Kind = keyof typeof left
+  const turns = createTurns(LIMITS.largeAtOnce, LIMITS.turnSeconds)
 
   return (event: H3Event) => {
-    const length = event.req.headers.get('content-length')
-    const isSaidSmall = length === null || Number(length) <= LIMITS.json
-    let [kind, size]: [Kind, number] = [isSaidSmall ? 'small' : 'large', 0]
+    const length = Number(event.req.headers.get('content-length') ?? 0)
+    let [isLarge, size] = [false, 0]
     const free = () => {
-      left[kind] += size
+      left[isLarge ? 'large' : 'small'] += size
       size = 0
     }
     return {
       /** Sets how many bytes are held now; throws a 503 where there is no room for them. */
-      resize(bytes: number): void {
+      async resize(bytes: number): Promise<void> {
         free()
-        if (bytes > LIMITS.json) kind = 'large'
+        if (!isLarge && Math.max(bytes, length) > LIMITS.smallBody) {
+          await turns.take()
+          isLarge = true
+        }
+        const kind = isLarge ? 'large' : 'small'
         if (bytes > left[kind]) throw tooMuch()
         left[kind] -= bytes
         size = bytes
       },
-      [Symbol.dispose]: free,
+      [Symbol.dispose]() {
+        free()
+        if (isLarge) turns.giveBack()
+      },
     }
+  }
+}
+
+/** Who waits is served in the order of coming; a 503 ends a wait that is too long. */
+function createTurns(most: number, seconds: number) {
+  const waiting = new Set<() => void>()
+  let free = most
+  return {
+    async take(): Promise<void> {
+      if (free > 0) {
+        free -= 1
+        return
+      }
+      const { promise, resolve, reject } = Promise.withResolvers<undefined>()
+      const begin = () => resolve(undefined)
+      waiting.add(begin)
+      const timer = setTimeout(() => reject(tooMuch()), seconds * 1000)
+      try {
+        await promise
+      } finally {
+        clearTimeout(timer)
+        waiting.delete(begin)
+      }
+    },
+    giveBack(): void {
+      const [next] = waiting
+      if (next === undefined) free += 1
+      else {
+        waiting.delete(next)
+        next()
+      }
+    },
   }
 }
 
 const tooLong = (most: number) =>
   refuse(413, `the body is longer than ${most} bytes`, { headers: CLOSE })
-const tooMuch = () =>
-  refuse(503, 'too much is being received', { headers: { ...CLOSE, 'retry-after': '5' } })
+const tooMuch = () => refuse(503, 'too much is being received', { headers: { ...CLOSE, ...SOON } })
 const wrongType = (wanted: string) => refuse(415, `the body must be ${wanted}`)

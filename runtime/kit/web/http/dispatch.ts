@@ -192,9 +192,9 @@ function read(route: BodyRoute, event: H3Event, { bodies, forms }: Reading): Eve
       return bodies
         .readJson(event, mostOf(route, LIMITS.json), seconds)
         .then((json) => route.handle(event, json))
-    case 'sifted':
-      return bodies.siftJson(event, route.sift(), { most: route.most, seconds }, (sifted) =>
-        route.handle(event, sifted),
+    case 'json-bytes':
+      return bodies.useJson(event, mostOf(route, LIMITS.json), seconds, (bytes) =>
+        route.handle(event, bytes),
       )
     case 'form':
       return bodies

@@ -11,7 +11,7 @@ import {
 } from '../../../engine/first-boot/rules/template.ts'
 import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
 import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
-import { parseExact } from '../../../kit/foundation/json/json-exact.ts'
+import { parseExact } from '../../../kit/foundation/json-exact.ts'
 import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
 import { listOwnSerials } from '../../../engine/inventory/rules/hardware.ts'
 import { InventoryDiskSchema, MAX_DISKS } from '../../../engine/inventory/rules/inventory.ts'
@@ -124,7 +124,7 @@ export const importMachine = (
     known_disks,
     known_disks_at,
     name: name || null,
-    own_serials: hw_lshw === null ? [] : listOwnSerials(JSON.stringify(hw_lshw)),
+    own_serials: hw_lshw === null ? [] : listOwnSerials(hw_lshw),
   }
   return before === null ? machine : keepFacts(machine, before, now)
 }

@@ -94,11 +94,11 @@ test('the serial numbers of the machine itself are those of its system and its b
     ['x', '..CN7475154K0123.', ['..CN7475154K0123.']],
   ]
   for (const [system, board, expected] of rows) {
-    assert.equal(listOwnSerials(boxOf(system, board)), expected, `${system}, ${board}`)
-    assert.equal(listOwnSerials(`[${boxOf(system, board)}]`), expected)
+    assert.equal(listOwnSerials(JSON.parse(boxOf(system, board))), expected, `${system}, ${board}`)
+    assert.equal(listOwnSerials([JSON.parse(boxOf(system, board))]), expected)
   }
-  for (const text of ['', '7', '[]', 'no json', '{"children":[7]}'])
-    assert.equal(listOwnSerials(text), [])
+  for (const none of [undefined, 7, [], 'text', { children: [7] }])
+    assert.equal(listOwnSerials(none), [])
 })
 
 test.run()

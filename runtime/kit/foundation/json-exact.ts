@@ -1,5 +1,5 @@
 /** Reads JSON so that it can be written again with every number as it was spelled. */
-import { parseJson } from '../json-reader.ts'
+import { parseJson } from './json-reader.ts'
 
 /** What the compiler's library does not know yet (ECMAScript 2026). */
 declare global {

@@ -1,0 +1,90 @@
+/** Looks at the bytes of JSON without building it: how deep, how many values, and where one member stands. */
+
+interface Member {
+  /** Its value begins here, and ends before `to`. */
+  readonly from: number
+  readonly to: number
+  /** The values in it. */
+  readonly values: number
+}
+
+interface JsonOutline {
+  /** Lists and objects inside of each other. */
+  readonly depth: number
+  readonly values: number
+  /** The last member of this name of the outermost object; null: it has none. */
+  readonly member: Member | null
+}
+
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a]
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
+const BLANK = 0x20
+
+/**
+ * JSON.parse takes 100 bytes of memory and more for a value of three bytes, and nothing can stop it: what
+ * comes from anybody is looked at first. Bytes that are no JSON yield figures that mean nothing.
+ */
+export function outlineJson(bytes: Buffer, name = ''): JsonOutline {
+  let [depth, deepest, values, last] = [0, 0, 1, 0]
+  let [textFrom, textTo] = [0, 0]
+  let begun: Omit<Member, 'to'> | null = null
+  let member: Member | null = null
+
+  function endMember(before: number) {
+    if (begun === null || depth > 1) return
+    let to = before
+    while (to > begun.from && (bytes[to - 1] ?? 0) <= BLANK) to -= 1
+    member = { from: begun.from, to, values: values - begun.values }
+    begun = null
+  }
+
+  function beginMember(at: number) {
+    if (depth !== 1 || textTo - textFrom !== name.length) return
+    if (bytes.toString('latin1', textFrom, textTo) !== name) return
+    let from = at
+    while ((bytes[from] ?? QUOTE) <= BLANK) from += 1
+    begun = { from, values }
+  }
+
+  function close(at: number) {
+    endMember(at)
+    if (last !== OPEN_LIST && last !== OPEN_OBJECT) values += 1
+    depth -= 1
+  }
+
+  function look(byte: number, at: number) {
+    switch (byte) {
+      case COLON:
+        return beginMember(at + 1)
+      case OPEN_LIST:
+      case OPEN_OBJECT:
+        depth += 1
+        deepest = Math.max(deepest, depth)
+        return
+      case CLOSE_LIST:
+      case CLOSE_OBJECT:
+        return close(at)
+      case COMMA:
+        endMember(at)
+        values += 1
+    }
+  }
+
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0
+    if (byte <= BLANK) continue
+    if (byte === QUOTE) {
+      textFrom = at + 1
+      textTo = at = findQuote(bytes, textFrom)
+    } else look(byte, at)
+    last = byte
+  }
+  return { depth: deepest, values, member }
+}
+
+/** The end of a text that begins here. */
+function findQuote(bytes: Buffer, from: number): number {
+  let at = from
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
+  return at
+}
