@@ -46,7 +46,9 @@ export function createInventories(options: InventoriesOptions = {}) {
   }
 
   async function ask(body: Buffer<ArrayBuffer>): Promise<Parsed> {
-    const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(maxParseMs)])
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(), maxParseMs)
+    const signal = AbortSignal.any([ending.signal, late.signal])
     worker ??= start()
     worker.ref()
     try {
@@ -58,9 +60,12 @@ export function createInventories(options: InventoriesOptions = {}) {
       return parsed
     } catch {
       // It has no more memory, or takes too long: the next body gets another one.
-      await worker.terminate()
+      // Nobody waits for its end: while it collects garbage it may take long.
+      void worker.terminate()
       worker = null
       return refuse('busy')
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -74,7 +79,7 @@ export function createInventories(options: InventoriesOptions = {}) {
     async [Symbol.asyncDispose]() {
       ending.abort()
       await last
-      await worker?.terminate()
+      void worker?.terminate()
     },
   } satisfies Inventories & AsyncDisposable
 }
