@@ -1,6 +1,6 @@
 /** The arguments of a `build:*` script, read by sade: help, version, and an error that suggests the right word. */
 import sade from 'sade'
-import { nearestOf } from '../runtime/kit/foundation/nearest.ts'
+import { nearestOf } from '#kit/foundation/nearest.ts'
 
 interface Option {
   readonly help: string

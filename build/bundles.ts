@@ -1,5 +1,5 @@
 /** The files that a build hands over, by what each product is, with the lists of what is in them. */
-import type { Appliance, Arch } from '../appliance/appliance.ts'
+import type { Appliance, Arch } from '#appliance/appliance.ts'
 import {
   boardImage,
   commonDebFiles,
@@ -21,9 +21,9 @@ import {
   STICK_STEM,
   stemOf,
   usbIso,
-} from '../appliance/assets.ts'
-import { PROGRAMS } from './steps/ipxe.ts'
-import type { BuildFacts } from './steps/step.ts'
+} from '#appliance/assets.ts'
+import { PROGRAMS } from '#build/steps/ipxe.ts'
+import type { BuildFacts } from '#build/steps/step.ts'
 
 export interface PlanOptions {
   readonly appliances: readonly Appliance[]

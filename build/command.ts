@@ -1,9 +1,9 @@
 /** The command line of `pnpm build:images`. */
-import type { Appliance } from '../appliance/appliance.ts'
+import type { Appliance } from '#appliance/appliance.ts'
 import { readArguments, UsageError, type Script } from './arguments.ts'
-import { parseServerBase } from './ipxe/script.ts'
-import { LEVELS, type Level } from './steps/step.ts'
-import { nearestOf } from '../runtime/kit/foundation/nearest.ts'
+import { parseServerBase } from '#build/ipxe/script.ts'
+import { LEVELS, type Level } from '#build/steps/step.ts'
+import { nearestOf } from '#kit/foundation/nearest.ts'
 
 export interface BuildOptions {
   readonly names: readonly string[]

@@ -1,15 +1,15 @@
 /** Reports how the demo goes: to people as lines with times, to programs as a line of JSON for each event. */
 import { styleText } from 'node:util'
-import { GREETING } from './demo/boot-sector.ts'
-import type { DemoReport } from './demo/demo.ts'
-import { OWN_IMAGE } from './demo/image.ts'
-import type { LiveSource } from './demo/live-source.ts'
-import { MACHINE } from './demo/machine.ts'
-import type { Need } from './demo/needs.ts'
-import type { Snapshot, Run, DemoEvent } from './demo/machine-progress.ts'
-import type { Outcome } from './demo/watch.ts'
+import { GREETING } from '#build/demo/boot-sector.ts'
+import type { DemoReport } from '#build/demo/demo.ts'
+import { OWN_IMAGE } from '#build/demo/image.ts'
+import type { LiveSource } from '#build/demo/live-source.ts'
+import { MACHINE } from '#build/demo/machine.ts'
+import type { Need } from '#build/demo/needs.ts'
+import type { Snapshot, Run, DemoEvent } from '#build/demo/machine-progress.ts'
+import type { Outcome } from '#build/demo/watch.ts'
 import { renderBytes, renderSeconds } from './progress.ts'
-import type { Voice } from './voice/voice.ts'
+import type { Voice } from '#build/voice/voice.ts'
 
 /** A report from the first check to the end. */
 export interface FullReport extends DemoReport {

@@ -2,7 +2,7 @@
 import { mkdirSync, statfsSync } from 'node:fs'
 import process from 'node:process'
 import { readArguments } from './arguments.ts'
-import { NO_ARCHIVE } from './debian/sources.ts'
+import { NO_ARCHIVE } from '#build/debian/sources.ts'
 import { cacheFolder, CHECKOUT, readVersion } from './facts.ts'
 import { findMissing, needsFor, renderInstall, ROOM_BYTES } from './host.ts'
 import { renderBytes } from './progress.ts'

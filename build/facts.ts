@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { $ } from 'zx/core'
-import type { Level } from './steps/step.ts'
+import type { Level } from '#build/steps/step.ts'
 
 /** The checkout of the builder that is running. */
 export const CHECKOUT = dirname(import.meta.dirname)

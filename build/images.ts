@@ -1,8 +1,8 @@
 /** `pnpm build:images [NAME…]`: makes what we ship into `dist/`. */
 import { join, resolve } from 'node:path'
 import process from 'node:process'
-import { APPLIANCES, NAMED_APPLIANCES } from '../appliance/all.ts'
-import { STICK_STEM } from '../appliance/assets.ts'
+import { APPLIANCES, NAMED_APPLIANCES } from '#appliance/all.ts'
+import { STICK_STEM } from '#appliance/assets.ts'
 import { UsageError } from './arguments.ts'
 import { readBuild, type BuildOptions } from './command.ts'
 import { CHECKOUT, cacheFolder, readEpoch, readVersion } from './facts.ts'
@@ -13,7 +13,7 @@ import { prepareHost } from './prepare.ts'
 import { createJsonReport, createTextReport } from './report.ts'
 import { readDurations } from './run.ts'
 import { runScript, type Context } from './script.ts'
-import { addImages, findRefusal } from './stick/images.ts'
+import { addImages, findRefusal } from '#build/stick/images.ts'
 
 const version = readVersion(CHECKOUT)
 

@@ -70,7 +70,19 @@ async function compile({ say, line }: Context['voice']): Promise<void> {
       await rm(path)
     }
   }
-  await Promise.all([renameTypes(), cp(STATIC, join(OUT, STATIC), { recursive: true })])
+  await Promise.all([renameTypes(), mapRooms(), cp(STATIC, join(OUT, STATIC), { recursive: true })])
+}
+
+/** What programs ask of their package.json, and the names of rooms for what was compiled. */
+async function mapRooms(): Promise<void> {
+  const { name, version, repository, type, imports } = JSON.parse(
+    await readFile('package.json', 'utf8'),
+  )
+  const shipped = Object.entries<string>(imports)
+    .filter(([, target]) => /^\.\/(appliance|runtime)\//.test(target))
+    .map(([pattern, target]) => [pattern, target.replace(/ts$/, 'js')])
+  const map = { name, version, repository, type, imports: Object.fromEntries(shipped) }
+  await writeFile(join(OUT, 'package.json'), `${JSON.stringify(map, null, 2)}\n`)
 }
 
 /** The compiler keeps `.ts` in the import paths of declarations. */

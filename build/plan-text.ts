@@ -1,6 +1,6 @@
 /** Renders a plan for people. */
 import type { Plan } from './plan.ts'
-import type { Step } from './steps/step.ts'
+import type { Step } from '#build/steps/step.ts'
 
 /** Renders steps and files. Commands are shown as planned: `@step` stands for a step's folder. */
 export function renderPlan({ steps, bundles }: Plan): string {

@@ -1,6 +1,6 @@
 /** Plans a build: the steps that make the wanted products, and the files to hand over. */
-import { ARCHS, type Arch } from '../appliance/appliance.ts'
-import { DEBIAN_ARCHS, LIVE_TRIO, netbootTrio, serverUpdate } from '../appliance/assets.ts'
+import { ARCHS, type Arch } from '#appliance/appliance.ts'
+import { DEBIAN_ARCHS, LIVE_TRIO, netbootTrio, serverUpdate } from '#appliance/assets.ts'
 import {
   BUNDLES,
   INITRDS,
@@ -10,23 +10,23 @@ import {
   type Bundle,
   type PlanOptions,
 } from './bundles.ts'
-import { ownerOf } from './cache/key.ts'
-import { appStep, ARM64_APP_STEPS, nodeStep, serverAppStep } from './steps/app.ts'
-import { boardStep } from './steps/board.ts'
-import { containersStep } from './steps/containers.ts'
-import { DEBIAN_PACKAGES } from './debian/package-control.ts'
-import { debStep } from './steps/deb.ts'
-import { initrdFilesSteps, initrdStep } from './steps/initrd.ts'
-import { ipxeStep } from './steps/ipxe.ts'
-import { isoStep } from './steps/iso.ts'
-import { packagesStep } from './steps/packages.ts'
-import { secureBootStep } from './steps/secureboot.ts'
-import { serverDiskStep } from './steps/server-disk.ts'
-import { appendStep, squashfsStep } from './steps/squashfs.ts'
-import type { BuildFacts, Step } from './steps/step.ts'
-import { tftpStep } from './steps/tftp.ts'
-import { usbFilesStep } from './steps/usb-files.ts'
-import { toolsStep, withTools } from './steps/tools.ts'
+import { ownerOf } from '#build/cache/key.ts'
+import { appStep, ARM64_APP_STEPS, nodeStep, serverAppStep } from '#build/steps/app.ts'
+import { boardStep } from '#build/steps/board.ts'
+import { containersStep } from '#build/steps/containers.ts'
+import { DEBIAN_PACKAGES } from '#build/debian/package-control.ts'
+import { debStep } from '#build/steps/deb.ts'
+import { initrdFilesSteps, initrdStep } from '#build/steps/initrd.ts'
+import { ipxeStep } from '#build/steps/ipxe.ts'
+import { isoStep } from '#build/steps/iso.ts'
+import { packagesStep } from '#build/steps/packages.ts'
+import { secureBootStep } from '#build/steps/secureboot.ts'
+import { serverDiskStep } from '#build/steps/server-disk.ts'
+import { appendStep, squashfsStep } from '#build/steps/squashfs.ts'
+import type { BuildFacts, Step } from '#build/steps/step.ts'
+import { tftpStep } from '#build/steps/tftp.ts'
+import { usbFilesStep } from '#build/steps/usb-files.ts'
+import { toolsStep, withTools } from '#build/steps/tools.ts'
 import {
   APART,
   baseStep,
@@ -35,8 +35,8 @@ import {
   PACKAGES_EPOCH,
   SERVER_ROOTS,
   treeStep,
-} from './steps/tree.ts'
-import { zstdStep } from './steps/zstd.ts'
+} from '#build/steps/tree.ts'
+import { zstdStep } from '#build/steps/zstd.ts'
 
 export interface Plan {
   /** The steps in an order that their inputs allow. */

@@ -4,8 +4,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import process from 'node:process'
 import { $, quote } from 'zx/core'
-import { readHostSources } from './debian/apt.ts'
-import { findArchive, NO_ARCHIVE } from './debian/sources.ts'
+import { readHostSources } from '#build/debian/apt.ts'
+import { findArchive, NO_ARCHIVE } from '#build/debian/sources.ts'
 import {
   ARM64_PROGRAMS,
   findMachineObstacle,

@@ -1,5 +1,5 @@
 /** The events of a build, the lines that report them, and an estimate of the time left. */
-import { parseJson } from '../runtime/kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 export type BuildEvent =
   | {

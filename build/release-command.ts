@@ -1,7 +1,7 @@
 /** The command line of `pnpm build:release`. */
 import { readArguments, UsageError, type Script } from './arguments.ts'
 import { readLevel } from './command.ts'
-import type { Level } from './steps/step.ts'
+import type { Level } from '#build/steps/step.ts'
 
 export interface ReleaseOptions {
   readonly level: Level

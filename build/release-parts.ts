@@ -1,17 +1,11 @@
 /** Plans what a release has besides images: documentation, sources, npm package. */
-import {
-  checksumsOf,
-  documentsFile,
-  npmTarball,
-  sourceArchive,
-  stemOf,
-} from '../appliance/assets.ts'
+import { checksumsOf, documentsFile, npmTarball, sourceArchive, stemOf } from '#appliance/assets.ts'
 import type { Bundle } from './bundles.ts'
 import { MKOSI, type Plan } from './plan.ts'
-import { documentStep, documentToolsStep } from './steps/document.ts'
-import { npmPackageStep } from './steps/npm-package.ts'
-import { sourceStep } from './steps/source.ts'
-import type { BuildFacts } from './steps/step.ts'
+import { documentStep, documentToolsStep } from '#build/steps/document.ts'
+import { npmPackageStep } from '#build/steps/npm-package.ts'
+import { sourceStep } from '#build/steps/source.ts'
+import type { BuildFacts } from '#build/steps/step.ts'
 
 /**
  * Plans these parts.

@@ -1,7 +1,7 @@
 /** Reports how a build goes: to people through consola, to programs as a line of JSON for each event. */
 import { relative } from 'node:path'
 import process from 'node:process'
-import type { Released } from './pack/release.ts'
+import type { Released } from '#build/pack/release.ts'
 import {
   chooseColumns,
   expectSeconds,
@@ -13,10 +13,10 @@ import {
   type BuildEvent,
   type Durations,
 } from './progress.ts'
-import type { Step } from './steps/step.ts'
-import { renderTable } from './voice/table.ts'
+import type { Step } from '#build/steps/step.ts'
+import { renderTable } from '#build/voice/table.ts'
 import type { Comparison } from './twice.ts'
-import type { Voice } from './voice/voice.ts'
+import type { Voice } from '#build/voice/voice.ts'
 
 interface ReportOptions {
   readonly voice: Voice

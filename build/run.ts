@@ -2,12 +2,12 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { digestSource } from './cache/digest.ts'
-import { keyOf, ownerOf, resolveWord, sharedFolder } from './cache/key.ts'
-import { createStore, type Entry, type Proof } from './cache/store.ts'
+import { digestSource } from '#build/cache/digest.ts'
+import { keyOf, ownerOf, resolveWord, sharedFolder } from '#build/cache/key.ts'
+import { createStore, type Entry, type Proof } from '#build/cache/store.ts'
 import { readTail, runChild } from './child.ts'
 import { INTERRUPTED, parseDurations, type BuildEvent, type Durations } from './progress.ts'
-import type { Step } from './steps/step.ts'
+import type { Step } from '#build/steps/step.ts'
 
 export interface RunOptions {
   readonly steps: readonly Step[]

@@ -2,9 +2,9 @@
 import { constants } from 'node:os'
 import process from 'node:process'
 import type { WriteStream } from 'node:tty'
-import { hintOf, renderError } from '../runtime/kit/foundation/fault.ts'
+import { hintOf, renderError } from '#kit/foundation/fault.ts'
 import { UsageError } from './arguments.ts'
-import { createVoice, type Voice } from './voice/voice.ts'
+import { createVoice, type Voice } from '#build/voice/voice.ts'
 
 export interface Context {
   readonly voice: Voice

@@ -1,7 +1,7 @@
 /** Builds twice, independently, and compares the bytes. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { digestFile } from './cache/digest.ts'
+import { digestFile } from '#build/cache/digest.ts'
 import { listFiles } from './facts.ts'
 import type { Bundle } from './bundles.ts'
 import type { Plan } from './plan.ts'

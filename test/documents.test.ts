@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readTexts } from './support/arrows.ts'
+import { readTexts } from '#test/support/arrows.ts'
 
 const pages = readTexts(['*.md', 'docs/**/*.md'])
 const FENCED = /^```\w*\n([^]*?)^```$/gm

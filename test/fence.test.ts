@@ -4,11 +4,11 @@ import { dirname, matchesGlob } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { listArrows, readTexts, type Arrow } from './support/arrows.ts'
-import { findCycles } from './support/cycles.ts'
-import { listUnusedExports } from './support/exports.ts'
-import { SELECTIONS } from './support/runner/selections.ts'
-import { MUTUAL_ROOMS, UPWARD_IMPORTS } from './support/upward-imports.ts'
+import { listArrows, readTexts, type Arrow } from '#test/support/arrows.ts'
+import { findCycles } from '#test/support/cycles.ts'
+import { listUnusedExports } from '#test/support/exports.ts'
+import { SELECTIONS } from '#test/support/runner/selections.ts'
+import { MUTUAL_ROOMS, UPWARD_IMPORTS } from '#test/support/upward-imports.ts'
 
 /** Imports point down this stack; places on one floor import nothing of each other. */
 const FLOORS: readonly (readonly string[])[] = [
@@ -83,6 +83,12 @@ const floorOf = (file: string) =>
 const placeOf = (file: string) => FLOORS.flat().find((place) => isIn(file, place))
 /** `runtime/engine/flash` of every file below it. */
 const roomOf = (file: string) => file.split('/').slice(0, 3).join('/')
+/** The room of a program's file; `test/server` of a test's. */
+const partOf = (file: string) =>
+  dirname(file)
+    .split('/')
+    .slice(0, file.startsWith('runtime/') ? 3 : 2)
+    .join('/')
 const lineOf = (file: string) => LINES.find((line) => isIn(file, line))
 const isAllowed = (name: string, to: string) =>
   to === name || to.startsWith(name.endsWith(':') ? name : `${name}/`)
@@ -95,6 +101,18 @@ test('imports point down, but for those that are listed: the list may only becom
     return there < here || (there === here && placeOf(from) !== placeOf(to))
   })
   assert.equal(render(up).toSorted(), UPWARD_IMPORTS.toSorted())
+})
+
+test('an import of another room, or from two folders up, names the floor', () => {
+  const bad = listArrows(new Map([...text, ...tests])).filter(
+    ({ from, to, local, said }) =>
+      local &&
+      (text.has(to) || tests.has(to)) &&
+      said.startsWith('.') &&
+      from.endsWith('.ts') &&
+      (partOf(from) !== partOf(to) || said.startsWith('../../')),
+  )
+  assert.equal(render(bad), [])
 })
 
 test('the builder imports what we ship and the words for errors', () => {

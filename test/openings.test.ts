@@ -3,7 +3,7 @@ import { stripTypeScriptTypes } from 'node:module'
 import { compileFunction } from 'node:vm'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readTexts } from './support/arrows.ts'
+import { readTexts } from '#test/support/arrows.ts'
 
 const test = suite('openings')
 

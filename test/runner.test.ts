@@ -5,9 +5,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { describeSlowest } from './support/runner/durations.ts'
-import { planJobs, takeJob, type Job } from './support/runner/queue.ts'
-import { SELECTIONS } from './support/runner/selections.ts'
+import { describeSlowest } from '#test/support/runner/durations.ts'
+import { planJobs, takeJob, type Job } from '#test/support/runner/queue.ts'
+import { SELECTIONS } from '#test/support/runner/selections.ts'
 
 const test = suite('test runner')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'flasher-runner-'))

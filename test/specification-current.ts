@@ -1,5 +1,5 @@
 /** Current line: which test fails when a row of the specification is broken, by the specification's sections. */
-import { decided, rowsOf, type SpecificationRow } from './support/specification-rows.ts'
+import { decided, rowsOf, type SpecificationRow } from '#test/support/specification-rows.ts'
 
 const PXE = 'server/current/rules/boot.test.ts'
 const SCRIPT = 'fleet/boot/rules/boot-script.test.ts'

@@ -1,5 +1,5 @@
 /** Earlier line: which test fails when a row of the specification is broken, by the specification's sections. */
-import { decided, rowsOf, type SpecificationRow } from './support/specification-rows.ts'
+import { decided, rowsOf, type SpecificationRow } from '#test/support/specification-rows.ts'
 
 const WIRE = 'server/earlier/rows.test.ts'
 const CLI = 'flasher/rows.test.ts'

@@ -2,7 +2,7 @@
 import { readFile, realpath } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 interface NpmPackage {
   readonly name: string

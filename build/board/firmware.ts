@@ -1,6 +1,6 @@
 /** What firmware finds on the first partition of an image for boards: that of a Raspberry Pi, and UEFI. */
-import { KERNEL_ARGS } from '../../appliance/contract.ts'
-import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
+import { KERNEL_ARGS } from '#appliance/contract.ts'
+import { LIVE_QUIRKS } from '#appliance/live-boot.ts'
 
 /** Both kinds of firmware start the same kernel, which is not compressed: GRUB verifies the file as it is. */
 export const BOARD_FILES = { kernel: 'vmlinuz', initrd: 'initrd' } as const

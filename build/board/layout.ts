@@ -1,6 +1,6 @@
 /** The partitions of the board image: what firmware reads, the live system, and the images last, so that they can grow. */
-import { IMAGES_PARTITION } from '../../appliance/contract.ts'
-import { IMAGES_SECTORS } from '../exfat/images.ts'
+import { IMAGES_PARTITION } from '#appliance/contract.ts'
+import { IMAGES_SECTORS } from '#build/exfat/images.ts'
 import {
   BACKUP_SECTORS,
   PARTITION_TYPES,
@@ -8,7 +8,7 @@ import {
   renderTable,
   SECTOR_BYTES,
   type TablePiece,
-} from '../gpt/table.ts'
+} from '#build/gpt/table.ts'
 
 const MIB = 2 ** 20 / SECTOR_BYTES
 /** Partitions begin at whole erase blocks of cards. */

@@ -27,6 +27,27 @@ export const packageOf = (specifier: string): string =>
     .slice(0, specifier.startsWith('@') ? 2 : 1)
     .join('/')
 
+/** `#kit/*.ts` and its kind: where package.json says that a room's files lie. */
+const ROOMS: Readonly<Record<string, string>> = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+).imports
+
+/**
+ * Returns the path of ours that a specifier in the file `from` stands for; null for a package and for Node.
+ * Throws where it names a room that package.json does not know.
+ */
+export function resolveImport(from: string, name: string): string | null {
+  if (name.startsWith('.')) return join(dirname(from), name)
+  if (!name.startsWith('#')) return null
+  for (const [pattern, target] of Object.entries(ROOMS)) {
+    const [head = '', tail = ''] = pattern.split('*')
+    if (!name.startsWith(head) || !name.endsWith(tail)) continue
+    const rest = name.slice(head.length, name.length - tail.length)
+    return join(target.replace('*', () => rest))
+  }
+  throw new Error(`${from} imports ${name}: package.json has no such room in "imports"`)
+}
+
 /** Follows imports from `entries` to all files and packages. Throws when a file does not exist. */
 export function collectImports(
   entries: readonly string[],
@@ -37,7 +58,8 @@ export function collectImports(
   // Iteration includes what is added meanwhile.
   for (const file of files) {
     for (const name of parseImports(read(file))) {
-      if (name.startsWith('.')) files.add(join(dirname(file), name))
+      const path = resolveImport(file, name)
+      if (path !== null) files.add(path)
       else if (!name.startsWith('node:')) packages.add(packageOf(name))
     }
   }

@@ -1,6 +1,6 @@
 /** The cache key of a step: the same key means the same outcome. */
 import { createHash } from 'node:crypto'
-import type { Step } from '../steps/step.ts'
+import type { Step } from '#build/steps/step.ts'
 
 /** Changes when the cache's own layout does. */
 const LAYOUT = 1

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { digestListing, digestPath, measurePath } from './digest.ts'
-import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 /** The record of one file or folder that a step made. */
 interface Made {

@@ -1,7 +1,7 @@
 /** Container images as an OCI layout: several images over the same layers (OCI image format 1.1). */
 import { createHash } from 'node:crypto'
-import { CONTAINER_STATE, CONTAINER_USER } from '../../appliance/containers.ts'
-import { TFTP_FOLDER } from '../../appliance/contract.ts'
+import { CONTAINER_STATE, CONTAINER_USER } from '#appliance/containers.ts'
+import { TFTP_FOLDER } from '#appliance/contract.ts'
 
 /** A compressed archive of files, and what it is when unpacked. */
 export interface Layer {

@@ -1,5 +1,5 @@
 /** Reads the package lists that mkosi writes. */
-import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 export interface DebianPackage {
   readonly name: string

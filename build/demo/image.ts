@@ -14,7 +14,7 @@ import {
   type FileHandle,
 } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { writeExt4Volume } from '../volumes/ext4.ts'
+import { writeExt4Volume } from '#build/volumes/ext4.ts'
 import { renderGreeter, SECTOR, VOLUME } from './boot-sector.ts'
 
 /** The cache and the pages call the image by this name. */

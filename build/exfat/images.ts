@@ -1,6 +1,6 @@
 /** The images partition of a new medium: a volume that can grow, with a README. */
-import { IMAGES_PARTITION } from '../../appliance/contract.ts'
-import { renderReadme } from '../iso/readme.ts'
+import { IMAGES_PARTITION } from '#appliance/contract.ts'
+import { renderReadme } from '#build/iso/readme.ts'
 import { renderVolume } from './volume.ts'
 
 /** 32 MiB (Release artifacts), 9 of which are the tables of a volume that can grow: it fills the stick at the first start. */

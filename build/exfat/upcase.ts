@@ -1,5 +1,5 @@
 /** The up-case table, by which exFAT compares names regardless of case. */
-import { addToChecksum } from '../../appliance/images-volume.ts'
+import { addToChecksum } from '#appliance/images-volume.ts'
 
 /** Outside Latin-1 there is one capital of a Latin-1 letter: that of `ÿ`. */
 const LATIN_LAST = 0xff

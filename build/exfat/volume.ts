@@ -8,7 +8,7 @@ import {
   sectorOf,
   SECTORS_PER_CLUSTER,
   sumBootRegion,
-} from '../../appliance/images-volume.ts'
+} from '#appliance/images-volume.ts'
 import {
   renderBitmapEntry,
   renderFileEntries,

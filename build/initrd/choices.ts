@@ -1,5 +1,5 @@
 /** The drivers in each initrd: those that reaching the root file system requires, and no more. */
-import type { Arch } from '../../appliance/appliance.ts'
+import type { Arch } from '#appliance/appliance.ts'
 import type { ModuleChoice } from './modules.ts'
 
 export const VARIANTS = ['netboot', 'media', 'slot'] as const

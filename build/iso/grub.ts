@@ -1,6 +1,6 @@
 /** GRUB's configuration on our media, for BIOS and UEFI; `build/programs/iso.ts` says what else is inside an ISO. */
-import { KERNEL_ARGS } from '../../appliance/contract.ts'
-import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
+import { KERNEL_ARGS } from '#appliance/contract.ts'
+import { LIVE_QUIRKS } from '#appliance/live-boot.ts'
 
 /** What differs between media. */
 interface MenuPlace {

@@ -1,5 +1,5 @@
 /** Places the images partition on a hybrid ISO; `build/programs/iso.ts` says what is inside it. */
-import { IMAGES_PARTITION } from '../../appliance/contract.ts'
+import { IMAGES_PARTITION } from '#appliance/contract.ts'
 import {
   BACKUP_SECTORS,
   parseSpans,
@@ -7,7 +7,7 @@ import {
   renderTable,
   SECTOR_BYTES,
   type TablePiece,
-} from '../gpt/table.ts'
+} from '#build/gpt/table.ts'
 
 const MIB = 2048
 const PROTECTIVE = 0xee

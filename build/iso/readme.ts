@@ -1,6 +1,6 @@
 /** The README on the images partition, for people; `build/programs/iso.ts` says what else is inside an ISO. */
 
-import { IMAGE_ENDINGS } from '../../appliance/disk-images.ts'
+import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
 
 /** Renders the text with Windows line endings, which all systems can read. */
 export const renderReadme = (version: string): string =>

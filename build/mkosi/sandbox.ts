@@ -1,7 +1,7 @@
 /** The apt configuration that mkosi uses: sources derived from the host's, and which packages come from backports. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readSources } from '../debian/apt.ts'
+import { readSources } from '#build/debian/apt.ts'
 
 interface SandboxOptions {
   readonly folder: string

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import process from 'node:process'
 import type { Contents, DebianPackage, NpmPackage, Program } from './contents.ts'
-import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 interface ListFiles {
   readonly packages: readonly {

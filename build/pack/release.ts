@@ -1,8 +1,8 @@
 /** Hands over finished files under their release names, with checksums, package list and bill of materials. */
 import { constants, copyFile, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ALL_SUMS, billOf, packageListOf } from '../../appliance/assets.ts'
-import { digestFile } from '../cache/digest.ts'
+import { ALL_SUMS, billOf, packageListOf } from '#appliance/assets.ts'
+import { digestFile } from '#build/cache/digest.ts'
 import { renderContents, type Contents } from './contents.ts'
 import { renderSbom } from './sbom.ts'
 import { mergeSums, parseSums, renderSums, type Sum } from './sums.ts'

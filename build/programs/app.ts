@@ -2,9 +2,9 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { layFile, layFolder } from '../app/lay.ts'
-import { listPackages } from '../app/npm.ts'
-import { collectImports } from '../cache/imports.ts'
+import { layFile, layFolder } from '#build/app/lay.ts'
+import { listPackages } from '#build/app/npm.ts'
+import { collectImports } from '#build/cache/imports.ts'
 
 /** Not needed at run time: types, source maps, TypeScript in packages (which Node does not run) and documentation. Licences are kept. */
 const USELESS =

@@ -5,24 +5,24 @@ import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { createGzip } from 'node:zlib'
-import { makePlace } from '../app/lay.ts'
+import { makePlace } from '#build/app/lay.ts'
 import {
   BOARD_FILES,
   PI_CONFIG,
   renderPiCommandLine,
   SIGNED_ARM64_CONFIG_PATH,
   UEFI_LOADERS,
-} from '../board/firmware.ts'
-import { planBoard } from '../board/layout.ts'
-import { listPiFiles } from '../board/pi-files.ts'
-import { digestFile } from '../cache/digest.ts'
-import { MEDIA_SERIAL, renderImages } from '../exfat/images.ts'
-import { SECTOR_BYTES } from '../gpt/table.ts'
-import { BOARD_MENU, renderEarly, renderMark, renderMenu } from '../iso/grub.ts'
-import { TEXT, requireOptions } from '../steps/program-options.ts'
-import { copyInto } from '../volumes/copy.ts'
-import { writeExt4Volume } from '../volumes/ext4.ts'
-import { writeFatVolume } from '../volumes/fat.ts'
+} from '#build/board/firmware.ts'
+import { planBoard } from '#build/board/layout.ts'
+import { listPiFiles } from '#build/board/pi-files.ts'
+import { digestFile } from '#build/cache/digest.ts'
+import { MEDIA_SERIAL, renderImages } from '#build/exfat/images.ts'
+import { SECTOR_BYTES } from '#build/gpt/table.ts'
+import { BOARD_MENU, renderEarly, renderMark, renderMenu } from '#build/iso/grub.ts'
+import { TEXT, requireOptions } from '#build/steps/program-options.ts'
+import { copyInto } from '#build/volumes/copy.ts'
+import { writeExt4Volume } from '#build/volumes/ext4.ts'
+import { writeFatVolume } from '#build/volumes/fat.ts'
 
 interface Job {
   readonly kernel: string

@@ -1,5 +1,5 @@
 /** Runs a program with the tools tree as its `/usr`: `box.ts MKOSI TOOLS PROGRAM ARGS…`. */
-import { runInTools } from '../mkosi/mkosi.ts'
+import { runInTools } from '#build/mkosi/mkosi.ts'
 
 const [mkosi = '', tools = '', program = '', ...args] = process.argv.slice(2)
 // The tools tree hides a Node in the host's `/usr`; ours lies in the checkout.

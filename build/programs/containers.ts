@@ -15,10 +15,10 @@ import {
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { CONTAINER_STATE, CONTAINER_USER } from '../../appliance/containers.ts'
-import { layFolder } from '../app/lay.ts'
-import { digestFile } from '../cache/digest.ts'
-import { renderLayout, type Layer } from '../containers/layout.ts'
+import { CONTAINER_STATE, CONTAINER_USER } from '#appliance/containers.ts'
+import { layFolder } from '#build/app/lay.ts'
+import { digestFile } from '#build/cache/digest.ts'
+import { renderLayout, type Layer } from '#build/containers/layout.ts'
 
 const text = { type: 'string', default: '' } as const
 const list = { type: 'string', multiple: true, default: [] as string[] } as const

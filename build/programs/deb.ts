@@ -13,7 +13,7 @@ import {
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { layFile, layFolder, makePlace } from '../app/lay.ts'
+import { layFile, layFolder, makePlace } from '#build/app/lay.ts'
 import {
   CONFIGURATION_FILES,
   DEBIAN_PACKAGES,
@@ -21,7 +21,7 @@ import {
   renderControl,
   SERVER_SCRIPTS,
   type DebianName,
-} from '../debian/package-control.ts'
+} from '#build/debian/package-control.ts'
 
 const text = { type: 'string', default: '' } as const
 const list = { type: 'string', multiple: true, default: [] as string[] } as const

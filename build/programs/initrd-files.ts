@@ -3,12 +3,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { readdir, rename, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ARCHS, type Arch } from '../../appliance/appliance.ts'
-import { chooseFor, VARIANTS, type Variant } from '../initrd/choices.ts'
-import { FIRMWARE_SUFFIXES, listFirmware } from '../initrd/firmware.ts'
-import { planLayout } from '../initrd/layout.ts'
-import { chooseModules } from '../initrd/modules.ts'
-import { fileEntry, renderNewc, type Entry } from '../initrd/newc.ts'
+import { ARCHS, type Arch } from '#appliance/appliance.ts'
+import { chooseFor, VARIANTS, type Variant } from '#build/initrd/choices.ts'
+import { FIRMWARE_SUFFIXES, listFirmware } from '#build/initrd/firmware.ts'
+import { planLayout } from '#build/initrd/layout.ts'
+import { chooseModules } from '#build/initrd/modules.ts'
+import { fileEntry, renderNewc, type Entry } from '#build/initrd/newc.ts'
 
 interface Job {
   /** The root tree: busybox, modules and firmware come from it. */

@@ -5,9 +5,9 @@ import { rename, writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
-import { TEXT, requireOptions } from '../steps/program-options.ts'
-import { ROOT_MANIFEST } from '../../appliance/initrd.ts'
-import { fileEntry, renderNewc } from '../initrd/newc.ts'
+import { TEXT, requireOptions } from '#build/steps/program-options.ts'
+import { ROOT_MANIFEST } from '#appliance/initrd.ts'
+import { fileEntry, renderNewc } from '#build/initrd/newc.ts'
 
 interface Job {
   /** The compressed archive that the kernel unpacks after ours. */

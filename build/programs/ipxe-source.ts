@@ -3,8 +3,8 @@ import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { renderCarried } from '../ipxe/script.ts'
-import { parseVersion } from '../ipxe/version.ts'
+import { renderCarried } from '#build/ipxe/script.ts'
+import { parseVersion } from '#build/ipxe/version.ts'
 
 /** The target in iPXE's Makefile, and the cross compiler for hosts with another processor. */
 const TARGETS = {

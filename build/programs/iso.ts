@@ -4,9 +4,9 @@ import { cp, mkdir, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promise
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { digestFile } from '../cache/digest.ts'
-import { IMAGES_SECTORS, MEDIA_SERIAL, renderImages } from '../exfat/images.ts'
-import { PARTITION_TYPES, SECTOR_BYTES } from '../gpt/table.ts'
+import { digestFile } from '#build/cache/digest.ts'
+import { IMAGES_SECTORS, MEDIA_SERIAL, renderImages } from '#build/exfat/images.ts'
+import { PARTITION_TYPES, SECTOR_BYTES } from '#build/gpt/table.ts'
 import {
   type Asks,
   BIOS_MODULES,
@@ -15,10 +15,10 @@ import {
   renderMenu,
   SIGNED_CONFIG,
   SIGNED_CONFIG_PATH,
-} from '../iso/grub.ts'
-import { planHybrid } from '../iso/partitions.ts'
-import { TEXT, requireOptions } from '../steps/program-options.ts'
-import { writeFatVolume } from '../volumes/fat.ts'
+} from '#build/iso/grub.ts'
+import { planHybrid } from '#build/iso/partitions.ts'
+import { TEXT, requireOptions } from '#build/steps/program-options.ts'
+import { writeFatVolume } from '#build/volumes/fat.ts'
 
 interface Job {
   readonly kernel: string

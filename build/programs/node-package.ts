@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { parseLocked, readIntegrity, type LockedPackage } from '../app/lock.ts'
+import { parseLocked, readIntegrity, type LockedPackage } from '#build/app/lock.ts'
 
 const text = { type: 'string', default: '' } as const
 const { values } = parseArgs({ options: { package: text, cache: text, out: text } })

@@ -3,10 +3,10 @@ import { lstat, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { $ } from 'zx/core'
-import { layFile, layFolder } from '../app/lay.ts'
-import { listPackages } from '../app/npm.ts'
-import { renderTarball, type TarEntry } from '../archive/tar.ts'
-import { parseJson } from '../../runtime/kit/foundation/json-reader.ts'
+import { layFile, layFolder } from '#build/app/lay.ts'
+import { listPackages } from '#build/app/npm.ts'
+import { renderTarball, type TarEntry } from '#build/archive/tar.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 const text = { type: 'string', default: '' } as const
 const { values, positionals } = parseArgs({

@@ -1,8 +1,8 @@
 /** Unpacks Debian packages into one folder: `packages.ts --suite S --arch A --state DIR --out DIR --list FILE NAME…`. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { fetchPackages, readPackage, unpackPackage } from '../debian/apt.ts'
-import { writeList } from '../debian/list.ts'
+import { fetchPackages, readPackage, unpackPackage } from '#build/debian/apt.ts'
+import { writeList } from '#build/debian/list.ts'
 
 const text = { type: 'string', default: '' } as const
 const { values, positionals } = parseArgs({

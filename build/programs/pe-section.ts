@@ -1,9 +1,9 @@
 /** Adds a section to an iPXE for UEFI with the script that it runs: `pe-section.ts --program FILE --script FILE [--server URL] --out FILE`. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { addSection, readMachine } from '../ipxe/pe.ts'
-import { renderCarried } from '../ipxe/script.ts'
-import { renderStub } from '../ipxe/stub.ts'
+import { addSection, readMachine } from '#build/ipxe/pe.ts'
+import { renderCarried } from '#build/ipxe/script.ts'
+import { renderStub } from '#build/ipxe/stub.ts'
 
 const text = { type: 'string' } as const
 const { values } = parseArgs({ options: { program: text, script: text, server: text, out: text } })

@@ -2,15 +2,15 @@
 import { mkdtemp, open, readFile, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { TEXT, requireOptions } from '../steps/program-options.ts'
+import { TEXT, requireOptions } from '#build/steps/program-options.ts'
 import { $ } from 'zx/core'
-import { ARCHS } from '../../appliance/appliance.ts'
-import { renderProtective, SECTOR_BYTES, type TablePiece } from '../gpt/table.ts'
-import { planBios } from '../server/bios.ts'
-import { makeEfiVolume, type EfiOptions } from '../server/efi.ts'
-import { BIOS_PREFIX, SERVER_BIOS_MODULES } from '../server/grub.ts'
-import { planServerDisk, SLOT_SECTORS, type ServerLayout } from '../server/layout.ts'
-import { copyInto } from '../volumes/copy.ts'
+import { ARCHS } from '#appliance/appliance.ts'
+import { renderProtective, SECTOR_BYTES, type TablePiece } from '#build/gpt/table.ts'
+import { planBios } from '#build/server/bios.ts'
+import { makeEfiVolume, type EfiOptions } from '#build/server/efi.ts'
+import { BIOS_PREFIX, SERVER_BIOS_MODULES } from '#build/server/grub.ts'
+import { planServerDisk, SLOT_SECTORS, type ServerLayout } from '#build/server/layout.ts'
+import { copyInto } from '#build/volumes/copy.ts'
 
 interface Job extends EfiOptions {
   readonly squashfs: string

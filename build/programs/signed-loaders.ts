@@ -2,8 +2,8 @@
 import { copyFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { TEXT, requireOptions } from '../steps/program-options.ts'
-import { isSigned, readMachine } from '../ipxe/pe.ts'
+import { TEXT, requireOptions } from '#build/steps/program-options.ts'
+import { isSigned, readMachine } from '#build/ipxe/pe.ts'
 
 const { values: given } = parseArgs({
   options: { arch: TEXT, shim: TEXT, grub: TEXT, config: TEXT, out: TEXT },

@@ -1,8 +1,8 @@
 /** Packs the sources: `source.ts --folder NAME --epoch S --out FILE ENTRY…`. */
 import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { readEntries } from '../archive/entries.ts'
-import { renderTarball } from '../archive/tar.ts'
+import { readEntries } from '#build/archive/entries.ts'
+import { renderTarball } from '#build/archive/tar.ts'
 
 const text = { type: 'string', default: '' } as const
 const { values, positionals } = parseArgs({

@@ -1,8 +1,8 @@
 /** Gathers what machines load by TFTP: `tftp.ts --out DIR NAME=FILE…`. */
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { TFTP_FOLDER } from '../../appliance/contract.ts'
-import { layFile, makePlace } from '../app/lay.ts'
+import { TFTP_FOLDER } from '#appliance/contract.ts'
+import { layFile, makePlace } from '#build/app/lay.ts'
 
 const { values, positionals } = parseArgs({
   options: { out: { type: 'string', default: '' } },

@@ -2,9 +2,9 @@
 import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { parseStatus, writeList } from '../debian/list.ts'
-import { runMkosi } from '../mkosi/mkosi.ts'
-import { writeSandbox } from '../mkosi/sandbox.ts'
+import { parseStatus, writeList } from '#build/debian/list.ts'
+import { runMkosi } from '#build/mkosi/mkosi.ts'
+import { writeSandbox } from '#build/mkosi/sandbox.ts'
 
 const text = { type: 'string', default: '' } as const
 const { mkosi, conf, cache, out } = parseArgs({

@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs'
 import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { layFolder } from '../app/lay.ts'
-import { writeList } from '../debian/list.ts'
-import { runMkosi } from '../mkosi/mkosi.ts'
-import { parseManifest } from '../debian/package-list.ts'
-import { writeSandbox } from '../mkosi/sandbox.ts'
+import { layFolder } from '#build/app/lay.ts'
+import { writeList } from '#build/debian/list.ts'
+import { runMkosi } from '#build/mkosi/mkosi.ts'
+import { parseManifest } from '#build/debian/package-list.ts'
+import { writeSandbox } from '#build/mkosi/sandbox.ts'
 
 /** Kernel and firmware come from backports, for hardware that is newer than the release. */
 const FROM_BACKPORTS = ['linux-*', 'firmware-*']

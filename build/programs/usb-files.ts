@@ -2,13 +2,13 @@
 import { cp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { makePlace } from '../app/lay.ts'
-import { writeZip } from '../archive/zip.ts'
-import { digestFile } from '../cache/digest.ts'
-import { renderSums } from '../pack/sums.ts'
-import { refuseSize, renderStickTexts, STICK_LOADERS, STICK_SUMS } from '../stick/files.ts'
-import { TEXT, requireOptions } from '../steps/program-options.ts'
-import { renderPage, type StickFile } from '../stick/page.ts'
+import { makePlace } from '#build/app/lay.ts'
+import { writeZip } from '#build/archive/zip.ts'
+import { digestFile } from '#build/cache/digest.ts'
+import { renderSums } from '#build/pack/sums.ts'
+import { refuseSize, renderStickTexts, STICK_LOADERS, STICK_SUMS } from '#build/stick/files.ts'
+import { TEXT, requireOptions } from '#build/steps/program-options.ts'
+import { renderPage, type StickFile } from '#build/stick/page.ts'
 
 interface Job {
   readonly kernel: string

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { $ } from 'zx/core'
-import { digestFile } from '../cache/digest.ts'
+import { digestFile } from '#build/cache/digest.ts'
 
 const SUITE = 'stable'
 const COMPONENT = 'main'

@@ -1,6 +1,6 @@
 /** Finds out which assets of a release have been built. */
-import { billOf, packageListOf } from '../../appliance/assets.ts'
-import { RELEASES, type AssetGroup, type ReleaseLine } from '../../appliance/release.ts'
+import { billOf, packageListOf } from '#appliance/assets.ts'
+import { RELEASES, type AssetGroup, type ReleaseLine } from '#appliance/release.ts'
 
 export interface Collection {
   /** Groups of which nothing is missing. */

@@ -7,10 +7,10 @@ import {
   IMAGER_LIST,
   RELEASE_MANIFEST,
   signatureOf,
-} from '../../appliance/assets.ts'
-import type { AssetGroup, ReleaseLine } from '../../appliance/release.ts'
-import { digestFile } from '../cache/digest.ts'
-import { renderSums } from '../pack/sums.ts'
+} from '#appliance/assets.ts'
+import type { AssetGroup, ReleaseLine } from '#appliance/release.ts'
+import { digestFile } from '#build/cache/digest.ts'
+import { renderSums } from '#build/pack/sums.ts'
 import { listsOf } from './collect.ts'
 import { renderManifest, type HashedFile } from './manifest.ts'
 import { decodeMedia, renderImagerFile, xzOf } from './media.ts'

@@ -1,5 +1,5 @@
 /** Renders `release.toml` from its template `release.toml.in`. */
-import type { ReleaseLine } from '../../appliance/release.ts'
+import type { ReleaseLine } from '#appliance/release.ts'
 
 export interface HashedFile {
   readonly name: string

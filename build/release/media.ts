@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { PassThrough, Writable, type Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
-import { boardImage, LIVE_USB, serverImage, usbIso } from '../../appliance/assets.ts'
-import { renderImagerList, type ListedImage } from '../../appliance/imager-list.ts'
+import { boardImage, LIVE_USB, serverImage, usbIso } from '#appliance/assets.ts'
+import { renderImagerList, type ListedImage } from '#appliance/imager-list.ts'
 import type { HashedFile } from './manifest.ts'
 
 interface Medium {

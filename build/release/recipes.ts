@@ -1,6 +1,6 @@
 /** Recipes of other package managers, which fetch the Debian package of a release and trust it by its digest. */
-import { ARCHS, type Arch } from '../../appliance/appliance.ts'
-import { debFile, RECIPES } from '../../appliance/assets.ts'
+import { ARCHS, type Arch } from '#appliance/appliance.ts'
+import { debFile, RECIPES } from '#appliance/assets.ts'
 import type { HashedFile } from './manifest.ts'
 
 interface RecipeFacts {

@@ -1,7 +1,7 @@
 /** Signs files of a release with an SSH key, as `ssh-keygen -Y verify` and our servers verify them. */
 import { rm } from 'node:fs/promises'
 import { $ } from 'zx/core'
-import { SIGNATURE_NAMESPACE, signatureOf } from '../../appliance/assets.ts'
+import { SIGNATURE_NAMESPACE, signatureOf } from '#appliance/assets.ts'
 
 /**
  * Writes `<path>.sig`. A key with a passphrase asks for it; one that an agent holds is named by its public half.

@@ -1,5 +1,5 @@
 /** GRUB for BIOS on a disk with a GUID partition table: its boot sector, and its core in a partition of its own. */
-import { renderProtective, SECTOR_BYTES } from '../gpt/table.ts'
+import { renderProtective, SECTOR_BYTES } from '#build/gpt/table.ts'
 
 /** Offsets that GRUB's own installer fills in (`grub/i386/pc/boot.h`). */
 const BOOT_AT = { driveCheck: 0x66, kernelSector: 0x5c, partitions: 446 } as const

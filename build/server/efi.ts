@@ -1,18 +1,18 @@
 /** The EFI partition of the server appliance: Debian's signed loaders, a version's kernel and initrd; on arm64 also what starts a Raspberry Pi. */
 import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Arch } from '../../appliance/appliance.ts'
-import { SERVER_BOOT } from '../../appliance/server.ts'
-import { makePlace } from '../app/lay.ts'
+import type { Arch } from '#appliance/appliance.ts'
+import { SERVER_BOOT } from '#appliance/server.ts'
+import { makePlace } from '#build/app/lay.ts'
 import {
   PI_SERVER_CONFIG,
   SIGNED_ARM64_CONFIG_PATH,
   U_BOOT,
   UEFI_LOADERS,
-} from '../board/firmware.ts'
-import { listPiFiles } from '../board/pi-files.ts'
-import { SIGNED_CONFIG, SIGNED_CONFIG_PATH } from '../iso/grub.ts'
-import { writeFatVolume } from '../volumes/fat.ts'
+} from '#build/board/firmware.ts'
+import { listPiFiles } from '#build/board/pi-files.ts'
+import { SIGNED_CONFIG, SIGNED_CONFIG_PATH } from '#build/iso/grub.ts'
+import { writeFatVolume } from '#build/volumes/fat.ts'
 import { renderGrubEnvironment, renderServerGrub } from './grub.ts'
 
 export interface EfiOptions {

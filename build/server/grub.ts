@@ -1,7 +1,7 @@
 /** GRUB's configuration on the server appliance: it starts the version that has proved itself, or one on trial. */
-import type { Arch } from '../../appliance/appliance.ts'
-import { SERVER_ARGS, SERVER_BOOT } from '../../appliance/server.ts'
-import { LIVE_QUIRKS } from '../../appliance/live-boot.ts'
+import type { Arch } from '#appliance/appliance.ts'
+import { SERVER_ARGS, SERVER_BOOT } from '#appliance/server.ts'
+import { LIVE_QUIRKS } from '#appliance/live-boot.ts'
 
 /** How the boot loader and the kernel come to their consoles. */
 interface ConsolePlan {

@@ -1,13 +1,13 @@
 /** The partitions of the server appliance: two slots of a fixed size, and the state last, so that it can grow. */
-import type { Arch } from '../../appliance/appliance.ts'
-import { SERVER_PARTITIONS } from '../../appliance/server.ts'
+import type { Arch } from '#appliance/appliance.ts'
+import { SERVER_PARTITIONS } from '#appliance/server.ts'
 import {
   BACKUP_SECTORS,
   PARTITION_TYPES,
   renderTable,
   SECTOR_BYTES,
   type TablePiece,
-} from '../gpt/table.ts'
+} from '#build/gpt/table.ts'
 
 const MIB = 2 ** 20 / SECTOR_BYTES
 /** Fixed for all releases: an update fits, or the disk has to be written anew. */

@@ -1,6 +1,6 @@
 /** Our own programs for the live system: Node, `runtime/`, `appliance/`, and the npm packages that they import. */
-import { LIVE_PATHS, SERVICE_HOME } from '../../appliance/contract.ts'
-import type { Arch } from '../../appliance/appliance.ts'
+import { LIVE_PATHS, SERVICE_HOME } from '#appliance/contract.ts'
+import type { Arch } from '#appliance/appliance.ts'
 import { packagesStep } from './packages.ts'
 import { programStep, type Step } from './step.ts'
 

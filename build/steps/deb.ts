@@ -1,7 +1,7 @@
 /** The Debian packages of all programs, with their units. */
-import type { Arch } from '../../appliance/appliance.ts'
-import { DEBIAN_ARCHS } from '../../appliance/assets.ts'
-import type { DebianName } from '../debian/package-control.ts'
+import type { Arch } from '#appliance/appliance.ts'
+import { DEBIAN_ARCHS } from '#appliance/assets.ts'
+import type { DebianName } from '#build/debian/package-control.ts'
 import { programStep, type BuildFacts, type Level, type Step } from './step.ts'
 
 const OVERLAY = 'overlays/service'

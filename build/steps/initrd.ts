@@ -1,6 +1,6 @@
 /** Initrds of our own: an archive that names the only root, and one of drivers and scripts. */
-import type { Arch } from '../../appliance/appliance.ts'
-import type { Variant } from '../initrd/choices.ts'
+import type { Arch } from '#appliance/appliance.ts'
+import type { Variant } from '#build/initrd/choices.ts'
 import { programStep, type BuildFacts, type Level, type Step } from './step.ts'
 import { PACKAGES_EPOCH } from './tree.ts'
 import { zstdStep } from './zstd.ts'

@@ -1,5 +1,5 @@
 /** iPXE for UEFI with our script: Debian's binary with a section added, or compiled from source. */
-import type { Arch } from '../../appliance/appliance.ts'
+import type { Arch } from '#appliance/appliance.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
 interface IpxeStepOptions {

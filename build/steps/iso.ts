@@ -1,6 +1,6 @@
 /** Plans the step of the hybrid ISO; `build/programs/iso.ts` makes it and says what is inside. */
-import type { Arch } from '../../appliance/appliance.ts'
-import type { Asks } from '../iso/grub.ts'
+import type { Arch } from '#appliance/appliance.ts'
+import type { Asks } from '#build/iso/grub.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
 interface IsoOptions {

@@ -1,5 +1,5 @@
 /** Debian's signed boot loaders and our configuration of GRUB, under the names of what they are. */
-import type { Arch } from '../../appliance/appliance.ts'
+import type { Arch } from '#appliance/appliance.ts'
 import { programStep, type Step } from './step.ts'
 
 interface SecureBootOptions {

@@ -1,5 +1,5 @@
 /** The disk of the server appliance, compressed. */
-import type { Arch } from '../../appliance/appliance.ts'
+import type { Arch } from '#appliance/appliance.ts'
 import { programStep, type BuildFacts, type Level, type Step } from './step.ts'
 
 interface ServerDiskOptions {

@@ -1,5 +1,5 @@
 /** The sources of a release as one archive. */
-import { sourceStem } from '../../appliance/assets.ts'
+import { sourceStem } from '#appliance/assets.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
 /**

@@ -1,6 +1,6 @@
 /** What machines load by TFTP, in its folder, under the names that the DHCP recipes use. */
-import { ARCHS } from '../../appliance/appliance.ts'
-import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '../../appliance/assets.ts'
+import { ARCHS } from '#appliance/appliance.ts'
+import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '#appliance/assets.ts'
 import { programStep, type Step } from './step.ts'
 
 const FILES: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 /** The root of the live system, built by mkosi: a tree of Debian packages, then our files on top. */
-import type { Arch } from '../../appliance/appliance.ts'
+import type { Arch } from '#appliance/appliance.ts'
 import { programStep, type BuildFacts, type Step } from './step.ts'
 
 const COMMON = ['mkosi.conf.d/00-tools.conf', 'mkosi.conf.d/10-common.conf'] as const

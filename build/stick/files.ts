@@ -1,7 +1,7 @@
 /** What lies on a stick that is made by copying files: names, texts, and the sizes that FAT32 allows. */
-import { IMAGE_ENDINGS } from '../../appliance/disk-images.ts'
-import { VENTOY_FOLDER } from '../../appliance/contract.ts'
-import { FILES_MENU, renderEarly, renderMenu, SIGNED_CONFIG_PATH } from '../iso/grub.ts'
+import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
+import { VENTOY_FOLDER } from '#appliance/contract.ts'
+import { FILES_MENU, renderEarly, renderMenu, SIGNED_CONFIG_PATH } from '#build/iso/grub.ts'
 
 /** The files of Debian's packages, by their places on the stick: firmware looks for the first, which looks for the others beside it. */
 export const STICK_LOADERS: Readonly<Record<string, string>> = {

@@ -1,10 +1,10 @@
 /** Puts disk images on the stick as files, by the rules of the page that fills one. */
 import { copyFile, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { VENTOY_FOLDER } from '../../appliance/contract.ts'
-import { IMAGE_ENDINGS } from '../../appliance/disk-images.ts'
-import { makePlace } from '../app/lay.ts'
-import { digestFile } from '../cache/digest.ts'
+import { VENTOY_FOLDER } from '#appliance/contract.ts'
+import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
+import { makePlace } from '#build/app/lay.ts'
+import { digestFile } from '#build/cache/digest.ts'
 import { refuseSize } from './files.ts'
 
 /** What FAT32 takes in no name. */

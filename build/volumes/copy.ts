@@ -1,7 +1,7 @@
 /** Copies a volume into an image of a disk. */
 import { createReadStream } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
-import { SECTOR_BYTES } from '../gpt/table.ts'
+import { SECTOR_BYTES } from '#build/gpt/table.ts'
 
 /** Copies a volume to a sector of the disk. Zeros are left out, so that the file stays sparse. */
 export async function copyInto(disk: FileHandle, from: string, sector: number): Promise<void> {

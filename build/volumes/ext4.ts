@@ -1,7 +1,7 @@
 /** A small ext4 volume with the files of a folder, made by mke2fs without mounting it. */
 import { open } from 'node:fs/promises'
 import { $ } from 'zx/core'
-import { renderGuid, SECTOR_BYTES } from '../gpt/table.ts'
+import { renderGuid, SECTOR_BYTES } from '#build/gpt/table.ts'
 
 interface Ext4Options {
   /** The folder whose files go into it. */

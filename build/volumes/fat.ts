@@ -2,7 +2,7 @@
 import { open, readdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { $ } from 'zx/core'
-import { SECTOR_BYTES } from '../gpt/table.ts'
+import { SECTOR_BYTES } from '#build/gpt/table.ts'
 
 interface FatOptions {
   /** The folder whose files go into it. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** Starts `flasher-cache`: the cache service, or one command for a running one. */
-import { cache } from '../cache/programs.ts'
+import { cache } from '#cache/programs.ts'
 import { listen } from './listen.ts'
 import { leave, openProcess } from './open-process.ts'
 

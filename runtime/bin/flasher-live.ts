@@ -1,6 +1,6 @@
 /** `flasher-live`: what the live system starts on each of its consoles. Called by flasher-live.mjs. */
-import { serveEarlierConsole as earlier, readIsOrdered } from '../flasher/order/live.ts'
-import { serveCurrentConsole as current } from '../flasher/live-system/live.ts'
+import { serveEarlierConsole as earlier, readIsOrdered } from '#flasher/order/live.ts'
+import { serveCurrentConsole as current } from '#flasher/live-system/live.ts'
 import { flasher } from './flasher-program.ts'
 import { leave, openProcess } from './open-process.ts'
 
@@ -24,7 +24,7 @@ function startCurrent(environment: LiveProcess): Promise<number> {
 }
 
 async function startEarlier(environment: LiveProcess): Promise<number> {
-  const { tui } = await import('../flasher/programs.ts')
+  const { tui } = await import('#flasher/programs.ts')
   const env = { ...environment.env, FLASHER_LIVE: '1' }
   return await earlier({
     ...environment,

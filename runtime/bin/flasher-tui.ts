@@ -6,6 +6,6 @@ import { leave, openProcess } from './open-process.ts'
 process.env['UV_THREADPOOL_SIZE'] ??= '16'
 
 const environment = openProcess('flasher-tui', ['SIGINT', 'SIGTERM', 'SIGHUP'])
-const { tui } = await import('../flasher/programs.ts')
+const { tui } = await import('#flasher/programs.ts')
 const code = await tui({ ...environment, now: () => performance.now() / 1000 })
 await leave(environment.interruptedCode() ?? code)

@@ -12,10 +12,10 @@ interface LineStart {
 export async function loadLine({ env, argv }: LineStart) {
   const name = env['FLASHER_LINE'] || 'current'
   if (name === 'earlier') {
-    const { web } = await import('../server/earlier/server-program.ts')
+    const { web } = await import('#server/earlier/server-program.ts')
     return { web }
   }
   const isAsking = argv.some((word) => ['--help', '-h', '--version'].includes(word))
-  if (name === 'current' || isAsking) return import('../server/current/programs.ts')
+  if (name === 'current' || isAsking) return import('#server/current/programs.ts')
   throw new Error(`FLASHER_LINE=${name}: there is no such line; it is current or earlier`)
 }

@@ -1,7 +1,7 @@
 /** Sets up what every program uses of its process, streams and signals, and ends all of them alike. */
 import { constants } from 'node:os'
 import process from 'node:process'
-import { hintOf, renderError } from '../kit/foundation/fault.ts'
+import { hintOf, renderError } from '#kit/foundation/fault.ts'
 
 const { env, stdin, stdout, stderr } = process
 

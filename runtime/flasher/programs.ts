@@ -1,34 +1,35 @@
 /** Earlier line: `flasher`, assembled from the folders below. */
-import { findCommand, type Command, type Entry } from '../kit/terminal/command/rules/command.ts'
+import { findCommand, type Command, type Entry } from '#kit/terminal/command/rules/command.ts'
 import {
   runProgram,
   type MisuseReport,
   type Program,
   type RunCommand,
-} from '../kit/terminal/command/program.ts'
-import type { CommandSession, CommandEnvironment } from './commands/session.ts'
-import { COMMAND_LINE, type FlasherCommand } from './commands/rules/commands.ts'
-import { TUI_LINE } from './panes/rules/tui-commands.ts'
-import type { TuiEnvironment } from './panes/program.ts'
-import { errorFields, renderEnvelope } from './commands/rules/envelope.ts'
+} from '#kit/terminal/command/program.ts'
+import type { CommandSession, CommandEnvironment } from '#flasher/commands/session.ts'
+import { COMMAND_LINE, type FlasherCommand } from '#flasher/commands/rules/commands.ts'
+import { TUI_LINE } from '#flasher/panes/rules/tui-commands.ts'
+import type { TuiEnvironment } from '#flasher/panes/program.ts'
+import { errorFields, renderEnvelope } from '#flasher/commands/rules/envelope.ts'
 
 /** Lazy: a command is loaded when it is called. */
 const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<RunCommand<CommandEnvironment>>>> = {
-  'list-disks': async () => inSession((await import('./commands/list.ts')).listDisks),
-  'list-images': async () => inSession((await import('./commands/list.ts')).listImages),
-  'inspect-image': async () => inSession((await import('./commands/inspect.ts')).inspectImage),
-  pack: async () => inSession((await import('./commands/pack.ts')).pack),
-  push: async () => inSession((await import('./commands/push.ts')).push),
-  capture: async () => inSession((await import('./commands/capture.ts')).capture),
-  flash: async () => inSession((await import('./commands/flash.ts')).flash),
-  completion: async () => inSession((await import('./commands/texts.ts')).completion),
-  manual: async () => inSession((await import('./commands/texts.ts')).manual),
+  'list-disks': async () => inSession((await import('#flasher/commands/list.ts')).listDisks),
+  'list-images': async () => inSession((await import('#flasher/commands/list.ts')).listImages),
+  'inspect-image': async () =>
+    inSession((await import('#flasher/commands/inspect.ts')).inspectImage),
+  pack: async () => inSession((await import('#flasher/commands/pack.ts')).pack),
+  push: async () => inSession((await import('#flasher/commands/push.ts')).push),
+  capture: async () => inSession((await import('#flasher/commands/capture.ts')).capture),
+  flash: async () => inSession((await import('#flasher/commands/flash.ts')).flash),
+  completion: async () => inSession((await import('#flasher/commands/texts.ts')).completion),
+  manual: async () => inSession((await import('#flasher/commands/texts.ts')).manual),
 }
 
 const inSession =
   (command: (session: CommandSession) => Promise<number>): RunCommand<CommandEnvironment> =>
   async (environment, given, line) => {
-    const { createSession } = await import('./commands/session.ts')
+    const { createSession } = await import('#flasher/commands/session.ts')
     const session = createSession(given, environment, line)
     try {
       return await command(session)
@@ -47,7 +48,10 @@ interface MainProgram<Environment> {
 /** Returns the exit code. */
 export const tui = (environment: TuiEnvironment): Promise<number> =>
   runProgram(
-    { line: TUI_LINE, commands: { '': async () => (await import('./panes/program.ts')).tui } },
+    {
+      line: TUI_LINE,
+      commands: { '': async () => (await import('#flasher/panes/program.ts')).tui },
+    },
     environment,
   )
 

@@ -1,9 +1,9 @@
 /** Library entry points of the disks module: what disks this machine has. */
-import type { DiskRow } from '../engine/disk/rules/lsblk.ts'
-import { createDisks } from '../engine/disk/disks.ts'
-import { createShell } from '../kit/host/shell.ts'
+import type { DiskRow } from '#engine/disk/rules/lsblk.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { createShell } from '#kit/host/shell.ts'
 
-export type { DiskRow } from '../engine/disk/rules/lsblk.ts'
+export type { DiskRow } from '#engine/disk/rules/lsblk.ts'
 
 /**
  * Lists the disks of this machine, without their partitions, in the order of `lsblk`. Needs no root.

@@ -1,16 +1,16 @@
 /** Library entry points of the flash module: make a plan, carry it out. */
-import { Fault } from '../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   renderReasons,
   WHOLE_DISK,
   type FlashEvent,
   type FlashOptions,
   type FlashPlan as Plan,
-} from '../engine/flash/rules/flash.ts'
-import { describeFailure, type FlashFailure } from '../engine/flash/rules/outcome.ts'
-import { accept } from '../kit/foundation/result.ts'
-import type { ImageFormat } from '../../appliance/disk-images.ts'
-import { createFlasher } from '../engine/flash/flasher.ts'
+} from '#engine/flash/rules/flash.ts'
+import { describeFailure, type FlashFailure } from '#engine/flash/rules/outcome.ts'
+import { accept } from '#kit/foundation/result.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
 import { LibraryError } from './library-error.ts'
 
 /**

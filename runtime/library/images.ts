@@ -1,14 +1,14 @@
 /** Library entry points of the images module: what images a folder holds, and what one is. */
-import type { ImageFormat } from '../../appliance/disk-images.ts'
-import { detectFormat as detect } from '../engine/image/rules/format.ts'
-import type { ImageInfo, ImageRow } from '../engine/image/rules/image.ts'
-import { resolveImageRoot } from '../engine/image/image-folder.ts'
-import { createImages } from '../engine/image/images.ts'
-import { createShell } from '../kit/host/shell.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { detectFormat as detect } from '#engine/image/rules/format.ts'
+import type { ImageInfo, ImageRow } from '#engine/image/rules/image.ts'
+import { resolveImageRoot } from '#engine/image/image-folder.ts'
+import { createImages } from '#engine/image/images.ts'
+import { createShell } from '#kit/host/shell.ts'
 import { LibraryError, rethrowAs } from './library-error.ts'
 
-export type { ImageFormat } from '../../appliance/disk-images.ts'
-export type { ImageInfo } from '../engine/image/rules/image.ts'
+export type { ImageFormat } from '#appliance/disk-images.ts'
+export type { ImageInfo } from '#engine/image/rules/image.ts'
 
 /** One image file of a folder; `size_bytes` is its size as stored, in bytes. */
 export type Image = ImageRow

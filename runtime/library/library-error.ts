@@ -1,5 +1,5 @@
 /** The error type of all library modules: a code from a closed list, and a hint. */
-import { Fault, type FaultCode, type FaultOptions } from '../kit/foundation/fault.ts'
+import { Fault, type FaultCode, type FaultOptions } from '#kit/foundation/fault.ts'
 
 /** What every function of the library throws; each module has its own kind. */
 export class LibraryError extends Error {

@@ -3,8 +3,8 @@ import {
   isOrasUrl as isReference,
   type OrasRef as Reference,
   parseOrasRef,
-} from '../kit/net/registry/rules/oras.ts'
-import { createRegistry, type ResolvedBlob as Blob } from '../kit/net/registry/registry.ts'
+} from '#kit/net/registry/rules/oras.ts'
+import { createRegistry, type ResolvedBlob as Blob } from '#kit/net/registry/registry.ts'
 import { LibraryError, rethrowAs } from './library-error.ts'
 
 /** A reference `oras://host/owner/repository` with a `:tag` or a `@sha256:…`; the other one is null. */

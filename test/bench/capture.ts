@@ -1,7 +1,7 @@
 /** pnpm bench:capture: file systems that have lived are captured, and every file of each is looked for in its image. */
 import { parseArgs } from 'node:util'
-import { LIVED_KINDS, planLife, renderLife } from '../support/capture/lived/life.ts'
-import { roundTrip } from '../support/capture/lived/round-trip.ts'
+import { LIVED_KINDS, planLife, renderLife } from '#test/support/capture/lived/life.ts'
+import { roundTrip } from '#test/support/capture/lived/round-trip.ts'
 
 const { values } = parseArgs({
   options: {

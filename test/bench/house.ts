@@ -7,8 +7,8 @@ import {
   measureFlash,
   measureStart,
   type Ran,
-} from '../support/house/house-coverage.ts'
-import { printable } from '../../runtime/kit/foundation/printable.ts'
+} from '#test/support/house/house-coverage.ts'
+import { printable } from '#kit/foundation/printable.ts'
 
 /** Casts as they are written here: at the end of a line or of an argument. */
 const CAST = / as (?!const\b)[A-Z][\w.]*(?:<[^>]*>)?(?:\)|$)/gm

@@ -1,6 +1,6 @@
 /** Puts what a benchmark has made between its two markers in a document. */
 import { writeFileSync } from 'node:fs'
-import { recordMeasured } from '../support/documents/measured-records.ts'
+import { recordMeasured } from '#test/support/documents/measured-records.ts'
 
 const PERFORMANCE = 'docs/performance.md'
 

@@ -4,9 +4,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { FLASHER } from '../support/terminal/flasher.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { FLASHER } from '#test/support/terminal/flasher.ts'
 import { publishText } from './publish.ts'
 
 const ROUNDS = 21

@@ -3,7 +3,7 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDnsmasqHost, HOST_ADDRESS } from '../support/net/dnsmasq-host.ts'
+import { createDnsmasqHost, HOST_ADDRESS } from '#test/support/net/dnsmasq-host.ts'
 
 const test = suite('flasher-web-activate-pxe')
 const BIOS = 0

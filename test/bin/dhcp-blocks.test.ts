@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDnsmasqHost, HOST_ADDRESS } from '../support/net/dnsmasq-host.ts'
+import { createDnsmasqHost, HOST_ADDRESS } from '#test/support/net/dnsmasq-host.ts'
 
 const test = suite('DHCP blocks')
 

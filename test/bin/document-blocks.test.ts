@@ -4,9 +4,13 @@ import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { opened } from '../support/opened.ts'
-import { blocksRunBy, openDocumentLab, type RanBlock } from '../support/documents/document-lab.ts'
-import { readBlocks } from '../support/docs.ts'
+import { opened } from '#test/support/opened.ts'
+import {
+  blocksRunBy,
+  openDocumentLab,
+  type RanBlock,
+} from '#test/support/documents/document-lab.ts'
+import { readBlocks } from '#test/support/docs.ts'
 
 const test = suite('blocks of the documentation')
 const SELF = 'test/bin/document-blocks.test.ts'

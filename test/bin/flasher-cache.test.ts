@@ -5,10 +5,10 @@ import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/engine/catalog/rules/blob-address.ts'
-import { makeBytes } from '../support/collect.ts'
-import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
-import { cacheEnv, makeFolder, startCache, until } from '../support/server/image-cache.ts'
+import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { cacheEnv, makeFolder, startCache, until } from '#test/support/server/image-cache.ts'
 
 const test = suite('flasher-cache')
 const PROGRAM = new URL('../../runtime/bin/flasher-cache.mjs', import.meta.url).pathname

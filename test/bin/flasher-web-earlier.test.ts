@@ -4,9 +4,9 @@ import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { createSystemAccount, hashOf } from '#test/support/system/system-account.ts'
 
 const test = suite('flasher-web of the earlier line')
 type Home = Awaited<ReturnType<typeof createServerHome>>

@@ -2,9 +2,9 @@
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login, passwordIn } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { startCache } from '../support/server/image-cache.ts'
+import { createServerHome, login, passwordIn } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { startCache } from '#test/support/server/image-cache.ts'
 
 const test = suite('logging out of server and cache')
 const PAGE = 'ui/dashboard'

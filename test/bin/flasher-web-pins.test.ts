@@ -1,12 +1,17 @@
 import { mkdir } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/engine/catalog/rules/catalog.ts'
-import { makeBytes } from '../support/collect.ts'
-import { createServerHome } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
-import { makeFolder, startCache, until, type CacheProcess } from '../support/server/image-cache.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import {
+  makeFolder,
+  startCache,
+  until,
+  type CacheProcess,
+} from '#test/support/server/image-cache.ts'
 
 const test = suite('flasher-web and the images that its machines are bound to')
 

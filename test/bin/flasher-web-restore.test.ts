@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome } from '../support/server/flasher-web.ts'
-import { EXITED, openTerminal, type TerminalOptions } from '../support/terminal/tmux.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { EXITED, openTerminal, type TerminalOptions } from '#test/support/terminal/tmux.ts'
 
 const test = suite('flasher-web restore')
 const PROGRAM = fileURLToPath(new URL('../../runtime/bin/flasher-web.mjs', import.meta.url))

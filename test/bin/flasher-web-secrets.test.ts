@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login, passwordIn } from '../support/server/flasher-web.ts'
+import { createServerHome, login, passwordIn } from '#test/support/server/flasher-web.ts'
 
 const test = suite('secrets of flasher-web')
 

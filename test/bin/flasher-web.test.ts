@@ -3,9 +3,9 @@ import { Agent, get } from 'node:http'
 import { connect } from 'node:net'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login, passwordIn } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { waitUntil } from '../support/waiting.ts'
+import { createServerHome, login, passwordIn } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('flasher-web')
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createShell } from '../../runtime/kit/host/shell.ts'
-import { FLASHER, runFlasher, startFlasher } from '../support/terminal/flasher.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { FLASHER, runFlasher, startFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('flasher')
 

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createEarlierServer } from '../support/server/earlier-server.ts'
-import { createServerHome } from '../support/server/flasher-web.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
 
 const test = suite('flasher-web import --from earlier')
 

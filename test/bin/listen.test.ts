@@ -4,9 +4,9 @@ import { createRequire } from 'node:module'
 import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listen } from '../../runtime/bin/listen.ts'
-import { isUnsafePort } from '../../runtime/kit/net/rules/unsafe-ports.ts'
-import { findPort } from '../support/http/ports.ts'
+import { listen } from '#bin/listen.ts'
+import { isUnsafePort } from '#kit/net/rules/unsafe-ports.ts'
+import { findPort } from '#test/support/http/ports.ts'
 
 const test = suite('listening')
 const CLIENTS = new URL('../support/net/impatient-clients.ts', import.meta.url).pathname

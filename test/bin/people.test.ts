@@ -1,7 +1,7 @@
 /** `flasher-web people` beside a running server: what it changes counts at the next request. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome } from '../support/server/flasher-web.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
 
 const test = suite('flasher-web people')
 

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { cacheEnv, makeFolder, startCache } from '../support/server/image-cache.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { cacheEnv, makeFolder, startCache } from '#test/support/server/image-cache.ts'
 
 const CACHE = new URL('../../runtime/bin/flasher-cache.mjs', import.meta.url).pathname
 

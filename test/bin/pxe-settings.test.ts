@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readBlocks } from '../support/docs.ts'
-import { createDnsmasqHost, HOST_ADDRESS } from '../support/net/dnsmasq-host.ts'
+import { readBlocks } from '#test/support/docs.ts'
+import { createDnsmasqHost, HOST_ADDRESS } from '#test/support/net/dnsmasq-host.ts'
 import {
   DROP_IN,
   PASSWORD_DROP_IN,
   PXE_PORT,
   startPxeServer,
   SUDOERS,
-} from '../support/net/pxe-server.ts'
+} from '#test/support/net/pxe-server.ts'
 
 const ANALYSE = '/usr/bin/systemd-analyze'
 

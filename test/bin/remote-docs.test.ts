@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readBlocks } from '../support/docs.ts'
-import { createServerHome } from '../support/server/flasher-web.ts'
+import { readBlocks } from '#test/support/docs.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
 
 const test = suite('docs/remote.md')
 

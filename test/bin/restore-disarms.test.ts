@@ -2,7 +2,7 @@
 import { copyFile, readFile, rm } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../support/server/flasher-web.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
 
 const test = suite('an older state arms nothing')
 const PASSWORD = 'secret words'

@@ -1,9 +1,9 @@
 /** "Browser UI routes", as both specifications have them, against the programs of both lines. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../support/server/flasher-web.ts'
-import { readEvents } from '../support/server/event-reader.ts'
-import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { readEvents } from '#test/support/server/event-reader.ts'
+import { createSystemAccount, hashOf } from '#test/support/system/system-account.ts'
 
 const PASSWORD = 'a password of the tests'
 const MAC = '52:54:00:ab:cd:ef'

@@ -2,9 +2,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readFile } from 'node:fs/promises'
-import { createServerHome, login } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { createSystemAccount, hashOf } from '#test/support/system/system-account.ts'
 
 const test = suite('the operating-system password')
 const NAME = 'flasher-test'

@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { createSystemAccount, hashOf } from '../support/system/system-account.ts'
-import { createWorkflowFixture, eventually } from '../support/system/workflow-fixture.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { createSystemAccount, hashOf } from '#test/support/system/system-account.ts'
+import { createWorkflowFixture, eventually } from '#test/support/system/workflow-fixture.ts'
 
 const test = suite('workflows across restarts')
 const MAC = '52:54:00:12:34:56'

@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { countClusters, IMAGES_VOLUME, sectorOf } from '../../appliance/images-volume.ts'
-import { renderFileEntries } from '../../build/exfat/directory.ts'
-import { capitalOf, renderUpcase } from '../../build/exfat/upcase.ts'
-import { renderVolume, type VolumeFile } from '../../build/exfat/volume.ts'
-import { createSparseDisk } from '../support/disk/sparse-disk.ts'
+import { countClusters, IMAGES_VOLUME, sectorOf } from '#appliance/images-volume.ts'
+import { renderFileEntries } from '#build/exfat/directory.ts'
+import { capitalOf, renderUpcase } from '#build/exfat/upcase.ts'
+import { renderVolume, type VolumeFile } from '#build/exfat/volume.ts'
+import { createSparseDisk } from '#test/support/disk/sparse-disk.ts'
 
 const test = suite('exFAT volume')
 const SECTORS = 65_536

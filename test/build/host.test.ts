@@ -1,8 +1,8 @@
 /** What a host lacks, and how long a build will take. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { APPLIANCES, NAMED_APPLIANCES } from '../../appliance/all.ts'
-import { parseStatus, writeList } from '../../build/debian/list.ts'
+import { APPLIANCES, NAMED_APPLIANCES } from '#appliance/all.ts'
+import { parseStatus, writeList } from '#build/debian/list.ts'
 import {
   findMachineObstacle,
   findMissing,
@@ -10,9 +10,9 @@ import {
   renderInstall,
   renderTail,
   type HostFacts,
-} from '../../build/host.ts'
-import { parseManifest } from '../../build/debian/package-list.ts'
-import { planImages } from '../../build/plan.ts'
+} from '#build/host.ts'
+import { parseManifest } from '#build/debian/package-list.ts'
+import { planImages } from '#build/plan.ts'
 import {
   expectSeconds,
   INTERRUPTED,
@@ -21,7 +21,7 @@ import {
   chooseColumns,
   renderEvent,
   renderSeconds,
-} from '../../build/progress.ts'
+} from '#build/progress.ts'
 
 const test = suite('host')
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { LIVE_PATHS } from '../../appliance/contract.ts'
+import { LIVE_PATHS } from '#appliance/contract.ts'
 
 const test = suite('console of the live system')
 const SCRIPT = join(import.meta.dirname, '../../overlays/live/usr/lib/flasher/live/console')

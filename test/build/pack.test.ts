@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderContents, type Contents } from '../../build/pack/contents.ts'
-import { writeRelease } from '../../build/pack/release.ts'
-import { renderSbom } from '../../build/pack/sbom.ts'
-import { mergeSums, parseSums, renderSums } from '../../build/pack/sums.ts'
+import { renderContents, type Contents } from '#build/pack/contents.ts'
+import { writeRelease } from '#build/pack/release.ts'
+import { renderSbom } from '#build/pack/sbom.ts'
+import { mergeSums, parseSums, renderSums } from '#build/pack/sums.ts'
 
 const test = suite('pack')
 const contents: Contents = {

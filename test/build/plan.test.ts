@@ -2,13 +2,13 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { APPLIANCES, NAMED_APPLIANCES } from '../../appliance/all.ts'
-import { ownerOf } from '../../build/cache/key.ts'
-import { UsageError } from '../../build/arguments.ts'
-import { readBuild } from '../../build/command.ts'
-import { planImages, type Plan } from '../../build/plan.ts'
-import { renderPlan } from '../../build/plan-text.ts'
-import type { Step } from '../../build/steps/step.ts'
+import { APPLIANCES, NAMED_APPLIANCES } from '#appliance/all.ts'
+import { ownerOf } from '#build/cache/key.ts'
+import { UsageError } from '#build/arguments.ts'
+import { readBuild } from '#build/command.ts'
+import { planImages, type Plan } from '#build/plan.ts'
+import { renderPlan } from '#build/plan-text.ts'
+import type { Step } from '#build/steps/step.ts'
 
 const test = suite('plan')
 const facts = { version: '1.2.3', epoch: 1_800_000_000, level: 'dev' } as const

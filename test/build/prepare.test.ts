@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { NO_ARCHIVE } from '../../build/debian/sources.ts'
+import { NO_ARCHIVE } from '#build/debian/sources.ts'
 
 const test = suite('prepare')
 const isRoot = process.getuid?.() === 0

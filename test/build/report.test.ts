@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { EXITED, openTerminal } from '../support/terminal/tmux.ts'
+import { EXITED, openTerminal } from '#test/support/terminal/tmux.ts'
 
 const test = suite('report')
 const urlOf = (file: string) => JSON.stringify(new URL(`../../build/${file}`, import.meta.url).href)

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readVersion } from '../../build/facts.ts'
+import { readVersion } from '#build/facts.ts'
 
 const test = suite('script')
 

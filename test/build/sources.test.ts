@@ -1,7 +1,7 @@
 /** Package sources for other releases, from those of the host. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findArchive, NO_ARCHIVE, parseTargets, renderSources } from '../../build/debian/sources.ts'
+import { findArchive, NO_ARCHIVE, parseTargets, renderSources } from '#build/debian/sources.ts'
 
 const test = suite('sources')
 const ROWS = [

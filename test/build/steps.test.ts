@@ -1,9 +1,9 @@
 /** Steps of the root, the initrds and iPXE: what they read, what they promise. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { initrdFilesSteps, initrdStep } from '../../build/steps/initrd.ts'
-import { ipxeStep } from '../../build/steps/ipxe.ts'
-import { appendStep, squashfsStep } from '../../build/steps/squashfs.ts'
+import { initrdFilesSteps, initrdStep } from '#build/steps/initrd.ts'
+import { ipxeStep } from '#build/steps/ipxe.ts'
+import { appendStep, squashfsStep } from '#build/steps/squashfs.ts'
 
 const test = suite('steps')
 const facts = { version: '1.2.3', epoch: 1_760_000_000, level: 'release' } as const

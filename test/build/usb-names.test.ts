@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { IMAGES_PARTITION, KERNEL_ARGS, LIVE_PATHS } from '../../appliance/contract.ts'
-import { chooseImagesPartition } from '../../runtime/engine/disk/rules/images-partition.ts'
+import { IMAGES_PARTITION, KERNEL_ARGS, LIVE_PATHS } from '#appliance/contract.ts'
+import { chooseImagesPartition } from '#engine/disk/rules/images-partition.ts'
 
 const test = suite('names of the stick')
 const read = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openTerminal } from '../support/terminal/tmux.ts'
+import { openTerminal } from '#test/support/terminal/tmux.ts'
 
 const test = suite('compile cache of the live system')
 

@@ -4,10 +4,10 @@ import * as http from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/engine/catalog/rules/blob-address.ts'
-import { makeBytes } from '../support/collect.ts'
-import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
-import { bring, makeFolder, serveCache, until } from '../support/server/image-cache.ts'
+import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { bring, makeFolder, serveCache, until } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: blobs over HTTP')
 const BYTES = makeBytes(700_001)

@@ -8,8 +8,8 @@ import {
   openCaptureLab,
   SOURCE,
   uploadCapture,
-} from '../support/capture/uploads.ts'
-import { asOperator, TOKEN } from '../support/server/image-cache.ts'
+} from '#test/support/capture/uploads.ts'
+import { asOperator, TOKEN } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: captured images, hostile input')
 const IMAGE = await makeCapture()

@@ -9,8 +9,8 @@ import {
   makeCapture,
   makeSigner,
   uploadCapture,
-} from '../support/capture/uploads.ts'
-import { makeFolder, startCache, until } from '../support/server/image-cache.ts'
+} from '#test/support/capture/uploads.ts'
+import { makeFolder, startCache, until } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: captured images, when the cache is killed')
 const IMAGE = await makeCapture()

@@ -3,13 +3,13 @@ import { copyFileSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MAC, openCaptureLab, secretOf, SOURCE } from '../support/capture/uploads.ts'
+import { MAC, openCaptureLab, secretOf, SOURCE } from '#test/support/capture/uploads.ts'
 import {
   addPerson,
   createCurrentServer,
   PERSON_PASSWORD,
-} from '../support/people/current-server.ts'
-import { PASSWORD } from '../support/server/assembled.ts'
+} from '#test/support/people/current-server.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
 
 const test = suite('captures of scopes')
 

@@ -3,16 +3,16 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/engine/catalog/rules/catalog.ts'
-import { fileSource } from '../../runtime/engine/catalog/rules/dropped-file.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { fileSource } from '#engine/catalog/rules/dropped-file.ts'
 import {
   captureClient,
   makeCapture,
   openCaptureLab,
   SOURCE,
   uploadCapture,
-} from '../support/capture/uploads.ts'
-import { until } from '../support/server/image-cache.ts'
+} from '#test/support/capture/uploads.ts'
+import { until } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: captured images')
 const IMAGE = await makeCapture()

@@ -3,19 +3,19 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/engine/catalog/rules/catalog.ts'
-import { importCatalog } from '../../runtime/cache/store/catalog-imports.ts'
-import { parseCatalogDocument } from '../../runtime/engine/catalog/rules/catalog-document.ts'
-import { makeBytes } from '../support/collect.ts'
-import { packBuffer } from '../support/disk/packed-image.ts'
-import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { importCatalog } from '#cache/store/catalog-imports.ts'
+import { parseCatalogDocument } from '#engine/catalog/rules/catalog-document.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
 import {
   asOperator,
   makeFolder,
   PASSWORD,
   serveCache,
   until,
-} from '../support/server/image-cache.ts'
+} from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: catalog over HTTP')
 const BYTES = makeBytes(50_000)

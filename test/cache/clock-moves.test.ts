@@ -1,10 +1,10 @@
 /** A clock that is set while images come: nothing is abandoned for it, unbound, or removed out of turn. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/engine/catalog/rules/catalog.ts'
-import { makeBytes } from '../support/collect.ts'
-import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
-import { bring, makeFolder, openCache } from '../support/server/image-cache.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { bring, makeFolder, openCache } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: a clock that is moved')
 const START = Date.parse('2026-11-21T06:55:53.000Z')

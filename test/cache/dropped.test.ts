@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/engine/catalog/rules/blob-address.ts'
-import { fileUrl } from '../../runtime/engine/catalog/rules/dropped-file.ts'
-import type { CacheRow } from '../../runtime/cache/store/cache-rows.ts'
-import { faultOf, makeBytes } from '../support/collect.ts'
-import { makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
+import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
+import { fileUrl } from '#engine/catalog/rules/dropped-file.ts'
+import type { CacheRow } from '#cache/store/cache-rows.ts'
+import { faultOf, makeBytes } from '#test/support/collect.ts'
+import { makeFolder, openCache, serveCache, until } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: dropped files')
 const BYTES = makeBytes(300_000)

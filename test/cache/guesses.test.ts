@@ -9,7 +9,7 @@ import {
   serveCache,
   startCache,
   TOKEN,
-} from '../support/server/image-cache.ts'
+} from '#test/support/server/image-cache.ts'
 
 const test = suite('guesses at the cache')
 const CHOSEN = 'of-the-lab'

@@ -4,16 +4,16 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { keyOf } from '../../runtime/engine/catalog/rules/cache-entry.ts'
+import { keyOf } from '#engine/catalog/rules/cache-entry.ts'
 import {
   captureClient,
   makeSigner,
   SOURCE,
   type CapturedImage,
-} from '../support/capture/uploads.ts'
-import { makeBytes } from '../support/collect.ts'
-import { packBuffer } from '../support/disk/packed-image.ts'
-import { makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
+} from '#test/support/capture/uploads.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
+import { makeFolder, openCache, serveCache, until } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: decoding goes on after a restart')
 const { file: FILE, indexSha256: INDEX } = await packBuffer(makeBytes(9_000_000))

@@ -4,18 +4,18 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/engine/catalog/rules/blob-address.ts'
-import { openCaptureLab } from '../support/capture/uploads.ts'
-import { makeContent } from '../support/disk/disk-images.ts'
+import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
+import { openCaptureLab } from '#test/support/capture/uploads.ts'
+import { makeContent } from '#test/support/disk/disk-images.ts'
 import {
   callZeros,
   changeFlags,
   changeImageDigest,
   packBuffer,
-} from '../support/disk/packed-image.ts'
-import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
-import { asOperator, makeFolder, serveCache, until } from '../support/server/image-cache.ts'
-import { readFrameMap } from '../../runtime/engine/image/frame-maps.ts'
+} from '#test/support/disk/packed-image.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { asOperator, makeFolder, serveCache, until } from '#test/support/server/image-cache.ts'
+import { readFrameMap } from '#engine/image/frame-maps.ts'
 
 const test = suite('cache: an index that lies')
 const FRAME = 4 << 20

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { faultOf, makeBytes } from '../support/collect.ts'
-import { pipeThrough } from '../support/disk/compressed.ts'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { ENCODINGS } from '../support/disk/encodings.ts'
-import { startHostileServer } from '../support/http/hostile-server.ts'
+import { faultOf, makeBytes } from '#test/support/collect.ts'
+import { pipeThrough } from '#test/support/disk/compressed.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { ENCODINGS } from '#test/support/disk/encodings.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import {
   asOperator,
   bring,
@@ -16,7 +16,7 @@ import {
   openCache,
   serveCache,
   until,
-} from '../support/server/image-cache.ts'
+} from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: what is no image')
 const PAGE = Buffer.from(`<!DOCTYPE html><html>${'<p>Sign in</p>\n'.repeat(200)}</html>`)

@@ -1,12 +1,18 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/engine/catalog/rules/blob-address.ts'
-import { importCatalog, isManifestUrl } from '../../runtime/cache/store/catalog-imports.ts'
-import { faultOf, makeBytes } from '../support/collect.ts'
-import { bring, makeFolder, openCache, serveCache, until } from '../support/server/image-cache.ts'
-import { startHostileServer, sendFile } from '../support/http/hostile-server.ts'
-import { digestOf, pushImage, pushIndex, startRegistry } from '../support/http/registry.ts'
+import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
+import { importCatalog, isManifestUrl } from '#cache/store/catalog-imports.ts'
+import { faultOf, makeBytes } from '#test/support/collect.ts'
+import {
+  bring,
+  makeFolder,
+  openCache,
+  serveCache,
+  until,
+} from '#test/support/server/image-cache.ts'
+import { startHostileServer, sendFile } from '#test/support/http/hostile-server.ts'
+import { digestOf, pushImage, pushIndex, startRegistry } from '#test/support/http/registry.ts'
 
 const test = suite('cache: oras')
 const BYTES = makeBytes(1_500_000)

@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import * as http from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '../../runtime/engine/catalog/rules/blob-address.ts'
-import { makeBytes } from '../support/collect.ts'
-import { startHostileServer } from '../support/http/hostile-server.ts'
-import { pushImage, startRegistry } from '../support/http/registry.ts'
-import { bring, makeFolder, serveCache } from '../support/server/image-cache.ts'
+import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { pushImage, startRegistry } from '#test/support/http/registry.ts'
+import { bring, makeFolder, serveCache } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: faults of registries')
 const BEFORE = makeBytes(900_000)

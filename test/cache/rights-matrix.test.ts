@@ -3,16 +3,16 @@ import { copyFileSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MAC, openCaptureLab, secretOf, SOURCE } from '../support/capture/uploads.ts'
+import { MAC, openCaptureLab, secretOf, SOURCE } from '#test/support/capture/uploads.ts'
 import {
   addPerson,
   createCurrentServer,
   PERSON_PASSWORD,
-} from '../support/people/current-server.ts'
-import { EXPECTED, listUnmatched } from '../support/people/expected-routes.ts'
-import { askEverything, askWith, openPeople, type Ask } from '../support/people/rights-matrix.ts'
-import { PASSWORD } from '../support/server/assembled.ts'
-import { TOKEN } from '../support/server/image-cache.ts'
+} from '#test/support/people/current-server.ts'
+import { EXPECTED, listUnmatched } from '#test/support/people/expected-routes.ts'
+import { askEverything, askWith, openPeople, type Ask } from '#test/support/people/rights-matrix.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
+import { TOKEN } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: matrix of rights')
 

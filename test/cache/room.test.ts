@@ -3,10 +3,10 @@ import { readdir, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../runtime/engine/catalog/rules/catalog.ts'
-import { faultOf, makeBytes } from '../support/collect.ts'
-import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
-import { bring, makeFolder, openCache } from '../support/server/image-cache.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { faultOf, makeBytes } from '#test/support/collect.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { bring, makeFolder, openCache } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: room')
 const blobs = async (folder: string) => (await readdir(join(folder, '.cache/blobs'))).length

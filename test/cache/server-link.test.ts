@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseServerLink } from '../../runtime/cache/rules/server-link.ts'
-import { makeFolder, PASSWORD, serveCache } from '../support/server/image-cache.ts'
-import { login } from '../support/server/flasher-web.ts'
+import { parseServerLink } from '#cache/rules/server-link.ts'
+import { makeFolder, PASSWORD, serveCache } from '#test/support/server/image-cache.ts'
+import { login } from '#test/support/server/flasher-web.ts'
 
 const test = suite('cache: the way back to the server')
 

@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeBytes } from '../support/collect.ts'
+import { makeBytes } from '#test/support/collect.ts'
 import {
   asOperator,
   makeFolder,
@@ -12,7 +12,7 @@ import {
   serveCache,
   startCache,
   until,
-} from '../support/server/image-cache.ts'
+} from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: uploads in parts')
 const BYTES = makeBytes(1_000_000)

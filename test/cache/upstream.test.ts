@@ -1,9 +1,13 @@
 /** Sources that are looked at again on a schedule: they moved on, stayed, fail, or say nothing. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeBytes } from '../support/collect.ts'
-import { sendFile, startHostileServer, type FileBehaviour } from '../support/http/hostile-server.ts'
-import { pushImage, startRegistry } from '../support/http/registry.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import {
+  sendFile,
+  startHostileServer,
+  type FileBehaviour,
+} from '#test/support/http/hostile-server.ts'
+import { pushImage, startRegistry } from '#test/support/http/registry.ts'
 import {
   bring,
   makeFolder,
@@ -11,12 +15,12 @@ import {
   serveCache,
   PASSWORD,
   until,
-} from '../support/server/image-cache.ts'
-import type { ImageCache } from '../../runtime/cache/store/image-cache.ts'
-import { parseListing, renderListed } from '../../runtime/cache/rules/listing.ts'
-import { ageOf, hasMovedOn } from '../../runtime/engine/catalog/rules/upstream.ts'
+} from '#test/support/server/image-cache.ts'
+import type { ImageCache } from '#cache/store/image-cache.ts'
+import { parseListing, renderListed } from '#cache/rules/listing.ts'
+import { ageOf, hasMovedOn } from '#engine/catalog/rules/upstream.ts'
 
-import { login } from '../support/server/flasher-web.ts'
+import { login } from '#test/support/server/flasher-web.ts'
 
 const test = suite('cache: sources that move on')
 const BYTES = makeBytes(300_000)

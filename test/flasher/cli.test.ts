@@ -2,9 +2,9 @@ import { Readable } from 'node:stream'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseArguments } from '../../runtime/kit/terminal/command/rules/arguments.ts'
-import { cli } from '../../runtime/flasher/programs.ts'
-import { COMMAND_LINE, COMMANDS } from '../../runtime/flasher/commands/rules/commands.ts'
+import { parseArguments } from '#kit/terminal/command/rules/arguments.ts'
+import { cli } from '#flasher/programs.ts'
+import { COMMAND_LINE, COMMANDS } from '#flasher/commands/rules/commands.ts'
 
 /** Runs the program within this process; no disk is ever touched, as it is not root here. */
 async function run(argv: readonly string[], env: Readonly<Record<string, string>> = {}) {

@@ -7,7 +7,7 @@ import { zstdCompressSync } from 'node:zlib'
 import { Readable } from 'node:stream'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { cli } from '../../runtime/flasher/programs.ts'
+import { cli } from '#flasher/programs.ts'
 
 const test = suite('flasher, by the rows of the specification')
 const RAW = Buffer.alloc(2 ** 20, 7)

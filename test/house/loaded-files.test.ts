@@ -1,7 +1,7 @@
 /** How many of our files the programs load to start, and for a flash: who merges files may not merge what loads them. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { measureFlash, measureStart, type Ran } from '../support/house/house-coverage.ts'
+import { measureFlash, measureStart, type Ran } from '#test/support/house/house-coverage.ts'
 
 const test = suite('loaded files')
 const checkout = process.cwd()

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { mounted } from '../support/disk/capture-disks.ts'
-import { makeDiskImage, makeNoise } from '../support/disk/disk-images.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { createMemorySource } from '../support/disk/memory-source.ts'
-import { assertSame, flash, readDisk } from '../support/disk/writer.ts'
+import { mounted } from '#test/support/disk/capture-disks.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
+import { assertSame, flash, readDisk } from '#test/support/disk/writer.ts'
 
 const test = suite('the backing file of a loop device')
 const run = $({ quiet: true, verbose: false })

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sendFile, startHostileServer } from '../support/http/hostile-server.ts'
-import { bring, openCache, until } from '../support/server/image-cache.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { bring, openCache, until } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: a full disk')
 const MIB = 1024 * 1024

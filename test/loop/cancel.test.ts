@@ -2,16 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Fault } from '../../runtime/kit/foundation/fault.ts'
-import { createMemorySource } from '../support/disk/memory-source.ts'
-import { faultOf } from '../support/collect.ts'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
+import type { Fault } from '#kit/foundation/fault.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
 import {
   createFaultyDisk,
   inMemory,
   scripted,
   type FaultyDisk,
-} from '../support/disk/faulty-disk.ts'
+} from '#test/support/disk/faulty-disk.ts'
 import {
   assertBlank,
   assertSame,
@@ -22,7 +22,7 @@ import {
   readDisk,
   untilFree,
   type FlashOrder,
-} from '../support/disk/writer.ts'
+} from '#test/support/disk/writer.ts'
 
 const test = suite('cancelled flashes')
 const MIB = 1 << 20

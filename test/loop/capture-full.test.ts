@@ -4,8 +4,8 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeCapture, openCaptureLab, uploadCapture } from '../support/capture/uploads.ts'
-import { until } from '../support/server/image-cache.ts'
+import { makeCapture, openCaptureLab, uploadCapture } from '#test/support/capture/uploads.ts'
+import { until } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: captured images on a full disk')
 const MIB = 2 ** 20

@@ -2,11 +2,11 @@
 import { open } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createFlasher } from '../../runtime/engine/flash/flasher.ts'
-import { WHOLE_DISK } from '../../runtime/engine/flash/rules/flash.ts'
-import { createFaultyDisk, scripted } from '../support/disk/faulty-disk.ts'
-import { createImageFile } from '../support/disk/first-boot-image.ts'
-import { assertBlank } from '../support/disk/writer.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { WHOLE_DISK } from '#engine/flash/rules/flash.ts'
+import { createFaultyDisk, scripted } from '#test/support/disk/faulty-disk.ts'
+import { createImageFile } from '#test/support/disk/first-boot-image.ts'
+import { assertBlank } from '#test/support/disk/writer.ts'
 
 const MIB = 2 ** 20
 const REAL = 32

@@ -5,16 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FaultCode } from '../../runtime/kit/foundation/fault.ts'
-import { createSources } from '../../runtime/engine/image/sources/sources.ts'
-import { createRandom, faultOf, makeBytes } from '../support/collect.ts'
-import { pipeThrough } from '../support/disk/compressed.ts'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { ENCODINGS, type Encoding } from '../support/disk/encodings.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { createMemorySource } from '../support/disk/memory-source.ts'
-import { packBuffer } from '../support/disk/packed-image.ts'
-import { flashRefused } from '../support/disk/refused-flash.ts'
+import type { FaultCode } from '#kit/foundation/fault.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { createRandom, faultOf, makeBytes } from '#test/support/collect.ts'
+import { pipeThrough } from '#test/support/disk/compressed.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { ENCODINGS, type Encoding } from '#test/support/disk/encodings.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
+import { flashRefused } from '#test/support/disk/refused-flash.ts'
 import {
   assertSame,
   expectedDisk,
@@ -22,7 +22,7 @@ import {
   makeStale,
   readDisk,
   type FlashOrder,
-} from '../support/disk/writer.ts'
+} from '#test/support/disk/writer.ts'
 
 const test = suite('damaged and mistaken images')
 const MIB = 1 << 20

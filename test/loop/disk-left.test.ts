@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { WHOLE_DISK } from '../../runtime/engine/flash/rules/flash.ts'
-import { createFlasher } from '../../runtime/engine/flash/flasher.ts'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { createFaultyDisk, scripted } from '../support/disk/faulty-disk.ts'
-import { makeStale, readDisk } from '../support/disk/writer.ts'
+import { WHOLE_DISK } from '#engine/flash/rules/flash.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk, scripted } from '#test/support/disk/faulty-disk.ts'
+import { makeStale, readDisk } from '#test/support/disk/writer.ts'
 
 const test = suite('what a failed flash leaves')
 const MIB = 1 << 20

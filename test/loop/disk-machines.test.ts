@@ -2,9 +2,9 @@ import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderUse, type DiskUse } from '../../runtime/engine/disk/rules/disk.ts'
-import { createDisks } from '../../runtime/engine/disk/disks.ts'
-import { createMachine, LIVE, SERVER, type Machine } from '../support/server/machines.ts'
+import { renderUse, type DiskUse } from '#engine/disk/rules/disk.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { createMachine, LIVE, SERVER, type Machine } from '#test/support/server/machines.ts'
 
 const test = suite('disks of other machines')
 

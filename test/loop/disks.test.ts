@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { renderUse, type DiskUse, type TargetDevice } from '../../runtime/engine/disk/rules/disk.ts'
-import { decideRefusals } from '../../runtime/engine/flash/rules/flash.ts'
-import { createDisks } from '../../runtime/engine/disk/disks.ts'
-import { createShell } from '../../runtime/kit/host/shell.ts'
-import { createLoop } from '../support/disk/loop.ts'
+import { renderUse, type DiskUse, type TargetDevice } from '#engine/disk/rules/disk.ts'
+import { decideRefusals } from '#engine/flash/rules/flash.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 
 const test = suite('disks on loop devices')
 const run = $({ quiet: true })

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { ENCODINGS } from '../support/disk/encodings.ts'
-import { runFlasher } from '../support/terminal/flasher.ts'
-import { createLoop } from '../support/disk/loop.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { ENCODINGS } from '#test/support/disk/encodings.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 
 const test = suite('dry run')
 const IMAGE = makeDiskImage(4 * 1024 * 1024)

@@ -1,17 +1,17 @@
 /** Disks that fail, lie or go away while they are written: nothing is ever called a success. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FaultCode } from '../../runtime/kit/foundation/fault.ts'
-import type { FlashEvent } from '../../runtime/engine/flash/rules/flash.ts'
-import { faultOf } from '../support/collect.ts'
-import { makeDiskImage, makeNoise } from '../support/disk/disk-images.ts'
+import type { FaultCode } from '#kit/foundation/fault.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
 import {
   createFaultyDisk,
   inMemory,
   scripted,
   type FaultyDisk,
-} from '../support/disk/faulty-disk.ts'
-import { createMemorySource } from '../support/disk/memory-source.ts'
+} from '#test/support/disk/faulty-disk.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
 import {
   assertBlank,
   assertSame,
@@ -20,7 +20,7 @@ import {
   makeStale,
   readDisk,
   type FlashOrder,
-} from '../support/disk/writer.ts'
+} from '#test/support/disk/writer.ts'
 
 const test = suite('disks that fail')
 const MIB = 1 << 20

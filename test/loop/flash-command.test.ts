@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createShell } from '../../runtime/kit/host/shell.ts'
-import { FLASHER, runFlasher, startFlasher } from '../support/terminal/flasher.ts'
-import { createLoop } from '../support/disk/loop.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { FLASHER, runFlasher, startFlasher } from '#test/support/terminal/flasher.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 
 const test = suite('flash command')
 const shell = createShell({ env: process.env })

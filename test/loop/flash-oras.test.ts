@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeContent, pipeThrough } from '../support/disk/compressed.ts'
-import { FLASHER, runFlasher } from '../support/terminal/flasher.ts'
-import { EXITED, openTerminal } from '../support/terminal/tmux.ts'
-import { startHostileServer, sendFile } from '../support/http/hostile-server.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { digestOf, pushImage, startRegistry } from '../support/http/registry.ts'
+import { makeContent, pipeThrough } from '#test/support/disk/compressed.ts'
+import { FLASHER, runFlasher } from '#test/support/terminal/flasher.ts'
+import { EXITED, openTerminal } from '#test/support/terminal/tmux.ts'
+import { startHostileServer, sendFile } from '#test/support/http/hostile-server.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { digestOf, pushImage, startRegistry } from '#test/support/http/registry.ts'
 
 const test = suite('flash from a registry')
 const MIB = 1 << 20

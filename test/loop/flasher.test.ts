@@ -4,16 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  WHOLE_DISK,
-  type FlashEvent,
-  type FlashOrder,
-} from '../../runtime/engine/flash/rules/flash.ts'
-import { createFlasher } from '../../runtime/engine/flash/flasher.ts'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { createFaultyDisk, scripted } from '../support/disk/faulty-disk.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { assertBlank, makeStale, readDisk } from '../support/disk/writer.ts'
+import { WHOLE_DISK, type FlashEvent, type FlashOrder } from '#engine/flash/rules/flash.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk, scripted } from '#test/support/disk/faulty-disk.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { assertBlank, makeStale, readDisk } from '#test/support/disk/writer.ts'
 
 const test = suite('flasher')
 const MIB = 1 << 20

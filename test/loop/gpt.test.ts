@@ -2,11 +2,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { faultOf } from '../support/collect.ts'
-import { makeContent, makeDiskImage } from '../support/disk/disk-images.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { createMemorySource } from '../support/disk/memory-source.ts'
-import { assertSame, flash, makeStale, readDisk } from '../support/disk/writer.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { makeContent, makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
+import { assertSame, flash, makeStale, readDisk } from '#test/support/disk/writer.ts'
 
 const test = suite('moving the backup GPT')
 const run = $({ quiet: true, nothrow: true })

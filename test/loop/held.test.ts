@@ -3,14 +3,14 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openDevice } from '../../runtime/engine/disk/device.ts'
-import { createShell } from '../../runtime/kit/host/shell.ts'
-import { createZeroer } from '../../runtime/engine/flash/zeroer.ts'
-import { faultOf } from '../support/collect.ts'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { createFaultyDisk, scripted } from '../support/disk/faulty-disk.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { createMemorySource } from '../support/disk/memory-source.ts'
+import { openDevice } from '#engine/disk/device.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { createZeroer } from '#engine/flash/zeroer.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk, scripted } from '#test/support/disk/faulty-disk.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
 import {
   assertSame,
   flash,
@@ -18,7 +18,7 @@ import {
   makeStale,
   readDisk,
   untilFree,
-} from '../support/disk/writer.ts'
+} from '#test/support/disk/writer.ts'
 
 const test = suite('held disks')
 const MIB = 1 << 20

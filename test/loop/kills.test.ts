@@ -2,12 +2,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { pipeThrough } from '../support/disk/compressed.ts'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { createFaultyDisk } from '../support/disk/faulty-disk.ts'
-import { createSeededRandom, KILLS } from '../support/seed.ts'
-import { startFlash } from '../support/terminal/program.ts'
-import { assertSame, expectedDisk, makeStale, readDisk, untilFree } from '../support/disk/writer.ts'
+import { pipeThrough } from '#test/support/disk/compressed.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk } from '#test/support/disk/faulty-disk.ts'
+import { createSeededRandom, KILLS } from '#test/support/seed.ts'
+import { startFlash } from '#test/support/terminal/program.ts'
+import {
+  assertSame,
+  expectedDisk,
+  makeStale,
+  readDisk,
+  untilFree,
+} from '#test/support/disk/writer.ts'
 
 const test = suite('a program that is killed')
 const MIB = 1 << 20

@@ -5,21 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listDisks } from '../../runtime/library/disks.ts'
-import {
-  executePlan,
-  FlashError,
-  makePlan,
-  type FlashProgress,
-} from '../../runtime/library/flash.ts'
+import { listDisks } from '#library/disks.ts'
+import { executePlan, FlashError, makePlan, type FlashProgress } from '#library/flash.ts'
 import {
   defaultImageRoot,
   detectFormat,
   ImageError,
   inspectImage,
   listImages,
-} from '../../runtime/library/images.ts'
-import { createLoop } from '../support/disk/loop.ts'
+} from '#library/images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 
 const test = suite('library')
 const isRoot = process.geteuid?.() === 0

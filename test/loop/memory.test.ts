@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { makeNoise } from '../support/disk/disk-images.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { FLASHER } from '../support/terminal/flasher.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { FLASHER } from '#test/support/terminal/flasher.ts'
 
 const test = suite('memory')
 const run = $({ quiet: true })

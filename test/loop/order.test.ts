@@ -1,9 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { createFaultyDisk, inMemory, type DiskRequest } from '../support/disk/faulty-disk.ts'
-import { createMemorySource } from '../support/disk/memory-source.ts'
-import { assertSame, expectedDisk, flash, makeStale, readDisk } from '../support/disk/writer.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk, inMemory, type DiskRequest } from '#test/support/disk/faulty-disk.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
+import { assertSame, expectedDisk, flash, makeStale, readDisk } from '#test/support/disk/writer.ts'
 
 const test = suite('the order of writes')
 const MIB = 1 << 20

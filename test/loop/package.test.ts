@@ -5,13 +5,13 @@ import { zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { renderTable } from '../../runtime/kit/terminal/text/table.ts'
-import { makeBytes } from '../support/collect.ts'
-import { readBlocks, readExamples, readPromise } from '../support/docs.ts'
-import { startHostileServer } from '../support/http/hostile-server.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { installPacked, PACKAGE, type PackedProject } from '../support/disk/packed.ts'
-import { digestOf, pushImage, startRegistry } from '../support/http/registry.ts'
+import { renderTable } from '#kit/terminal/text/table.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { readBlocks, readExamples, readPromise } from '#test/support/docs.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { installPacked, PACKAGE, type PackedProject } from '#test/support/disk/packed.ts'
+import { digestOf, pushImage, startRegistry } from '#test/support/http/registry.ts'
 
 const test = suite('package')
 const isRoot = process.geteuid?.() === 0
@@ -98,7 +98,13 @@ test('holds compiled programs and types, and no source that Node would have to s
     (name) =>
       !/^(dist\/package\/(appliance|runtime)\/|docs\/|runtime\/bin\/[\w-]+\.mjs$)/.test(name),
   )
-  assert.equal(strange.toSorted(), ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+  assert.equal(strange.toSorted(), [
+    'CHANGELOG.md',
+    'LICENSE',
+    'README.md',
+    'dist/package/package.json',
+    'package.json',
+  ])
 })
 
 test('exports the names of the interface, and nothing else can be imported', async () => {

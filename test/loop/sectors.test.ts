@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { createLoop } from '../support/disk/loop.ts'
-import { assertSame, makeStale, readDisk } from '../support/disk/writer.ts'
-import { runFlasher } from '../support/terminal/flasher.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { assertSame, makeStale, readDisk } from '#test/support/disk/writer.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('sectors of an MBR')
 const run = $({ quiet: true })

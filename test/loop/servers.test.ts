@@ -1,13 +1,17 @@
 /** Images from servers that drop, stall, lie and change: all of the image gets onto the disk, or none. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { ImageFormat } from '../../appliance/disk-images.ts'
-import { createSources, type Sources } from '../../runtime/engine/image/sources/sources.ts'
-import { createRandom, faultOf } from '../support/collect.ts'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { ENCODINGS } from '../support/disk/encodings.ts'
-import { sendFile, startHostileServer, type FileBehaviour } from '../support/http/hostile-server.ts'
-import { createLoop } from '../support/disk/loop.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { createSources, type Sources } from '#engine/image/sources/sources.ts'
+import { createRandom, faultOf } from '#test/support/collect.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { ENCODINGS } from '#test/support/disk/encodings.ts'
+import {
+  sendFile,
+  startHostileServer,
+  type FileBehaviour,
+} from '#test/support/http/hostile-server.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 import {
   assertBlank,
   assertSame,
@@ -15,7 +19,7 @@ import {
   flash,
   makeStale,
   readDisk,
-} from '../support/disk/writer.ts'
+} from '#test/support/disk/writer.ts'
 
 const test = suite('disks written from bad servers')
 const MIB = 1 << 20

@@ -1,13 +1,13 @@
 /** Images and disks of awkward sizes: what fits is exact, what does not stops cleanly. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { VERIFY_LEVELS } from '../../runtime/engine/flash/rules/flash.ts'
-import { ZERO_METHODS } from '../../runtime/engine/flash/rules/zeros.ts'
-import { pipeThrough } from '../support/disk/compressed.ts'
-import { faultOf } from '../support/collect.ts'
-import { makeDiskImage } from '../support/disk/disk-images.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { createMemorySource } from '../support/disk/memory-source.ts'
+import { VERIFY_LEVELS } from '#engine/flash/rules/flash.ts'
+import { ZERO_METHODS } from '#engine/flash/rules/zeros.ts'
+import { pipeThrough } from '#test/support/disk/compressed.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
 import {
   assertBlank,
   assertSame,
@@ -15,7 +15,7 @@ import {
   flash,
   makeStale,
   readDisk,
-} from '../support/disk/writer.ts'
+} from '#test/support/disk/writer.ts'
 
 const test = suite('sizes of images and disks')
 const MIB = 1 << 20

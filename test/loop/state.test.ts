@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { watchSpace } from '../../runtime/fleet/state/disk-space.ts'
-import { createLoop, type Loop } from '../support/disk/loop.ts'
+import { watchSpace } from '#fleet/state/disk-space.ts'
+import { createLoop, type Loop } from '#test/support/disk/loop.ts'
 import {
   AT,
   createStateFolder,
@@ -18,7 +18,7 @@ import {
   noteOf,
   openServices,
   RELEASE,
-} from '../support/server/state.ts'
+} from '#test/support/server/state.ts'
 
 const test = suite('state on real disks')
 const run = $({ quiet: true, verbose: false })

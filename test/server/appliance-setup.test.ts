@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startPostgres } from '../support/cluster/postgres.ts'
-import { readBlocks } from '../support/docs.ts'
-import { findPort } from '../support/http/ports.ts'
-import { onAppliance } from '../support/system/appliance-tree.ts'
-import { EXITED, openTerminal } from '../support/terminal/tmux.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
+import { readBlocks } from '#test/support/docs.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { onAppliance } from '#test/support/system/appliance-tree.ts'
+import { EXITED, openTerminal } from '#test/support/terminal/tmux.ts'
 
 const test = suite('flasher-setup')
 const run = process.getuid?.() === 0 ? test : test.skip

@@ -2,9 +2,9 @@
 import { readdir } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { lendDatabases } from '../support/cluster/postgres.ts'
-import { askAs, startServer, until } from '../support/cluster/servers.ts'
-import { macOf } from '../support/server/state.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { askAs, startServer, until } from '#test/support/cluster/servers.ts'
+import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('commands beside servers that share a database')
 const postgres = lendDatabases(test)

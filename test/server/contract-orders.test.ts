@@ -4,21 +4,21 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { setFileName, TRIO } from '../../runtime/fleet/boot/rules/boot-set.ts'
-import { parsePlan } from '../../runtime/flasher/order/rules/plan.ts'
-import { lendDatabases } from '../support/cluster/postgres.ts'
-import { SHORT_LEASE, timesOf } from '../support/cluster/times.ts'
+import { setFileName, TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { parsePlan } from '#flasher/order/rules/plan.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { SHORT_LEASE, timesOf } from '#test/support/cluster/times.ts'
 import {
   addBootFile,
   askAs,
   startServer,
   until,
   type ClusterServer,
-} from '../support/cluster/servers.ts'
-import { makeBytes } from '../support/collect.ts'
-import { opened } from '../support/opened.ts'
-import { makeFolder, serveCache } from '../support/server/image-cache.ts'
-import { macOf } from '../support/server/state.ts'
+} from '#test/support/cluster/servers.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { opened } from '#test/support/opened.ts'
+import { makeFolder, serveCache } from '#test/support/server/image-cache.ts'
+import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('contract, orders')
 const NAMES = ['one.img', 'two.img']

@@ -3,12 +3,12 @@ import { readdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { lendDatabases, openWire } from '../support/cluster/postgres.ts'
-import { editTo, proveDeparture, type Departure } from '../support/cluster/departures.ts'
-import { proveLeaderless } from '../support/cluster/leaderless.ts'
-import { askAs, startServer, until, type ClusterServer } from '../support/cluster/servers.ts'
-import { SHORT_HOLD, SHORT_LEASE, timesOf } from '../support/cluster/times.ts'
-import { macOf } from '../support/server/state.ts'
+import { lendDatabases, openWire } from '#test/support/cluster/postgres.ts'
+import { editTo, proveDeparture, type Departure } from '#test/support/cluster/departures.ts'
+import { proveLeaderless } from '#test/support/cluster/leaderless.ts'
+import { askAs, startServer, until, type ClusterServer } from '#test/support/cluster/servers.ts'
+import { SHORT_HOLD, SHORT_LEASE, timesOf } from '#test/support/cluster/times.ts'
+import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('contract, several servers')
 const postgres = lendDatabases(test)

@@ -6,13 +6,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startPostgres } from '../support/cluster/postgres.ts'
-import { label, proveAway } from '../support/cluster/database-away.ts'
-import { SHORT_HOLD, SHORT_LEASE, timesOf } from '../support/cluster/times.ts'
-import { askAs, startServer } from '../support/cluster/servers.ts'
-import { login } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { macOf } from '../support/server/state.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
+import { label, proveAway } from '#test/support/cluster/database-away.ts'
+import { SHORT_HOLD, SHORT_LEASE, timesOf } from '#test/support/cluster/times.ts'
+import { askAs, startServer } from '#test/support/cluster/servers.ts'
+import { login } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('faults of the database')
 const TIMES = timesOf({ ...SHORT_LEASE, ...SHORT_HOLD })

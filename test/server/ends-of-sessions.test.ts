@@ -1,12 +1,12 @@
 /** What ends somebody's sessions, once it is acknowledged, holds: after a kill, on the next leader, beside a command; what a full disk cannot store is refused. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { lendDatabases } from '../support/cluster/postgres.ts'
-import { startServer, until, PASSWORD as ADMIN } from '../support/cluster/servers.ts'
-import { mountDisk } from '../support/cluster/small-disk.ts'
-import { findPort } from '../support/http/ports.ts'
-import { createServerHome } from '../support/server/flasher-web.ts'
-import { macOf } from '../support/server/state.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { startServer, until, PASSWORD as ADMIN } from '#test/support/cluster/servers.ts'
+import { mountDisk } from '#test/support/cluster/small-disk.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('ends of sessions')
 const postgres = lendDatabases(test)

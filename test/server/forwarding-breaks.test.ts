@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { lendDatabases } from '../support/cluster/postgres.ts'
-import { askAs, startServer, until, type ClusterServer } from '../support/cluster/servers.ts'
-import { openWireTo } from '../support/cluster/wire.ts'
-import { makeAuthority } from '../support/http/authority.ts'
-import { findPort } from '../support/http/ports.ts'
-import { opened } from '../support/opened.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { askAs, startServer, until, type ClusterServer } from '#test/support/cluster/servers.ts'
+import { openWireTo } from '#test/support/cluster/wire.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { opened } from '#test/support/opened.ts'
 
 const test = suite('requests that are passed on and break off')
 const MIB = 2 ** 20

@@ -6,11 +6,11 @@ import { request as send } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createClientSeal } from '../../runtime/kit/web/http/client-seal.ts'
-import { lendDatabases } from '../support/cluster/postgres.ts'
-import { addBootFile, askAs, startServer, until } from '../support/cluster/servers.ts'
-import { opened } from '../support/opened.ts'
-import { macOf } from '../support/server/state.ts'
+import { createClientSeal } from '#kit/web/http/client-seal.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { addBootFile, askAs, startServer, until } from '#test/support/cluster/servers.ts'
+import { opened } from '#test/support/opened.ts'
+import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('a server that stands by')
 const postgres = lendDatabases(test)

@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readEvents } from '../support/server/event-reader.ts'
-import { createServerHome, login } from '../support/server/flasher-web.ts'
-import { startHostileServer } from '../support/http/hostile-server.ts'
-import { until } from '../support/server/image-cache.ts'
-import { asJson } from '../support/server/server.ts'
+import { readEvents } from '#test/support/server/event-reader.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { until } from '#test/support/server/image-cache.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('rows of the current specification')
 const context: { server: Awaited<ReturnType<typeof open>> | null } = { server: null }

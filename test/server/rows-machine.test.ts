@@ -1,8 +1,8 @@
 /** Rows of the current line's specification about a machine: its fields, and what each contact does to them. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { entryOf, REF } from '../support/server/machine-fixture.ts'
-import { asJson, createTestServer } from '../support/server/server.ts'
+import { entryOf, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('rows of a machine')
 const MAC = '52:54:00:12:34:56'

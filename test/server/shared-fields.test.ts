@@ -1,10 +1,10 @@
 /** Rows of both specifications on machines and sessions: spellings, times, what `done` leaves, who needs a session. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { LINES, type LineServer } from '../support/lines/both-lines.ts'
-import { readEvents } from '../support/server/event-reader.ts'
-import { cookieOf, PASSWORD } from '../support/server/assembled.ts'
-import { asJson } from '../support/server/server.ts'
+import { LINES, type LineServer } from '#test/support/lines/both-lines.ts'
+import { readEvents } from '#test/support/server/event-reader.ts'
+import { cookieOf, PASSWORD } from '#test/support/server/assembled.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:ab:cd:ef'
 const SPELLINGS = [MAC, MAC.toUpperCase(), MAC.replaceAll(':', '-'), '52-54-00-AB-cd-EF']

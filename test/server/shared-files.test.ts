@@ -1,20 +1,17 @@
 /** One configuration file serves all server programs: none of them complains about the sections of another. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  parseSettings as parseCache,
-  SETTINGS as CACHE,
-} from '../../runtime/cache/rules/settings.ts'
-import { listSettings, type SettingsTable } from '../../runtime/kit/config/rules/setting.ts'
-import { SECTIONS } from '../../runtime/kit/config/rules/setting-sections.ts'
+import { parseSettings as parseCache, SETTINGS as CACHE } from '#cache/rules/settings.ts'
+import { listSettings, type SettingsTable } from '#kit/config/rules/setting.ts'
+import { SECTIONS } from '#kit/config/rules/setting-sections.ts'
 import {
   parseSettings as parseCurrent,
   SETTINGS as CURRENT,
-} from '../../runtime/server/current/rules/settings.ts'
+} from '#server/current/rules/settings.ts'
 import {
   parseSettings as parseEarlier,
   SETTINGS as EARLIER,
-} from '../../runtime/server/earlier/rules/settings.ts'
+} from '#server/earlier/rules/settings.ts'
 
 const test = suite('files of all programs')
 

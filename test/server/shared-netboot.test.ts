@@ -2,15 +2,15 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { TRIO } from '../../runtime/fleet/boot/rules/boot-set.ts'
-import { lendDatabases } from '../support/cluster/postgres.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
 import {
   askAs,
   startServer,
   until as untilWithin,
   type ClusterServer,
-} from '../support/cluster/servers.ts'
-import { partName, sha256 } from '../support/server/boot-folder.ts'
+} from '#test/support/cluster/servers.ts'
+import { partName, sha256 } from '#test/support/server/boot-folder.ts'
 
 const test = suite('live systems that servers share')
 const postgres = lendDatabases(test)

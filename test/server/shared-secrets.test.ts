@@ -5,11 +5,11 @@ import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { lendDatabases } from '../support/cluster/postgres.ts'
-import { createServerHome, login } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { startFlasher } from '../support/terminal/flasher.ts'
-import { waitUntil } from '../support/waiting.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { startFlasher } from '#test/support/terminal/flasher.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('secrets that servers share')
 const postgres = lendDatabases(test)

@@ -2,14 +2,14 @@
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startPostgres } from '../support/cluster/postgres.ts'
-import { opened } from '../support/opened.ts'
-import { SHORT_LEASE, timesOf } from '../support/cluster/times.ts'
-import { createServerHome, login } from '../support/server/flasher-web.ts'
-import { findPort } from '../support/http/ports.ts'
-import { macOf } from '../support/server/state.ts'
-import { startFlasher } from '../support/terminal/flasher.ts'
-import { waitUntil } from '../support/waiting.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
+import { opened } from '#test/support/opened.ts'
+import { SHORT_LEASE, timesOf } from '#test/support/cluster/times.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { macOf } from '#test/support/server/state.ts'
+import { startFlasher } from '#test/support/terminal/flasher.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('takeovers')
 const postgres = opened(test, () => startPostgres())

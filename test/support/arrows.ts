@@ -1,12 +1,14 @@
 /** Who imports what: every import line of the house's files, types' and `import('…')` among them. */
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, normalize } from 'node:path'
+import { resolveImport } from '#build/cache/imports.ts'
 
 export interface Arrow {
   readonly from: string
   /** `to` is a path of ours; else it is what a package or Node is asked for. */
   readonly local: boolean
   readonly to: string
+  /** As the file has it. */
+  readonly said: string
 }
 
 const IMPORT =
@@ -24,7 +26,7 @@ export const listArrows = (texts: ReadonlyMap<string, string>): readonly Arrow[]
   [...texts].flatMap(([from, text]) =>
     [...text.matchAll(IMPORT)].map(([, ...names]) => {
       const name = names.find(Boolean) ?? ''
-      const local = name.startsWith('.')
-      return { from, local, to: local ? normalize(`${dirname(from)}/${name}`) : name }
+      const path = resolveImport(from, name)
+      return { from, local: path !== null, to: path ?? name, said: name }
     }),
   )

@@ -1,6 +1,6 @@
 /** What tests do with sources and faults: read everything, catch what is thrown, make bytes. */
 import { createHash } from 'node:crypto'
-import { Fault } from '../../runtime/kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 export async function collect(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
   const parts: Buffer[] = []

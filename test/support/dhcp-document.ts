@@ -1,10 +1,6 @@
 /** `docs/dhcp.md`, with its blocks as the server makes them; run as a program, it writes the file. */
 import { writeFileSync } from 'node:fs'
-import {
-  planDhcp,
-  renderDhcpRecipes,
-  type DhcpRecipe,
-} from '../../runtime/fleet/boot/rules/dhcp.ts'
+import { planDhcp, renderDhcpRecipes, type DhcpRecipe } from '#fleet/boot/rules/dhcp.ts'
 
 export const DHCP_DOCUMENT = 'docs/dhcp.md'
 

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { execFile } from 'node:child_process'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { RELEASES, type ReleaseLine } from '../../appliance/release.ts'
-import { writeRelease } from '../../build/pack/release.ts'
-import { collectAssets } from '../../build/release/collect.ts'
-import { writeFolder } from '../../build/release/folder.ts'
+import { RELEASES, type ReleaseLine } from '#appliance/release.ts'
+import { writeRelease } from '#build/pack/release.ts'
+import { collectAssets } from '#build/release/collect.ts'
+import { writeFolder } from '#build/release/folder.ts'
 
 const execute = promisify(execFile)
 const EPOCH = 1_800_000_000

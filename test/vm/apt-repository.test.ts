@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { CONFIGURATION_FILES, SERVER_SCRIPTS } from '../../build/debian/package-control.ts'
-import { packAptTree, writeAptTree } from '../../build/release/apt.ts'
-import { readCodename, readSources } from '../support/disk/debian-tree.ts'
-import { serveFolder } from '../support/http/folder-server.ts'
-import { makeOpenpgpKey } from '../support/system/openpgp-key.ts'
-import { findBuildObstacle, openDebs } from '../support/vm/built-images.ts'
+import { CONFIGURATION_FILES, SERVER_SCRIPTS } from '#build/debian/package-control.ts'
+import { packAptTree, writeAptTree } from '#build/release/apt.ts'
+import { readCodename, readSources } from '#test/support/disk/debian-tree.ts'
+import { serveFolder } from '#test/support/http/folder-server.ts'
+import { makeOpenpgpKey } from '#test/support/system/openpgp-key.ts'
+import { findBuildObstacle, openDebs } from '#test/support/vm/built-images.ts'
 
 const test = suite('apt repository')
 const obstacle = findBuildObstacle()

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { runLabelledScript } from '../support/system/labelled-script.ts'
-import { findBuildObstacle, openContainers } from '../support/vm/built-images.ts'
+import { runLabelledScript } from '#test/support/system/labelled-script.ts'
+import { findBuildObstacle, openContainers } from '#test/support/vm/built-images.ts'
 
 const test = suite('container images')
 const hasPodman = spawnSync('podman', ['--version']).status === 0

@@ -1,8 +1,8 @@
 /** The Debian package is installed, its programs run as its units say, and it goes without a trace. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { runLabelledScript } from '../support/system/labelled-script.ts'
-import { findBuildObstacle, openDebs } from '../support/vm/built-images.ts'
+import { runLabelledScript } from '#test/support/system/labelled-script.ts'
+import { findBuildObstacle, openDebs } from '#test/support/vm/built-images.ts'
 
 const test = suite('Debian package')
 const obstacle = findBuildObstacle()

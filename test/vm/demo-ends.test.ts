@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MACHINE } from '../../build/demo/machine.ts'
-import { findBuildObstacle } from '../support/vm/built-images.ts'
-import { layLiveSystem, startDemo, type DemoLine } from '../support/vm/demo.ts'
+import { MACHINE } from '#build/demo/machine.ts'
+import { findBuildObstacle } from '#test/support/vm/built-images.ts'
+import { layLiveSystem, startDemo, type DemoLine } from '#test/support/vm/demo.ts'
 
 const test = suite('demo')
 const obstacle = findBuildObstacle()

@@ -3,9 +3,9 @@ import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SECTOR, VOLUME } from '../../build/demo/boot-sector.ts'
-import { findBuildObstacle } from '../support/vm/built-images.ts'
-import { layLiveSystem, startDemo } from '../support/vm/demo.ts'
+import { SECTOR, VOLUME } from '#build/demo/boot-sector.ts'
+import { findBuildObstacle } from '#test/support/vm/built-images.ts'
+import { layLiveSystem, startDemo } from '#test/support/vm/demo.ts'
 
 const GREETING = 'This disk was written by flasher.'
 

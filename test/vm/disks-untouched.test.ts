@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle, openIso } from '../support/vm/built-images.ts'
-import { startQemu } from '../support/vm/qemu.ts'
+import { findBuildObstacle, openIso } from '#test/support/vm/built-images.ts'
+import { startQemu } from '#test/support/vm/qemu.ts'
 
 const test = suite('disks untouched')
 const obstacle = findBuildObstacle()

@@ -12,11 +12,11 @@ import { dirname, join } from 'node:path'
 import { tmpdir } from 'node:os'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { packageListOf, stemOf } from '../../appliance/assets.ts'
-import { makeBytes } from '../support/collect.ts'
-import { findBuildObstacle, openLiveUsb } from '../support/vm/built-images.ts'
-import { startUsbMachine } from '../support/vm/usb-machine.ts'
-import { makeUsbStick } from '../support/vm/usb-stick.ts'
+import { packageListOf, stemOf } from '#appliance/assets.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { findBuildObstacle, openLiveUsb } from '#test/support/vm/built-images.ts'
+import { startUsbMachine } from '#test/support/vm/usb-machine.ts'
+import { makeUsbStick } from '#test/support/vm/usb-stick.ts'
 
 const test = suite("the earlier line's stick")
 const obstacle = findBuildObstacle()

@@ -1,9 +1,9 @@
 /** The earlier line as a whole: PXE, the live system, the image and its seed, and a Debian that has applied it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle } from '../support/vm/built-images.ts'
-import { EARLIER_IMAGE, startEarlierLab } from '../support/vm/earlier-lab.ts'
-import { PATIENCE, waitForEnd } from '../support/vm/pxe-flash.ts'
+import { findBuildObstacle } from '#test/support/vm/built-images.ts'
+import { EARLIER_IMAGE, startEarlierLab } from '#test/support/vm/earlier-lab.ts'
+import { PATIENCE, waitForEnd } from '#test/support/vm/pxe-flash.ts'
 
 const test = suite('the earlier line')
 const obstacle = findBuildObstacle()

@@ -1,8 +1,8 @@
 /** The Debian image boots whatever the firmware is and wherever the disk hangs. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { bootToLogin, type BootOptions } from '../support/vm/boot.ts'
-import { findImageObstacle, openDebianImage } from '../support/disk/debian-image.ts'
+import { bootToLogin, type BootOptions } from '#test/support/vm/boot.ts'
+import { findImageObstacle, openDebianImage } from '#test/support/disk/debian-image.ts'
 
 const MACHINES: readonly BootOptions[] = [
   { firmware: 'uefi', bus: 'nvme' },

@@ -1,15 +1,15 @@
 /** A machine that is ready after its first boot: a template, written by the engine, read by the real cloud-init. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseMac } from '../../runtime/kit/net/rules/mac.ts'
-import { renderFirstBoot } from '../../runtime/engine/first-boot/rules/seed.ts'
-import { parseTemplate } from '../../runtime/engine/first-boot/rules/template.ts'
-import { WHOLE_DISK } from '../../runtime/engine/flash/rules/flash.ts'
-import { createFlasher } from '../../runtime/engine/flash/flasher.ts'
-import { findImageObstacle } from '../support/disk/debian-image.ts'
-import { createLoop } from '../support/disk/loop.ts'
-import { openCloudImage } from '../support/vm/cloud-image.ts'
-import { startQemu } from '../support/vm/qemu.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { renderFirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { parseTemplate } from '#engine/first-boot/rules/template.ts'
+import { WHOLE_DISK } from '#engine/flash/rules/flash.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { openCloudImage } from '#test/support/vm/cloud-image.ts'
+import { startQemu } from '#test/support/vm/qemu.ts'
 
 const test = suite('first boot')
 const obstacle = findImageObstacle()

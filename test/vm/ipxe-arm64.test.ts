@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { ARCHS } from '../../appliance/appliance.ts'
-import { makeBootFolder, partName } from '../support/server/boot-folder.ts'
-import { findBuildObstacle, openIpxe } from '../support/vm/built-images.ts'
-import { LAB_MAC, LAB_SERVER, startLab } from '../support/server/lab.ts'
+import { ARCHS } from '#appliance/appliance.ts'
+import { makeBootFolder, partName } from '#test/support/server/boot-folder.ts'
+import { findBuildObstacle, openIpxe } from '#test/support/vm/built-images.ts'
+import { LAB_MAC, LAB_SERVER, startLab } from '#test/support/server/lab.ts'
 
 const test = suite('iPXE on arm64')
 const obstacle = findBuildObstacle()

@@ -2,10 +2,10 @@
 import { unlink } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findImageObstacle } from '../support/disk/debian-image.ts'
-import { DISK_SAYS, makeTalkingDisk } from '../support/vm/ipxe.ts'
-import { MAC, REF } from '../support/server/machine-fixture.ts'
-import { startStation } from '../support/vm/station.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import { DISK_SAYS, makeTalkingDisk } from '#test/support/vm/ipxe.ts'
+import { MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { startStation } from '#test/support/vm/station.ts'
 
 const test = suite('iPXE and its patience')
 const obstacle = findImageObstacle()

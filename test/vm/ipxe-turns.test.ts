@@ -1,10 +1,10 @@
 /** A real iPXE waits in line until it is its turn, and brings its token to the kernel. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findImageObstacle } from '../support/disk/debian-image.ts'
-import { MAC, REF } from '../support/server/machine-fixture.ts'
-import { asJson } from '../support/server/server.ts'
-import { startStation } from '../support/vm/station.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import { MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson } from '#test/support/server/server.ts'
+import { startStation } from '#test/support/vm/station.ts'
 
 const test = suite('iPXE in line')
 

@@ -7,10 +7,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { KERNEL_ARGS, LIVE_PATHS } from '../../appliance/contract.ts'
-import { findBuildObstacle, openIso, openTrio } from '../support/vm/built-images.ts'
-import { startNetboot } from '../support/vm/netboot.ts'
-import { findPort } from '../support/http/ports.ts'
+import { KERNEL_ARGS, LIVE_PATHS } from '#appliance/contract.ts'
+import { findBuildObstacle, openIso, openTrio } from '#test/support/vm/built-images.ts'
+import { startNetboot } from '#test/support/vm/netboot.ts'
+import { findPort } from '#test/support/http/ports.ts'
 
 const test = suite('live')
 const obstacle = findBuildObstacle()

@@ -1,10 +1,10 @@
 /** Provisioning into a logical volume, in a guest whose kernel has device-mapper. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SEED_FOLDER } from '../../runtime/engine/flash/rules/provisioning.ts'
-import { findImageObstacle } from '../support/disk/debian-image.ts'
-import type { GuestDisk } from '../support/vm/guest-disk.ts'
-import { startGuest, type Guest } from '../support/vm/guest.ts'
+import { SEED_FOLDER } from '#engine/flash/rules/provisioning.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import type { GuestDisk } from '#test/support/vm/guest-disk.ts'
+import { startGuest, type Guest } from '#test/support/vm/guest.ts'
 
 const DISKS: readonly GuestDisk[] = [
   { name: 'one', bus: 'scsi', megabytes: 96, serial: 'ONE' },

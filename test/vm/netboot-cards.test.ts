@@ -1,8 +1,8 @@
 /** A machine with two network cards finds its server, also when the wrong one has an address, too. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle, openTrio } from '../support/vm/built-images.ts'
-import { NETBOOT_MAC, startNetboot } from '../support/vm/netboot.ts'
+import { findBuildObstacle, openTrio } from '#test/support/vm/built-images.ts'
+import { NETBOOT_MAC, startNetboot } from '#test/support/vm/netboot.ts'
 
 const test = suite('netboot with two cards')
 const obstacle = findBuildObstacle()

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle, openTrio } from '../support/vm/built-images.ts'
-import { NETBOOT_MAC, SQUASHFS_ADDRESS, startNetboot } from '../support/vm/netboot.ts'
-import { type } from '../support/vm/snapshot/keyboard.ts'
+import { findBuildObstacle, openTrio } from '#test/support/vm/built-images.ts'
+import { NETBOOT_MAC, SQUASHFS_ADDRESS, startNetboot } from '#test/support/vm/netboot.ts'
+import { type } from '#test/support/vm/snapshot/keyboard.ts'
 
 const test = suite('netboot failures')
 const obstacle = findBuildObstacle()

@@ -1,8 +1,8 @@
 /** The other ways by which firmware comes to the live system, up to the boot of what was flashed. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle } from '../support/vm/built-images.ts'
-import { discover, flash, PATIENCE, startPxeLab } from '../support/vm/pxe-flash.ts'
+import { findBuildObstacle } from '#test/support/vm/built-images.ts'
+import { discover, flash, PATIENCE, startPxeLab } from '#test/support/vm/pxe-flash.ts'
 
 const test = suite('PXE, other ways')
 const obstacle = findBuildObstacle()

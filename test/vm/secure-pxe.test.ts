@@ -4,10 +4,10 @@ import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openDebianImage } from '../support/disk/debian-image.ts'
-import { makeSecureDisk } from '../support/disk/secure-disk.ts'
-import { findBuildObstacle, openSecureBoot } from '../support/vm/built-images.ts'
-import { discover, flash, openPxeLab, PATIENCE } from '../support/vm/pxe-flash.ts'
+import { openDebianImage } from '#test/support/disk/debian-image.ts'
+import { makeSecureDisk } from '#test/support/disk/secure-disk.ts'
+import { findBuildObstacle, openSecureBoot } from '#test/support/vm/built-images.ts'
+import { discover, flash, openPxeLab, PATIENCE } from '#test/support/vm/pxe-flash.ts'
 
 const test = suite('network boot with Secure Boot')
 const obstacle = findBuildObstacle()

@@ -5,9 +5,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
 import { $ } from 'zx'
-import { findImageObstacle, openDebianImage } from '../support/disk/debian-image.ts'
-import type { GuestDisk } from '../support/vm/guest-disk.ts'
-import { startGuest, type Guest } from '../support/vm/guest.ts'
+import { findImageObstacle, openDebianImage } from '#test/support/disk/debian-image.ts'
+import type { GuestDisk } from '#test/support/vm/guest-disk.ts'
+import { startGuest, type Guest } from '#test/support/vm/guest.ts'
 
 const DISKS: readonly GuestDisk[] = [
   { name: 'lvm', bus: 'virtio', megabytes: 64, serial: 'LVM-PV' },

@@ -6,9 +6,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
 import { $ } from 'zx'
-import { findImageObstacle } from '../support/disk/debian-image.ts'
-import { startGuest } from '../support/vm/guest.ts'
-import { startQemu } from '../support/vm/qemu.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import { startGuest } from '#test/support/vm/guest.ts'
+import { startQemu } from '#test/support/vm/qemu.ts'
 
 const test = suite('BootNext')
 const obstacle = findImageObstacle()

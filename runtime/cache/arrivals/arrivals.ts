@@ -2,21 +2,21 @@
 import { randomBytes } from 'node:crypto'
 import type { Storage } from 'unstorage'
 import type { ZodType } from 'zod'
-import type { IndexChecks } from '../../engine/image/frame/index-checks.ts'
-import { Fault, renderError, type FaultCode } from '../../kit/foundation/fault.ts'
+import type { IndexChecks } from '#engine/image/frame/index-checks.ts'
+import { Fault, renderError, type FaultCode } from '#kit/foundation/fault.ts'
 import {
   createPartialFile,
   openPartialFiles,
   type PartialFile,
   type PartialFiles,
   type PartialRecord,
-} from '../../kit/host/partial-files.ts'
-import { selectRecords } from '../../kit/host/records.ts'
-import { pause } from '../../kit/host/watch.ts'
-import type { BlobRoom } from '../blobs/blob-room.ts'
-import { describeFull } from '../blobs/blobs.ts'
-import { createSilences, type Silences } from '../blobs/silences.ts'
-import type { FileDigests } from '../blobs/file-stamps.ts'
+} from '#kit/host/partial-files.ts'
+import { selectRecords } from '#kit/host/records.ts'
+import { pause } from '#kit/host/watch.ts'
+import type { BlobRoom } from '#cache/blobs/blob-room.ts'
+import { describeFull } from '#cache/blobs/blobs.ts'
+import { createSilences, type Silences } from '#cache/blobs/silences.ts'
+import type { FileDigests } from '#cache/blobs/file-stamps.ts'
 
 export interface ArrivalDependencies {
   readonly data: string

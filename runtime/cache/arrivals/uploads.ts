@@ -1,12 +1,12 @@
 /** Receives image files in parts from operators, hashes them on the way, and offers them once they are complete. */
 import { stat } from 'node:fs/promises'
 import { z } from 'zod'
-import type { UploadRequest } from '../../engine/catalog/rules/image-upload.ts'
-import { checkStart } from '../../engine/image/content/stored-image.ts'
-import { detectFormat } from '../../engine/image/rules/format.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { removeName } from '../../kit/host/folders.ts'
-import type { FileDigests } from '../blobs/file-stamps.ts'
+import type { UploadRequest } from '#engine/catalog/rules/image-upload.ts'
+import { checkStart } from '#engine/image/content/stored-image.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { removeName } from '#kit/host/folders.ts'
+import type { FileDigests } from '#cache/blobs/file-stamps.ts'
 import {
   awaitCheck,
   beginArrival,

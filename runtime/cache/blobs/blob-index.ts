@@ -1,10 +1,10 @@
 /** The images that the cache offers, and the blob of each source: stored on disk, read from memory. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import { blobKeyOf, type CacheEntry, keyOf } from '../../engine/catalog/rules/cache-entry.ts'
-import { parseCatalogFields } from '../../engine/catalog/rules/catalog-fields.ts'
-import { createQueue } from '../../kit/host/queue.ts'
-import { selectRecords } from '../../kit/host/records.ts'
+import { blobKeyOf, type CacheEntry, keyOf } from '#engine/catalog/rules/cache-entry.ts'
+import { parseCatalogFields } from '#engine/catalog/rules/catalog-fields.ts'
+import { createQueue } from '#kit/host/queue.ts'
+import { selectRecords } from '#kit/host/records.ts'
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 

@@ -1,7 +1,7 @@
 /** Makes room for downloads: counts stored and reserved bytes, and removes the least recently used images. */
-import { planEviction, type RoomRefusal } from '../../engine/catalog/rules/eviction.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { renderSize } from '../../kit/foundation/size.ts'
+import { planEviction, type RoomRefusal } from '#engine/catalog/rules/eviction.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { renderSize } from '#kit/foundation/size.ts'
 import type { BlobIndex } from './blob-index.ts'
 import type { Blobs } from './blobs.ts'
 

@@ -2,10 +2,10 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { renderSize } from '../../kit/foundation/size.ts'
-import { isFull, isMissing } from '../../kit/foundation/system-error.ts'
-import { makeFolder, moveName, removeName } from '../../kit/host/folders.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import { isFull, isMissing } from '#kit/foundation/system-error.ts'
+import { makeFolder, moveName, removeName } from '#kit/host/folders.ts'
 
 export type Blobs = Awaited<ReturnType<typeof createBlobs>>
 

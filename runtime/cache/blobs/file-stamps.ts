@@ -5,13 +5,9 @@ import { type FileHandle, lstat, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import {
-  FileStampSchema,
-  isSameStamp,
-  type FileStamp,
-} from '../../engine/catalog/rules/dropped-file.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { selectRecords } from '../../kit/host/records.ts'
+import { FileStampSchema, isSameStamp, type FileStamp } from '#engine/catalog/rules/dropped-file.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { selectRecords } from '#kit/host/records.ts'
 
 /** Null: no regular file (a link may lead out of the folder), empty, or gone. */
 export async function readStamp(folder: string, name: string): Promise<FileStamp | null> {

@@ -1,5 +1,5 @@
 /** Tracks how far a growing file has come, and waits for more of it. */
-import { untilAborted } from '../../kit/host/watch.ts'
+import { untilAborted } from '#kit/host/watch.ts'
 
 export type Growth = ReturnType<typeof createGrowth>
 

@@ -1,7 +1,7 @@
 /** The orders of captured images that were used up: no token of theirs begins another capture. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import { selectRecords } from '../../kit/host/records.ts'
+import { selectRecords } from '#kit/host/records.ts'
 
 /** Far more than tokens that are valid at a time. */
 const MAX_ORDERS = 1000

@@ -7,22 +7,22 @@ import {
   MAX_CAPTURE_PART_BYTES,
   parseUploadOffset,
   TokenRequestSchema,
-} from '../../engine/capture/rules/capture-upload.ts'
+} from '#engine/capture/rules/capture-upload.ts'
 import {
   parseUploadToken,
   renderUploadToken,
   UPLOAD_TOKEN_HOURS,
   UPLOAD_TOKEN_REFUSALS,
-} from '../../engine/capture/rules/upload-token.ts'
-import { parseLength } from '../../kit/net/rules/http-range.ts'
+} from '#engine/capture/rules/upload-token.ts'
+import { parseLength } from '#kit/net/rules/http-range.ts'
 import type { AppendRefusal, Capture, Captures } from './captures.ts'
-import { json, nothing } from '../../kit/web/answers/answers.ts'
-import { peerOf, type LogSink } from '../../kit/web/answers/caller.ts'
-import { checked } from '../../kit/web/answers/checked.ts'
-import { refuse } from '../../kit/web/answers/faults.ts'
-import { readBearer } from '../../kit/web/access/guard.ts'
-import type { Secret } from '../../kit/web/access/secret.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import { json, nothing } from '#kit/web/answers/answers.ts'
+import { peerOf, type LogSink } from '#kit/web/answers/caller.ts'
+import { checked } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { readBearer } from '#kit/web/access/guard.ts'
+import type { Secret } from '#kit/web/access/secret.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import { renderActor } from './actor.ts'
 
 /** Shorter than the timeouts of proxies. */

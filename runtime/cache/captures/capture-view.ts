@@ -1,8 +1,8 @@
 /** Captured images: those that wait on the page of the images, and the page on which one is decided. */
 import type { Capture } from './captures.ts'
-import { renderSize } from '../../kit/foundation/size.ts'
-import { PAGES } from '../../server/texts/texts.ts'
-import { fill } from '../../kit/texts/text.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 import {
   badge,
   banner,
@@ -12,10 +12,10 @@ import {
   renderBytes,
   renderDiskBytes,
   type Tone,
-} from '../../kit/web/ui/elements.ts'
-import { hidden, textField } from '../../kit/web/ui/fields.ts'
-import { address, fillHtml, html, type Content, type Html } from '../../kit/web/ui/html.ts'
-import { renderTime, type Clock } from '../../kit/web/ui/times.ts'
+} from '#kit/web/ui/elements.ts'
+import { hidden, textField } from '#kit/web/ui/fields.ts'
+import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 
 const [t, one] = [PAGES.images.captures, PAGES.images.capture]
 

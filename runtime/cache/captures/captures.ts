@@ -10,11 +10,11 @@ import {
   maxBytesOf,
   type CaptureEnd,
   type CaptureSource,
-} from '../../engine/capture/rules/capture-upload.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { isFull } from '../../kit/foundation/system-error.ts'
-import { hashStart } from '../../kit/host/file-hash.ts'
+} from '#engine/capture/rules/capture-upload.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isFull } from '#kit/foundation/system-error.ts'
+import { hashStart } from '#kit/host/file-hash.ts'
 import {
   awaitCheck,
   beginArrival,
@@ -29,7 +29,7 @@ import {
   type Arrival,
   type ArrivalDependencies,
   type Arrivals,
-} from '../arrivals/arrivals.ts'
+} from '#cache/arrivals/arrivals.ts'
 import { createUsedOrders, type UsedOrders } from './capture-orders.ts'
 
 const CaptureRecordSchema = z.object({

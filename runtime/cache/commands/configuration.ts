@@ -1,9 +1,9 @@
 /** Reads the configuration of the cache service, and says where everything lies. */
-import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
-import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
-import { readConfig, type Config } from '../../kit/config/config.ts'
-import { DATA_FOLDER } from '../store/data-folder.ts'
-import { parseSettings, SETTINGS } from '../rules/settings.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
+import { readConfig, type Config } from '#kit/config/config.ts'
+import { DATA_FOLDER } from '#cache/store/data-folder.ts'
+import { parseSettings, SETTINGS } from '#cache/rules/settings.ts'
 
 export type CacheConfig = Config<typeof SETTINGS>
 

@@ -1,13 +1,13 @@
 /** Three ways to add an image: from an address, by an upload, and by a copy into the folder. */
-import { IMAGE_ENDINGS, IMAGE_FORMATS, type ImageFormat } from '../../../appliance/disk-images.ts'
-import { isOutOfOrder, isStoredRaw } from '../../engine/image/rules/format.ts'
-import { fill } from '../../kit/texts/text.ts'
-import { MAX_PART_BYTES } from '../../engine/catalog/rules/image-upload.ts'
-import { card, copyBlock, renderWays } from '../../kit/web/ui/elements.ts'
-import { checkField, textField } from '../../kit/web/ui/fields.ts'
-import { attributes, fillHtml, html, type Html } from '../../kit/web/ui/html.ts'
-import { renderUploadForm } from '../../kit/web/ui/upload-form.ts'
-import { PAGES } from '../../server/texts/texts.ts'
+import { IMAGE_ENDINGS, IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
+import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
+import { fill } from '#kit/texts/text.ts'
+import { MAX_PART_BYTES } from '#engine/catalog/rules/image-upload.ts'
+import { card, copyBlock, renderWays } from '#kit/web/ui/elements.ts'
+import { checkField, textField } from '#kit/web/ui/fields.ts'
+import { attributes, fillHtml, html, type Html } from '#kit/web/ui/html.ts'
+import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.images.add
 

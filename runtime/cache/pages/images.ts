@@ -1,11 +1,11 @@
 /** The page of the cache: its images with their downloads, unfinished uploads, and free space. */
-import type { CacheSpace } from '../blobs/blob-room.ts'
-import type { CacheRow, ImageState } from '../store/cache-rows.ts'
-import type { Capture } from '../captures/captures.ts'
-import type { Upload } from '../arrivals/uploads.ts'
-import { blobKeyOf } from '../../engine/catalog/rules/cache-entry.ts'
-import { renderDuration, renderRate } from '../../kit/foundation/rate.ts'
-import { renderPartOf, renderSize } from '../../kit/foundation/size.ts'
+import type { CacheSpace } from '#cache/blobs/blob-room.ts'
+import type { CacheRow, ImageState } from '#cache/store/cache-rows.ts'
+import type { Capture } from '#cache/captures/captures.ts'
+import type { Upload } from '#cache/arrivals/uploads.ts'
+import { blobKeyOf } from '#engine/catalog/rules/cache-entry.ts'
+import { renderDuration, renderRate } from '#kit/foundation/rate.ts'
+import { renderPartOf, renderSize } from '#kit/foundation/size.ts'
 import {
   badge,
   card,
@@ -15,20 +15,20 @@ import {
   renderBytes,
   tag,
   type Tone,
-} from '../../kit/web/ui/elements.ts'
-import { postButton } from '../../kit/web/ui/fields.ts'
-import { address, fillHtml, html, type Content, type Html } from '../../kit/web/ui/html.ts'
-import { refreshEvery } from '../../kit/web/ui/refresh.ts'
-import { renderSearch, type ListQuery } from '../../kit/web/ui/search.ts'
-import { selectImages } from '../rules/image-list.ts'
+} from '#kit/web/ui/elements.ts'
+import { postButton } from '#kit/web/ui/fields.ts'
+import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { refreshEvery } from '#kit/web/ui/refresh.ts'
+import { renderSearch, type ListQuery } from '#kit/web/ui/search.ts'
+import { selectImages } from '#cache/rules/image-list.ts'
 import { HOME } from './layout.ts'
-import { ACTIONS, numberColumn, renderTable } from '../../kit/web/ui/tables.ts'
-import { renderTime, type Clock } from '../../kit/web/ui/times.ts'
+import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { type AddForm, renderAddCard } from './add-card.ts'
-import { renderCaptures } from '../captures/capture-view.ts'
+import { renderCaptures } from '#cache/captures/capture-view.ts'
 import type { ServerLink } from './messages.ts'
-import { PAGES } from '../../server/texts/texts.ts'
-import { fill, fillCount } from '../../kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
 
 const t = PAGES.images
 

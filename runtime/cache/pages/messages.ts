@@ -1,10 +1,10 @@
 /** The result of a form, shown on the page that follows; the address carries only names and numbers. */
-import type { Imported } from '../store/catalog-imports.ts'
-import { banner } from '../../kit/web/ui/elements.ts'
+import type { Imported } from '#cache/store/catalog-imports.ts'
+import { banner } from '#kit/web/ui/elements.ts'
 import type { AddForm } from './add-card.ts'
-import { fillHtml, html, type Content } from '../../kit/web/ui/html.ts'
-import { PAGES } from '../../server/texts/texts.ts'
-import { fill, fillCount } from '../../kit/texts/text.ts'
+import { fillHtml, html, type Content } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
 
 const t = PAGES.images.messages
 

@@ -1,10 +1,10 @@
 /** The question before an image is removed: what is deleted, and whether machines use it. */
-import type { CacheRow } from '../store/cache-rows.ts'
-import { renderSize } from '../../kit/foundation/size.ts'
-import { banner, card } from '../../kit/web/ui/elements.ts'
-import { checkField, hidden } from '../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Html } from '../../kit/web/ui/html.ts'
-import { PAGES } from '../../server/texts/texts.ts'
+import type { CacheRow } from '#cache/store/cache-rows.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import { banner, card } from '#kit/web/ui/elements.ts'
+import { checkField, hidden } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Html } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.images.removal
 

@@ -1,17 +1,13 @@
 /** Serves the bytes of images: `/b/<token>/<name>` by source, `/files/<name>` by name, with ranges. */
 import type { H3Event } from 'h3'
-import {
-  blobName,
-  parseBlobToken,
-  VERSION_PARAMETER,
-} from '../../engine/catalog/rules/blob-address.ts'
-import { renderError, type FaultCode } from '../../kit/foundation/fault.ts'
-import type { BlobReader } from '../store/blob-readers.ts'
-import type { ServedFile } from '../../kit/host/served-files.ts'
-import { refuse } from '../../kit/web/answers/faults.ts'
-import { answerFile } from '../../kit/web/answers/file-answer.ts'
-import { peerOf } from '../../kit/web/answers/caller.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import { blobName, parseBlobToken, VERSION_PARAMETER } from '#engine/catalog/rules/blob-address.ts'
+import { renderError, type FaultCode } from '#kit/foundation/fault.ts'
+import type { BlobReader } from '#cache/store/blob-readers.ts'
+import type { ServedFile } from '#kit/host/served-files.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { answerFile } from '#kit/web/answers/file-answer.ts'
+import { peerOf } from '#kit/web/answers/caller.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import { readSegment } from './segment.ts'
 import type { CacheSite } from './site.ts'
 

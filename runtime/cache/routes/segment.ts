@@ -1,6 +1,6 @@
 /** Reads a name from one path segment of a request, decoded exactly once. */
 import type { H3Event } from 'h3'
-import { decodePart } from '../../kit/net/rules/image-location.ts'
+import { decodePart } from '#kit/net/rules/image-location.ts'
 
 /**
  * Index 0 is the first. Decodes slashes too, which the framework keeps encoded. Null: missing or

@@ -1,7 +1,7 @@
 /** The services that the cache's routes and pages share. */
-import type { ImageCache } from '../store/image-cache.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import type { LogSink } from '../../kit/web/answers/caller.ts'
+import type { ImageCache } from '#cache/store/image-cache.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import type { LogSink } from '#kit/web/answers/caller.ts'
 
 export interface CacheSite {
   readonly cache: ImageCache

@@ -1,12 +1,12 @@
 /** The API for uploads in parts: `/uploads`, resumable after a lost connection or a restart. */
 import { getRouterParam, type H3Event } from 'h3'
-import { MAX_UPLOAD_BYTES, UploadSchema } from '../../engine/catalog/rules/image-upload.ts'
-import { parseContentRange } from '../../kit/net/rules/http-range.ts'
-import type { Upload } from '../arrivals/uploads.ts'
-import { json, nothing } from '../../kit/web/answers/answers.ts'
-import { checked } from '../../kit/web/answers/checked.ts'
-import { refuse } from '../../kit/web/answers/faults.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import { MAX_UPLOAD_BYTES, UploadSchema } from '#engine/catalog/rules/image-upload.ts'
+import { parseContentRange } from '#kit/net/rules/http-range.ts'
+import type { Upload } from '#cache/arrivals/uploads.ts'
+import { json, nothing } from '#kit/web/answers/answers.ts'
+import { checked } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import type { CacheSite } from './site.ts'
 
 /** Shorter than the timeouts of proxies. */

@@ -1,7 +1,7 @@
 /** Renders the response of `GET /catalog`, and checks the body of `POST /pins`: the format all clients of such a cache read, with fields of our own. */
-import type { CatalogFields } from '../../engine/catalog/rules/catalog-fields.ts'
-import { fileUrl } from '../../engine/catalog/rules/dropped-file.ts'
-import { MAX_CAPTURED } from '../../engine/catalog/rules/captured-machine.ts'
+import type { CatalogFields } from '#engine/catalog/rules/catalog-fields.ts'
+import { fileUrl } from '#engine/catalog/rules/dropped-file.ts'
+import { MAX_CAPTURED } from '#engine/catalog/rules/captured-machine.ts'
 import { z } from 'zod'
 
 export interface ShownImage {

@@ -1,12 +1,9 @@
 /** The command table of `flasher-cache`; its parser, help and manual are made from it. */
-import type { Command, CommandLine, Value } from '../../kit/terminal/command/rules/command.ts'
-import {
-  SERVER_ENVIRONMENT,
-  SOURCE_ENVIRONMENT,
-} from '../../kit/terminal/command/rules/environment.ts'
-import { CONFIG, CONFIG_FILES, JSON_FLAG } from '../../kit/terminal/command/rules/server-command.ts'
-import { listExitCodes } from '../../kit/terminal/command/rules/server-exit.ts'
-import { createTextCommands } from '../../kit/terminal/command/rules/text-commands.ts'
+import type { Command, CommandLine, Value } from '#kit/terminal/command/rules/command.ts'
+import { SERVER_ENVIRONMENT, SOURCE_ENVIRONMENT } from '#kit/terminal/command/rules/environment.ts'
+import { CONFIG, CONFIG_FILES, JSON_FLAG } from '#kit/terminal/command/rules/server-command.ts'
+import { listExitCodes } from '#kit/terminal/command/rules/server-exit.ts'
+import { createTextCommands } from '#kit/terminal/command/rules/text-commands.ts'
 
 const NAME: Value = { name: 'NAME', completes: 'nothing' }
 

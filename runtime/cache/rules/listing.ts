@@ -1,7 +1,7 @@
 /** Parses `GET /catalog?all` for the cache's own command line. */
 import { z } from 'zod'
-import { parseEach } from '../../kit/foundation/shape.ts'
-import { renderSize } from '../../kit/foundation/size.ts'
+import { parseEach } from '#kit/foundation/shape.ts'
+import { renderSize } from '#kit/foundation/size.ts'
 
 const Text = z.string().nullable().catch(null)
 const Count = z.number().nullable().catch(null)

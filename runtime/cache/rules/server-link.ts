@@ -1,5 +1,5 @@
 /** Decides which machine server the pages of the cache link back to. */
-import { decodePart } from '../../kit/net/rules/image-location.ts'
+import { decodePart } from '#kit/net/rules/image-location.ts'
 
 /** No host name with a port is longer. */
 const MAX_LENGTH = 300

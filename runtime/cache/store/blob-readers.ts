@@ -1,11 +1,11 @@
 /** Opens the bytes of images for requests: complete ones, files put into the folder, and running downloads. */
 import type { FileHandle } from 'node:fs/promises'
-import { blobKeyOf, type CacheEntry, keyOf } from '../../engine/catalog/rules/cache-entry.ts'
-import { parseFileSource, parseFileUrl } from '../../engine/catalog/rules/dropped-file.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import type { BlobIndex } from '../blobs/blob-index.ts'
-import { type BlobRoom, rememberUse } from '../blobs/blob-room.ts'
-import type { Blobs } from '../blobs/blobs.ts'
+import { blobKeyOf, type CacheEntry, keyOf } from '#engine/catalog/rules/cache-entry.ts'
+import { parseFileSource, parseFileUrl } from '#engine/catalog/rules/dropped-file.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { BlobIndex } from '#cache/blobs/blob-index.ts'
+import { type BlobRoom, rememberUse } from '#cache/blobs/blob-room.ts'
+import type { Blobs } from '#cache/blobs/blobs.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
 

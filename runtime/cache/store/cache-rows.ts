@@ -1,16 +1,16 @@
 /** Lists everything that the cache holds, one row per image with its state. */
-import { naturalKey } from '../../kit/net/rules/natural-order.ts'
+import { naturalKey } from '#kit/net/rules/natural-order.ts'
 import {
   blobKeyOf,
   type CacheEntry,
   keyOf,
   publicFields,
-} from '../../engine/catalog/rules/cache-entry.ts'
-import { decideArch, decideFormat } from '../../engine/catalog/rules/catalog.ts'
-import type { CatalogFields } from '../../engine/catalog/rules/catalog-fields.ts'
-import { fileSource } from '../../engine/catalog/rules/dropped-file.ts'
-import type { DecodedMemory } from '../../engine/image/frame/index-checks.ts'
-import type { BlobIndex, StoredSource } from '../blobs/blob-index.ts'
+} from '#engine/catalog/rules/cache-entry.ts'
+import { decideArch, decideFormat } from '#engine/catalog/rules/catalog.ts'
+import type { CatalogFields } from '#engine/catalog/rules/catalog-fields.ts'
+import { fileSource } from '#engine/catalog/rules/dropped-file.ts'
+import type { DecodedMemory } from '#engine/image/frame/index-checks.ts'
+import type { BlobIndex, StoredSource } from '#cache/blobs/blob-index.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
 import type { Pins } from './pins.ts'

@@ -1,10 +1,10 @@
 /** Adds all images of a catalog manifest to the cache's list; existing entries stay as they are. */
-import { Fault } from '../../kit/foundation/fault.ts'
-import { renderFieldErrors } from '../../kit/foundation/field-error.ts'
-import { type ManifestImage, renderFlaw } from '../../engine/catalog/rules/manifest.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { renderFieldErrors } from '#kit/foundation/field-error.ts'
+import { type ManifestImage, renderFlaw } from '#engine/catalog/rules/manifest.ts'
 import type { ImageCache } from './image-cache.ts'
-import { readManifest } from '../../engine/catalog/catalog-manifests.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+import { readManifest } from '#engine/catalog/catalog-manifests.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 export interface Imported {
   readonly added: readonly string[]

@@ -1,15 +1,11 @@
 /** What the images in frames are once they are decoded, by the digest of their index. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import type {
-  DecodedImage,
-  DecodedMemory,
-  IndexChecks,
-} from '../../engine/image/frame/index-checks.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { selectRecords } from '../../kit/host/records.ts'
-import type { BlobIndex } from '../blobs/blob-index.ts'
-import type { Blobs } from '../blobs/blobs.ts'
+import type { DecodedImage, DecodedMemory, IndexChecks } from '#engine/image/frame/index-checks.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { selectRecords } from '#kit/host/records.ts'
+import type { BlobIndex } from '#cache/blobs/blob-index.ts'
+import type { Blobs } from '#cache/blobs/blobs.ts'
 
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const DecodedSchema = z.object({ sizeBytes: z.int().min(0), sha256: Sha256.nullable() })

@@ -1,21 +1,21 @@
 /** Downloads one source into the cache: resumes if possible, else begins again; hashes, checks, publishes. */
 import { z } from 'zod'
-import { Fault, type FaultCode } from '../../kit/foundation/fault.ts'
-import { type Blobs, describeFull } from '../blobs/blobs.ts'
-import { checkStart } from '../../engine/image/content/stored-image.ts'
-import { checkSent } from '../../engine/image/images.ts'
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
-import type { IndexChecks } from '../../engine/image/frame/index-checks.ts'
-import { createGrowth, type Growth } from '../blobs/growth.ts'
-import { linger } from '../../kit/host/watch.ts'
+import { Fault, type FaultCode } from '#kit/foundation/fault.ts'
+import { type Blobs, describeFull } from '#cache/blobs/blobs.ts'
+import { checkStart } from '#engine/image/content/stored-image.ts'
+import { checkSent } from '#engine/image/images.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import type { IndexChecks } from '#engine/image/frame/index-checks.ts'
+import { createGrowth, type Growth } from '#cache/blobs/growth.ts'
+import { linger } from '#kit/host/watch.ts'
 import {
   createPartialFile,
   type PartialFile,
   type PartialFiles,
   type PartialWriter,
-} from '../../kit/host/partial-files.ts'
-import type { Sources } from '../../engine/image/sources/sources.ts'
-import type { Source } from '../../engine/image/sources/source.ts'
+} from '#kit/host/partial-files.ts'
+import type { Sources } from '#engine/image/sources/sources.ts'
+import type { Source } from '#engine/image/sources/source.ts'
 
 export const PartRecordSchema = z.object({
   /** Null: the source names none, and the part cannot be resumed. */

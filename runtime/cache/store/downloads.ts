@@ -1,11 +1,11 @@
 /** The running downloads: one per blob however many clients ask, a few at a time, and why others failed. */
 import type { FileHandle } from 'node:fs/promises'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { createPace, type Pace } from '../../kit/foundation/pace.ts'
-import { openStored } from '../blobs/blobs.ts'
-import { createGrowth, type Growth } from '../blobs/growth.ts'
-import { createJobs, isOver, QUEUED, type Job, type JobState } from '../../kit/host/jobs.ts'
-import { watch } from '../../kit/host/watch.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { createPace, type Pace } from '#kit/foundation/pace.ts'
+import { openStored } from '#cache/blobs/blobs.ts'
+import { createGrowth, type Growth } from '#cache/blobs/growth.ts'
+import { createJobs, isOver, QUEUED, type Job, type JobState } from '#kit/host/jobs.ts'
+import { watch } from '#kit/host/watch.ts'
 import {
   type Downloaded,
   type DownloadOrder,

@@ -1,30 +1,26 @@
 /** Image files that people put into the cache's folder: offered once they are complete and hashed. */
-import { FORMATS } from '../../engine/image/rules/format.ts'
+import { FORMATS } from '#engine/image/rules/format.ts'
 import { watch as watchFolder } from 'node:fs'
 import { type FileHandle, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Storage } from 'unstorage'
-import {
-  type FileStamp,
-  isSameStamp,
-  whyNotAnImage,
-} from '../../engine/catalog/rules/dropped-file.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { moveNewFile } from '../../kit/host/atomic-file.ts'
-import { hashStart } from '../../kit/host/file-hash.ts'
-import { detectFormat } from '../../engine/image/rules/format.ts'
+import { type FileStamp, isSameStamp, whyNotAnImage } from '#engine/catalog/rules/dropped-file.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { moveNewFile } from '#kit/host/atomic-file.ts'
+import { hashStart } from '#kit/host/file-hash.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
 import {
   createDigests,
   type FileDigests,
   isStill,
   openStamped,
   readStamp,
-} from '../blobs/file-stamps.ts'
-import type { IndexChecks } from '../../engine/image/frame/index-checks.ts'
-import { checkEnd, checkStart } from '../../engine/image/content/stored-image.ts'
-import { readSidecar } from '../../engine/image/sources/sidecars.ts'
-import { pause } from '../../kit/host/watch.ts'
-import { makeFolder, removeName, syncFolder } from '../../kit/host/folders.ts'
+} from '#cache/blobs/file-stamps.ts'
+import type { IndexChecks } from '#engine/image/frame/index-checks.ts'
+import { checkEnd, checkStart } from '#engine/image/content/stored-image.ts'
+import { readSidecar } from '#engine/image/sources/sidecars.ts'
+import { pause } from '#kit/host/watch.ts'
+import { makeFolder, removeName, syncFolder } from '#kit/host/folders.ts'
 
 export interface DroppedFile {
   readonly stamp: FileStamp

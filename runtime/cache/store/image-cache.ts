@@ -5,18 +5,18 @@ import {
   keyOf,
   parseCacheEntry,
   secretSourceOf,
-} from '../../engine/catalog/rules/cache-entry.ts'
-import { decideArch, decideFormat } from '../../engine/catalog/rules/catalog.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import type { FieldError } from '../../kit/foundation/field-error.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { IMAGE_FORMATS } from '../../../appliance/disk-images.ts'
-import { awaitEnding } from '../../kit/host/watch.ts'
-import type { Changes } from '../../kit/host/changes.ts'
-import type { BlobIndex } from '../blobs/blob-index.ts'
+} from '#engine/catalog/rules/cache-entry.ts'
+import { decideArch, decideFormat } from '#engine/catalog/rules/catalog.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { FieldError } from '#kit/foundation/field-error.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import { awaitEnding } from '#kit/host/watch.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import type { BlobIndex } from '#cache/blobs/blob-index.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
-import { createCaptures } from '../captures/captures.ts'
+import { createCaptures } from '#cache/captures/captures.ts'
 import type { Download } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
 import {
@@ -26,7 +26,7 @@ import {
   openStores,
 } from './image-stores.ts'
 import { startRecalling } from './decoded-images.ts'
-import { createUploads } from '../arrivals/uploads.ts'
+import { createUploads } from '#cache/arrivals/uploads.ts'
 import { DATA_FOLDER } from './data-folder.ts'
 import { startUpstreamChecks } from './upstream-checks.ts'
 

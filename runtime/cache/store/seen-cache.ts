@@ -1,7 +1,7 @@
 /** The cache as somebody sees it who has a scope: captures of their machines alone. */
-import { Fault } from '../../kit/foundation/fault.ts'
-import { sees, type Reach } from '../../kit/web/answers/rules/reach.ts'
-import type { Capture } from '../captures/captures.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { sees, type Reach } from '#kit/web/answers/rules/reach.ts'
+import type { Capture } from '#cache/captures/captures.ts'
 import type { ImageCache } from './image-cache.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** Reads the image of a disk in order: the ranges that are wanted, zeros between them, and changes on top. */
 import type { RangeList } from './rules/range-list.ts'
-import type { Range } from '../disk/rules/extents.ts'
-import type { Device } from '../disk/device.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
+import type { Device } from '#engine/disk/device.ts'
 
 /** Replaces bytes of the disk in the image. */
 export interface Patch {

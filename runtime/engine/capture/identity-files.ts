@@ -6,10 +6,10 @@ import {
   parseListing,
   type FoundFile,
 } from './rules/identity.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import type { Range } from '../disk/rules/extents.ts'
-import { createSlot, type Device } from '../disk/device.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
+import { createSlot, type Device } from '#engine/disk/device.ts'
+import type { Shell } from '#kit/host/shell.ts'
 import type { Patch } from './disk-reader.ts'
 
 /** With a file system that debugfs reads, as a device of its own. */

@@ -1,15 +1,12 @@
 /** Stores a captured image in a registry while it is made, and reads the disk again where the registry forgets it. */
-import { PACKED_FORMAT } from '../../../appliance/disk-images.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import {
-  createRegistryWriter,
-  type RepositoryWriter,
-} from '../../kit/net/registry/registry-writer.ts'
-import { renderImageManifest } from '../../kit/net/registry/rules/image-manifest.ts'
-import { renderOrasRef, type OrasRef } from '../../kit/net/registry/rules/oras.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import type { WrittenFrames } from '../image/frame/frame-writer.ts'
-import { createBlobSender, type SentBlob } from '../pack/blob-sender.ts'
+import { PACKED_FORMAT } from '#appliance/disk-images.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { createRegistryWriter, type RepositoryWriter } from '#kit/net/registry/registry-writer.ts'
+import { renderImageManifest } from '#kit/net/registry/rules/image-manifest.ts'
+import { renderOrasRef, type OrasRef } from '#kit/net/registry/rules/oras.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import type { WrittenFrames } from '#engine/image/frame/frame-writer.ts'
+import { createBlobSender, type SentBlob } from '#engine/pack/blob-sender.ts'
 import type { CaptureSink } from './capturer.ts'
 
 interface RegistryOrder {

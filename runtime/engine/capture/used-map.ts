@@ -7,8 +7,8 @@ import {
   type DomainParser,
 } from './rules/domain-map.ts'
 import type { RangeList } from './rules/range-list.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 /**
  * `node`: a device of just the partition. `bytes`: its size; `ownBytes`: that of its file system.

@@ -6,9 +6,9 @@ import {
   type Looked,
 } from './rules/second-reading.ts'
 import type { Witness } from './rules/used-blocks.ts'
-import type { Range } from '../disk/rules/extents.ts'
-import { createSlot, type Device } from '../disk/device.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
+import { createSlot, type Device } from '#engine/disk/device.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 interface LookingOptions {
   readonly device: Pick<Device, 'read' | 'sizeBytes'>

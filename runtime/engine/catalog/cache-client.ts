@@ -1,17 +1,13 @@
 /** A client for the operator's API of a cache service: lists, adds and removes images. */
-import { Fault, type FaultCode } from '../../kit/foundation/fault.ts'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { Fault, type FaultCode } from '#kit/foundation/fault.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 import type { CapturedMachine } from './rules/captured-machine.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import {
-  type HttpTarget,
-  parseHttpTarget,
-  renderSafeUrl,
-} from '../../kit/net/rules/image-location.ts'
-import { describeFailure } from '../../kit/net/rules/network-failure.ts'
-import { parseDetail } from '../../kit/net/rules/refusal-detail.ts'
-import { askOnce, type DocumentRequest } from '../../kit/net/json-client.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { type HttpTarget, parseHttpTarget, renderSafeUrl } from '#kit/net/rules/image-location.ts'
+import { describeFailure } from '#kit/net/rules/network-failure.ts'
+import { parseDetail } from '#kit/net/rules/refusal-detail.ts'
+import { askOnce, type DocumentRequest } from '#kit/net/json-client.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 export type CacheClient = ReturnType<typeof createCacheClient>
 

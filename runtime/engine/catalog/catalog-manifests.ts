@@ -3,20 +3,20 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { filePathOf } from './rules/catalog-source.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import {
   type HttpTarget,
   type LocationRefusal,
   parseLocation,
   renderLocationRefusal,
   renderSafeUrl,
-} from '../../kit/net/rules/image-location.ts'
+} from '#kit/net/rules/image-location.ts'
 import { type Manifest, parseManifest, renderFlaw } from './rules/manifest.ts'
-import { type OrasRef, renderOrasRef } from '../../kit/net/registry/rules/oras.ts'
-import { readingCancelled } from '../../kit/net/rules/source-fault.ts'
-import { isMissing } from '../../kit/foundation/system-error.ts'
-import type { OrasSourceOptions } from '../image/sources/oras-source.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+import { type OrasRef, renderOrasRef } from '#kit/net/registry/rules/oras.ts'
+import { readingCancelled } from '#kit/net/rules/source-fault.ts'
+import { isMissing } from '#kit/foundation/system-error.ts'
+import type { OrasSourceOptions } from '#engine/image/sources/oras-source.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 interface ReadManifest extends Manifest {
   /** Safe to show. */
@@ -92,7 +92,7 @@ async function readFile(path: string): Promise<string> {
 
 /** Lazy, as in `sources.ts`. */
 async function readFromServer(target: HttpTarget, { env, signal, timeoutMs }: ManifestOptions) {
-  const { fetchDocument } = await import('../../kit/net/http-documents.ts')
+  const { fetchDocument } = await import('#kit/net/http-documents.ts')
   const url = new URL(target.url)
   // A server's bare address means its catalog.
   if (url.pathname === '/' && url.search === '') url.pathname = '/catalog.toml'
@@ -133,7 +133,7 @@ async function readFromRegistry(ref: OrasRef, { env, signal, timeoutMs }: Manife
 type BlobOptions = Pick<OrasSourceOptions, 'env' | 'signal' | 'stallMs'>
 
 async function readBlob(ref: OrasRef, options: BlobOptions): Promise<string> {
-  const { openOrasSource } = await import('../image/sources/oras-source.ts')
+  const { openOrasSource } = await import('#engine/image/sources/oras-source.ts')
   const choice = { title: /\.toml$/i, arch: null, retryMs: 500 }
   await using source = await openOrasSource(ref, { ...options, ...choice })
   if ((source.sizeBytes ?? 0) > MAX_BYTES) throw cannotBeRead(source.name, TOO_LARGE)

@@ -5,8 +5,8 @@ import {
   offerImages,
   refusalOf,
 } from './rules/catalog-source.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { type ManifestOptions, readManifest } from './catalog-manifests.ts'
 
 /** Bad entries become flaws; refused where there is no catalog. At most 30 seconds and 4 MiB. */

@@ -2,16 +2,16 @@
 import { renderCacheBase } from './rules/blob-address.ts'
 import { type CatalogList, parseCatalogDocument } from './rules/catalog-document.ts'
 import type { CatalogSnapshot } from './rules/catalog.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { parseHttpTarget, renderSafeUrl } from '../../kit/net/rules/image-location.ts'
-import type { Changes } from '../../kit/host/changes.ts'
-import { MAX_WAIT_SECONDS } from '../../kit/net/rules/waiting.ts'
-import { linger, settle } from '../../kit/host/watch.ts'
-import { fetchNews } from '../../kit/net/http-documents.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { parseHttpTarget, renderSafeUrl } from '#kit/net/rules/image-location.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import { MAX_WAIT_SECONDS } from '#kit/net/rules/waiting.ts'
+import { linger, settle } from '#kit/host/watch.ts'
+import { fetchNews } from '#kit/net/http-documents.ts'
 import { startFollower } from './catalog-follower.ts'
 import type { KeptCatalog } from './rules/kept-catalog.ts'
 import type { KeptCatalogs } from './kept-catalogs.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 export interface FollowedCatalog {
   /** Never waits. The same object until something changes. */

@@ -1,7 +1,7 @@
 /** The last good catalog, kept in the state directory for the next start ("active manifest"). */
 import { open } from 'node:fs/promises'
 import { parseKeptCatalog, renderKeptCatalog, type KeptCatalog } from './rules/kept-catalog.ts'
-import { replaceFile } from '../../kit/host/atomic-file.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
 
 const MAX_BYTES = 64 * 1024 * 1024
 

@@ -1,12 +1,12 @@
 /** Keeps the addresses at which machines may read images where they come from: looked at, never believed. */
 import type { CatalogEntry } from './rules/catalog.ts'
 import { decideAgainMs, originOf, type OriginImage, type OriginAnswer } from './rules/origin.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { refuse, type Result } from '../../kit/foundation/result.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import { linger } from '../../kit/host/watch.ts'
-import { renderHost } from '../../kit/net/rules/image-location.ts'
-import type { S3Access } from '../../kit/net/s3/rules/s3-access.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { refuse, type Result } from '#kit/foundation/result.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { linger } from '#kit/host/watch.ts'
+import { renderHost } from '#kit/net/rules/image-location.ts'
+import type { S3Access } from '#kit/net/s3/rules/s3-access.ts'
 
 interface OriginDependencies {
   images(): readonly CatalogEntry[]
@@ -162,11 +162,11 @@ async function openOrigin(
   { access, known, ...opening }: Opening,
 ): Promise<Result<string, string>> {
   if (location.kind === 'oras') {
-    const { findOpenBlob } = await import('../../kit/net/registry/open-blob.ts')
+    const { findOpenBlob } = await import('#kit/net/registry/open-blob.ts')
     return await findOpenBlob(opening, location.ref, { ...image, known })
   }
   if (access === null) return refuse('there are no keys to sign with')
-  const { findOpenObject } = await import('../../kit/net/s3/open-object.ts')
+  const { findOpenObject } = await import('#kit/net/s3/open-object.ts')
   return await findOpenObject({ ...opening, access }, location.source, image)
 }
 

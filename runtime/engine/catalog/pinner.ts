@@ -1,10 +1,10 @@
 /** Reports to the cache service which images machines are bound to, so that it keeps those. */
 import { renderCacheBase } from './rules/blob-address.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { createCacheClient } from './cache-client.ts'
 import type { CapturedMachine } from './rules/captured-machine.ts'
-import type { Change, Changes } from '../../kit/host/changes.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+import type { Change, Changes } from '#kit/host/changes.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 interface PinnerDependencies {
   /** Null: none. */

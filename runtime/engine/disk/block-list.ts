@@ -1,7 +1,7 @@
 /** Lists block devices with lsblk, whatever its version. */
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { LSBLK_COLUMNS, LSBLK_COLUMNS_OLD, parseLsblk, type LsblkNode } from './rules/lsblk.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 /** A device that does not answer must not hold up everything. */
 const TIMEOUT_MS = 60_000

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { constants, open, type FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Range } from './rules/extents.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { settle } from '../../kit/host/watch.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { settle } from '#kit/host/watch.ts'
 
 export type Device = Awaited<ReturnType<typeof openDevice>>
 

@@ -1,9 +1,9 @@
 /** Probes the contents of a disk's partitions if udev did not report them. */
 import type { DiskPart, SurveyedDisk } from './rules/disk.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { Range } from './rules/extents.ts'
 import { parseBlkid, type Contents } from './rules/volume.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 /** A device that does not answer must not hold up everything. */
 const TIMEOUT_MS = 5000

@@ -6,7 +6,7 @@ import {
   type MovedBackup,
 } from './rules/tables/gpt.ts'
 import { FIRST_BYTES, locateEnds, type EndPiece } from './rules/disk-end.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { createSlot, notHeld, type Device } from './device.ts'
 
 /** Clears the first MiB and a backup GPT, so that nothing boots. Rejects with a Fault. */

@@ -15,7 +15,7 @@ import { parseZpoolStatus, type PoolMember } from './rules/zpool.ts'
 import { readLsblk } from './block-list.ts'
 import { listOtherMounts, listPools, listSwaps, readBacking, readOwnMounts } from './proc.ts'
 import { listBlocks, listBtrfs, readSysFacts, type SysFacts } from './sysfs.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 interface DisksOptions {
   readonly shell: Shell

@@ -1,8 +1,8 @@
 /** Runs tools that inherit open files, so that a disk stays held until the last of them has ended. */
 import { addAbortListener, once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { needTools, type Finished, type Shell } from '../../kit/host/shell.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { needTools, type Finished, type Shell } from '#kit/host/shell.ts'
 
 export type HeldShell = ReturnType<typeof createHeldShell>
 

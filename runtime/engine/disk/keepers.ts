@@ -1,8 +1,8 @@
 /** Children that hold something of the system for us, and let go of it when their input ends, as it does with us. */
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { Fault } from '../../kit/foundation/fault.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 interface KeeperOrder {
   readonly argv: readonly string[]

@@ -1,6 +1,6 @@
 /** Activates the LVM volume groups of one disk, with LVM restricted to that disk, and deactivates them again. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   decideGroups,
   parsePhysicalVolumes,
@@ -9,7 +9,7 @@ import {
   type PhysicalVolume,
 } from './rules/volume-group.ts'
 import { PHYSICAL_VOLUME } from './rules/volume.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 const TRIES = 5
 const PAUSE_MS = 200

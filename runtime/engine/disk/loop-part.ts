@@ -1,7 +1,7 @@
 /** Parts of a disk as block devices of their own, whatever the disk's partition table says. */
 import type { Partition } from './rules/tables/partitions.ts'
 import type { Range } from './rules/extents.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Shell } from '#kit/host/shell.ts'
 import type { Device } from './device.ts'
 import { probeContents } from './disk-contents.ts'
 import { createHeldShell } from './held-shell.ts'

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { constants, open, readdir, type FileHandle } from 'node:fs/promises'
 import type { Stats } from 'node:fs'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { entryOf, findEntry, MAX_LINKS, readLink, walkTo } from './tree-walk.ts'
-import { moveName, removeName } from '../../kit/host/folders.ts'
+import { moveName, removeName } from '#kit/host/folders.ts'
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
 

@@ -2,10 +2,10 @@
 import { constants, mkdir, mkdtemp, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { systemCodeOf } from '../../kit/foundation/system-error.ts'
-import { removeFolder } from '../../kit/host/folders.ts'
-import type { Environment, Shell } from '../../kit/host/shell.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { systemCodeOf } from '#kit/foundation/system-error.ts'
+import { removeFolder } from '#kit/host/folders.ts'
+import type { Environment, Shell } from '#kit/host/shell.ts'
 import { startKeeper } from './keepers.ts'
 
 interface MountRequest {

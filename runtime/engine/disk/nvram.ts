@@ -8,11 +8,11 @@ import {
   parseBootEntries,
   type BootEntries,
 } from './rules/boot-entry.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { isFolder } from '../../kit/host/folders.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isFolder } from '#kit/host/folders.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 export type Nvram = ReturnType<typeof createNvram>
 

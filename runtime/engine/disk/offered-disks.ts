@@ -1,7 +1,7 @@
 /** The disks that are offered to a person, and what they contain; loop devices where FLASHER_OFFER_LOOP names them. */
 import type { SurveyedDisk } from './rules/disk.ts'
 import { isOffered, parseLoops } from './rules/offered-loops.ts'
-import { createShell, type Environment } from '../../kit/host/shell.ts'
+import { createShell, type Environment } from '#kit/host/shell.ts'
 import { fillContents } from './disk-contents.ts'
 import { createDisks } from './disks.ts'
 import { settleFirstDevices } from './udev.ts'

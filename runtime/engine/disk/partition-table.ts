@@ -1,6 +1,6 @@
 /** Notifies the kernel that a disk's partition table has changed. */
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Shell } from '#kit/host/shell.ts'
 import { settleDevices } from './udev.ts'
 
 /** udev may hold a disk for a moment that was closed after writing. */

@@ -3,7 +3,7 @@ import { open, readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseMountinfo, parseSwaps } from './rules/mount-map.ts'
 import type { MountTable } from './rules/mount-map.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { Backing } from './rules/sightings.ts'
 
 /** Bounds for a hostile crowd of containers; a mount past them still stops the exclusive open. */

@@ -1,7 +1,7 @@
 /** Looks for a root file system on a volume: at its top, and in each subvolume of a btrfs. */
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import {
   BTRFS_TOP,
   decideMountOptions,
@@ -11,8 +11,8 @@ import {
   type MountPurpose,
   type RootFileSystem,
 } from './rules/mount.ts'
-import { systemCodeOf } from '../../kit/foundation/system-error.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { systemCodeOf } from '#kit/foundation/system-error.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { FilledVolume } from './rules/volume.ts'
 import { mountPrivately, type Mounted, type MountTools } from './mounts.ts'
 import { takeTurn } from './twin-turns.ts'

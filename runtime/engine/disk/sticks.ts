@@ -1,7 +1,7 @@
 /** Finds sticks with images, grows their images partition, and mounts it where images are expected. */
 import { mkdir, open, readdir, readFile, realpath, stat, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { IMAGES_PARTITION, LIVE_PATHS, VENTOY_FOLDER } from '../../../appliance/contract.ts'
+import { IMAGES_PARTITION, LIVE_PATHS, VENTOY_FOLDER } from '#appliance/contract.ts'
 import type { DiskWrite } from './rules/tables/planned-write.ts'
 import {
   BOOT_BYTES,
@@ -9,7 +9,7 @@ import {
   ROOT_OFFSET,
   type VolumeRefusal,
 } from './rules/tables/exfat-growth.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { planTableGrowth, TABLE_BYTES, type TableRefusal } from './rules/tables/gpt-growth.ts'
 import {
   parseBootMedium,
@@ -18,8 +18,8 @@ import {
   type DiskSurroundings,
   type WholeDisk,
 } from './rules/images-partition.ts'
-import { isFolder } from '../../kit/host/folders.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import { isFolder } from '#kit/host/folders.ts'
+import type { Shell } from '#kit/host/shell.ts'
 import { listLinks } from './disk-names.ts'
 import { readText } from './sysfs.ts'
 

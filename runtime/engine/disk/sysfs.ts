@@ -3,7 +3,7 @@ import { readdir, readFile, realpath, stat, statfs } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { SysBlock } from './rules/block-graph.ts'
 import type { LoopBacking } from './rules/disk.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { Members } from './rules/mount-map.ts'
 
 export type SysFacts = Awaited<ReturnType<typeof readSysFacts>>

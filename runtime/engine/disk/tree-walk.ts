@@ -2,8 +2,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { Stats } from 'node:fs'
 import { constants, lstat, mkdir, open, readlink, type FileHandle } from 'node:fs/promises'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
 
 /**
  * A name in an open folder, in place of openat(2): through /proc no name is looked up twice, and

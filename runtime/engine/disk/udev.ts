@@ -1,5 +1,5 @@
 /** Waits for udev, which loads drivers and names what they find. */
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 const START_COLDPLUG = ['systemctl', 'start', 'systemd-udev-trigger.service']
 

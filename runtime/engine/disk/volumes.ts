@@ -5,7 +5,7 @@ import { listVolumes, PHYSICAL_VOLUME, type FilledVolume } from './rules/volume.
 import { probeContents } from './disk-contents.ts'
 import { readLsblk } from './block-list.ts'
 import { activateGroups } from './logical-volumes.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Shell } from '#kit/host/shell.ts'
 import { settleDevices } from './udev.ts'
 
 export interface FlashedDisk extends AsyncDisposable {

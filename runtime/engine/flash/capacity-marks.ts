@@ -1,7 +1,7 @@
 /** Marks a disk before a write, and looks afterwards whether each mark is where it was written. */
 import { randomBytes } from 'node:crypto'
-import { createSlot, notHeld, type Device } from '../disk/device.ts'
-import { leastBytes } from '../image/rules/image.ts'
+import { createSlot, notHeld, type Device } from '#engine/disk/device.ts'
+import { leastBytes } from '#engine/image/rules/image.ts'
 import { MARK_BYTES, planMarks, renderMark } from './rules/mark-places.ts'
 import type { Delta } from './comparison.ts'
 import type { FlashPlan } from './rules/flash.ts'

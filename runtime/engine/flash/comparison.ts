@@ -1,13 +1,13 @@
 /** What becomes of the wish to write only what differs: the disk is compared with the image's frames by their digests. */
-import type { DeltaState } from '../inventory/rules/run.ts'
+import type { DeltaState } from '#engine/inventory/rules/run.ts'
 import type { FlashPlan } from './rules/flash.ts'
-import { FORMATS } from '../image/rules/format.ts'
+import { FORMATS } from '#engine/image/rules/format.ts'
 import { chooseSamples, isWorthwhile } from './rules/delta.ts'
-import type { Frame, FrameMap } from '../image/rules/frame-map.ts'
-import type { Device } from '../disk/device.ts'
-import { locateEnds } from '../disk/rules/disk-end.ts'
-import type { Compare } from '../image/frame/frame-blocks.ts'
-import { createSharedSlot, type FrameWorkers } from '../image/frame/frame-workers.ts'
+import type { Frame, FrameMap } from '#engine/image/rules/frame-map.ts'
+import type { Device } from '#engine/disk/device.ts'
+import { locateEnds } from '#engine/disk/rules/disk-end.ts'
+import type { Compare } from '#engine/image/frame/frame-blocks.ts'
+import { createSharedSlot, type FrameWorkers } from '#engine/image/frame/frame-workers.ts'
 
 type Comparison = ReturnType<typeof createComparison>
 

@@ -5,11 +5,11 @@ import {
   splitZeros,
   type ExtentLog,
   type Range,
-} from '../disk/rules/extents.ts'
+} from '#engine/disk/rules/extents.ts'
 import { createBusyMeter } from './rules/busy-meter.ts'
 import { decideByCommand, longestZeroRun, SHORT_RUN_BYTES } from './rules/zeros.ts'
-import { createSlot, type Device } from '../disk/device.ts'
-import type { Filler } from '../image/filler.ts'
+import { createSlot, type Device } from '#engine/disk/device.ts'
+import type { Filler } from '#engine/image/filler.ts'
 import { sumUp } from './checksum.ts'
 import { SLOT_BYTES, type TaskGroup, type Slots } from './write-slots.ts'
 import type { Zeroer } from './zeroer.ts'

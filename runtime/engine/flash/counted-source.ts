@@ -1,7 +1,7 @@
 /** Counts the bytes of a source, and computes their digest on the way if one is expected. */
 import process from 'node:process'
-import { Fault } from '../../kit/foundation/fault.ts'
-import type { Source } from '../image/sources/source.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { Source } from '#engine/image/sources/source.ts'
 import type { Waits } from './meter.ts'
 
 export type Counted = ReturnType<typeof countSource>

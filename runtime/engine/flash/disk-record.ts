@@ -1,5 +1,5 @@
 /** Records what a flash does to a disk, from which follows what is said of the disk when the flash fails. */
-import type { Device } from '../disk/device.ts'
+import type { Device } from '#engine/disk/device.ts'
 import { nextStage, type FlashStage } from './rules/outcome.ts'
 
 export type DiskRecord = ReturnType<typeof createDiskRecord>

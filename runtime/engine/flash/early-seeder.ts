@@ -1,5 +1,5 @@
 /** Writes the seed of `--provision` while the disk cannot boot yet, where its root can be mounted by then. */
-import { planEnds, type EndContents, type EndPiece } from '../disk/rules/disk-end.ts'
+import { planEnds, type EndContents, type EndPiece } from '#engine/disk/rules/disk-end.ts'
 import type { FlashEvent } from './rules/flash.ts'
 import {
   MAX_LOGICAL,
@@ -8,14 +8,14 @@ import {
   type Unnumbered,
 } from './rules/logical-partitions.ts'
 import { planEarlySeed } from './rules/seed-timing.ts'
-import { isPhysicalVolume, PHYSICAL_BYTES } from '../disk/rules/volume.ts'
-import { readIdentity, type Partition } from '../disk/rules/tables/partitions.ts'
-import type { Range } from '../disk/rules/extents.ts'
-import { createSlot, type Device } from '../disk/device.ts'
-import { writeEnds } from '../disk/disk-ends.ts'
-import { openPartVolumes } from '../disk/loop-part.ts'
-import type { MountTools } from '../disk/mounts.ts'
-import { untilAborted } from '../../kit/host/watch.ts'
+import { isPhysicalVolume, PHYSICAL_BYTES } from '#engine/disk/rules/volume.ts'
+import { readIdentity, type Partition } from '#engine/disk/rules/tables/partitions.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
+import { createSlot, type Device } from '#engine/disk/device.ts'
+import { writeEnds } from '#engine/disk/disk-ends.ts'
+import { openPartVolumes } from '#engine/disk/loop-part.ts'
+import type { MountTools } from '#engine/disk/mounts.ts'
+import { untilAborted } from '#kit/host/watch.ts'
 import { readBack, refuseObstacle, writeSeed, type Seed } from './seeder.ts'
 import type { TaskGroup } from './write-slots.ts'
 

@@ -1,5 +1,5 @@
 /** Plans flashes: looks at an image once, then at each disk that it is meant for. Nothing is written. */
-import type { DiskIdentity, TargetFacts } from '../disk/rules/disk.ts'
+import type { DiskIdentity, TargetFacts } from '#engine/disk/rules/disk.ts'
 import {
   findSameDisk,
   planFlash,
@@ -9,20 +9,20 @@ import {
   type FlashPlan,
   type FlashRefusal,
 } from './rules/flash.ts'
-import type { FirstBoot } from '../first-boot/rules/seed.ts'
+import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import type { Provisioning } from './rules/provisioning.ts'
-import { renderUnseen } from '../image/rules/dos-sectors.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { refuse, type Result } from '../../kit/foundation/result.ts'
-import type { ImageFacts } from '../image/rules/image.ts'
-import { createDisks } from '../disk/disks.ts'
-import { createShell } from '../../kit/host/shell.ts'
-import { untilAborted } from '../../kit/host/watch.ts'
-import { createDecoders } from '../image/formats.ts'
-import { inspectSectors } from '../image/image-inspection.ts'
-import { createImages } from '../image/images.ts'
-import type { Source } from '../image/sources/source.ts'
-import { createSources, type SourcesOptions } from '../image/sources/sources.ts'
+import { renderUnseen } from '#engine/image/rules/dos-sectors.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { refuse, type Result } from '#kit/foundation/result.ts'
+import type { ImageFacts } from '#engine/image/rules/image.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { untilAborted } from '#kit/host/watch.ts'
+import { createDecoders } from '#engine/image/formats.ts'
+import { inspectSectors } from '#engine/image/image-inspection.ts'
+import { createImages } from '#engine/image/images.ts'
+import type { Source } from '#engine/image/sources/source.ts'
+import { createSources, type SourcesOptions } from '#engine/image/sources/sources.ts'
 import { checkImage, type CheckedImage } from './image-checks.ts'
 
 /** Flashes that `run` can carry out. */

@@ -1,15 +1,15 @@
 /** The whole way of a flash, from an order to the last 4 KiB of each disk: looks, refuses, writes, verifies, provisions, reports. */
-import type { DeltaState } from '../inventory/rules/run.ts'
+import type { DeltaState } from '#engine/inventory/rules/run.ts'
 import type { FlashEvent, FlashOrder, FlashPlan } from './rules/flash.ts'
 import { describeFailure, type FlashOutcome } from './rules/outcome.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { inspectImage } from '../image/image-inspection.ts'
-import { readEnd } from '../image/content/image-end.ts'
-import { exactBytes } from '../image/rules/image.ts'
-import type { Source } from '../image/sources/source.ts'
-import { planEnds, type EndPiece } from '../disk/rules/disk-end.ts'
-import { clearEnds, eraseEnds, writeEnds } from '../disk/disk-ends.ts'
-import { rereadPartitions } from '../disk/partition-table.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { inspectImage } from '#engine/image/image-inspection.ts'
+import { readEnd } from '#engine/image/content/image-end.ts'
+import { exactBytes } from '#engine/image/rules/image.ts'
+import type { Source } from '#engine/image/sources/source.ts'
+import { planEnds, type EndPiece } from '#engine/disk/rules/disk-end.ts'
+import { clearEnds, eraseEnds, writeEnds } from '#engine/disk/disk-ends.ts'
+import { rereadPartitions } from '#engine/disk/partition-table.ts'
 import type { EarlySeeder } from './early-seeder.ts'
 import { openMirrors, ownStream, type ImageStream, type OpenStream } from './image-stream.ts'
 import {
@@ -28,7 +28,7 @@ import { checkImage, type CheckedImage, type ImageRequest } from './image-checks
 import { createWaits } from './meter.ts'
 import type { BeforeEnds } from './seed-writer.ts'
 import type { SharedFlash } from './shared-image.ts'
-import { createDeadline, untilAborted } from '../../kit/host/watch.ts'
+import { createDeadline, untilAborted } from '#kit/host/watch.ts'
 import { countSlots, createSlots, createTaskGroup } from './write-slots.ts'
 import {
   CLEANUP_MS,

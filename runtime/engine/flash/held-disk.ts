@@ -1,13 +1,13 @@
 /** Opens the disk of a plan exclusively, and checks once more that it is the one of the plan; erases it after a failure. */
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { DiskRecord } from './disk-record.ts'
 import { decideRace, type FlashPlan } from './rules/flash.ts'
-import { openDevice, type Device } from '../disk/device.ts'
-import { clearEnds } from '../disk/disk-ends.ts'
-import type { Disks } from '../disk/disks.ts'
-import { rereadPartitions } from '../disk/partition-table.ts'
-import type { Shell } from '../../kit/host/shell.ts'
-import { untilAborted } from '../../kit/host/watch.ts'
+import { openDevice, type Device } from '#engine/disk/device.ts'
+import { clearEnds } from '#engine/disk/disk-ends.ts'
+import type { Disks } from '#engine/disk/disks.ts'
+import { rereadPartitions } from '#engine/disk/partition-table.ts'
+import type { Shell } from '#kit/host/shell.ts'
+import { untilAborted } from '#kit/host/watch.ts'
 
 /**
  * The disk is opened by `hold`, and closed by `release`, which also waits for an opening that is still

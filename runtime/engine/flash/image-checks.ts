@@ -1,15 +1,15 @@
 /** Checks an image before a flash: its content, its size, and its known digest. */
-import { Fault } from '../../kit/foundation/fault.ts'
-import { detectFormat } from '../image/rules/format.ts'
-import type { ImageFacts } from '../image/rules/image.ts'
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
-import { untilAborted } from '../../kit/host/watch.ts'
-import { findMissed } from '../image/content/image-end.ts'
-import { decidePromisedIndex } from '../image/rules/entry.ts'
-import type { Decoders } from '../image/formats.ts'
-import type { Images } from '../image/images.ts'
-import { readSidecar } from '../image/sources/sidecars.ts'
-import type { Source } from '../image/sources/source.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
+import type { ImageFacts } from '#engine/image/rules/image.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { untilAborted } from '#kit/host/watch.ts'
+import { findMissed } from '#engine/image/content/image-end.ts'
+import { decidePromisedIndex } from '#engine/image/rules/entry.ts'
+import type { Decoders } from '#engine/image/formats.ts'
+import type { Images } from '#engine/image/images.ts'
+import { readSidecar } from '#engine/image/sources/sidecars.ts'
+import type { Source } from '#engine/image/sources/source.ts'
 import { compareDigest } from './counted-source.ts'
 
 export interface ImageRequest {
@@ -64,7 +64,7 @@ export async function checkImage(
 
 /** Only for a file whose name says nothing. */
 async function recognise(source: Source, decoders: Decoders) {
-  const { recogniseFormat } = await import('../image/content/recognised-image.ts')
+  const { recogniseFormat } = await import('#engine/image/content/recognised-image.ts')
   return recogniseFormat(source, decoders)
 }
 

@@ -1,15 +1,15 @@
 /** Opens what a flash writes: by the image's frames where they can be trusted, else from start to end; other places of it serve frames, too. */
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
-import { decideEntry } from '../image/rules/entry.ts'
-import type { FrameMap } from '../image/rules/frame-map.ts'
-import type { Compare, FrameOrder } from '../image/frame/frame-blocks.ts'
-import type { Blocks } from '../image/blocks.ts'
-import type { Decoders } from '../image/formats.ts'
-import { FORMATS, isOutOfOrder } from '../image/rules/format.ts'
-import { createFiller, type Filler } from '../image/filler.ts'
-import type { SeekableSource, Source } from '../image/sources/source.ts'
-import type { Sources } from '../image/sources/sources.ts'
+import { decideEntry } from '#engine/image/rules/entry.ts'
+import type { FrameMap } from '#engine/image/rules/frame-map.ts'
+import type { Compare, FrameOrder } from '#engine/image/frame/frame-blocks.ts'
+import type { Blocks } from '#engine/image/blocks.ts'
+import type { Decoders } from '#engine/image/formats.ts'
+import { FORMATS, isOutOfOrder } from '#engine/image/rules/format.ts'
+import { createFiller, type Filler } from '#engine/image/filler.ts'
+import type { SeekableSource, Source } from '#engine/image/sources/source.ts'
+import type { Sources } from '#engine/image/sources/sources.ts'
 import { copyBody } from './copier.ts'
 import { countSource, openUnordered, type Counted } from './counted-source.ts'
 import type { Waits } from './meter.ts'
@@ -114,7 +114,7 @@ export async function openImage(
 
 /** Only for an image in frames. */
 async function loadFrames(frames: Pick<FrameOrder, 'map' | 'sources'>) {
-  const { openFrames } = await import('../image/frame/frame-blocks.ts')
+  const { openFrames } = await import('#engine/image/frame/frame-blocks.ts')
   return (how: Pick<FrameOrder, 'compare'>): Blocks => openFrames({ ...frames, ...how })
 }
 
@@ -149,7 +149,7 @@ const seekableOf = (source: Source): SeekableSource | null =>
 
 /** Where its digest is known, the index may come from any place that has it. */
 async function readFrames(source: SeekableSource, indexSha256: string | null) {
-  const { readFrameMap } = await import('../image/frame-maps.ts')
+  const { readFrameMap } = await import('#engine/image/frame-maps.ts')
   const others = indexSha256 === null ? [] : (source.places ?? []).slice(1)
   return await readFrameMap(source).catch(async (thrown: unknown) => {
     for (const place of others) {

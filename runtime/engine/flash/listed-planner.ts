@@ -1,9 +1,9 @@
 /** Plans flashes from the first source of several that is there and holds the image that was asked for. */
-import { Fault } from '../../kit/foundation/fault.ts'
-import { createSourceList } from '../image/sources/source-list.ts'
-import { readFrameMap } from '../image/frame-maps.ts'
-import type { Source } from '../image/sources/source.ts'
-import type { Sources } from '../image/sources/sources.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { createSourceList } from '#engine/image/sources/source-list.ts'
+import { readFrameMap } from '#engine/image/frame-maps.ts'
+import type { Source } from '#engine/image/sources/source.ts'
+import type { Sources } from '#engine/image/sources/sources.ts'
 import {
   listSources,
   renderRefusal,

@@ -1,8 +1,8 @@
 /** Measures a write: progress events with the rate and the time left of the last seconds, and how long each part of it was waited for. */
 import type { Bottleneck, Waited, WaitedFor } from './rules/bottleneck.ts'
 import type { WriteProgress } from './rules/flash.ts'
-import type { SourceShare } from '../image/rules/source-share.ts'
-import { createPace } from '../../kit/foundation/pace.ts'
+import type { SourceShare } from '#engine/image/rules/source-share.ts'
+import { createPace } from '#kit/foundation/pace.ts'
 
 interface MeterOptions {
   readonly phase: WriteProgress['phase']

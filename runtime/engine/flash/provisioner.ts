@@ -1,7 +1,7 @@
 /** Checks and runs the step after a write: a cloud-init seed or a cijoe workflow. */
 import { randomBytes } from 'node:crypto'
 import { constants, access, readFile, stat } from 'node:fs/promises'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import {
   listInputs,
   renderMetaData,
@@ -10,12 +10,12 @@ import {
   type Provisioning,
   type ProvisioningInput,
 } from './rules/provisioning.ts'
-import { checkMountPlace, type MountTools } from '../disk/mounts.ts'
-import { openVolumes } from '../disk/volumes.ts'
-import { toolMissing } from '../../kit/host/shell.ts'
+import { checkMountPlace, type MountTools } from '#engine/disk/mounts.ts'
+import { openVolumes } from '#engine/disk/volumes.ts'
+import { toolMissing } from '#kit/host/shell.ts'
 import type { EarlySeeder } from './early-seeder.ts'
-import { findUserDataProblem } from '../first-boot/rules/user-data.ts'
-import { findVolumeObstacle } from '../first-boot/rules/seed-location.ts'
+import { findUserDataProblem } from '#engine/first-boot/rules/user-data.ts'
+import { findVolumeObstacle } from '#engine/first-boot/rules/seed-location.ts'
 import { writeSeed, type Seed } from './seeder.ts'
 import { runWorkflow } from './workflows.ts'
 

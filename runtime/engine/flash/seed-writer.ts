@@ -1,21 +1,25 @@
 /** Finds a place for a first-boot configuration in an image, and writes it there on a disk that cannot boot yet. */
-import { findSeedObstacle, planSeed, type SeedLocation } from '../first-boot/rules/seed-location.ts'
-import type { CloudInitSeed, FirstBoot } from '../first-boot/rules/seed.ts'
-import { parsePartitions } from '../disk/rules/tables/partitions.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import {
+  findSeedObstacle,
+  planSeed,
+  type SeedLocation,
+} from '#engine/first-boot/rules/seed-location.ts'
+import type { CloudInitSeed, FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { parsePartitions } from '#engine/disk/rules/tables/partitions.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
-import type { Device } from '../disk/device.ts'
-import { readImageStarts } from '../disk/part-starts.ts'
-import { locateEnds } from '../disk/rules/disk-end.ts'
-import { openPartVolumes } from '../disk/loop-part.ts'
-import { existsInside, writeInside } from '../disk/mounted-tree.ts'
-import { checkMountPlace, type MountTools } from '../disk/mounts.ts'
-import { mountVolume } from '../disk/root-file-systems.ts'
-import type { FlashedDisk } from '../disk/volumes.ts'
-import { needTools } from '../../kit/host/shell.ts'
-import type { Decoders } from '../image/formats.ts'
-import { inspectImage, type ImageInspection } from '../image/image-inspection.ts'
-import type { Source } from '../image/sources/source.ts'
+import type { Device } from '#engine/disk/device.ts'
+import { readImageStarts } from '#engine/disk/part-starts.ts'
+import { locateEnds } from '#engine/disk/rules/disk-end.ts'
+import { openPartVolumes } from '#engine/disk/loop-part.ts'
+import { existsInside, writeInside } from '#engine/disk/mounted-tree.ts'
+import { checkMountPlace, type MountTools } from '#engine/disk/mounts.ts'
+import { mountVolume } from '#engine/disk/root-file-systems.ts'
+import type { FlashedDisk } from '#engine/disk/volumes.ts'
+import { needTools } from '#kit/host/shell.ts'
+import type { Decoders } from '#engine/image/formats.ts'
+import { inspectImage, type ImageInspection } from '#engine/image/image-inspection.ts'
+import type { Source } from '#engine/image/sources/source.ts'
 import { readBack, refuseObstacle, writeSeed, type SeedOutcome } from './seeder.ts'
 
 const TOOLS = 'blkid blockdev losetup mount umount nsenter setsid unshare'.split(' ')

@@ -1,13 +1,13 @@
 /** Writes a cloud-init seed to the root file system of a disk that was just flashed, and reads it back. */
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   CONFIG_FOLDER,
   decideOwnFile,
   IDENTIFY_FILE,
   TRUST_MARK,
   type CloudConfig,
-} from '../first-boot/rules/cloud-config.ts'
-import { decideVolumeFolder, parseFstab, type VolumeFolder } from '../disk/rules/fstab.ts'
+} from '#engine/first-boot/rules/cloud-config.ts'
+import { decideVolumeFolder, parseFstab, type VolumeFolder } from '#engine/disk/rules/fstab.ts'
 import {
   CLOUD_INIT_MARK,
   CLOUD_INIT_SWITCHED_OFF,
@@ -16,21 +16,21 @@ import {
   SEED_FILES,
   type Examination,
 } from './rules/provisioning.ts'
-import { findSeedObstacle } from '../first-boot/rules/seed-location.ts'
-import { notWhatWasWritten, type Device } from '../disk/device.ts'
-import { readDeviceStarts } from '../disk/part-starts.ts'
-import type { Partition } from '../disk/rules/tables/partitions.ts'
+import { findSeedObstacle } from '#engine/first-boot/rules/seed-location.ts'
+import { notWhatWasWritten, type Device } from '#engine/disk/device.ts'
+import { readDeviceStarts } from '#engine/disk/part-starts.ts'
+import type { Partition } from '#engine/disk/rules/tables/partitions.ts'
 import {
   existsInside,
   isFolderInside,
   listInside,
   readInside,
   writeInside,
-} from '../disk/mounted-tree.ts'
-import type { MountTools } from '../disk/mounts.ts'
-import { findRoot, mountVolume, type Root } from '../disk/root-file-systems.ts'
-import { nameOf, type FilledVolume } from '../disk/rules/volume.ts'
-import type { FlashedDisk } from '../disk/volumes.ts'
+} from '#engine/disk/mounted-tree.ts'
+import type { MountTools } from '#engine/disk/mounts.ts'
+import { findRoot, mountVolume, type Root } from '#engine/disk/root-file-systems.ts'
+import { nameOf, type FilledVolume } from '#engine/disk/rules/volume.ts'
+import type { FlashedDisk } from '#engine/disk/volumes.ts'
 
 /** What is written, and where cloud-init looks for it. */
 export interface Seed {

@@ -2,14 +2,14 @@
  * One fetch and one decode of an image for several disks, through a bounded buffer: the slowest disk
  * decides the speed, and one that does nothing for too long while the others wait fails alone.
  */
-import { Fault } from '../../kit/foundation/fault.ts'
-import { untilAborted } from '../../kit/host/watch.ts'
-import { createSlot } from '../disk/device.ts'
-import { splitZeros, type Range } from '../disk/rules/extents.ts'
-import type { Blocks } from '../image/blocks.ts'
-import { createFiller, type Filler } from '../image/filler.ts'
-import type { Decoders } from '../image/formats.ts'
-import type { Source } from '../image/sources/source.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { untilAborted } from '#kit/host/watch.ts'
+import { createSlot } from '#engine/disk/device.ts'
+import { splitZeros, type Range } from '#engine/disk/rules/extents.ts'
+import type { Blocks } from '#engine/image/blocks.ts'
+import { createFiller, type Filler } from '#engine/image/filler.ts'
+import type { Decoders } from '#engine/image/formats.ts'
+import type { Source } from '#engine/image/sources/source.ts'
 import { sumUp } from './checksum.ts'
 import { createRecorder, createZeroRuns, isZeroRange, type CopyOrder } from './copier.ts'
 import { openImage, type ImageStream, type OpenStream } from './image-stream.ts'

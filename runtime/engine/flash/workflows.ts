@@ -1,7 +1,7 @@
 /** Runs a cijoe workflow on the root file system of a disk that was just written. */
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   CIJOE_CONFIG,
   cijoeArgv,
@@ -9,12 +9,12 @@ import {
   renderExaminations,
   type Provisioning,
 } from './rules/provisioning.ts'
-import type { FilledVolume } from '../disk/rules/volume.ts'
-import { isFolderInside } from '../disk/mounted-tree.ts'
-import type { MountTools } from '../disk/mounts.ts'
-import { findRoot, mountVolume } from '../disk/root-file-systems.ts'
-import type { FlashedDisk } from '../disk/volumes.ts'
-import { removeTree } from '../../kit/host/folders.ts'
+import type { FilledVolume } from '#engine/disk/rules/volume.ts'
+import { isFolderInside } from '#engine/disk/mounted-tree.ts'
+import type { MountTools } from '#engine/disk/mounts.ts'
+import { findRoot, mountVolume } from '#engine/disk/root-file-systems.ts'
+import type { FlashedDisk } from '#engine/disk/volumes.ts'
+import { removeTree } from '#kit/host/folders.ts'
 
 type Cijoe = Extract<Provisioning, { mode: 'cijoe' }>
 

@@ -1,7 +1,7 @@
 /** So many writes under way at once, and the aligned buffers for them. */
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
-import { FORMATS } from '../image/rules/format.ts'
-import { createSlot } from '../disk/device.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { FORMATS } from '#engine/image/rules/format.ts'
+import { createSlot } from '#engine/disk/device.ts'
 
 /** The size of one write, and how many are under way at once. */
 export const SLOT_BYTES = 4 * 1024 * 1024

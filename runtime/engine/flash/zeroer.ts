@@ -1,10 +1,10 @@
 /** Zeroes ranges of a device by command, in one small child process that gets ranges as they are found. */
 import { createInterface } from 'node:readline'
 import { createBusyMeter } from './rules/busy-meter.ts'
-import type { Range } from '../disk/rules/extents.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
 import type { ZeroMethod } from './rules/zeros.ts'
-import type { Device } from '../disk/device.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Device } from '#engine/disk/device.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 export interface Zeroer extends AsyncDisposable {
   /** True when the device now reads back zeros there; false when it would not do it. */

@@ -1,5 +1,5 @@
 /** Reads a file here and there in windows, so that questions about neighbouring bytes cost one read. */
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 interface WindowedFile {
   readonly name: string

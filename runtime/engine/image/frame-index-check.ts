@@ -1,5 +1,5 @@
 /** Compares the frames of a zstd image that is read from start to end with the index at its end. */
-import { isAllZero } from '../disk/rules/extents.ts'
+import { isAllZero } from '#engine/disk/rules/extents.ts'
 import { digestOfZeros, FRAME_BYTES } from './rules/frame-index.ts'
 import type { FrameMap } from './rules/frame-map.ts'
 import type { Span } from './rules/zstd-walker.ts'

@@ -1,5 +1,5 @@
 /** Finds out where the frames of a zstd file lie, by its index or its seek table; a few reads at its end. */
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   isIndexStart,
   MAX_INDEX_BYTES,

@@ -1,10 +1,10 @@
 /** Reads an image's first decoded MiB, and its part of the disk's last; refuses what does not fit the disk. */
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { findBeyond } from './rules/dos-sectors.ts'
 import { findForeign } from './content/rules/raw-image.ts'
 import { checkHead, type FittedImage } from './rules/image-head.ts'
-import { createSlot } from '../disk/device.ts'
-import { locateEnds } from '../disk/rules/disk-end.ts'
+import { createSlot } from '#engine/disk/device.ts'
+import { locateEnds } from '#engine/disk/rules/disk-end.ts'
 import type { Filler } from './filler.ts'
 
 /**

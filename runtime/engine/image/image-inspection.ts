@@ -1,9 +1,9 @@
 /** Looks into an image before a disk is touched: its first MiB, what lies further on in it, and for which sectors it is made. */
 import { decideSectors, listDosRanges, type SectorVerdict } from './rules/dos-sectors.ts'
 import type { FittedImage } from './rules/image-head.ts'
-import type { Range } from '../disk/rules/extents.ts'
-import { createSlot } from '../disk/device.ts'
-import { untilAborted } from '../../kit/host/watch.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
+import { createSlot } from '#engine/disk/device.ts'
+import { untilAborted } from '#kit/host/watch.ts'
 import type { Decoders } from './formats.ts'
 import { createFiller } from './filler.ts'
 import { readHead } from './image-head-reader.ts'

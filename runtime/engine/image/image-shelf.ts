@@ -1,9 +1,9 @@
 /** The images of a folder that a server offers: listed at most once a second, however many ask. */
 import { join, resolve } from 'node:path'
-import { isBareFileName } from '../../kit/foundation/file-name.ts'
+import { isBareFileName } from '#kit/foundation/file-name.ts'
 import type { ImageRow } from './rules/image.ts'
-import { isBelow, makeFolder, removeName } from '../../kit/host/folders.ts'
-import { clearUploads } from '../../kit/host/temporary-uploads.ts'
+import { isBelow, makeFolder, removeName } from '#kit/host/folders.ts'
+import { clearUploads } from '#kit/host/temporary-uploads.ts'
 import { listImages } from './image-folder.ts'
 
 export type ImageShelf = ReturnType<typeof createImageShelf>

@@ -1,6 +1,6 @@
 /** Opens a qcow2 image as blocks, straight from a file or by HTTP ranges, without a local copy. */
-import { SHORTEST_ZERO_RUN } from '../disk/rules/extents.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { SHORTEST_ZERO_RUN } from '#engine/disk/rules/extents.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   parseQcow2Header,
   QCOW2_HEAD_BYTES,

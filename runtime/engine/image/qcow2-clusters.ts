@@ -1,8 +1,8 @@
 /** Reads the clusters of a qcow2 image into a buffer, and decodes compressed ones. */
 import { promisify } from 'node:util'
 import { inflateRaw, zstdDecompress } from 'node:zlib'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { imageBroken } from '../../kit/net/rules/source-fault.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { imageBroken } from '#kit/net/rules/source-fault.ts'
 import type { Qcow2Header } from './rules/qcow2.ts'
 import {
   groupCompressed,

@@ -1,6 +1,6 @@
 /** Reads a qcow2 file by offset, several reads at once; missing bytes are a Fault. */
-import { imageBroken } from '../../kit/net/rules/source-fault.ts'
-import { createQueue } from '../../kit/host/queue.ts'
+import { imageBroken } from '#kit/net/rules/source-fault.ts'
+import { createQueue } from '#kit/host/queue.ts'
 
 interface HostRead {
   readonly into: Buffer

@@ -1,5 +1,5 @@
 /** Looks up guest offsets in the tables of a qcow2 image, with few reads and little memory. */
-import { imageBroken } from '../../kit/net/rules/source-fault.ts'
+import { imageBroken } from '#kit/net/rules/source-fault.ts'
 import type { Qcow2Header } from './rules/qcow2.ts'
 import {
   findInside,

@@ -1,7 +1,7 @@
 /** Decodes formats that are one stream: raw images as they are, others by decoders of this process. */
 import type { Transform } from 'node:stream'
 import { createGunzip, type Gunzip } from 'node:zlib'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import {
   isTrailer,
   MAX_PIECES,
@@ -10,7 +10,7 @@ import {
   TRAILER_BYTES,
 } from './content/rules/gzip-trailer.ts'
 import { describePage } from './content/rules/page.ts'
-import { imageBroken } from '../../kit/net/rules/source-fault.ts'
+import { imageBroken } from '#kit/net/rules/source-fault.ts'
 import type { Blocks } from './blocks.ts'
 import { writeChunks, release } from './chunks.ts'
 import type { Source } from './sources/source.ts'

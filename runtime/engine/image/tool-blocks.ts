@@ -1,11 +1,11 @@
 /** Decodes xz and bzip2 through their tools, which detect more faults and use more cores than we could. */
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { createBzip2Scan } from './rules/bzip2-scan.ts'
 import { FORMATS } from './rules/format.ts'
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
 import type { Blocks } from './blocks.ts'
 import { writeChunks } from './chunks.ts'
-import { toolMissing, type Shell } from '../../kit/host/shell.ts'
+import { toolMissing, type Shell } from '#kit/host/shell.ts'
 import type { Source } from './sources/source.ts'
 import { blocksOf, damaged, GARBAGE, remember } from './stream-blocks.ts'
 

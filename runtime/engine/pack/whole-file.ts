@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { isMissing } from '../../kit/foundation/system-error.ts'
-import { moveNewFile } from '../../kit/host/atomic-file.ts'
-import { removeName } from '../../kit/host/folders.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { isMissing } from '#kit/foundation/system-error.ts'
+import { moveNewFile } from '#kit/host/atomic-file.ts'
+import { removeName } from '#kit/host/folders.ts'
 
 /** Rejects with a Fault `conflict`, or another one where nobody can tell. */
 export async function checkNothingThere(path: string): Promise<void> {

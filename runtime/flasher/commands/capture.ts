@@ -3,8 +3,8 @@ import {
   describeOrigin,
   parseUploadAddress,
   warnOfIdentity,
-} from '../../engine/capture/rules/capture.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+} from '#engine/capture/rules/capture.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   checkFile,
   checkRoom,
@@ -14,10 +14,10 @@ import {
   type Captured,
   type CaptureSink,
   type OpenedCapture,
-} from '../../engine/capture/capturer.ts'
-import { isOrasUrl, parseOrasTarget, renderOrasRef } from '../../kit/net/registry/rules/oras.ts'
-import { renderSafeUrl } from '../../kit/net/rules/image-location.ts'
-import { createProgress } from '../text/progress.ts'
+} from '#engine/capture/capturer.ts'
+import { isOrasUrl, parseOrasTarget, renderOrasRef } from '#kit/net/registry/rules/oras.ts'
+import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
+import { createProgress } from '#flasher/text/progress.ts'
 import { findingsFields, renderFindings, type CaptureFindings } from './rules/capture-report.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import { packedFields, renderPacked, requireFramesName } from './packed-image.ts'
@@ -98,7 +98,7 @@ async function chooseOutput(session: CommandSession): Promise<CaptureOutput> {
     return {
       check: () => null,
       async open(opened, { generalize, warnings }) {
-        const { toUpload } = await import('../../engine/capture/upload-client.ts')
+        const { toUpload } = await import('#engine/capture/upload-client.ts')
         const { source } = describeOrigin(opened, generalize)
         return toUpload({ ...upload, token, source, env, signal }, warnings)
       },
@@ -119,7 +119,7 @@ async function chooseRegistry(
   if (!parsed.ok) throw new Fault('misuse', `${parsed.refusal}: ${renderSafeUrl(target)}`)
   const ref = parsed.value
   const { env, signal } = environment
-  const { checkNoTag, toRegistry } = await import('../../engine/capture/registry-sink.ts')
+  const { checkNoTag, toRegistry } = await import('#engine/capture/registry-sink.ts')
   await checkNoTag({ ref, env, signal })
   let pinned: string | null = null
   return {

@@ -1,6 +1,6 @@
 /** What `flasher flash` says where it writes to several disks at once. */
-import type { FlashOutcome } from '../../engine/flash/rules/outcome.ts'
-import { createManyProgress, type ManyProgress } from '../text/many-progress.ts'
+import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import { createManyProgress, type ManyProgress } from '#flasher/text/many-progress.ts'
 import { errorFields, type DocumentFields } from './rules/envelope.ts'
 import { EXIT, FAILED, SUCCESS } from './rules/exit-codes.ts'
 import {

@@ -1,13 +1,13 @@
 /** `flasher flash`: checks everything that can be known, then writes; a server's order is carried out by the same. */
 import { Writable } from 'node:stream'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import type { FlashEvent, FlashPlan } from '../../engine/flash/rules/flash.ts'
-import { describeFailure, type FlashOutcome } from '../../engine/flash/rules/outcome.ts'
-import { createFlasher } from '../../engine/flash/flasher.ts'
-import { emphasise } from '../../kit/terminal/text/log.ts'
-import { encodeFor } from '../../kit/terminal/text/encoding.ts'
-import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
-import { createProgress } from '../text/progress.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import type { FlashEvent, FlashPlan } from '#engine/flash/rules/flash.ts'
+import { describeFailure, type FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { emphasise } from '#kit/terminal/text/log.ts'
+import { encodeFor } from '#kit/terminal/text/encoding.ts'
+import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
+import { createProgress } from '#flasher/text/progress.ts'
 import type { DocumentFields } from './rules/envelope.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import {
@@ -120,7 +120,7 @@ async function chooseImage(
   const isSeen = style.tty && !json && progress !== 'ndjson' && stderr instanceof Writable
   const isHeard = 'isTTY' in stdin && stdin.isTTY === true
   if (names.length === 0 || !isSeen || !isHeard) throw thrown
-  const { choose } = await import('../../kit/terminal/prompt/choose.ts')
+  const { choose } = await import('#kit/terminal/prompt/choose.ts')
   // The images differ only in their digests, and a narrow terminal has no room for more.
   const choices = names.map((value) => ({
     value,

@@ -1,7 +1,7 @@
 /** `flasher pack`: makes a `.img.zst` that can be entered anywhere. */
-import { IMAGE_FORMATS } from '../../../appliance/disk-images.ts'
-import { packImage, type PackOrder } from '../../engine/pack/packer.ts'
-import { createProgress } from '../text/progress.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import { packImage, type PackOrder } from '#engine/pack/packer.ts'
+import { createProgress } from '#flasher/text/progress.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import { packedFields, renderPacked, requireFramesName } from './packed-image.ts'
 import type { CommandSession } from './session.ts'

@@ -1,9 +1,9 @@
 /** An image in frames as `flasher pack` and `flasher capture` make it: its name, and what they say of it. */
-import { Fault } from '../../kit/foundation/fault.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { renderDuration } from '../../kit/foundation/rate.ts'
-import { renderExactSize } from '../../kit/foundation/size.ts'
-import type { Packed } from '../../engine/pack/packer.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderDuration } from '#kit/foundation/rate.ts'
+import { renderExactSize } from '#kit/foundation/size.ts'
+import type { Packed } from '#engine/pack/packer.ts'
 import type { DocumentFields } from './rules/envelope.ts'
 
 type PackedImage = Omit<Packed, 'image'>

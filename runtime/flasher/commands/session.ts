@@ -1,18 +1,18 @@
 /** One run of a command: its arguments, its output, and its exit code on failure. */
-import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
-import type { Command, CommandLine } from '../../kit/terminal/command/rules/command.ts'
-import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
-import { printableLines } from '../../kit/foundation/printable.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import type { SourcesOptions } from '../../engine/image/sources/sources.ts'
-import { DEBUG_HINT } from '../../kit/terminal/command/program.ts'
-import { createLog, type Log } from '../../kit/terminal/text/log.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
+import type { Command, CommandLine } from '#kit/terminal/command/rules/command.ts'
+import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
+import { printableLines } from '#kit/foundation/printable.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import type { SourcesOptions } from '#engine/image/sources/sources.ts'
+import { DEBUG_HINT } from '#kit/terminal/command/program.ts'
+import { createLog, type Log } from '#kit/terminal/text/log.ts'
 import {
   decideTerminalStyle,
   type TerminalStyle,
   type Output,
-} from '../../kit/terminal/text/terminal-style.ts'
-import type { ProgressMode } from '../text/progress.ts'
+} from '#kit/terminal/text/terminal-style.ts'
+import type { ProgressMode } from '#flasher/text/progress.ts'
 import { progressModeOf } from './rules/commands.ts'
 import { errorFields, renderEnvelope, type DocumentFields } from './rules/envelope.ts'
 import { EXIT, FAILED } from './rules/exit-codes.ts'

@@ -1,7 +1,7 @@
 /** `flasher completion` and `flasher manual`: print texts generated from the command table. */
-import { shellOf } from '../../kit/terminal/command/rules/text-commands.ts'
-import { renderCompletion } from '../../kit/terminal/command/completion.ts'
-import { renderManual } from '../../kit/terminal/command/manual.ts'
+import { shellOf } from '#kit/terminal/command/rules/text-commands.ts'
+import { renderCompletion } from '#kit/terminal/command/completion.ts'
+import { renderManual } from '#kit/terminal/command/manual.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import type { CommandSession } from './session.ts'
 

@@ -13,10 +13,10 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PEER_PORT } from '../../../appliance/contract.ts'
-import type { FlashEvent } from '../../engine/flash/rules/flash.ts'
-import { createShell, type Environment } from '../../kit/host/shell.ts'
-import { linger, settle, untilAborted } from '../../kit/host/watch.ts'
+import { PEER_PORT } from '#appliance/contract.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash.ts'
+import { createShell, type Environment } from '#kit/host/shell.ts'
+import { linger, settle, untilAborted } from '#kit/host/watch.ts'
 import {
   decideWindow,
   NeighboursSchema,

@@ -2,14 +2,14 @@
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { describeFailure } from '../../kit/net/rules/network-failure.ts'
-import { renderRefusal } from '../../kit/net/rules/refusal-detail.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import { askOnce } from '../../kit/net/json-client.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { describeFailure } from '#kit/net/rules/network-failure.ts'
+import { renderRefusal } from '#kit/net/rules/refusal-detail.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { askOnce } from '#kit/net/json-client.ts'
 import type { Rejection } from './server-exchange.ts'
-import { removeTree } from '../../kit/host/folders.ts'
+import { removeTree } from '#kit/host/folders.ts'
 
 interface WantedFile {
   /** Becomes the name in the folder; from a closed list. */

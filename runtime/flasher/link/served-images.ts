@@ -1,10 +1,10 @@
 /** Asks a machine server for the images that it serves. */
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { exchange } from './server-exchange.ts'
-import { isRecord } from '../../kit/foundation/shape.ts'
-import { detectFormat } from '../../engine/image/rules/format.ts'
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
 
 interface ListOptions {
   readonly env: Environment

@@ -1,15 +1,15 @@
 /** Sends one request to a machine server: bounded in size and time, never redirected, never throws. */
-import { renderError } from '../../kit/foundation/fault.ts'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { isPassing } from '../../kit/net/rules/http-range.ts'
-import { describeFailure } from '../../kit/net/rules/network-failure.ts'
-import { isRedirect } from '../../kit/net/rules/redirect.ts'
-import { renderRefusal } from '../../kit/net/rules/refusal-detail.ts'
-import { readRetryAfter } from '../../kit/net/http-remote.ts'
-import { askOnce, type DocumentAnswer, type DocumentRequest } from '../../kit/net/json-client.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isPassing } from '#kit/net/rules/http-range.ts'
+import { describeFailure } from '#kit/net/rules/network-failure.ts'
+import { isRedirect } from '#kit/net/rules/redirect.ts'
+import { renderRefusal } from '#kit/net/rules/refusal-detail.ts'
+import { readRetryAfter } from '#kit/net/http-remote.ts'
+import { askOnce, type DocumentAnswer, type DocumentRequest } from '#kit/net/json-client.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 export interface Rejection {
   /** A clause that is safe to show: `connection refused`, `HTTP 404: no machine record for …`. */

@@ -1,9 +1,9 @@
 /** Asks the servers of a site: the one that answered last, and after its silence the next one that is there. */
-import { isRecord } from '../../kit/foundation/shape.ts'
-import type { Result } from '../../kit/foundation/result.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import { linger } from '../../kit/host/watch.ts'
-import { isServerVersion } from '../../kit/net/rules/server-address.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import type { Result } from '#kit/foundation/result.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { linger } from '#kit/host/watch.ts'
+import { isServerVersion } from '#kit/net/rules/server-address.ts'
 import { exchange, type Exchange, type Rejection } from './server-exchange.ts'
 
 export interface SiteOptions {

@@ -1,7 +1,7 @@
 /** Keeps the pieces of a window within its size: nginx itself looks at that every ten seconds only. */
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { linger } from '../../kit/host/watch.ts'
+import { linger } from '#kit/host/watch.ts'
 import { PIECE_BYTES } from './rules/peer-config.ts'
 
 /** In this time 1 GbE brings some 25 MiB. */

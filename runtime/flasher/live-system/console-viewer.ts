@@ -2,9 +2,9 @@
 import { open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StringDecoder } from 'node:string_decoder'
-import { printable } from '../../kit/foundation/printable.ts'
-import { WIZARD_TEXTS } from '../texts/texts.ts'
-import type { Output } from '../../kit/terminal/text/terminal-style.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { Output } from '#kit/terminal/text/terminal-style.ts'
 
 /** A pipe has no raw mode. */
 export interface Keys {

@@ -1,11 +1,11 @@
 /** `flasher-grow`: grows and mounts a stick with images before the wizard starts. */
-import { LIVE_PATHS } from '../../../appliance/contract.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { chooseImagesPartition } from '../../engine/disk/rules/images-partition.ts'
-import { renderSize } from '../../kit/foundation/size.ts'
-import { createSticks, type Sticks } from '../../engine/disk/sticks.ts'
-import { createMarks } from '../../kit/host/marks.ts'
-import { createShell, type Environment } from '../../kit/host/shell.ts'
+import { LIVE_PATHS } from '#appliance/contract.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { chooseImagesPartition } from '#engine/disk/rules/images-partition.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import { createSticks, type Sticks } from '#engine/disk/sticks.ts'
+import { createMarks } from '#kit/host/marks.ts'
+import { createShell, type Environment } from '#kit/host/shell.ts'
 
 interface ImagesEnvironment {
   readonly sticks: Sticks

@@ -1,13 +1,13 @@
 /** A console of the live system: one of them does what the server asks, the others look on or serve a person. */
-import { CONSOLE_PATHS, type ConsolePaths } from '../../fleet/boot/rules/live-console.ts'
+import { CONSOLE_PATHS, type ConsolePaths } from '#fleet/boot/rules/live-console.ts'
 import { endTry, startTry, takeDriverLock } from './driver-lock.ts'
 import { readKernelArguments } from './kernel-arguments.ts'
-import { createMarks } from '../../kit/host/marks.ts'
-import { readVersion } from '../../kit/host/package-manifest.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import { linger } from '../../kit/host/watch.ts'
-import { encodeOutput } from '../../kit/terminal/text/encoding.ts'
-import type { Output } from '../../kit/terminal/text/terminal-style.ts'
+import { createMarks } from '#kit/host/marks.ts'
+import { readVersion } from '#kit/host/package-manifest.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { linger } from '#kit/host/watch.ts'
+import { encodeOutput } from '#kit/terminal/text/encoding.ts'
+import type { Output } from '#kit/terminal/text/terminal-style.ts'
 import { viewConsole, type Keys } from './console-viewer.ts'
 import { readlink } from 'node:fs/promises'
 
@@ -77,8 +77,8 @@ async function runPrograms(
 
 /** An unattended program does not look at the disks again. */
 async function settle({ env, signal }: LiveConsole): Promise<void> {
-  const { createShell } = await import('../../kit/host/shell.ts')
-  const { settleFirstDevices } = await import('../../engine/disk/udev.ts')
+  const { createShell } = await import('#kit/host/shell.ts')
+  const { settleFirstDevices } = await import('#engine/disk/udev.ts')
   await settleFirstDevices(createShell({ env }), { seconds: SETTLE_SECONDS, signal })
 }
 

@@ -6,9 +6,9 @@ import {
   renderGuestArgs,
   renderWizardEnv,
   type LiveBoot,
-} from '../../fleet/boot/rules/live-boot.ts'
-import { parseServerAddress } from '../../kit/net/rules/server-address.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+} from '#fleet/boot/rules/live-boot.ts'
+import { parseServerAddress } from '#kit/net/rules/server-address.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { serveConsole, type LiveConsole } from './live-console.ts'
 
 export interface ConsoleEnvironment extends LiveConsole {
@@ -47,7 +47,7 @@ async function findBase(
   if (!bases.ok) return null
   const [base, ...more] = [...bases.value, ...others]
   if (more.length === 0) return base ?? null
-  const { findServer } = await import('../link/server-site.ts')
+  const { findServer } = await import('#flasher/link/server-site.ts')
   const found = await findServer([...bases.value, ...others], { signal, timeoutMs: SEARCH_MS })
   return found ?? bases.value.at(-1) ?? null
 }

@@ -1,8 +1,8 @@
 /** Restarts this machine. */
-import { printable } from '../../kit/foundation/printable.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import type { Shell } from '../../kit/host/shell.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 export type Power = ReturnType<typeof createPower>
 

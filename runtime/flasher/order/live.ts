@@ -1,7 +1,7 @@
 /** What each console of the live system starts when a server of this line booted the machine. */
-import { CONSOLE_PATHS } from '../../fleet/boot/rules/live-console.ts'
-import { readKernelArguments } from '../live-system/kernel-arguments.ts'
-import { serveConsole } from '../live-system/live-console.ts'
+import { CONSOLE_PATHS } from '#fleet/boot/rules/live-console.ts'
+import { readKernelArguments } from '#flasher/live-system/kernel-arguments.ts'
+import { serveConsole } from '#flasher/live-system/live-console.ts'
 import {
   isForPerson,
   parseKernelOrder,

@@ -1,10 +1,10 @@
 /** One console of a live system that a server of this line booted: its programs, and what is asked of the machine. */
-import { createDisks } from '../../engine/disk/disks.ts'
-import { settleFirstDevices } from '../../engine/disk/udev.ts'
-import { createPower } from '../live-system/power.ts'
-import { createShell, type Environment } from '../../kit/host/shell.ts'
-import type { LiveConsole } from '../live-system/live-console.ts'
-import type { Output } from '../../kit/terminal/text/terminal-style.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { settleFirstDevices } from '#engine/disk/udev.ts'
+import { createPower } from '#flasher/live-system/power.ts'
+import { createShell, type Environment } from '#kit/host/shell.ts'
+import type { LiveConsole } from '#flasher/live-system/live-console.ts'
+import type { Output } from '#kit/terminal/text/terminal-style.ts'
 
 interface TuiOpening {
   /** Why a person is asked; null: that was ordered. */

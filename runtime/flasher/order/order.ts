@@ -1,17 +1,17 @@
 /** Carries out what the server ordered: a flash, its provisioning, the report, a restart; else a person is asked. */
-import { CONSOLE_PATHS } from '../../fleet/boot/rules/live-console.ts'
-import { offerDisk } from '../text/rules/disk-offer.ts'
-import type { FlashPlan } from '../../engine/flash/rules/flash.ts'
-import type { FlashOutcome } from '../../engine/flash/rules/outcome.ts'
-import type { ReportedEnd } from '../../engine/flash/rules/run-report.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { createMarks, type Marks } from '../../kit/host/marks.ts'
-import { settle } from '../../kit/host/watch.ts'
-import { fetchProvision } from '../link/provision-fetcher.ts'
-import { createServerClient, type ServerClient } from '../link/server-client.ts'
-import { searchServer } from '../link/server-site.ts'
+import { CONSOLE_PATHS } from '#fleet/boot/rules/live-console.ts'
+import { offerDisk } from '#flasher/text/rules/disk-offer.ts'
+import type { FlashPlan } from '#engine/flash/rules/flash.ts'
+import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import type { ReportedEnd } from '#engine/flash/rules/run-report.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { createMarks, type Marks } from '#kit/host/marks.ts'
+import { settle } from '#kit/host/watch.ts'
+import { fetchProvision } from '#flasher/link/provision-fetcher.ts'
+import { createServerClient, type ServerClient } from '#flasher/link/server-client.ts'
+import { searchServer } from '#flasher/link/server-site.ts'
 import {
   askPerson,
   decideInvocation,
@@ -116,8 +116,8 @@ async function flash(session: Session, invocation: Flash): Promise<Result<Report
   say(`Flashing ${choice.image.location} to ${choice.disk} ...`)
   let run: ReportedFlash | null = null
   const begin = (plan: FlashPlan | null) => (run ??= openRun(session, choice, plan))
-  const { createOutput } = await import('../commands/session.ts')
-  const { flashOrder } = await import('../commands/flash.ts')
+  const { createOutput } = await import('#flasher/commands/session.ts')
+  const { flashOrder } = await import('#flasher/commands/flash.ts')
   // All output is for the person at this console.
   const { stderr, isRoot, now } = console
   const environment = { env, signal, isRoot, now, stdout: stderr, stderr }

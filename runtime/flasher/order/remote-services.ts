@@ -1,16 +1,16 @@
 /** Assembles the services that the server-driven mode requires. */
-import { LIVE_PATHS } from '../../../appliance/contract.ts'
-import { isBootWanted } from '../../engine/disk/rules/boot-entry.ts'
-import { parseLoops } from '../../engine/disk/rules/offered-loops.ts'
-import { parseMac } from '../../kit/net/rules/mac.ts'
-import { parseServerList } from '../../kit/net/rules/server-address.ts'
-import { createDisks } from '../../engine/disk/disks.ts'
-import { createHardware } from '../../engine/inventory/hardware-reader.ts'
-import { createMarks, NO_MARKS } from '../../kit/host/marks.ts'
-import { createNvram } from '../../engine/disk/nvram.ts'
-import { createPower } from '../live-system/power.ts'
-import type { ServerClient } from '../link/server-client.ts'
-import { createShell } from '../../kit/host/shell.ts'
+import { LIVE_PATHS } from '#appliance/contract.ts'
+import { isBootWanted } from '#engine/disk/rules/boot-entry.ts'
+import { parseLoops } from '#engine/disk/rules/offered-loops.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { parseServerList } from '#kit/net/rules/server-address.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { createHardware } from '#engine/inventory/hardware-reader.ts'
+import { createMarks, NO_MARKS } from '#kit/host/marks.ts'
+import { createNvram } from '#engine/disk/nvram.ts'
+import { createPower } from '#flasher/live-system/power.ts'
+import type { ServerClient } from '#flasher/link/server-client.ts'
+import { createShell } from '#kit/host/shell.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { NO_HOOKS, type Hooks } from './rules/wizard-start.ts'
 
@@ -59,7 +59,7 @@ async function openClient({ env, signal }: RemoteEnvironment): Promise<ServerCli
   const base = env['FLASHER_LIVE_SERVER'] ?? ''
   const mac = parseMac(env['FLASHER_LIVE_MAC'] ?? '')
   if (base === '' || !mac.ok) return null
-  const { createServerClient } = await import('../link/server-client.ts')
+  const { createServerClient } = await import('#flasher/link/server-client.ts')
   const token = env['FLASHER_PXE_TOKEN'] || null
   const others = parseServerList(env['FLASHER_LIVE_SERVERS'] ?? null)
   // The address that answered when the wizard opened is among `others` as well.

@@ -1,23 +1,23 @@
 /** Server-driven mode: posts the disks, fetches the plan and carries it out ("Server-driven mode"). */
-import { isBootWanted } from '../../engine/disk/rules/boot-entry.ts'
-import { parseMac } from '../../kit/net/rules/mac.ts'
-import type { InventoryDisk } from '../../engine/inventory/rules/machine.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { refuse, type Result } from '../../kit/foundation/result.ts'
-import { parseServerAddress } from '../../kit/net/rules/server-address.ts'
-import { fill, fillCount } from '../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../texts/texts.ts'
-import { renderDiskSize } from '../../kit/foundation/size.ts'
-import { linger, settle } from '../../kit/host/watch.ts'
+import { isBootWanted } from '#engine/disk/rules/boot-entry.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { refuse, type Result } from '#kit/foundation/result.ts'
+import { parseServerAddress } from '#kit/net/rules/server-address.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { renderDiskSize } from '#kit/foundation/size.ts'
+import { linger, settle } from '#kit/host/watch.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { openRemoteMachine, type RemoteMachine } from './remote-machine.ts'
 import { fetchFirstBoot } from './first-boot-fetcher.ts'
 import { findAtCache, findDisk, findRenewed, parsePlan } from './rules/plan.ts'
 import type { Order, CaptureByPlan, NamedFlash } from './rules/server-order.ts'
-import { describeFailure, type FlashFailure } from '../../engine/flash/rules/outcome.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { describeFailure, type FlashFailure } from '#engine/flash/rules/outcome.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { chooseOrdered } from './rules/flash-choice.ts'
-import type { PeerWindow } from '../link/peer-window.ts'
+import type { PeerWindow } from '#flasher/link/peer-window.ts'
 import type { Hooks, MachineIdentity, RemoteOutcome, DrivenScreen } from './rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.driven
@@ -205,7 +205,7 @@ async function isReplaced(
   { image, sha256 }: NamedFlash,
   { env, signal: ending }: RemoteDependencies,
 ): Promise<boolean> {
-  const { createSources } = await import('../../engine/image/sources/sources.ts')
+  const { createSources } = await import('#engine/image/sources/sources.ts')
   const signal = AbortSignal.any([ending, AbortSignal.timeout(LONGEST_MS)])
   try {
     await using source = await createSources({ env }).open(image, { signal })
@@ -247,7 +247,7 @@ async function joinPeers(
 ): Promise<PeerWindow | null> {
   const { peers, sha256 } = plan
   if (peers !== true || sha256 === null) return null
-  const { openPeerWindow } = await import('../link/peer-window.ts')
+  const { openPeerWindow } = await import('#flasher/link/peer-window.ts')
   const { client } = machine
   const { env, signal, peerPaths: places = {} } = given
   return await openPeerWindow({

@@ -1,5 +1,5 @@
 /** Follows one run, a flash or a capture: reports it to the server, its steps to whoever looks on, and its end until the server has it. */
-import type { FlashEvent } from '../../engine/flash/rules/flash.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash.ts'
 import {
   endReport,
   listGiven,
@@ -9,18 +9,18 @@ import {
   startReport,
   type ReportedEnd,
   type RunFacts,
-} from '../../engine/flash/rules/run-report.ts'
-import { isEnd } from '../../engine/flash/rules/report.ts'
-import type { HardwareReader } from '../../engine/inventory/hardware-reader.ts'
-import type { ProgressPost } from '../../engine/inventory/rules/run.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { renderDuration } from '../../kit/foundation/rate.ts'
-import { settle } from '../../kit/host/watch.ts'
-import { fill } from '../../kit/texts/text.ts'
-import { createReporter } from '../link/reporter.ts'
-import type { ServerClient } from '../link/server-client.ts'
-import type { Rejection } from '../link/server-exchange.ts'
-import { WIZARD_TEXTS } from '../texts/texts.ts'
+} from '#engine/flash/rules/run-report.ts'
+import { isEnd } from '#engine/flash/rules/report.ts'
+import type { HardwareReader } from '#engine/inventory/hardware-reader.ts'
+import type { ProgressPost } from '#engine/inventory/rules/run.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderDuration } from '#kit/foundation/rate.ts'
+import { settle } from '#kit/host/watch.ts'
+import { fill } from '#kit/texts/text.ts'
+import { createReporter } from '#flasher/link/reporter.ts'
+import type { ServerClient } from '#flasher/link/server-client.ts'
+import type { Rejection } from '#flasher/link/server-exchange.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 
 const TEXTS = WIZARD_TEXTS.report
 

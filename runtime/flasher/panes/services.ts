@@ -1,11 +1,11 @@
 /** What the terminal UI asks of the services; each is loaded when it is first needed. */
-import type { SurveyedDisk } from '../../engine/disk/rules/disk.ts'
-import { WHOLE_DISK, type FlashOrder } from '../../engine/flash/rules/flash.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { Flasher } from '../../engine/flash/flasher.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import { listImages } from '../../engine/image/image-folder.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { WHOLE_DISK, type FlashOrder } from '#engine/flash/rules/flash.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { Flasher } from '#engine/flash/flasher.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { listImages } from '#engine/image/image-folder.ts'
 import type { Checked, ChosenFlash, PaneImage, PaneList } from './flow/state.ts'
 
 export interface TuiServices {
@@ -36,11 +36,11 @@ const DONE_TIMEOUT_MS = 10_000
 export function createTuiServices(options: ServicesOptions): TuiServices {
   const { env, isRoot, signal, imageRoot, server, mac } = options
   const loadDisks = once(async () => {
-    const { openOfferedDisks } = await import('../../engine/disk/offered-disks.ts')
+    const { openOfferedDisks } = await import('#engine/disk/offered-disks.ts')
     return openOfferedDisks(env)
   })
   const loadFlasher = once(async () => {
-    const { createFlasher } = await import('../../engine/flash/flasher.ts')
+    const { createFlasher } = await import('#engine/flash/flasher.ts')
     return createFlasher({ env, isRoot })
   })
   return {
@@ -71,7 +71,7 @@ export function createTuiServices(options: ServicesOptions): TuiServices {
     },
     async sendDone() {
       if (server === null || mac === null) return null
-      const { createServerClient } = await import('../link/server-client.ts')
+      const { createServerClient } = await import('#flasher/link/server-client.ts')
       const token = env['FLASHER_PXE_TOKEN'] || null
       const link = { base: server, mac, token, env, signal, timeoutMs: DONE_TIMEOUT_MS }
       const answer = await createServerClient(link).sendDone()
@@ -108,7 +108,7 @@ async function listServed(
   env: Environment,
   signal: AbortSignal,
 ): Promise<PaneList<PaneImage>> {
-  const { fetchServedImages } = await import('../link/served-images.ts')
+  const { fetchServedImages } = await import('#flasher/link/served-images.ts')
   const images = await fetchServedImages(base, { env, signal })
   if (!images.ok) {
     const trouble = `The images cannot be listed: ${images.refusal}. Press r to try again.`

@@ -1,7 +1,7 @@
 /** Runs the panes: keys and findings go into the flow, and what it asks for is carried out. */
-import { type Cases, decideCase } from '../../kit/foundation/cases.ts'
-import { readKeys } from '../../kit/terminal/prompt/keys.ts'
-import type { Painter } from '../../kit/terminal/prompt/painter.ts'
+import { type Cases, decideCase } from '#kit/foundation/cases.ts'
+import { readKeys } from '#kit/terminal/prompt/keys.ts'
+import type { Painter } from '#kit/terminal/prompt/painter.ts'
 import { next } from './flow/flow.ts'
 import type { ChosenFlash, Effect, Input, PaneStep, PanesState } from './flow/state.ts'
 import type { PaneStyle } from './screens/pane-box.ts'

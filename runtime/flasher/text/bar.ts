@@ -1,9 +1,9 @@
 /** Renders the progress of a write on one line, for the live bar and for the log. */
-import type { WriteProgress } from '../../engine/flash/rules/flash.ts'
-import { renderDuration, renderPercent, renderRate } from '../../kit/foundation/rate.ts'
-import { renderPartOf, renderSize } from '../../kit/foundation/size.ts'
-import { fill } from '../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../texts/texts.ts'
+import type { WriteProgress } from '#engine/flash/rules/flash.ts'
+import { renderDuration, renderPercent, renderRate } from '#kit/foundation/rate.ts'
+import { renderPartOf, renderSize } from '#kit/foundation/size.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 
 const TEXTS = WIZARD_TEXTS.bar
 

@@ -1,8 +1,8 @@
 /** What would be lost on a disk, as lines below each other. Pure. */
-import type { DiskPart } from '../../engine/disk/rules/disk.ts'
+import type { DiskPart } from '#engine/disk/rules/disk.ts'
 import { renderLosses } from './rules/disk-offer.ts'
-import { WIZARD_TEXTS } from '../texts/texts.ts'
-import { layOut, type Column } from '../../kit/terminal/text/columns.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { layOut, type Column } from '#kit/terminal/text/columns.ts'
 
 const COLUMNS: readonly Column[] = [
   { title: '' },

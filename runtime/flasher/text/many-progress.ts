@@ -1,7 +1,7 @@
 /** Shows the events of several flashes at once: a bar a disk, lines that begin with the disk, or JSON lines. */
-import type { FlashEvent, WriteProgress } from '../../engine/flash/rules/flash.ts'
-import { renderJsonLine } from '../../kit/foundation/json-text.ts'
-import { printable } from '../../kit/foundation/printable.ts'
+import type { FlashEvent, WriteProgress } from '#engine/flash/rules/flash.ts'
+import { renderJsonLine } from '#kit/foundation/json-text.ts'
+import { printable } from '#kit/foundation/printable.ts'
 import { renderBar, renderStatus } from './bar.ts'
 import {
   renderEventLine,
@@ -10,7 +10,7 @@ import {
   type ProgressDependencies,
   type ProgressMode,
 } from './progress.ts'
-import { columnsOf } from '../../kit/terminal/text/terminal-style.ts'
+import { columnsOf } from '#kit/terminal/text/terminal-style.ts'
 
 export interface ManyProgress {
   /** As the user named it. */

@@ -4,19 +4,15 @@ import {
   GROWING,
   type FlashEvent,
   type WriteProgress,
-} from '../../engine/flash/rules/flash.ts'
-import { type Cases, decideCase } from '../../kit/foundation/cases.ts'
-import { renderJsonLine } from '../../kit/foundation/json-text.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { renderSize } from '../../kit/foundation/size.ts'
-import { fill } from '../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../texts/texts.ts'
+} from '#engine/flash/rules/flash.ts'
+import { type Cases, decideCase } from '#kit/foundation/cases.ts'
+import { renderJsonLine } from '#kit/foundation/json-text.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { fractionOf, renderBar, renderStatus } from './bar.ts'
-import {
-  columnsOf,
-  type TerminalStyle,
-  type Output,
-} from '../../kit/terminal/text/terminal-style.ts'
+import { columnsOf, type TerminalStyle, type Output } from '#kit/terminal/text/terminal-style.ts'
 
 const TEXTS = WIZARD_TEXTS.events
 

@@ -1,18 +1,18 @@
 /** Opens the wizard's context: the terminal at once, services when a screen first needs them. */
-import { decideDefaultCatalog } from '../../engine/catalog/rules/catalog-source.ts'
-import { resolveImageRoot } from '../../engine/image/image-folder.ts'
-import { findOwnCard } from '../../fleet/boot/host-addresses.ts'
-import { listImages } from '../../engine/image/image-folder.ts'
-import { readVersion } from '../../kit/host/package-manifest.ts'
-import type { TerminalEnvironment } from '../../kit/terminal/command/program.ts'
-import { ask } from '../../kit/terminal/prompt/ask.ts'
-import { encodeFor, encodeOutput } from '../../kit/terminal/text/encoding.ts'
-import { createInk } from '../../kit/terminal/text/ink.ts'
-import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
-import { createPainter } from '../../kit/terminal/prompt/painter.ts'
+import { decideDefaultCatalog } from '#engine/catalog/rules/catalog-source.ts'
+import { resolveImageRoot } from '#engine/image/image-folder.ts'
+import { findOwnCard } from '#fleet/boot/host-addresses.ts'
+import { listImages } from '#engine/image/image-folder.ts'
+import { readVersion } from '#kit/host/package-manifest.ts'
+import type { TerminalEnvironment } from '#kit/terminal/command/program.ts'
+import { ask } from '#kit/terminal/prompt/ask.ts'
+import { encodeFor, encodeOutput } from '#kit/terminal/text/encoding.ts'
+import { createInk } from '#kit/terminal/text/ink.ts'
+import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
+import { createPainter } from '#kit/terminal/prompt/painter.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
-import type { RemoteDependencies } from '../order/remote-hooks.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+import type { RemoteDependencies } from '#flasher/order/remote-hooks.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 /** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */
 export interface WizardEnvironment extends TerminalEnvironment {
@@ -36,7 +36,7 @@ export async function openWizardContext(
   const setting = { version: await readVersion(), identity, imageRoot, reboots }
   const remoteEnvironment = { ...environment, now: () => now() * 1000 }
   const loadDisks = once(async () => {
-    const { openOfferedDisks } = await import('../../engine/disk/offered-disks.ts')
+    const { openOfferedDisks } = await import('#engine/disk/offered-disks.ts')
     return openOfferedDisks(env)
   })
   return {
@@ -61,21 +61,21 @@ export async function openWizardContext(
     },
     listLocal: () => listImages(imageRoot),
     async loadCatalog(source, until) {
-      const { createCatalogSources } = await import('../../engine/catalog/catalog-sources.ts')
+      const { createCatalogSources } = await import('#engine/catalog/catalog-sources.ts')
       return createCatalogSources({ env })(source, until)
     },
     async loadHooks() {
-      const { createStandaloneHooks } = await import('../order/remote-services.ts')
+      const { createStandaloneHooks } = await import('#flasher/order/remote-services.ts')
       return createStandaloneHooks(remoteEnvironment)
     },
     async loadRemote(): Promise<RemoteDependencies> {
-      const { createRemoteDependencies } = await import('../order/remote-services.ts')
+      const { createRemoteDependencies } = await import('#flasher/order/remote-services.ts')
       return createRemoteDependencies(remoteEnvironment)
     },
     surveyDisks: async () => (await loadDisks()).survey(),
     fillContents: async (disk) => (await loadDisks()).fill(disk),
     loadFlasher: once(async () => {
-      const { createFlasher } = await import('../../engine/flash/flasher.ts')
+      const { createFlasher } = await import('#engine/flash/flasher.ts')
       return createFlasher({ env, isRoot })
     }),
   }
@@ -83,8 +83,8 @@ export async function openWizardContext(
 
 async function restart(env: Environment) {
   const [{ createPower }, { createShell }] = await Promise.all([
-    import('../live-system/power.ts'),
-    import('../../kit/host/shell.ts'),
+    import('#flasher/live-system/power.ts'),
+    import('#kit/host/shell.ts'),
   ])
   return createPower({ shell: createShell({ env }) }).reboot()
 }

@@ -1,12 +1,12 @@
 /** `flasher` without a command: the wizard, alone or driven by a server ("Wizard command line"). */
-import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
-import { fill } from '../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../texts/texts.ts'
-import { decideTerminalStyle } from '../../kit/terminal/text/terminal-style.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 import type { WizardContext } from './screens/wizard-context.ts'
 import { openWizardContext, type WizardEnvironment } from './open-context.ts'
 import { DEFAULT_SERVER } from './options.ts'
-import type { Hooks, WizardStart } from '../order/rules/wizard-start.ts'
+import type { Hooks, WizardStart } from '#flasher/order/rules/wizard-start.ts'
 import {
   next,
   openState,
@@ -43,7 +43,7 @@ export async function wizard(environment: WizardEnvironment, given: Arguments): 
       // There may be a screen without a keyboard.
       context.painter.leave()
       const message = start.notice ?? TEXTS.leftToWizard
-      const { createLog } = await import('../../kit/terminal/text/log.ts')
+      const { createLog } = await import('#kit/terminal/text/log.ts')
       const style = decideTerminalStyle(environment.env, environment.stderr.isTTY)
       createLog({ program: 'flasher', stderr: environment.stderr, style }).fail(
         message,
@@ -68,7 +68,7 @@ async function begin(given: Arguments, context: WizardContext): Promise<Beginnin
   if (mac === undefined) return beginAlone(catalog, first, context)
   const server = first ?? DEFAULT_SERVER
   const [{ drive }, { createDrivenScreen }, parts] = await Promise.all([
-    import('../order/remote.ts'),
+    import('#flasher/order/remote.ts'),
     import('./screens/driven-screen.ts'),
     context.loadRemote(),
   ])

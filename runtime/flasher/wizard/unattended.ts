@@ -1,10 +1,10 @@
 /** Checks the command line of a wizard without a terminal: a server must decide what is done. */
-import type { Arguments } from '../../kit/terminal/command/rules/arguments.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { parseMac } from '../../kit/net/rules/mac.ts'
-import { parseServerAddress } from '../../kit/net/rules/server-address.ts'
-import { fill } from '../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../texts/texts.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { parseServerAddress } from '#kit/net/rules/server-address.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { DEFAULT_SERVER } from './options.ts'
 
 const TEXTS = WIZARD_TEXTS.program

@@ -1,12 +1,9 @@
 /** Adds and removes people and changes their roles and passwords, by one rule for the page and the command. */
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { isSameReach } from '../../kit/web/answers/rules/reach.ts'
-import type { Role } from '../../kit/web/answers/rules/rights.ts'
-import {
-  checkNewPassword,
-  type NewPasswordRefusal,
-} from '../../kit/web/access/rules/new-password.ts'
-import type { JournalEntry, Requester } from '../state/journal.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isSameReach } from '#kit/web/answers/rules/reach.ts'
+import type { Role } from '#kit/web/answers/rules/rights.ts'
+import { checkNewPassword, type NewPasswordRefusal } from '#kit/web/access/rules/new-password.ts'
+import type { JournalEntry, Requester } from '#fleet/state/journal.ts'
 import { hashPassword } from './passwords.ts'
 import type { People } from './people.ts'
 import { parseScope, type ScopeRefusal } from './rules/label-scope.ts'

@@ -1,9 +1,9 @@
 /** Ends a session at the cache service as well, if that accepts this server's sessions. */
-import { renderCacheBase } from '../../engine/catalog/rules/blob-address.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { parseHttpTarget } from '../../kit/net/rules/image-location.ts'
-import { askOnce } from '../../kit/net/json-client.ts'
-import type { Environment } from '../../kit/host/shell.ts'
+import { renderCacheBase } from '#engine/catalog/rules/blob-address.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { parseHttpTarget } from '#kit/net/rules/image-location.ts'
+import { askOnce } from '#kit/net/json-client.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 interface CacheLogoutOptions {
   readonly url: string

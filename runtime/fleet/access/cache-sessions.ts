@@ -1,7 +1,7 @@
 /** Tells which sessions a cache accepts: those of the server whose state it shares, or those that its key has signed. */
 import { existsSync } from 'node:fs'
-import { createSignedOut } from '../../kit/web/access/signed-out.ts'
-import type { SessionBook } from '../../kit/web/access/session.ts'
+import { createSignedOut } from '#kit/web/access/signed-out.ts'
+import type { SessionBook } from '#kit/web/access/session.ts'
 import { readSessions } from './owner-rows.ts'
 
 interface CacheSessionsOptions {

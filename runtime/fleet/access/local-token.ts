@@ -1,7 +1,7 @@
 /** A token in a file that only its owner can read; it authorizes changes to the service beside it. */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { replaceFile } from '../../kit/host/atomic-file.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
 
 export async function readLocalToken(path: string): Promise<string | null> {
   const text = await readFile(path, 'latin1').catch(() => '')

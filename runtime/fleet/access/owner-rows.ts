@@ -1,10 +1,10 @@
 /** The rows of people and of the administrator without a name: who they are, and whose sessions hold. */
 import { randomBytes } from 'node:crypto'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import type { SessionBook, SessionClaims } from '../../kit/web/access/session.ts'
-import type { CallerPerson } from '../../kit/web/answers/caller.ts'
-import type { Database } from '../state/database.ts'
-import { readOnce, readText, readTextOrNull, type Row, type Sql } from '../state/sqlite.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import type { SessionBook, SessionClaims } from '#kit/web/access/session.ts'
+import type { CallerPerson } from '#kit/web/answers/caller.ts'
+import type { Database } from '#fleet/state/database.ts'
+import { readOnce, readText, readTextOrNull, type Row, type Sql } from '#fleet/state/sqlite.ts'
 import {
   MAX_PEOPLE,
   OwnSessionsSchema,

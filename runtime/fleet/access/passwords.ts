@@ -2,7 +2,7 @@
 import { argon2, createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import {
   normalisePassword,
   parsePasswordHash,
@@ -10,9 +10,9 @@ import {
   renderScrypt,
   SCRYPT_COST,
   type PasswordHash,
-} from '../../kit/foundation/password-hash.ts'
-import { isMissing } from '../../kit/foundation/system-error.ts'
-import { replaceFile } from '../../kit/host/atomic-file.ts'
+} from '#kit/foundation/password-hash.ts'
+import { isMissing } from '#kit/foundation/system-error.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
 
 export type Passwords = ReturnType<typeof createPasswords>
 

@@ -1,8 +1,8 @@
 /** Keeps the people who log in with a name, and their sessions: read from memory, on disk before a change resolves. */
 import { randomBytes } from 'node:crypto'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { isSameReach } from '../../kit/web/answers/rules/reach.ts'
-import type { Database } from '../state/database.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isSameReach } from '#kit/web/answers/rules/reach.ts'
+import type { Database } from '#fleet/state/database.ts'
 import { createOwnerRows, createOwnSessions, endAll, type KeptOwner } from './owner-rows.ts'
 import type { NewPerson, Person, PersonRights } from './rules/person.ts'
 

@@ -1,7 +1,7 @@
 /** Lets people in whom an OpenID provider names: their row, their role as of now, and the record of each change. */
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { isSameReach } from '../../kit/web/answers/rules/reach.ts'
-import type { JournalEntry, Requester } from '../state/journal.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isSameReach } from '#kit/web/answers/rules/reach.ts'
+import type { JournalEntry, Requester } from '#fleet/state/journal.ts'
 import { createNote, describeChange } from './accounts.ts'
 import type { People } from './people.ts'
 import { parseScope } from './rules/label-scope.ts'

@@ -9,8 +9,8 @@ import {
   parseNoNewPrivileges,
   parseVerdict,
 } from './rules/system-account.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { toolMissing, type Shell } from '../../kit/host/shell.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { toolMissing, type Shell } from '#kit/host/shell.ts'
 
 export type SystemPassword = Awaited<ReturnType<typeof openSystemPassword>>
 

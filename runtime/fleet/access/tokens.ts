@@ -1,12 +1,12 @@
 /** API tokens: created once, shown once, stored as hashes. */
 import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { SCOPES, type Scope } from '../../kit/web/answers/rules/rights.ts'
-import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
-import type { Database } from '../state/database.ts'
-import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { SCOPES, type Scope } from '#kit/web/answers/rules/rights.ts'
+import { createLaggedWrites } from '#kit/host/lagged-writes.ts'
+import type { Database } from '#fleet/state/database.ts'
+import { readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
 
 export interface TokenRecord {
   readonly id: string

@@ -1,7 +1,7 @@
 /** Events about backups, for the journal and for pages. */
-import type { Changes } from '../../kit/host/changes.ts'
-import type { JournalEntry, Journal } from '../state/journal.ts'
-import type { Requester } from '../state/journal.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import type { JournalEntry, Journal } from '#fleet/state/journal.ts'
+import type { Requester } from '#fleet/state/journal.ts'
 
 interface EventMore {
   readonly by: Requester

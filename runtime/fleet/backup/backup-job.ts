@@ -1,8 +1,8 @@
 /** Backups as jobs: made one after another, listed also after a restart, and recorded in the journal. */
 import { z } from 'zod'
 import { nextBackupId } from './rules/backup.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { renderSize } from '../../kit/foundation/size.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { renderSize } from '#kit/foundation/size.ts'
 import {
   createJobs,
   isOver,
@@ -11,10 +11,10 @@ import {
   type Job,
   type JobRecords,
   type Jobs,
-} from '../../kit/host/jobs.ts'
-import { createQueue } from '../../kit/host/queue.ts'
+} from '#kit/host/jobs.ts'
+import { createQueue } from '#kit/host/queue.ts'
 import type { BackupEvents } from './backup-events.ts'
-import { SYSTEM, type Requester } from '../state/journal.ts'
+import { SYSTEM, type Requester } from '#fleet/state/journal.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import type { BackupStore } from './backup-store.ts'
 

@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path'
 import type { BackupManifest } from './rules/backup-manifest.ts'
 import type { BackupStore } from './backup-store.ts'
 import { INVENTORY, type Bundles } from './bundle-files.ts'
-import type { Database } from '../state/database.ts'
-import { requireSpace } from '../state/disk-space.ts'
-import { removeTree } from '../../kit/host/folders.ts'
+import type { Database } from '#fleet/state/database.ts'
+import { requireSpace } from '#fleet/state/disk-space.ts'
+import { removeTree } from '#kit/host/folders.ts'
 
 interface BackupOrder {
   readonly id: string

@@ -1,8 +1,8 @@
 /** Starts backups when they are due: checks at start, then every 60 seconds. */
 import { isBackupDue, type BackupSettings } from './rules/backup.ts'
 import type { Backups } from './backups.ts'
-import { SYSTEM } from '../state/journal.ts'
-import type { SettingsStore } from '../state/settings-store.ts'
+import { SYSTEM } from '#fleet/state/journal.ts'
+import type { SettingsStore } from '#fleet/state/settings-store.ts'
 
 interface ScheduleDependencies {
   readonly backups: Backups

@@ -10,7 +10,7 @@ import {
   type BackupManifest,
   type BackupFile,
 } from './rules/backup-manifest.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { openBackupFolder } from './backup-folder.ts'
 import { loadDriver, readValue } from './drivers.ts'
 

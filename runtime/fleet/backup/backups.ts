@@ -4,13 +4,13 @@ import { planBackupPruning, type BackupSettings } from './rules/backup.ts'
 import { createBackupJobs, type BackupJob, type BackupJobs } from './backup-job.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import { createBackupEvents, type BackupEvents } from './backup-events.ts'
-import { SYSTEM, type Requester } from '../state/journal.ts'
+import { SYSTEM, type Requester } from '#fleet/state/journal.ts'
 import { createBackupRestores, type BackupRestores } from './restore-job.ts'
 import type { Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
-import type { Changes } from '../../kit/host/changes.ts'
-import type { JobRecords } from '../../kit/host/jobs.ts'
-import type { Journal } from '../state/journal.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import type { JobRecords } from '#kit/host/jobs.ts'
+import type { Journal } from '#fleet/state/journal.ts'
 
 export interface Backups
   extends BackupJobs, BackupRestores, Pick<BackupStore, 'list' | 'find'>, AsyncDisposable {

@@ -1,6 +1,6 @@
 /** Reads the machines of a database that the deployed server of the earlier line wrote. */
-import { openSqlite } from '../state/sqlite.ts'
-import { isThere } from '../../kit/config/state-dirs.ts'
+import { openSqlite } from '#fleet/state/sqlite.ts'
+import { isThere } from '#kit/config/state-dirs.ts'
 
 type DeployedRow = Readonly<Record<string, unknown>>
 

@@ -1,10 +1,10 @@
 /** Takes the orders out of a database whose machines may have carried them out since (docs/decisions/0032). */
 import { z } from 'zod'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import { silence } from '../notify/messages.ts'
-import { readText, type Sql } from '../state/sqlite.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import { silence } from '#fleet/notify/messages.ts'
+import { readText, type Sql } from '#fleet/state/sqlite.ts'
 import type { MachineWords } from './rules/differences.ts'
 
 export interface OrderRules<Machine extends MachineBase> extends MachineWords<Machine> {

@@ -1,7 +1,7 @@
 /** Loads unstorage drivers by name when they are needed, and reads their values as bytes. */
 import type { Driver, Storage } from 'unstorage'
-import { isRecord } from '../../kit/foundation/shape.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { listS3Keys } from './s3-listing.ts'
 
 /** A driver is loaded only if the configuration names it. */

@@ -2,14 +2,14 @@
 import { copyFile, mkdtemp, readdir, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
-import { decodeDeployedRow } from '../machine/rules/deployed-row.ts'
-import { readMarker, SCHEMA } from '../state/schema.ts'
-import { openSqlite, readText, type SqliteFile } from '../state/sqlite.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
+import { decodeDeployedRow } from '#fleet/machine/rules/deployed-row.ts'
+import { readMarker, SCHEMA } from '#fleet/state/schema.ts'
+import { openSqlite, readText, type SqliteFile } from '#fleet/state/sqlite.ts'
 import { readDeployedMachines } from './deployed-machines.ts'
-import { removeName, removeTree } from '../../kit/host/folders.ts'
+import { removeName, removeTree } from '#kit/host/folders.ts'
 
 interface EarlierState {
   readonly records: readonly unknown[]

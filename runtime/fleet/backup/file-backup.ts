@@ -1,8 +1,8 @@
 /** Opens a single file as if it were a stored backup: a database copy, or an inventory. */
 import { createReadStream } from 'node:fs'
 import { open, readFile, stat } from 'node:fs/promises'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { isMissing } from '../../kit/foundation/system-error.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { isMissing } from '#kit/foundation/system-error.ts'
 import type { BackupManifest } from './rules/backup-manifest.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 

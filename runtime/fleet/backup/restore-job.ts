@@ -1,12 +1,12 @@
 /** Restores a stored backup as a job: shows its progress, and records the outcome. */
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { BackupEvents } from './backup-events.ts'
 import { renderDisarmed } from './disarming.ts'
-import type { Requester } from '../state/journal.ts'
+import type { Requester } from '#fleet/state/journal.ts'
 import type { Foreseen, Restored, Restorer } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
-import type { Changes } from '../../kit/host/changes.ts'
-import type { Jobs } from '../../kit/host/jobs.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import type { Jobs } from '#kit/host/jobs.ts'
 
 interface Restoring {
   readonly backup_id: string

@@ -1,7 +1,7 @@
 /** Restores a backup, the whole database or an inventory alone; checks it before anything changes. */
 import { mkdir, mkdtemp, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { BackupFile } from './rules/backup-manifest.ts'
 import { compareFleets, listChangedNames, type MachineDifference } from './rules/differences.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
@@ -13,14 +13,20 @@ import {
   type DisarmedMachine,
   type OrderRules,
 } from './disarming.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import { removeTree } from '../../kit/host/folders.ts'
-import { dropMembership } from '../state/membership.ts'
-import type { Database } from '../state/database.ts'
-import { inspectState } from '../state/inspection.ts'
-import { closeWhole } from '../state/rotation.ts'
-import { listOwnParts } from '../state/schema.ts'
-import { openSqlite, readText, readTextOrNull, type Sql, type SqliteFile } from '../state/sqlite.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import { removeTree } from '#kit/host/folders.ts'
+import { dropMembership } from '#fleet/state/membership.ts'
+import type { Database } from '#fleet/state/database.ts'
+import { inspectState } from '#fleet/state/inspection.ts'
+import { closeWhole } from '#fleet/state/rotation.ts'
+import { listOwnParts } from '#fleet/state/schema.ts'
+import {
+  openSqlite,
+  readText,
+  readTextOrNull,
+  type Sql,
+  type SqliteFile,
+} from '#fleet/state/sqlite.ts'
 
 export interface Restored {
   readonly backup_id: string

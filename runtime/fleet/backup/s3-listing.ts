@@ -1,6 +1,6 @@
 /** Lists all objects of an S3 bucket: unstorage's driver takes the first 1,000 for all of them. */
 import { AwsClient } from 'aws4fetch'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 /** A million objects. */
 const MAX_PAGES = 1000

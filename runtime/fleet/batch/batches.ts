@@ -1,11 +1,11 @@
 /** Keeps batches: what each of them is, and its machines, a row for each. */
 import { randomBytes } from 'node:crypto'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import type { Changes } from '../../kit/host/changes.ts'
-import { parseMac } from '../../kit/net/rules/mac.ts'
-import type { Database } from '../state/database.ts'
-import { readNumber, readText, type Row, type Sql } from '../state/sqlite.ts'
-import { AMONG, renderList } from '../state/where.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import type { Database } from '#fleet/state/database.ts'
+import { readNumber, readText, type Row, type Sql } from '#fleet/state/sqlite.ts'
+import { AMONG, renderList } from '#fleet/state/where.ts'
 import {
   BatchSchema,
   MemberSchema,

@@ -12,7 +12,7 @@ import {
   type PerArch,
   type ForeignSet,
 } from './rules/boot-set.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   hasFile,
   listFolder,
@@ -29,8 +29,8 @@ import {
 } from './boot-install.ts'
 import { look, nothingFound, versionsOf, type ActiveSets, type Scan } from './boot-scan.ts'
 import { createBootSets } from './boot-sets.ts'
-import { createQueue } from '../../kit/host/queue.ts'
-import { makeFolder, removeName } from '../../kit/host/folders.ts'
+import { createQueue } from '#kit/host/queue.ts'
+import { makeFolder, removeName } from '#kit/host/folders.ts'
 
 export type BootFile = Pick<FolderFile, 'name' | 'sizeBytes' | 'modifiedAt'>
 

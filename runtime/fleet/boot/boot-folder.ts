@@ -2,11 +2,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { decodeList, parseSha256For } from '../../kit/foundation/checksum.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { describeFullDisk } from '../state/disk-space.ts'
-import { moveName, removeName } from '../../kit/host/folders.ts'
-import { UPLOAD } from '../../kit/host/temporary-uploads.ts'
+import { decodeList, parseSha256For } from '#kit/foundation/checksum.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { describeFullDisk } from '#fleet/state/disk-space.ts'
+import { moveName, removeName } from '#kit/host/folders.ts'
+import { UPLOAD } from '#kit/host/temporary-uploads.ts'
 
 export interface FolderFile {
   readonly name: string

@@ -1,12 +1,12 @@
 /** Moves files into the boot directory all together, even across a crash. */
 import { lstat, open, readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 import { parseBootRecord, type BootRecord } from './rules/boot-set.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { replaceFile } from '../../kit/host/atomic-file.ts'
-import { moveName, removeTree } from '../../kit/host/folders.ts'
-import { clearUploads } from '../../kit/host/temporary-uploads.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
+import { moveName, removeTree } from '#kit/host/folders.ts'
+import { clearUploads } from '#kit/host/temporary-uploads.ts'
 
 /** Hidden: nobody can fetch or upload it below `/boot/`. */
 const RECORD = '.active.json'

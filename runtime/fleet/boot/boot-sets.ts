@@ -9,7 +9,7 @@ import {
   type CompleteSet,
   type ForeignSet,
 } from './rules/boot-set.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { listFolder, type FolderFile } from './boot-folder.ts'
 import { createInitrdJudge } from './initrd-judge.ts'
 

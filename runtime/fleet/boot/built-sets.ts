@@ -1,7 +1,7 @@
 /** Copies live systems that were built in a checkout into the boot directory. */
 import { constants, copyFile, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { GRUB_FILES, SHIM_FILES } from '../../../appliance/assets.ts'
+import { GRUB_FILES, SHIM_FILES } from '#appliance/assets.ts'
 import {
   BOOT_ARCHS,
   decideAlias,
@@ -10,8 +10,8 @@ import {
   type CompleteSet,
 } from './rules/boot-set.ts'
 import { listFolder, type FolderFile } from './boot-folder.ts'
-import { UPLOAD } from '../../kit/host/temporary-uploads.ts'
-import { makeFolder, moveName, removeName } from '../../kit/host/folders.ts'
+import { UPLOAD } from '#kit/host/temporary-uploads.ts'
+import { makeFolder, moveName, removeName } from '#kit/host/folders.ts'
 
 interface BuiltFolders {
   /** Where `pnpm build:images` leaves its files; may be missing. */

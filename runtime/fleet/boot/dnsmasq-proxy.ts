@@ -2,10 +2,10 @@
 import { open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { renderActivation, type Activation } from './rules/pxe-activation.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
-import type { Finished, Shell } from '../../kit/host/shell.ts'
-import { moveName, removeName } from '../../kit/host/folders.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
+import type { Finished, Shell } from '#kit/host/shell.ts'
+import { moveName, removeName } from '#kit/host/folders.ts'
 
 const ACTIVE_FILE = '/etc/dnsmasq.d/flasher-pxe-active.conf'
 

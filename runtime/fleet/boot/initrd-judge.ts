@@ -1,9 +1,9 @@
 /** Checks each initrd of the boot directory once, in the background, and remembers the result. */
-import { createDecoders } from '../../engine/image/formats.ts'
+import { createDecoders } from '#engine/image/formats.ts'
 import { readInitrdKind, type InitrdKind } from './initrd-kind.ts'
-import { createQueue } from '../../kit/host/queue.ts'
-import { createShell } from '../../kit/host/shell.ts'
-import { settle } from '../../kit/host/watch.ts'
+import { createQueue } from '#kit/host/queue.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { settle } from '#kit/host/watch.ts'
 
 interface InitrdFile {
   readonly path: string

@@ -1,10 +1,10 @@
 /** Checks whether an initrd is one of ours: each of ours contains a manifest. */
-import { ROOT_MANIFEST } from '../../../appliance/initrd.ts'
+import { ROOT_MANIFEST } from '#appliance/initrd.ts'
 import { createNewcWalker, type NewcStep } from './rules/newc-walker.ts'
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
-import type { Decoders } from '../../engine/image/formats.ts'
-import { openFileSource } from '../../engine/image/sources/file-source.ts'
-import type { Source } from '../../engine/image/sources/source.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import type { Decoders } from '#engine/image/formats.ts'
+import { openFileSource } from '#engine/image/sources/file-source.ts'
+import type { Source } from '#engine/image/sources/source.ts'
 
 /** `unknown`: not read to its end, so nothing is proven. */
 export type InitrdKind = 'ours' | 'foreign' | 'unknown'

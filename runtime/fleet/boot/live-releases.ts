@@ -1,7 +1,7 @@
 /** Finds a release of the earlier line, in both forms that its site's addresses may have. */
-import { LIVE_SUMS, RELEASE_MANIFEST } from '../../../appliance/assets.ts'
+import { LIVE_SUMS, RELEASE_MANIFEST } from '#appliance/assets.ts'
 import { parseLiveSums, planLiveRelease, planSignedLiveRelease } from './rules/live-release.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import {
   findManifest,
   findText,
@@ -12,7 +12,7 @@ import {
   type ReleaseFinderDependencies,
   type ReleaseQuery,
 } from './release-finder.ts'
-import { isAnswered } from '../../kit/net/http-documents.ts'
+import { isAnswered } from '#kit/net/http-documents.ts'
 import { wrongRelease } from './release-manifest-reader.ts'
 
 /** Rejects with a Fault `upstream-failed` if no address has it, or its list omits a file. */

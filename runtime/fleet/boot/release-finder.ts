@@ -1,9 +1,9 @@
 /** Finds a release at its site: by its manifest, or by the checksums of its three files if there is none. */
-import { RELEASE_MANIFEST } from '../../../appliance/assets.ts'
+import { RELEASE_MANIFEST } from '#appliance/assets.ts'
 import { BOOT_ARCHS, setFileName, type BootArch } from './rules/boot-set.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 import {
   describeBareRelease,
   LATEST,
@@ -17,9 +17,9 @@ import {
   type Release,
   type ReleasePlan,
 } from './rules/release.ts'
-import { isAnswered } from '../../kit/net/http-documents.ts'
-import { askOnce } from '../../kit/net/json-client.ts'
-import type { Sources } from '../../engine/image/sources/sources.ts'
+import { isAnswered } from '#kit/net/http-documents.ts'
+import { askOnce } from '#kit/net/json-client.ts'
+import type { Sources } from '#engine/image/sources/sources.ts'
 import {
   MAX_TEXT_BYTES,
   readReleaseText,

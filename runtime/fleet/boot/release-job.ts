@@ -1,7 +1,7 @@
 /** One fetch of a release, as it is listed and recorded. */
 import { z } from 'zod'
 import type { Artifact } from './rules/release.ts'
-import { JobStateSchema, QUEUED } from '../../kit/host/jobs.ts'
+import { JobStateSchema, QUEUED } from '#kit/host/jobs.ts'
 
 const FetchedFileSchema = JobStateSchema.extend({
   name: z.string(),

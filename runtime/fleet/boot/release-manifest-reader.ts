@@ -1,15 +1,11 @@
 /** Reads the manifest of a release, and verifies its signature where one is required. */
-import { RELEASE_MANIFEST, signatureOf, SIGNATURE_NAMESPACE } from '../../../appliance/assets.ts'
+import { RELEASE_MANIFEST, signatureOf, SIGNATURE_NAMESPACE } from '#appliance/assets.ts'
 import { parseRelease, type Release } from './rules/release.ts'
-import { findSignatureFault } from '../../kit/foundation/ssh-signature.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import {
-  parseHttpTarget,
-  renderSafeUrl,
-  type HttpTarget,
-} from '../../kit/net/rules/image-location.ts'
-import type { Environment } from '../../kit/host/shell.ts'
-import { fetchDocument } from '../../kit/net/http-documents.ts'
+import { findSignatureFault } from '#kit/foundation/ssh-signature.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { parseHttpTarget, renderSafeUrl, type HttpTarget } from '#kit/net/rules/image-location.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { fetchDocument } from '#kit/net/http-documents.ts'
 
 export interface ReleaseTexts {
   readonly env: Environment

@@ -1,16 +1,16 @@
 /** Fetches one release: finds it at its site, resumes earlier downloads, checks every file's digest, installs all together. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { renderSafeUrl } from '../../kit/net/rules/image-location.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import { findDisagreement, renderList, type Artifact, type ReleasePlan } from './rules/release.ts'
 import type { BootFolder } from './boot-files.ts'
-import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
-import { isAnswered } from '../../kit/net/http-documents.ts'
+import { describeFullDisk, requireSpace } from '#fleet/state/disk-space.ts'
+import { isAnswered } from '#kit/net/http-documents.ts'
 import { findRelease, type ReleaseFinderDependencies, type ReleaseQuery } from './release-finder.ts'
 import { readReleaseText, wrongRelease } from './release-manifest-reader.ts'
-import { moveName, removeTree } from '../../kit/host/folders.ts'
-import { bringFile, openIncoming, type IncomingFiles } from '../../kit/host/digest-files.ts'
+import { moveName, removeTree } from '#kit/host/folders.ts'
+import { bringFile, openIncoming, type IncomingFiles } from '#kit/host/digest-files.ts'
 
 export interface ReleaseRunDependencies extends ReleaseFinderDependencies {
   readonly bootFiles: Pick<BootFolder, 'dir' | 'stage' | 'install'>

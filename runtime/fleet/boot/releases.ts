@@ -1,10 +1,10 @@
 /** Fetches releases into the boot directory: one at a time, with progress, cancellation and a record. */
 import type { CompleteSet } from './rules/boot-set.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { BootFolder } from './boot-files.ts'
-import type { Changes } from '../../kit/host/changes.ts'
-import { createJobs, isOver, type Job, type JobRecords } from '../../kit/host/jobs.ts'
-import { SYSTEM, type JournalEntry, type Journal, type Requester } from '../state/journal.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import { createJobs, isOver, type Job, type JobRecords } from '#kit/host/jobs.ts'
+import { SYSTEM, type JournalEntry, type Journal, type Requester } from '#fleet/state/journal.ts'
 import {
   createFetchJob,
   rememberEnd,

@@ -1,8 +1,8 @@
 /** Keeps channels in the database: read from memory, on disk before a change resolves. */
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import type { Database } from '../state/database.ts'
-import { readText, type Row } from '../state/sqlite.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Database } from '#fleet/state/database.ts'
+import { readText, type Row } from '#fleet/state/sqlite.ts'
 import { ChannelRecordSchema, MAX_CHANNELS, type ImageChannel } from './rules/channel.ts'
 
 export type Channels = ReturnType<typeof createChannels>

@@ -1,8 +1,8 @@
 /** Brings `state.db` to where the database is, from one moment of it. */
-import { Fault } from '../../kit/foundation/fault.ts'
-import { NOWHERE, readMembership } from '../state/membership.ts'
-import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
-import type { SqliteFile } from '../state/sqlite.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { NOWHERE, readMembership } from '#fleet/state/membership.ts'
+import type { ClusterMembership } from '#fleet/state/rules/cluster-membership.ts'
+import type { SqliteFile } from '#fleet/state/sqlite.ts'
 import { applyChanges, listTables, replaceAll } from './local-rows.ts'
 import { textOf, type PgRow, type PgSession } from './postgres.ts'
 import { decideCatchUp, type LogEnds } from './rules/catch-up.ts'

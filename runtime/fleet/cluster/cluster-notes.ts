@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
-import { replaceFile } from '../../kit/host/atomic-file.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
 import type { SharedFileName, SharedFileNote } from './rules/shared-file.ts'
 
 const NotesSchema = z.object({

@@ -1,8 +1,8 @@
 /** Group commit under a shared database: a unit is durable there, in a fenced transaction, before `state.db` has it. */
-import { Fault, type FaultCode } from '../../kit/foundation/fault.ts'
-import { settle } from '../../kit/host/watch.ts'
-import { createUnit, type Commits } from '../state/commits.ts'
-import { explainSqlite, type Sql } from '../state/sqlite.ts'
+import { Fault, type FaultCode } from '#kit/foundation/fault.ts'
+import { settle } from '#kit/host/watch.ts'
+import { createUnit, type Commits } from '#fleet/state/commits.ts'
+import { explainSqlite, type Sql } from '#fleet/state/sqlite.ts'
 import type { Leader } from './leader.ts'
 import { createLocalState, type LocalDependencies, type Waiting } from './local-state.ts'
 import type { ClusterTimes } from './rules/times.ts'

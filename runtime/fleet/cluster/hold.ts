@@ -1,7 +1,7 @@
 /** Keeps the lease through lost connections, and finds out what became of a group whose answer was lost. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
+import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
 import { decideDoubt, type Position } from './rules/lease.ts'
 import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
 import type { ClusterTimes } from './rules/times.ts'

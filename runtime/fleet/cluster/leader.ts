@@ -1,7 +1,7 @@
 /** What the server does that holds the lease: it appends groups, and renews. */
 import { randomUUID } from 'node:crypto'
-import { settle } from '../../kit/host/watch.ts'
-import type { SeenMachine } from '../state/commits.ts'
+import { settle } from '#kit/host/watch.ts'
+import type { SeenMachine } from '#fleet/state/commits.ts'
 import { createHold, type HoldDependencies } from './hold.ts'
 import type { Position } from './rules/lease.ts'
 import {

@@ -1,8 +1,8 @@
 /** What a group changed in `state.db`, and the same changes put into it: the side of SQLite. */
-import { Fault } from '../../kit/foundation/fault.ts'
-import { writeMembership } from '../state/membership.ts'
-import { readNumber, readText, type SqliteFile } from '../state/sqlite.ts'
-import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { writeMembership } from '#fleet/state/membership.ts'
+import { readNumber, readText, type SqliteFile } from '#fleet/state/sqlite.ts'
+import type { ClusterMembership } from '#fleet/state/rules/cluster-membership.ts'
 import {
   keyOf,
   keysOf,

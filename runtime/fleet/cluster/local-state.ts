@@ -1,13 +1,13 @@
 /** The side of `state.db` in a group: done and undone, then stored once the database has it. */
-import { renderError } from '../../kit/foundation/fault.ts'
-import { NOWHERE, writeMembership } from '../state/membership.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { NOWHERE, writeMembership } from '#fleet/state/membership.ts'
 import {
   attemptUnit,
   type CommitsDependencies,
   type SeenMachine,
   type Unit,
-} from '../state/commits.ts'
-import { explainSqlite, type SqliteFile } from '../state/sqlite.ts'
+} from '#fleet/state/commits.ts'
+import { explainSqlite, type SqliteFile } from '#fleet/state/sqlite.ts'
 import type { Leader } from './leader.ts'
 import { applyChanges, listTables, watchRows, readParts, readTouched } from './local-rows.ts'
 import type { Position } from './rules/lease.ts'

@@ -1,6 +1,6 @@
 /** Has what is missing of the live systems copied: one copy at a time, beside everything else, and again after a failure. */
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import type { BootFolder } from '../boot/boot-files.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import type { BootFolder } from '#fleet/boot/boot-files.ts'
 import { copyNetboot, type NetbootSource, type OpenSharedFile } from './netboot-copy.ts'
 import type { createNetbootFiles } from './netboot-files.ts'
 import { isSilent, type MemberRow } from './rules/member.ts'

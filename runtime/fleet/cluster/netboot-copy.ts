@@ -1,12 +1,12 @@
 /** Copies what the row of the live systems names from other servers: each file by its digest, all of them put in place together. */
 import { constants, copyFile as cloneFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { BootFolder } from '../boot/boot-files.ts'
-import { describeFullDisk, requireSpace } from '../state/disk-space.ts'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { moveName, removeTree } from '../../kit/host/folders.ts'
-import { bringFile, openIncoming, type IncomingFiles } from '../../kit/host/digest-files.ts'
-import type { BootArch } from '../boot/rules/boot-set.ts'
+import type { BootFolder } from '#fleet/boot/boot-files.ts'
+import { describeFullDisk, requireSpace } from '#fleet/state/disk-space.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { moveName, removeTree } from '#kit/host/folders.ts'
+import { bringFile, openIncoming, type IncomingFiles } from '#kit/host/digest-files.ts'
+import type { BootArch } from '#fleet/boot/rules/boot-set.ts'
 import type { SharedBootFile, SharedNetboot } from './rules/shared-netboot.ts'
 
 export interface NetbootSource {

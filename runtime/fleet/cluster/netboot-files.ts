@@ -1,8 +1,8 @@
 /** What lies in the boot directory of a server: its sets, and the digests of their files, each computed once. */
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { BootFolder } from '../boot/boot-files.ts'
-import { readListedDigest } from '../boot/boot-folder.ts'
+import type { BootFolder } from '#fleet/boot/boot-files.ts'
+import { readListedDigest } from '#fleet/boot/boot-folder.ts'
 import {
   BOOT_ARCHS,
   listGiven,
@@ -10,9 +10,9 @@ import {
   parseSetFile,
   perArch,
   setFileName,
-} from '../boot/rules/boot-set.ts'
-import { hashStart } from '../../kit/host/file-hash.ts'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
+} from '#fleet/boot/rules/boot-set.ts'
+import { hashStart } from '#kit/host/file-hash.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
 import type { LocalNetboot, SharedBootFile } from './rules/shared-netboot.ts'
 
 /** A file may still be written until this age, in milliseconds. */

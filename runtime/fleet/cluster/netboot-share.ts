@@ -1,6 +1,6 @@
 /** Keeps the live systems of all servers alike: the row says what machines boot, and who lacks a file copies it from another server. */
 import { randomUUID } from 'node:crypto'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { ClusterNotes } from './cluster-notes.ts'
 import { createCopies, type CopiesOptions } from './netboot-copies.ts'
 import { createNetbootFiles } from './netboot-files.ts'

@@ -2,8 +2,8 @@
 import { createDatabase as connect } from 'db0'
 import postgresql from 'db0/connectors/postgresql'
 import { Client, type QueryConfig } from 'pg'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { settle } from '../../kit/host/watch.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { settle } from '#kit/host/watch.ts'
 import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
 import { TIMES, type ClusterTimes } from './rules/times.ts'
 

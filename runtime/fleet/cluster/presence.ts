@@ -1,10 +1,10 @@
 /** What every server does each second, whether it leads or not: it says that it is there, and keeps what servers share alike. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Fault, renderError } from '../../kit/foundation/fault.ts'
-import { createQueue } from '../../kit/host/queue.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { createQueue } from '#kit/host/queue.ts'
 import { readBeat, readMembers, touchMember, writeMember, type Member } from './members.ts'
 import { toFault, type PgSession } from './postgres.ts'
-import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
+import type { ClusterMembership } from '#fleet/state/rules/cluster-membership.ts'
 import type { ClusterNotes } from './cluster-notes.ts'
 import type { NetbootShare } from './netboot-share.ts'
 import { mayBeCopy, type MemberFacts, type MemberRow } from './rules/member.ts'

@@ -1,10 +1,10 @@
 /** Keeps the secrets of all servers alike: files of the state folder here, wrapped rows in the database. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
-import { replaceFile } from '../../kit/host/atomic-file.ts'
-import { inTurnOf } from '../../kit/host/file-turns.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
+import { inTurnOf } from '#kit/host/file-turns.ts'
 import type { ClusterNotes } from './cluster-notes.ts'
 import type { PgSession } from './postgres.ts'
 import {

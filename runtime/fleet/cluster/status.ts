@@ -1,5 +1,5 @@
 /** What the database says of itself and of who leads, for people. */
-import type { ClusterMembership } from '../state/rules/cluster-membership.ts'
+import type { ClusterMembership } from '#fleet/state/rules/cluster-membership.ts'
 import { forgetMember, readMembers } from './members.ts'
 import { readNetbootRow } from './netboot-row.ts'
 import { openSession } from './postgres.ts'

@@ -1,7 +1,7 @@
 /** The tables in PostgreSQL, and their one row that says who leads. */
 import { randomUUID } from 'node:crypto'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { SCHEMA } from '../state/schema.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { SCHEMA } from '#fleet/state/schema.ts'
 import type { LeaseReading, Position } from './rules/lease.ts'
 import type { LogEnds } from './rules/catch-up.ts'
 import { PEOPLE_VIEWS } from './rules/people-views.ts'

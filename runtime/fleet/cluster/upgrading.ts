@@ -1,8 +1,8 @@
 /** Brings the tables of an older release into the shape of this one, in one transaction. */
 import { randomUUID } from 'node:crypto'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { SYSTEM_EVENT } from '../state/event-rows.ts'
-import { CARRIED, SCHEMA } from '../state/schema.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { SYSTEM_EVENT } from '#fleet/state/event-rows.ts'
+import { CARRIED, SCHEMA } from '#fleet/state/schema.ts'
 import { numberIn, textOf, type PgSession } from './postgres.ts'
 import { renderFormerSchema } from './rules/former-schema.ts'
 import { ALL_KEYS, SCHEMA_NAME, type SharedTable } from './rules/shared-tables.ts'

@@ -1,6 +1,6 @@
 /** Wraps secrets that lie in the shared database: AES-256-GCM with a key that is never in it. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 export interface Wrapping {
   wrap(name: string, content: Uint8Array): Uint8Array

@@ -1,11 +1,11 @@
 /** Keeps first-boot templates in the database: read from memory, on disk before a change resolves. */
 import { randomBytes } from 'node:crypto'
-import { MAX_TEMPLATES, parseTemplate } from '../../engine/first-boot/rules/template.ts'
-import type { NamedTemplate, Template } from '../../engine/first-boot/rules/template.ts'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import type { Database } from '../state/database.ts'
-import { readText, type Row } from '../state/sqlite.ts'
+import { MAX_TEMPLATES, parseTemplate } from '#engine/first-boot/rules/template.ts'
+import type { NamedTemplate, Template } from '#engine/first-boot/rules/template.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Database } from '#fleet/state/database.ts'
+import { readText, type Row } from '#fleet/state/sqlite.ts'
 
 export type Templates = ReturnType<typeof createTemplates>
 

@@ -1,8 +1,8 @@
 /** A minute in which the newest edit of a machine can be undone, unless something has changed the machine since. */
 import { randomBytes } from 'node:crypto'
-import type { HardwareTree } from '../state/hardware-trees.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { HardwareTree } from '#fleet/state/hardware-trees.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 interface MachineEdit<M> {
   readonly before: M

@@ -1,9 +1,9 @@
 /** Keeps the messages to receivers: what waits to be sent, and what became of the others. */
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import type { Database } from '../state/database.ts'
-import { readText, type Row, type Sql } from '../state/sqlite.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import type { Database } from '#fleet/state/database.ts'
+import { readText, type Row, type Sql } from '#fleet/state/sqlite.ts'
 import { MessageContentSchema } from './rules/message.ts'
 
 /** How many messages of one receiver stay on record besides those that wait. */

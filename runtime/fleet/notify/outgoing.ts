@@ -3,7 +3,7 @@ import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { isIP, type TcpNetConnectOpts } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { failed, type DeliveryOutcome } from './rules/outcome.ts'
 import { refuseOutgoing, type OutgoingRules } from './rules/outgoing-address.ts'
 

@@ -1,8 +1,8 @@
 /** Sends a message to its receiver, in the form that its kind asks for: once, within limits, without redirects and proxies. */
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { describeFailure } from '../../kit/net/rules/network-failure.ts'
-import { parseRetryAfter } from '../../kit/net/rules/retry.ts'
+import { describeFailure } from '#kit/net/rules/network-failure.ts'
+import { parseRetryAfter } from '#kit/net/rules/retry.ts'
 import { type SendingLimits, describeTls, routeTo, STOPPED, unfound, within } from './outgoing.ts'
 import {
   renderMail,

@@ -1,7 +1,7 @@
 /** What every way to a machine's power offers, so that all are used alike; and the check of an address before a byte is sent to it. */
 import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
-import { type Result, accept, refuse } from '../../kit/foundation/result.ts'
+import { type Result, accept, refuse } from '#kit/foundation/result.ts'
 import type { HostPort } from './rules/bmc.ts'
 import {
   type PowerAbilities,

@@ -1,8 +1,8 @@
 /** The power of the fleet: one request at a time for each BMC, in which each press is read until it is so; and what was seen last. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { refuse, type Result, accept } from '../../kit/foundation/result.ts'
-import { createQueue } from '../../kit/host/queue.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
+import { refuse, type Result, accept } from '#kit/foundation/result.ts'
+import { createQueue } from '#kit/host/queue.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import type { PowerAnswer, PowerDriver, PowerVisit } from './driver.ts'
 import { createDriver, type DriverDependencies, type PowerSubject } from './drivers.ts'
 import type { PowerBook } from './power-store.ts'

@@ -1,11 +1,11 @@
 /** Keeps how machines' power is reached in a file of its own: its passwords are in no export and no backup. */
 import { readFile } from 'node:fs/promises'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
-import { replaceFile } from '../../kit/host/atomic-file.ts'
-import { createQueue } from '../../kit/host/queue.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
+import { createQueue } from '#kit/host/queue.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import {
   queueOf,
   type Credential,

@@ -1,8 +1,8 @@
 /** The way over Redfish: sessions with a BMC, the machine's system and its boot device, and a virtual CD. */
 import type { z } from 'zod'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
-import type { DocumentAnswer } from '../../kit/net/json-client.ts'
-import { isRedirect } from '../../kit/net/rules/redirect.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { DocumentAnswer } from '#kit/net/json-client.ts'
+import { isRedirect } from '#kit/net/rules/redirect.ts'
 import {
   createBmcHttp,
   type BmcHttpDependencies,

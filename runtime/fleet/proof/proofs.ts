@@ -1,11 +1,11 @@
 /** Waits for the first boot of systems that were flashed, and keeps what is known of it with their runs. */
-import type { Run, Proof } from '../../engine/inventory/rules/run.ts'
-import { epochOf } from '../../kit/foundation/instants.ts'
-import type { Changes } from '../../kit/host/changes.ts'
-import { createQueue } from '../../kit/host/queue.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import { listNewest, findRun, listWatched, saveRun } from '../run/run-rows.ts'
-import type { Database } from '../state/database.ts'
+import type { Run, Proof } from '#engine/inventory/rules/run.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import { createQueue } from '#kit/host/queue.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { listNewest, findRun, listWatched, saveRun } from '#fleet/run/run-rows.ts'
+import type { Database } from '#fleet/state/database.ts'
 import {
   createProof,
   decideCall,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { readFile } from 'node:fs/promises'
 import { isIPv4, connect } from 'node:net'
-import type { Shell } from '../../kit/host/shell.ts'
+import type { Shell } from '#kit/host/shell.ts'
 import { parseNeighbours } from './rules/proof.ts'
 
 const TABLE = '/proc/net/arp'

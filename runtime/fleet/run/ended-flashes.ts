@@ -1,6 +1,6 @@
 /** Reads the flashes that ended lately, for trends: again after one has ended, not each time somebody looks. */
-import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
-import type { Database } from '../state/database.ts'
+import { readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
+import type { Database } from '#fleet/state/database.ts'
 import type { EndedFlash } from './rules/trends.ts'
 
 /** The age of an answer, in milliseconds, while no run ends or is removed. */

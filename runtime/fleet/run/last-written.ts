@@ -1,7 +1,7 @@
 /** Knows what the last flash of each machine wrote: read from the runs once, then kept as runs end. */
-import type { Run } from '../../engine/inventory/rules/run.ts'
-import { readText, readTextOrNull, type Row } from '../state/sqlite.ts'
-import type { Database } from '../state/database.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
+import type { Database } from '#fleet/state/database.ts'
 import type { LastWritten } from './rules/drift.ts'
 
 export function createLastWrites(database: Database) {

@@ -1,8 +1,8 @@
 /** The logs that machines send of their runs: the tail of each, compressed. */
 import { gunzip, gzip } from 'node:zlib'
 import { promisify } from 'node:util'
-import { MAX_LOG_BYTES } from '../../engine/inventory/rules/run.ts'
-import type { Database } from '../state/database.ts'
+import { MAX_LOG_BYTES } from '#engine/inventory/rules/run.ts'
+import type { Database } from '#fleet/state/database.ts'
 
 /** Packed bytes of all logs. */
 const MAX_IN_ALL = 256 * 2 ** 20

@@ -1,15 +1,15 @@
 /** Applies machines' reports to their runs, and ends runs in other ways. */
 import { randomUUID } from 'node:crypto'
-import { takeOne, type Bucket } from '../../kit/foundation/bucket.ts'
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { takeOne, type Bucket } from '#kit/foundation/bucket.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { decideEnded, endRun, nextRun, type RunEnd } from './rules/run-transition.ts'
 import {
   createRun,
   type RunProgress,
   type Run,
   type RunOrigin,
-} from '../../engine/inventory/rules/run.ts'
-import type { Database } from '../state/database.ts'
+} from '#engine/inventory/rules/run.ts'
+import type { Database } from '#fleet/state/database.ts'
 import { findNewest } from './run-rows.ts'
 import type { RunningRuns } from './running-runs.ts'
 

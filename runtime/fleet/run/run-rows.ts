@@ -1,6 +1,6 @@
 /** Stores runs as rows: the record as JSON, and columns that lists filter by. */
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { parseMac } from '../../kit/net/rules/mac.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
 import { RUN_FIGURES, type RunColumn, type RunSortRow } from './rules/run-order.ts'
 import { parseRun } from './rules/run-record.ts'
 import {
@@ -8,9 +8,9 @@ import {
   type ProofState,
   type Run,
   type RunResult,
-} from '../../engine/inventory/rules/run.ts'
-import { readNumber, readText, readTextOrNull, type Row, type Sql } from '../state/sqlite.ts'
-import { AMONG, condition, flag, renderList, renderWhere, search } from '../state/where.ts'
+} from '#engine/inventory/rules/run.ts'
+import { readNumber, readText, readTextOrNull, type Row, type Sql } from '#fleet/state/sqlite.ts'
+import { AMONG, condition, flag, renderList, renderWhere, search } from '#fleet/state/where.ts'
 
 export interface NumberedRun {
   readonly n: number

@@ -1,7 +1,7 @@
 /** Marks runs that stopped responding as stalled, and ends them after a day. */
 import { endRun, markStalled } from './rules/run-transition.ts'
-import type { Run } from '../../engine/inventory/rules/run.ts'
-import type { Changes } from '../../kit/host/changes.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import type { Changes } from '#kit/host/changes.ts'
 import type { RunningRuns } from './running-runs.ts'
 
 interface RunWatchDependencies {

@@ -1,7 +1,7 @@
 /** Running runs, kept in memory; what must survive the process is stored at once. */
-import type { Run } from '../../engine/inventory/rules/run.ts'
-import type { Changes } from '../../kit/host/changes.ts'
-import type { Database } from '../state/database.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import type { Database } from '#fleet/state/database.ts'
 import { findRun, listRuns, saveRun } from './run-rows.ts'
 
 interface RunningRun {

@@ -1,10 +1,10 @@
 /** The runs of all machines: current ones in memory, every change of phase on disk at once. */
-import { accept, refuse, type Result } from '../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { RunColumn, RunSortRow } from './rules/run-order.ts'
-import type { Run } from '../../engine/inventory/rules/run.ts'
-import type { Database } from '../state/database.ts'
-import type { Changes } from '../../kit/host/changes.ts'
-import { HOUR_MS, pruneRows, type Retention } from '../state/pruning.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import type { Database } from '#fleet/state/database.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import { HOUR_MS, pruneRows, type Retention } from '#fleet/state/pruning.ts'
 import { createEndedFlashes } from './ended-flashes.ts'
 import { createLastWrites } from './last-written.ts'
 import { createRunLogs } from './run-logs.ts'
@@ -20,7 +20,7 @@ import {
 } from './run-rows.ts'
 import { createRunWatch } from './run-watch.ts'
 import { createRunningRuns, MAX_OPEN, type RunningRuns } from './running-runs.ts'
-import { readNumber } from '../state/sqlite.ts'
+import { readNumber } from '#fleet/state/sqlite.ts'
 
 export interface RunFilter extends RunCondition {
   /** True: only stalled open runs; false: only the others. */

@@ -11,9 +11,9 @@ import {
   type ChangeCount,
   type StateDoubt,
 } from './rules/change-count.ts'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
-import { replaceFile } from '../../kit/host/atomic-file.ts'
-import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
+import { createLaggedWrites } from '#kit/host/lagged-writes.ts'
 
 interface CountSql {
   get(text: string): Readonly<Record<string, unknown>> | null

@@ -1,8 +1,8 @@
 /** Group commit: writes that arrive together share a transaction and one sync; quiet moments fold the log into the file. */
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Eventual } from '../../kit/foundation/eventual.ts'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
 import { explainSqlite, type Sql, type SqliteFile } from './sqlite.ts'
 
 export interface Unit {

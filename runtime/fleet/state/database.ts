@@ -1,6 +1,6 @@
 /** The server's database: one SQLite file, one process, one connection; acknowledged writes are on disk. */
-import type { Eventual } from '../../kit/foundation/eventual.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { StateDoubt } from './rules/change-count.ts'
 import { createCommits, startFolding, type Commits, type CommitsDependencies } from './commits.ts'
 import { openChangeCounter } from './change-counter.ts'

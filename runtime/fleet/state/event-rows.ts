@@ -1,6 +1,6 @@
 /** Stores recorded events as rows within a caller's transaction, and reads them back checked. */
 import { z } from 'zod'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 import { isAlarm, type RecordedEvent } from './rules/event-table.ts'
 import { readNumber, readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
 import { AMONG, condition, flag, renderList, renderWhere, search } from './where.ts'

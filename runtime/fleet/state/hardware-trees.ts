@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib'
 import { promisify } from 'node:util'
-import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import { readText, type Sql } from './sqlite.ts'
 
 export interface HardwareTree {

@@ -1,6 +1,6 @@
 /** Checks whether a file is a database that this program can use. */
-import { Fault } from '../../kit/foundation/fault.ts'
-import { printable } from '../../kit/foundation/printable.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { printable } from '#kit/foundation/printable.ts'
 import { MEMBERSHIP_SQL } from './membership.ts'
 import { CARRIED, listOwnParts, readMarker, SCHEMA, type Marker } from './schema.ts'
 import { openSqlite, readNumber, readText, type SqliteFile } from './sqlite.ts'

@@ -1,9 +1,9 @@
 /** The journal of recorded events: what happened, to what, by whom ("Recorded system events"). */
 import type { RecordedEvent } from './rules/event-table.ts'
 import { canFlood } from './rules/flood.ts'
-import { printable } from '../../kit/foundation/printable.ts'
+import { printable } from '#kit/foundation/printable.ts'
 import type { Database } from './database.ts'
-import type { Changes } from '../../kit/host/changes.ts'
+import type { Changes } from '#kit/host/changes.ts'
 import {
   aboutSeen,
   insertEvent,

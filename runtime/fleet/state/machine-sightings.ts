@@ -1,7 +1,7 @@
 /** Records when and from where each machine was last seen: in memory at once, on disk within a second. */
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import { createLaggedWrites } from '../../kit/host/lagged-writes.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import { createLaggedWrites } from '#kit/host/lagged-writes.ts'
 import type { Database } from './database.ts'
 
 export interface Sighting {

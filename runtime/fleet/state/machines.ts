@@ -1,8 +1,8 @@
 /** The fleet's records: one JSON document per machine, by MAC. */
-import type { Eventual } from '../../kit/foundation/eventual.ts'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import type { Database } from './database.ts'
 import {
   findHardware,

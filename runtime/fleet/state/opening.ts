@@ -1,9 +1,9 @@
 /** Opens state.db: checks it, its release and its line, upgrades an older one, and puts another one in its place. */
 import { existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { insertEvent, SYSTEM_EVENT } from './event-rows.ts'
-import { moveNameNow } from '../../kit/host/folders.ts'
+import { moveNameNow } from '#kit/host/folders.ts'
 import { adoptFile } from './ownership.ts'
 import {
   archiveFile,

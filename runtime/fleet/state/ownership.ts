@@ -1,7 +1,7 @@
 /** Gives new files of the state directory the owner of that directory, also when root runs the command. */
 import { chownSync, closeSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 /** Only the server may read them. */
 const PRIVATE = 0o600

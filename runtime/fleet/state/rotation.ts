@@ -1,10 +1,10 @@
 /** Archives the database of another release and creates a new one ("Database upgrade"). */
 import { constants, copyFileSync, existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { Fault } from '../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { NOWHERE, MEMBERSHIP_TABLE, readMembership, writeMembership } from './membership.ts'
 import { planArchivePruning, renderArchiveName } from './rules/state-archive.ts'
-import { linkNameNow, moveNameNow, removeNameNow, syncNow } from '../../kit/host/folders.ts'
+import { linkNameNow, moveNameNow, removeNameNow, syncNow } from '#kit/host/folders.ts'
 import { insertEvent, SYSTEM_EVENT } from './event-rows.ts'
 import { listFileUsers } from './lock.ts'
 import { CARRIED, writeSchema, type Marker } from './schema.ts'

@@ -1,6 +1,6 @@
 /** The machines as somebody sees them who sees some: the others are not there. */
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import type { Machines } from './machines.ts'
 
 /** Methods that change machines are passed through. */

@@ -1,6 +1,6 @@
 /** Stores what the settings pages save: values by dotted name, in the database (docs/decisions/0014). */
 import type { Database } from './database.ts'
-import type { Changes } from '../../kit/host/changes.ts'
+import type { Changes } from '#kit/host/changes.ts'
 import { readText } from './sqlite.ts'
 
 export type SettingsStore = ReturnType<typeof createSettingsStore>

@@ -8,7 +8,7 @@ import {
 } from 'node:sqlite'
 import { createDatabase as connect, type Database } from 'db0'
 import nodeSqlite from 'db0/connectors/node-sqlite'
-import { Fault, type FaultCode } from '../../kit/foundation/fault.ts'
+import { Fault, type FaultCode } from '#kit/foundation/fault.ts'
 import { touchFile } from './ownership.ts'
 
 export type SqlValue = SQLInputValue

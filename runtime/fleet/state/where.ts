@@ -1,5 +1,5 @@
 /** Builds the WHERE clause of a query from the conditions that are given. */
-import { findMac } from '../../kit/net/rules/mac.ts'
+import { findMac } from '#kit/net/rules/mac.ts'
 import type { SqlValue } from './sqlite.ts'
 
 interface Where {

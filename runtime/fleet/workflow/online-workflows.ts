@@ -2,10 +2,10 @@
 import { access, writeFile } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { z } from 'zod'
-import { cijoeArgv } from '../../engine/flash/rules/provisioning.ts'
-import { Fault, hintOf, renderError } from '../../kit/foundation/fault.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { renderHyphens, type Mac } from '../../kit/net/rules/mac.ts'
+import { cijoeArgv } from '#engine/flash/rules/provisioning.ts'
+import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
 import { chooseVariables, renderTransport } from './rules/online-workflow.ts'
 import {
   createJobs,
@@ -14,10 +14,10 @@ import {
   QUEUED,
   type Job,
   type JobRecords,
-} from '../../kit/host/jobs.ts'
-import { isBelow } from '../../kit/host/folders.ts'
-import { createQueue } from '../../kit/host/queue.ts'
-import type { Environment, Shell } from '../../kit/host/shell.ts'
+} from '#kit/host/jobs.ts'
+import { isBelow } from '#kit/host/folders.ts'
+import { createQueue } from '#kit/host/queue.ts'
+import type { Environment, Shell } from '#kit/host/shell.ts'
 import type { SshKeys } from './ssh-key.ts'
 import { awaitSsh, type SshWaitOptions } from './ssh-wait.ts'
 import { findWorkflowFault } from './workflow-place.ts'

@@ -1,9 +1,9 @@
 /** The key with which the server logs in to machines: made at its first use, for the server's user alone. */
 import { chmod, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
-import type { Shell } from '../../kit/host/shell.ts'
-import { makeFolder, moveName, removeName } from '../../kit/host/folders.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
+import type { Shell } from '#kit/host/shell.ts'
+import { makeFolder, moveName, removeName } from '#kit/host/folders.ts'
 
 interface SshKey {
   readonly path: string

@@ -1,7 +1,7 @@
 /** Waits until SSH answers at a machine that is booting. */
 import { connect } from 'node:net'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { linger } from '../../kit/host/watch.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { linger } from '#kit/host/watch.ts'
 
 export interface SshWaitOptions {
   /** Read before each attempt; null: not known yet. */

@@ -1,10 +1,10 @@
 /** The output folders of workflow runs, one for each, and their logs. */
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ifMissing } from '../../kit/foundation/system-error.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import { listOldRuns } from './rules/online-workflow.ts'
-import { makeFolder, removeTree } from '../../kit/host/folders.ts'
+import { makeFolder, removeTree } from '#kit/host/folders.ts'
 
 const WORKFLOW_LOG = 'workflow.log'
 

@@ -1,8 +1,8 @@
 /** Runs a workflow's program and everything that it starts, and ends them together. */
 import { spawn } from 'node:child_process'
 import type { Readable } from 'node:stream'
-import { waitForGroup } from '../../kit/host/shell.ts'
-import { settle } from '../../kit/host/watch.ts'
+import { waitForGroup } from '#kit/host/shell.ts'
+import { settle } from '#kit/host/watch.ts'
 
 export interface WorkflowProcess {
   readonly argv: readonly string[]

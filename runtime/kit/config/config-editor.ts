@@ -1,10 +1,10 @@
 /** Changes keys in configuration files and keeps their author's formatting. */
 import { findLayer } from './rules/layers.ts'
-import { accept, refuse, type Result } from '../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { findSetting, type Setting, type SettingsTable, type TomlValue } from './rules/setting.ts'
 import type { Origin } from './rules/settings-parser.ts'
 import { editToml, locateTomlKey, type TomlEditRefusal } from './rules/toml-edit.ts'
-import { removeName } from '../host/folders.ts'
+import { removeName } from '#kit/host/folders.ts'
 import { isWritable, writeConfigFile, type ConfigFiles } from './config-files.ts'
 
 type ConfigEditRefusal =

@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto'
 import { access, constants, open, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { CONFIG_FILE, type ConfigPath } from './rules/config-paths.ts'
-import { Fault, renderError } from '../foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { ConfigLayer } from './rules/layers.ts'
-import { isMissing, systemCodeOf } from '../foundation/system-error.ts'
+import { isMissing, systemCodeOf } from '#kit/foundation/system-error.ts'
 import { parseToml } from './rules/toml.ts'
-import { moveName, removeName } from '../host/folders.ts'
+import { moveName, removeName } from '#kit/host/folders.ts'
 
 export interface ConfigFiles {
   /** Those that exist, the winner first. */

@@ -1,8 +1,8 @@
 /** The current configuration: merged from its layers, edited in place, reloaded while running. */
-import type { Arguments } from '../terminal/command/rules/arguments.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 import { CONFIG_FILE, decideConfigPaths, type ConfigPath } from './rules/config-paths.ts'
-import { Fault } from '../foundation/fault.ts'
-import { refuse, type Result } from '../foundation/result.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { refuse, type Result } from '#kit/foundation/result.ts'
 import type { SettingsOf, SettingsTable } from './rules/setting.ts'
 import type { ServerSettings } from './rules/shared-settings.ts'
 import {
@@ -23,8 +23,8 @@ import {
   type RefusedEdits,
 } from './config-editor.ts'
 import { isWritable, readConfigFiles, type ConfigFiles } from './config-files.ts'
-import { createQueue } from '../host/queue.ts'
-import type { Environment } from '../host/shell.ts'
+import { createQueue } from '#kit/host/queue.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { defaultStateDir } from './state-dirs.ts'
 
 interface ConfigRules<Table extends SettingsTable> {

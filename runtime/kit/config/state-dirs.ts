@@ -1,9 +1,9 @@
 /** Chooses and creates the state directory of a server, and checks that it is writable. */
 import { access, constants, stat } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
-import { Fault, renderError } from '../foundation/fault.ts'
-import { makeFolder } from '../host/folders.ts'
-import type { Environment } from '../host/shell.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { makeFolder } from '#kit/host/folders.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 const ROOT_STATE_DIR = '/var/lib/flasher'
 

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { open, stat, type FileHandle } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
-import { Fault } from '../foundation/fault.ts'
-import { systemCodeOf } from '../foundation/system-error.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { systemCodeOf } from '#kit/foundation/system-error.ts'
 import { linkName, makeFolder, moveName, removeName } from './folders.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** Computes the digest of the beginning of an open file. */
 import { createHash, type Hash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
-import { Fault } from '../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 const CHUNK_BYTES = 1024 * 1024
 

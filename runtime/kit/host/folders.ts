@@ -13,7 +13,7 @@ import {
   unlink,
 } from 'node:fs/promises'
 import { dirname, sep } from 'node:path'
-import { ifMissing, isMissing, systemCodeOf } from '../foundation/system-error.ts'
+import { ifMissing, isMissing, systemCodeOf } from '#kit/foundation/system-error.ts'
 
 /**
  * Makes a folder with those above it, one level at a time: Node's own way never ends where a file

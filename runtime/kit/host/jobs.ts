@@ -1,6 +1,6 @@
 /** A queue of jobs: a limited number run at once; each can be watched and cancelled, and stays listed. */
 import { z } from 'zod'
-import { Fault, renderError } from '../foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { createQueue } from './queue.ts'
 
 /** What is known of every job; each kind of job adds its own fields. Times are ISO. */

@@ -1,7 +1,7 @@
 /** Writes milestones to the kernel's log, the system's console and the status file; all best effort. */
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { printable } from '../foundation/printable.ts'
+import { printable } from '#kit/foundation/printable.ts'
 
 export type Marks = ReturnType<typeof createMarks>
 

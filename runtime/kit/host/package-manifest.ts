@@ -1,8 +1,8 @@
 /** Reads the version and the address of the repository from this program's own package.json. */
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
-import { Fault } from '../foundation/fault.ts'
-import { isRecord } from '../foundation/shape.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
 
 /**
  * The same in the source tree and in an installed package. Rejects with a Fault `input-invalid`

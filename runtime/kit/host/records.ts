@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage, defineDriver, type Storage } from 'unstorage'
 import type { ZodType } from 'zod'
-import { ifMissing } from '../foundation/system-error.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
 import { replaceFile } from './atomic-file.ts'
 import { makeFolder, removeName } from './folders.ts'
 

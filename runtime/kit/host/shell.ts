@@ -5,8 +5,8 @@ import { access, constants as files } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { $ } from 'zx/core'
-import { debianPackageOf } from '../foundation/tool.ts'
-import { Fault } from '../foundation/fault.ts'
+import { debianPackageOf } from '#kit/foundation/tool.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 interface ToolOptions {
   /** Bytes for the tool's standard input; none when absent. */

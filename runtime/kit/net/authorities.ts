@@ -2,8 +2,8 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { getCACertificates } from 'node:tls'
-import { Fault, renderError } from '../foundation/fault.ts'
-import type { Environment } from '../host/shell.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 

@@ -1,14 +1,14 @@
 /** Performs one HTTP(S) exchange: proxies, own authorities, redirects, and a limit on every wait. */
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { Fault } from '../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { HttpTarget } from './rules/image-location.ts'
 import { codedError, MISDIRECTED, STALLED } from './rules/network-failure.ts'
 import { isDirectHost } from './rules/direct-host.ts'
 import { decideProxies, type ProxySettings } from './rules/proxy.ts'
 import { isRedirect, nextTarget, REDIRECT_LIMIT } from './rules/redirect.ts'
 import { readAuthorities } from './authorities.ts'
-import type { Environment } from '../host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 export interface HttpRequest {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'

@@ -1,11 +1,11 @@
 /** Fetches small texts from web servers, again only when they have changed. */
-import { decodeList } from '../foundation/checksum.ts'
-import { Fault } from '../foundation/fault.ts'
+import { decodeList } from '#kit/foundation/checksum.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { CAN_WAIT } from './rules/waiting.ts'
 import type { HttpTarget } from './rules/image-location.ts'
 import { describeFailure } from './rules/network-failure.ts'
 import { askOnce, type DocumentAnswer, type DocumentRequest } from './json-client.ts'
-import type { Environment } from '../host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 interface DocumentQuery extends Pick<DocumentRequest, 'maxBytes' | 'timeoutMs' | 'signal'> {
   readonly target: HttpTarget

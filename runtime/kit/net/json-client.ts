@@ -7,7 +7,7 @@ import { codedError, describeFailure, NO_TLS, STALLED, TOO_LARGE } from './rules
 import { decideDelay } from './rules/retry.ts'
 import { createHttpClient, type HttpAnswer, type HttpClient } from './http-client.ts'
 import { readRetryAfter } from './http-remote.ts'
-import type { Environment } from '../host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 export interface DocumentRequest {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'

@@ -1,10 +1,10 @@
 /** The context of one command of a server program: its arguments, and the parts of the process that it may use. */
-import type { Environment } from '../host/shell.ts'
-import type { LineInput } from '../terminal/prompt/hidden-line.ts'
-import type { Output } from '../terminal/text/terminal-style.ts'
-import type { ClosableServer } from '../web/http/closing.ts'
-import type { Entrance } from '../web/http/entrance.ts'
-import type { TunableServer } from '../web/answers/limits.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import type { LineInput } from '#kit/terminal/prompt/hidden-line.ts'
+import type { Output } from '#kit/terminal/text/terminal-style.ts'
+import type { ClosableServer } from '#kit/web/http/closing.ts'
+import type { Entrance } from '#kit/web/http/entrance.ts'
+import type { TunableServer } from '#kit/web/answers/limits.ts'
 
 export interface Listening {
   readonly server: HttpServer

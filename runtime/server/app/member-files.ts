@@ -5,15 +5,15 @@ import { stat } from 'node:fs/promises'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { pipeline } from 'node:stream/promises'
-import type { OpenSharedFile } from '../../fleet/cluster/netboot-copy.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
+import type { OpenSharedFile } from '#fleet/cluster/netboot-copy.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   CLIENT_HEADER,
   createPassedReader,
   type ClientSeal,
   type PassedReader,
-} from '../../kit/web/http/client-seal.ts'
-import type { Diversion } from '../../kit/web/http/entrance.ts'
+} from '#kit/web/http/client-seal.ts'
+import type { Diversion } from '#kit/web/http/entrance.ts'
 
 interface MemberFilesDependencies {
   /** Null: unknown yet, so nothing is asked for or answered. */

@@ -1,7 +1,7 @@
 /** Finds how the other servers on a database reach this one, where no setting says it. */
 import { createSocket } from 'node:dgram'
 import { isIP } from 'node:net'
-import { listLanAddresses } from '../../fleet/boot/host-addresses.ts'
+import { listLanAddresses } from '#fleet/boot/host-addresses.ts'
 
 interface OwnAddressOptions {
   /** `postgres://…` */

@@ -1,15 +1,15 @@
 /** Joins the servers that share a database, where one is configured; without it nothing of that is loaded. */
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { readMembership } from '../../fleet/state/membership.ts'
-import type { Database } from '../../fleet/state/database.ts'
-import type { JoinedLeader, JoinOptions } from '../../fleet/cluster/joining.ts'
-import type { NetbootShare } from '../../fleet/cluster/netboot-share.ts'
-import type { createPresence, OwnFacts, Presence } from '../../fleet/cluster/presence.ts'
-import type { ClusterNotes } from '../../fleet/cluster/cluster-notes.ts'
-import { TIMES, type ClusterTimes } from '../../fleet/cluster/rules/times.ts'
-import type { SharedFilePaths } from '../../fleet/cluster/shared-files.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { readMembership } from '#fleet/state/membership.ts'
+import type { Database } from '#fleet/state/database.ts'
+import type { JoinedLeader, JoinOptions } from '#fleet/cluster/joining.ts'
+import type { NetbootShare } from '#fleet/cluster/netboot-share.ts'
+import type { createPresence, OwnFacts, Presence } from '#fleet/cluster/presence.ts'
+import type { ClusterNotes } from '#fleet/cluster/cluster-notes.ts'
+import { TIMES, type ClusterTimes } from '#fleet/cluster/rules/times.ts'
+import type { SharedFilePaths } from '#fleet/cluster/shared-files.ts'
 
 export interface SharedDatabase {
   readonly url: string
@@ -70,7 +70,7 @@ export async function shareState(
     return null
   }
   if (!database.isOwner) {
-    const { onlyRead } = await import('../../fleet/cluster/joining.ts')
+    const { onlyRead } = await import('#fleet/cluster/joining.ts')
     await onlyRead(database)
     return null
   }
@@ -82,8 +82,8 @@ async function joinOthers(
   shared: SharedDatabase,
   { line, release, log }: Pick<ShareOptions, 'line' | 'release' | 'log'>,
 ): Promise<SharedState> {
-  const { joinCluster } = await import('../../fleet/cluster/joining.ts')
-  const { openNotes } = await import('../../fleet/cluster/cluster-notes.ts')
+  const { joinCluster } = await import('#fleet/cluster/joining.ts')
+  const { openNotes } = await import('#fleet/cluster/cluster-notes.ts')
   const { patience, start = 'usual', signal, onEnd, times } = shared
   const url = await completeUrl(shared)
   const notes = await openNotes(shared.notes)
@@ -126,9 +126,9 @@ async function openOwn(
   { memberKey: key, notes, url, log }: OwnDependencies,
 ) {
   if (patience === 'now') return null
-  const { checkKey } = await import('../../fleet/cluster/presence.ts')
-  const { createSharedFiles } = await import('../../fleet/cluster/shared-files.ts')
-  const { openSession } = await import('../../fleet/cluster/postgres.ts')
+  const { checkKey } = await import('#fleet/cluster/presence.ts')
+  const { createSharedFiles } = await import('#fleet/cluster/shared-files.ts')
+  const { openSession } = await import('#fleet/cluster/postgres.ts')
   if (key === '') log.warn(NO_KEY)
   const own = {
     files: createSharedFiles({ paths, key, notes, log }),
@@ -146,7 +146,7 @@ async function beginPresence(
   { facts }: SharedDatabase,
   parts: PresenceDependencies,
 ): Promise<Presence> {
-  const { createPresence: create } = await import('../../fleet/cluster/presence.ts')
+  const { createPresence: create } = await import('#fleet/cluster/presence.ts')
   return create({ ...parts, membership: () => readMembership(database.sql), facts })
 }
 

@@ -1,6 +1,6 @@
 /** What the settings of a machine server say of callers. */
-import type { ServerSettings } from '../../kit/config/rules/shared-settings.ts'
-import type { WebSettings } from '../../kit/web/answers/caller.ts'
+import type { ServerSettings } from '#kit/config/rules/shared-settings.ts'
+import type { WebSettings } from '#kit/web/answers/caller.ts'
 
 export const toWebSettings = ({ server, pxe, tuning, metrics }: ServerSettings): WebSettings => ({
   publicUrl: server.public_url || null,

@@ -1,7 +1,7 @@
 /** Counts the machines that flash and queues the others; its only source is their records. */
-import { epochOf } from '../../kit/foundation/instants.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { FlashSlot } from '../../engine/inventory/rules/machine.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { FlashSlot } from '#engine/inventory/rules/machine.ts'
 import type { Machine } from './rules/machine.ts'
 import {
   compareQueued,

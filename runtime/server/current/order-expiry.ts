@@ -1,8 +1,8 @@
 /** Ends orders to flash that nobody began within `[pxe] armed_hours`, by a clock that is never set back. */
-import { epochOf } from '../../kit/foundation/instants.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { SYSTEM } from '../../fleet/state/journal.ts'
-import type { Site } from '../routes/site.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { SYSTEM } from '#fleet/state/journal.ts'
+import type { Site } from '#server/routes/site.ts'
 import { canExpire, expireOrder } from './rules/disarming.ts'
 import type { Machine } from './rules/machine.ts'
 import type { Surroundings } from './rules/surroundings.ts'

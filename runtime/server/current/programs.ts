@@ -1,7 +1,7 @@
 /** Current line: the programs of this line, assembled from the folders below. */
-import { runProgram, type RunCommand } from '../../kit/terminal/command/program.ts'
-import { completeArguments } from '../../kit/terminal/command/rules/server-command.ts'
-import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
+import { runProgram, type RunCommand } from '#kit/terminal/command/program.ts'
+import { completeArguments } from '#kit/terminal/command/rules/server-command.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 
 /** Loads a command only when it is called. */

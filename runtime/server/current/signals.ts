@@ -1,7 +1,7 @@
 /** Current line: how a machine's reports change its record, and the events that they record. */
-import { describeFlashed, describeFlashFailed } from '../../fleet/machine/rules/flash-events.ts'
-import type { Inventory } from '../../engine/inventory/rules/machine.ts'
-import type { Signal, Transition } from '../routes/transition.ts'
+import { describeFlashed, describeFlashFailed } from '#fleet/machine/rules/flash-events.ts'
+import type { Inventory } from '#engine/inventory/rules/machine.ts'
+import type { Signal, Transition } from '#server/routes/transition.ts'
 import * as contacts from './rules/contact.ts'
 import type { Machine } from './rules/machine.ts'
 import * as events from './rules/machine-events.ts'

@@ -1,19 +1,19 @@
 /** Earlier line: its rules about machines, behind the interface of the shared server. */
-import { parseBootToken, renderBootToken } from '../../fleet/boot/rules/boot-token.ts'
-import { renderBoot } from '../../fleet/boot/rules/boot-script.ts'
-import { detectFormat } from '../../engine/image/rules/format.ts'
-import { fieldError, parseFields } from '../../kit/foundation/field-error.ts'
-import { plainWords } from '../../kit/foundation/printable.ts'
-import { accept, refuse } from '../../kit/foundation/result.ts'
+import { parseBootToken, renderBootToken } from '#fleet/boot/rules/boot-token.ts'
+import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
+import { fieldError, parseFields } from '#kit/foundation/field-error.ts'
+import { plainWords } from '#kit/foundation/printable.ts'
+import { accept, refuse } from '#kit/foundation/result.ts'
 import {
   describeDisks,
   describeFlashed,
   describeFlashFailed,
-} from '../../fleet/machine/rules/flash-events.ts'
-import type { Secret } from '../../kit/web/access/secret.ts'
-import { findWorkflowFault } from '../../fleet/workflow/workflow-place.ts'
-import type { Action, ServerLine } from '../routes/line.ts'
-import type { Contact, ScriptTransition, Signal, Transition } from '../routes/transition.ts'
+} from '#fleet/machine/rules/flash-events.ts'
+import type { Secret } from '#kit/web/access/secret.ts'
+import { findWorkflowFault } from '#fleet/workflow/workflow-place.ts'
+import type { Action, ServerLine } from '#server/routes/line.ts'
+import type { Contact, ScriptTransition, Signal, Transition } from '#server/routes/transition.ts'
 import { applyPolicy, NoParameters, POLICY_PASTS } from './rules/action.ts'
 import { decideBoot } from './rules/boot.ts'
 import { discover, rememberDone, rememberFailure, rememberOffer } from './rules/contact.ts'
@@ -28,7 +28,7 @@ import {
 } from './rules/machine.ts'
 import * as events from './rules/machine-events.ts'
 import { decidePlan } from './rules/plan.ts'
-import { needsFiles } from '../../fleet/workflow/rules/provisioning.ts'
+import { needsFiles } from '#fleet/workflow/rules/provisioning.ts'
 import { applyUpsert, MachineUpsertSchema } from './rules/upsert.ts'
 import { beginWorkflow, rememberBoot } from './rules/workflow.ts'
 

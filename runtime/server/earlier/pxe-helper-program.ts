@@ -1,13 +1,13 @@
 /** Earlier line: `flasher-web-activate-pxe`, which runs as root and trusts nothing that it is given. */
-import { describeRefusal, planActivation } from '../../fleet/boot/rules/pxe-activation.ts'
-import { SUCCESS } from '../../kit/terminal/command/rules/server-exit.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { activateProxy, deactivateProxy } from '../../fleet/boot/dnsmasq-proxy.ts'
-import { listLanAddresses } from '../../fleet/boot/host-addresses.ts'
-import { createShell } from '../../kit/host/shell.ts'
-import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
-import { runProgram, type RunCommand } from '../../kit/terminal/command/program.ts'
+import { describeRefusal, planActivation } from '#fleet/boot/rules/pxe-activation.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/server-exit.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { activateProxy, deactivateProxy } from '#fleet/boot/dnsmasq-proxy.ts'
+import { listLanAddresses } from '#fleet/boot/host-addresses.ts'
+import { createShell } from '#kit/host/shell.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
+import { runProgram, type RunCommand } from '#kit/terminal/command/program.ts'
 import { PXE_HELPER_LINE, type PxeHelperCommandName } from './rules/pxe-helper-commands.ts'
 
 type HelperEnvironment = Pick<ProcessEnvironment, 'argv' | 'env' | 'stdout' | 'stderr' | 'isRoot'>

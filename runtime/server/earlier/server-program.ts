@@ -1,7 +1,7 @@
 /** Earlier line: `flasher-web`; apart from `flasher`, so that the live system does not carry a server. */
-import { completeArguments } from '../../kit/terminal/command/rules/server-command.ts'
-import type { ProcessEnvironment } from '../../kit/program/process-environment.ts'
-import { runProgram, type RunCommand } from '../../kit/terminal/command/program.ts'
+import { completeArguments } from '#kit/terminal/command/rules/server-command.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
+import { runProgram, type RunCommand } from '#kit/terminal/command/program.ts'
 import { SERVER_LINE, type ServerCommandName } from './rules/server-commands.ts'
 
 const COMMANDS: Readonly<Record<ServerCommandName, () => Promise<RunCommand<ProcessEnvironment>>>> =

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { z } from 'zod'
-import { parseJson } from '../../kit/foundation/json-reader.ts'
-import { deriveSecret, type Secret } from '../../kit/web/access/secret.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { deriveSecret, type Secret } from '#kit/web/access/secret.ts'
 
 const NAME = 'flasher-openid'
 /** For the time at the provider. */

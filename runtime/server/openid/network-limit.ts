@@ -1,5 +1,5 @@
 /** Limits what strangers can have the server do at the same time, by network, so that one leaves something to the others. */
-import { networkOf } from '../../kit/web/access/rules/login-throttle.ts'
+import { networkOf } from '#kit/web/access/rules/login-throttle.ts'
 
 export function createNetworkLimit(max: number) {
   const taken = new Map<string, number>()

@@ -1,9 +1,9 @@
 /** The pages around a login with a provider: on the way back, and where it gives no role. */
-import { banner, factList, tag } from '../../kit/web/ui/elements.ts'
-import { html, type Content } from '../../kit/web/ui/html.ts'
-import type { PageLayout } from '../../kit/web/ui/layout.ts'
-import { fill } from '../../kit/texts/text.ts'
-import { PAGES } from '../texts/texts.ts'
+import { banner, factList, tag } from '#kit/web/ui/elements.ts'
+import { html, type Content } from '#kit/web/ui/html.ts'
+import type { PageLayout } from '#kit/web/ui/layout.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { OnwardView, RefusedView } from './provider-login.ts'
 
 const t = PAGES.provider

@@ -1,9 +1,9 @@
 /** The routes of pages, by kind: what answers one is given the context of its request. */
 import type { H3Event } from 'h3'
-import type { Eventual } from '../../kit/foundation/eventual.ts'
-import type { Answer } from '../../kit/web/answers/answers.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
-import { buttonRoute, formRoute, pageRoute, uploadRoute } from '../../kit/web/ui/page-routes.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import { buttonRoute, formRoute, pageRoute, uploadRoute } from '#kit/web/ui/page-routes.ts'
 import { isAsked } from './question.ts'
 
 export type ContextRoute<Context> = (contextOf: (event: H3Event) => Context) => Route

@@ -1,10 +1,10 @@
 /** What the forms of a page do, as commands for a shell, folded below them. */
-import { PAGES } from '../texts/texts.ts'
-import { fill } from '../../kit/texts/text.ts'
-import { copyBlock } from '../../kit/web/ui/elements.ts'
-import { attributes, fillHtml, html, type Content } from '../../kit/web/ui/html.ts'
-import type { Scope } from '../../kit/web/answers/rules/rights.ts'
-import { renderCurl, type CurlRequest } from '../routes/rules/curl-command.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { copyBlock } from '#kit/web/ui/elements.ts'
+import { attributes, fillHtml, html, type Content } from '#kit/web/ui/html.ts'
+import type { Scope } from '#kit/web/answers/rules/rights.ts'
+import { renderCurl, type CurlRequest } from '#server/routes/rules/curl-command.ts'
 import type { PageContext } from './page-context.ts'
 
 const t = PAGES.frame.curl

@@ -1,8 +1,8 @@
 /** The response to a form: a redirect for browsers, a header for the script that posted it. */
 import type { H3Event } from 'h3'
-import { answer, seeOther, type Answer } from '../../kit/web/answers/answers.ts'
-import { address } from '../../kit/web/ui/html.ts'
-import type { Notice, Notices } from '../../kit/web/ui/form-notices.ts'
+import { answer, seeOther, type Answer } from '#kit/web/answers/answers.ts'
+import { address } from '#kit/web/ui/html.ts'
+import type { Notice, Notices } from '#kit/web/ui/form-notices.ts'
 
 /** A 303. htmx follows those unnoticed, so it gets a 200 with the address to load. */
 export const goTo = (event: H3Event, location: string): Answer =>

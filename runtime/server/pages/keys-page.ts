@@ -1,7 +1,7 @@
 /** /ui/keys: the keys of the pages, as a page or a dialog, and the switch that turns them off. */
-import { PAGES } from '../texts/texts.ts'
-import { KEYS_PATH } from '../../kit/web/ui/keys-choice.ts'
-import { chooseKeys, renderKeysPage, type PageKeys } from '../../kit/web/ui/keys-page.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { KEYS_PATH } from '#kit/web/ui/keys-choice.ts'
+import { chooseKeys, renderKeysPage, type PageKeys } from '#kit/web/ui/keys-page.ts'
 import { formAt, pageAt, type ContextRoute } from './context-routes.ts'
 import type { PageContext } from './page-context.ts'
 

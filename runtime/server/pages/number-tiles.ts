@@ -1,6 +1,6 @@
 /** The numbers of a dashboard: each is a link, and can say how it moved. */
-import { renderNumber } from '../../kit/texts/text.ts'
-import { html, type Html } from '../../kit/web/ui/html.ts'
+import { renderNumber } from '#kit/texts/text.ts'
+import { html, type Html } from '#kit/web/ui/html.ts'
 
 export interface Tile {
   readonly title: string

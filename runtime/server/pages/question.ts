@@ -1,8 +1,8 @@
 /** Confirmation questions: a dialog over the page, or a page of its own without scripts. */
-import { hidden } from '../../kit/web/ui/fields.ts'
-import { renderDialog } from '../../kit/web/ui/keys-page.ts'
-import { PAGES } from '../texts/texts.ts'
-import { attributes, html, type Content, type Html } from '../../kit/web/ui/html.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+import { renderDialog } from '#kit/web/ui/keys-page.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
 
 export const opensQuestion = (action: string): Html =>
   attributes({

@@ -1,7 +1,7 @@
 /** What somebody sees, in words: the labels of their scope. */
-import type { Reach } from '../../kit/web/answers/rules/reach.ts'
-import { fill, pluralOf } from '../../kit/texts/text.ts'
-import { PAGES } from '../texts/texts.ts'
+import type { Reach } from '#kit/web/answers/rules/reach.ts'
+import { fill, pluralOf } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.account.session
 

@@ -1,23 +1,23 @@
 /** Controls the power of this line's machines: what speaks against it, the act, the record of it. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { UNCHANGED, type Standing } from '../../fleet/access/standing.ts'
-import type { PowerService } from '../../fleet/power/power-service.ts'
-import type { PowerBook } from '../../fleet/power/power-store.ts'
+import { UNCHANGED, type Standing } from '#fleet/access/standing.ts'
+import type { PowerService } from '#fleet/power/power-service.ts'
+import type { PowerBook } from '#fleet/power/power-store.ts'
 import {
   lasting,
   renderPowerFailure,
   type PowerDone,
   type PowerFailure,
   type PowerTrouble,
-} from '../../fleet/power/rules/power.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import type { Result } from '../../kit/foundation/result.ts'
-import { createQueue } from '../../kit/host/queue.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { By } from '../../kit/web/answers/caller.ts'
-import type { RecordEvents } from '../../kit/web/answers/plain-event.ts'
-import type { BootEachRequest } from '../routes/site.ts'
+} from '#fleet/power/rules/power.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import type { Result } from '#kit/foundation/result.ts'
+import { createQueue } from '#kit/host/queue.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { By } from '#kit/web/answers/caller.ts'
+import type { RecordEvents } from '#kit/web/answers/plain-event.ts'
+import type { BootEachRequest } from '#server/routes/site.ts'
 import {
   chooseBoot,
   renderPowerEvent,

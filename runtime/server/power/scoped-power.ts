@@ -1,7 +1,7 @@
 /** Controls the power of the machines that somebody with a scope sees, and of no other. */
-import { refuse } from '../../kit/foundation/result.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import { lasting } from '../../fleet/power/rules/power.ts'
+import { refuse } from '#kit/foundation/result.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { lasting } from '#fleet/power/rules/power.ts'
 import type { PowerControl } from './power-control.ts'
 import type { PowerBody } from './rules/power-request.ts'
 

@@ -1,6 +1,6 @@
 /** What makes a batch of one action on many machines, where a release line keeps batches. */
-import type { By } from '../../kit/web/answers/caller.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { By } from '#kit/web/answers/caller.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 export interface BatchMaker<M> {
   /** The batch is on disk before its first machine is acted on. */

@@ -1,15 +1,15 @@
 /** Serves the live environment's files: with ranges, never recompressed, replaced as a whole. */
 import type { H3Event } from 'h3'
-import { renderAutoexec } from '../../fleet/boot/rules/bootstrap.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import { parseMac } from '../../kit/net/rules/mac.ts'
-import { openServed, type ServedFile } from '../../kit/host/served-files.ts'
-import { json, text, type Answer } from '../../kit/web/answers/answers.ts'
-import { readFileName } from '../../kit/web/answers/checked.ts'
-import { refuse } from '../../kit/web/answers/faults.ts'
-import { answerFile } from '../../kit/web/answers/file-answer.ts'
+import { renderAutoexec } from '#fleet/boot/rules/bootstrap.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { openServed, type ServedFile } from '#kit/host/served-files.ts'
+import { json, text, type Answer } from '#kit/web/answers/answers.ts'
+import { readFileName } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { answerFile } from '#kit/web/answers/file-answer.ts'
 import type { Site } from './site.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 
 /** Most names with a metric label of their own; uploads can have any name. */
 const MAX_LABELS = 50

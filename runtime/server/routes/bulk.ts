@@ -1,19 +1,19 @@
 /** Arms one machine now, or applies one action to many, row by row. */
-import { json, type Answer } from '../../kit/web/answers/answers.ts'
+import { json, type Answer } from '#kit/web/answers/answers.ts'
 import type { H3Event } from 'h3'
 import * as z from 'zod'
-import { findUnheeded } from '../../fleet/machine/rules/query.ts'
-import { printable } from '../../kit/foundation/printable.ts'
-import { parseMac, type Mac } from '../../kit/net/rules/mac.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
-import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
-import { LIMITS } from '../../kit/web/answers/limits.ts'
+import { findUnheeded } from '#fleet/machine/rules/query.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import { checked, readMac, renderSchema } from '#kit/web/answers/checked.ts'
+import { refuse, refuseFields } from '#kit/web/answers/faults.ts'
+import { LIMITS } from '#kit/web/answers/limits.ts'
 import { awaitEnd, followOrder, isEventStream, type AwaitedOrder } from './flash-follow.ts'
 import { answerMany, decideForesight, planMany, renderMany } from './flash-many.ts'
 import { actOnMany } from './many.ts'
 import type { Site } from './site.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 
 const WAIT = z.number().min(0).max(LIMITS.waitSeconds).optional()
 const UNTIL = z

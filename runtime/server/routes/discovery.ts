@@ -1,8 +1,8 @@
 /** Registers new machines at a bounded rate and number, with disks of a bounded size: anyone in reach can create records. */
-import { takeOne, type Bucket } from '../../kit/foundation/bucket.ts'
-import { shortenList, weighDisks } from '../../fleet/machine/rules/list-budget.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { Inventory, MachineBase } from '../../engine/inventory/rules/machine.ts'
+import { takeOne, type Bucket } from '#kit/foundation/bucket.ts'
+import { shortenList, weighDisks } from '#fleet/machine/rules/list-budget.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { Inventory, MachineBase } from '#engine/inventory/rules/machine.ts'
 import type { ServerServices } from './site.ts'
 
 /** How long a count of unassigned rows is trusted; additions here are counted meanwhile. */

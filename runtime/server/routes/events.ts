@@ -1,14 +1,14 @@
 /** The events API: filters, pages, acknowledgement. */
-import { json, type Answer } from '../../kit/web/answers/answers.ts'
+import { json, type Answer } from '#kit/web/answers/answers.ts'
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
-import { EVENT_HEAD, renderEventRow } from '../../fleet/state/rules/event-table.ts'
-import type { EventFilter, JournalEvent } from '../../fleet/state/journal.ts'
-import { checked, QueryTimeSchema, renderSchema } from '../../kit/web/answers/checked.ts'
-import { exportRoutes, STEP } from '../../kit/web/answers/exports.ts'
-import { refuse } from '../../kit/web/answers/faults.ts'
+import { EVENT_HEAD, renderEventRow } from '#fleet/state/rules/event-table.ts'
+import type { EventFilter, JournalEvent } from '#fleet/state/journal.ts'
+import { checked, QueryTimeSchema, renderSchema } from '#kit/web/answers/checked.ts'
+import { exportRoutes, STEP } from '#kit/web/answers/exports.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
 import type { Site } from './site.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 
 const word = z.string().max(200).optional()
 const yes = z

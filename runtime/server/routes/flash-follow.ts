@@ -1,13 +1,13 @@
 /** Waits for what becomes of an order to flash, and of the system that it wrote: answered at its end, or followed as server-sent events. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { H3Event } from 'h3'
-import type { Proof, ProofState } from '../../engine/inventory/rules/run.ts'
-import { toWireRun } from '../../fleet/run/rules/run-record.ts'
-import { KEEP_ALIVE, renderData, renderEvent } from '../../kit/net/rules/event-stream.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import { answer, type Answer } from '../../kit/web/answers/answers.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import type { RecordedOutcome } from '../../fleet/machine/rules/flash-outcome.ts'
+import type { Proof, ProofState } from '#engine/inventory/rules/run.ts'
+import { toWireRun } from '#fleet/run/rules/run-record.ts'
+import { KEEP_ALIVE, renderData, renderEvent } from '#kit/net/rules/event-stream.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { answer, type Answer } from '#kit/web/answers/answers.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import type { RecordedOutcome } from '#fleet/machine/rules/flash-outcome.ts'
 import type { ServerBase, Site } from './site.ts'
 
 export interface AwaitedOrder {

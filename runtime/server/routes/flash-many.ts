@@ -1,11 +1,11 @@
 /** Flashes a selection: boots its machines from the network, one after the other, and waits for what becomes of each. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Proof } from '../../engine/inventory/rules/run.ts'
-import { KEEP_ALIVE } from '../../kit/net/rules/event-stream.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { By } from '../../kit/web/answers/caller.ts'
+import type { Proof } from '#engine/inventory/rules/run.ts'
+import { KEEP_ALIVE } from '#kit/net/rules/event-stream.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { By } from '#kit/web/answers/caller.ts'
 import type { H3Event } from 'h3'
-import { answer, json, type Answer } from '../../kit/web/answers/answers.ts'
+import { answer, json, type Answer } from '#kit/web/answers/answers.ts'
 import {
   awaitEnd,
   EVENT_HEADERS,

@@ -1,10 +1,10 @@
 /** Every change of machines: stored, recorded and announced, regardless of who requested it. */
-import { after, type Eventual } from '../../kit/foundation/eventual.ts'
-import { renderError } from '../../kit/foundation/fault.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import { refuse, type Result } from '../../kit/foundation/result.ts'
-import { compareFields } from '../../fleet/state/rules/event-changes.ts'
+import { after, type Eventual } from '#kit/foundation/eventual.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import { refuse, type Result } from '#kit/foundation/result.ts'
+import { compareFields } from '#fleet/state/rules/event-changes.ts'
 import type {
   ActionRequest,
   Fleet,
@@ -19,9 +19,9 @@ import {
   createUndoableEdits,
   isUnchanged,
   type UndoableEdits,
-} from '../../fleet/machine/undoable-edits.ts'
-import type { PlainEvent, RecordEvents } from '../../kit/web/answers/plain-event.ts'
-import type { By } from '../../kit/web/answers/caller.ts'
+} from '#fleet/machine/undoable-edits.ts'
+import type { PlainEvent, RecordEvents } from '#kit/web/answers/plain-event.ts'
+import type { By } from '#kit/web/answers/caller.ts'
 import { awaitOutcome } from './flash-follow.ts'
 import { countRun, renderLost } from './run-events.ts'
 

@@ -1,11 +1,11 @@
 /** Parses the inventories that machines post: small ones at once, larger ones one after the other in a thread. */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import type { Inventory } from '../../engine/inventory/rules/machine.ts'
-import { parseInventory, type InventoryRefusal } from '../../engine/inventory/rules/inventory.ts'
-import type { Eventual } from '../../kit/foundation/eventual.ts'
-import { refuse, type Result } from '../../kit/foundation/result.ts'
-import { LIMITS } from '../../kit/web/answers/limits.ts'
+import type { Inventory } from '#engine/inventory/rules/machine.ts'
+import { parseInventory, type InventoryRefusal } from '#engine/inventory/rules/inventory.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
+import { refuse, type Result } from '#kit/foundation/result.ts'
+import { LIMITS } from '#kit/web/answers/limits.ts'
 
 export type ParsedInventory = Result<Inventory, InventoryRefusal>
 

@@ -1,7 +1,7 @@
 /** What a machine boots while no server may decide: it waits in line, and in the end its disk, if it had no order. */
-import { Fault } from '../../kit/foundation/fault.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
-import { renderBoot } from '../../fleet/boot/rules/boot-script.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
 import type { Site } from './site.ts'
 import type { Contact } from './transition.ts'
 

@@ -1,14 +1,14 @@
 /** The machines API: list, get, replace, delete, and what machines have posted. */
 import type { H3Event } from 'h3'
 import { createHash } from 'node:crypto'
-import { renderHyphens, type Mac } from '../../kit/net/rules/mac.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import { json, nothing, answer, type Answer } from '../../kit/web/answers/answers.ts'
-import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
+import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import { json, nothing, answer, type Answer } from '#kit/web/answers/answers.ts'
+import { refuse, refuseFields } from '#kit/web/answers/faults.ts'
 import type { Site, UpsertRefusal } from './site.ts'
-import { readMac } from '../../kit/web/answers/checked.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
-import { meetsConditions } from '../../kit/web/answers/rules/etag.ts'
+import { readMac } from '#kit/web/answers/checked.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import { meetsConditions } from '#kit/web/answers/rules/etag.ts'
 
 export function machineRoutes(site: Site): readonly Route[] {
   const { line, machines, views, findMachine } = site

@@ -1,8 +1,8 @@
 /** One action on many machines, row by row, and the batch that is made of it. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import type { By } from '../../kit/web/answers/caller.ts'
-import type { Mac } from '../../kit/net/rules/mac.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import type { By } from '#kit/web/answers/caller.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import type { BegunBatch } from './batch-maker.ts'
 import type { Site } from './site.ts'
 

@@ -1,12 +1,12 @@
 /** GET /metrics, and the values that are looked up for each request of it. */
 import process from 'node:process'
-import { text } from '../../kit/web/answers/answers.ts'
+import { text } from '#kit/web/answers/answers.ts'
 import type { Site } from './site.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import { gaugeRuns } from './run-events.ts'
-import type { Presence } from '../../fleet/cluster/presence.ts'
-import { countBehind, type MemberRow } from '../../fleet/cluster/rules/member.ts'
-import type { Metrics } from '../../kit/web/http/metrics.ts'
+import type { Presence } from '#fleet/cluster/presence.ts'
+import { countBehind, type MemberRow } from '#fleet/cluster/rules/member.ts'
+import type { Metrics } from '#kit/web/http/metrics.ts'
 
 export function metricsRoutes(site: Site, countListeners: () => number): readonly Route[] {
   const { line, machines, catalog, journal, metrics, now } = site

@@ -1,10 +1,10 @@
 /** People who log in with a name, as the login page and the change of a password see them. */
-import { allowsNamelessLogin } from '../../fleet/access/rules/nameless-login.ts'
-import type { Accounts } from '../../fleet/access/accounts.ts'
-import type { NamedLogins } from '../../kit/web/access/login.ts'
-import type { PeoplePasswords } from '../../kit/web/access/password-change.ts'
-import { Fault } from '../../kit/foundation/fault.ts'
-import { isSameIssuer } from '../../kit/net/openid/rules/provider-address.ts'
+import { allowsNamelessLogin } from '#fleet/access/rules/nameless-login.ts'
+import type { Accounts } from '#fleet/access/accounts.ts'
+import type { NamedLogins } from '#kit/web/access/login.ts'
+import type { PeoplePasswords } from '#kit/web/access/password-change.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { isSameIssuer } from '#kit/net/openid/rules/provider-address.ts'
 import type { PeopleServices } from './site.ts'
 
 /** Whether the administrator's password alone opens a session, and those that it opened count. */

@@ -1,13 +1,13 @@
 /** Generates the API document (OpenAPI 3.1) from the route table and the validating schemas. */
-import { PAGES } from '../texts/texts.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import * as z from 'zod'
-import { renderDocument } from '../../kit/web/ui/api-page.ts'
-import { page, json } from '../../kit/web/answers/answers.ts'
-import { renderSchema } from '../../kit/web/answers/checked.ts'
+import { renderDocument } from '#kit/web/ui/api-page.ts'
+import { page, json } from '#kit/web/answers/answers.ts'
+import { renderSchema } from '#kit/web/answers/checked.ts'
 import type { Site } from './site.ts'
-import { listRefusals, meaningOf } from '../../kit/web/answers/refusals.ts'
-import { readTheme } from '../../kit/web/ui/theme.ts'
-import type { Access, Route, RouteDoc, SchemaRef } from '../../kit/web/answers/route.ts'
+import { listRefusals, meaningOf } from '#kit/web/answers/refusals.ts'
+import { readTheme } from '#kit/web/ui/theme.ts'
+import type { Access, Route, RouteDoc, SchemaRef } from '#kit/web/answers/route.ts'
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -1,11 +1,11 @@
 /** The events and metrics that runs produce. */
-import { IMAGE_FORMATS } from '../../../appliance/disk-images.ts'
-import type { Run, RunResult } from '../../engine/inventory/rules/run.ts'
-import { secondsOf } from '../../fleet/run/rules/run-view.ts'
-import type { Runs } from '../../fleet/run/runs.ts'
-import type { RunUpdate } from '../../fleet/run/run-posts.ts'
-import type { PlainEvent } from '../../kit/web/answers/plain-event.ts'
-import type { Metrics } from '../../kit/web/http/metrics.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import type { Run, RunResult } from '#engine/inventory/rules/run.ts'
+import { secondsOf } from '#fleet/run/rules/run-view.ts'
+import type { Runs } from '#fleet/run/runs.ts'
+import type { RunUpdate } from '#fleet/run/run-posts.ts'
+import type { PlainEvent } from '#kit/web/answers/plain-event.ts'
+import type { Metrics } from '#kit/web/http/metrics.ts'
 
 /** Of a run that began, a cancelled flash, and the run before that was lost. */
 export function listRunEvents({ run, isNew, hasEnded, lost }: RunUpdate): readonly PlainEvent[] {

@@ -1,22 +1,22 @@
 /** Receives the reports of a flashing machine: its progress, and its log after a failure. */
 import type { H3Event } from 'h3'
-import { hideBootTokens } from '../../fleet/boot/rules/boot-token.ts'
-import { after, type Eventual } from '../../kit/foundation/eventual.ts'
+import { hideBootTokens } from '#fleet/boot/rules/boot-token.ts'
+import { after, type Eventual } from '#kit/foundation/eventual.ts'
 import {
   MAX_LOG_BYTES,
   MAX_PROGRESS_BYTES,
   ProgressSchema,
   RunIdSchema,
   type Run,
-} from '../../engine/inventory/rules/run.ts'
-import type { RunUpdate } from '../../fleet/run/run-posts.ts'
-import { nothing, type Answer } from '../../kit/web/answers/answers.ts'
-import { checked, readMac, renderSchema } from '../../kit/web/answers/checked.ts'
-import { refuse } from '../../kit/web/answers/faults.ts'
-import { LIMITS } from '../../kit/web/answers/limits.ts'
+} from '#engine/inventory/rules/run.ts'
+import type { RunUpdate } from '#fleet/run/run-posts.ts'
+import { nothing, type Answer } from '#kit/web/answers/answers.ts'
+import { checked, readMac, renderSchema } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { LIMITS } from '#kit/web/answers/limits.ts'
 import type { Site } from './site.ts'
 import type { Contact, Signal } from './transition.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import { countRun, listRunEvents, nameRun } from './run-events.ts'
 
 const RETRY_SECONDS = 30

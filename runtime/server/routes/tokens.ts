@@ -1,16 +1,16 @@
 /** The API of API tokens: named, scoped, shown once. */
 import { getRouterParam, type H3Event, type HTTPError } from 'h3'
 import * as z from 'zod'
-import { fieldError, listFieldErrors, type FieldError } from '../../kit/foundation/field-error.ts'
-import { refuse as no, type Result } from '../../kit/foundation/result.ts'
-import type { MadeToken, TokenRecord } from '../../fleet/access/tokens.ts'
-import { SCOPES, permits, scopesOf, type Scope } from '../../kit/web/answers/rules/rights.ts'
-import { json, nothing, type Answer } from '../../kit/web/answers/answers.ts'
-import type { Caller } from '../../kit/web/answers/caller.ts'
-import { renderSchema } from '../../kit/web/answers/checked.ts'
-import { refuse, refuseFields } from '../../kit/web/answers/faults.ts'
+import { fieldError, listFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
+import { refuse as no, type Result } from '#kit/foundation/result.ts'
+import type { MadeToken, TokenRecord } from '#fleet/access/tokens.ts'
+import { SCOPES, permits, scopesOf, type Scope } from '#kit/web/answers/rules/rights.ts'
+import { json, nothing, type Answer } from '#kit/web/answers/answers.ts'
+import type { Caller } from '#kit/web/answers/caller.ts'
+import { renderSchema } from '#kit/web/answers/checked.ts'
+import { refuse, refuseFields } from '#kit/web/answers/faults.ts'
 import type { Site } from './site.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 
 const TOKEN_BODY = z.strictObject({
   name: z

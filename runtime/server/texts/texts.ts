@@ -1,5 +1,5 @@
 /** The pages' texts in the language that is in use; another language is one more table, named here. */
-import type { Translated } from '../../kit/texts/translated.ts'
+import type { Translated } from '#kit/texts/translated.ts'
 import { ENGLISH } from './english.ts'
 
 /** What the table of any language satisfies; that its placeholders are known is checked at each use. */

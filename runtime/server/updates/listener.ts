@@ -1,5 +1,5 @@
 /** One client of a live channel: at most one write at a time, and only the newest message of each view and kind. */
-import { KEEP_ALIVE } from '../../kit/net/rules/event-stream.ts'
+import { KEEP_ALIVE } from '#kit/net/rules/event-stream.ts'
 
 /** Rows are sent before bars. */
 type UpdateKind = 'rows' | 'bars'

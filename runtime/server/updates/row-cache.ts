@@ -1,7 +1,7 @@
 /** Caches rows of the machines table, rendered once per change of a machine. */
-import { renderData } from '../../kit/net/rules/event-stream.ts'
-import type { MachineBase } from '../../engine/inventory/rules/machine.ts'
-import type { Run } from '../../engine/inventory/rules/run.ts'
+import { renderData } from '#kit/net/rules/event-stream.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
 
 /** Rows of deleted machines that may stay. */
 const SPARE = 100

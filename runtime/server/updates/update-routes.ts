@@ -1,11 +1,11 @@
 /** GET /events/machines: the machines table as server-sent events. */
-import { answer } from '../../kit/web/answers/answers.ts'
+import { answer } from '#kit/web/answers/answers.ts'
 import type { Channel, SeenFleet } from './channel.ts'
-import { refuse } from '../../kit/web/answers/faults.ts'
-import { LIMITS } from '../../kit/web/answers/limits.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { LIMITS } from '#kit/web/answers/limits.ts'
 import type { H3Event } from 'h3'
-import type { Caller } from '../../kit/web/answers/caller.ts'
-import type { Route } from '../../kit/web/answers/route.ts'
+import type { Caller } from '#kit/web/answers/caller.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 
 const HEADERS = {
   'content-type': 'text/event-stream',

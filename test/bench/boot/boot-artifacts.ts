@@ -3,20 +3,14 @@ import { statSync } from 'node:fs'
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { APPLIANCES } from '../../../appliance/all.ts'
-import {
-  checksumsOf,
-  ipxeFile,
-  netbootStem,
-  netbootTrio,
-  usbIso,
-} from '../../../appliance/assets.ts'
-import { CHECKOUT, cacheFolder, readEpoch, readVersion } from '../../../build/facts.ts'
-import { planImages } from '../../../build/plan.ts'
-import { renderEvent } from '../../../build/progress.ts'
-import { runSteps } from '../../../build/run.ts'
-import type { Level } from '../../../build/steps/step.ts'
-import type { Trio } from '../../support/vm/built-images.ts'
+import { APPLIANCES } from '#appliance/all.ts'
+import { checksumsOf, ipxeFile, netbootStem, netbootTrio, usbIso } from '#appliance/assets.ts'
+import { CHECKOUT, cacheFolder, readEpoch, readVersion } from '#build/facts.ts'
+import { planImages } from '#build/plan.ts'
+import { renderEvent } from '#build/progress.ts'
+import { runSteps } from '#build/run.ts'
+import type { Level } from '#build/steps/step.ts'
+import type { Trio } from '#test/support/vm/built-images.ts'
 import { peerStep } from './boot-peer.ts'
 
 export interface Artifacts extends AsyncDisposable {

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { appendFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { CHECKOUT, readEpoch } from '../../../build/facts.ts'
-import type { Level } from '../../../build/steps/step.ts'
-import { copyCheckout } from '../../../build/twice.ts'
+import { CHECKOUT, readEpoch } from '#build/facts.ts'
+import type { Level } from '#build/steps/step.ts'
+import { copyCheckout } from '#build/twice.ts'
 
 const CHANGED = 'runtime/kit/net/rules/mac.ts'
 

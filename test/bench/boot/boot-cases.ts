@@ -1,8 +1,8 @@
 /** The boots that are measured, each to the wizard's prompt, and those that end before it for want of memory. */
-import { startArmMachine } from '../../support/vm/arm64-machine.ts'
-import { startNetboot } from '../../support/vm/netboot.ts'
-import { startUsbMachine, type Firmware } from '../../support/vm/usb-machine.ts'
-import { makeUsbStick } from '../../support/vm/usb-stick.ts'
+import { startArmMachine } from '#test/support/vm/arm64-machine.ts'
+import { startNetboot } from '#test/support/vm/netboot.ts'
+import { startUsbMachine, type Firmware } from '#test/support/vm/usb-machine.ts'
+import { makeUsbStick } from '#test/support/vm/usb-stick.ts'
 import { weighKernel, type Artifacts } from './boot-artifacts.ts'
 import { PEER_WORDS } from './boot-peer.ts'
 import { BALLOON, PATIENCE, watchBoot, type Watched } from './boot-watch.ts'

@@ -1,9 +1,9 @@
 /** One flash in a lab, from the network boot to its first byte, divided by the server's stamps and the machine's own words. */
 import { basename } from 'node:path'
 import { z } from 'zod'
-import { LAB_MAC } from '../../support/server/lab.ts'
-import { openMachine, startBootLab, waitForEnd, type PxeLab } from '../../support/vm/pxe-flash.ts'
-import type { Qemu } from '../../support/vm/qemu.ts'
+import { LAB_MAC } from '#test/support/server/lab.ts'
+import { openMachine, startBootLab, waitForEnd, type PxeLab } from '#test/support/vm/pxe-flash.ts'
+import type { Qemu } from '#test/support/vm/qemu.ts'
 import type { MeasuredBoot } from './boot-budgets.ts'
 import { HANDED_OVER } from './boot-cases.ts'
 import { KERNEL_LINE, PATIENCE } from './boot-watch.ts'

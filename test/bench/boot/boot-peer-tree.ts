@@ -2,8 +2,8 @@
 import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { runMkosi } from '../../../build/mkosi/mkosi.ts'
-import { writeSandbox } from '../../../build/mkosi/sandbox.ts'
+import { runMkosi } from '#build/mkosi/mkosi.ts'
+import { writeSandbox } from '#build/mkosi/sandbox.ts'
 
 /** What dracut wants for a root that comes by HTTP, beside what the live system has anyway. */
 const PACKAGES = ['curl', 'dracut', 'dracut-live', 'dracut-network', 'iproute2', 'iputils-arping']

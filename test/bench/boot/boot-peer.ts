@@ -1,6 +1,6 @@
 /** The initrd that we are compared with: dracut's live one, over the network, with the same kernel. */
-import type { Step } from '../../../build/steps/step.ts'
-import { SQUASHFS_ADDRESS } from '../../support/vm/netboot.ts'
+import type { Step } from '#build/steps/step.ts'
+import { SQUASHFS_ADDRESS } from '#test/support/vm/netboot.ts'
 
 const PROGRAM = 'test/bench/boot/boot-peer-tree.ts'
 const SCRIPT = 'test/bench/boot/boot-peer.sh'

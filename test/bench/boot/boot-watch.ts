@@ -1,7 +1,7 @@
 /** Watches a machine from the start of its kernel to the wizard's prompt. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import type { Qemu } from '../../support/vm/qemu.ts'
+import type { Qemu } from '#test/support/vm/qemu.ts'
 import { readPeakMib } from '../process-tree.ts'
 
 export interface Watched {

@@ -1,7 +1,7 @@
 /** Asks the servers of a storm as a person does, each time another one of them. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PASSWORD, until } from '../../support/cluster/servers.ts'
-import { login } from '../../support/server/flasher-web.ts'
+import { PASSWORD, until } from '#test/support/cluster/servers.ts'
+import { login } from '#test/support/server/flasher-web.ts'
 
 export type AskSite = Awaited<ReturnType<typeof createAsk>>
 

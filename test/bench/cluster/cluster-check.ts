@@ -1,6 +1,6 @@
 /** Compares what the fleet has at the end with what was acknowledged to each machine. */
 import { z } from 'zod'
-import { createQueue } from '../../../runtime/kit/host/queue.ts'
+import { createQueue } from '#kit/host/queue.ts'
 import type { AskSite } from './cluster-ask.ts'
 import type { Book } from './cluster-book.ts'
 import type { StormMachine } from './cluster-machine.ts'

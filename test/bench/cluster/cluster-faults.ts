@@ -1,5 +1,5 @@
 /** The list of faults of a storm: made from a seed, so that the same one comes again. */
-import { createRandom } from '../../support/collect.ts'
+import { createRandom } from '#test/support/collect.ts'
 
 /** What each kind does, for the list that is printed. Who leads at that moment is the leader. */
 export const FAULT_KINDS = {

@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { openDebianImage } from '../../support/disk/debian-image.ts'
-import { openTrio } from '../../support/vm/built-images.ts'
-import { HOST_SEEN_BY_GUESTS } from '../../support/vm/ipxe.ts'
+import { openDebianImage } from '#test/support/disk/debian-image.ts'
+import { openTrio } from '#test/support/vm/built-images.ts'
+import { HOST_SEEN_BY_GUESTS } from '#test/support/vm/ipxe.ts'
 
 export type GuestMedia = Awaited<ReturnType<typeof openMedia>>
 

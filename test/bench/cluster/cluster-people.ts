@@ -1,6 +1,6 @@
 /** People of a storm: they change machines by way of any server, and read by way of another one. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { until } from '../../support/cluster/servers.ts'
+import { until } from '#test/support/cluster/servers.ts'
 import { macOf } from '../server/server-wire.ts'
 import type { AskSite } from './cluster-ask.ts'
 import { createExpectation, type Book } from './cluster-book.ts'

@@ -1,8 +1,8 @@
 /** A program that is started again when it ends, as systemd does, and what it said of itself. */
 import { fileURLToPath } from 'node:url'
-import { linger } from '../../../runtime/kit/host/watch.ts'
-import { readProcessorTimes, type ProcessorTimes } from '../../support/processor-times.ts'
-import { startFlasher, type Started } from '../../support/terminal/flasher.ts'
+import { linger } from '#kit/host/watch.ts'
+import { readProcessorTimes, type ProcessorTimes } from '#test/support/processor-times.ts'
+import { startFlasher, type Started } from '#test/support/terminal/flasher.ts'
 
 const AGAIN_MS = 1000
 const CLOCK = new URL('cluster-clock.ts', import.meta.url).href

@@ -1,7 +1,7 @@
 /** The storm: made-up machines and people at several servers while faults of a seeded list happen; nothing may be lost. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { until } from '../../support/cluster/servers.ts'
-import { createRandom } from '../../support/collect.ts'
+import { until } from '#test/support/cluster/servers.ts'
+import { createRandom } from '#test/support/collect.ts'
 import type { Bar } from '../server/server-jobs.ts'
 import { carryOut } from './cluster-acts.ts'
 import { createAsk, type AskSite } from './cluster-ask.ts'

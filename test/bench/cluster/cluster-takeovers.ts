@@ -1,5 +1,5 @@
 /** Who leads, and how long it took after each fault of a leader until another server did. */
-import type { ProcessorTimes } from '../../support/processor-times.ts'
+import type { ProcessorTimes } from '#test/support/processor-times.ts'
 import type { FaultKind, StormFault } from './cluster-faults.ts'
 import type { Role } from './cluster-process.ts'
 

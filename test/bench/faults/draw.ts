@@ -3,7 +3,7 @@ import { globSync } from 'node:fs'
 import path from 'node:path'
 import type { SourceFile } from 'typescript/unstable/ast'
 import { API } from 'typescript/unstable/sync'
-import { createRandom } from '../../support/collect.ts'
+import { createRandom } from '#test/support/collect.ts'
 import { findPlaces, KINDS, type Kind, type Place } from './places.ts'
 
 export interface Fault {

@@ -4,7 +4,7 @@
  */
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { readDurations } from '../../support/runner/durations.ts'
+import { readDurations } from '#test/support/runner/durations.ts'
 
 const TYPES = /^(?:import|export) type\b[^']*'.*'$/gm
 const REFERENCE = /(['"`])(\.{1,2}\/[^'"`\n]+\.(?:ts|mjs))\1/g

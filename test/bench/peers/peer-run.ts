@@ -6,7 +6,7 @@ import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readTreeUse } from '../process-tree.ts'
-import { createLab, type Lab, type LabHost } from '../../support/net/rack.ts'
+import { createLab, type Lab, type LabHost } from '#test/support/net/rack.ts'
 import { renderMachine, renderServer } from './peer-nginx.ts'
 
 export interface PeerOrder {

@@ -1,7 +1,7 @@
 /** New machines with the state on PostgreSQL: 500 within 10 s, and as many as there can be at 32 connections. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { startPostgres } from '../../support/cluster/postgres.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
 import { createFolder, renderInventory, SMALL_FILES, type Folder } from './server-fixture.ts'
 import { middle, rateOf, runLoad, type Bar } from './server-jobs.ts'
 import type { Load } from './server-load.ts'

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { findPort } from '../../support/http/ports.ts'
+import { findPort } from '#test/support/http/ports.ts'
 import type { Bare } from './server-bare.ts'
 import { PASSWORD, type Folder } from './server-fixture.ts'
 

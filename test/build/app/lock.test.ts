@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseLocked } from '../../../build/app/lock.ts'
+import { parseLocked } from '#build/app/lock.ts'
 
 const test = suite('lock file')
 const lock = readFileSync('pnpm-lock.yaml', 'utf8')

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderPiCommandLine, UEFI_LOADERS } from '../../../build/board/firmware.ts'
-import { planBoard } from '../../../build/board/layout.ts'
-import { makeBoardParts } from '../../support/boot/board-parts.ts'
-import { openPiVolume, parsePiConfig, readPiBoot } from '../../support/boot/pi-boot.ts'
+import { renderPiCommandLine, UEFI_LOADERS } from '#build/board/firmware.ts'
+import { planBoard } from '#build/board/layout.ts'
+import { makeBoardParts } from '#test/support/boot/board-parts.ts'
+import { openPiVolume, parsePiConfig, readPiBoot } from '#test/support/boot/pi-boot.ts'
 
 const test = suite('board image')
 const isThere = ['mformat', 'mke2fs', 'debugfs', 'sfdisk'].every(

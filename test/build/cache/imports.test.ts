@@ -1,7 +1,7 @@
 /** Which files a program stands for, and which packages the device needs. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { collectImports, packageOf, parseImports } from '../../../build/cache/imports.ts'
+import { collectImports, packageOf, parseImports, resolveImport } from '#build/cache/imports.ts'
 
 const test = suite('imports')
 
@@ -33,6 +33,14 @@ test('follows every way of importing, round in circles too, and no types', () =>
 
 test('a missing file is named', () => {
   assert.throws(() => collectImports(['core/none.ts'], read), /no core\/none\.ts/)
+})
+
+test('a room is where package.json says, and an unknown one is an error', () => {
+  assert.is(resolveImport('test/a.test.ts', '#kit/host/shell.ts'), 'runtime/kit/host/shell.ts')
+  assert.is(resolveImport('a/b.ts', './c.ts'), 'a/c.ts')
+  assert.is(resolveImport('a/b.ts', 'zx/core'), null)
+  assert.throws(() => resolveImport('a/b.ts', '#attic/c.ts'), /a\/b\.ts imports #attic\/c\.ts/)
+  assert.throws(() => resolveImport('a/b.ts', '#kit/c.js'), /no such room/)
 })
 
 test('a package has one or two parts', () => {

@@ -14,10 +14,10 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { digestListing } from '../../../build/cache/digest.ts'
-import type { BuildEvent } from '../../../build/progress.ts'
-import { readDurations, runSteps, type RunOptions } from '../../../build/run.ts'
-import type { Step } from '../../../build/steps/step.ts'
+import { digestListing } from '#build/cache/digest.ts'
+import type { BuildEvent } from '#build/progress.ts'
+import { readDurations, runSteps, type RunOptions } from '#build/run.ts'
+import type { Step } from '#build/steps/step.ts'
 
 const test = suite('run')
 

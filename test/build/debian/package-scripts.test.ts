@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SERVER_SCRIPTS } from '../../../build/debian/package-control.ts'
+import { SERVER_SCRIPTS } from '#build/debian/package-control.ts'
 
 const test = suite('scripts of the Debian packages')
 const FORMER = '/var/lib/dpkg/info/flasher-lab.postrm'

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideLiveSource, type LiveFacts } from '../../../build/demo/live-source.ts'
+import { decideLiveSource, type LiveFacts } from '#build/demo/live-source.ts'
 
 const SITE = { url: 'https://example.org', repository: 'owner/name', tag: 'latest' }
 const NOTHING: LiveFacts = { built: null, kept: null, site: null, isRoot: false, obstacle: null }

@@ -7,7 +7,7 @@ import {
   resetProgress,
   type Snapshot,
   type Run,
-} from '../../../build/demo/machine-progress.ts'
+} from '#build/demo/machine-progress.ts'
 
 const RUN: Run = {
   id: 'run-00000001',

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { GREETING, renderGreeter, SECTOR } from '../../../build/demo/boot-sector.ts'
-import { planMachine } from '../../../build/demo/machine.ts'
+import { GREETING, renderGreeter, SECTOR } from '#build/demo/boot-sector.ts'
+import { planMachine } from '#build/demo/machine.ts'
 
 const OPTIONS = {
   accelerator: 'tcg',

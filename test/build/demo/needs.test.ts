@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideFamily, listNeeds, type DemoHost } from '../../../build/demo/needs.ts'
+import { decideFamily, listNeeds, type DemoHost } from '#build/demo/needs.ts'
 
 const GIB = 2 ** 30
 const HOST: DemoHost = {

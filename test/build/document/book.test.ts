@@ -2,10 +2,10 @@
 import { readdirSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBrokenLinks, renderBook } from '../../../build/document/book.ts'
-import { renderChapter } from '../../../build/document/chapter.ts'
-import { listChapters } from '../../../build/document/chapters.ts'
-import { renderStill } from '../../../build/document/picture.ts'
+import { findBrokenLinks, renderBook } from '#build/document/book.ts'
+import { renderChapter } from '#build/document/chapter.ts'
+import { listChapters } from '#build/document/chapters.ts'
+import { renderStill } from '#build/document/picture.ts'
 
 const test = suite('book')
 const known = new Set(['pxe', 'usb', 'decisions-0001-x', 'decisions-README'])

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listFirmware } from '../../../build/initrd/firmware.ts'
+import { listFirmware } from '#build/initrd/firmware.ts'
 
 const test = suite('firmware of modules')
 

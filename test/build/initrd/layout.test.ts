@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { planLayout } from '../../../build/initrd/layout.ts'
-import type { Entry } from '../../../build/initrd/newc.ts'
+import { planLayout } from '#build/initrd/layout.ts'
+import type { Entry } from '#build/initrd/newc.ts'
 
 const test = suite('layout of an initrd')
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { chooseModules, nameOf } from '../../../build/initrd/modules.ts'
+import { chooseModules, nameOf } from '#build/initrd/modules.ts'
 
 const test = suite('modules of an initrd')
 

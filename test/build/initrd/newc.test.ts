@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderNewc } from '../../../build/initrd/newc.ts'
+import { renderNewc } from '#build/initrd/newc.ts'
 
 const test = suite('newc')
 const EPOCH = 0x68e77a00

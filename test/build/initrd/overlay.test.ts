@@ -3,12 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  BOOT_FACTS,
-  IMAGES_PARTITION,
-  KERNEL_ARGS,
-  LIVE_PATHS,
-} from '../../../appliance/contract.ts'
+import { BOOT_FACTS, IMAGES_PARTITION, KERNEL_ARGS, LIVE_PATHS } from '#appliance/contract.ts'
 
 const test = suite('scripts of the initrd')
 const FOLDER = join(import.meta.dirname, '../../../overlays/initrd')

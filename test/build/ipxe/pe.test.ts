@@ -1,8 +1,8 @@
 /** A section more in a UEFI program: what the loader reads of it, and that the code says what it shall. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { addSection, readMachine } from '../../../build/ipxe/pe.ts'
-import { renderStub } from '../../../build/ipxe/stub.ts'
+import { addSection, readMachine } from '#build/ipxe/pe.ts'
+import { renderStub } from '#build/ipxe/stub.ts'
 
 const test = suite('a section of a UEFI program')
 

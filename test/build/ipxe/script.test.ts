@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderCarried } from '../../../build/ipxe/script.ts'
+import { renderCarried } from '#build/ipxe/script.ts'
 
 const test = suite('the script that our iPXE carries')
 const SCRIPT = readFileSync(new URL('../../../overlays/ipxe/flasher.ipxe', import.meta.url), 'utf8')

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { APPLIANCES } from '../../../appliance/all.ts'
-import { planImages } from '../../../build/plan.ts'
-import type { BuildEvent } from '../../../build/progress.ts'
-import { runSteps } from '../../../build/run.ts'
+import { APPLIANCES } from '#appliance/all.ts'
+import { planImages } from '#build/plan.ts'
+import type { BuildEvent } from '#build/progress.ts'
+import { runSteps } from '#build/run.ts'
 
 const test = suite('iPXE from source')
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url))

@@ -5,11 +5,11 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { RELEASE_LINES, RELEASES } from '../../../appliance/release.ts'
-import { collectAssets } from '../../../build/release/collect.ts'
-import { renderManifest } from '../../../build/release/manifest.ts'
-import { parseRelease } from '../../../runtime/fleet/boot/rules/release.ts'
-import { makeReleaseFolder, makeSigningKey } from '../../support/release-folder.ts'
+import { RELEASE_LINES, RELEASES } from '#appliance/release.ts'
+import { collectAssets } from '#build/release/collect.ts'
+import { renderManifest } from '#build/release/manifest.ts'
+import { parseRelease } from '#fleet/boot/rules/release.ts'
+import { makeReleaseFolder, makeSigningKey } from '#test/support/release-folder.ts'
 
 const test = suite('the folder of a release')
 

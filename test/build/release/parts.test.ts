@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderTarball } from '../../../build/archive/tar.ts'
-import { UsageError } from '../../../build/arguments.ts'
-import { ownerOf } from '../../../build/cache/key.ts'
-import { readRelease } from '../../../build/release-command.ts'
-import { planParts } from '../../../build/release-parts.ts'
+import { renderTarball } from '#build/archive/tar.ts'
+import { UsageError } from '#build/arguments.ts'
+import { ownerOf } from '#build/cache/key.ts'
+import { readRelease } from '#build/release-command.ts'
+import { planParts } from '#build/release-parts.ts'
 
 const test = suite('the parts of a release')
 const OPTIONS = { folder: 'flasher_lab-1.2.3', epoch: 1_700_000_000 }

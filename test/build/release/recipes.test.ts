@@ -15,9 +15,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { debFile, RECIPES } from '../../../appliance/assets.ts'
-import { renderRecipes } from '../../../build/release/recipes.ts'
-import { makeReleaseFolder } from '../../support/release-folder.ts'
+import { debFile, RECIPES } from '#appliance/assets.ts'
+import { renderRecipes } from '#build/release/recipes.ts'
+import { makeReleaseFolder } from '#test/support/release-folder.ts'
 
 const URL = 'https://host/owner/name/releases/download/v1.2.3'
 const NAMES = Object.values(RECIPES)

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { VENTOY_FOLDER } from '../../../appliance/contract.ts'
-import { MAX_FAT_FILE_BYTES, refuseSize } from '../../../build/stick/files.ts'
-import { renderPage } from '../../../build/stick/page.ts'
-import { buildStick } from '../../support/boot/stick-parts.ts'
+import { VENTOY_FOLDER } from '#appliance/contract.ts'
+import { MAX_FAT_FILE_BYTES, refuseSize } from '#build/stick/files.ts'
+import { renderPage } from '#build/stick/page.ts'
+import { buildStick } from '#test/support/boot/stick-parts.ts'
 
 const test = suite('stick as files')
 

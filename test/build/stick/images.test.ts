@@ -12,10 +12,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { VENTOY_FOLDER } from '../../../appliance/contract.ts'
-import { IMAGE_ENDINGS } from '../../../appliance/disk-images.ts'
-import { MAX_FAT_FILE_BYTES } from '../../../build/stick/files.ts'
-import { addImages, findRefusal, refuseImage } from '../../../build/stick/images.ts'
+import { VENTOY_FOLDER } from '#appliance/contract.ts'
+import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
+import { MAX_FAT_FILE_BYTES } from '#build/stick/files.ts'
+import { addImages, findRefusal, refuseImage } from '#build/stick/images.ts'
 
 const test = suite('images on the stick as files')
 const folder = () => mkdtempDisposableSync(join(tmpdir(), 'flasher-stick-images-'))

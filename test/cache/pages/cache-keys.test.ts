@@ -1,8 +1,8 @@
 /** The cache's own pages in a browser: the keys of the server's, the search of images, and errors as pages. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSharedBrowser } from '../../support/browser/shared.ts'
-import { makeFolder, PASSWORD, serveCache } from '../../support/server/image-cache.ts'
+import { createSharedBrowser } from '#test/support/browser/shared.ts'
+import { makeFolder, PASSWORD, serveCache } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: keys and errors')
 const shared = createSharedBrowser(test)

@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { selectImages } from '../../../runtime/cache/rules/image-list.ts'
-import { login } from '../../support/server/flasher-web.ts'
-import { makeFolder, PASSWORD, serveCache } from '../../support/server/image-cache.ts'
+import { selectImages } from '#cache/rules/image-list.ts'
+import { login } from '#test/support/server/flasher-web.ts'
+import { makeFolder, PASSWORD, serveCache } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: the list of images')
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../../runtime/engine/catalog/rules/catalog.ts'
-import { makeBytes } from '../../support/collect.ts'
-import { startBucket } from '../../support/http/s3-bucket.ts'
-import { bring, makeFolder, serveCache } from '../../support/server/image-cache.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { startBucket } from '#test/support/http/s3-bucket.ts'
+import { bring, makeFolder, serveCache } from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: s3')
 const BYTES = makeBytes(1_500_000)

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { toRegistry } from '../../../runtime/engine/capture/registry-sink.ts'
-import { parseOrasRef } from '../../../runtime/kit/net/registry/rules/oras.ts'
-import { makeBytes } from '../../support/collect.ts'
-import { startUploadRegistry } from '../../support/http/upload-registry.ts'
+import { toRegistry } from '#engine/capture/registry-sink.ts'
+import { parseOrasRef } from '#kit/net/registry/rules/oras.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { startUploadRegistry } from '#test/support/http/upload-registry.ts'
 
 const test = suite('captures that go to a registry')
 const BYTES = makeBytes(300_000)

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { toUpload } from '../../../runtime/engine/capture/upload-client.ts'
+import { toUpload } from '#engine/capture/upload-client.ts'
 
 const test = suite('upload client')
 

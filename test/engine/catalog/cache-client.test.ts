@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../runtime/kit/foundation/fault.ts'
-import { createCacheClient } from '../../../runtime/engine/catalog/cache-client.ts'
-import { makeAuthority } from '../../support/http/authority.ts'
-import { startConnectProxy } from '../../support/http/connect-proxy.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { makeFolder, serveCache, TOKEN } from '../../support/server/image-cache.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { createCacheClient } from '#engine/catalog/cache-client.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { startConnectProxy } from '#test/support/http/connect-proxy.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { makeFolder, serveCache, TOKEN } from '#test/support/server/image-cache.ts'
 
 const test = suite('createCacheClient')
 

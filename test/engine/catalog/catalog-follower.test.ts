@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createCatalog } from '../../../runtime/engine/catalog/catalogs.ts'
-import { createKeptCatalogs } from '../../../runtime/engine/catalog/kept-catalogs.ts'
-import { createChanges } from '../../../runtime/kit/host/changes.ts'
-import { makeBytes } from '../../support/collect.ts'
-import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
-import { bring, makeFolder, QUIET, serveCache, until } from '../../support/server/image-cache.ts'
+import { createCatalog } from '#engine/catalog/catalogs.ts'
+import { createKeptCatalogs } from '#engine/catalog/kept-catalogs.ts'
+import { createChanges } from '#kit/host/changes.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { bring, makeFolder, QUIET, serveCache, until } from '#test/support/server/image-cache.ts'
 
 const test = suite('catalog: news of the cache')
 

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../../runtime/engine/catalog/rules/catalog.ts'
-import { createChanges } from '../../../runtime/kit/host/changes.ts'
-import { createPinner } from '../../../runtime/engine/catalog/pinner.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { makeFolder, serveCache, TOKEN, until } from '../../support/server/image-cache.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { createChanges } from '#kit/host/changes.ts'
+import { createPinner } from '#engine/catalog/pinner.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { makeFolder, serveCache, TOKEN, until } from '#test/support/server/image-cache.ts'
 
 const test = suite('createPinner')
 

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault, type FaultCode } from '../../../runtime/kit/foundation/fault.ts'
-import { createDisks } from '../../../runtime/engine/disk/disks.ts'
-import { listOtherMounts, listPools, readOwnMounts } from '../../../runtime/engine/disk/proc.ts'
-import { listBlocks, listBtrfs, readSysFacts } from '../../../runtime/engine/disk/sysfs.ts'
-import { createShell, type Finished, type Shell } from '../../../runtime/kit/host/shell.ts'
+import { Fault, type FaultCode } from '#kit/foundation/fault.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { listOtherMounts, listPools, readOwnMounts } from '#engine/disk/proc.ts'
+import { listBlocks, listBtrfs, readSysFacts } from '#engine/disk/sysfs.ts'
+import { createShell, type Finished, type Shell } from '#kit/host/shell.ts'
 import {
   createMachine,
   createShellTwin,
@@ -15,7 +15,7 @@ import {
   LIVE,
   SERVER,
   type Machine,
-} from '../../support/server/machines.ts'
+} from '#test/support/server/machines.ts'
 
 const test = suite('disks')
 

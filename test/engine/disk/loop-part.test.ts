@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openLoopPart } from '../../../runtime/engine/disk/loop-part.ts'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { faultOf } from '../../support/collect.ts'
+import { openLoopPart } from '#engine/disk/loop-part.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { faultOf } from '#test/support/collect.ts'
 
 const test = suite('parts of a disk')
 

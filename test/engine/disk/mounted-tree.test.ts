@@ -16,12 +16,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import {
-  existsInside,
-  isFolderInside,
-  readInside,
-  writeInside,
-} from '../../../runtime/engine/disk/mounted-tree.ts'
+import { existsInside, isFolderInside, readInside, writeInside } from '#engine/disk/mounted-tree.ts'
 
 /** `root` is the tree, `outside` a folder of the host next to it. */
 async function createTree() {

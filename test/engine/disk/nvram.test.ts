@@ -3,8 +3,8 @@ import { mkdir, truncate, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { createNvram } from '../../../runtime/engine/disk/nvram.ts'
-import { makeTools } from '../../support/terminal/tool-folder.ts'
+import { createNvram } from '#engine/disk/nvram.ts'
+import { makeTools } from '#test/support/terminal/tool-folder.ts'
 
 const test = suite('nvram')
 

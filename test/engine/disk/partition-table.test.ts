@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { rereadPartitions } from '../../../runtime/engine/disk/partition-table.ts'
-import { createShell, type Finished, type Shell } from '../../../runtime/kit/host/shell.ts'
+import { rereadPartitions } from '#engine/disk/partition-table.ts'
+import { createShell, type Finished, type Shell } from '#kit/host/shell.ts'
 
 const test = suite('partition table')
 

@@ -1,7 +1,7 @@
 /** One call of an expensive function for all who ask meanwhile, never one that began before. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createTogether } from '../../../runtime/engine/disk/disks.ts'
+import { createTogether } from '#engine/disk/disks.ts'
 
 const test = suite('createTogether')
 

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sumUp } from '../../../runtime/engine/flash/checksum.ts'
-import { makeNoise } from '../../support/disk/disk-images.ts'
+import { sumUp } from '#engine/flash/checksum.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('checksums of what is written')
 

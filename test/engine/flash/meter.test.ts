@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createMeter } from '../../../runtime/engine/flash/meter.ts'
+import { createMeter } from '#engine/flash/meter.ts'
 
 const test = suite('meter')
 

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createRecorder, createZeroRuns } from '../../../runtime/engine/flash/copier.ts'
-import { createTaskGroup } from '../../../runtime/engine/flash/write-slots.ts'
+import { createRecorder, createZeroRuns } from '#engine/flash/copier.ts'
+import { createTaskGroup } from '#engine/flash/write-slots.ts'
 
 const test = suite('runs of zeros')
 const MIB = 1 << 20

@@ -1,9 +1,9 @@
 import { PassThrough, Transform, Writable } from 'node:stream'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { writeChunks, release } from '../../../runtime/engine/image/chunks.ts'
-import { collect, makeBytes } from '../../support/collect.ts'
-import { createMemorySource } from '../../support/disk/memory-source.ts'
+import { writeChunks, release } from '#engine/image/chunks.ts'
+import { collect, makeBytes } from '#test/support/collect.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
 
 const test = suite('chunks')
 const BYTES = makeBytes(1_000_000)

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { joinImagePath, resolveImageRoot } from '../../../runtime/engine/image/image-folder.ts'
+import { joinImagePath, resolveImageRoot } from '#engine/image/image-folder.ts'
 
 const test = suite('image')
 

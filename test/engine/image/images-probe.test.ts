@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { detectFormat } from '../../../runtime/engine/image/rules/format.ts'
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
-import { createImages } from '../../../runtime/engine/image/images.ts'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
-import { faultOf, makeBytes } from '../../support/collect.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { createImages } from '#engine/image/images.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { faultOf, makeBytes } from '#test/support/collect.ts'
 import {
   fromFile,
   makeContent,
@@ -18,8 +18,8 @@ import {
   pzstd,
   seekable,
   unsized,
-} from '../../support/disk/compressed.ts'
-import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
+} from '#test/support/disk/compressed.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
 
 const test = suite('images: probe')
 

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { detectFormat } from '../../../runtime/engine/image/rules/format.ts'
-import { createImages } from '../../../runtime/engine/image/images.ts'
-import { createShell, type Shell, toolMissing } from '../../../runtime/kit/host/shell.ts'
-import { faultOf } from '../../support/collect.ts'
-import { fromFile, makeContent, pipeThrough } from '../../support/disk/compressed.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
+import { createImages } from '#engine/image/images.ts'
+import { createShell, type Shell, toolMissing } from '#kit/host/shell.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { fromFile, makeContent, pipeThrough } from '#test/support/disk/compressed.ts'
 
 const test = suite('images')
 

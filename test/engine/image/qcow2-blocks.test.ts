@@ -2,17 +2,17 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openFileSource } from '../../../runtime/engine/image/sources/file-source.ts'
-import { openQcow2 } from '../../../runtime/engine/image/qcow2-blocks.ts'
-import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
-import type { Source } from '../../../runtime/engine/image/sources/source.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
+import { openFileSource } from '#engine/image/sources/file-source.ts'
+import { openQcow2 } from '#engine/image/qcow2-blocks.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import type { Source } from '#engine/image/sources/source.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import {
   collectBlocks,
   makeContent,
   openWorkshop,
   sourceOf,
-} from '../../support/disk/qcow2-image.ts'
+} from '#test/support/disk/qcow2-image.ts'
 
 const MIB = 2 ** 20
 /** No multiple of any cluster size. */

@@ -4,16 +4,16 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../runtime/kit/foundation/fault.ts'
-import { openQcow2 } from '../../../runtime/engine/image/qcow2-blocks.ts'
-import { faultOf } from '../../support/collect.ts'
-import { CONTENT, openBytes, readFault } from '../../support/disk/qcow2-faults.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { openQcow2 } from '#engine/image/qcow2-blocks.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { CONTENT, openBytes, readFault } from '#test/support/disk/qcow2-faults.ts'
 import {
   collectBlocks,
   makeContent,
   openWorkshop,
   sourceOf,
-} from '../../support/disk/qcow2-image.ts'
+} from '#test/support/disk/qcow2-image.ts'
 
 const MIB = 2 ** 20
 const test = suite('qcow2 images that must not be written')

@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { faultOf } from '../../support/collect.ts'
-import { CONTENT, openBytes, readFault } from '../../support/disk/qcow2-faults.ts'
-import { openWorkshop } from '../../support/disk/qcow2-image.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { CONTENT, openBytes, readFault } from '#test/support/disk/qcow2-faults.ts'
+import { openWorkshop } from '#test/support/disk/qcow2-image.ts'
 
 /** Where QEMU put the tables of an image. */
 function placesOf(image: Buffer) {

@@ -1,14 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../runtime/kit/foundation/fault.ts'
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
-import { createDecoders } from '../../../runtime/engine/image/formats.ts'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { createRandom, faultOf, makeBytes } from '../../support/collect.ts'
-import { makeContent } from '../../support/disk/disk-images.ts'
-import { ENCODINGS } from '../../support/disk/encodings.ts'
-import { collectBlocks, createMemorySource } from '../../support/disk/memory-source.ts'
-import type { MemorySourceOptions } from '../../support/disk/memory-source.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { createDecoders } from '#engine/image/formats.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { createRandom, faultOf, makeBytes } from '#test/support/collect.ts'
+import { makeContent } from '#test/support/disk/disk-images.ts'
+import { ENCODINGS } from '#test/support/disk/encodings.ts'
+import { collectBlocks, createMemorySource } from '#test/support/disk/memory-source.ts'
+import type { MemorySourceOptions } from '#test/support/disk/memory-source.ts'
 
 const test = suite('decoded streams')
 const shell = createShell({ env: process.env })

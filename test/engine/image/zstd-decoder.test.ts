@@ -1,10 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openZstd } from '../../../runtime/engine/image/zstd-decoder.ts'
-import { createRandom, faultOf } from '../../support/collect.ts'
-import { fromFile, pipeThrough, pzstd, seekable, skippable } from '../../support/disk/compressed.ts'
-import { makeContent, makeNoise } from '../../support/disk/disk-images.ts'
-import { collectBlocks, createMemorySource } from '../../support/disk/memory-source.ts'
+import { openZstd } from '#engine/image/zstd-decoder.ts'
+import { createRandom, faultOf } from '#test/support/collect.ts'
+import { fromFile, pipeThrough, pzstd, seekable, skippable } from '#test/support/disk/compressed.ts'
+import { makeContent, makeNoise } from '#test/support/disk/disk-images.ts'
+import { collectBlocks, createMemorySource } from '#test/support/disk/memory-source.ts'
 
 const test = suite('zstd')
 const MIB = 1 << 20

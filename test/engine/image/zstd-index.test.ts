@@ -1,17 +1,17 @@
 /** Images in frames read from start to end: each frame is compared with the index at the end. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openZstd } from '../../../runtime/engine/image/zstd-decoder.ts'
-import { faultOf } from '../../support/collect.ts'
-import { seekable } from '../../support/disk/compressed.ts'
-import { makeContent, makeNoise } from '../../support/disk/disk-images.ts'
-import { collectBlocks, createMemorySource } from '../../support/disk/memory-source.ts'
+import { openZstd } from '#engine/image/zstd-decoder.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { seekable } from '#test/support/disk/compressed.ts'
+import { makeContent, makeNoise } from '#test/support/disk/disk-images.ts'
+import { collectBlocks, createMemorySource } from '#test/support/disk/memory-source.ts'
 import {
   callZeros,
   changeDigest,
   changeFlags,
   packBuffer,
-} from '../../support/disk/packed-image.ts'
+} from '#test/support/disk/packed-image.ts'
 
 const test = suite('frames compared with their index')
 const FRAME = 4 << 20

@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { packImage } from '../../../runtime/engine/pack/packer.ts'
-import { readFrameMap } from '../../../runtime/engine/image/frame-maps.ts'
-import { openFileSource } from '../../../runtime/engine/image/sources/file-source.ts'
-import { faultOf } from '../../support/collect.ts'
-import { pipeThrough } from '../../support/disk/compressed.ts'
-import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
+import { packImage } from '#engine/pack/packer.ts'
+import { readFrameMap } from '#engine/image/frame-maps.ts'
+import { openFileSource } from '#engine/image/sources/file-source.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { pipeThrough } from '#test/support/disk/compressed.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('pack')
 const MIB = 1 << 20

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../runtime/kit/foundation/fault.ts'
-import { writeWhole } from '../../../runtime/engine/pack/whole-file.ts'
-import { faultOf } from '../../support/collect.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { writeWhole } from '#engine/pack/whole-file.ts'
+import { faultOf } from '#test/support/collect.ts'
 
 const test = suite('files written whole')
 

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
-import { listen } from '../../support/http/hostile-server.ts'
-import { CREDENTIALS, startRegistry } from '../../support/http/registry.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { listen } from '#test/support/http/hostile-server.ts'
+import { CREDENTIALS, startRegistry } from '#test/support/http/registry.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('flasher push')
 const MIB = 1 << 20

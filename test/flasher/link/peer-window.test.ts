@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openPeerWindow } from '../../../runtime/flasher/link/peer-window.ts'
-import type { ServerClient } from '../../../runtime/flasher/link/server-client.ts'
-import { accept, type Result } from '../../../runtime/kit/foundation/result.ts'
-import { NGINX } from '../../support/http/nginx.ts'
+import { openPeerWindow } from '#flasher/link/peer-window.ts'
+import type { ServerClient } from '#flasher/link/server-client.ts'
+import { accept, type Result } from '#kit/foundation/result.ts'
+import { NGINX } from '#test/support/http/nginx.ts'
 
 const test = suite('a window for neighbours')
 const run = existsSync(NGINX) && process.getuid?.() === 0 ? test : test.skip

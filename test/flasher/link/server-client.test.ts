@@ -2,14 +2,11 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import * as z from 'zod'
-import { parseMac, type Mac } from '../../../runtime/kit/net/rules/mac.ts'
-import {
-  createServerClient,
-  type ServerClientOptions,
-} from '../../../runtime/flasher/link/server-client.ts'
-import { findServer } from '../../../runtime/flasher/link/server-site.ts'
-import { diskOf } from '../../support/server/machine-fixture.ts'
-import { createTestServer, listen } from '../../support/server/server.ts'
+import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
+import { createServerClient, type ServerClientOptions } from '#flasher/link/server-client.ts'
+import { findServer } from '#flasher/link/server-site.ts'
+import { diskOf } from '#test/support/server/machine-fixture.ts'
+import { createTestServer, listen } from '#test/support/server/server.ts'
 
 const test = suite('server client')
 

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerSite, type SiteOptions } from '../../../runtime/flasher/link/server-site.ts'
-import { makeAuthority } from '../../support/http/authority.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
+import { createServerSite, type SiteOptions } from '#flasher/link/server-site.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 
 const test = suite('servers of a site')
 const never = new AbortController().signal

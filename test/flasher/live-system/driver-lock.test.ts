@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { takeDriverLock } from '../../../runtime/flasher/live-system/driver-lock.ts'
+import { takeDriverLock } from '#flasher/live-system/driver-lock.ts'
 
 const test = suite('driver lock')
 const MODULE = new URL('../../../runtime/flasher/live-system/driver-lock.ts', import.meta.url).href

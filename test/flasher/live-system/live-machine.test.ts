@@ -3,10 +3,10 @@ import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createHardware } from '../../../runtime/engine/inventory/hardware-reader.ts'
-import { followLines } from '../../../runtime/flasher/live-system/console-viewer.ts'
-import { createPower } from '../../../runtime/flasher/live-system/power.ts'
-import { makeTools } from '../../support/terminal/tool-folder.ts'
+import { createHardware } from '#engine/inventory/hardware-reader.ts'
+import { followLines } from '#flasher/live-system/console-viewer.ts'
+import { createPower } from '#flasher/live-system/power.ts'
+import { makeTools } from '#test/support/terminal/tool-folder.ts'
 
 const test = suite('live machine')
 

@@ -5,11 +5,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  serveCurrentConsole,
-  type ConsoleEnvironment,
-} from '../../../runtime/flasher/live-system/live.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
+import { serveCurrentConsole, type ConsoleEnvironment } from '#flasher/live-system/live.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 
 const test = suite('live')
 const DRIVEN =

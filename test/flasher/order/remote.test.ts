@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { SurveyedDisk } from '../../../runtime/engine/disk/rules/disk.ts'
-import { makeAuthority } from '../../support/http/authority.ts'
-import { startHostileServer, type Answer } from '../../support/http/hostile-server.ts'
-import { driveMachine, MAC, type Driven } from '../../support/terminal/remote-fixture.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { startHostileServer, type Answer } from '#test/support/http/hostile-server.ts'
+import { driveMachine, MAC, type Driven } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('remote')
 

@@ -1,12 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashEvent, WriteProgress } from '../../../runtime/engine/flash/rules/flash.ts'
-import { createServerClient } from '../../../runtime/flasher/link/server-client.ts'
-import { chooseOrdered } from '../../../runtime/flasher/order/rules/flash-choice.ts'
-import { parseKernelOrder } from '../../../runtime/flasher/order/rules/kernel-order.ts'
-import { createFlashRun } from '../../../runtime/flasher/order/run-reporter.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { MAC } from '../../support/terminal/remote-fixture.ts'
+import type { FlashEvent, WriteProgress } from '#engine/flash/rules/flash.ts'
+import { createServerClient } from '#flasher/link/server-client.ts'
+import { chooseOrdered } from '#flasher/order/rules/flash-choice.ts'
+import { parseKernelOrder } from '#flasher/order/rules/kernel-order.ts'
+import { createFlashRun } from '#flasher/order/run-reporter.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { MAC } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('reported runs')
 const { signal } = new AbortController()

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { displayWidth } from '../../../runtime/kit/foundation/printable.ts'
-import { fractionOf, renderBar, renderStatus } from '../../../runtime/flasher/text/bar.ts'
+import { displayWidth } from '#kit/foundation/printable.ts'
+import { fractionOf, renderBar, renderStatus } from '#flasher/text/bar.ts'
 
 const HALF = {
   phase: 'write',

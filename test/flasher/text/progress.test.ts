@@ -1,14 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashEvent } from '../../../runtime/engine/flash/rules/flash.ts'
-import type { TerminalStyle } from '../../../runtime/kit/terminal/text/terminal-style.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash.ts'
+import type { TerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 import {
   createProgress,
   renderEventLine,
   renderEventText,
   renderEventWords,
   type ProgressMode,
-} from '../../../runtime/flasher/text/progress.ts'
+} from '#flasher/text/progress.ts'
 
 const LOG: TerminalStyle = { tty: false, colour: false, unicode: false }
 const TERMINAL: TerminalStyle = { tty: true, colour: true, unicode: true }

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createPasswords, hashPassword } from '../../../runtime/fleet/access/passwords.ts'
-import { createSecret, replaceSecret } from '../../../runtime/kit/web/access/secret.ts'
-import { defaultStateDir, prepareStateDir } from '../../../runtime/kit/config/state-dirs.ts'
+import { createPasswords, hashPassword } from '#fleet/access/passwords.ts'
+import { createSecret, replaceSecret } from '#kit/web/access/secret.ts'
+import { defaultStateDir, prepareStateDir } from '#kit/config/state-dirs.ts'
 
 async function createFolder() {
   const dir = await mkdtemp(join(tmpdir(), 'flasher-passwords-'))

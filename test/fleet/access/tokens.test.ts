@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createStateFolder, makeToken } from '../../support/server/state.ts'
+import { createStateFolder, makeToken } from '#test/support/server/state.ts'
 
 const test = suite('tokens and settings')
 const WISH = { name: 'ci', scopes: ['flash', 'read'], expires_at: null } as const

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { BY, openBackupFixture, populate } from '../../support/server/backups.ts'
-import { createStateFolder, faultOf } from '../../support/server/state.ts'
+import { BY, openBackupFixture, populate } from '#test/support/server/backups.ts'
+import { createStateFolder, faultOf } from '#test/support/server/state.ts'
 
 const test = suite('folder of backups')
 const YEAR = 365 * 86_400_000

@@ -2,10 +2,10 @@ import { rm, writeFile } from 'node:fs/promises'
 import { mock } from 'node:test'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startBackupSchedule } from '../../../runtime/fleet/backup/backup-schedule.ts'
-import { openBackupFixture } from '../../support/server/backups.ts'
-import { until } from '../../support/server/image-cache.ts'
-import { createStateFolder } from '../../support/server/state.ts'
+import { startBackupSchedule } from '#fleet/backup/backup-schedule.ts'
+import { openBackupFixture } from '#test/support/server/backups.ts'
+import { until } from '#test/support/server/image-cache.ts'
+import { createStateFolder } from '#test/support/server/state.ts'
 
 const test = suite('backup schedule')
 const START = Date.parse('2026-11-21T06:55:53.000Z')

@@ -3,9 +3,9 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Backups } from '../../../runtime/fleet/backup/backups.ts'
-import { BY, openBackupFixture } from '../../support/server/backups.ts'
-import { createStateFolder } from '../../support/server/state.ts'
+import type { Backups } from '#fleet/backup/backups.ts'
+import { BY, openBackupFixture } from '#test/support/server/backups.ts'
+import { createStateFolder } from '#test/support/server/state.ts'
 
 const test = suite('ends of backups')
 const ID = '2026-11-21T06-55-53Z'

@@ -2,10 +2,10 @@ import { readdir, readFile, rm, writeFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createChannels } from '../../../runtime/fleet/channel/channels.ts'
-import { createBatches } from '../../../runtime/fleet/batch/batches.ts'
-import { createBatchKeeper } from '../../../runtime/server/current/batches/batch-keeper.ts'
-import { BY, openBackupFixture, populate } from '../../support/server/backups.ts'
+import { createChannels } from '#fleet/channel/channels.ts'
+import { createBatches } from '#fleet/batch/batches.ts'
+import { createBatchKeeper } from '#server/current/batches/batch-keeper.ts'
+import { BY, openBackupFixture, populate } from '#test/support/server/backups.ts'
 import {
   createStateFolder,
   faultOf,
@@ -13,7 +13,7 @@ import {
   macOf,
   makeToken,
   noteOf,
-} from '../../support/server/state.ts'
+} from '#test/support/server/state.ts'
 
 const test = suite('restore')
 const ID = '2026-11-21T06-55-53Z'

@@ -1,9 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openBackupStore } from '../../../runtime/fleet/backup/backup-store.ts'
-import { startS3 } from '../../support/http/s3-server.ts'
-import { BY, openBackupFixture, populate } from '../../support/server/backups.ts'
-import { createStateFolder, faultOf, macOf } from '../../support/server/state.ts'
+import { openBackupStore } from '#fleet/backup/backup-store.ts'
+import { startS3 } from '#test/support/http/s3-server.ts'
+import { BY, openBackupFixture, populate } from '#test/support/server/backups.ts'
+import { createStateFolder, faultOf, macOf } from '#test/support/server/state.ts'
 
 const test = suite('backups in S3')
 

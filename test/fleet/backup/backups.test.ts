@@ -2,9 +2,9 @@ import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/pr
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openBackupStore } from '../../../runtime/fleet/backup/backup-store.ts'
-import { BY, openBackupFixture, populate } from '../../support/server/backups.ts'
-import { createStateFolder, faultOf, macOf } from '../../support/server/state.ts'
+import { openBackupStore } from '#fleet/backup/backup-store.ts'
+import { BY, openBackupFixture, populate } from '#test/support/server/backups.ts'
+import { createStateFolder, faultOf, macOf } from '#test/support/server/state.ts'
 
 const test = suite('backups')
 const AT = '2026-11-21T06:55:53.000Z'

@@ -2,20 +2,16 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  buildBundle,
-  buildBundleMachine,
-  renderBundle,
-} from '../../../runtime/server/current/rules/bundle.ts'
-import { createMachine } from '../../../runtime/server/current/rules/machine.ts'
-import { bundlesOf, populate } from '../../support/server/backups.ts'
+import { buildBundle, buildBundleMachine, renderBundle } from '#server/current/rules/bundle.ts'
+import { createMachine } from '#server/current/rules/machine.ts'
+import { bundlesOf, populate } from '#test/support/server/backups.ts'
 import {
   createStateFolder,
   faultOf,
   machineOf,
   macOf,
   RELEASE,
-} from '../../support/server/state.ts'
+} from '#test/support/server/state.ts'
 
 const test = suite('bundle files')
 const NOW = () => new Date('2026-11-21T06:55:53.000Z')

@@ -2,9 +2,9 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createJournal } from '../../../runtime/fleet/state/journal.ts'
-import { openBackupFixture } from '../../support/server/backups.ts'
-import { createStateFolder, machineOf, macOf, noteOf } from '../../support/server/state.ts'
+import { createJournal } from '#fleet/state/journal.ts'
+import { openBackupFixture } from '#test/support/server/backups.ts'
+import { createStateFolder, machineOf, macOf, noteOf } from '#test/support/server/state.ts'
 
 const test = suite('a clock that is moved')
 const DAY = 86_400_000

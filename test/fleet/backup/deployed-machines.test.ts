@@ -3,8 +3,8 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../../support/server/flasher-web.ts'
-import { createSystemAccount, hashOf } from '../../support/system/system-account.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { createSystemAccount, hashOf } from '#test/support/system/system-account.ts'
 
 const test = suite('the state of a deployed server')
 

@@ -2,18 +2,18 @@ import { join } from 'node:path'
 import { copyFileSync, readdirSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createOrder } from '../../../runtime/engine/capture/rules/order.ts'
-import type { Machine } from '../../../runtime/server/current/rules/machine.ts'
-import { ORDERS } from '../../../runtime/server/current/assembly/state.ts'
-import { openFileBackup } from '../../../runtime/fleet/backup/file-backup.ts'
-import { createRestorer } from '../../../runtime/fleet/backup/restore.ts'
+import { createOrder } from '#engine/capture/rules/order.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
+import { ORDERS } from '#server/current/assembly/state.ts'
+import { openFileBackup } from '#fleet/backup/file-backup.ts'
+import { createRestorer } from '#fleet/backup/restore.ts'
 import {
   BY,
   bundlesOf,
   openBackupFixture,
   type BackupFixture,
-} from '../../support/server/backups.ts'
-import { AT, createStateFolder, machineOf, macOf } from '../../support/server/state.ts'
+} from '#test/support/server/backups.ts'
+import { AT, createStateFolder, machineOf, macOf } from '#test/support/server/state.ts'
 
 const test = suite('a restore arms nothing')
 const ID = '2026-11-21T06-55-53Z'

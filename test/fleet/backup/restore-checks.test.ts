@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { inspectState } from '../../../runtime/fleet/state/inspection.ts'
-import { openBackupFixture, populate } from '../../support/server/backups.ts'
-import { createStateFolder, failureOf } from '../../support/server/state.ts'
+import { inspectState } from '#fleet/state/inspection.ts'
+import { openBackupFixture, populate } from '#test/support/server/backups.ts'
+import { createStateFolder, failureOf } from '#test/support/server/state.ts'
 
 const test = suite('what a restore takes')
 

@@ -2,10 +2,10 @@ import { mkdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
-import { inChunks, makeBootFolder, partName, sha256 } from '../../support/server/boot-folder.ts'
-import { until } from '../../support/server/image-cache.ts'
-import { failureOf, faultOf } from '../../support/server/state.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { inChunks, makeBootFolder, partName, sha256 } from '#test/support/server/boot-folder.ts'
+import { until } from '#test/support/server/image-cache.ts'
+import { failureOf, faultOf } from '#test/support/server/state.ts'
 
 const test = suite('boot files in their folder')
 

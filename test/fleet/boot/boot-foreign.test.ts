@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { renderNewc, type Entry } from '../../../build/initrd/newc.ts'
-import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
-import { makeBootFolder, partName, type TestBootFolder } from '../../support/server/boot-folder.ts'
-import { makeBytes } from '../../support/collect.ts'
-import { faultOf } from '../../support/server/state.ts'
+import { renderNewc, type Entry } from '#build/initrd/newc.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { makeBootFolder, partName, type TestBootFolder } from '#test/support/server/boot-folder.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { faultOf } from '#test/support/server/state.ts'
 
 const test = suite('sets of another system')
 

@@ -6,8 +6,8 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSeededRandom, KILLS } from '../../support/seed.ts'
-import { makeBootFolder } from '../../support/server/boot-folder.ts'
+import { createSeededRandom, KILLS } from '#test/support/seed.ts'
+import { makeBootFolder } from '#test/support/server/boot-folder.ts'
 
 const test = suite('boot files and kill -9')
 const INSTALLER = join(import.meta.dirname, '../../support/server/boot-installer.ts')

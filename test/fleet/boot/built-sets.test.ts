@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { copyBuiltSets } from '../../../runtime/fleet/boot/built-sets.ts'
-import { makeBootFolder, partName } from '../../support/server/boot-folder.ts'
+import { copyBuiltSets } from '#fleet/boot/built-sets.ts'
+import { makeBootFolder, partName } from '#test/support/server/boot-folder.ts'
 
 const test = suite('live systems built in a checkout')
 

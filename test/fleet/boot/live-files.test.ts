@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { ipxeFile, secureBootFiles } from '../../../appliance/assets.ts'
-import { createLiveFiles } from '../../../runtime/fleet/boot/live-files.ts'
+import { ipxeFile, secureBootFiles } from '#appliance/assets.ts'
+import { createLiveFiles } from '#fleet/boot/live-files.ts'
 
 const test = suite('the boot directory of the earlier line')
 

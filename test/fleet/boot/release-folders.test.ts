@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeReleaseFolder, makeSigningKey } from '../../support/release-folder.ts'
-import { makeBootFolder } from '../../support/server/boot-folder.ts'
-import { openReleaseFixture } from '../../support/server/release-fixture.ts'
-import { FORMS, startHosting } from '../../support/http/hosting-site.ts'
-import { REPOSITORY } from '../../support/http/release-site.ts'
+import { makeReleaseFolder, makeSigningKey } from '#test/support/release-folder.ts'
+import { makeBootFolder } from '#test/support/server/boot-folder.ts'
+import { openReleaseFixture } from '#test/support/server/release-fixture.ts'
+import { FORMS, startHosting } from '#test/support/http/hosting-site.ts'
+import { REPOSITORY } from '#test/support/http/release-site.ts'
 
 const test = suite('release folders, hosted')
 

@@ -1,13 +1,13 @@
 /** Releases without `release.toml`: the trio and its list of checksums are enough. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
-import { createBootFiles } from '../../../runtime/fleet/boot/boot-files.ts'
-import { createReleases } from '../../../runtime/fleet/boot/releases.ts'
-import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
-import { makeBootFolder, partName } from '../../support/server/boot-folder.ts'
-import { REPOSITORY, startReleaseSite, type SiteOptions } from '../../support/http/release-site.ts'
-import { createStateFolder } from '../../support/server/state.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { createBootFiles } from '#fleet/boot/boot-files.ts'
+import { createReleases } from '#fleet/boot/releases.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { makeBootFolder, partName } from '#test/support/server/boot-folder.ts'
+import { REPOSITORY, startReleaseSite, type SiteOptions } from '#test/support/http/release-site.ts'
+import { createStateFolder } from '#test/support/server/state.ts'
 
 const test = suite('releases without a manifest')
 const NO_MANIFEST = { 'release.toml': null }

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeBootFolder, partName } from '../../support/server/boot-folder.ts'
-import { startReleaseSite } from '../../support/http/release-site.ts'
+import { makeBootFolder, partName } from '#test/support/server/boot-folder.ts'
+import { startReleaseSite } from '#test/support/http/release-site.ts'
 
 import {
   BY,
   openFetchRecords,
   openReleaseFixture as openFixture,
-} from '../../support/server/release-fixture.ts'
+} from '#test/support/server/release-fixture.ts'
 
 const test = suite('releases after a restart')
 

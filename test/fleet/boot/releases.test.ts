@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
-import { makeBootFolder, partName } from '../../support/server/boot-folder.ts'
-import { BY, openReleaseFixture as openFixture } from '../../support/server/release-fixture.ts'
-import { REPOSITORY, startReleaseSite, type SiteOptions } from '../../support/http/release-site.ts'
-import { faultOf } from '../../support/server/state.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { makeBootFolder, partName } from '#test/support/server/boot-folder.ts'
+import { BY, openReleaseFixture as openFixture } from '#test/support/server/release-fixture.ts'
+import { REPOSITORY, startReleaseSite, type SiteOptions } from '#test/support/http/release-site.ts'
+import { faultOf } from '#test/support/server/state.ts'
 
 const test = suite('releases')
 async function* endless() {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readSecureBoot } from '../../../runtime/fleet/boot/secure-boot.ts'
+import { readSecureBoot } from '#fleet/boot/secure-boot.ts'
 
 const test = suite('Secure Boot of this machine')
 

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createTftpProbe } from '../../../runtime/fleet/boot/tftp-probe.ts'
+import { createTftpProbe } from '#fleet/boot/tftp-probe.ts'
 
 const test = suite('the TFTP daemon, asked')
 

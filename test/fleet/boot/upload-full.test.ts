@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { createEarlierServer } from '../../support/server/earlier-server.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
 
 const test = suite('uploads to a full disk')
 const run = $({ quiet: true, verbose: false })

@@ -2,12 +2,12 @@
 import { copyFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { catchUp } from '../../../runtime/fleet/cluster/catching-up.ts'
-import { openSession, type PgSession } from '../../../runtime/fleet/cluster/postgres.ts'
-import { openSqlite } from '../../../runtime/fleet/state/sqlite.ts'
-import { openMember } from '../../support/cluster/members.ts'
-import { lendDatabases } from '../../support/cluster/postgres.ts'
-import { createStateFolder, machineOf, macOf } from '../../support/server/state.ts'
+import { catchUp } from '#fleet/cluster/catching-up.ts'
+import { openSession, type PgSession } from '#fleet/cluster/postgres.ts'
+import { openSqlite } from '#fleet/state/sqlite.ts'
+import { openMember } from '#test/support/cluster/members.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { createStateFolder, machineOf, macOf } from '#test/support/server/state.ts'
 
 const test = suite('catching up')
 const postgres = lendDatabases(test)

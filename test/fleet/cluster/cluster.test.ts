@@ -2,13 +2,13 @@ import { copyFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
-import { TIMES } from '../../../runtime/fleet/cluster/rules/times.ts'
-import { readLease, takeLease } from '../../../runtime/fleet/cluster/tables.ts'
-import type { Database } from '../../../runtime/fleet/state/database.ts'
-import { lendDatabases, openWire } from '../../support/cluster/postgres.ts'
-import { openFreshMember, openMember, untilSaid } from '../../support/cluster/members.ts'
-import { until } from '../../support/cluster/servers.ts'
+import { openSession } from '#fleet/cluster/postgres.ts'
+import { TIMES } from '#fleet/cluster/rules/times.ts'
+import { readLease, takeLease } from '#fleet/cluster/tables.ts'
+import type { Database } from '#fleet/state/database.ts'
+import { lendDatabases, openWire } from '#test/support/cluster/postgres.ts'
+import { openFreshMember, openMember, untilSaid } from '#test/support/cluster/members.ts'
+import { until } from '#test/support/cluster/servers.ts'
 import {
   AT,
   createStateFolder,
@@ -16,7 +16,7 @@ import {
   machineOf,
   macOf,
   noteOf,
-} from '../../support/server/state.ts'
+} from '#test/support/server/state.ts'
 
 const test = suite('cluster')
 const postgres = lendDatabases(test)

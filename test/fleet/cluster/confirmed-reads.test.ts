@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { TIMES } from '../../../runtime/fleet/cluster/rules/times.ts'
-import { openFreshMember } from '../../support/cluster/members.ts'
-import { lendDatabases, openWire } from '../../support/cluster/postgres.ts'
-import { SHORT_LEASE } from '../../support/cluster/times.ts'
-import { createStateFolder, machineOf, macOf } from '../../support/server/state.ts'
-import { waitUntil } from '../../support/waiting.ts'
+import { TIMES } from '#fleet/cluster/rules/times.ts'
+import { openFreshMember } from '#test/support/cluster/members.ts'
+import { lendDatabases, openWire } from '#test/support/cluster/postgres.ts'
+import { SHORT_LEASE } from '#test/support/cluster/times.ts'
+import { createStateFolder, machineOf, macOf } from '#test/support/server/state.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('confirmed reads')
 const postgres = lendDatabases(test)

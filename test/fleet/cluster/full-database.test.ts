@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { TIMES } from '../../../runtime/fleet/cluster/rules/times.ts'
-import { openFreshMember } from '../../support/cluster/members.ts'
-import { SHORT_LEASE } from '../../support/cluster/times.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
-import { mountDisk } from '../../support/cluster/small-disk.ts'
-import { opened } from '../../support/opened.ts'
-import { machineOf, macOf } from '../../support/server/state.ts'
+import { TIMES } from '#fleet/cluster/rules/times.ts'
+import { openFreshMember } from '#test/support/cluster/members.ts'
+import { SHORT_LEASE } from '#test/support/cluster/times.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
+import { mountDisk } from '#test/support/cluster/small-disk.ts'
+import { opened } from '#test/support/opened.ts'
+import { machineOf, macOf } from '#test/support/server/state.ts'
 
 const test = suite('a database without room')
 const lab = opened(test, async (stack) => {

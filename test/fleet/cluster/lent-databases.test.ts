@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { askForPostgres, openSlot, type Slot } from '../../support/runner/slots.ts'
-import { opened } from '../../support/opened.ts'
-import { waitUntil } from '../../support/waiting.ts'
+import { askForPostgres, openSlot, type Slot } from '#test/support/runner/slots.ts'
+import { opened } from '#test/support/opened.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('lent databases')
 const URLS = ['../../support/cluster/postgres.ts', 'uvu'].map((name) => import.meta.resolve(name))

@@ -1,11 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
-import { readMembers, writeMember } from '../../../runtime/fleet/cluster/members.ts'
-import { openFreshMember } from '../../support/cluster/members.ts'
-import { lendDatabases } from '../../support/cluster/postgres.ts'
-import { createServerHome } from '../../support/server/flasher-web.ts'
-import { faultOf, RELEASE } from '../../support/server/state.ts'
+import { openSession } from '#fleet/cluster/postgres.ts'
+import { readMembers, writeMember } from '#fleet/cluster/members.ts'
+import { openFreshMember } from '#test/support/cluster/members.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { faultOf, RELEASE } from '#test/support/server/state.ts'
 
 const test = suite('servers and their releases')
 const postgres = lendDatabases(test)

@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readMembership } from '../../../runtime/fleet/state/membership.ts'
-import { openSqlite } from '../../../runtime/fleet/state/sqlite.ts'
-import { openFreshMember, openMember } from '../../support/cluster/members.ts'
-import { lendDatabases } from '../../support/cluster/postgres.ts'
-import { createStateFolder, faultOf, machineOf, macOf, noteOf } from '../../support/server/state.ts'
-import { waitUntil } from '../../support/waiting.ts'
+import { readMembership } from '#fleet/state/membership.ts'
+import { openSqlite } from '#fleet/state/sqlite.ts'
+import { openFreshMember, openMember } from '#test/support/cluster/members.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { createStateFolder, faultOf, machineOf, macOf, noteOf } from '#test/support/server/state.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('older databases')
 const postgres = lendDatabases(test)

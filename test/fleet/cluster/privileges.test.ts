@@ -1,11 +1,11 @@
 /** The privileges that docs/growing.md grants are enough for a server, and those it leaves out are refused with a sentence. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openFreshMember } from '../../support/cluster/members.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
-import { opened } from '../../support/opened.ts'
-import { readBlocks } from '../../support/docs.ts'
-import { faultOf } from '../../support/server/state.ts'
+import { openFreshMember } from '#test/support/cluster/members.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
+import { opened } from '#test/support/opened.ts'
+import { readBlocks } from '#test/support/docs.ts'
+import { faultOf } from '#test/support/server/state.ts'
 
 const test = suite('privileges in the database')
 const postgres = opened(test, () => startPostgres())

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
-import { openFreshMember, untilSaid } from '../../support/cluster/members.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
-import { opened } from '../../support/opened.ts'
-import { faultOf, machineOf, macOf } from '../../support/server/state.ts'
+import { openSession } from '#fleet/cluster/postgres.ts'
+import { openFreshMember, untilSaid } from '#test/support/cluster/members.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
+import { opened } from '#test/support/opened.ts'
+import { faultOf, machineOf, macOf } from '#test/support/server/state.ts'
 
 const test = suite('a database that takes no writes')
 const postgres = opened(test, () => startPostgres())

@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
-import { openFreshMember } from '../../support/cluster/members.ts'
-import { startPostgres } from '../../support/cluster/postgres.ts'
-import { findPort } from '../../support/http/ports.ts'
-import { opened } from '../../support/opened.ts'
-import { faultOf } from '../../support/server/state.ts'
+import { openSession } from '#fleet/cluster/postgres.ts'
+import { openFreshMember } from '#test/support/cluster/members.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { opened } from '#test/support/opened.ts'
+import { faultOf } from '#test/support/server/state.ts'
 
 const test = suite('databases that cannot be used')
 const lab = opened(test, async (stack) => {

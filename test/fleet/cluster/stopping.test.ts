@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openFreshMember } from '../../support/cluster/members.ts'
-import { lendDatabases, openWire } from '../../support/cluster/postgres.ts'
-import { machineOf, macOf } from '../../support/server/state.ts'
+import { openFreshMember } from '#test/support/cluster/members.ts'
+import { lendDatabases, openWire } from '#test/support/cluster/postgres.ts'
+import { machineOf, macOf } from '#test/support/server/state.ts'
 
 const test = suite('a leader that stops')
 const postgres = lendDatabases(test)

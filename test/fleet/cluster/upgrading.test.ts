@@ -1,12 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openSession } from '../../../runtime/fleet/cluster/postgres.ts'
-import { renderFormerSchema } from '../../../runtime/fleet/cluster/rules/former-schema.ts'
-import { SCHEMA } from '../../../runtime/fleet/state/schema.ts'
-import { openFreshMember, openMember } from '../../support/cluster/members.ts'
-import { lendDatabases } from '../../support/cluster/postgres.ts'
-import { createStateFolder, faultOf, macOf, machineOf, noteOf } from '../../support/server/state.ts'
-import { waitUntil } from '../../support/waiting.ts'
+import { openSession } from '#fleet/cluster/postgres.ts'
+import { renderFormerSchema } from '#fleet/cluster/rules/former-schema.ts'
+import { SCHEMA } from '#fleet/state/schema.ts'
+import { openFreshMember, openMember } from '#test/support/cluster/members.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { createStateFolder, faultOf, macOf, machineOf, noteOf } from '#test/support/server/state.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('upgrades of a shared database')
 const postgres = lendDatabases(test)

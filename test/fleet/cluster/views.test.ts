@@ -1,10 +1,10 @@
 /** What people read in the shared database, with the statements of the page, whatever machines have sent. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openFreshMember } from '../../support/cluster/members.ts'
-import { lendDatabases } from '../../support/cluster/postgres.ts'
-import { readBlocks } from '../../support/docs.ts'
-import { macOf, machineOf } from '../../support/server/state.ts'
+import { openFreshMember } from '#test/support/cluster/members.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { readBlocks } from '#test/support/docs.ts'
+import { macOf, machineOf } from '#test/support/server/state.ts'
 
 const test = suite('views of a shared database')
 const postgres = lendDatabases(test)

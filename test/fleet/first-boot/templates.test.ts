@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { DOTS, parseTemplate } from '../../../runtime/engine/first-boot/rules/template.ts'
-import { createTemplates } from '../../../runtime/fleet/first-boot/templates.ts'
-import { bundlesOf } from '../../support/server/backups.ts'
-import { createStateFolder } from '../../support/server/state.ts'
+import { DOTS, parseTemplate } from '#engine/first-boot/rules/template.ts'
+import { createTemplates } from '#fleet/first-boot/templates.ts'
+import { bundlesOf } from '#test/support/server/backups.ts'
+import { createStateFolder } from '#test/support/server/state.ts'
 
 const test = suite('templates')
 

@@ -1,12 +1,12 @@
 /** Which address is connected to: the checked one alone, found anew for each attempt, within its limit. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sendHttp } from '../../../runtime/fleet/notify/transmission.ts'
-import { sendMail } from '../../../runtime/fleet/notify/mail.ts'
-import { createOutgoing, type FindOutgoing } from '../../../runtime/fleet/notify/outgoing.ts'
-import { TAKEN } from '../../../runtime/fleet/notify/rules/outcome.ts'
-import { startMailServer, startReceiver } from '../../support/notify/receivers.ts'
-import type { TargetOf } from '../../../runtime/fleet/notify/rules/channel.ts'
+import { sendHttp } from '#fleet/notify/transmission.ts'
+import { sendMail } from '#fleet/notify/mail.ts'
+import { createOutgoing, type FindOutgoing } from '#fleet/notify/outgoing.ts'
+import { TAKEN } from '#fleet/notify/rules/outcome.ts'
+import { startMailServer, startReceiver } from '#test/support/notify/receivers.ts'
+import type { TargetOf } from '#fleet/notify/rules/channel.ts'
 
 const test = suite('addresses of receivers')
 

@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sendHttp } from '../../../runtime/fleet/notify/transmission.ts'
-import { sendMail, nameClient } from '../../../runtime/fleet/notify/mail.ts'
-import { createOutgoing } from '../../../runtime/fleet/notify/outgoing.ts'
-import { TAKEN } from '../../../runtime/fleet/notify/rules/outcome.ts'
-import { startMailServer, startReceiver } from '../../support/notify/receivers.ts'
-import type { TargetOf } from '../../../runtime/fleet/notify/rules/channel.ts'
+import { sendHttp } from '#fleet/notify/transmission.ts'
+import { sendMail, nameClient } from '#fleet/notify/mail.ts'
+import { createOutgoing } from '#fleet/notify/outgoing.ts'
+import { TAKEN } from '#fleet/notify/rules/outcome.ts'
+import { startMailServer, startReceiver } from '#test/support/notify/receivers.ts'
+import type { TargetOf } from '#fleet/notify/rules/channel.ts'
 
 const test = suite('answers of receivers')
 

@@ -1,14 +1,14 @@
 /** What is sent over a restore and a change of leaders, on a real database: nothing of an older state, and nothing without its note. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createMessages } from '../../../runtime/fleet/notify/messages.ts'
-import { createReceivers } from '../../../runtime/fleet/notify/receivers.ts'
-import type { DeliveryOutcome } from '../../../runtime/fleet/notify/rules/outcome.ts'
-import type { Receiver } from '../../../runtime/fleet/notify/rules/receiver.ts'
-import { createSender } from '../../../runtime/fleet/notify/sender.ts'
-import { Fault } from '../../../runtime/kit/foundation/fault.ts'
-import { BY, openBackupFixture, type BackupFixture } from '../../support/server/backups.ts'
-import { AT, createStateFolder, macOf, noteOf } from '../../support/server/state.ts'
+import { createMessages } from '#fleet/notify/messages.ts'
+import { createReceivers } from '#fleet/notify/receivers.ts'
+import type { DeliveryOutcome } from '#fleet/notify/rules/outcome.ts'
+import type { Receiver } from '#fleet/notify/rules/receiver.ts'
+import { createSender } from '#fleet/notify/sender.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { BY, openBackupFixture, type BackupFixture } from '#test/support/server/backups.ts'
+import { AT, createStateFolder, macOf, noteOf } from '#test/support/server/state.ts'
 
 const test = suite('sending notifications')
 const ID = '2026-11-21T06-55-53Z'

@@ -1,11 +1,11 @@
 /** A hundred requests to a BMC that fails by a seed: each ends with a word that is true, none hangs. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { printable } from '../../../runtime/kit/foundation/printable.ts'
-import { BmcSchema } from '../../../runtime/fleet/power/rules/bmc.ts'
-import { actWith, createSubject, PXE } from '../../support/power/acting.ts'
-import { opened } from '../../support/opened.ts'
-import { BMC_USER, startRedfish, type Lies } from '../../support/power/redfish-fake.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { BmcSchema } from '#fleet/power/rules/bmc.ts'
+import { actWith, createSubject, PXE } from '#test/support/power/acting.ts'
+import { opened } from '#test/support/opened.ts'
+import { BMC_USER, startRedfish, type Lies } from '#test/support/power/redfish-fake.ts'
 
 const SEEDS = 100
 const TIMES = { limit: 600, poll: 10, again: 120, rest: 10 }

@@ -1,9 +1,9 @@
 /** Debian's own Redfish clients use the BMC of our tests: what it says is Redfish to others, too. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { opened } from '../../support/opened.ts'
-import { startRedfish } from '../../support/power/redfish-fake.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { opened } from '#test/support/opened.ts'
+import { startRedfish } from '#test/support/power/redfish-fake.ts'
 
 const SUSHY = `
 import sys

@@ -3,12 +3,12 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { BmcSchema, type Bmc } from '../../../runtime/fleet/power/rules/bmc.ts'
-import { actWith, createSubject, macOf, PXE, TIMES } from '../../support/power/acting.ts'
-import { opened } from '../../support/opened.ts'
-import { startIpmi } from '../../support/power/ipmi-emulator.ts'
-import { startOutlet } from '../../support/power/outlet-fake.ts'
-import { BMC_USER, startRedfish } from '../../support/power/redfish-fake.ts'
+import { BmcSchema, type Bmc } from '#fleet/power/rules/bmc.ts'
+import { actWith, createSubject, macOf, PXE, TIMES } from '#test/support/power/acting.ts'
+import { opened } from '#test/support/opened.ts'
+import { startIpmi } from '#test/support/power/ipmi-emulator.ts'
+import { startOutlet } from '#test/support/power/outlet-fake.ts'
+import { BMC_USER, startRedfish } from '#test/support/power/redfish-fake.ts'
 
 const test = suite('ways to power')
 const redfish = opened(test, () => startRedfish())

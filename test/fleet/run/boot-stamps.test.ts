@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseBootTimes } from '../../../runtime/fleet/run/rules/boot-times.ts'
-import { createBootStamps } from '../../../runtime/fleet/run/boot-stamps.ts'
+import { parseBootTimes } from '#fleet/run/rules/boot-times.ts'
+import { createBootStamps } from '#fleet/run/boot-stamps.ts'
 
 const test = suite('stamps of a boot')
 

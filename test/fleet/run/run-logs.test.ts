@@ -1,10 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MAX_LOG_BYTES, type ProgressPost } from '../../../runtime/engine/inventory/rules/run.ts'
-import { createRunLogs } from '../../../runtime/fleet/run/run-logs.ts'
-import type { Runs } from '../../../runtime/fleet/run/runs.ts'
-import { originOf, postOf, runIdOf } from '../../support/server/runs.ts'
-import { createStateFolder, macOf } from '../../support/server/state.ts'
+import { MAX_LOG_BYTES, type ProgressPost } from '#engine/inventory/rules/run.ts'
+import { createRunLogs } from '#fleet/run/run-logs.ts'
+import type { Runs } from '#fleet/run/runs.ts'
+import { originOf, postOf, runIdOf } from '#test/support/server/runs.ts'
+import { createStateFolder, macOf } from '#test/support/server/state.ts'
 
 const test = suite('logs of runs')
 const MAC = macOf(1)

@@ -1,14 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { ProgressPost } from '../../../runtime/engine/inventory/rules/run.ts'
-import { createRuns, type Runs } from '../../../runtime/fleet/run/runs.ts'
-import { originOf, postOf, runIdOf } from '../../support/server/runs.ts'
+import type { ProgressPost } from '#engine/inventory/rules/run.ts'
+import { createRuns, type Runs } from '#fleet/run/runs.ts'
+import { originOf, postOf, runIdOf } from '#test/support/server/runs.ts'
 import {
   createStateFolder,
   machineOf,
   macOf,
   type StateServices,
-} from '../../support/server/state.ts'
+} from '#test/support/server/state.ts'
 
 const test = suite('runs')
 const MAC = macOf(1)

@@ -2,15 +2,15 @@ import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideStateDoubt } from '../../../runtime/fleet/state/rules/change-count.ts'
-import { openChangeCounter } from '../../../runtime/fleet/state/change-counter.ts'
-import { openSqlite } from '../../../runtime/fleet/state/sqlite.ts'
+import { decideStateDoubt } from '#fleet/state/rules/change-count.ts'
+import { openChangeCounter } from '#fleet/state/change-counter.ts'
+import { openSqlite } from '#fleet/state/sqlite.ts'
 import {
   createStateFolder,
   machineOf,
   macOf,
   type StateFolder,
-} from '../../support/server/state.ts'
+} from '#test/support/server/state.ts'
 
 const test = suite('change counter')
 

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SCHEMA } from '../../../runtime/fleet/state/schema.ts'
+import { SCHEMA } from '#fleet/state/schema.ts'
 import {
   createStateFolder,
   faultOf,
@@ -20,7 +20,7 @@ import {
   makeToken,
   noteOf,
   AT,
-} from '../../support/server/state.ts'
+} from '#test/support/server/state.ts'
 
 const test = suite('database upgrade')
 const NOW = () => new Date('2026-11-21T06:55:53.193Z')

@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDatabase, type Database } from '../../../runtime/fleet/state/database.ts'
-import { createStateFolder, failureOf, faultOf, RELEASE } from '../../support/server/state.ts'
+import { createDatabase, type Database } from '#fleet/state/database.ts'
+import { createStateFolder, failureOf, faultOf, RELEASE } from '#test/support/server/state.ts'
 
 const test = suite('database')
 const OURS = { release: RELEASE, line: 'current' }

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createJournal, type EventFilter } from '../../../runtime/fleet/state/journal.ts'
-import { createStateFolder, macOf, noteOf, type StateServices } from '../../support/server/state.ts'
+import { createJournal, type EventFilter } from '#fleet/state/journal.ts'
+import { createStateFolder, macOf, noteOf, type StateServices } from '#test/support/server/state.ts'
 
 const test = suite('journal')
 const START = Date.parse('2026-11-21T06:55:53.000Z')

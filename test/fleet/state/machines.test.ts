@@ -9,7 +9,7 @@ import {
   machineOf,
   macOf,
   type StateServices,
-} from '../../support/server/state.ts'
+} from '#test/support/server/state.ts'
 
 const test = suite('machines')
 const LATER = '2026-11-21T07:00:00.000Z'

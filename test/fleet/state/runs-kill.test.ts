@@ -5,14 +5,14 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSeededRandom, KILLS } from '../../support/seed.ts'
-import { runIdOf } from '../../support/server/runs.ts'
+import { createSeededRandom, KILLS } from '#test/support/seed.ts'
+import { runIdOf } from '#test/support/server/runs.ts'
 import {
   createStateFolder,
   macOf,
   RELEASE,
   type StateServices,
-} from '../../support/server/state.ts'
+} from '#test/support/server/state.ts'
 
 const test = suite('runs and kill -9')
 const WRITER = join(import.meta.dirname, '../../support/server/run-writer.ts')

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createStateFolder, faultOf, machineOf, macOf } from '../../support/server/state.ts'
+import { createStateFolder, faultOf, machineOf, macOf } from '#test/support/server/state.ts'
 
 const test = suite('state.db on its own')
 

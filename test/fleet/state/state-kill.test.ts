@@ -6,8 +6,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSeededRandom, KILLS } from '../../support/seed.ts'
-import { AT, createStateFolder, machineOf, macOf, RELEASE } from '../../support/server/state.ts'
+import { createSeededRandom, KILLS } from '#test/support/seed.ts'
+import { AT, createStateFolder, machineOf, macOf, RELEASE } from '#test/support/server/state.ts'
 
 const test = suite('state and kill -9')
 const WRITER = join(import.meta.dirname, '../../support/server/state-writer.ts')

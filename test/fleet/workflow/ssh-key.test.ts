@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { createSshKeys } from '../../../runtime/fleet/workflow/ssh-key.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { createSshKeys } from '#fleet/workflow/ssh-key.ts'
 
 const test = suite('ssh key')
 

@@ -16,9 +16,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseSettings, SETTINGS } from '../../../runtime/server/current/rules/settings.ts'
-import { readConfig } from '../../../runtime/kit/config/config.ts'
-import { decideLock } from '../../../runtime/kit/config/rules/shown-setting.ts'
+import { parseSettings, SETTINGS } from '#server/current/rules/settings.ts'
+import { readConfig } from '#kit/config/config.ts'
+import { decideLock } from '#kit/config/rules/shown-setting.ts'
 
 const run = promisify(execFile)
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideCase, type Cases } from '../../../runtime/kit/foundation/cases.ts'
+import { decideCase, type Cases } from '#kit/foundation/cases.ts'
 
 const test = suite('case')
 

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decodeList, parseSha256For } from '../../../runtime/kit/foundation/checksum.ts'
-import { accept, refuse } from '../../../runtime/kit/foundation/result.ts'
+import { decodeList, parseSha256For } from '#kit/foundation/checksum.ts'
+import { accept, refuse } from '#kit/foundation/result.ts'
 
 const test = suite('parseSha256For')
 const A = 'a'.repeat(64)

@@ -2,9 +2,9 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderCsvRow, unguardCell } from '../../../runtime/kit/foundation/csv.ts'
-import { parseCsv } from '../../../runtime/kit/foundation/csv-reader.ts'
-import { printableText } from '../../../runtime/kit/foundation/printable.ts'
+import { renderCsvRow, unguardCell } from '#kit/foundation/csv.ts'
+import { parseCsv } from '#kit/foundation/csv-reader.ts'
+import { printableText } from '#kit/foundation/printable.ts'
 
 const test = suite('CSV')
 

@@ -1,7 +1,7 @@
 /** Steps are taken at once where nothing is awaited, and an error is the same now or later. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { after, recover } from '../../../runtime/kit/foundation/eventual.ts'
+import { after, recover } from '#kit/foundation/eventual.ts'
 
 const test = suite('eventual')
 

@@ -1,7 +1,7 @@
 /** Times are converted exactly, however often they are asked about. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { epochOf } from '../../../runtime/kit/foundation/instants.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
 
 const test = suite('instants')
 

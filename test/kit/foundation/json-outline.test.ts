@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { outlineJson } from '../../../runtime/kit/foundation/json-outline.ts'
+import { outlineJson } from '#kit/foundation/json-outline.ts'
 
 const test = suite('outlineJson')
 

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseJson } from '../../../runtime/kit/foundation/json-reader.ts'
-import { renderJson, renderJsonLine } from '../../../runtime/kit/foundation/json-text.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { renderJson, renderJsonLine } from '#kit/foundation/json-text.ts'
 
 const test = suite('renderJson')
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { nearestOf } from '../../../runtime/kit/foundation/nearest.ts'
+import { nearestOf } from '#kit/foundation/nearest.ts'
 
 const test = suite('nearestOf')
 const WORDS = ['list', 'inspect', 'flash', '--image', '--target', '--image-root', 'cloud-init']

@@ -7,7 +7,7 @@ import {
   printable,
   printableLines,
   printableText,
-} from '../../../runtime/kit/foundation/printable.ts'
+} from '#kit/foundation/printable.ts'
 
 const test = suite('printable')
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderDuration, renderPercent, renderRate } from '../../../runtime/kit/foundation/rate.ts'
+import { renderDuration, renderPercent, renderRate } from '#kit/foundation/rate.ts'
 import {
   renderDiskSize,
   renderExactDiskSize,
@@ -8,7 +8,7 @@ import {
   renderMemory,
   renderPartOf,
   renderSize,
-} from '../../../runtime/kit/foundation/size.ts'
+} from '#kit/foundation/size.ts'
 
 const test = suite('sizes and rates')
 

@@ -5,8 +5,8 @@ import { join, dirname } from 'node:path'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findSignatureFault, PUBLIC_KEY } from '../../../runtime/kit/foundation/ssh-signature.ts'
-import { makeSigningKey } from '../../support/release-folder.ts'
+import { findSignatureFault, PUBLIC_KEY } from '#kit/foundation/ssh-signature.ts'
+import { makeSigningKey } from '#test/support/release-folder.ts'
 
 const test = suite('ssh signatures')
 const namespace = 'flasher-release'

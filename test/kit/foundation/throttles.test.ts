@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { takeOne, type Bucket } from '../../../runtime/kit/foundation/bucket.ts'
-import { delayUntilNext, intervalOf } from '../../../runtime/server/updates/rules/cadence.ts'
+import { takeOne, type Bucket } from '#kit/foundation/bucket.ts'
+import { delayUntilNext, intervalOf } from '#server/updates/rules/cadence.ts'
 import {
   addFailure,
   countAll,
@@ -12,7 +12,7 @@ import {
   waitOf,
   type AddressFailures,
   type Failures,
-} from '../../../runtime/kit/web/access/rules/login-throttle.ts'
+} from '#kit/web/access/rules/login-throttle.ts'
 
 const test = suite('throttles')
 

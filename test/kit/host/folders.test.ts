@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeFolder } from '../../../runtime/kit/host/folders.ts'
-import { prepareStateDir } from '../../../runtime/kit/config/state-dirs.ts'
-import { faultOf } from '../../support/collect.ts'
-import { createServerHome } from '../../support/server/flasher-web.ts'
+import { makeFolder } from '#kit/host/folders.ts'
+import { prepareStateDir } from '#kit/config/state-dirs.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
 
 const test = suite('folders')
 

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { Fault } from '../../../runtime/kit/foundation/fault.ts'
-import { createRecords } from '../../../runtime/kit/host/records.ts'
-import { openJobRecords } from '../../../runtime/kit/host/job-records.ts'
-import { createJobs, QUEUED } from '../../../runtime/kit/host/jobs.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { createRecords } from '#kit/host/records.ts'
+import { openJobRecords } from '#kit/host/job-records.ts'
+import { createJobs, QUEUED } from '#kit/host/jobs.ts'
 
 const State = z.object({
   status: z.enum(['queued', 'running', 'completed', 'failed', 'cancelled']),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createMarks } from '../../../runtime/kit/host/marks.ts'
+import { createMarks } from '#kit/host/marks.ts'
 
 const test = suite('marks')
 

@@ -7,10 +7,10 @@ import { readdir, readFile, stat, truncate, unlink, writeFile } from 'node:fs/pr
 import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDownload, createFetch } from '../../support/partial/fetches.ts'
-import { SAFE, type Transfer } from '../../support/partial/transfer.ts'
-import { createCaptured, createUpload } from '../../support/partial/uploads.ts'
-import { makeFolder } from '../../support/server/image-cache.ts'
+import { createDownload, createFetch } from '#test/support/partial/fetches.ts'
+import { SAFE, type Transfer } from '#test/support/partial/transfer.ts'
+import { createCaptured, createUpload } from '#test/support/partial/uploads.ts'
+import { makeFolder } from '#test/support/server/image-cache.ts'
 
 const test = suite('partial files and kill -9')
 const BEFORE = process.env['FLASHER_BEFORE']

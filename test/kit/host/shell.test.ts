@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
+import { createShell } from '#kit/host/shell.ts'
 
 const test = suite('shell')
 

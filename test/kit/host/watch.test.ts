@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDeadline, settle, untilAborted, watch } from '../../../runtime/kit/host/watch.ts'
+import { createDeadline, settle, untilAborted, watch } from '#kit/host/watch.ts'
 
 const test = suite('watch')
 const never = new Promise<never>(() => {})

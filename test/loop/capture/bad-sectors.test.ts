@@ -1,11 +1,11 @@
 /** Bad sectors of a disk that is captured: those that nobody wants end nothing, and the one that ends it is named. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDiskReader } from '../../../runtime/engine/capture/disk-reader.ts'
-import { listRanges } from '../../../runtime/engine/capture/rules/range-list.ts'
-import { createSlot, openDevice } from '../../../runtime/engine/disk/device.ts'
-import type { Range } from '../../../runtime/engine/disk/rules/extents.ts'
-import { createFaultyDisk, scripted } from '../../support/disk/faulty-disk.ts'
+import { createDiskReader } from '#engine/capture/disk-reader.ts'
+import { listRanges } from '#engine/capture/rules/range-list.ts'
+import { createSlot, openDevice } from '#engine/disk/device.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
+import { createFaultyDisk, scripted } from '#test/support/disk/faulty-disk.ts'
 
 const test = suite('captured bad sectors')
 const MIB = 1 << 20

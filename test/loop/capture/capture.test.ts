@@ -14,11 +14,11 @@ import {
   mounted,
   PART_FLAGS,
   type CapturedKind,
-} from '../../support/disk/capture-disks.ts'
-import { listLoopsOn } from '../../support/disk/growing-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
-import { isFree } from '../../support/disk/writer.ts'
+} from '#test/support/disk/capture-disks.ts'
+import { listLoopsOn } from '#test/support/disk/growing-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
+import { isFree } from '#test/support/disk/writer.ts'
 
 const test = suite('captured disks')
 const run = $({ quiet: true })

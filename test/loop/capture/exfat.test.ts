@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { renderVolume } from '../../../build/exfat/volume.ts'
-import { PART_OFFSET } from '../../support/disk/capture-disks.ts'
-import { makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+import { renderVolume } from '#build/exfat/volume.ts'
+import { PART_OFFSET } from '#test/support/disk/capture-disks.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('captured exFAT')
 const run = $({ quiet: true })

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('captured layouts')
 const run = $({ quiet: true })

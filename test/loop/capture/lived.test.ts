@@ -6,8 +6,8 @@ import {
   renderLife,
   type Life,
   type LivedKind,
-} from '../../support/capture/lived/life.ts'
-import { roundTrip } from '../../support/capture/lived/round-trip.ts'
+} from '#test/support/capture/lived/life.ts'
+import { roundTrip } from '#test/support/capture/lived/round-trip.ts'
 
 const test = suite('captured file systems that have lived')
 

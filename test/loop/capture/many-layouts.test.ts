@@ -1,7 +1,7 @@
 /** 300 disks with tables, types and leftovers of all kinds are captured, and no byte that a system may read is lost. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { captureLayouts } from '../../support/capture/layouts/layout-trip.ts'
+import { captureLayouts } from '#test/support/capture/layouts/layout-trip.ts'
 
 const test = suite('many captured layouts from seeds')
 const MIB = 1 << 20

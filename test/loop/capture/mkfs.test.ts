@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { LIVED_KINDS, MKFS_OPTIONS, type LivedKind } from '../../support/capture/lived/life.ts'
-import { attach, makeVolume, run } from '../../support/capture/lived/volume.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+import { LIVED_KINDS, MKFS_OPTIONS, type LivedKind } from '#test/support/capture/lived/life.ts'
+import { attach, makeVolume, run } from '#test/support/capture/lived/volume.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('captured file systems of every kind')
 const MIB = 1 << 20

@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { makeCaptureDisk } from '../../support/disk/capture-disks.ts'
-import { makeNoise } from '../../support/disk/disk-images.ts'
-import { listLoopsOn } from '../../support/disk/growing-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { runFlasher, startFlasher } from '../../support/terminal/flasher.ts'
-import { isFree, untilFree } from '../../support/disk/writer.ts'
+import { makeCaptureDisk } from '#test/support/disk/capture-disks.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { listLoopsOn } from '#test/support/disk/growing-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { runFlasher, startFlasher } from '#test/support/terminal/flasher.ts'
+import { isFree, untilFree } from '#test/support/disk/writer.ts'
 
 const test = suite('refused and broken captures')
 const run = $({ quiet: true })

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { openCuttingProxy } from '../../support/http/cutting-proxy.ts'
-import { startRegistry } from '../../support/http/registry.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { openCuttingProxy } from '#test/support/http/cutting-proxy.ts'
+import { startRegistry } from '#test/support/http/registry.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('captures in a registry')
 const run = $({ quiet: true })

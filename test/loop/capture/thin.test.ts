@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openCapture, runCapture, toFile } from '../../../runtime/engine/capture/capturer.ts'
-import { makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { run } from '../../support/capture/lived/volume.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+import { openCapture, runCapture, toFile } from '#engine/capture/capturer.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { run } from '#test/support/capture/lived/volume.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('captured thin disks')
 const MIB = 1 << 20

@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { openCaptureLab } from '../../support/capture/uploads.ts'
-import { makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { openCuttingProxy } from '../../support/http/cutting-proxy.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
-import { driveMachine, MAC, openServer, runOf } from '../../support/terminal/remote-fixture.ts'
+import { openCaptureLab } from '#test/support/capture/uploads.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { openCuttingProxy } from '#test/support/http/cutting-proxy.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
+import { driveMachine, MAC, openServer, runOf } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('uploaded captures')
 const run = $({ quiet: true })

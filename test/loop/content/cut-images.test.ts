@@ -1,13 +1,13 @@
 /** A raw image that its own table calls cut, and that misses a length which its catalog knows. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { WHOLE_DISK, type FlashOrder } from '../../../runtime/engine/flash/rules/flash.ts'
-import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { assertBlank, makeStale, readDisk } from '../../support/disk/writer.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { driveMachine, entryOf, openServer, runOf } from '../../support/terminal/remote-fixture.ts'
+import { WHOLE_DISK, type FlashOrder } from '#engine/flash/rules/flash.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { assertBlank, makeStale, readDisk } from '#test/support/disk/writer.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { driveMachine, entryOf, openServer, runOf } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('cut images')
 const MIB = 2 ** 20

@@ -1,8 +1,8 @@
 /** What tools are started with is a tool itself: where it is missing, it is named. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { EXIT } from '../../../runtime/flasher/commands/rules/exit-codes.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+import { EXIT } from '#flasher/commands/rules/exit-codes.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('a missing shell or lister')
 

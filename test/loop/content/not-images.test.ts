@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeBytes } from '../../support/collect.ts'
-import { makeTrailer, pipeThrough, seekable } from '../../support/disk/compressed.ts'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { runFlasher, startFlasher } from '../../support/terminal/flasher.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { makeTrailer, pipeThrough, seekable } from '#test/support/disk/compressed.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { runFlasher, startFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('flash command: what is no image')
 const MIB = 1024 * 1024

@@ -10,13 +10,13 @@ import {
   readPartFile,
   ROOT_OFFSET,
   SEED_FOLDER,
-} from '../../support/disk/first-boot-image.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { readDisk } from '../../support/disk/writer.ts'
-import { FLASHER } from '../../support/terminal/flasher.ts'
-import { MAC, openServer } from '../../support/terminal/remote-fixture.ts'
-import { openTerminal } from '../../support/terminal/tmux.ts'
-import { goToConfirm } from '../../support/terminal/wizard-fixture.ts'
+} from '#test/support/disk/first-boot-image.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { readDisk } from '#test/support/disk/writer.ts'
+import { FLASHER } from '#test/support/terminal/flasher.ts'
+import { MAC, openServer } from '#test/support/terminal/remote-fixture.ts'
+import { openTerminal } from '#test/support/terminal/tmux.ts'
+import { goToConfirm } from '#test/support/terminal/wizard-fixture.ts'
 
 const test = suite('a flash by hand, with a first-boot template')
 

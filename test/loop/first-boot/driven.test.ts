@@ -8,18 +8,18 @@ import {
   readPartFile,
   ROOT_OFFSET,
   SEED_FOLDER,
-} from '../../support/disk/first-boot-image.ts'
-import type { Part } from '../../support/disk/flashed-disk.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { assertBlank, readDisk } from '../../support/disk/writer.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
+} from '#test/support/disk/first-boot-image.ts'
+import type { Part } from '#test/support/disk/flashed-disk.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { assertBlank, readDisk } from '#test/support/disk/writer.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import {
   driveMachine,
   entryOf,
   MAC,
   openServer,
   runOf,
-} from '../../support/terminal/remote-fixture.ts'
+} from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('server-driven, with a first-boot template')
 

@@ -9,11 +9,11 @@ import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import type { FlashOutcome } from '../../../runtime/engine/flash/rules/outcome.ts'
-import type { FirstBoot } from '../../../runtime/engine/first-boot/rules/seed.ts'
-import { WHOLE_DISK } from '../../../runtime/engine/flash/rules/flash.ts'
-import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
-import { createFaultyDisk, scripted, type FaultyDisk } from '../../support/disk/faulty-disk.ts'
+import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { WHOLE_DISK } from '#engine/flash/rules/flash.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { createFaultyDisk, scripted, type FaultyDisk } from '#test/support/disk/faulty-disk.ts'
 import {
   CLOUD_PARTS,
   createImageFile,
@@ -21,12 +21,12 @@ import {
   ROOT_OFFSET,
   SEED,
   SEED_FOLDER,
-} from '../../support/disk/first-boot-image.ts'
-import { makeFolders, type Part } from '../../support/disk/flashed-disk.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { createSeededRandom, KILLS } from '../../support/seed.ts'
-import { assertBlank, makeStale, readDisk, untilFree } from '../../support/disk/writer.ts'
+} from '#test/support/disk/first-boot-image.ts'
+import { makeFolders, type Part } from '#test/support/disk/flashed-disk.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { createSeededRandom, KILLS } from '#test/support/seed.ts'
+import { assertBlank, makeStale, readDisk, untilFree } from '#test/support/disk/writer.ts'
 
 const MIB = 2 ** 20
 const flasher = createFlasher({ env: process.env })

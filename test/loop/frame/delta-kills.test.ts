@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
-import { createFaultyDisk } from '../../support/disk/faulty-disk.ts'
-import { packBuffer } from '../../support/disk/packed-image.ts'
-import { readDisk, untilFree } from '../../support/disk/writer.ts'
-import { createSeededRandom, KILLS } from '../../support/seed.ts'
-import { startFlasher } from '../../support/terminal/flasher.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk } from '#test/support/disk/faulty-disk.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
+import { readDisk, untilFree } from '#test/support/disk/writer.ts'
+import { createSeededRandom, KILLS } from '#test/support/seed.ts'
+import { startFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('a delta flash that is killed')
 const MIB = 1 << 20

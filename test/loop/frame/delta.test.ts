@@ -2,14 +2,14 @@
 import { open } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashEvent } from '../../../runtime/engine/flash/rules/flash.ts'
-import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
-import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop, type Loop } from '../../support/disk/loop.ts'
-import { packBuffer, type PackedImage } from '../../support/disk/packed-image.ts'
-import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
-import { assertSame, flash, makeStale, readDisk } from '../../support/disk/writer.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop, type Loop } from '#test/support/disk/loop.ts'
+import { packBuffer, type PackedImage } from '#test/support/disk/packed-image.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
+import { assertSame, flash, makeStale, readDisk } from '#test/support/disk/writer.ts'
 
 const test = suite('delta')
 const MIB = 1 << 20

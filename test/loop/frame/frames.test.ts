@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
-import { seekable } from '../../support/disk/compressed.ts'
-import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { callZeros, packBuffer } from '../../support/disk/packed-image.ts'
-import { flashRefused } from '../../support/disk/refused-flash.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { seekable } from '#test/support/disk/compressed.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { callZeros, packBuffer } from '#test/support/disk/packed-image.ts'
+import { flashRefused } from '#test/support/disk/refused-flash.ts'
 import {
   assertSame,
   expectedDisk,
@@ -18,12 +18,12 @@ import {
   makeStale,
   readDisk,
   type FlashOrder,
-} from '../../support/disk/writer.ts'
+} from '#test/support/disk/writer.ts'
 import {
   sendFile,
   startHostileServer,
   type FileBehaviour,
-} from '../../support/http/hostile-server.ts'
+} from '#test/support/http/hostile-server.ts'
 
 const test = suite('frames onto disks')
 const MIB = 1 << 20

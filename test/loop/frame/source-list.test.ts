@@ -5,23 +5,19 @@ import type * as http from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
-import {
-  WHOLE_DISK,
-  type FlashEvent,
-  type FlashOptions,
-} from '../../../runtime/engine/flash/rules/flash.ts'
-import type { SourceShare } from '../../../runtime/engine/image/rules/source-share.ts'
-import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { packBuffer } from '../../support/disk/packed-image.ts'
-import { openWorkshop } from '../../support/disk/qcow2-image.ts'
-import { assertBlank, assertSame, readDisk } from '../../support/disk/writer.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { WHOLE_DISK, type FlashEvent, type FlashOptions } from '#engine/flash/rules/flash.ts'
+import type { SourceShare } from '#engine/image/rules/source-share.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
+import { openWorkshop } from '#test/support/disk/qcow2-image.ts'
+import { assertBlank, assertSame, readDisk } from '#test/support/disk/writer.ts'
 import {
   sendFile,
   startHostileServer,
   type FileBehaviour,
-} from '../../support/http/hostile-server.ts'
+} from '#test/support/http/hostile-server.ts'
 
 const test = suite('several sources onto disks')
 const run = process.getuid?.() === 0 ? test : test.skip

@@ -12,12 +12,12 @@ import {
   PART_OFFSET,
   readSize,
   type Kind,
-} from '../../support/disk/growing-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { withMounted } from '../../support/disk/flashed-disk.ts'
-import { assertBlank, isFree } from '../../support/disk/writer.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
-import { waitUntil } from '../../support/waiting.ts'
+} from '#test/support/disk/growing-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { withMounted } from '#test/support/disk/flashed-disk.ts'
+import { assertBlank, isFree } from '#test/support/disk/writer.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('what grew is checked')
 const run = $({ quiet: true })

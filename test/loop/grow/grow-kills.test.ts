@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createFaultyDisk } from '../../support/disk/faulty-disk.ts'
+import { createFaultyDisk } from '#test/support/disk/faulty-disk.ts'
 import {
   checkFileSystem,
   listLoopsOn,
@@ -11,10 +11,10 @@ import {
   PART_OFFSET,
   readLastPartition,
   readSize,
-} from '../../support/disk/growing-images.ts'
-import { readDisk, untilFree } from '../../support/disk/writer.ts'
-import { createSeededRandom, KILLS } from '../../support/seed.ts'
-import { startFlash } from '../../support/terminal/program.ts'
+} from '#test/support/disk/growing-images.ts'
+import { readDisk, untilFree } from '#test/support/disk/writer.ts'
+import { createSeededRandom, KILLS } from '#test/support/seed.ts'
+import { startFlash } from '#test/support/terminal/program.ts'
 
 const test = suite('a growing flash that is killed')
 const MIB = 1 << 20

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { faultOf } from '../../support/collect.ts'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
 import {
   checkFileSystem,
   KINDS,
@@ -14,10 +14,10 @@ import {
   readLastPartition,
   readSize,
   type GrowingImage,
-} from '../../support/disk/growing-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { createMemorySource } from '../../support/disk/memory-source.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+} from '#test/support/disk/growing-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 import {
   assertBlank,
   assertSame,
@@ -25,7 +25,7 @@ import {
   isFree,
   makeStale,
   readDisk,
-} from '../../support/disk/writer.ts'
+} from '#test/support/disk/writer.ts'
 
 const test = suite('growing what was flashed')
 const run = $({ quiet: true, nothrow: true })

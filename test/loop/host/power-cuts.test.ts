@@ -16,9 +16,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { createFaultyDisk } from '../../support/disk/faulty-disk.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { contentOf } from '../../support/system/name-writer.ts'
+import { createFaultyDisk } from '#test/support/disk/faulty-disk.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { contentOf } from '#test/support/system/name-writer.ts'
 
 const test = suite('power cuts')
 const run = $({ quiet: true, verbose: false })

@@ -7,12 +7,12 @@ import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { pipeThrough } from '../../support/disk/compressed.ts'
-import { makeDiskImage, makeNoise, writeGpt } from '../../support/disk/disk-images.ts'
-import { createFaultyDisk, gated, inMemory, scripted } from '../../support/disk/faulty-disk.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { packBuffer } from '../../support/disk/packed-image.ts'
-import { runFlasher, startFlasher } from '../../support/terminal/flasher.ts'
+import { pipeThrough } from '#test/support/disk/compressed.ts'
+import { makeDiskImage, makeNoise, writeGpt } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk, gated, inMemory, scripted } from '#test/support/disk/faulty-disk.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
+import { runFlasher, startFlasher } from '#test/support/terminal/flasher.ts'
 import {
   assertBlank,
   assertSame,
@@ -20,7 +20,7 @@ import {
   makeStale,
   readDisk,
   untilFree,
-} from '../../support/disk/writer.ts'
+} from '#test/support/disk/writer.ts'
 
 const test = suite('an image on several disks')
 const MIB = 1 << 20

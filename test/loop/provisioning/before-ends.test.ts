@@ -1,9 +1,9 @@
 /** `--provision cloud-init`: a disk that boots has its seed, whatever its table, and however the flash ended. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SEED_FOLDER } from '../../../runtime/engine/flash/rules/provisioning.ts'
-import { readPartFile } from '../../support/disk/first-boot-image.ts'
-import { createLoop } from '../../support/disk/loop.ts'
+import { SEED_FOLDER } from '#engine/flash/rules/provisioning.ts'
+import { readPartFile } from '#test/support/disk/first-boot-image.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 import {
   createFixture,
   makeSeededImage,
@@ -12,10 +12,10 @@ import {
   WHOLE_ROOT,
   type RootLayout,
   type SeededImage,
-} from '../../support/disk/provisioning-fixture.ts'
-import { listLoopsOn } from '../../support/disk/growing-images.ts'
-import { assertBlank, isFree, readDisk } from '../../support/disk/writer.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
+} from '#test/support/disk/provisioning-fixture.ts'
+import { listLoopsOn } from '#test/support/disk/growing-images.ts'
+import { assertBlank, isFree, readDisk } from '#test/support/disk/writer.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
 
 const MIB = 2 ** 20
 const test = suite('provisioning before the ends')

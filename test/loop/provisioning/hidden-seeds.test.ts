@@ -4,18 +4,18 @@ import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
-import { WHOLE_DISK, type FlashOrder } from '../../../runtime/engine/flash/rules/flash.ts'
-import { createImageFile } from '../../support/disk/first-boot-image.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { WHOLE_DISK, type FlashOrder } from '#engine/flash/rules/flash.ts'
+import { createImageFile } from '#test/support/disk/first-boot-image.ts'
 import {
   createFlashedDisk,
   makeFolders,
   withMounted,
   type Part,
-} from '../../support/disk/flashed-disk.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { catchFault, createFixture, readSeed } from '../../support/disk/provisioning-fixture.ts'
-import { makeStale, readDisk } from '../../support/disk/writer.ts'
+} from '#test/support/disk/flashed-disk.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { catchFault, createFixture, readSeed } from '#test/support/disk/provisioning-fixture.ts'
+import { makeStale, readDisk } from '#test/support/disk/writer.ts'
 
 const run = $({ quiet: true, verbose: false })
 const test = suite('a seed that would not be read')

@@ -4,20 +4,20 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { SEED_FOLDER, type Provisioning } from '../../../runtime/engine/flash/rules/provisioning.ts'
+import { SEED_FOLDER, type Provisioning } from '#engine/flash/rules/provisioning.ts'
 import {
   createFlashedDisk,
   listTop,
   makeFolders,
   withMounted,
-} from '../../support/disk/flashed-disk.ts'
-import { createLoop } from '../../support/disk/loop.ts'
+} from '#test/support/disk/flashed-disk.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 import {
   catchFault,
   createFixture,
   readSeed,
   SYNTHETIC,
-} from '../../support/disk/provisioning-fixture.ts'
+} from '#test/support/disk/provisioning-fixture.ts'
 
 const EXT4 = ['mkfs.ext4', '-q']
 const XFS = ['mkfs.xfs', '-q']

@@ -3,19 +3,19 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SEED_FOLDER } from '../../../runtime/engine/flash/rules/provisioning.ts'
-import { createFaultyDisk } from '../../support/disk/faulty-disk.ts'
-import { readPartFile } from '../../support/disk/first-boot-image.ts'
-import { listLoopsOn } from '../../support/disk/growing-images.ts'
+import { SEED_FOLDER } from '#engine/flash/rules/provisioning.ts'
+import { createFaultyDisk } from '#test/support/disk/faulty-disk.ts'
+import { readPartFile } from '#test/support/disk/first-boot-image.ts'
+import { listLoopsOn } from '#test/support/disk/growing-images.ts'
 import {
   makeSeededImage,
   PLAIN_ROOT,
   USER_DATA,
   WHOLE_ROOT,
-} from '../../support/disk/provisioning-fixture.ts'
-import { readDisk, untilFree } from '../../support/disk/writer.ts'
-import { createSeededRandom, KILLS } from '../../support/seed.ts'
-import { startFlash } from '../../support/terminal/program.ts'
+} from '#test/support/disk/provisioning-fixture.ts'
+import { readDisk, untilFree } from '#test/support/disk/writer.ts'
+import { createSeededRandom, KILLS } from '#test/support/seed.ts'
+import { startFlash } from '#test/support/terminal/program.ts'
 
 const test = suite('a seeding flash that is killed')
 /** Slow enough that the steps at the end take a share of the time. */

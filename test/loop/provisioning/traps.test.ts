@@ -4,21 +4,21 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { Fault } from '../../../runtime/kit/foundation/fault.ts'
-import { SEED_FOLDER } from '../../../runtime/engine/flash/rules/provisioning.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { SEED_FOLDER } from '#engine/flash/rules/provisioning.ts'
 import {
   createFlashedDisk,
   makeFolders,
   withMounted,
   type FlashedDisk,
-} from '../../support/disk/flashed-disk.ts'
-import { createLoop } from '../../support/disk/loop.ts'
+} from '#test/support/disk/flashed-disk.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 import {
   catchFault,
   createFixture,
   readSeed,
   SYNTHETIC,
-} from '../../support/disk/provisioning-fixture.ts'
+} from '#test/support/disk/provisioning-fixture.ts'
 
 const EXT4 = ['mkfs.ext4', '-q']
 /** Nothing is left for the kernel to write behind our back once it is mounted. */

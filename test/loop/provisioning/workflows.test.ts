@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { createFlashedDisk, listTop, makeFolders } from '../../support/disk/flashed-disk.ts'
-import { catchFault, createFixture } from '../../support/disk/provisioning-fixture.ts'
+import { createFlashedDisk, listTop, makeFolders } from '#test/support/disk/flashed-disk.ts'
+import { catchFault, createFixture } from '#test/support/disk/provisioning-fixture.ts'
 
 const EXT4 = ['mkfs.ext4', '-q']
 const BTRFS = ['mkfs.btrfs', '-q']

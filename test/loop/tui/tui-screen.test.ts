@@ -1,11 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createEarlierServer } from '../../support/server/earlier-server.ts'
-import { listen } from '../../support/server/server.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
-import { EXITED, type Terminal } from '../../support/terminal/tmux.ts'
-import { openTui, TUI_PROGRAM } from '../../support/terminal/tui-fixture.ts'
-import { createTarget, createWizardFixture } from '../../support/terminal/wizard-fixture.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { listen } from '#test/support/server/server.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
+import { EXITED, type Terminal } from '#test/support/terminal/tmux.ts'
+import { openTui, TUI_PROGRAM } from '#test/support/terminal/tui-fixture.ts'
+import { createTarget, createWizardFixture } from '#test/support/terminal/wizard-fixture.ts'
 
 const test = suite('flasher-tui screens')
 

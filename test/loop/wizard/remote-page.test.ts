@@ -1,12 +1,12 @@
 /** What an operator sees on the machine's page while machines fail: the whole server, as a process. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { createFaultyDisk, inMemory } from '../../support/disk/faulty-disk.ts'
-import { createServerHome, login, passwordIn } from '../../support/server/flasher-web.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { driveMachine, MAC, type Driven } from '../../support/terminal/remote-fixture.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createFaultyDisk, inMemory } from '#test/support/disk/faulty-disk.ts'
+import { createServerHome, login, passwordIn } from '#test/support/server/flasher-web.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { driveMachine, MAC, type Driven } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('the page of a driven machine')
 const run = process.getuid?.() === 0 ? test : test.skip

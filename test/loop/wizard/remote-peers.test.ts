@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
-import { packBuffer } from '../../support/disk/packed-image.ts'
-import { readDisk } from '../../support/disk/writer.ts'
-import { NGINX } from '../../support/http/nginx.ts'
-import { openRack, type RackEnd } from '../../support/net/rack-site.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
+import { readDisk } from '#test/support/disk/writer.ts'
+import { NGINX } from '#test/support/http/nginx.ts'
+import { openRack, type RackEnd } from '#test/support/net/rack-site.ts'
 
 const test = suite('machines that hand an image on')
 const run = existsSync(NGINX) && process.getuid?.() === 0 ? test : test.skip

@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { makeStale, readDisk } from '../../support/disk/writer.ts'
-import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
-import { driveMachine, entryOf, openServer, runOf } from '../../support/terminal/remote-fixture.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { makeStale, readDisk } from '#test/support/disk/writer.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { driveMachine, entryOf, openServer, runOf } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('server-driven: an image that was replaced')
 const run = process.getuid?.() === 0 ? test : test.skip

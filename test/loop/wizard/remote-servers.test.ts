@@ -3,17 +3,17 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { readDisk } from '../../support/disk/writer.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { readDisk } from '#test/support/disk/writer.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import {
   driveMachine,
   entryOf,
   MAC,
   openServer,
   runOf,
-} from '../../support/terminal/remote-fixture.ts'
+} from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('server-driven, several servers')
 const run = process.getuid?.() === 0 ? test : test.skip

@@ -2,12 +2,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { makeDiskImage, makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { packBuffer } from '../../support/disk/packed-image.ts'
-import { readDisk } from '../../support/disk/writer.ts'
-import { sendFile, startHostileServer } from '../../support/http/hostile-server.ts'
-import { driveMachine, entryOf, MAC, openServer } from '../../support/terminal/remote-fixture.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
+import { readDisk } from '#test/support/disk/writer.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { driveMachine, entryOf, MAC, openServer } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('server-driven: several sources')
 const run = process.getuid?.() === 0 ? test : test.skip

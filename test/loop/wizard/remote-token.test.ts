@@ -1,17 +1,17 @@
 /** Where the server wants boot tokens: our machines show theirs, and one without ends with a person. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { createLoop } from '../../support/disk/loop.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 import {
   driveMachine,
   entryOf,
   MAC,
   openServer,
   runOf,
-} from '../../support/terminal/remote-fixture.ts'
-import { readDisk } from '../../support/disk/writer.ts'
+} from '#test/support/terminal/remote-fixture.ts'
+import { readDisk } from '#test/support/disk/writer.ts'
 
 const test = suite('server-driven, with boot tokens')
 const run = process.getuid?.() === 0 ? test : test.skip

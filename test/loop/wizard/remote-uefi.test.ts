@@ -1,10 +1,10 @@
 /** A driven machine asks its firmware for one boot of the flashed disk; the flash is done either way. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { driveMachine, entryOf, openServer, runOf } from '../../support/terminal/remote-fixture.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { driveMachine, entryOf, openServer, runOf } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('server-driven, UEFI')
 const run = process.getuid?.() === 0 ? test : test.skip

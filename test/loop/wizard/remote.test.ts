@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createStandaloneHooks } from '../../../runtime/flasher/order/remote-services.ts'
-import { createDisks } from '../../../runtime/engine/disk/disks.ts'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
-import { createLoop } from '../../support/disk/loop.ts'
+import { createStandaloneHooks } from '#flasher/order/remote-services.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 import {
   driveMachine,
   entryOf,
@@ -16,8 +16,8 @@ import {
   openServer,
   type Driven,
   runOf,
-} from '../../support/terminal/remote-fixture.ts'
-import { readDisk } from '../../support/disk/writer.ts'
+} from '#test/support/terminal/remote-fixture.ts'
+import { readDisk } from '#test/support/disk/writer.ts'
 
 const test = suite('server-driven')
 const run = process.getuid?.() === 0 ? test : test.skip

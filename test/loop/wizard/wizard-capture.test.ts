@@ -5,17 +5,17 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { makeCaptureDisk, mounted, PART_FLAGS } from '../../support/disk/capture-disks.ts'
-import { makeNoise } from '../../support/disk/disk-images.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { isFree } from '../../support/disk/writer.ts'
-import { goToCapture, nameOf, textOf } from '../../support/terminal/capture-wizard.ts'
-import { EXITED } from '../../support/terminal/tmux.ts'
+import { makeCaptureDisk, mounted, PART_FLAGS } from '#test/support/disk/capture-disks.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { isFree } from '#test/support/disk/writer.ts'
+import { goToCapture, nameOf, textOf } from '#test/support/terminal/capture-wizard.ts'
+import { EXITED } from '#test/support/terminal/tmux.ts'
 import {
   createWizardFixture,
   numberOf,
   type WizardOptions,
-} from '../../support/terminal/wizard-fixture.ts'
+} from '#test/support/terminal/wizard-fixture.ts'
 
 const test = suite('wizard captures')
 const run = $({ quiet: true })

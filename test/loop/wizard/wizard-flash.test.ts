@@ -6,16 +6,16 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeDiskImage } from '../../support/disk/disk-images.ts'
-import { EXITED } from '../../support/terminal/tmux.ts'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
+import { EXITED } from '#test/support/terminal/tmux.ts'
+import { createShell } from '#kit/host/shell.ts'
 import {
   createTarget,
   createWizardFixture,
   goToConfirm,
   numberOf,
   type WizardFixture,
-} from '../../support/terminal/wizard-fixture.ts'
+} from '#test/support/terminal/wizard-fixture.ts'
 
 const test = suite('wizard flashes')
 const MIB = 2 ** 20

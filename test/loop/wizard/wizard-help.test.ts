@@ -1,12 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeContent } from '../../support/disk/disk-images.ts'
-import { EXITED, type Terminal } from '../../support/terminal/tmux.ts'
+import { makeContent } from '#test/support/disk/disk-images.ts'
+import { EXITED, type Terminal } from '#test/support/terminal/tmux.ts'
 import {
   createTarget,
   createWizardFixture,
   goToConfirm,
-} from '../../support/terminal/wizard-fixture.ts'
+} from '#test/support/terminal/wizard-fixture.ts'
 
 const test = suite('wizard help')
 

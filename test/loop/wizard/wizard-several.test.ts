@@ -2,16 +2,16 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { createFaultyDisk, gated } from '../../support/disk/faulty-disk.ts'
-import { EXITED, type Terminal } from '../../support/terminal/tmux.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { createFaultyDisk, gated } from '#test/support/disk/faulty-disk.ts'
+import { EXITED, type Terminal } from '#test/support/terminal/tmux.ts'
 import {
   createTarget,
   createWizardFixture,
   numberOf,
   type WizardFixture,
   type WizardOptions,
-} from '../../support/terminal/wizard-fixture.ts'
+} from '#test/support/terminal/wizard-fixture.ts'
 
 const test = suite('wizard with several disks')
 const MIB = 2 ** 20

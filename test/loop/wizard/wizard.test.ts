@@ -2,15 +2,15 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDisks } from '../../../runtime/engine/disk/disks.ts'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { EXITED, type Terminal } from '../../support/terminal/tmux.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { EXITED, type Terminal } from '#test/support/terminal/tmux.ts'
 import {
   createTarget,
   createWizardFixture,
   goToConfirm,
   numberOf,
-} from '../../support/terminal/wizard-fixture.ts'
+} from '#test/support/terminal/wizard-fixture.ts'
 
 const test = suite('wizard screens')
 const shell = createShell({ env: process.env })

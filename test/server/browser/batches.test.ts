@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser, Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
 import {
   chooseAction,
   logIn,
@@ -10,8 +10,8 @@ import {
   openContext,
   startSite,
   type WebSite,
-} from '../../support/browser/browser.ts'
-import { macOf, serialOf } from '../../support/server/web-machines.ts'
+} from '#test/support/browser/browser.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: batches')
 let browser: Browser

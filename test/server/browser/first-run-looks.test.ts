@@ -4,12 +4,12 @@ import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { openBrowser } from '../../support/browser/browser.ts'
-import { openLab, startFreshLab } from '../../support/browser/fresh-lab.ts'
-import { makeBytes } from '../../support/collect.ts'
-import { pipeThrough } from '../../support/disk/compressed.ts'
-import { openWorkshop } from '../../support/disk/qcow2-image.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { openBrowser } from '#test/support/browser/browser.ts'
+import { openLab, startFreshLab } from '#test/support/browser/fresh-lab.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { pipeThrough } from '#test/support/disk/compressed.ts'
+import { openWorkshop } from '#test/support/disk/qcow2-image.ts'
 
 const test = suite('the browser: the pages of the first run')
 let browser: Browser

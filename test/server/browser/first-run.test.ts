@@ -4,18 +4,18 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser, Page } from 'playwright-core'
-import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
-import { openBrowser } from '../../support/browser/browser.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { openBrowser } from '#test/support/browser/browser.ts'
 import {
   openImages,
   openLab,
   startFreshLab,
   startTftpDaemon,
-} from '../../support/browser/fresh-lab.ts'
-import { makeBytes } from '../../support/collect.ts'
-import { REPOSITORY, startReleaseSite } from '../../support/http/release-site.ts'
-import { partName, sha256 } from '../../support/server/boot-folder.ts'
-import { startHostileServer } from '../../support/http/hostile-server.ts'
+} from '#test/support/browser/fresh-lab.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { REPOSITORY, startReleaseSite } from '#test/support/http/release-site.ts'
+import { partName, sha256 } from '#test/support/server/boot-folder.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 
 const test = suite('the browser: the first run')
 let browser: Browser

@@ -1,10 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { openContext, PASSWORD } from '../../support/browser/browser.ts'
-import { createSharedSite } from '../../support/browser/shared.ts'
-import { macOf, serialOf } from '../../support/server/web-machines.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { openContext, PASSWORD } from '#test/support/browser/browser.ts'
+import { createSharedSite } from '#test/support/browser/shared.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser by keyboard alone')
 const shared = createSharedSite(test)

@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { logIn, openContext } from '../../support/browser/browser.ts'
-import { createSharedSite } from '../../support/browser/shared.ts'
-import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
+import { logIn, openContext } from '#test/support/browser/browser.ts'
+import { createSharedSite } from '#test/support/browser/shared.ts'
+import { disksOf, macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: live rows')
 const shared = createSharedSite(test)

@@ -1,12 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { IMAGES, SECTIONS } from '../../../runtime/kit/web/ui/sections.ts'
-import { listViolations } from '../../support/browser/axe.ts'
-import { logIn, type WebSite } from '../../support/browser/browser.ts'
-import { createSiteLab } from '../../support/browser/site-lab.ts'
-import { NASTY_NAMES, settleNastyFleet } from '../../support/server/nasty-fleet.ts'
-import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
+import { IMAGES, SECTIONS } from '#kit/web/ui/sections.ts'
+import { listViolations } from '#test/support/browser/axe.ts'
+import { logIn, type WebSite } from '#test/support/browser/browser.ts'
+import { createSiteLab } from '#test/support/browser/site-lab.ts'
+import { NASTY_NAMES, settleNastyFleet } from '#test/support/server/nasty-fleet.ts'
+import { disksOf, macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: access for all, no stray requests, hostile texts')
 const { open, withPage } = createSiteLab(test, async (page, site) => {

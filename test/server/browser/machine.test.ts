@@ -2,11 +2,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { portOf } from '../../../runtime/server/current/pages/machines/disk-cards.ts'
-import { listViolations } from '../../support/browser/axe.ts'
-import { type WebSite } from '../../support/browser/browser.ts'
-import { createSiteLab } from '../../support/browser/site-lab.ts'
-import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
+import { portOf } from '#server/current/pages/machines/disk-cards.ts'
+import { listViolations } from '#test/support/browser/axe.ts'
+import { type WebSite } from '#test/support/browser/browser.ts'
+import { createSiteLab } from '#test/support/browser/site-lab.ts'
+import { disksOf, macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: a machine')
 const { withPage } = createSiteLab(test, settle)

@@ -2,10 +2,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { listViolations } from '../../support/browser/axe.ts'
-import { chooseAction, type WebSite } from '../../support/browser/browser.ts'
-import { createSiteLab } from '../../support/browser/site-lab.ts'
-import { disksOf, macOf, serialOf } from '../../support/server/web-machines.ts'
+import { listViolations } from '#test/support/browser/axe.ts'
+import { chooseAction, type WebSite } from '#test/support/browser/browser.ts'
+import { createSiteLab } from '#test/support/browser/site-lab.ts'
+import { disksOf, macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: the machines list')
 const MACHINES = 100

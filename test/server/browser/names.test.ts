@@ -2,10 +2,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { listViolations } from '../../support/browser/axe.ts'
-import { startSite, type WebSite } from '../../support/browser/browser.ts'
-import { createSiteLab } from '../../support/browser/site-lab.ts'
-import { disksOf, IMAGES, macOf } from '../../support/server/web-machines.ts'
+import { listViolations } from '#test/support/browser/axe.ts'
+import { startSite, type WebSite } from '#test/support/browser/browser.ts'
+import { createSiteLab } from '#test/support/browser/site-lab.ts'
+import { disksOf, IMAGES, macOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: long, foreign and hostile names')
 const LONG_IMAGE = `${'appliance-with-a-name-that-never-ends-'.repeat(5)}v2.img.zst`

@@ -1,10 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { listViolations } from '../../support/browser/axe.ts'
-import { chooseAction } from '../../support/browser/browser.ts'
-import { createSiteLab } from '../../support/browser/site-lab.ts'
-import { settleNastyFleet } from '../../support/server/nasty-fleet.ts'
+import { listViolations } from '#test/support/browser/axe.ts'
+import { chooseAction } from '#test/support/browser/browser.ts'
+import { createSiteLab } from '#test/support/browser/site-lab.ts'
+import { settleNastyFleet } from '#test/support/server/nasty-fleet.ts'
 
 const test = suite('the browser: lists of long, foreign and hostile names')
 const MACHINES = 40

@@ -1,11 +1,11 @@
 /** A login with a provider in a real browser: the provider is another site, so what a Strict cookie does is seen. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openBrowser, openContext, PASSWORD } from '../../support/browser/browser.ts'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { startOpenIdProvider } from '../../support/people/openid-provider.ts'
-import { createServerHome } from '../../support/server/flasher-web.ts'
-import { findPort } from '../../support/http/ports.ts'
+import { openBrowser, openContext, PASSWORD } from '#test/support/browser/browser.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { startOpenIdProvider } from '#test/support/people/openid-provider.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
 
 const test = suite('the browser: logging in with a provider')
 

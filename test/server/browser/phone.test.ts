@@ -1,10 +1,10 @@
 /** A phone as the console: from the code on a machine's screen to its page, where two taps arm it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { openContext, PASSWORD, startSite } from '../../support/browser/browser.ts'
-import { createSharedBrowser } from '../../support/browser/shared.ts'
-import { macOf, serialOf } from '../../support/server/web-machines.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { openContext, PASSWORD, startSite } from '#test/support/browser/browser.ts'
+import { createSharedBrowser } from '#test/support/browser/shared.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const PAGE = `/ui/machines/${macOf(1)}`
 

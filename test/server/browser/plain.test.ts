@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { chooseAction } from '../../support/browser/browser.ts'
-import { createSiteLab } from '../../support/browser/site-lab.ts'
-import { macOf, serialOf } from '../../support/server/web-machines.ts'
+import { chooseAction } from '#test/support/browser/browser.ts'
+import { createSiteLab } from '#test/support/browser/site-lab.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser without JavaScript')
 const lab = createSiteLab(test)

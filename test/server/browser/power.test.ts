@@ -3,19 +3,19 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Locator, Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
 import {
   chooseAction,
   logIn,
   openContext,
   startSite,
   type ContextOptions,
-} from '../../support/browser/browser.ts'
-import { createSharedBrowser } from '../../support/browser/shared.ts'
-import { makeAuthority } from '../../support/http/authority.ts'
-import { makeFolder } from '../../support/server/image-cache.ts'
-import { startRedfish, BMC_USER } from '../../support/power/redfish-fake.ts'
-import { macOf, serialOf } from '../../support/server/web-machines.ts'
+} from '#test/support/browser/browser.ts'
+import { createSharedBrowser } from '#test/support/browser/shared.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { makeFolder } from '#test/support/server/image-cache.ts'
+import { startRedfish, BMC_USER } from '#test/support/power/redfish-fake.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const MACHINE = `/ui/machines/${macOf(1)}`
 const { SHOTS } = process.env

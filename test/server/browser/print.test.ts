@@ -3,10 +3,10 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { execFileSync } from 'node:child_process'
 import type { Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { logIn, openContext } from '../../support/browser/browser.ts'
-import { createSharedSite } from '../../support/browser/shared.ts'
-import { macOf } from '../../support/server/web-machines.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { logIn, openContext } from '#test/support/browser/browser.ts'
+import { createSharedSite } from '#test/support/browser/shared.ts'
+import { macOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: on paper')
 const shared = createSharedSite(test)

@@ -1,11 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { logIn, openContext } from '../../support/browser/browser.ts'
-import { createSharedSite } from '../../support/browser/shared.ts'
-import { bodyOf, runIdOf } from '../../support/server/runs.ts'
-import { macOf, serialOf } from '../../support/server/web-machines.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { logIn, openContext } from '#test/support/browser/browser.ts'
+import { createSharedSite } from '#test/support/browser/shared.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: runs')
 const shared = createSharedSite(test)

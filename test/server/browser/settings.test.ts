@@ -2,9 +2,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { logIn, openContext, startSite, type WebSite } from '../../support/browser/browser.ts'
-import { createSharedBrowser } from '../../support/browser/shared.ts'
-import { macOf } from '../../support/server/web-machines.ts'
+import { logIn, openContext, startSite, type WebSite } from '#test/support/browser/browser.ts'
+import { createSharedBrowser } from '#test/support/browser/shared.ts'
+import { macOf } from '#test/support/server/web-machines.ts'
 
 const NEXT = 'another password for tests'
 const test = suite('the browser: settings, events, account')

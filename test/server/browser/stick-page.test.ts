@@ -16,10 +16,10 @@ import { pathToFileURL } from 'node:url'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { buildStick, type StickBuild } from '../../support/boot/stick-parts.ts'
-import { addAxe, listViolations } from '../../support/browser/axe.ts'
-import { logIn, openBrowser, openContext, startSite } from '../../support/browser/browser.ts'
-import { openStickPage, saveStick, serveStickPage } from '../../support/browser/stick-page.ts'
+import { buildStick, type StickBuild } from '#test/support/boot/stick-parts.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { logIn, openBrowser, openContext, startSite } from '#test/support/browser/browser.ts'
+import { openStickPage, saveStick, serveStickPage } from '#test/support/browser/stick-page.ts'
 
 const test = suite('page that fills a stick')
 const place = mkdtempDisposableSync(join(tmpdir(), 'flasher-stick-page-'))

@@ -9,8 +9,8 @@ import {
   openContext,
   startSite,
   type WebSite,
-} from '../../support/browser/browser.ts'
-import { macOf } from '../../support/server/web-machines.ts'
+} from '#test/support/browser/browser.ts'
+import { macOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: many tabs')
 let browser: Browser

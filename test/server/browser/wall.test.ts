@@ -2,9 +2,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { listViolations } from '../../support/browser/axe.ts'
-import { chooseAction } from '../../support/browser/browser.ts'
-import { createSiteLab } from '../../support/browser/site-lab.ts'
+import { listViolations } from '#test/support/browser/axe.ts'
+import { chooseAction } from '#test/support/browser/browser.ts'
+import { createSiteLab } from '#test/support/browser/site-lab.ts'
 
 const test = suite('the browser: the wall')
 const WHOLE = '/ui/machines?view=wall&screen=whole'

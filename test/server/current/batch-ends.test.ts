@@ -1,9 +1,9 @@
 /** The event of a batch of which nothing more is to come: once, with what became of its machines, and again after a retry. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openBatchLab } from '../../support/batch/batch-lab.ts'
-import { readJson } from '../../support/server/server.ts'
-import { waitUntil } from '../../support/waiting.ts'
+import { openBatchLab } from '#test/support/batch/batch-lab.ts'
+import { readJson } from '#test/support/server/server.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('the end of a batch')
 

@@ -2,10 +2,10 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseRecord } from '../../../runtime/server/current/rules/record.ts'
-import { openBatchLab, RACK } from '../../support/batch/batch-lab.ts'
-import { OTHER_REF, REF } from '../../support/server/machine-fixture.ts'
-import { asJson, readJson } from '../../support/server/server.ts'
+import { parseRecord } from '#server/current/rules/record.ts'
+import { openBatchLab, RACK } from '#test/support/batch/batch-lab.ts'
+import { OTHER_REF, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
 
 const test = suite('histories of batches and undos')
 const HOURS = 8

@@ -2,20 +2,16 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Mac } from '../../../runtime/kit/net/rules/mac.ts'
-import type { FlashSlot } from '../../../runtime/engine/inventory/rules/machine.ts'
-import { createFlashGate } from '../../../runtime/server/current/flash-gate.ts'
-import {
-  decideBoot,
-  decideSlot,
-  type BootRuling,
-} from '../../../runtime/server/current/rules/boot.ts'
-import * as contacts from '../../../runtime/server/current/rules/contact.ts'
-import { startCycle } from '../../../runtime/server/current/rules/operator-edits.ts'
-import type { Machine } from '../../../runtime/server/current/rules/machine.ts'
-import { parseRecord } from '../../../runtime/server/current/rules/record.ts'
-import { createFixture, REF } from '../../support/server/machine-fixture.ts'
-import { macOf } from '../../support/server/state.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { FlashSlot } from '#engine/inventory/rules/machine.ts'
+import { createFlashGate } from '#server/current/flash-gate.ts'
+import { decideBoot, decideSlot, type BootRuling } from '#server/current/rules/boot.ts'
+import * as contacts from '#server/current/rules/contact.ts'
+import { startCycle } from '#server/current/rules/operator-edits.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
+import { parseRecord } from '#server/current/rules/record.ts'
+import { createFixture, REF } from '#test/support/server/machine-fixture.ts'
+import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('flash gate')
 

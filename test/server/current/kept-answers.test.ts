@@ -1,12 +1,9 @@
 /** Answers that are kept: the same only while everything that is in them is the same. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { CatalogEntry } from '../../../runtime/engine/catalog/rules/catalog.ts'
-import {
-  createKeptAnswers,
-  createMachineLine,
-} from '../../../runtime/server/current/machine-line.ts'
-import { createMachine, type Machine } from '../../../runtime/server/current/rules/machine.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { createKeptAnswers, createMachineLine } from '#server/current/machine-line.ts'
+import { createMachine, type Machine } from '#server/current/rules/machine.ts'
 import {
   diskOf,
   entryOf,
@@ -14,7 +11,7 @@ import {
   PXE_RULES,
   REF,
   X86_SETS,
-} from '../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('kept answers')
 

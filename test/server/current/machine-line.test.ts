@@ -1,12 +1,9 @@
 /** The rules as the shared server uses them: what is stored, answered and put on record. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  createMachineLine,
-  type LineDependencies,
-} from '../../../runtime/server/current/machine-line.ts'
-import type { InventoryDisk } from '../../../runtime/engine/inventory/rules/machine.ts'
-import type { Contact } from '../../../runtime/server/routes/transition.ts'
+import { createMachineLine, type LineDependencies } from '#server/current/machine-line.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import type { Contact } from '#server/routes/transition.ts'
 import {
   diskOf,
   entryOf,
@@ -14,7 +11,7 @@ import {
   PXE_RULES,
   REF,
   X86_SETS,
-} from '../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('machine line')
 

@@ -3,12 +3,12 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { OUTSIDE } from '../../support/people/canaries.ts'
-import { createCurrentServer } from '../../support/people/current-server.ts'
-import { EXPECTED } from '../../support/people/expected-routes.ts'
-import { askEverything, openPeople, openPrograms } from '../../support/people/rights-matrix.ts'
-import { createEarlierServer } from '../../support/server/earlier-server.ts'
-import { asJson } from '../../support/server/server.ts'
+import { OUTSIDE } from '#test/support/people/canaries.ts'
+import { createCurrentServer } from '#test/support/people/current-server.ts'
+import { EXPECTED } from '#test/support/people/expected-routes.ts'
+import { askEverything, openPeople, openPrograms } from '#test/support/people/rights-matrix.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('the earlier line: matrix of rights')
 

@@ -4,9 +4,9 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createEarlierServer } from '../../support/server/earlier-server.ts'
-import { readEvents } from '../../support/server/event-reader.ts'
-import { asJson, listen } from '../../support/server/server.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { readEvents } from '#test/support/server/event-reader.ts'
+import { asJson, listen } from '#test/support/server/server.ts'
 
 const test = suite('the earlier line: rows over the wire')
 const MAC = '52:54:00:12:34:56'

@@ -2,19 +2,19 @@
 import { createServer } from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createCurrentServer, type CurrentServer } from '../../support/people/current-server.ts'
+import { createCurrentServer, type CurrentServer } from '#test/support/people/current-server.ts'
 import {
   CLIENT,
   startOpenIdProvider,
   type OpenIdProvider,
   type ProviderFault,
-} from '../../support/people/openid-provider.ts'
+} from '#test/support/people/openid-provider.ts'
 import {
   createProviderBrowser,
   ORIGIN,
   type ProviderBrowser,
-} from '../../support/people/provider-browser.ts'
-import { PASSWORD } from '../../support/server/assembled.ts'
+} from '#test/support/people/provider-browser.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
 
 const test = suite('faults of a login with a provider')
 

@@ -1,11 +1,11 @@
 /** Logging in with a provider: a role from a group, a session that ends, and what is said to somebody without one. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { opened } from '../../support/opened.ts'
-import { asForm, createCurrentServer } from '../../support/people/current-server.ts'
-import { startOpenIdProvider } from '../../support/people/openid-provider.ts'
-import { createProviderBrowser, ORIGIN } from '../../support/people/provider-browser.ts'
-import { asJson, readJson } from '../../support/server/server.ts'
+import { opened } from '#test/support/opened.ts'
+import { asForm, createCurrentServer } from '#test/support/people/current-server.ts'
+import { startOpenIdProvider } from '#test/support/people/openid-provider.ts'
+import { createProviderBrowser, ORIGIN } from '#test/support/people/provider-browser.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
 
 /** Discovery need not say by which algorithms the userinfo address signs. */
 const without = (document: object) => ({

@@ -1,11 +1,11 @@
 /** The power of machines as somebody with a scope controls it: of no other, by no shared outlet, and not of what has left the scope. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { scopePower } from '../../../runtime/server/power/scoped-power.ts'
-import type { PowerBody } from '../../../runtime/server/power/rules/power-request.ts'
-import { openPowerLab, OTHER } from '../../support/power/power-lab.ts'
-import { BMC_USER } from '../../support/power/redfish-fake.ts'
-import { MAC, macOf } from '../../support/server/machine-fixture.ts'
+import { scopePower } from '#server/power/scoped-power.ts'
+import type { PowerBody } from '#server/power/rules/power-request.ts'
+import { openPowerLab, OTHER } from '#test/support/power/power-lab.ts'
+import { BMC_USER } from '#test/support/power/redfish-fake.ts'
+import { MAC, macOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('power within a scope')
 

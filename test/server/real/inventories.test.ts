@@ -1,7 +1,7 @@
 /** A room of machines with large hardware trees, of which each is stored. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { postAtOnce } from '../../support/server/inventory-storm.ts'
+import { postAtOnce } from '#test/support/server/inventory-storm.ts'
 
 const test = suite('inventories of 300 machines')
 

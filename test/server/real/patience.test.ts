@@ -1,7 +1,7 @@
 /** The patience of servers with the product's own times: who asks is held for twelve seconds, and told then. */
 import { suite } from 'uvu'
-import { proveAway } from '../../support/cluster/database-away.ts'
-import { proveLeaderless } from '../../support/cluster/leaderless.ts'
+import { proveAway } from '#test/support/cluster/database-away.ts'
+import { proveLeaderless } from '#test/support/cluster/leaderless.ts'
 
 const test = suite('patience, in real time')
 

@@ -1,7 +1,7 @@
 /** Every route that there is, asked by everybody: each role, with and without a scope, by session and by token. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { askEverything, openCurrentScene } from '../../support/people/rights-matrix.ts'
+import { askEverything, openCurrentScene } from '#test/support/people/rights-matrix.ts'
 
 const test = suite('matrix of rights, all of it')
 

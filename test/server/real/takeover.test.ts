@@ -1,7 +1,7 @@
 /** A leader that leaves, with the product's own times: within how many seconds another one leads. */
 import { suite } from 'uvu'
-import { proveDeparture, type Departure } from '../../support/cluster/departures.ts'
-import { lendDatabases } from '../../support/cluster/postgres.ts'
+import { proveDeparture, type Departure } from '#test/support/cluster/departures.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
 
 const test = suite('a leader that leaves, in real time')
 const postgres = lendDatabases(test)

@@ -2,10 +2,10 @@ import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { REF } from '../../support/server/machine-fixture.ts'
-import { exchange } from '../../support/http/raw-http.ts'
-import { cookieOf, PASSWORD } from '../../support/server/assembled.ts'
-import { asJson, createTestServer, listen, type TestServer } from '../../support/server/server.ts'
+import { REF } from '#test/support/server/machine-fixture.ts'
+import { exchange } from '#test/support/http/raw-http.ts'
+import { cookieOf, PASSWORD } from '#test/support/server/assembled.ts'
+import { asJson, createTestServer, listen, type TestServer } from '#test/support/server/server.ts'
 
 /** What a streamed body asks for; the DOM's types know it not. */
 const HALF: object = { duplex: 'half' }

@@ -1,11 +1,11 @@
 /** A condition that does not hold is refused by every PUT and DELETE that there is, and nothing is changed. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Route } from '../../../runtime/kit/web/answers/route.ts'
-import { asOperator, makeFolder, serveCache } from '../../support/server/image-cache.ts'
-import { createEarlierServer } from '../../support/server/earlier-server.ts'
-import { entryOf, MAC, REF } from '../../support/server/machine-fixture.ts'
-import { asJson, createTestServer } from '../../support/server/server.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import { asOperator, makeFolder, serveCache } from '#test/support/server/image-cache.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { entryOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('conditions')
 

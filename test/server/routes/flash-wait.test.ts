@@ -1,8 +1,8 @@
 /** `POST …/flash {"wait": …}` ends as soon as its order does, however that comes about. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { entryOf, OTHER_REF, REF } from '../../support/server/machine-fixture.ts'
-import { asJson, createTestServer } from '../../support/server/server.ts'
+import { entryOf, OTHER_REF, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('waiting for a flash')
 const MAC = '52:54:00:00:00:01'

@@ -1,14 +1,14 @@
 /** What GRUB and shim want from a server, byte by byte; and contacts of GRUB that are no boots. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { diskOf, entryOf, MAC, REF, setOf } from '../../support/server/machine-fixture.ts'
-import { codeOf, exchange } from '../../support/http/raw-http.ts'
+import { diskOf, entryOf, MAC, REF, setOf } from '#test/support/server/machine-fixture.ts'
+import { codeOf, exchange } from '#test/support/http/raw-http.ts'
 import {
   asJson,
   createTestServer,
   listen,
   type TestServerOptions,
-} from '../../support/server/server.ts'
+} from '#test/support/server/server.ts'
 
 const test = suite('GRUB')
 

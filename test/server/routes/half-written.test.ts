@@ -1,9 +1,9 @@
 /** A machine that waits because its disk may be half written, and the operator who knows better. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { PASSWORD, startSite } from '../../support/browser/browser.ts'
-import { login } from '../../support/server/flasher-web.ts'
-import { macOf, serialOf } from '../../support/server/web-machines.ts'
+import { PASSWORD, startSite } from '#test/support/browser/browser.ts'
+import { login } from '#test/support/server/flasher-web.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('boot its disk anyway')
 const MAC = macOf(1)

@@ -3,11 +3,11 @@ import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { codeOf, exchange } from '../../support/http/raw-http.ts'
-import { createInventories } from '../../../runtime/server/routes/inventories.ts'
-import { postAtOnce } from '../../support/server/inventory-storm.ts'
-import { MAC } from '../../support/server/machine-fixture.ts'
-import { asJson, checkUp, createTestServer, listen } from '../../support/server/server.ts'
+import { codeOf, exchange } from '#test/support/http/raw-http.ts'
+import { createInventories } from '#server/routes/inventories.ts'
+import { postAtOnce } from '#test/support/server/inventory-storm.ts'
+import { MAC } from '#test/support/server/machine-fixture.ts'
+import { asJson, checkUp, createTestServer, listen } from '#test/support/server/server.ts'
 
 const PATH = `/pxe/${MAC}/inventory`
 const JSON_TYPE = { 'content-type': 'application/json' }

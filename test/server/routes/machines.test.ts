@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { entryOf, REF } from '../../support/server/machine-fixture.ts'
-import { asJson, createTestServer } from '../../support/server/server.ts'
+import { entryOf, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
 const FLASH = { bty_image_ref: REF, boot_mode: 'flasher-flash-once', target_disk_serial: 'S1' }

@@ -3,8 +3,8 @@ import { request as httpRequest } from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import * as z from 'zod'
-import { createServerHome, login, passwordIn } from '../../support/server/flasher-web.ts'
-import { createTestServer } from '../../support/server/server.ts'
+import { createServerHome, login, passwordIn } from '#test/support/server/flasher-web.ts'
+import { createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('the API document')
 

@@ -1,11 +1,11 @@
 /** What a machine says of the sources of its image: on its run, on the run's page, and never more than fits. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { PASSWORD, startSite } from '../../support/browser/browser.ts'
-import { login } from '../../support/server/flasher-web.ts'
-import { bodyOf } from '../../support/server/runs.ts'
-import { asJson, createTestServer, readJson } from '../../support/server/server.ts'
-import { macOf } from '../../support/server/web-machines.ts'
+import { PASSWORD, startSite } from '#test/support/browser/browser.ts'
+import { login } from '#test/support/server/flasher-web.ts'
+import { bodyOf } from '#test/support/server/runs.ts'
+import { asJson, createTestServer, readJson } from '#test/support/server/server.ts'
+import { macOf } from '#test/support/server/web-machines.ts'
 
 const MAC = '52:54:00:00:00:01'
 const test = suite('sources of a run')

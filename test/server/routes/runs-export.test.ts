@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { bodyOf, runIdOf } from '../../support/server/runs.ts'
-import { asJson, createTestServer, readJson, type TestServer } from '../../support/server/server.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { asJson, createTestServer, readJson, type TestServer } from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:00:00:01'
 const test = suite('runs as pages and files')

@@ -1,8 +1,8 @@
 /** Runs of clients that tell nothing but their end: what the history says of them. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { entryOf, MAC, REF } from '../../support/server/machine-fixture.ts'
-import { asJson, createTestServer, readJson } from '../../support/server/server.ts'
+import { entryOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, createTestServer, readJson } from '#test/support/server/server.ts'
 
 const test = suite('silent runs')
 

@@ -1,14 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MAX_LOG_BYTES, MAX_PROGRESS_BYTES } from '../../../runtime/engine/inventory/rules/run.ts'
-import { bodyOf, runIdOf } from '../../support/server/runs.ts'
+import { MAX_LOG_BYTES, MAX_PROGRESS_BYTES } from '#engine/inventory/rules/run.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
 import {
   asJson,
   checkUp,
   createTestServer,
   readJson,
   type TestServer,
-} from '../../support/server/server.ts'
+} from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:00:00:01'
 const test = suite('runs over HTTP')

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { entryOf, REF, setOf } from '../../support/server/machine-fixture.ts'
-import { asJson, createTestServer } from '../../support/server/server.ts'
+import { entryOf, REF, setOf } from '#test/support/server/machine-fixture.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('a fault at the boot script')
 const [BEGUN, ARMED] = ['52:54:00:00:00:01', '52:54:00:00:00:02']

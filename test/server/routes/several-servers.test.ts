@@ -2,9 +2,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { createLeaderless } from '../../../runtime/server/routes/leaderless.ts'
-import { MAC, setOf } from '../../support/server/machine-fixture.ts'
-import { asJson, createTestServer } from '../../support/server/server.ts'
+import { createLeaderless } from '#server/routes/leaderless.ts'
+import { MAC, setOf } from '#test/support/server/machine-fixture.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('several servers')
 

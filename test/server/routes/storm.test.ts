@@ -1,10 +1,10 @@
 /** The storm gate over HTTP: machines that all boot at once, and the queue in which they wait. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { diskOf, entryOf, REF } from '../../support/server/machine-fixture.ts'
-import { bodyOf } from '../../support/server/runs.ts'
-import { asJson, createTestServer, readJson, type TestServer } from '../../support/server/server.ts'
-import { macOf } from '../../support/server/state.ts'
+import { diskOf, entryOf, REF } from '#test/support/server/machine-fixture.ts'
+import { bodyOf } from '#test/support/server/runs.ts'
+import { asJson, createTestServer, readJson, type TestServer } from '#test/support/server/server.ts'
+import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('storm gate')
 

@@ -1,9 +1,9 @@
 /** What a boot token is worth for runs and disks once its flash is done, or its cycle is over. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { diskOf, entryOf, MAC, OTHER_REF, REF } from '../../support/server/machine-fixture.ts'
-import { bodyOf, runIdOf } from '../../support/server/runs.ts'
-import { asJson, createTestServer, type TestServer } from '../../support/server/server.ts'
+import { diskOf, entryOf, MAC, OTHER_REF, REF } from '#test/support/server/machine-fixture.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { asJson, createTestServer, type TestServer } from '#test/support/server/server.ts'
 
 const test = suite('boot tokens and runs')
 

@@ -1,9 +1,9 @@
 /** A minute of Undo over HTTP: values come back, nothing is armed by them, and whatever changed since wins. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openBatchLab, RACK } from '../../support/batch/batch-lab.ts'
-import { OTHER_REF, REF } from '../../support/server/machine-fixture.ts'
-import { asJson, readJson } from '../../support/server/server.ts'
+import { openBatchLab, RACK } from '#test/support/batch/batch-lab.ts'
+import { OTHER_REF, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
 
 const test = suite('undo over HTTP')
 const [MAC = '', OTHER = ''] = RACK

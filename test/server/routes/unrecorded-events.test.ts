@@ -1,8 +1,8 @@
 /** What the log says of events that cannot be recorded, while very many machines come. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createEventRecorder } from '../../../runtime/server/routes/fleet.ts'
-import { MAC } from '../../support/server/machine-fixture.ts'
+import { createEventRecorder } from '#server/routes/fleet.ts'
+import { MAC } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('events that are not recorded')
 

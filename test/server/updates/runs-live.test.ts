@@ -1,9 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readEvents } from '../../support/server/event-reader.ts'
-import { entryOf, REF } from '../../support/server/machine-fixture.ts'
-import { bodyOf, runIdOf } from '../../support/server/runs.ts'
-import { asJson, createTestServer, type TestServer } from '../../support/server/server.ts'
+import { readEvents } from '#test/support/server/event-reader.ts'
+import { entryOf, REF } from '#test/support/server/machine-fixture.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { asJson, createTestServer, type TestServer } from '#test/support/server/server.ts'
 
 const test = suite('runs, live')
 const macOf = (n: number) => `52:54:00:00:${hex(n >> 8)}:${hex(n & 255)}`

@@ -1,7 +1,7 @@
 /** Stand-ins of what images for boards are made of: files of the right names and places, each with its name as content. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { UEFI_LOADERS } from '../../../build/board/firmware.ts'
+import { UEFI_LOADERS } from '#build/board/firmware.ts'
 import { PI_BOARDS } from './pi-boot.ts'
 
 /** In `folder`: Debian's boot packages below `packages`, the tree of packages below `tree`, and the rest. */

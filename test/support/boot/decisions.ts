@@ -1,7 +1,7 @@
 /** Any boot decision, with any text in it. */
 import * as fc from 'fast-check'
-import { isBootable, type BootDecision } from '../../../runtime/fleet/boot/rules/boot-decision.ts'
-import { parseHost } from '../../../runtime/kit/net/rules/host-header.ts'
+import { isBootable, type BootDecision } from '#fleet/boot/rules/boot-decision.ts'
+import { parseHost } from '#kit/net/rules/host-header.ts'
 import type { setOf } from '../server/machine-fixture.ts'
 
 export const anyText = fc.oneof(

@@ -1,5 +1,5 @@
 /** What a boot script does on a processor, whichever boot loader's words it is in. */
-import type { BootArch } from '../../../runtime/fleet/boot/rules/boot-set.ts'
+import type { BootArch } from '#fleet/boot/rules/boot-set.ts'
 
 interface Doing {
   /** URLs; null: nothing is booted. */

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { STICK_LOADERS } from '../../../build/stick/files.ts'
+import { STICK_LOADERS } from '#build/stick/files.ts'
 import { makeBytes } from '../collect.ts'
 
 const CHECKOUT = join(import.meta.dirname, '../../..')

@@ -1,12 +1,9 @@
 /** Uploads captured images to a cache, as a machine or an operator does. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import {
-  renderUploadToken,
-  UPLOAD_KEY,
-} from '../../../runtime/engine/capture/rules/upload-token.ts'
-import { parseMac } from '../../../runtime/kit/net/rules/mac.ts'
-import { createSecret, deriveSecret } from '../../../runtime/kit/web/access/secret.ts'
+import { renderUploadToken, UPLOAD_KEY } from '#engine/capture/rules/upload-token.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { createSecret, deriveSecret } from '#kit/web/access/secret.ts'
 import { makeBytes } from '../collect.ts'
 import { packBuffer } from '../disk/packed-image.ts'
 import { makeFolder, serveCache, TOKEN, type CacheOptions } from '../server/image-cache.ts'

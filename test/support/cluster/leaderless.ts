@@ -1,7 +1,7 @@
 /** What servers without a leader promise to whoever asks them (docs/several-servers.md). */
 import * as assert from 'uvu/assert'
-import { readMembership } from '../../../runtime/fleet/state/membership.ts'
-import { openSqlite } from '../../../runtime/fleet/state/sqlite.ts'
+import { readMembership } from '#fleet/state/membership.ts'
+import { openSqlite } from '#fleet/state/sqlite.ts'
 import { startWaits } from '../processor-times.ts'
 import { macOf } from '../server/state.ts'
 import { startPostgres, type Postgres } from './postgres.ts'

@@ -1,6 +1,6 @@
 /** Servers of one fleet, as far as their state goes: each with a folder of its own, on one database. */
-import { joinCluster, type JoinOptions } from '../../../runtime/fleet/cluster/joining.ts'
-import type { Fault } from '../../../runtime/kit/foundation/fault.ts'
+import { joinCluster, type JoinOptions } from '#fleet/cluster/joining.ts'
+import type { Fault } from '#kit/foundation/fault.ts'
 import { until } from './servers.ts'
 import { createStateFolder, RELEASE, type StateFolder } from '../server/state.ts'
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
 import { cutAt, fromFile, pipeThrough, pzstd, skippable } from './compressed.ts'
 
 export interface Encoding {

@@ -1,7 +1,7 @@
 /** A flash with a first-boot configuration as a process of its own, which can be killed: `node … IMAGE DEVICE GATE COUNT`. */
 import { writeFileSync } from 'node:fs'
-import { WHOLE_DISK } from '../../../runtime/engine/flash/rules/flash.ts'
-import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
+import { WHOLE_DISK } from '#engine/flash/rules/flash.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
 import { SEED } from './first-boot-image.ts'
 
 /** COUNT goes into the file GATE before anything of the configuration is written. */

@@ -3,7 +3,7 @@ import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { $ } from 'zx'
-import type { FirstBoot } from '../../../runtime/engine/first-boot/rules/seed.ts'
+import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { createFlashedDisk, makeFolders, type Part } from './flashed-disk.ts'
 
 export const SEED: FirstBoot = {

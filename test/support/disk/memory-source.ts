@@ -1,6 +1,6 @@
 /** Bytes in memory as a Source that uses each chunk's memory again as soon as it may. */
-import type { Blocks } from '../../../runtime/engine/image/blocks.ts'
-import type { Source } from '../../../runtime/engine/image/sources/source.ts'
+import type { Blocks } from '#engine/image/blocks.ts'
+import type { Source } from '#engine/image/sources/source.ts'
 
 export interface MemorySourceOptions {
   readonly name?: string

@@ -2,8 +2,8 @@
 import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { digestOfZeros, FRAME_BYTES } from '../../../runtime/engine/image/rules/frame-index.ts'
-import { packImage } from '../../../runtime/engine/pack/packer.ts'
+import { digestOfZeros, FRAME_BYTES } from '#engine/image/rules/frame-index.ts'
+import { packImage } from '#engine/pack/packer.ts'
 
 export interface PackedImage {
   readonly file: Buffer

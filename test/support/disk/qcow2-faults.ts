@@ -1,5 +1,5 @@
 /** Opens qcow2 images that a test has damaged, near or far, and gives the Fault. */
-import { openQcow2 } from '../../../runtime/engine/image/qcow2-blocks.ts'
+import { openQcow2 } from '#engine/image/qcow2-blocks.ts'
 import { faultOf } from '../collect.ts'
 import { collectBlocks, makeContent, sourceOf } from './qcow2-image.ts'
 

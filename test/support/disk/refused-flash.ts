@@ -1,5 +1,5 @@
 /** Flashes that must fail, onto a disk with another system's content: it stays untouched, or is left blank. */
-import type { Fault } from '../../../runtime/kit/foundation/fault.ts'
+import type { Fault } from '#kit/foundation/fault.ts'
 import { faultOf } from '../collect.ts'
 import { createLoop } from './loop.ts'
 import { assertBlank, flash, makeStale, readDisk, type FlashOrder } from './writer.ts'

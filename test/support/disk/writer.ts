@@ -3,26 +3,26 @@ import { constants, readFileSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../runtime/kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   planFlash,
   renderRefusal,
   type FlashEvent,
   type FlashOptions,
   type FlashPlan,
-} from '../../../runtime/engine/flash/rules/flash.ts'
-import { parseBackupBytes } from '../../../runtime/engine/disk/rules/tables/gpt.ts'
-import { detectFormat } from '../../../runtime/engine/image/rules/format.ts'
-import type { ImageFormat } from '../../../appliance/disk-images.ts'
-import { createDecoders } from '../../../runtime/engine/image/formats.ts'
-import { createSlot } from '../../../runtime/engine/disk/device.ts'
-import { createDisks } from '../../../runtime/engine/disk/disks.ts'
-import { createImages } from '../../../runtime/engine/image/images.ts'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import type { Source } from '../../../runtime/engine/image/sources/source.ts'
-import { ownStream } from '../../../runtime/engine/flash/image-stream.ts'
-import type { BeforeEnds } from '../../../runtime/engine/flash/seed-writer.ts'
-import { writeImage } from '../../../runtime/engine/flash/flasher.ts'
+} from '#engine/flash/rules/flash.ts'
+import { parseBackupBytes } from '#engine/disk/rules/tables/gpt.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { createDecoders } from '#engine/image/formats.ts'
+import { createSlot } from '#engine/disk/device.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { createImages } from '#engine/image/images.ts'
+import { createShell } from '#kit/host/shell.ts'
+import type { Source } from '#engine/image/sources/source.ts'
+import { ownStream } from '#engine/flash/image-stream.ts'
+import type { BeforeEnds } from '#engine/flash/seed-writer.ts'
+import { writeImage } from '#engine/flash/flasher.ts'
 import { makeNoise, writeGpt } from './disk-images.ts'
 
 const shell = createShell({ env: process.env })

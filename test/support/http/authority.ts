@@ -1,7 +1,7 @@
 /** A certificate authority of a test's own, and a certificate for 127.0.0.1 signed by it. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
+import { createShell } from '#kit/host/shell.ts'
 import type { Certificate } from './hostile-server.ts'
 
 export interface Authority {

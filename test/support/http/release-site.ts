@@ -1,7 +1,7 @@
 /** A site that hosts releases, on loopback, and what goes wrong with it. */
 import type { ServerResponse } from 'node:http'
-import { ipxeFile, RELEASE_MANIFEST } from '../../../appliance/assets.ts'
-import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
+import { ipxeFile, RELEASE_MANIFEST } from '#appliance/assets.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
 import { partName, sha256 } from '../server/boot-folder.ts'
 import { makeBytes } from '../collect.ts'
 import { sendFile, startHostileServer, type Answer, type FileBehaviour } from './hostile-server.ts'

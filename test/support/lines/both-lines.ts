@@ -1,5 +1,5 @@
 /** The servers of both lines, for the rows that both specifications have in the same words. */
-import type { Route } from '../../../runtime/kit/web/answers/route.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import { createEarlierServer } from '../server/earlier-server.ts'
 import { createTestServer } from '../server/server.ts'
 

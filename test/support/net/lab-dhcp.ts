@@ -1,11 +1,7 @@
 /** The DHCP server of a virtual network: it leads machines to a server by the documented recipe. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  planDhcp,
-  renderDhcpRecipes,
-  type FirmwareLoader,
-} from '../../../runtime/fleet/boot/rules/dhcp.ts'
+import { planDhcp, renderDhcpRecipes, type FirmwareLoader } from '#fleet/boot/rules/dhcp.ts'
 import { LAB_INTERFACE, LAB_PREFIX, type Namespace } from '../http/namespace.ts'
 import { collectWords, waitUntil } from '../waiting.ts'
 

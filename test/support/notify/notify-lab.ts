@@ -1,6 +1,6 @@
 /** A server of the current line whose notifications may go to this host, and forms as an administrator sends them. */
 import * as assert from 'uvu/assert'
-import { SYSTEM, type JournalEntry } from '../../../runtime/fleet/state/journal.ts'
+import { SYSTEM, type JournalEntry } from '#fleet/state/journal.ts'
 import { asForm, createCurrentServer, type CurrentServer } from '../people/current-server.ts'
 
 export const SIGNING_KEY = Buffer.alloc(32, 7).toString('base64')

@@ -1,7 +1,7 @@
 /** A fleet in which one machine is in the scope `lab`, and each other one has canaries wherever it has a text. */
 import * as assert from 'uvu/assert'
-import type { Mac } from '../../../runtime/kit/net/rules/mac.ts'
-import { parseMac } from '../../../runtime/kit/net/rules/mac.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
 import { bodyOf, runIdOf } from '../server/runs.ts'
 import { asJson, readJson } from '../server/server.ts'
 import { asForm, type CurrentServer } from './current-server.ts'

@@ -1,6 +1,6 @@
 /** A server of the current line for tests, with all of its routes and pages; and people who log in to it. */
 import * as assert from 'uvu/assert'
-import type { Role } from '../../../runtime/kit/web/answers/rules/rights.ts'
+import type { Role } from '#kit/web/answers/rules/rights.ts'
 import { openAssembled } from '../server/assembled.ts'
 
 /** The password that `addPerson` gives. */

@@ -1,7 +1,7 @@
 /** What each route of both lines and of the cache is expected to ask of a caller: written by hand, beside the tables of the product. */
-import type { Route } from '../../../runtime/kit/web/answers/route.ts'
-import type { RouteReach } from '../../../runtime/kit/web/answers/rules/reach.ts'
-import type { PageScope } from '../../../runtime/kit/web/answers/rules/rights.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import type { RouteReach } from '#kit/web/answers/rules/reach.ts'
+import type { PageScope } from '#kit/web/answers/rules/rights.ts'
 
 /** `need`: what a caller must be allowed (`upload`: that one upload); `reach`: how it keeps to the scope of a person. */
 export interface Expectation {

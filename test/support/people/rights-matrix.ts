@@ -1,7 +1,7 @@
 /** The matrix of rights: every route that there is, asked by everybody, with canaries outside of the scope. */
 import * as assert from 'uvu/assert'
-import type { Tokens } from '../../../runtime/fleet/access/tokens.ts'
-import type { Route } from '../../../runtime/kit/web/answers/route.ts'
+import type { Tokens } from '#fleet/access/tokens.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import {
   permits,
   ROLES,
@@ -10,7 +10,7 @@ import {
   type PageScope,
   type Role,
   type Scope,
-} from '../../../runtime/kit/web/answers/rules/rights.ts'
+} from '#kit/web/answers/rules/rights.ts'
 import { addPerson, createCurrentServer, PERSON_PASSWORD } from './current-server.ts'
 import { asMac, CANARY, hideCanaries, NOWHERE, OUTSIDE, readSome, UNLABELLED } from './canaries.ts'
 import type { CurrentServer } from './current-server.ts'

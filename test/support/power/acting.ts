@@ -1,20 +1,16 @@
 /** Acts on a BMC of a test at a pace that needs no patience. */
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { parseMac, type Mac } from '../../../runtime/kit/net/rules/mac.ts'
-import { createDriver, type PowerSubject } from '../../../runtime/fleet/power/drivers.ts'
-import {
-  actOnPower,
-  type PowerRequest,
-  type PowerTimes,
-} from '../../../runtime/fleet/power/power-service.ts'
-import { createReach } from '../../../runtime/fleet/power/driver.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
+import { createDriver, type PowerSubject } from '#fleet/power/drivers.ts'
+import { actOnPower, type PowerRequest, type PowerTimes } from '#fleet/power/power-service.ts'
+import { createReach } from '#fleet/power/driver.ts'
 import {
   NOTHING_LEARNED,
   type Bmc,
   type Credential,
   type LearnedBmc,
-} from '../../../runtime/fleet/power/rules/bmc.ts'
-import type { ReachRules } from '../../../runtime/fleet/power/rules/reach.ts'
+} from '#fleet/power/rules/bmc.ts'
+import type { ReachRules } from '#fleet/power/rules/reach.ts'
 
 /** Loopback: the emulators of tests listen there. */
 export const NETWORK = ['127.0.0.0/8']

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { findFreeUdpPort, layBmc } from '../../../build/demo/bmc.ts'
+import { findFreeUdpPort, layBmc } from '#build/demo/bmc.ts'
 
 export type IpmiEmulator = Awaited<ReturnType<typeof startIpmi>>
 

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { layBmc } from '../../../build/demo/bmc.ts'
+import { layBmc } from '#build/demo/bmc.ts'
 import type { Namespace } from '../http/namespace.ts'
 
 /** Nobody else listens in the namespace. */

@@ -2,21 +2,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createPasswords, type Passwords } from '../../../runtime/fleet/access/passwords.ts'
-import type { Proofs } from '../../../runtime/fleet/proof/proofs.ts'
-import {
-  decideFolders,
-  readConfiguration,
-} from '../../../runtime/server/current/assembly/configuration.ts'
-import type { openBootFiles } from '../../../runtime/server/current/assembly/netboot.ts'
-import { openPower } from '../../../runtime/server/current/assembly/power.ts'
-import { openProofs } from '../../../runtime/server/current/assembly/proof.ts'
-import { openState } from '../../../runtime/server/current/assembly/state.ts'
-import { COMMANDS } from '../../../runtime/server/current/rules/commands.ts'
-import {
-  createMachineServer,
-  type AssemblyOptions,
-} from '../../../runtime/server/current/server.ts'
+import { createPasswords, type Passwords } from '#fleet/access/passwords.ts'
+import type { Proofs } from '#fleet/proof/proofs.ts'
+import { decideFolders, readConfiguration } from '#server/current/assembly/configuration.ts'
+import type { openBootFiles } from '#server/current/assembly/netboot.ts'
+import { openPower } from '#server/current/assembly/power.ts'
+import { openProofs } from '#server/current/assembly/proof.ts'
+import { openState } from '#server/current/assembly/state.ts'
+import { COMMANDS } from '#server/current/rules/commands.ts'
+import { createMachineServer, type AssemblyOptions } from '#server/current/server.ts'
 
 export const PASSWORD = 'correct horse ünicode'
 

@@ -1,7 +1,7 @@
 /** Backups of a real state in a temporary folder, as the server assembles them. */
 import { join } from 'node:path'
-import type { BackupSettings } from '../../../runtime/fleet/backup/rules/backup.ts'
-import { accept } from '../../../runtime/kit/foundation/result.ts'
+import type { BackupSettings } from '#fleet/backup/rules/backup.ts'
+import { accept } from '#kit/foundation/result.ts'
 import {
   buildBundle,
   buildBundleMachine,
@@ -10,19 +10,19 @@ import {
   parseBundle,
   renderBundle,
   type BundleMachine,
-} from '../../../runtime/server/current/rules/bundle.ts'
-import { ORDERS } from '../../../runtime/server/current/assembly/state.ts'
-import type { Machine } from '../../../runtime/server/current/rules/machine.ts'
-import { BackupJobSchema } from '../../../runtime/fleet/backup/backup-job.ts'
-import { createBackupMaker } from '../../../runtime/fleet/backup/backup-maker.ts'
-import { createRestorer } from '../../../runtime/fleet/backup/restore.ts'
-import { openBackupStore, type BackupStorage } from '../../../runtime/fleet/backup/backup-store.ts'
-import { createBackups } from '../../../runtime/fleet/backup/backups.ts'
-import { createTemplates } from '../../../runtime/fleet/first-boot/templates.ts'
-import { createBundles, type BundleRules } from '../../../runtime/fleet/backup/bundle-files.ts'
-import { openJobRecords } from '../../../runtime/kit/host/job-records.ts'
-import { createRecords } from '../../../runtime/kit/host/records.ts'
-import type { DatabaseOptions } from '../../../runtime/fleet/state/database.ts'
+} from '#server/current/rules/bundle.ts'
+import { ORDERS } from '#server/current/assembly/state.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
+import { BackupJobSchema } from '#fleet/backup/backup-job.ts'
+import { createBackupMaker } from '#fleet/backup/backup-maker.ts'
+import { createRestorer } from '#fleet/backup/restore.ts'
+import { openBackupStore, type BackupStorage } from '#fleet/backup/backup-store.ts'
+import { createBackups } from '#fleet/backup/backups.ts'
+import { createTemplates } from '#fleet/first-boot/templates.ts'
+import { createBundles, type BundleRules } from '#fleet/backup/bundle-files.ts'
+import { openJobRecords } from '#kit/host/job-records.ts'
+import { createRecords } from '#kit/host/records.ts'
+import type { DatabaseOptions } from '#fleet/state/database.ts'
 import {
   AT,
   machineOf,

@@ -3,14 +3,14 @@ import { createHash } from 'node:crypto'
 import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Arch } from '../../../appliance/appliance.ts'
-import { netbootStem } from '../../../appliance/assets.ts'
+import type { Arch } from '#appliance/appliance.ts'
+import { netbootStem } from '#appliance/assets.ts'
 import {
   createBootFiles,
   type BootFolder,
   type BootFolderDependencies,
-} from '../../../runtime/fleet/boot/boot-files.ts'
-import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
+} from '#fleet/boot/boot-files.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
 
 export const sha256 = (bytes: string | Uint8Array): string =>
   createHash('sha256').update(bytes).digest('hex')

@@ -1,8 +1,8 @@
 /** Started as a program by a test that kills it: installs sets without end, each file of a set with the same text. */
 import { writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { TRIO } from '../../../runtime/fleet/boot/rules/boot-set.ts'
-import { createBootFiles } from '../../../runtime/fleet/boot/boot-files.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { createBootFiles } from '#fleet/boot/boot-files.ts'
 import { partName } from './boot-folder.ts'
 
 const [dir = ''] = process.argv.slice(2)

@@ -1,9 +1,9 @@
 /** A machine of the earlier line and all that decides about it, in memory: contacts as function calls. */
-import type { Mac } from '../../../runtime/kit/net/rules/mac.ts'
-import { createMachineLine } from '../../../runtime/server/earlier/machine-line.ts'
-import type { Machine } from '../../../runtime/server/earlier/rules/machine.ts'
-import { discover } from '../../../runtime/server/earlier/rules/contact.ts'
-import type { Contact, Signal } from '../../../runtime/server/routes/transition.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { createMachineLine } from '#server/earlier/machine-line.ts'
+import type { Machine } from '#server/earlier/rules/machine.ts'
+import { discover } from '#server/earlier/rules/contact.ts'
+import type { Contact, Signal } from '#server/routes/transition.ts'
 import { MAC } from './machine-fixture.ts'
 
 export const BY = { actor: 'operator', ip: '192.0.2.7', at: '2026-11-22T10:00:00.000Z' } as const

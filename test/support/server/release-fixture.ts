@@ -1,10 +1,10 @@
 /** Releases opened for a test: a state of their own, and the boot directory that is given. */
-import { createBootFiles } from '../../../runtime/fleet/boot/boot-files.ts'
-import { createReleases, type ReleaseSettings } from '../../../runtime/fleet/boot/releases.ts'
-import { FetchJobSchema } from '../../../runtime/fleet/boot/release-job.ts'
-import { openJobRecords } from '../../../runtime/kit/host/job-records.ts'
-import { createRecords } from '../../../runtime/kit/host/records.ts'
-import { createSources } from '../../../runtime/engine/image/sources/sources.ts'
+import { createBootFiles } from '#fleet/boot/boot-files.ts'
+import { createReleases, type ReleaseSettings } from '#fleet/boot/releases.ts'
+import { FetchJobSchema } from '#fleet/boot/release-job.ts'
+import { openJobRecords } from '#kit/host/job-records.ts'
+import { createRecords } from '#kit/host/records.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
 import { REPOSITORY } from '../http/release-site.ts'
 import { createStateFolder } from './state.ts'
 

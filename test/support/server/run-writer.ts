@@ -1,7 +1,7 @@
 /** Started as a program by tests that kill it: machines flash without end, and what was acknowledged is said on descriptor 1. */
 import { writeSync } from 'node:fs'
-import { createDatabase } from '../../../runtime/fleet/state/database.ts'
-import { createRuns } from '../../../runtime/fleet/run/runs.ts'
+import { createDatabase } from '#fleet/state/database.ts'
+import { createRuns } from '#fleet/run/runs.ts'
 import { originOf, postOf, runIdOf } from './runs.ts'
 import { macOf } from './state.ts'
 

@@ -1,11 +1,11 @@
 /** What a flashing machine posts, and what the server knows of it. */
-import type { Mac } from '../../../runtime/kit/net/rules/mac.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import {
   ProgressSchema,
   type RunProgress,
   type ProgressPost,
   type RunOrigin,
-} from '../../../runtime/engine/inventory/rules/run.ts'
+} from '#engine/inventory/rules/run.ts'
 
 /** The n-th run's name. */
 export const runIdOf = (n: number): string => `run-${String(n).padStart(8, '0')}`

@@ -1,10 +1,10 @@
 /** Started as a program by tests that kill it: writes without end, and says on descriptor 1 what was acknowledged. */
 import { writeSync } from 'node:fs'
-import { createDatabase } from '../../../runtime/fleet/state/database.ts'
-import { createJournal } from '../../../runtime/fleet/state/journal.ts'
-import { createMachines } from '../../../runtime/fleet/state/machines.ts'
-import { parseRecord } from '../../../runtime/server/current/rules/record.ts'
-import type { Machine } from '../../../runtime/server/current/rules/machine.ts'
+import { createDatabase } from '#fleet/state/database.ts'
+import { createJournal } from '#fleet/state/journal.ts'
+import { createMachines } from '#fleet/state/machines.ts'
+import { parseRecord } from '#server/current/rules/record.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
 import { machineOf, macOf, noteOf } from './state.ts'
 
 const [path = '', release = '', first = '0'] = process.argv.slice(2)

@@ -1,6 +1,6 @@
 /** `flasher` as it is started, but a disk that holds up others fails after a second instead of a minute. */
 import process from 'node:process'
-import { leave, openProcess } from '../../../runtime/bin/open-process.ts'
+import { leave, openProcess } from '#bin/open-process.ts'
 
 process.env['UV_THREADPOOL_SIZE'] = '16'
 
@@ -10,5 +10,5 @@ const environment = {
   now: () => performance.now() / 1000,
   diskStallMs: 1000,
 }
-const { flasher } = await import('../../../runtime/bin/flasher-program.ts')
+const { flasher } = await import('#bin/flasher-program.ts')
 await leave(await flasher(environment))

@@ -4,23 +4,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import type { FlashEvent } from '../../../runtime/engine/flash/rules/flash.ts'
-import type { FlashOutcome } from '../../../runtime/engine/flash/rules/outcome.ts'
-import { parseMac, type Mac } from '../../../runtime/kit/net/rules/mac.ts'
-import type { CatalogEntry } from '../../../runtime/engine/catalog/rules/catalog.ts'
-import { drive } from '../../../runtime/flasher/order/remote.ts'
-import type { RemoteDependencies } from '../../../runtime/flasher/order/remote-hooks.ts'
-import { runChoices } from '../../../runtime/flasher/wizard/flow/flash-run.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash.ts'
+import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { drive } from '#flasher/order/remote.ts'
+import type { RemoteDependencies } from '#flasher/order/remote-hooks.ts'
+import { runChoices } from '#flasher/wizard/flow/flash-run.ts'
 import type {
   DrivenScreen,
   Flashed,
   Hooks,
   RemoteOutcome,
-} from '../../../runtime/flasher/order/rules/wizard-start.ts'
-import type { FlashChoice } from '../../../runtime/flasher/order/rules/flash-choice.ts'
-import { createDisks } from '../../../runtime/engine/disk/disks.ts'
-import { createShell } from '../../../runtime/kit/host/shell.ts'
-import { createFlasher } from '../../../runtime/engine/flash/flasher.ts'
+} from '#flasher/order/rules/wizard-start.ts'
+import type { FlashChoice } from '#flasher/order/rules/flash-choice.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
 import { asJson, createTestServer, listen, type TestServerOptions } from '../server/server.ts'
 
 export const MAC = mac('52:54:00:00:00:01')

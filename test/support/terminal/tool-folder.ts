@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createShell, type Shell } from '../../../runtime/kit/host/shell.ts'
+import { createShell, type Shell } from '#kit/host/shell.ts'
 
 export interface ToolFolder extends AsyncDisposable {
   readonly folder: string

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import type { Arch } from '../../../appliance/appliance.ts'
+import type { Arch } from '#appliance/appliance.ts'
 import {
   boardImage,
   checksumsOf,
@@ -25,8 +25,8 @@ import {
   serverUpdate,
   STICK_FILES,
   usbIso,
-} from '../../../appliance/assets.ts'
-import { readVersion } from '../../../build/facts.ts'
+} from '#appliance/assets.ts'
+import { readVersion } from '#build/facts.ts'
 
 const CHECKOUT = join(import.meta.dirname, '../../..')
 const DIST = join(CHECKOUT, 'dist')

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
-import type { Arch } from '../../../appliance/appliance.ts'
+import type { Arch } from '#appliance/appliance.ts'
 import type { Namespace } from '../http/namespace.ts'
 import { waitUntil } from '../waiting.ts'
 import { ARM_FIRMWARE } from './arm64-machine.ts'

@@ -1,7 +1,7 @@
 /** A stick as our ISO leaves it: three partitions, the last one with images on it, and room behind. */
-import { IMAGES_PARTITION } from '../../../appliance/contract.ts'
-import { renderVolume, type VolumeFile } from '../../../build/exfat/volume.ts'
-import { PARTITION_TYPES, renderTable } from '../../../build/gpt/table.ts'
+import { IMAGES_PARTITION } from '#appliance/contract.ts'
+import { renderVolume, type VolumeFile } from '#build/exfat/volume.ts'
+import { PARTITION_TYPES, renderTable } from '#build/gpt/table.ts'
 import { createSparseDisk, type SparseDisk } from '../disk/sparse-disk.ts'
 
 const SECTOR = 512

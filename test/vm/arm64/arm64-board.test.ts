@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openPiVolume, PI_BOARDS, readPiBoot } from '../../support/boot/pi-boot.ts'
-import { startArmMachine } from '../../support/vm/arm64-machine.ts'
-import { findBuildObstacle, unpackBoard } from '../../support/vm/built-images.ts'
-import { LOCKED_DOWN } from '../../support/vm/secure-firmware.ts'
-import { makeUsbStick } from '../../support/vm/usb-stick.ts'
+import { openPiVolume, PI_BOARDS, readPiBoot } from '#test/support/boot/pi-boot.ts'
+import { startArmMachine } from '#test/support/vm/arm64-machine.ts'
+import { findBuildObstacle, unpackBoard } from '#test/support/vm/built-images.ts'
+import { LOCKED_DOWN } from '#test/support/vm/secure-firmware.ts'
+import { makeUsbStick } from '#test/support/vm/usb-stick.ts'
 
 const test = suite('board image')
 const obstacle = findBuildObstacle()

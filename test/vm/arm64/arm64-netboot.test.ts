@@ -1,9 +1,9 @@
 /** arm64 machines that boot the live system over the network: by our iPXE, and by Debian's GRUB under Secure Boot. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openDebianImage } from '../../support/disk/debian-image.ts'
-import { findBuildObstacle, openIpxe, openSecureBoot } from '../../support/vm/built-images.ts'
-import { discover, flash, openPxeLab } from '../../support/vm/pxe-flash.ts'
+import { openDebianImage } from '#test/support/disk/debian-image.ts'
+import { findBuildObstacle, openIpxe, openSecureBoot } from '#test/support/vm/built-images.ts'
+import { discover, flash, openPxeLab } from '#test/support/vm/pxe-flash.ts'
 
 const test = suite('network boot of arm64')
 const obstacle = findBuildObstacle()

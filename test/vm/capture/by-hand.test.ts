@@ -10,12 +10,12 @@ import {
   readDigest,
   ROOT_OFFSET,
   visitDebian,
-} from '../../support/capture/installed-debian.ts'
-import { findImageObstacle } from '../../support/disk/debian-image.ts'
-import { createLoop } from '../../support/disk/loop.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
-import { FIRMWARE, type Firmware } from '../../support/vm/ipxe.ts'
-import { startQemu } from '../../support/vm/qemu.ts'
+} from '#test/support/capture/installed-debian.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
+import { FIRMWARE, type Firmware } from '#test/support/vm/ipxe.ts'
+import { startQemu } from '#test/support/vm/qemu.ts'
 
 const test = suite('an installed Debian is captured')
 const obstacle = findImageObstacle()

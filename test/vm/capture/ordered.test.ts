@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { installDebian, readDigest, visitDebian } from '../../support/capture/installed-debian.ts'
-import { DISK_SERIAL, LAB_MAC } from '../../support/server/lab.ts'
-import { findBuildObstacle, openIpxe } from '../../support/vm/built-images.ts'
+import { installDebian, readDigest, visitDebian } from '#test/support/capture/installed-debian.ts'
+import { DISK_SERIAL, LAB_MAC } from '#test/support/server/lab.ts'
+import { findBuildObstacle, openIpxe } from '#test/support/vm/built-images.ts'
 import {
   flash,
   openMachine,
@@ -13,7 +13,7 @@ import {
   startBootLab,
   waitForEnd,
   type PxeLab,
-} from '../../support/vm/pxe-flash.ts'
+} from '#test/support/vm/pxe-flash.ts'
 
 const test = suite('PXE, captured')
 const obstacle = findBuildObstacle()

@@ -1,8 +1,8 @@
 /** The Debian image that the tests flash is one that boots. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { bootToLogin } from '../../support/vm/boot.ts'
-import { findImageObstacle, openDebianImage } from '../../support/disk/debian-image.ts'
+import { bootToLogin } from '#test/support/vm/boot.ts'
+import { findImageObstacle, openDebianImage } from '#test/support/disk/debian-image.ts'
 
 const test = suite('boot')
 const obstacle = findImageObstacle()

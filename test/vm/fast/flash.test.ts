@@ -4,11 +4,11 @@ import { execFileSync } from 'node:child_process'
 import { basename } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { bootToLogin } from '../../support/vm/boot.ts'
-import { findImageObstacle, openDebianImage } from '../../support/disk/debian-image.ts'
-import { startFileServer } from '../../support/http/file-server.ts'
-import { runFlasher } from '../../support/terminal/flasher.ts'
-import { createLoop } from '../../support/disk/loop.ts'
+import { bootToLogin } from '#test/support/vm/boot.ts'
+import { findImageObstacle, openDebianImage } from '#test/support/disk/debian-image.ts'
+import { startFileServer } from '#test/support/http/file-server.ts'
+import { runFlasher } from '#test/support/terminal/flasher.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
 
 const test = suite('flash')
 const obstacle = findImageObstacle()

@@ -2,10 +2,10 @@
 import { unlink } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findImageObstacle } from '../../support/disk/debian-image.ts'
-import { DISK_SAYS, HOST_SEEN_BY_GUESTS, makeTalkingDisk } from '../../support/vm/ipxe.ts'
-import { MAC, REF } from '../../support/server/machine-fixture.ts'
-import { INITRD, KERNEL, startStation, type Station } from '../../support/vm/station.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import { DISK_SAYS, HOST_SEEN_BY_GUESTS, makeTalkingDisk } from '#test/support/vm/ipxe.ts'
+import { MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { INITRD, KERNEL, startStation, type Station } from '#test/support/vm/station.ts'
 
 const test = suite('iPXE')
 

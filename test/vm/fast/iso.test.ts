@@ -1,9 +1,9 @@
 /** The ISO on a stick starts a PC by its BIOS, up to the wizard: its images partition grown, an image offered. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle, openIso } from '../../support/vm/built-images.ts'
-import { makeUsbStick } from '../../support/vm/usb-stick.ts'
-import { startUsbMachine } from '../../support/vm/usb-machine.ts'
+import { findBuildObstacle, openIso } from '#test/support/vm/built-images.ts'
+import { makeUsbStick } from '#test/support/vm/usb-stick.ts'
+import { startUsbMachine } from '#test/support/vm/usb-machine.ts'
 
 const test = suite('ISO')
 const obstacle = findBuildObstacle()

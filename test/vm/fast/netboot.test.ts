@@ -1,8 +1,8 @@
 /** The netboot trio, started as iPXE would start it, up to the wizard. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle, openTrio } from '../../support/vm/built-images.ts'
-import { NETBOOT_MAC, startNetboot } from '../../support/vm/netboot.ts'
+import { findBuildObstacle, openTrio } from '#test/support/vm/built-images.ts'
+import { NETBOOT_MAC, startNetboot } from '#test/support/vm/netboot.ts'
 
 const test = suite('netboot')
 const obstacle = findBuildObstacle()

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findBuildObstacle } from '../../support/vm/built-images.ts'
-import { DISK_SERIAL, LAB_MAC } from '../../support/server/lab.ts'
-import { LAB_ADDRESS } from '../../support/http/namespace.ts'
+import { findBuildObstacle } from '#test/support/vm/built-images.ts'
+import { DISK_SERIAL, LAB_MAC } from '#test/support/server/lab.ts'
+import { LAB_ADDRESS } from '#test/support/http/namespace.ts'
 import {
   discover,
   flash,
@@ -13,7 +13,7 @@ import {
   startPxeLab,
   waitFor,
   type PxeLab,
-} from '../../support/vm/pxe-flash.ts'
+} from '#test/support/vm/pxe-flash.ts'
 
 const test = suite('PXE')
 const obstacle = findBuildObstacle()

@@ -4,11 +4,11 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderAutoexec } from '../../../runtime/fleet/boot/rules/bootstrap.ts'
-import { findImageObstacle } from '../../support/disk/debian-image.ts'
-import { HOST_SEEN_BY_GUESTS } from '../../support/vm/ipxe.ts'
-import { MAC, REF } from '../../support/server/machine-fixture.ts'
-import { INITRD, KERNEL, startStation } from '../../support/vm/station.ts'
+import { renderAutoexec } from '#fleet/boot/rules/bootstrap.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import { HOST_SEEN_BY_GUESTS } from '#test/support/vm/ipxe.ts'
+import { MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { INITRD, KERNEL, startStation } from '#test/support/vm/station.ts'
 
 const test = suite('iPXE and several servers')
 

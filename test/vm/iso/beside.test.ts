@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempDisposableSync, truncateSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
-import { findBuildObstacle, openIso } from '../../support/vm/built-images.ts'
-import { startUsbMachine, type UsbMachineOptions } from '../../support/vm/usb-machine.ts'
-import { makeUsbStick } from '../../support/vm/usb-stick.ts'
+import { findBuildObstacle, openIso } from '#test/support/vm/built-images.ts'
+import { startUsbMachine, type UsbMachineOptions } from '#test/support/vm/usb-machine.ts'
+import { makeUsbStick } from '#test/support/vm/usb-stick.ts'
 
 const test = suite('ISO beside other media')
 const obstacle = findBuildObstacle()

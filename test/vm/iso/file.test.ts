@@ -11,9 +11,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
-import { PARTITION_TYPES, renderTable } from '../../../build/gpt/table.ts'
-import { findBuildObstacle, openIso } from '../../support/vm/built-images.ts'
-import { startQemu } from '../../support/vm/qemu.ts'
+import { PARTITION_TYPES, renderTable } from '#build/gpt/table.ts'
+import { findBuildObstacle, openIso } from '#test/support/vm/built-images.ts'
+import { startQemu } from '#test/support/vm/qemu.ts'
 
 const test = suite('ISO file')
 const obstacle = findBuildObstacle()

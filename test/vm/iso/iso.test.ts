@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { bootToLogin } from '../../support/vm/boot.ts'
-import { findBuildObstacle, openIso } from '../../support/vm/built-images.ts'
-import { openDebianImage } from '../../support/disk/debian-image.ts'
-import type { Qemu } from '../../support/vm/qemu.ts'
-import { startUsbMachine, type Firmware } from '../../support/vm/usb-machine.ts'
-import { makeUsbStick } from '../../support/vm/usb-stick.ts'
+import { bootToLogin } from '#test/support/vm/boot.ts'
+import { findBuildObstacle, openIso } from '#test/support/vm/built-images.ts'
+import { openDebianImage } from '#test/support/disk/debian-image.ts'
+import type { Qemu } from '#test/support/vm/qemu.ts'
+import { startUsbMachine, type Firmware } from '#test/support/vm/usb-machine.ts'
+import { makeUsbStick } from '#test/support/vm/usb-stick.ts'
 
 const test = suite('ISO everywhere')
 const obstacle = findBuildObstacle()

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findImageObstacle } from '../../support/disk/debian-image.ts'
-import { startIpmi } from '../../support/power/ipmi-emulator.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import { startIpmi } from '#test/support/power/ipmi-emulator.ts'
 import {
   assign,
   callFlash,
@@ -14,11 +14,11 @@ import {
   ONE_CALL,
   packImage,
   readWaterfall,
-} from '../../support/power/one-call.ts'
-import { powerMachine } from '../../support/power/powered-machine.ts'
-import { findBuildObstacle } from '../../support/vm/built-images.ts'
-import { openCloudImage } from '../../support/vm/cloud-image.ts'
-import { openMachine, startBootLab } from '../../support/vm/pxe-flash.ts'
+} from '#test/support/power/one-call.ts'
+import { powerMachine } from '#test/support/power/powered-machine.ts'
+import { findBuildObstacle } from '#test/support/vm/built-images.ts'
+import { openCloudImage } from '#test/support/vm/cloud-image.ts'
+import { openMachine, startBootLab } from '#test/support/vm/pxe-flash.ts'
 
 const PORT = 623
 

@@ -6,20 +6,20 @@ import { basename, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { createNamespace } from '../../support/http/namespace.ts'
-import { startDhcp } from '../../support/net/lab-dhcp.ts'
-import { openDebianImage } from '../../support/disk/debian-image.ts'
-import { makeSecureDisk } from '../../support/disk/secure-disk.ts'
-import { login as openSession } from '../../support/server/flasher-web.ts'
-import { createAsk, startMachine } from '../../support/server/lab.ts'
-import { findBuildObstacle, openSecureBoot, openTrio } from '../../support/vm/built-images.ts'
+import { createNamespace } from '#test/support/http/namespace.ts'
+import { startDhcp } from '#test/support/net/lab-dhcp.ts'
+import { openDebianImage } from '#test/support/disk/debian-image.ts'
+import { makeSecureDisk } from '#test/support/disk/secure-disk.ts'
+import { login as openSession } from '#test/support/server/flasher-web.ts'
+import { createAsk, startMachine } from '#test/support/server/lab.ts'
+import { findBuildObstacle, openSecureBoot, openTrio } from '#test/support/vm/built-images.ts'
 import {
   discover,
   flash,
   openMachine,
   PATIENCE,
   type MachineLab,
-} from '../../support/vm/pxe-flash.ts'
+} from '#test/support/vm/pxe-flash.ts'
 import {
   APPLIANCE_MAC,
   login,
@@ -29,7 +29,7 @@ import {
   waitForHealth,
   waitForLogin,
   writeServerDisk,
-} from '../../support/vm/server-appliance.ts'
+} from '#test/support/vm/server-appliance.ts'
 
 const test = suite('the server appliance flashes')
 const obstacle = findBuildObstacle()

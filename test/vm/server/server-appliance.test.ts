@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { opened } from '../../support/opened.ts'
-import { findBuildObstacle } from '../../support/vm/built-images.ts'
+import { opened } from '#test/support/opened.ts'
+import { findBuildObstacle } from '#test/support/vm/built-images.ts'
 import {
   login,
   readPassword,
@@ -15,8 +15,8 @@ import {
   waitForLogin,
   writeSeed,
   writeServerDisk,
-} from '../../support/vm/server-appliance.ts'
-import { updateAndRollBack } from '../../support/vm/server/update.ts'
+} from '#test/support/vm/server-appliance.ts'
+import { updateAndRollBack } from '#test/support/vm/server/update.ts'
 
 const test = suite('server appliance')
 const obstacle = findBuildObstacle()

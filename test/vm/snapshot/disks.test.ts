@@ -1,9 +1,9 @@
 /** Every kind of disk under every firmware, flashed and compared byte for byte; and which of several disks is meant. */
 import * as assert from 'uvu/assert'
-import { DISK_SAYS } from '../../support/vm/ipxe.ts'
-import { waitForEnd } from '../../support/vm/pxe-flash.ts'
-import { startQemu } from '../../support/vm/qemu.ts'
-import { SNAPSHOT_FIRMWARES } from '../../support/vm/snapshot/snapshot-machine.ts'
+import { DISK_SAYS } from '#test/support/vm/ipxe.ts'
+import { waitForEnd } from '#test/support/vm/pxe-flash.ts'
+import { startQemu } from '#test/support/vm/qemu.ts'
+import { SNAPSHOT_FIRMWARES } from '#test/support/vm/snapshot/snapshot-machine.ts'
 import {
   createStories,
   NVME,
@@ -12,8 +12,8 @@ import {
   USB,
   VIRTIO,
   type StoryRow,
-} from '../../support/vm/snapshot/told-stories.ts'
-import type { StoryDisk } from '../../support/vm/snapshot/story.ts'
+} from '#test/support/vm/snapshot/told-stories.ts'
+import type { StoryDisk } from '#test/support/vm/snapshot/story.ts'
 
 const stories = createStories('stories of disks')
 

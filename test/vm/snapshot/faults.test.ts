@@ -13,14 +13,14 @@ import {
   VIRTIO,
   waitForBytes,
   type StoryRow,
-} from '../../support/vm/snapshot/told-stories.ts'
+} from '#test/support/vm/snapshot/told-stories.ts'
 import {
   changeMiddle,
   readContent,
   type StoryImages,
-} from '../../support/vm/snapshot/story-images.ts'
-import { openStory, type Story } from '../../support/vm/snapshot/story.ts'
-import { waitUntil } from '../../support/waiting.ts'
+} from '#test/support/vm/snapshot/story-images.ts'
+import { openStory, type Story } from '#test/support/vm/snapshot/story.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const stories = createStories('stories of faults')
 

@@ -4,19 +4,19 @@ import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { readPartFile, ROOT_OFFSET, SEED_FOLDER } from '../../support/disk/first-boot-image.ts'
-import { checkFileSystem, readLastPartition, readSize } from '../../support/disk/growing-images.ts'
-import { LAB_ADDRESS } from '../../support/http/namespace.ts'
-import { LAB_MAC } from '../../support/server/lab.ts'
-import { waitForEnd } from '../../support/vm/pxe-flash.ts'
-import { changeMiddle, readContent } from '../../support/vm/snapshot/story-images.ts'
-import { openStory, type Story } from '../../support/vm/snapshot/story.ts'
+import { readPartFile, ROOT_OFFSET, SEED_FOLDER } from '#test/support/disk/first-boot-image.ts'
+import { checkFileSystem, readLastPartition, readSize } from '#test/support/disk/growing-images.ts'
+import { LAB_ADDRESS } from '#test/support/http/namespace.ts'
+import { LAB_MAC } from '#test/support/server/lab.ts'
+import { waitForEnd } from '#test/support/vm/pxe-flash.ts'
+import { changeMiddle, readContent } from '#test/support/vm/snapshot/story-images.ts'
+import { openStory, type Story } from '#test/support/vm/snapshot/story.ts'
 import {
   createStories,
   NVME,
   VIRTIO,
   type StoryRow,
-} from '../../support/vm/snapshot/told-stories.ts'
+} from '#test/support/vm/snapshot/told-stories.ts'
 
 /** Neighbours hand images on, disks are compared where that can be, and one machine is flashed at a time. */
 const stories = createStories('stories of plans', {

@@ -5,12 +5,12 @@ import {
   isBootSector,
   PROTECTIVE,
   readDosEntries,
-} from '../../disk/rules/tables/dos-table.ts'
-import { GPT_AT, hasHeader, parseTable, parseTableSector } from '../../disk/rules/tables/gpt.ts'
-import { parseGptPartitions } from '../../disk/rules/tables/gpt-partitions.ts'
-import type { Range } from '../../disk/rules/extents.ts'
-import type { Contents } from '../../disk/rules/volume.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+} from '#engine/disk/rules/tables/dos-table.ts'
+import { GPT_AT, hasHeader, parseTable, parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
+import { parseGptPartitions } from '#engine/disk/rules/tables/gpt-partitions.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
+import type { Contents } from '#engine/disk/rules/volume.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import {
   DYNAMIC_TYPE,
   isDynamicGuid,

@@ -1,5 +1,5 @@
 /** btrfs: which blocks its extent tree, the one record of all that is allocated, says are used. */
-import { findFirst, type Range } from '../../disk/rules/extents.ts'
+import { findFirst, type Range } from '#engine/disk/rules/extents.ts'
 import type { Chunk } from './mirrors.ts'
 import type { RangeList } from './range-list.ts'
 import {

@@ -1,6 +1,6 @@
 /** What the captured image of a machine is called, by a template for many of them. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
 import { CaptureNameSchema } from './capture-upload.ts'
 
 /** Unique for each machine, even where names are equal. */

@@ -1,9 +1,9 @@
 /** Checks what clients and operators send about captured images, and how large these may become. */
 import { z } from 'zod'
-import { plainWords } from '../../../kit/foundation/printable.ts'
-import { ImageNameSchema, MAX_UPLOAD_BYTES } from '../../catalog/rules/image-upload.ts'
-import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
-import { RunIdSchema } from '../../inventory/rules/run.ts'
+import { plainWords } from '#kit/foundation/printable.ts'
+import { ImageNameSchema, MAX_UPLOAD_BYTES } from '#engine/catalog/rules/image-upload.ts'
+import { MacSchema } from '#kit/net/rules/mac-schema.ts'
+import { RunIdSchema } from '#engine/inventory/rules/run.ts'
 
 /** Of one PATCH, which a client keeps in memory until the cache has it on its disk. */
 export const MAX_CAPTURE_PART_BYTES = 64 * 2 ** 20

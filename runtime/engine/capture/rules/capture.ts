@@ -6,10 +6,10 @@ import {
   type DiskIdentity,
   type TargetDevice,
   type TargetFacts,
-} from '../../disk/rules/disk.ts'
-import { MAX_IMAGE_BYTES } from '../../image/rules/frame-index.ts'
-import { decodePart } from '../../../kit/net/rules/image-location.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+} from '#engine/disk/rules/disk.ts'
+import { MAX_IMAGE_BYTES } from '#engine/image/rules/frame-index.ts'
+import { decodePart } from '#kit/net/rules/image-location.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Fast enough for the disk's speed. */
 export const CAPTURE_LEVEL = 3

@@ -1,5 +1,5 @@
 /** Reads the map of used blocks that partclone writes (GNU ddrescue's domain file), and trusts none of it. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { createRangeList, type RangeList } from './range-list.ts'
 
 /** More are not worth their memory: the partition is read whole then. */

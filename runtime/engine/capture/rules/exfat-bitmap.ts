@@ -1,5 +1,5 @@
 /** exFAT: which clusters its own bitmap says are used. */
-import type { Range } from '../../disk/rules/extents.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
 import {
   createUnitCheck,
   isCovered,

@@ -1,5 +1,5 @@
 /** ext2, ext3 and ext4: how many blocks the descriptors of its block groups say are free. */
-import type { Range } from '../../disk/rules/extents.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
 import {
   isAtMostFree,
   listPieces,

@@ -1,6 +1,6 @@
 /** Empties a file of an ext4 file system in the bytes of its inode: length 0, its blocks kept but unwritten. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import type { Range } from '../../disk/rules/extents.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
 
 /** Offsets in a superblock, which begins 1024 bytes into the file system. */
 const SUPER_AT = {

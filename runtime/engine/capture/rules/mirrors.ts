@@ -1,6 +1,6 @@
 /** btrfs keeps metadata twice on a disk (DUP), but partclone's map names one copy: what is used of either is of both. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { findFirst, type Range } from '../../disk/rules/extents.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { findFirst, type Range } from '#engine/disk/rules/extents.ts'
 import { addUnion, createRangeList, listRanges, type RangeList } from './range-list.ts'
 
 /** btrfs's own addresses, and the one or two places of the partition that hold them. */

@@ -1,8 +1,8 @@
 /** An operator's order to capture a disk of a machine, and how far it is (docs/decisions/0022). */
 import { z } from 'zod'
-import { epochOf } from '../../../kit/foundation/instants.ts'
-import { PickedDiskSchema } from '../../inventory/rules/disk-pick.ts'
-import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
+import { PickedDiskSchema } from '#engine/inventory/rules/disk-pick.ts'
+import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
 import { CaptureNameSchema } from './capture-upload.ts'
 
 const RESULTS = ['done', 'failed', 'cancelled'] as const

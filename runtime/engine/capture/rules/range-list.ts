@@ -1,5 +1,5 @@
 /** Ranges of a disk in ascending order at 16 bytes each: a map of used blocks may hold millions. */
-import { findFirst, type Range } from '../../disk/rules/extents.ts'
+import { findFirst, type Range } from '#engine/disk/rules/extents.ts'
 
 export interface RangeList {
   readonly count: number

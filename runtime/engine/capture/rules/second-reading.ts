@@ -1,5 +1,5 @@
 /** A second look at which blocks of a partition are used: a map that calls more of them free than it finds is not believed. */
-import type { Range } from '../../disk/rules/extents.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
 import type { Chunk } from './mirrors.ts'
 import { countWithin, type RangeList } from './range-list.ts'
 

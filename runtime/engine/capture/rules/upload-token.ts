@@ -1,6 +1,6 @@
 /** One-time tokens, by which a captured image is uploaded to the cache (docs/decisions/0022). */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 /** Key for captures: the server signs, the cache verifies. */
 export const UPLOAD_KEY = 'capture uploads'

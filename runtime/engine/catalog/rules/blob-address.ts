@@ -1,5 +1,5 @@
 /** Builds and parses the address of a source's bytes at a cache service: `<base>/b/<token>/<name>`. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Browsers and proxies pass no longer address. */
 const MAX_TOKEN_LENGTH = 16_384

@@ -2,10 +2,10 @@
 import { z } from 'zod'
 import { blobName } from './blob-address.ts'
 import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'
-import { type FieldError, fieldError, parseFields } from '../../../kit/foundation/field-error.ts'
+import { type FieldError, fieldError, parseFields } from '#kit/foundation/field-error.ts'
 import { refOf } from './catalog.ts'
-import { decodePart } from '../../../kit/net/rules/image-location.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { decodePart } from '#kit/net/rules/image-location.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** `src` never holds a password. */
 export interface CacheEntry extends CatalogFields {

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { blobUrl } from './blob-address.ts'
 import { type CatalogEntry, type SkippedEntry, decideArch, decideFormat, refOf } from './catalog.ts'
 import { parseCatalogFields } from './catalog-fields.ts'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** More than any lab has; the rest is reported as skipped. */
 const MAX_ENTRIES = 10_000

@@ -1,6 +1,6 @@
 /** Parses and bounds the fields of one catalog entry, the same for JSON and TOML. */
 import { z } from 'zod'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export const MAX_NAME_LENGTH = 512
 const MAX_TEXT_LENGTH = 8192

@@ -1,11 +1,11 @@
 /** Turns a catalog from any place into the images that a wizard offers, and the entries that it rejects. */
 import { isFlashable, decideArch, decideFormat, refOf } from './catalog.ts'
-import type { Fault, FaultCode } from '../../../kit/foundation/fault.ts'
-import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
-import { parseLocation, renderLocationRefusal } from '../../../kit/net/rules/image-location.ts'
+import type { Fault, FaultCode } from '#kit/foundation/fault.ts'
+import { IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
+import { parseLocation, renderLocationRefusal } from '#kit/net/rules/image-location.ts'
 import type { Manifest, ManifestFlaw, ManifestImage } from './manifest.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export interface CatalogImage {
   readonly name: string

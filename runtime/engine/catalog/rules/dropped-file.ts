@@ -1,8 +1,8 @@
 /** Decides which files that people put into the cache's folder are images, and at which addresses they are. */
 import { z } from 'zod'
 import { isLoopback } from './blob-address.ts'
-import { decodePart } from '../../../kit/net/rules/image-location.ts'
-import { detectFormat, isTarballName } from '../../image/rules/format.ts'
+import { decodePart } from '#kit/net/rules/image-location.ts'
+import { detectFormat, isTarballName } from '#engine/image/rules/format.ts'
 
 /** Another size, time or inode is another version. */
 export const FileStampSchema = z.object({

@@ -1,5 +1,5 @@
 /** Chooses which stored images to remove for a new one: the least recently used, never one that is needed. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 interface StoredBlob {
   readonly sha256: string

@@ -1,6 +1,6 @@
 /** Checks what a client announces before it uploads an image file into the cache. */
 import { z } from 'zod'
-import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import { whyNotAnImage } from './dropped-file.ts'
 
 export type UploadRequest = Readonly<z.infer<typeof UploadSchema>>

@@ -1,7 +1,7 @@
 /** Picks the images that Raspberry Pi Imager can write, as its list names them (`GET /imager.json`). */
-import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
-import { isOutOfOrder, isStoredRaw } from '../../image/rules/format.ts'
-import type { ListedImage } from '../../../../appliance/imager-list.ts'
+import { IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
+import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
+import type { ListedImage } from '#appliance/imager-list.ts'
 
 interface OfferedImage {
   readonly name: string

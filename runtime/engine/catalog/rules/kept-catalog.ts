@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { stringify } from 'smol-toml'
 import { z } from 'zod'
 import { listEntries } from './catalog-document.ts'
-import { isRecord } from '../../../kit/foundation/shape.ts'
-import { parseToml } from '../../../kit/config/rules/toml.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { parseToml } from '#kit/config/rules/toml.ts'
 
 export interface KeptCatalog {
   /** The catalog of one service is not that of another. */

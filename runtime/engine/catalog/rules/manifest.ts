@@ -2,9 +2,9 @@
 import { stringify } from 'smol-toml'
 import { type CatalogEntry, refOf } from './catalog.ts'
 import { type CatalogFields, parseCatalogFields } from './catalog-fields.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { parseToml } from '../../../kit/config/rules/toml.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { parseToml } from '#kit/config/rules/toml.ts'
 
 const MANIFEST_VERSION = 1
 const MAX_IMAGES = 10_000

@@ -1,5 +1,5 @@
 /** Which sites a machine is in: a site is a network, an address or a label. */
-import { isAddressIn } from '../../../kit/net/rules/direct-host.ts'
+import { isAddressIn } from '#kit/net/rules/direct-host.ts'
 
 export interface NearMachine {
   /** As the server sees it; null: unknown. */

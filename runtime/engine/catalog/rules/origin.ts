@@ -1,6 +1,6 @@
 /** Which images a machine may read where they come from, and when that is looked at again. */
 import type { CatalogEntry } from './catalog.ts'
-import { parseLocation, type Location } from '../../../kit/net/rules/image-location.ts'
+import { parseLocation, type Location } from '#kit/net/rules/image-location.ts'
 
 type OriginLocation = Extract<Location, { kind: 'oras' | 's3' }>
 

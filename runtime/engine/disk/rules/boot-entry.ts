@@ -2,7 +2,7 @@
 import { hasDosSignature, readDosEntries } from './tables/dos-table.ts'
 import { parseTable } from './tables/gpt.ts'
 import { EFI_SYSTEM, parseGptPartitions } from './tables/gpt-partitions.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Entries of this name are ours, to be removed again. */
 export const BOOT_LABEL = 'flasher flashed'

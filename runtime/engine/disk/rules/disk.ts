@@ -1,5 +1,5 @@
 /** A disk: its properties, its uses, and the facts required before it may be overwritten. */
-import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
+import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 
 export interface DiskIdentity {
   readonly serial: string | null

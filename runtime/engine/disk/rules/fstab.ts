@@ -1,6 +1,6 @@
 /** Reads from an image's /etc/fstab whether a folder is on its root file system or on another volume. */
 import { subvolumeOption } from './mount.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { FilledVolume } from './volume.ts'
 
 interface FstabEntry {

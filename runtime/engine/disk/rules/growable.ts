@@ -1,5 +1,5 @@
 /** Recognises the file systems that can be grown by their first bytes, and names the tools for it. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 const GROWABLE = ['ext', 'xfs', 'btrfs', 'ntfs'] as const
 export type Growable = (typeof GROWABLE)[number]

@@ -1,5 +1,5 @@
 /** Finds the partition that holds images: on the live system's stick, on another one, or Ventoy's. */
-import { IMAGES_PARTITION } from '../../../../appliance/contract.ts'
+import { IMAGES_PARTITION } from '#appliance/contract.ts'
 
 interface BootMedium {
   /** `/dev/sda`; null: booted over the network. */

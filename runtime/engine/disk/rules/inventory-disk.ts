@@ -1,6 +1,6 @@
 /** A disk as this machine reports it to the server ("InventoryDisk"). */
 import type { SurveyedDisk } from './disk.ts'
-import type { InventoryDisk } from '../../inventory/rules/machine.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 
 /** The server refuses the whole list for a longer text. */
 const MAX = {

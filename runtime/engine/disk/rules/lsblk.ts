@@ -1,8 +1,8 @@
 /** Parses lsblk's JSON into a tree of block devices, and trusts none of it. */
 import { listUsers, type TargetDevice } from './disk.ts'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { isRecord } from '../../../kit/foundation/shape.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** A child with two parents (RAID, LVM, multipath) appears below each of them. */
 export interface LsblkNode {

@@ -1,7 +1,7 @@
 /** Decides which LVM volume groups of a flashed disk may be activated, and explains why others may not. */
 import { z } from 'zod'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export interface PhysicalVolume {
   readonly pv_name: string

@@ -1,6 +1,6 @@
 /** Decides from an image's own configuration whether cloud-init reads a seed in the root file system, and which file makes it do so. */
-import { printable } from '../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Files are merged in order of names: the later one counts. */
 export const CONFIG_FOLDER = 'etc/cloud/cloud.cfg.d'

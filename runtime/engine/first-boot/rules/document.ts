@@ -1,6 +1,6 @@
 /** First-boot templates and configurations as they go over HTTP. */
 import { z } from 'zod'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { FirstBoot } from './seed.ts'
 import { TemplateNameSchema, TemplateSchema } from './template.ts'
 

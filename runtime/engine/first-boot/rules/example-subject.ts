@@ -1,5 +1,5 @@
 /** A machine that does not exist, for the preview of a template that nobody has yet. */
-import { parseMac } from '../../../kit/net/rules/mac.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
 import { listLabels } from './placeholder.ts'
 import type { TemplateSubject } from './seed.ts'
 import { listTexts, type Template } from './template.ts'

@@ -1,5 +1,5 @@
 /** Renders a filled template as an Ignition configuration, as far as Ignition can do what it says. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { listFiles, type FilledTemplate } from './template.ts'
 
 /** For Fedora CoreOS 32, Flatcar 3139, and newer. */

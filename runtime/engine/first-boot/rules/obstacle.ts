@@ -1,7 +1,7 @@
 /** What keeps a machine's template from being used, in a sentence for the person in front of the machine. */
-import { FEATURES } from '../../../../appliance/contract.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
+import { FEATURES } from '#appliance/contract.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { printable } from '#kit/foundation/printable.ts'
 import { renderFirstBoot, type TemplateSubject } from './seed.ts'
 import { hasSecrets, type Template } from './template.ts'
 

@@ -1,6 +1,6 @@
 /** Placeholders such as `{{name}}` in the texts of a template: which there are, and how they are filled. */
-import { printable } from '../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export interface PlaceholderValues {
   /** Null: nobody named the machine. */

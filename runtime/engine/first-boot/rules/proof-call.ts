@@ -1,6 +1,6 @@
 /** Has a new system call an address at its first boot, beside what its template says. */
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { isRecord } from '../../../kit/foundation/shape.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
 import type { FirstBoot } from './seed.ts'
 
 const UNIT_NAME = 'flasher-booted.service'

@@ -1,6 +1,6 @@
 /** One-time tokens, by which a live system fetches the first-boot configuration of its plan. */
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 type SeedTokenDefect = 'malformed' | 'foreign' | 'expired' | 'used'
 

@@ -1,7 +1,7 @@
 /** Renders a template for one machine: the files of cloud-init's NoCloud, and an Ignition configuration. */
-import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { renderIgnition } from './ignition.ts'
 import { fillPlaceholders, type PlaceholderValues } from './placeholder.ts'
 import {

@@ -1,8 +1,8 @@
 /** First-boot templates: what an operator writes once, and each machine gets filled in with its own values. */
 import { z } from 'zod'
-import { parseFields } from '../../../kit/foundation/field-error.ts'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { isRecord } from '../../../kit/foundation/shape.ts'
+import { parseFields } from '#kit/foundation/field-error.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
 import { findUnknownPlaceholder, listSecrets } from './placeholder.ts'
 import { findUserDataProblem } from './user-data.ts'
 

@@ -1,5 +1,5 @@
 /** Decides whether it is worthwhile to compare a disk with an image, frame by frame, before writing. */
-import type { Frame, FrameMap } from '../../image/rules/frame-map.ts'
+import type { Frame, FrameMap } from '#engine/image/rules/frame-map.ts'
 
 /** Frames that are read before it is decided; those that match are not read again. */
 const MAX_SAMPLES = 16

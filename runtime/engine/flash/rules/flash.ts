@@ -1,20 +1,20 @@
 /** Plans a flash: from facts to a plan or the reasons against it, and the events while it runs. */
 import type { Bottleneck } from './bottleneck.ts'
-import type { DeltaState } from '../../inventory/rules/run.ts'
-import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
+import type { DeltaState } from '#engine/inventory/rules/run.ts'
+import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 import {
   isSameDisk,
   renderMountPoint,
   renderUse,
   type DiskIdentity,
   type TargetFacts,
-} from '../../disk/rules/disk.ts'
-import { IMAGE_FORMATS, type ImageFormat } from '../../../../appliance/disk-images.ts'
-import type { SourceShare } from '../../image/rules/source-share.ts'
-import { FORMATS, isTarballName } from '../../image/rules/format.ts'
-import { leastBytes, type ImageFacts } from '../../image/rules/image.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import type { FirstBoot } from '../../first-boot/rules/seed.ts'
+} from '#engine/disk/rules/disk.ts'
+import { IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
+import type { SourceShare } from '#engine/image/rules/source-share.ts'
+import { FORMATS, isTarballName } from '#engine/image/rules/format.ts'
+import { leastBytes, type ImageFacts } from '#engine/image/rules/image.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import type { Provisioning } from './provisioning.ts'
 import { decideZeroMethod, type ZeroMethod } from './zeros.ts'
 

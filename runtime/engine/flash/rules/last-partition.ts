@@ -1,12 +1,17 @@
 /** Plans the growth of an image's last partition to the end of the disk, in the table in memory. */
-import { moveBackup, hasHeader, parseTable, type MovedBackup } from '../../disk/rules/tables/gpt.ts'
+import {
+  moveBackup,
+  hasHeader,
+  parseTable,
+  type MovedBackup,
+} from '#engine/disk/rules/tables/gpt.ts'
 import {
   changeLast,
   EFI_SYSTEM,
   parseGptPartitions,
-} from '../../disk/rules/tables/gpt-partitions.ts'
-import { changeDosLast, parseDosTable } from '../../disk/rules/tables/dos-table.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+} from '#engine/disk/rules/tables/gpt-partitions.ts'
+import { changeDosLast, parseDosTable } from '#engine/disk/rules/tables/dos-table.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Partitions end at whole MiB. */
 const ALIGNMENT = 1024 * 1024

@@ -3,9 +3,9 @@ import {
   hasDosSignature,
   isExtendedType,
   readDosEntries,
-} from '../../disk/rules/tables/dos-table.ts'
-import type { Partition } from '../../disk/rules/tables/partitions.ts'
-import type { Range } from '../../disk/rules/extents.ts'
+} from '#engine/disk/rules/tables/dos-table.ts'
+import type { Partition } from '#engine/disk/rules/tables/partitions.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
 
 /** More than any tool makes; a chain that leads back to itself ends here. */
 export const MAX_LOGICAL = 128

@@ -1,5 +1,5 @@
 /** Decides where a disk is marked before a write, so that one that is smaller than it says is found out. */
-import { locateEnds } from '../../disk/rules/disk-end.ts'
+import { locateEnds } from '#engine/disk/rules/disk-end.ts'
 
 export const MARK_BYTES = 4096
 const MIB = 2 ** 20

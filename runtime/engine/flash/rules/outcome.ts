@@ -1,6 +1,6 @@
 /** The outcome of a flash, and the state in which it left the disk. */
-import { Fault, renderError, type FaultCode } from '../../../kit/foundation/fault.ts'
-import type { DeltaState } from '../../inventory/rules/run.ts'
+import { Fault, renderError, type FaultCode } from '#kit/foundation/fault.ts'
+import type { DeltaState } from '#engine/inventory/rules/run.ts'
 import type { FlashPlan } from './flash.ts'
 
 export type FlashOutcome =

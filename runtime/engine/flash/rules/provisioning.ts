@@ -1,7 +1,7 @@
 /** The step after a write: what it requires, writes into the image, and runs ("Provisioning"). */
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderSize } from '../../../kit/foundation/size.ts'
-import { PHYSICAL_VOLUME, type FilledVolume } from '../../disk/rules/volume.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import { PHYSICAL_VOLUME, type FilledVolume } from '#engine/disk/rules/volume.ts'
 
 /** Paths are absolute or relative to the caller's current folder. */
 export type Provisioning =

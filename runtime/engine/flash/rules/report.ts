@@ -1,5 +1,5 @@
 /** Decides which reports of a flash are posted to the server, and when: each phase, at a limited rate. */
-import type { ProgressPost, RunPhase } from '../../inventory/rules/run.ts'
+import type { ProgressPost, RunPhase } from '#engine/inventory/rules/run.ts'
 
 /** The time between two posts of one phase. */
 export const REPORT_EVERY_MS = 2000

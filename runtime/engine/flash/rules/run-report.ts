@@ -1,13 +1,13 @@
 /** Turns the events of a flash into progress posts for the server, and into milestones. */
-import type { DeltaState } from '../../inventory/rules/run.ts'
+import type { DeltaState } from '#engine/inventory/rules/run.ts'
 import type { FlashEvent, FlashPlan } from './flash.ts'
-import { identifyDisk } from '../../inventory/rules/disk-pick.ts'
-import { renderSize } from '../../../kit/foundation/size.ts'
-import type { InventoryDisk } from '../../inventory/rules/machine.ts'
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
-import { renderSafeUrl } from '../../../kit/net/rules/image-location.ts'
-import type { ProgressPost, RunMode } from '../../inventory/rules/run.ts'
-import type { SourceShare } from '../../image/rules/source-share.ts'
+import { identifyDisk } from '#engine/inventory/rules/disk-pick.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
+import type { ProgressPost, RunMode } from '#engine/inventory/rules/run.ts'
+import type { SourceShare } from '#engine/image/rules/source-share.ts'
 import type { FlashOutcome } from './outcome.ts'
 
 /** An image that a flash was ordered to write, wherever it lies. */

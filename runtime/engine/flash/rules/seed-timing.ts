@@ -5,10 +5,10 @@ import {
   parseDosTable,
   PROTECTIVE,
   readDosEntries,
-} from '../../disk/rules/tables/dos-table.ts'
-import { hasHeader, parseTable } from '../../disk/rules/tables/gpt.ts'
-import { parsePartitions, type Partition } from '../../disk/rules/tables/partitions.ts'
-import type { Range } from '../../disk/rules/extents.ts'
+} from '#engine/disk/rules/tables/dos-table.ts'
+import { hasHeader, parseTable } from '#engine/disk/rules/tables/gpt.ts'
+import { parsePartitions, type Partition } from '#engine/disk/rules/tables/partitions.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
 import {
   FIRST_BYTES,
   locateBackup,
@@ -17,7 +17,7 @@ import {
   splitEnds,
   type EndContents,
   type EndPiece,
-} from '../../disk/rules/disk-end.ts'
+} from '#engine/disk/rules/disk-end.ts'
 
 interface EarlySeed {
   /** To be written before, as partitions reach into them: all but the sectors of the tables. */

@@ -1,5 +1,5 @@
 /** Decides how zeros get onto a disk: by a discard or zeroing command whose result reads as zeros, or written. */
-import type { ZeroFacts } from '../../disk/rules/disk.ts'
+import type { ZeroFacts } from '#engine/disk/rules/disk.ts'
 
 /**
  * `zero-out`: the kernel's write-zeroes without fallback (fallocate --punch-hole), which ends in an

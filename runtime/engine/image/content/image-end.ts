@@ -1,10 +1,10 @@
 /** Judges the end of an image that was written, or of which the length is known: whether it was cut off. */
 import { describeCut } from './rules/raw-image.ts'
-import type { Fault } from '../../../kit/foundation/fault.ts'
+import type { Fault } from '#kit/foundation/fault.ts'
 import { isStoredRaw } from '../rules/format.ts'
 import type { FittedImage } from '../rules/image-head.ts'
 import type { ImageFacts } from '../rules/image.ts'
-import { imageBroken } from '../../../kit/net/rules/source-fault.ts'
+import { imageBroken } from '#kit/net/rules/source-fault.ts'
 import type { Filler } from '../filler.ts'
 import { readTail } from '../image-head-reader.ts'
 

@@ -1,6 +1,6 @@
 /** Recognises a file that a command names, and whose name says nothing, by what it holds. */
 import { isDiskImage, MARK_BYTES } from './rules/disk-marks.ts'
-import { Fault } from '../../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   detectContent,
   formatOfContent,
@@ -8,7 +8,7 @@ import {
   isStoredRaw,
   isTarballName,
 } from '../rules/format.ts'
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
 import type { Decoders } from '../formats.ts'
 import { createFiller } from '../filler.ts'
 import type { Source } from '../sources/source.ts'

@@ -1,5 +1,5 @@
 /** Fetches and decodes single frames, from whichever source of the image has the least to do. */
-import { Fault } from '../../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { Frame } from '../rules/frame-map.ts'
 import { findFrameEnd } from '../rules/zstd-frame.ts'
 import type { SeekableSource, ListedSource } from '../sources/source.ts'

@@ -1,6 +1,6 @@
 /** The frames of an image in order, each known to hold data or zeros, and the digest of all of them. */
 import { createHash, type Hash } from 'node:crypto'
-import { isAllZero } from '../../disk/rules/extents.ts'
+import { isAllZero } from '#engine/disk/rules/extents.ts'
 import { FRAME_BYTES } from '../rules/frame-index.ts'
 import type { Source } from '../sources/source.ts'
 

@@ -1,7 +1,7 @@
 /** Threads that work on frames side by side: each task goes to the one that has the least to do. */
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import { Fault } from '../../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   createSum,
   isTextLike,

@@ -1,6 +1,6 @@
 /** Writes an image as independent frames with their index, compressed on all cores (docs/image-format.md). */
 import { createHash } from 'node:crypto'
-import { Fault } from '../../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   digestOfZeros,
   encodeFrameIndex,

@@ -2,7 +2,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { checkFrames } from './frame-check.ts'
-import { createQueue } from '../../../kit/host/queue.ts'
+import { createQueue } from '#kit/host/queue.ts'
 import { readFrameMap } from '../frame-maps.ts'
 
 interface IndexOrder {

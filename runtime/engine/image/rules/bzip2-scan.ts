@@ -1,5 +1,5 @@
 /** Finds where the streams of a bzip2 file end; its tools do not, and ignore what follows. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /**
  * 48 bits at any bit, then a checksum: a block's own, and at the end one of all blocks, which tells

@@ -1,8 +1,8 @@
 /** Finds out for which sectors an MBR was made: it counts in sectors, and does not say in which. */
-import { isExtendedType, parseDosTable } from '../../disk/rules/tables/dos-table.ts'
-import { parseTableSector } from '../../disk/rules/tables/gpt.ts'
-import type { Range } from '../../disk/rules/extents.ts'
-import { hasFileSystem, SIGNATURE_BYTES } from '../../disk/rules/growable.ts'
+import { isExtendedType, parseDosTable } from '#engine/disk/rules/tables/dos-table.ts'
+import { parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
+import { hasFileSystem, SIGNATURE_BYTES } from '#engine/disk/rules/growable.ts'
 
 /** Nearly all images are made for these; with other sectors every address is another one. */
 const USUAL = 512

@@ -1,5 +1,5 @@
 /** Decides whether an image is entered at its frames or read from start to end. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { FrameMap } from './frame-map.ts'
 
 interface ImagePins {

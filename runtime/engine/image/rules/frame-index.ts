@@ -1,7 +1,7 @@
 /** The index of an image in independent frames: encoded and parsed as docs/image-format.md says. */
 import { createHash } from 'node:crypto'
-import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { type Cases, decideCase } from '#kit/foundation/cases.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { FrameMap } from './frame-map.ts'
 
 /** Of each frame but the last. */

@@ -1,10 +1,10 @@
 /** Checks an image's first bytes: whether it is what its name says, a disk image, and for which sector size. */
-import { parseTableSector } from '../../disk/rules/tables/gpt.ts'
-import { renderCoding, type Sent } from '../../../kit/net/rules/sent.ts'
+import { parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
+import { renderCoding, type Sent } from '#kit/net/rules/sent.ts'
 import { isStoredRaw, detectContent, formatOfContent, type ContentMismatch } from './format.ts'
 import type { ImageFacts } from './image.ts'
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export interface FittedImage {
   readonly image: ImageFacts & { readonly format: ImageFormat }

@@ -1,6 +1,6 @@
 /** What is known of one disk image, and where images lie ("Recognised image formats"). */
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
-import type { Sent } from '../../../kit/net/rules/sent.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import type { Sent } from '#kit/net/rules/sent.ts'
 
 export type VirtualSize =
   | { readonly kind: 'exact'; readonly bytes: number }

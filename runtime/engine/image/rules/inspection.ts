@@ -1,10 +1,10 @@
 /** Parses what a tool says of an image ("Image info"). */
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
 import { FORMATS } from './format.ts'
 import type { ImageInfo } from './image.ts'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { isRecord } from '../../../kit/foundation/shape.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 type Detail = NonNullable<ImageInfo['detail']>
 

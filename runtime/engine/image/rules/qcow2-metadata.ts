@@ -1,8 +1,8 @@
 /** Tracks where a qcow2 image keeps its tables, which must overlap neither guest data nor each other. */
-import { findFirst } from '../../disk/rules/extents.ts'
+import { findFirst } from '#engine/disk/rules/extents.ts'
 import type { Qcow2Header } from './qcow2.ts'
 import { L1_ENTRY_BYTES } from './qcow2-tables.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 interface Region {
   readonly start: number

@@ -1,6 +1,6 @@
 /** Maps guest offsets of a qcow2 image by its L1 and L2 entries, and joins them to contiguous runs. */
 import type { Qcow2Header } from './qcow2.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Two guest clusters may share a host cluster: the format allows it. */
 type ClusterState =

@@ -1,5 +1,5 @@
 /** The seek table at the end of zstd's seekable format: what it says of the frames before it. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export interface SeekFooter {
   readonly frames: number

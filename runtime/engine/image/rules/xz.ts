@@ -1,7 +1,7 @@
 /** The xz file format: stream header, footer and index, and the decoded size, read from the end. */
 import { crc32 } from 'node:zlib'
 import { atLeast, known, reading, refused, type RangeStep } from './range.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 type XzProblem =
   | 'cut-off'

@@ -1,6 +1,6 @@
 /** Finds the decoded size of a zstd file: from all its frames, its seek table, or its first frame. */
 import { atLeast, known, reading, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'
 import {
   MAX_SEEK_TABLE_BYTES,

@@ -1,5 +1,5 @@
 /** Splits a stream of zstd bytes into its frames without copying, by the block headers alone. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import {
   BLOCK_HEADER_BYTES,
   type FrameHeader,

@@ -1,6 +1,6 @@
 /** The zstd file format (RFC 8878): headers of frames and blocks, and a walk over a stream. */
-import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { type Cases, decideCase } from '#kit/foundation/cases.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export type ZstdProblem =
   | { readonly why: 'cut-off' }

@@ -4,11 +4,11 @@ import {
   isPresigned,
   renderSafeUrl,
   type HttpTarget,
-} from '../../../kit/net/rules/image-location.ts'
-import { createHttpClient } from '../../../kit/net/http-client.ts'
-import { createRemote } from '../../../kit/net/http-remote.ts'
+} from '#kit/net/rules/image-location.ts'
+import { createHttpClient } from '#kit/net/http-client.ts'
+import { createRemote } from '#kit/net/http-remote.ts'
 import { createEnding, createRemoteReads } from './remote-reads.ts'
-import type { Environment } from '../../../kit/host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import type { Source } from './source.ts'
 
 export interface HttpSourceOptions {

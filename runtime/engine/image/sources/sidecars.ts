@@ -1,9 +1,9 @@
 /** Reads the digest file beside an image: `<image>.sha256`. */
 import { constants, open } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { decodeList, parseSha256For } from '../../../kit/foundation/checksum.ts'
-import { Fault, renderError } from '../../../kit/foundation/fault.ts'
-import { isMissing, systemCodeOf } from '../../../kit/foundation/system-error.ts'
+import { decodeList, parseSha256For } from '#kit/foundation/checksum.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { isMissing, systemCodeOf } from '#kit/foundation/system-error.ts'
 
 /** No list of digests needs nearly so much. */
 const MAX_BYTES = 1024 * 1024

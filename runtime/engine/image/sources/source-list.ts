@@ -1,8 +1,8 @@
 /** Several places of one image, asked in their order: the next one where one fails (docs/decisions/0077-sources-in-their-order.md). */
-import { Fault, renderError } from '../../../kit/foundation/fault.ts'
-import { linger } from '../../../kit/host/watch.ts'
-import { decideDelay, TRIES_WITHOUT_PROGRESS } from '../../../kit/net/rules/retry.ts'
-import { renderHost, renderSafeUrl } from '../../../kit/net/rules/image-location.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { linger } from '#kit/host/watch.ts'
+import { decideDelay, TRIES_WITHOUT_PROGRESS } from '#kit/net/rules/retry.ts'
+import { renderHost, renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import type { SourceShare } from '../rules/source-share.ts'
 import type { ListedSource, OpenOptions, Source } from './source.ts'
 import type { Sources } from './sources.ts'

@@ -1,16 +1,16 @@
 /** Opens the source of an image, behind one interface: a file, standard input, a URL, a registry or a bucket. */
 import type { Source, OpenOptions } from './source.ts'
 import type { Readable } from 'node:stream'
-import { Fault } from '../../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import {
   parseLocation,
   renderLocationRefusal,
   type Location,
-} from '../../../kit/net/rules/image-location.ts'
+} from '#kit/net/rules/image-location.ts'
 import { openFileSource } from './file-source.ts'
-import type { Environment } from '../../../kit/host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { openStdinSource } from './stdin-source.ts'
-import type { S3Access } from '../../../kit/net/s3/rules/s3-access.ts'
+import type { S3Access } from '#kit/net/s3/rules/s3-access.ts'
 
 export type Sources = ReturnType<typeof createSources>
 

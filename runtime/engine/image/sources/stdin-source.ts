@@ -1,7 +1,7 @@
 /** Standard input as a Source: read once, in order, of unknown size. */
 import { addAbortSignal, type Readable } from 'node:stream'
-import { Fault } from '../../../kit/foundation/fault.ts'
-import { brokenAt, readingCancelled } from '../../../kit/net/rules/source-fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { brokenAt, readingCancelled } from '#kit/net/rules/source-fault.ts'
 import type { Source } from './source.ts'
 
 const NAME = '-'

@@ -1,9 +1,9 @@
 /** What disks are picked by: their serial numbers, else names that do tell them apart (docs/decisions/0033). */
 import { z } from 'zod'
-import { plainWords, printable } from '../../../kit/foundation/printable.ts'
-import { renderDiskSize } from '../../../kit/foundation/size.ts'
+import { plainWords, printable } from '#kit/foundation/printable.ts'
+import { renderDiskSize } from '#kit/foundation/size.ts'
 import type { InventoryDisk } from './machine.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 type NamedDisk = Pick<InventoryDisk, 'serial' | 'wwn' | 'by_path'>
 

@@ -1,7 +1,7 @@
 /** Summarises a hardware tree (`lshw -json`) in a few lines; none of its content is trusted. */
 import { z } from 'zod'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { printable } from '#kit/foundation/printable.ts'
 
 export interface Hardware {
   readonly vendor: string | null

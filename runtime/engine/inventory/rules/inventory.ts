@@ -1,12 +1,12 @@
 /** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"). */
 import { listOwnSerials } from './hardware.ts'
 import { z } from 'zod'
-import { parseFields, type FieldError } from '../../../kit/foundation/field-error.ts'
-import { outlineJson } from '../../../kit/foundation/json-outline.ts'
+import { parseFields, type FieldError } from '#kit/foundation/field-error.ts'
+import { outlineJson } from '#kit/foundation/json-outline.ts'
 import { MAX_HARDWARE_BYTES, type Inventory } from './machine.ts'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { plainWords } from '../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { plainWords } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export const MAX_SERIAL_CHARACTERS = 128
 /** Further ones are only counted: storage servers have hundreds. */

@@ -1,5 +1,5 @@
 /** The part of a machine that both release lines share, and the disks that it reports. */
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 /** The same in both specifications. Timestamps are ISO 8601 with `Z`. */
 export interface MachineBase {

@@ -1,7 +1,7 @@
 /** A flash as its machine reports it: the posts, and the run that the server keeps. */
 import { z } from 'zod'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { plainWords } from '../../../kit/foundation/printable.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { plainWords } from '#kit/foundation/printable.ts'
 
 /** In order; a client leaves out what it does not do. */
 export const RUN_PHASES = [

@@ -1,7 +1,7 @@
 /** What is asked of a push, how far it is, and what came of it. */
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
-import type { StoredImage } from '../../../kit/net/registry/rules/image-manifest.ts'
-import type { OrasRef } from '../../../kit/net/registry/rules/oras.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import type { StoredImage } from '#kit/net/registry/rules/image-manifest.ts'
+import type { OrasRef } from '#kit/net/registry/rules/oras.ts'
 
 export interface PushOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */

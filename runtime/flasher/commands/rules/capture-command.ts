@@ -1,5 +1,5 @@
 /** Earlier line: `flasher capture` in the command table. */
-import type { Command, Flag } from '../../../kit/terminal/command/rules/command.ts'
+import type { Command, Flag } from '#kit/terminal/command/rules/command.ts'
 
 export const createCaptureCommand = (jsonFlag: Flag, levelFlag: Flag) =>
   ({

@@ -1,8 +1,8 @@
 /** Earlier line: what `flasher capture` says of a disk, as text and as fields of the document. */
-import type { CapturedPart } from '../../../engine/capture/rules/capture.ts'
-import type { FoundFile } from '../../../engine/capture/rules/identity.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderExactSize, renderSize } from '../../../kit/foundation/size.ts'
+import type { CapturedPart } from '#engine/capture/rules/capture.ts'
+import type { FoundFile } from '#engine/capture/rules/identity.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderExactSize, renderSize } from '#kit/foundation/size.ts'
 import type { DocumentFields } from './envelope.ts'
 
 type ReportedPart = CapturedPart & { readonly files: readonly FoundFile[] | null }

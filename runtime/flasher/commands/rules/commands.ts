@@ -5,10 +5,10 @@ import {
   type CommandLine,
   type Flag,
   type Value,
-} from '../../../kit/terminal/command/rules/command.ts'
-import { COMMAND_ENVIRONMENT } from '../../../kit/terminal/command/rules/environment.ts'
-import { DEFAULT_IMAGE_ROOT, IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
+} from '#kit/terminal/command/rules/command.ts'
+import { COMMAND_ENVIRONMENT } from '#kit/terminal/command/rules/environment.ts'
+import { DEFAULT_IMAGE_ROOT, IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import { createTextCommands } from '#kit/terminal/command/rules/text-commands.ts'
 import { createCaptureCommand } from './capture-command.ts'
 import { EXIT_CODES } from './exit-codes.ts'
 

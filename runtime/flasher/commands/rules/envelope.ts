@@ -1,7 +1,7 @@
 /** Earlier line: the JSON documents of the commands ("JSON envelope"). */
-import { commandName, type Command } from '../../../kit/terminal/command/rules/command.ts'
-import type { FaultCode } from '../../../kit/foundation/fault.ts'
-import { renderJson, renderJsonLine } from '../../../kit/foundation/json-text.ts'
+import { commandName, type Command } from '#kit/terminal/command/rules/command.ts'
+import type { FaultCode } from '#kit/foundation/fault.ts'
+import { renderJson, renderJsonLine } from '#kit/foundation/json-text.ts'
 
 /** Incremented by incompatible changes of a document ("Versioning"). */
 const SCHEMA_VERSION = '1'

@@ -1,6 +1,6 @@
 /** Earlier line: maps faults to exit codes ("Exit codes"). */
-import type { Entry } from '../../../kit/terminal/command/rules/command.ts'
-import type { FaultCode } from '../../../kit/foundation/fault.ts'
+import type { Entry } from '#kit/terminal/command/rules/command.ts'
+import type { FaultCode } from '#kit/foundation/fault.ts'
 
 export const SUCCESS = 0
 /** Also for a surprise without a code of its own. */

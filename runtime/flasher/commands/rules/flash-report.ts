@@ -1,6 +1,6 @@
 /** Renders the plan of a flash and what was written, as a JSON document and as text (`flash`, both modes). */
-import type { TargetFacts } from '../../../engine/disk/rules/disk.ts'
-import { decideCleared } from '../../../engine/disk/rules/disk-end.ts'
+import type { TargetFacts } from '#engine/disk/rules/disk.ts'
+import { decideCleared } from '#engine/disk/rules/disk-end.ts'
 import {
   decideNotes,
   renderReasons,
@@ -8,21 +8,21 @@ import {
   type FlashFindings,
   type FlashPlan,
   type FlashRefusal,
-} from '../../../engine/flash/rules/flash.ts'
+} from '#engine/flash/rules/flash.ts'
 import {
   renderChecks,
   renderDevice,
   renderImage,
   renderImageName,
-} from '../../text/rules/flash-text.ts'
-import { exactBytes, leastBytes } from '../../../engine/image/rules/image.ts'
-import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
-import { renderDuration } from '../../../kit/foundation/rate.ts'
-import { renderExactSize } from '../../../kit/foundation/size.ts'
-import { renderWhole } from '../../text/rules/progress-text.ts'
-import type { Fault } from '../../../kit/foundation/fault.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
+} from '#flasher/text/rules/flash-text.ts'
+import { exactBytes, leastBytes } from '#engine/image/rules/image.ts'
+import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import { renderDuration } from '#kit/foundation/rate.ts'
+import { renderExactSize } from '#kit/foundation/size.ts'
+import { renderWhole } from '#flasher/text/rules/progress-text.ts'
+import type { Fault } from '#kit/foundation/fault.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import type { Provisioning } from '#engine/flash/rules/provisioning.ts'
 import type { DocumentFields } from './envelope.ts'
 
 export interface ReportedFindings extends FlashFindings {

@@ -1,10 +1,10 @@
 /** Earlier line: parses the arguments of `flash`, and reports what is wrong with them. */
-import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
-import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import type { FlashOptions, FlashOrder } from '../../../engine/flash/rules/flash.ts'
-import { parseLocation, renderLocationRefusal } from '../../../kit/net/rules/image-location.ts'
-import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import type { FlashOptions, FlashOrder } from '#engine/flash/rules/flash.ts'
+import { parseLocation, renderLocationRefusal } from '#kit/net/rules/image-location.ts'
+import type { Provisioning } from '#engine/flash/rules/provisioning.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { PROVISIONING_MODES } from './commands.ts'
 
 export interface CommandRequest extends FlashOrder {

@@ -1,7 +1,7 @@
 /** Earlier line: the tables of `list disks` and `list images`, and what people read of an image. */
-import type { DiskRow } from '../../../engine/disk/rules/lsblk.ts'
-import { renderDiskSize, renderSize } from '../../../kit/foundation/size.ts'
-import type { ImageInfo, ImageRow } from '../../../engine/image/rules/image.ts'
+import type { DiskRow } from '#engine/disk/rules/lsblk.ts'
+import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
+import type { ImageInfo, ImageRow } from '#engine/image/rules/image.ts'
 
 /** The specification's columns, then uses and serial number. */
 export const DISK_COLUMNS = [

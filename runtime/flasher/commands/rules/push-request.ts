@@ -1,23 +1,19 @@
 /** Parses the arguments of `push`, and says what was pushed. */
-import { IMAGE_ENDINGS, IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import type { Pushed, PushOrder } from '../../../engine/pack/rules/push.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderDuration } from '../../../kit/foundation/rate.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { renderExactSize } from '../../../kit/foundation/size.ts'
-import {
-  parseOrasTarget,
-  renderOrasRef,
-  type OrasRef,
-} from '../../../kit/net/registry/rules/oras.ts'
+import { IMAGE_ENDINGS, IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import type { Pushed, PushOrder } from '#engine/pack/rules/push.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderDuration } from '#kit/foundation/rate.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { renderExactSize } from '#kit/foundation/size.ts'
+import { parseOrasTarget, renderOrasRef, type OrasRef } from '#kit/net/registry/rules/oras.ts'
 import {
   fileNameOf,
   parseLocation,
   renderLocationRefusal,
   renderSafeUrl,
   type Location,
-} from '../../../kit/net/rules/image-location.ts'
-import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
+} from '#kit/net/rules/image-location.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 import type { DocumentFields } from './envelope.ts'
 
 interface PushMisuse {

@@ -1,11 +1,11 @@
 /** An image and the disks for it, chosen by a person or ordered by a server, and the order for the flasher that follows. */
-import type { DiskIdentity, SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
-import type { FirstBoot } from '../../../engine/first-boot/rules/seed.ts'
-import { WHOLE_DISK, type FlashOrder } from '../../../engine/flash/rules/flash.ts'
-import type { OrderedImage } from '../../../engine/flash/rules/run-report.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderDevice } from '../../text/rules/flash-text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import type { DiskIdentity, SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { WHOLE_DISK, type FlashOrder } from '#engine/flash/rules/flash.ts'
+import type { OrderedImage } from '#engine/flash/rules/run-report.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderDevice } from '#flasher/text/rules/flash-text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { OrderedFlash } from './server-order.ts'
 
 export interface ChosenImage extends OrderedImage {

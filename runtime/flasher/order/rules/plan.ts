@@ -1,19 +1,19 @@
 /** Parses and checks the server's plan, `GET /pxe/{mac}/plan` ("Wizard plan modes"). */
-import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import { parseHttpTarget, parseLocation } from '../../../kit/net/rules/image-location.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import { parseHttpTarget, parseLocation } from '#kit/net/rules/image-location.ts'
 import {
   findPicked,
   identifyDisk,
   PickedDiskSchema,
   renderPicked,
   type PickedDisk,
-} from '../../../engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { isRecord } from '../../../kit/foundation/shape.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { fill, pluralOf } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
+} from '#engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { fill, pluralOf } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { FirstBootTicket, Order, NamedFlash } from './server-order.ts'
 
 type PlannedOrder = Order<NamedFlash>

@@ -1,7 +1,7 @@
 /** What a server orders, however it said so: in a plan (`plan.ts`), or in the kernel's arguments (`kernel-order.ts`). */
-import type { ImageFormat } from '../../../../appliance/disk-images.ts'
-import type { Provisioning } from '../../../engine/flash/rules/provisioning.ts'
-import type { PickedDisk } from '../../../engine/inventory/rules/disk-pick.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import type { Provisioning } from '#engine/flash/rules/provisioning.ts'
+import type { PickedDisk } from '#engine/inventory/rules/disk-pick.ts'
 
 /** `Flash`: whether it always names its disk, as plans do. */
 export type Order<Flash extends OrderedFlash = OrderedFlash> =

@@ -1,8 +1,8 @@
 /** What an order has of a wizard: the screen that shows what a server does, how a wizard opens, and the hooks around every flash. */
-import type { FirstBoot } from '../../../engine/first-boot/rules/seed.ts'
-import type { FlashEvent, FlashPlan } from '../../../engine/flash/rules/flash.ts'
-import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
-import type { Result } from '../../../kit/foundation/result.ts'
+import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import type { FlashEvent, FlashPlan } from '#engine/flash/rules/flash.ts'
+import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import type { Result } from '#kit/foundation/result.ts'
 import type { FlashChoice } from './flash-choice.ts'
 
 export interface MachineIdentity {

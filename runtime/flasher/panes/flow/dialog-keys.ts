@@ -1,5 +1,5 @@
 /** What each key does while a dialog has it. Pure. */
-import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
+import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 import { stay, type Dialog, type PaneStep, type Running, type PanesState } from './state.ts'
 
 const close = (state: PanesState): PaneStep => stay({ ...state, dialog: null })

@@ -1,7 +1,7 @@
 /** The terminal UI as a state machine: what follows from each key and from each thing found out. Pure. */
-import { type Cases, decideCase } from '../../../kit/foundation/cases.ts'
-import type { FlashEvent } from '../../../engine/flash/rules/flash.ts'
-import { nextProgress } from '../../text/rules/progress-text.ts'
+import { type Cases, decideCase } from '#kit/foundation/cases.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash.ts'
+import { nextProgress } from '#flasher/text/rules/progress-text.ts'
 import { pressInDialog, signalDone } from './dialog-keys.ts'
 import { takeDisks, takeImages } from './marks.ts'
 import { pressInPanes } from './pane-keys.ts'

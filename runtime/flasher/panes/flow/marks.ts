@@ -1,5 +1,5 @@
 /** The marked row of each pane: how it moves, and what becomes of it when the lists change. Pure. */
-import { isSameDisk } from '../../../engine/disk/rules/disk.ts'
+import { isSameDisk } from '#engine/disk/rules/disk.ts'
 import { listRows } from './rows.ts'
 import {
   REFRESHING,
@@ -9,7 +9,7 @@ import {
   type PanesState,
   type Status,
 } from './state.ts'
-import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 
 export type MarkMove = 'up' | 'down' | 'pageup' | 'pagedown' | 'home' | 'end'
 

@@ -1,10 +1,10 @@
 /** The rows of both panes: which ones the filter leaves, and why some cannot be chosen. Pure. */
-import { isStoredRaw } from '../../../engine/image/rules/format.ts'
-import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
-import { offerDisk, renderDiskCells, summariseParts } from '../../text/rules/disk-offer.ts'
-import { renderDevice } from '../../text/rules/flash-text.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderSize } from '../../../kit/foundation/size.ts'
+import { isStoredRaw } from '#engine/image/rules/format.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { offerDisk, renderDiskCells, summariseParts } from '#flasher/text/rules/disk-offer.ts'
+import { renderDevice } from '#flasher/text/rules/flash-text.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderSize } from '#kit/foundation/size.ts'
 import type { ChosenFlash, PaneImage, PaneName, PanesState } from './state.ts'
 
 export interface PaneRow {

@@ -1,12 +1,8 @@
 /** Earlier line: the command table of `flasher-tui` ("flasher-tui"). */
-import {
-  textFlag,
-  type Command,
-  type CommandLine,
-} from '../../../kit/terminal/command/rules/command.ts'
-import { SOURCE_ENVIRONMENT } from '../../../kit/terminal/command/rules/environment.ts'
-import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
-import { DEFAULT_IMAGE_ROOT } from '../../../../appliance/disk-images.ts'
+import { textFlag, type Command, type CommandLine } from '#kit/terminal/command/rules/command.ts'
+import { SOURCE_ENVIRONMENT } from '#kit/terminal/command/rules/environment.ts'
+import { createTextCommands } from '#kit/terminal/command/rules/text-commands.ts'
+import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
 
 export const TUI = {
   words: [],

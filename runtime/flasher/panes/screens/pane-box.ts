@@ -1,7 +1,7 @@
 /** A titled frame of a fixed size around lines of one emphasis each. Pure. */
-import { displayWidth } from '../../../kit/foundation/printable.ts'
-import { clip, pad } from '../../../kit/terminal/text/clip.ts'
-import type { Ink } from '../../../kit/terminal/text/ink.ts'
+import { displayWidth } from '#kit/foundation/printable.ts'
+import { clip, pad } from '#kit/terminal/text/clip.ts'
+import type { Ink } from '#kit/terminal/text/ink.ts'
 
 export interface ScreenRow {
   /** Printable; cut at its end where it is too long. */

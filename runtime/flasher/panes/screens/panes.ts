@@ -1,8 +1,8 @@
 /** The two panes side by side, images and disks, and what is known of the marked rows. Pure. */
-import { printable } from '../../../kit/foundation/printable.ts'
-import { clip } from '../../../kit/terminal/text/clip.ts'
-import { layOut, naturalWidth, type Column } from '../../../kit/terminal/text/columns.ts'
-import { wrap } from '../../../kit/terminal/text/wrap.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { clip } from '#kit/terminal/text/clip.ts'
+import { layOut, naturalWidth, type Column } from '#kit/terminal/text/columns.ts'
+import { wrap } from '#kit/terminal/text/wrap.ts'
 import { findMarked, listRows, type PaneRow } from '../flow/rows.ts'
 import type { PaneName, PanesState } from '../flow/state.ts'
 import {

@@ -1,8 +1,8 @@
 /** The whole screen: header, panes or a dialog, what is marked, the status bar and the keys. Pure. */
-import { printable } from '../../../kit/foundation/printable.ts'
-import { clip, spread } from '../../../kit/terminal/text/clip.ts'
-import { wrap } from '../../../kit/terminal/text/wrap.ts'
-import type { Frame, Size } from '../../../kit/terminal/prompt/painter.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { clip, spread } from '#kit/terminal/text/clip.ts'
+import { wrap } from '#kit/terminal/text/wrap.ts'
+import type { Frame, Size } from '#kit/terminal/prompt/painter.ts'
 import { ROOT } from '../flow/pane-keys.ts'
 import type { Dialog, PanesSetting, DoneSignal, PanesState, Status } from '../flow/state.ts'
 import { renderDialog } from './dialogs.ts'

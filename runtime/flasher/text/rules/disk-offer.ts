@@ -5,13 +5,13 @@ import {
   type DiskPart,
   type DiskUse,
   type SurveyedDisk,
-} from '../../../engine/disk/rules/disk.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderDiskSize, renderSize } from '../../../kit/foundation/size.ts'
-import type { ImageFacts } from '../../../engine/image/rules/image.ts'
-import { fill, fillCount, pluralOf } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import { decideTargetRefusals, type FlashRefusal } from '../../../engine/flash/rules/flash.ts'
+} from '#engine/disk/rules/disk.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
+import type { ImageFacts } from '#engine/image/rules/image.ts'
+import { fill, fillCount, pluralOf } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { decideTargetRefusals, type FlashRefusal } from '#engine/flash/rules/flash.ts'
 
 const TEXTS = WIZARD_TEXTS.disk
 

@@ -1,11 +1,11 @@
 /** Describes an image, a disk and the checks between them, each in one line. */
-import type { TargetDevice } from '../../../engine/disk/rules/disk.ts'
-import { decideNotes, type FlashOptions } from '../../../engine/flash/rules/flash.ts'
-import { renderSafeUrl } from '../../../kit/net/rules/image-location.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { ImageFacts, VirtualSize } from '../../../engine/image/rules/image.ts'
-import { renderDiskSize, renderSize } from '../../../kit/foundation/size.ts'
+import type { TargetDevice } from '#engine/disk/rules/disk.ts'
+import { decideNotes, type FlashOptions } from '#engine/flash/rules/flash.ts'
+import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { ImageFacts, VirtualSize } from '#engine/image/rules/image.ts'
+import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
 
 /** Not printable yet: `debian.img.zst: img.zst, 412 MB, 4.00 GB unpacked`. */
 export function renderImage(image: ImageFacts): string {

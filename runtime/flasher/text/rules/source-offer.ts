@@ -1,8 +1,8 @@
 /** Decides whether a listed disk can be captured, and says in a few words why not. Pure. */
-import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import { renderUsed, type DiskOffer } from './disk-offer.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import { decideSource } from '../../../engine/capture/rules/capture.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { decideSource } from '#engine/capture/rules/capture.ts'
 
 /** The reason is a few words. */
 export function offerSource(disk: SurveyedDisk): DiskOffer {

@@ -1,7 +1,7 @@
 /** The confirm screen of a capture: what is read and how, where it goes, whether the identity is cleared. */
-import { hintOf, renderError } from '../../../kit/foundation/fault.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
+import { hintOf, renderError } from '#kit/foundation/fault.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { MenuKey } from '#kit/terminal/prompt/menu.ts'
 import { checkCapture, type ChosenCapture } from './capture-run.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { canClear, renderCapture, type CaptureKnown } from './capture-text.ts'

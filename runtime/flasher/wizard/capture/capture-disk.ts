@@ -1,8 +1,8 @@
 /** The disk screen of a capture: one disk that nothing uses, and why the others cannot be chosen. */
-import { offerSource } from '../../text/rules/source-offer.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
+import { offerSource } from '#flasher/text/rules/source-offer.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { suggestName } from './destination.ts'
-import { chooseDisk } from '../../order/rules/flash-choice.ts'
+import { chooseDisk } from '#flasher/order/rules/flash-choice.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import {
   createDiskMenu,

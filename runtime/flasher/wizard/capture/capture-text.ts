@@ -3,13 +3,13 @@ import {
   decideIdentity,
   type CapturedPart,
   type IdentityFiles,
-} from '../../../engine/capture/rules/capture.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderDiskSize, renderSize } from '../../../kit/foundation/size.ts'
-import { fill, fillCount } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import { layOut, type Column } from '../../../kit/terminal/text/columns.ts'
-import { renderVoice, type Voice } from '../../../kit/terminal/text/voice.ts'
+} from '#engine/capture/rules/capture.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { layOut, type Column } from '#kit/terminal/text/columns.ts'
+import { renderVoice, type Voice } from '#kit/terminal/text/voice.ts'
 import type { CheckedCapture, ChosenCapture } from './capture-run.ts'
 import type { Drawing } from '../screens/header.ts'
 

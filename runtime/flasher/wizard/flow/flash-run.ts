@@ -1,12 +1,12 @@
 /** Runs a flash of the wizard, chosen by a person or by the server, from the checks to its end. */
-import { describeFailure } from '../../../engine/flash/rules/outcome.ts'
-import type { Flasher, RunOptions } from '../../../engine/flash/flasher.ts'
-import { Fault } from '../../../kit/foundation/fault.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { PROMPT_TEXTS } from '../../../kit/terminal/prompt/texts.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import { orderFor, type FlashChoices } from '../../order/rules/flash-choice.ts'
-import type { Flashed, Hooks } from '../../order/rules/wizard-start.ts'
+import { describeFailure } from '#engine/flash/rules/outcome.ts'
+import type { Flasher, RunOptions } from '#engine/flash/flasher.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PROMPT_TEXTS } from '#kit/terminal/prompt/texts.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { orderFor, type FlashChoices } from '#flasher/order/rules/flash-choice.ts'
+import type { Flashed, Hooks } from '#flasher/order/rules/wizard-start.ts'
 
 interface FlashRunOptions extends Required<RunOptions> {
   readonly loadFlasher: () => Promise<Flasher>

@@ -1,13 +1,13 @@
 /** Lists the images that can be chosen, this machine's first, and why some cannot. Pure. */
-import { decideArch, refOf } from '../../../engine/catalog/rules/catalog.ts'
-import type { CatalogImage } from '../../../engine/catalog/rules/catalog-source.ts'
-import type { ImageRow } from '../../../engine/image/rules/image.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderSize } from '../../../kit/foundation/size.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { Column } from '../../../kit/terminal/text/columns.ts'
-import type { MenuRow } from '../../../kit/terminal/prompt/menu.ts'
-import type { ChosenImage } from '../../order/rules/flash-choice.ts'
+import { decideArch, refOf } from '#engine/catalog/rules/catalog.ts'
+import type { CatalogImage } from '#engine/catalog/rules/catalog-source.ts'
+import type { ImageRow } from '#engine/image/rules/image.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { Column } from '#kit/terminal/text/columns.ts'
+import type { MenuRow } from '#kit/terminal/prompt/menu.ts'
+import type { ChosenImage } from '#flasher/order/rules/flash-choice.ts'
 
 export interface ImageOffer {
   readonly choice: ChosenImage

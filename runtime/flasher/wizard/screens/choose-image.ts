@@ -1,11 +1,11 @@
 /** The image screen: local images at once, those of the catalog as soon as it has loaded. */
-import type { CatalogImage, CatalogRefusal } from '../../../engine/catalog/rules/catalog-source.ts'
-import { renderError } from '../../../kit/foundation/fault.ts'
-import type { ImageRow } from '../../../engine/image/rules/image.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { fill, fillCount } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { Size } from '../../../kit/terminal/prompt/painter.ts'
+import type { CatalogImage, CatalogRefusal } from '#engine/catalog/rules/catalog-source.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import type { ImageRow } from '#engine/image/rules/image.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { Size } from '#kit/terminal/prompt/painter.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import {
@@ -64,7 +64,7 @@ async function readCatalog(
   if (source === null) return
   try {
     // Lazy: only where there is a manifest.
-    const { renderFlaw } = await import('../../../engine/catalog/rules/manifest.ts')
+    const { renderFlaw } = await import('#engine/catalog/rules/manifest.ts')
     const loaded = await context.loadCatalog(source, signal)
     if (!loaded.ok) known.catalog = loaded
     else {

@@ -1,8 +1,8 @@
 /** The catalog screen, and the one where a location is typed. */
-import { displayWidth, printable } from '../../../kit/foundation/printable.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import { pad } from '../../../kit/terminal/text/clip.ts'
+import { displayWidth, printable } from '#kit/foundation/printable.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { pad } from '#kit/terminal/text/clip.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { fitted, nextChoice, type NextChoice, type ScreenView } from './screen-layout.ts'

@@ -1,13 +1,13 @@
 /** The several disks of the confirm screen: with what lies on them if there is room, else shorter, but all. Pure. */
-import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
-import { summariseParts } from '../../text/rules/disk-offer.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { fillCount } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { Ink } from '../../../kit/terminal/text/ink.ts'
-import { renderVoice, type VoiceStyle } from '../../../kit/terminal/text/voice.ts'
-import { wrapInFull } from '../../../kit/terminal/text/wrap.ts'
-import type { DiskChoice } from '../../order/rules/flash-choice.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { summariseParts } from '#flasher/text/rules/disk-offer.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { fillCount } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { Ink } from '#kit/terminal/text/ink.ts'
+import { renderVoice, type VoiceStyle } from '#kit/terminal/text/voice.ts'
+import { wrapInFull } from '#kit/terminal/text/wrap.ts'
+import type { DiskChoice } from '#flasher/order/rules/flash-choice.ts'
 
 const TEXTS = WIZARD_TEXTS.confirm
 

@@ -1,15 +1,15 @@
 /** The disks of a screen that offers them: listed at once, what they contain a moment later. */
-import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
-import { renderError } from '../../../kit/foundation/fault.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { Menu, MenuRow } from '../../../kit/terminal/prompt/menu.ts'
-import type { Size } from '../../../kit/terminal/prompt/painter.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { Menu, MenuRow } from '#kit/terminal/prompt/menu.ts'
+import type { Size } from '#kit/terminal/prompt/painter.ts'
 import { inFull } from './screen-layout.ts'
 import { backKey, QUIT_KEY, REFRESH_KEY } from './pending-question.ts'
 import type { WizardContext } from './wizard-context.ts'
-import { renderDiskCells, type DiskOffer } from '../../text/rules/disk-offer.ts'
-import type { Column } from '../../../kit/terminal/text/columns.ts'
+import { renderDiskCells, type DiskOffer } from '#flasher/text/rules/disk-offer.ts'
+import type { Column } from '#kit/terminal/text/columns.ts'
 
 const { disk: TEXTS } = WIZARD_TEXTS
 

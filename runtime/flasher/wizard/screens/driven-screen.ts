@@ -1,12 +1,12 @@
 /** The terminal while a server drives: lines below the header, and its flashes on the flashing screen. */
-import { printable } from '../../../kit/foundation/printable.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import { renderVoice } from '../../../kit/terminal/text/voice.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { renderVoice } from '#kit/terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import { openState, type WizardState } from '../flow/flow.ts'
 import { layOutScreen, openScreenCode } from './screen-layout.ts'
-import type { FlashChoice } from '../../order/rules/flash-choice.ts'
-import type { DrivenScreen } from '../../order/rules/wizard-start.ts'
+import type { FlashChoice } from '#flasher/order/rules/flash-choice.ts'
+import type { DrivenScreen } from '#flasher/order/rules/wizard-start.ts'
 
 const { catalog: PLANNED } = WIZARD_TEXTS.driven
 

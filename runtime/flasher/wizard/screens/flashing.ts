@@ -1,26 +1,26 @@
 /** The flashing screen: a bar with progress, rate and time left for each disk; Ctrl-C cancels. */
-import { nextProgress, renderReadSoFar, renderWaiting } from '../../text/rules/progress-text.ts'
-import type { FlashEvent, FlashPlan, WriteProgress } from '../../../engine/flash/rules/flash.ts'
-import { Fault } from '../../../kit/foundation/fault.ts'
-import { displayWidth, printable } from '../../../kit/foundation/printable.ts'
-import { renderDuration } from '../../../kit/foundation/rate.ts'
+import { nextProgress, renderReadSoFar, renderWaiting } from '#flasher/text/rules/progress-text.ts'
+import type { FlashEvent, FlashPlan, WriteProgress } from '#engine/flash/rules/flash.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { displayWidth, printable } from '#kit/foundation/printable.ts'
+import { renderDuration } from '#kit/foundation/rate.ts'
 import {
   describeFailure,
   type FlashFailure,
   type FlashOutcome,
-} from '../../../engine/flash/rules/outcome.ts'
-import { fill, pluralOf } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import { renderBar } from '../../text/bar.ts'
-import { pad } from '../../../kit/terminal/text/clip.ts'
-import { createManyProgress } from '../../text/many-progress.ts'
-import { createProgress } from '../../text/progress.ts'
+} from '#engine/flash/rules/outcome.ts'
+import { fill, pluralOf } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { renderBar } from '#flasher/text/bar.ts'
+import { pad } from '#kit/terminal/text/clip.ts'
+import { createManyProgress } from '#flasher/text/many-progress.ts'
+import { createProgress } from '#flasher/text/progress.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { WizardState } from '../flow/flow.ts'
 import { openProgressScreen } from './progress-screen.ts'
 import { runChoices } from '../flow/flash-run.ts'
-import { NO_AFTERMATH, type Flashed, type Hooks } from '../../order/rules/wizard-start.ts'
-import type { FlashChoices } from '../../order/rules/flash-choice.ts'
+import { NO_AFTERMATH, type Flashed, type Hooks } from '#flasher/order/rules/wizard-start.ts'
+import type { FlashChoices } from '#flasher/order/rules/flash-choice.ts'
 
 const TEXTS = WIZARD_TEXTS.flashing
 

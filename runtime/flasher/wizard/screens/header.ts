@@ -1,16 +1,16 @@
 /** The top of every screen: the program, this machine, the step, and what is chosen so far. Pure. */
-import { displayWidth, printable } from '../../../kit/foundation/printable.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import { clip, pad, spread } from '../../../kit/terminal/text/clip.ts'
-import type { Size } from '../../../kit/terminal/prompt/painter.ts'
-import type { Ink } from '../../../kit/terminal/text/ink.ts'
-import type { TerminalStyle } from '../../../kit/terminal/text/terminal-style.ts'
-import { wrap } from '../../../kit/terminal/text/wrap.ts'
-import { renderDestination } from '../../../engine/capture/rules/capture-destination.ts'
+import { displayWidth, printable } from '#kit/foundation/printable.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { clip, pad, spread } from '#kit/terminal/text/clip.ts'
+import type { Size } from '#kit/terminal/prompt/painter.ts'
+import type { Ink } from '#kit/terminal/text/ink.ts'
+import type { TerminalStyle } from '#kit/terminal/text/terminal-style.ts'
+import { wrap } from '#kit/terminal/text/wrap.ts'
+import { renderDestination } from '#engine/capture/rules/capture-destination.ts'
 import { SCREENS, stepsOf, type WizardState } from '../flow/flow.ts'
-import type { DiskChoice } from '../../order/rules/flash-choice.ts'
-import type { MachineIdentity } from '../../order/rules/wizard-start.ts'
+import type { DiskChoice } from '#flasher/order/rules/flash-choice.ts'
+import type { MachineIdentity } from '#flasher/order/rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.header
 const { labels: LABELS } = TEXTS

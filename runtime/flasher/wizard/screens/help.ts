@@ -1,11 +1,11 @@
 /** The help of each screen: what it asks, and its keys; as many pages as the terminal needs. Pure. */
-import { displayWidth } from '../../../kit/foundation/printable.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
-import type { Frame, Size } from '../../../kit/terminal/prompt/painter.ts'
-import { HELP_KEY } from '../../../kit/terminal/prompt/question.ts'
-import { wrap } from '../../../kit/terminal/text/wrap.ts'
+import { displayWidth } from '#kit/foundation/printable.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { MenuKey } from '#kit/terminal/prompt/menu.ts'
+import type { Frame, Size } from '#kit/terminal/prompt/painter.ts'
+import { HELP_KEY } from '#kit/terminal/prompt/question.ts'
+import { wrap } from '#kit/terminal/text/wrap.ts'
 import { isCapture, type WizardState } from '../flow/flow.ts'
 import { renderHeader, type Drawing } from './header.ts'
 

@@ -1,13 +1,13 @@
 /** The two screens after a flash: success, or why it failed. */
-import { renderSuccess } from '../../text/rules/progress-text.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { Size } from '../../../kit/terminal/prompt/painter.ts'
-import { renderVoice, type Voice } from '../../../kit/terminal/text/voice.ts'
+import { renderSuccess } from '#flasher/text/rules/progress-text.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { Size } from '#kit/terminal/prompt/painter.ts'
+import { renderVoice, type Voice } from '#kit/terminal/text/voice.ts'
 import type { WizardContext } from './wizard-context.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { nextChoice, type NextChoice } from './screen-layout.ts'
-import type { FlashOutcome } from '../../../engine/flash/rules/outcome.ts'
+import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
 import { askChoice } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.outcome

@@ -1,12 +1,12 @@
 /** Asks the question of a screen, also while its choices are still loading; the letters that mean the same everywhere. */
-import { WIZARD_TEXTS } from '../../texts/texts.ts'
-import type { MenuKey } from '../../../kit/terminal/prompt/menu.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import type { MenuKey } from '#kit/terminal/prompt/menu.ts'
 import {
   stillSubject,
   type Asked,
   type Question,
   type Subject,
-} from '../../../kit/terminal/prompt/question.ts'
+} from '#kit/terminal/prompt/question.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { createChoice, createQuestion, type ChoiceView, type ScreenView } from './screen-layout.ts'
 import type { WizardContext } from './wizard-context.ts'

@@ -1,6 +1,6 @@
 /** A screen that asks nothing: drawn anew while something is done, with its help on `?`; Ctrl-C cancels. */
-import { holdKeyboard, INTERRUPT } from '../../../kit/terminal/prompt/keyboard.ts'
-import { HELP_KEY } from '../../../kit/terminal/prompt/question.ts'
+import { holdKeyboard, INTERRUPT } from '#kit/terminal/prompt/keyboard.ts'
+import { HELP_KEY } from '#kit/terminal/prompt/question.ts'
 import type { WizardState } from '../flow/flow.ts'
 import { renderHelp } from './help.ts'
 import { fitted, layOutScreen, openScreenCode } from './screen-layout.ts'

@@ -1,14 +1,14 @@
 /** The context that every screen of the wizard gets. */
-import type { LoadedCatalog, CatalogRefusal } from '../../../engine/catalog/rules/catalog-source.ts'
-import type { SurveyedDisk } from '../../../engine/disk/rules/disk.ts'
-import type { ImageRow } from '../../../engine/image/rules/image.ts'
-import type { Result } from '../../../kit/foundation/result.ts'
-import type { AskDependencies, Asked, Subject } from '../../../kit/terminal/prompt/question.ts'
-import type { Flasher } from '../../../engine/flash/flasher.ts'
-import type { Environment } from '../../../kit/host/shell.ts'
-import type { RemoteDependencies } from '../../order/remote-hooks.ts'
+import type { LoadedCatalog, CatalogRefusal } from '#engine/catalog/rules/catalog-source.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import type { ImageRow } from '#engine/image/rules/image.ts'
+import type { Result } from '#kit/foundation/result.ts'
+import type { AskDependencies, Asked, Subject } from '#kit/terminal/prompt/question.ts'
+import type { Flasher } from '#engine/flash/flasher.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import type { RemoteDependencies } from '#flasher/order/remote-hooks.ts'
 import type { Drawing } from './header.ts'
-import type { Hooks } from '../../order/rules/wizard-start.ts'
+import type { Hooks } from '#flasher/order/rules/wizard-start.ts'
 
 export interface WizardContext extends AskDependencies {
   readonly drawing: Drawing

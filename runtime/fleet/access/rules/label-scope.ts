@@ -1,6 +1,6 @@
 /** The scope of a person: the labels of the machines that they see and change. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { LabelSchema } from '../../machine/rules/label.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { LabelSchema } from '#fleet/machine/rules/label.ts'
 
 /** As JSON: the labels are part of the session, which has at most 768 characters. */
 export const MAX_SCOPE_CHARACTERS = 256

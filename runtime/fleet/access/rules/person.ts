@@ -1,7 +1,7 @@
 /** A person who logs in with a name: what their name may be, and what is kept of them. */
 import { z } from 'zod'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { ROLES } from '../../../kit/web/answers/rules/rights.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { ROLES } from '#kit/web/answers/rules/rights.ts'
 
 export const MAX_PEOPLE = 500
 

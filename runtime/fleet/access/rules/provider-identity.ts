@@ -1,5 +1,5 @@
 /** Decides who somebody is by what an OpenID provider says of them, and which role that gives. */
-import { ROLES, type Role } from '../../../kit/web/answers/rules/rights.ts'
+import { ROLES, type Role } from '#kit/web/answers/rules/rights.ts'
 import { parsePersonName } from './person.ts'
 
 /** What a provider says; its texts are of any length. */

@@ -1,5 +1,5 @@
 /** What the tools of the operating system say of an account's password, and what they accept. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** PAM's helper reads 512 bytes including the final NUL. */
 const MAX_BYTES = 511

@@ -1,8 +1,8 @@
 /** The manifest of a backup: its files, their pieces and digests. */
 import { z } from 'zod'
 import { isBackupId } from './backup.ts'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 const PieceSchema = z.object({
   name: z.string().regex(/^[a-z][a-z0-9.-]{0,63}$/),

@@ -1,6 +1,6 @@
 /** What a restore changes: which machines come back, go, or become what they were, and which settings. */
-import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
-import { compareFields, type FieldChanges } from '../../state/rules/event-changes.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import { compareFields, type FieldChanges } from '#fleet/state/rules/event-changes.ts'
 
 export interface MachineDifference {
   readonly mac: string

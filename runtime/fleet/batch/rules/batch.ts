@@ -1,6 +1,6 @@
 /** A batch: one action on many machines as it is stored, where each of its machines is, and how they are counted. */
 import { z } from 'zod'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 const time = z.iso.datetime({ offset: true })
 

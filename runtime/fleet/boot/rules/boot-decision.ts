@@ -2,7 +2,7 @@
 import type { BootArch, PerArch } from './boot-set.ts'
 import { segment } from './ipxe.ts'
 import type { KernelArg } from './kernel-args.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 export interface LiveSet {
   readonly vmlinuz: string

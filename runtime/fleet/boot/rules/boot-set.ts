@@ -7,8 +7,8 @@ import {
   netbootStem,
   secureBootFiles,
   SHIM_FILES,
-} from '../../../../appliance/assets.ts'
-import { ROOT_MANIFEST } from '../../../../appliance/initrd.ts'
+} from '#appliance/assets.ts'
+import { ROOT_MANIFEST } from '#appliance/initrd.ts'
 
 export const BOOT_ARCHS = ['x86_64', 'arm64'] as const
 export type BootArch = (typeof BOOT_ARCHS)[number]

@@ -1,7 +1,7 @@
 /** Boot tokens, by which a live system proves that this server booted it: `[pxe] tokens`. */
-import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { KERNEL_ARGS } from '#appliance/contract.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** The address that the token comes to names the machine. */
 export interface BootToken {

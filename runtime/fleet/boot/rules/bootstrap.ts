@@ -1,7 +1,7 @@
 /** The scripts that lead iPXE to the script of its machine, however iPXE was loaded ("/pxe-bootstrap.ipxe"). */
 import { backOff, patience, renderScript, START_PAUSE, word } from './ipxe.ts'
 import { HELD_MS } from './other-servers.ts'
-import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
+import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
 
 /** What iPXE tells of its machine in the query of `/pxe/{mac}`; the host name is DHCP's. */
 const ABOUT = '?buildarch=${buildarch}&platform=${platform}&hostname=${hostname:uristring}'

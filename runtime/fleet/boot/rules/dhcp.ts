@@ -1,7 +1,7 @@
 /** Configuration of DHCP servers that makes machines boot from this server, as blocks to paste. */
-import { SHIM_FILES } from '../../../../appliance/assets.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
+import { SHIM_FILES } from '#appliance/assets.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 export interface DhcpTarget {
   /** IPv4, also of the TFTP daemon. */

@@ -1,5 +1,5 @@
 /** `grub.cfg`: leads Debian's signed GRUB to the script of its machine, for as long as it takes ("/grub/grub.cfg"). */
-import { parseHost } from '../../../kit/net/rules/host-header.ts'
+import { parseHost } from '#kit/net/rules/host-header.ts'
 import { word } from './ipxe.ts'
 import { listGrubServers } from './other-servers.ts'
 

@@ -5,7 +5,7 @@ import { renderKernelArgs } from './kernel-args.ts'
 import type { BootArch } from './boot-set.ts'
 import { planKernel } from './live-kernel.ts'
 import { listGrubServers } from './other-servers.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 /** `10.0.0.1:8080`: GRUB only knows HTTP, whatever machines use later. */
 export type GrubServer = string

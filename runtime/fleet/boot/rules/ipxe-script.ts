@@ -1,5 +1,5 @@
 /** Renders what a machine boots as an iPXE script ("GET /pxe/{mac}"). */
-import { SHIM_FILES } from '../../../../appliance/assets.ts'
+import { SHIM_FILES } from '#appliance/assets.ts'
 import {
   DEFAULT_DRIVE,
   type BootDecision,
@@ -13,7 +13,7 @@ import { renderKernelArgs } from './kernel-args.ts'
 import type { BootArch } from './boot-set.ts'
 import { planKernel } from './live-kernel.ts'
 import { ANSWER_MS, HELD_MS } from './other-servers.ts'
-import { renderHyphens, type Mac } from '../../../kit/net/rules/mac.ts'
+import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
 
 const DRIVE = /^0x[0-9a-f]{1,2}$/i
 

@@ -1,5 +1,5 @@
 /** Renders the parts of iPXE scripts, quoted so that no value can become a command. */
-import { Fault } from '../../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { ANSWER_MS } from './other-servers.ts'
 
 /** iPXE splits at blanks, expands `${…}`, and knows `&&`, `||`, `;` and `#…`. */

@@ -1,5 +1,5 @@
 /** Kernel command lines: rendered for the live system, and parsed by it from /proc/cmdline. */
-import { Fault } from '../../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 /** Null: a flag (`gpt`). */
 export type KernelArg = readonly [name: string, value: string | null]

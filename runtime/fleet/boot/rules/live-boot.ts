@@ -1,7 +1,7 @@
 /** Parses what the kernel command line of a live boot says to the wizard. */
-import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
+import { KERNEL_ARGS } from '#appliance/contract.ts'
 import { parseKernelArgs } from './kernel-args.ts'
-import { parseServerList } from '../../../kit/net/rules/server-address.ts'
+import { parseServerList } from '#kit/net/rules/server-address.ts'
 
 export interface LiveBoot {
   /** Null: standalone, as from a stick. */

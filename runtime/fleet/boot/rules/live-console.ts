@@ -1,5 +1,5 @@
 /** Paths by which the consoles of a live system agree who drives it, and show what is done. */
-import { LIVE_PATHS } from '../../../../appliance/contract.ts'
+import { LIVE_PATHS } from '#appliance/contract.ts'
 
 export type ConsolePaths = Readonly<Record<keyof typeof CONSOLE_PATHS, string>>
 

@@ -1,7 +1,7 @@
 /** The kernel of a live boot: its files on this server and its arguments, the same for every boot loader. */
-import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
-import { LIVE_QUIRKS } from '../../../../appliance/live-boot.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { KERNEL_ARGS } from '#appliance/contract.ts'
+import { LIVE_QUIRKS } from '#appliance/live-boot.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import type { BootArch } from './boot-set.ts'
 import type { LiveSet, SerialConsole, ToLiveSystem } from './boot-decision.ts'
 import { segment, word } from './ipxe.ts'

@@ -1,6 +1,6 @@
 /** A release of the earlier line: the live system's three files and their checksums, named alike in every one. */
-import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { LIVE_SUMS, LIVE_TRIO } from '#appliance/assets.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { LiveSet } from './boot-decision.ts'
 import {
   findOtherTag,

@@ -1,5 +1,5 @@
 /** Decides what dnsmasq gets to be a DHCP proxy on one interface, from words that nobody has checked. */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import {
   planDhcp,
   renderProxyDhcp,

@@ -1,7 +1,7 @@
 /** Lists what network boot and flashing require, and which of it is set up (dashboard). */
-import { renderSize } from '../../../kit/foundation/size.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
-import { fill, fillCount } from '../../../kit/texts/text.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
 import type { TftpState } from './tftp.ts'
 
 const t = PAGES.dashboard.setup.rows

@@ -1,6 +1,6 @@
 /** Releases of the live environment: their addresses, their manifest, and which files are fetched. */
 import { z } from 'zod'
-import { RELEASE_MANIFEST } from '../../../../appliance/assets.ts'
+import { RELEASE_MANIFEST } from '#appliance/assets.ts'
 import {
   BOOT_ARCHS,
   parseLoaderFile,
@@ -10,10 +10,10 @@ import {
   type BootArch,
   type PerArch,
 } from './boot-set.ts'
-import { parseSha256For } from '../../../kit/foundation/checksum.ts'
+import { parseSha256For } from '#kit/foundation/checksum.ts'
 import { segment } from './ipxe.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { parseToml } from '../../../kit/config/rules/toml.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { parseToml } from '#kit/config/rules/toml.ts'
 
 export const LATEST = 'latest'
 

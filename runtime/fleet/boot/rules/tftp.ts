@@ -1,8 +1,8 @@
 /** The part of TFTP that requests one file from a daemon (RFC 1350), and the meaning of its response. */
-import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '../../../../appliance/assets.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
-import { fill } from '../../../kit/texts/text.ts'
+import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '#appliance/assets.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.netboot.tftp.findings
 

@@ -1,5 +1,5 @@
 /** What a server must read before it may lead: nothing, some rows, everything, or nothing because it is another database. */
-import type { ClusterMembership } from '../../state/rules/cluster-membership.ts'
+import type { ClusterMembership } from '#fleet/state/rules/cluster-membership.ts'
 import type { Position } from './lease.ts'
 
 export interface LogEnds {

@@ -1,6 +1,6 @@
 /** The servers that share a database: who still counts, who is waited for, and where their settings differ. */
 import { z } from 'zod'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 import { standingOf, type NetbootFact, type NetbootRow } from './shared-netboot.ts'
 
 export interface MemberFacts {

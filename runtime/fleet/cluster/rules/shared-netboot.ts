@@ -1,7 +1,7 @@
 /** The live systems of a fleet as a row that its servers share: what it says, and whether a server brings its own or takes what the row names. */
 import { z } from 'zod'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import { renderSize } from '../../../kit/foundation/size.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { renderSize } from '#kit/foundation/size.ts'
 import {
   BOOT_ARCHS,
   compareVersions,
@@ -9,7 +9,7 @@ import {
   type BootArch,
   type CompleteSet,
   type PerArch,
-} from '../../boot/rules/boot-set.ts'
+} from '#fleet/boot/rules/boot-set.ts'
 
 export interface SharedBootFile {
   readonly name: string

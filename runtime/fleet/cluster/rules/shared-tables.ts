@@ -1,6 +1,6 @@
 /** The tables that servers share: their rows as values, the names of their rows, and PostgreSQL's statements for them. */
 import { z } from 'zod'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 /** All of `state.db` except facts about the file itself. */
 export const SHARED = [

@@ -1,6 +1,6 @@
 /** How long servers that share a database wait for each other and for it; only tests give shorter times. */
-import { Fault } from '../../../kit/foundation/fault.ts'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 export const TIMES = {
   /** A leader silent for so long is taken for gone. */

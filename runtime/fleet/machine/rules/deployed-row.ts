@@ -1,6 +1,6 @@
 /** Decodes a row of the deployed server's machine table: its spelling of times and objects becomes ours. */
 import { z } from 'zod'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 const time = z.iso.datetime({ offset: true })
 

@@ -1,5 +1,5 @@
 /** The events that machines of every release line record: disks that were reported, and ends of a flash. */
-import type { Inventory } from '../../../engine/inventory/rules/machine.ts'
+import type { Inventory } from '#engine/inventory/rules/machine.ts'
 
 /** The server adds subject, actor, address and time. */
 export interface MachineEvent {

@@ -1,6 +1,6 @@
 /** Validates a label of a machine ("Limits"). */
 import { z } from 'zod'
-import { printable } from '../../../kit/foundation/printable.ts'
+import { printable } from '#kit/foundation/printable.ts'
 
 const MAX_LABEL_CHARACTERS = 64
 const LABEL = /^[A-Za-z0-9][A-Za-z0-9 ._-]*$/

@@ -1,5 +1,5 @@
 /** Bounds the memory of what machines report whom nobody has set up: anyone in reach can make such machines. */
-import type { Inventory, InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
+import type { Inventory, InventoryDisk } from '#engine/inventory/rules/machine.ts'
 
 /** For all their disks together: 60,000 ordinary ones. */
 export const MAX_UNASSIGNED_BYTES = 64 * 2 ** 20

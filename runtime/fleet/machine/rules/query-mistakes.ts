@@ -1,5 +1,5 @@
 /** Terms of a search that look like filters and are none, each with the filter that may be meant. */
-import { nearestOf } from '../../../kit/foundation/nearest.ts'
+import { nearestOf } from '#kit/foundation/nearest.ts'
 import { parseTest, splitValues, splitWords, type Vocabulary } from './query.ts'
 
 export interface QueryMistake {

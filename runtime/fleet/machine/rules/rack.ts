@@ -1,5 +1,5 @@
 /** Puts machines into racks and slots by their labels, `rack-3` and `slot-12`. */
-import { naturalKey } from '../../../kit/net/rules/natural-order.ts'
+import { naturalKey } from '#kit/net/rules/natural-order.ts'
 
 interface RackRow {
   readonly labels: readonly string[]

@@ -1,6 +1,6 @@
 /** The channels by which receivers are notified: what each needs, and how a message goes there, with every text escaped. */
 import { z } from 'zod'
-import { printable } from '../../../kit/foundation/printable.ts'
+import { printable } from '#kit/foundation/printable.ts'
 import type { MessageContent } from './message.ts'
 
 const isPlain = (text: string) => printable(text) === text

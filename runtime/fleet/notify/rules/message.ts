@@ -1,7 +1,7 @@
 /** What a message to a receiver says of one event or of many, and the groups by which events are selected and named. */
 import { z } from 'zod'
-import { plainWords } from '../../../kit/foundation/printable.ts'
-import { isAlarm, type RecordedEvent } from '../../state/rules/event-table.ts'
+import { plainWords } from '#kit/foundation/printable.ts'
+import { isAlarm, type RecordedEvent } from '#fleet/state/rules/event-table.ts'
 
 const oneOf = (...kinds: readonly string[]) => {
   const known = new Set(kinds)

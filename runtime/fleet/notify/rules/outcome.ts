@@ -1,5 +1,5 @@
 /** What became of one attempt to send a message, in words; when it is tried again, and when it is over. */
-import { plainWords } from '../../../kit/foundation/printable.ts'
+import { plainWords } from '#kit/foundation/printable.ts'
 
 /** Null words: it was taken. */
 export interface DeliveryOutcome {

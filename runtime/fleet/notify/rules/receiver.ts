@@ -1,6 +1,6 @@
 /** A receiver of notifications, and by which rules events are for it. */
 import { z } from 'zod'
-import type { RecordedEvent } from '../../state/rules/event-table.ts'
+import type { RecordedEvent } from '#fleet/state/rules/event-table.ts'
 import { filled, line, TargetSchema } from './channel.ts'
 import { EVENT_GROUP_NAMES, EVENT_GROUPS } from './message.ts'
 

@@ -1,5 +1,5 @@
 /** Which machine of a site reads an image from which other one (docs/decisions/0134-a-chain-of-machines.md). */
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 /** One machine that reads an image, since its first question. */
 export interface Neighbour {

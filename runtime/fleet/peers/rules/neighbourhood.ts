@@ -1,7 +1,7 @@
 /** Whether a machine may read an image from the others of its site, and which site that is. */
-import { renderCacheBase } from '../../../engine/catalog/rules/blob-address.ts'
-import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
-import { isAt, type NearMachine } from '../../../engine/catalog/rules/near-sites.ts'
+import { renderCacheBase } from '#engine/catalog/rules/blob-address.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { isAt, type NearMachine } from '#engine/catalog/rules/near-sites.ts'
 
 type NearImage = Pick<CatalogEntry, 'url' | 'sha256' | 'indexSha256'>
 

@@ -1,14 +1,14 @@
 /** A list of BMCs as CSV: one line for each machine, the columns named in the first one. */
-import { unguardCell } from '../../../kit/foundation/csv.ts'
+import { unguardCell } from '#kit/foundation/csv.ts'
 import {
   parseCsv,
   type CsvLimits,
   type CsvRefusal,
   type CsvRow,
-} from '../../../kit/foundation/csv-reader.ts'
-import { listFieldErrors, renderFieldErrors } from '../../../kit/foundation/field-error.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { findMac, type Mac } from '../../../kit/net/rules/mac.ts'
+} from '#kit/foundation/csv-reader.ts'
+import { listFieldErrors, renderFieldErrors } from '#kit/foundation/field-error.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { findMac, type Mac } from '#kit/net/rules/mac.ts'
 import { BmcSchema, CredentialSchema, type Bmc, type PowerChange } from './bmc.ts'
 
 export const MAX_CSV_BYTES = 4 * 2 ** 20

@@ -1,7 +1,7 @@
 /** How a machine's power is reached: its BMC or other way, and the book of all of them with their credentials. */
 import { z } from 'zod'
-import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { MacSchema } from '#kit/net/rules/mac-schema.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import { FIRMWARES } from './power.ts'
 
 const MAX_SECRET = 255

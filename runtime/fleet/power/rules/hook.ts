@@ -1,6 +1,6 @@
 /** Hooks: the URL of a verb, and what the answer to a question for the state means. */
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import { quote, type PowerState } from './power.ts'
 
 export const renderHookUrl = (template: string, mac: Mac): URL =>

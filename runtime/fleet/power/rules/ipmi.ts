@@ -1,5 +1,5 @@
 /** How ipmitool is called, and what its output means (as `LC_ALL=C` prints it). */
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { HostPort } from './bmc.ts'
 import {
   lasting,

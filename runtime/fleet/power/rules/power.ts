@@ -1,6 +1,6 @@
 /** What can be asked of a machine's power, how it is planned, and what it came to. */
-import { printable } from '../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** `unknown`: this way cannot tell, or the BMC said something else. */
 export type PowerState = 'on' | 'off' | 'unknown'

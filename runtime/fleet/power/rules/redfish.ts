@@ -1,6 +1,6 @@
 /** What Redfish answers mean: the few fields that are needed of each, everything else ignored. */
 import { z } from 'zod'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 import {
   passing,
   quote,

@@ -1,8 +1,8 @@
 /** Decides whether a system that was flashed has booted, from what is seen of its machine afterwards, and whose call it is. */
-import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
-import type { Proof, Run } from '../../../engine/inventory/rules/run.ts'
-import { epochOf } from '../../../kit/foundation/instants.ts'
-import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import type { Proof, Run } from '#engine/inventory/rules/run.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
+import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
 
 /** SHA-256 of each SSH host key of a machine; empty: it has no SSH; null: nobody can tell. */
 export type HostKeys = readonly string[] | null

@@ -1,5 +1,5 @@
 /** Decides when a live system began, by what it says of its own boot with its request for a plan. */
-import { epochOf } from '../../../kit/foundation/instants.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
 
 export interface BootTimes {
   /** Seconds that its kernel has run. */

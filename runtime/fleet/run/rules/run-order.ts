@@ -1,10 +1,10 @@
 /** What the list of runs is sorted by: a key for each column, made of what the database holds. */
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { naturalKey } from '../../../kit/net/rules/natural-order.ts'
-import { RunSchema, type RunResult } from '../../../engine/inventory/rules/run.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { naturalKey } from '#kit/net/rules/natural-order.ts'
+import { RunSchema, type RunResult } from '#engine/inventory/rules/run.ts'
 import { averageRateOf, secondsOf, type RunState } from './run-view.ts'
-import type { SortKey } from '../../machine/rules/selection.ts'
+import type { SortKey } from '#fleet/machine/rules/selection.ts'
 
 const RUN_COLUMNS = [
   'state',

@@ -1,7 +1,7 @@
 /** A run as it is stored, and as the API returns it. */
 import { z } from 'zod'
-import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
-import { RunSchema, type Run } from '../../../engine/inventory/rules/run.ts'
+import { MacSchema } from '#kit/net/rules/mac-schema.ts'
+import { RunSchema, type Run } from '#engine/inventory/rules/run.ts'
 import { averageRateOf, RUN_STATES, secondsOf, stateOf } from './run-view.ts'
 
 /** Null: not a run. */

@@ -1,6 +1,6 @@
 /** The columns of runs as CSV. */
-import { renderCsvRow, type Cell } from '../../../kit/foundation/csv.ts'
-import type { Run } from '../../../engine/inventory/rules/run.ts'
+import { renderCsvRow, type Cell } from '#kit/foundation/csv.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
 import { averageRateOf, secondsOf, stateOf } from './run-view.ts'
 
 const COLUMNS = {

@@ -8,7 +8,7 @@ import {
   type RunOrigin,
   type RunPhase,
   type RunResult,
-} from '../../../engine/inventory/rules/run.ts'
+} from '#engine/inventory/rules/run.ts'
 
 /** Verifying and syncing come in either order. */
 const RANK: Readonly<Record<RunPhase, number>> = {

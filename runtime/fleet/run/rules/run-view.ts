@@ -1,5 +1,5 @@
 /** Derives what pages show of a run: its state in one word, its duration, its rate. */
-import { RUN_RESULTS, type Run, type RunPhase } from '../../../engine/inventory/rules/run.ts'
+import { RUN_RESULTS, type Run, type RunPhase } from '#engine/inventory/rules/run.ts'
 
 export const RUN_STATES = ['running', 'stalled', ...RUN_RESULTS] as const
 export type RunState = (typeof RUN_STATES)[number]

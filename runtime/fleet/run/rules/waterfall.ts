@@ -1,6 +1,6 @@
 /** Divides the time of a run from power-on to its proof into parts, each with an owner, and counts what has none. */
-import type { Run } from '../../../engine/inventory/rules/run.ts'
-import { epochOf } from '../../../kit/foundation/instants.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
 
 /** In order; `restart-and-boot`: without a network boot in between. */
 export const WATERFALL_PARTS = [

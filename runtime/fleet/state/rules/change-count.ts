@@ -1,6 +1,6 @@
 /** The count of changes to machines, in the database and beside it: it tells that a database is an older copy. */
 import { z } from 'zod'
-import { parseJson } from '../../../kit/foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 const CountSchema = z.object({
   /** Of the state directory: counts of two servers are not comparable. */

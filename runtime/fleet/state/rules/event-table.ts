@@ -1,5 +1,5 @@
 /** A recorded event, whether somebody should look at it, and the columns of events as CSV. */
-import { renderCsvRow, type Cell } from '../../../kit/foundation/csv.ts'
+import { renderCsvRow, type Cell } from '#kit/foundation/csv.ts'
 import { readChanges, renderValue } from './event-changes.ts'
 
 export interface RecordedEvent {

@@ -1,9 +1,9 @@
 /** The kinds of settings: what each accepts, and the field that asks for it. */
 import { z } from 'zod'
-import { parseJson } from '../../foundation/json-reader.ts'
-import { PUBLIC_KEY } from '../../foundation/ssh-signature.ts'
-import { parsePasswordHash } from '../../foundation/password-hash.ts'
-import { parsePublicUrl } from '../../net/rules/host-header.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { PUBLIC_KEY } from '#kit/foundation/ssh-signature.ts'
+import { parsePasswordHash } from '#kit/foundation/password-hash.ts'
+import { parsePublicUrl } from '#kit/net/rules/host-header.ts'
 import type { Field, Kind, TomlValue } from './setting.ts'
 
 const NO_LABELS = {} as const

@@ -1,7 +1,7 @@
 /** One key of the configuration: what it is called, its type, its default, and the field that asks for it. */
 import type { ZodType } from 'zod'
-import { printable } from '../../foundation/printable.ts'
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { SettingTopic } from './setting-groups.ts'
 
 /** Words for single values, by the value as text: of a choice all of them, else only those that need one. */

@@ -1,6 +1,6 @@
 /** Resolves the configuration key by key: the value, its source, and problems with it. */
 import { findLayer, listStrays, renderKeyLocation, valueIn, type ConfigLayer } from './layers.ts'
-import { nearestOf } from '../../foundation/nearest.ts'
+import { nearestOf } from '#kit/foundation/nearest.ts'
 import {
   findSetting,
   listSettings,

@@ -1,6 +1,6 @@
 /** Sets or removes one key of a TOML text and keeps every other byte (docs/decisions/0014). */
 import { patch, stringify } from '@decimalturn/toml-patch'
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { TomlValue } from './setting.ts'
 import { listStatements, type Statement } from './toml-statements.ts'
 import { isSameToml, isTable, parseToml, type TomlProblem } from './toml.ts'

@@ -1,8 +1,8 @@
 /** Parses TOML strictly, and reports errors with line and column. */
 import { parse, TomlDate, TomlError, type TomlTable } from 'smol-toml'
-import { printable } from '../../foundation/printable.ts'
-import { isRecord } from '../../foundation/shape.ts'
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export interface TomlProblem {
   /** Lines and columns are counted from 1. */

@@ -1,8 +1,8 @@
 /** What an OpenID provider says of itself: fetched for each login, and followed while it is of no use. */
 import { readFile } from 'node:fs/promises'
 import type * as OpenId from 'openid-client'
-import { Fault } from '../../foundation/fault.ts'
-import type { Environment } from '../../host/shell.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { createExchange } from './provider-exchange.ts'
 import { describeProviderFailure, type ProviderFailure } from './rules/provider-failure.ts'
 

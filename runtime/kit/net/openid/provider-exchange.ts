@@ -1,5 +1,5 @@
 /** Asks an OpenID provider over HTTP: only addresses that it named itself, each within a time and a size. */
-import type { Environment } from '../../host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { askOnce, type DocumentAnswer } from '../json-client.ts'
 import { parseHttpTarget } from '../rules/image-location.ts'
 import { codedError, MISDIRECTED } from '../rules/network-failure.ts'

@@ -1,6 +1,6 @@
 /** The client of an OpenID provider: the code flow with PKCE, and the address that logs out there. */
-import { Fault } from '../../foundation/fault.ts'
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { createDiscovery, type ProviderOptions } from './provider-discovery.ts'
 import { joinClaims, type ProviderClaims } from './rules/provider-claims.ts'
 import { isClientUnknown, type ProviderFailure } from './rules/provider-failure.ts'

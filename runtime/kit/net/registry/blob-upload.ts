@@ -1,5 +1,5 @@
 /** Sends one blob to a registry in chunks, and goes on after a cut with what the registry has. */
-import { Fault } from '../../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { HttpRequest } from '../http-client.ts'
 import { isLater, type RegistryReply, type RegistryRequests } from './registry-requests.ts'
 import {

@@ -1,5 +1,5 @@
 /** Finds out whether a registry gives an image to everybody, and by which address. */
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { HttpClient } from '../http-client.ts'
 import { findObstacle } from '../rules/open-source.ts'
 import { createEntrances, type RegistryOptions } from './registry-entrance.ts'

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { parseChallenges, type Challenge } from './rules/challenge.ts'
 import { renderBasic, type Credentials } from './rules/docker-config.ts'
-import { parseJson } from '../../foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from '../http-client.ts'
 import { askDocument, type DocumentRequest } from '../json-client.ts'
 import type { HttpTarget } from '../rules/image-location.ts'

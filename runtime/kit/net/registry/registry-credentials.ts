@@ -8,7 +8,7 @@ import {
   parseHelperAnswer,
 } from './rules/docker-config.ts'
 import { loginsOf, namesOfRegistry } from './rules/docker-hub.ts'
-import type { Environment } from '../../host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 const MAX_BYTES = 1024 * 1024
 const HELPER_MS = 10_000
@@ -66,7 +66,7 @@ async function findIn(text: string, env: Environment, host: string): Promise<Cre
 /** Best effort, as all of this: one that is not installed or knows nothing means no password. */
 async function askHelper(helper: string, env: Environment, host: string) {
   try {
-    const { createShell } = await import('../../host/shell.ts')
+    const { createShell } = await import('#kit/host/shell.ts')
     const shell = createShell({ env })
     for (const input of loginsOf(host)) {
       const asked = { input, timeout: HELPER_MS }

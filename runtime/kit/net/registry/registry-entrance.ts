@@ -1,5 +1,5 @@
 /** Enters a registry: over TLS or in plain, with credentials where it asks for them. */
-import type { Environment } from '../../host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { createHttpClient, type HttpClient } from '../http-client.ts'
 import { describeFailure, NO_TLS } from '../rules/network-failure.ts'
 import { createRegistryAccess, REGISTRY_BOUNDS, type RegistryActions } from './registry-access.ts'

@@ -1,6 +1,6 @@
 /** Requests that change a repository: each one again where that helps, and a refusal in words. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Fault, type FaultCode } from '../../foundation/fault.ts'
+import { Fault, type FaultCode } from '#kit/foundation/fault.ts'
 import type { HttpAnswer, HttpRequest } from '../http-client.ts'
 import { readRetryAfter } from '../http-remote.ts'
 import { isPassing } from '../rules/http-range.ts'

@@ -1,6 +1,6 @@
 /** Writes to a repository of an OCI registry: blobs in chunks, and manifests, which are read back. */
 import { createHash } from 'node:crypto'
-import { Fault } from '../../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { describeFailure } from '../rules/network-failure.ts'
 import { beginUpload, type BlobUpload } from './blob-upload.ts'
 import { createBlobChecks, type BlobChecks } from './blob-checks.ts'

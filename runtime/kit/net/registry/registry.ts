@@ -1,7 +1,7 @@
 /** Resolves a reference in an OCI registry to its current blob, and opens access to it. */
 import { createHash } from 'node:crypto'
 import { arch as ownArch } from 'node:os'
-import { Fault } from '../../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { blobUrlOf, locatorOf, manifestUrl, renderOrasRef, type OrasRef } from './rules/oras.ts'
 import { MANIFEST_TYPES, parseManifestBody, type OrasLayer } from './rules/oras-manifest.ts'
 import { describeFailure } from '../rules/network-failure.ts'

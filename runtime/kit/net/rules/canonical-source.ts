@@ -1,5 +1,5 @@
 /** The one spelling of an image's source, which its identity is made of. */
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 const DEFAULT_PORT: Readonly<Record<string, number>> = { http: 80, https: 443 }
 

@@ -1,5 +1,5 @@
 /** Derives the server's address for machines from the `Host` header or the configuration, checked strictly. */
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** This is longer than any name in use; scripts stay under 4 KB with it. */
 const MAX_CHARACTERS = 140

@@ -1,7 +1,7 @@
 /** Parses the location of an image as a person types it: standard input, a path, a URL, a registry or a bucket. */
 import { isOrasUrl, parseOrasRef, renderOrasRef, type OrasRef } from '../registry/rules/oras.ts'
 import { canonicaliseSource } from './canonical-source.ts'
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** An address without its credentials, and what opens it; the two are never put together again. */
 export interface HttpTarget {

@@ -1,6 +1,6 @@
 /** Explains why a server cannot listen, and where its address is set. */
-import { Fault, hintOf, renderError } from '../../foundation/fault.ts'
-import { describeSystemError } from '../../foundation/system-text.ts'
+import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
+import { describeSystemError } from '#kit/foundation/system-text.ts'
 
 interface FailedAddress {
   readonly host: string

@@ -1,5 +1,5 @@
 /** Normalizes MAC addresses to the form that we store: lower case, with colons. */
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 declare const brand: unique symbol
 export type Mac = string & { readonly [brand]: 'Mac' }

@@ -1,5 +1,5 @@
 /** Describes why a network request failed, without secrets. */
-import { Fault } from '../../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 /** Our own reasons beside the system's and Node's; their messages are shown as they are. */
 export const STALLED = 'ERR_STALLED'

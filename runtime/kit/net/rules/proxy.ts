@@ -1,5 +1,5 @@
 /** Reads proxy settings from the environment, in the form that Node's agents take. */
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 const VARIABLES = ['http_proxy', 'https_proxy'] as const
 type Variable = (typeof VARIABLES)[number]

@@ -1,6 +1,6 @@
 /** Decides where a redirect leads, and which secrets may be sent there. */
 import type { HttpTarget } from './image-location.ts'
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export const REDIRECT_LIMIT = 10
 

@@ -1,7 +1,7 @@
 /** Reads why one of our servers refused a request from its response: `{"detail": …}`. */
-import { parseJson } from '../../foundation/json-reader.ts'
-import { isRecord } from '../../foundation/shape.ts'
-import { printable } from '../../foundation/printable.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { printable } from '#kit/foundation/printable.ts'
 
 const MAX_CHARACTERS = 1000
 

@@ -1,6 +1,6 @@
 /** Checks the raw target of an HTTP request before anything parses it. */
 import { parseHostHeader } from './host-header.ts'
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export type TargetRefusal = 'dot-segment' | 'backslash' | 'not-a-target'
 

@@ -1,7 +1,7 @@
 /** Parses the machine server's address from `--server` and `flasher.server=` ("Wizard command line"). */
 import { parseHost, parsePublicUrl } from './host-header.ts'
-import { isRecord } from '../../foundation/shape.ts'
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** The port that our server takes when nobody says otherwise. */
 const OWN_PORT = 8080

@@ -1,5 +1,5 @@
 /** Faults of reading an image, worded alike for every kind of source. */
-import { Fault, type FaultOptions } from '../../foundation/fault.ts'
+import { Fault, type FaultOptions } from '#kit/foundation/fault.ts'
 
 export const readingCancelled = (name: string): Fault =>
   new Fault('cancelled', `reading ${name} was cancelled`)

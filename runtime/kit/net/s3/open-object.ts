@@ -1,6 +1,6 @@
 /** Finds out whether an object of a bucket can be read, and signs its address for whoever shall read it. */
-import { accept, refuse, type Result } from '../../foundation/result.ts'
-import type { Environment } from '../../host/shell.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { createHttpClient } from '../http-client.ts'
 import { createRemote } from '../http-remote.ts'
 import { findOtherSize } from '../rules/open-source.ts'

@@ -1,5 +1,5 @@
 /** An HTTP client for one object of a bucket: each request is signed anew, in the region that the service names. */
-import { Fault } from '../../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from '../http-client.ts'
 import type { HttpTarget } from '../rules/image-location.ts'
 import { isRedirect, nextTarget } from '../rules/redirect.ts'

@@ -1,7 +1,7 @@
 /** Reads what opens buckets: from the settings, from the file that they name, else from the environment. */
 import { readFile } from 'node:fs/promises'
-import { Fault } from '../../foundation/fault.ts'
-import type { Environment } from '../../host/shell.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { chooseAccess, type S3Access, type S3Settings } from './rules/s3-access.ts'
 
 /**

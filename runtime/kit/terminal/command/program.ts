@@ -3,9 +3,9 @@ import { parseArguments, renderMisuse, type Arguments, type Misuse } from './rul
 import { commandName, type CommandLine } from './rules/command.ts'
 import { exitCodeOf, FAILED, MISUSED, SUCCESS } from './rules/server-exit.ts'
 import { shellOf } from './rules/text-commands.ts'
-import { Fault, hintOf, renderError } from '../../foundation/fault.ts'
-import { readVersion } from '../../host/package-manifest.ts'
-import type { Environment } from '../../host/shell.ts'
+import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
+import { readVersion } from '#kit/host/package-manifest.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { columnsOf, decideTerminalStyle, type Output } from '../text/terminal-style.ts'
 
 interface ProgramEnvironment {

@@ -1,6 +1,6 @@
 /** Asks for one of a few choices below the screen's content; redraws when the terminal is resized. */
 import { Writable } from 'node:stream'
-import { Fault } from '../../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { choose } from './choose.ts'
 import { createInk } from '../text/ink.ts'
 import { renderChosen } from './choices.ts'

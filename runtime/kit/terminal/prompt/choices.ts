@@ -1,5 +1,5 @@
 /** Renders a few choices as text: what Inquirer draws, and the same before it is loaded. Pure. */
-import { displayWidth } from '../../foundation/printable.ts'
+import { displayWidth } from '#kit/foundation/printable.ts'
 import { PROMPT_TEXTS } from './texts.ts'
 import { clip } from '../text/clip.ts'
 import { layOut, type Column } from '../text/columns.ts'

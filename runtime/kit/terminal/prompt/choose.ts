@@ -1,6 +1,6 @@
 /** Asks for one of a few choices with arrow keys: Inquirer's select in this terminal's style. */
 import select from '@inquirer/select'
-import { Fault } from '../../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { PROMPT_TEXTS } from './texts.ts'
 import type { Encode } from '../text/encoding.ts'
 import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'

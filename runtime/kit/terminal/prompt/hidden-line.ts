@@ -1,5 +1,5 @@
 /** Reads one line from a person or a pipe; a terminal does not echo it. */
-import { Fault } from '../../foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { PROMPT_TEXTS } from './texts.ts'
 import type { Output } from '../text/terminal-style.ts'
 

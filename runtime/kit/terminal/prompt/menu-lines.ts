@@ -1,6 +1,6 @@
 /** Renders a menu as lines: the page of rows around the selected one, the prompt, the keys. Pure. */
-import { displayWidth, printable } from '../../foundation/printable.ts'
-import { fill } from '../../texts/text.ts'
+import { displayWidth, printable } from '#kit/foundation/printable.ts'
+import { fill } from '#kit/texts/text.ts'
 import { PROMPT_TEXTS } from './texts.ts'
 import { clip } from '../text/clip.ts'
 import { layOut } from '../text/columns.ts'

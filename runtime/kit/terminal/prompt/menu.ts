@@ -1,6 +1,6 @@
 /** A menu to choose from by number, arrow, filter or letter: the effect of each input. Pure. */
-import { accept, refuse, type Result } from '../../foundation/result.ts'
-import { fill } from '../../texts/text.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { fill } from '#kit/texts/text.ts'
 import { PROMPT_TEXTS } from './texts.ts'
 import type { Column } from '../text/columns.ts'
 

@@ -1,5 +1,5 @@
 /** Clips texts to a number of terminal columns. */
-import { displayWidth } from '../../foundation/printable.ts'
+import { displayWidth } from '#kit/foundation/printable.ts'
 
 interface Clip {
   /** What is given up: the middle where both ends tell (paths, names), else the end. */

@@ -1,5 +1,5 @@
 /** Lays cells out in columns, as wide as their content needs and the terminal allows. */
-import { displayWidth } from '../../foundation/printable.ts'
+import { displayWidth } from '#kit/foundation/printable.ts'
 import { clip, clipApart, pad } from './clip.ts'
 
 export interface Column {

@@ -1,6 +1,6 @@
 /** Converts text for terminals without UTF-8: ASCII of the same width. */
-import { displayWidth } from '../../foundation/printable.ts'
-import type { Environment } from '../../host/shell.ts'
+import { displayWidth } from '#kit/foundation/printable.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { isUtf8, type Output } from './terminal-style.ts'
 
 export type Encode = (text: string) => string

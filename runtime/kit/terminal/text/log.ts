@@ -1,7 +1,7 @@
 /** Messages of a program besides its results: safe lines on stderr, each with the program's name. */
 import { styleText } from 'node:util'
 import { createConsola } from 'consola/core'
-import { printable, printableLines } from '../../foundation/printable.ts'
+import { printable, printableLines } from '#kit/foundation/printable.ts'
 import type { TerminalStyle, Output } from './terminal-style.ts'
 
 export interface Log {

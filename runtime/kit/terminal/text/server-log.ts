@@ -1,8 +1,8 @@
 /** The log of a server: one safe line per message, with its time, or its priority for the journal. */
 import { styleText } from 'node:util'
 import { createConsola, LogLevels, type LogObject } from 'consola/core'
-import { printable } from '../../foundation/printable.ts'
-import type { Environment } from '../../host/shell.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { decideTerminalStyle, type Output } from './terminal-style.ts'
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const

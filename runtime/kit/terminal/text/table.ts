@@ -1,7 +1,7 @@
 /** Tables and records as text: aligned, trimmed, and safe whatever they hold. */
-import { printable, printableLines } from '../../foundation/printable.ts'
+import { printable, printableLines } from '#kit/foundation/printable.ts'
 import { layOut, type Column } from './columns.ts'
-import { isRecord } from '../../foundation/shape.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
 
 /** A key of the rows, and what becomes of its column on a narrow terminal. */
 interface TextColumn extends Omit<Column, 'title' | 'keepsEmpty'> {

@@ -1,5 +1,5 @@
 /** Decides once what a terminal can display, from its type and its user's settings. */
-import type { Environment } from '../../host/shell.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 /** Where text goes: a stream of the process, or a test's. */
 export interface Output {

@@ -1,7 +1,7 @@
 /** The voice of the wizard and the commands: consola's messages, laid out for this terminal. */
 import { createConsola, type ConsolaInstance, type LogObject, type LogType } from 'consola/core'
-import { displayWidth, printableLines } from '../../foundation/printable.ts'
-import type { Environment } from '../../host/shell.ts'
+import { displayWidth, printableLines } from '#kit/foundation/printable.ts'
+import type { Environment } from '#kit/host/shell.ts'
 import { renderBox } from './box.ts'
 import { encodeFor } from './encoding.ts'
 import { createInk, type Ink } from './ink.ts'

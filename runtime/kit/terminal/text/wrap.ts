@@ -1,5 +1,5 @@
 /** Wraps paragraphs into lines. */
-import { displayWidth, printable } from '../../foundation/printable.ts'
+import { displayWidth, printable } from '#kit/foundation/printable.ts'
 
 /** At blanks; a word that is longer than `width` stays whole. */
 export function wrap(text: string, width: number): readonly string[] {

@@ -9,8 +9,8 @@ import type { CheckPassword } from './password-check.ts'
 import { addCookie } from '../answers/set-cookie.ts'
 import type { Route } from '../answers/route.ts'
 import type { Sessions } from './session.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
-import { fill } from '../../texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.frame.login
 const HOME = '/ui/dashboard'

@@ -1,7 +1,7 @@
 /** Changes the password of whoever is logged in: the current one is checked, and their other sessions end. */
 import type { H3Event } from 'h3'
 import { checkNewPassword, type NewPasswordRefusal } from './rules/new-password.ts'
-import { accept, refuse, type Result } from '../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { CheckPassword } from './password-check.ts'
 import type { PlainEvent, RecordEvents } from '../answers/plain-event.ts'
 import { callerOf, peerOf, personOf, type CallerPerson } from '../answers/caller.ts'

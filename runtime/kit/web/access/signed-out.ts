@@ -1,9 +1,9 @@
 /** Sessions that were logged out of a cache before they expired: a list on disk, pruned when it grows long. */
 import { readFileSync, statSync } from 'node:fs'
 import { z } from 'zod'
-import { parseJson } from '../../foundation/json-reader.ts'
-import { replaceFile } from '../../host/atomic-file.ts'
-import { inTurnOf } from '../../host/file-turns.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
+import { inTurnOf } from '#kit/host/file-turns.ts'
 import { identify } from './secret.ts'
 import type { SessionClaims } from './session.ts'
 

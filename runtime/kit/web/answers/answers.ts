@@ -1,6 +1,6 @@
 /** What routes return: one kind of value, made by a function for each use, such as a page, a redirect, JSON, a download. */
 import type { H3Event } from 'h3'
-import { BYTE_ORDER_MARK } from '../../foundation/csv.ts'
+import { BYTE_ORDER_MARK } from '#kit/foundation/csv.ts'
 
 type AnswerHeaders = Readonly<Record<string, string>>
 

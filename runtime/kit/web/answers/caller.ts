@@ -1,5 +1,5 @@
 /** The caller of a request and its rights, and the context that the HTTP layer needs to respond. */
-import type { Requester } from '../../../fleet/state/journal.ts'
+import type { Requester } from '#fleet/state/journal.ts'
 import type { H3Event } from 'h3'
 import { reachOf, type Bounds, type Reach } from './rules/reach.ts'
 import { permits, type Role, type Scope } from './rules/rights.ts'

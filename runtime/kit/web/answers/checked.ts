@@ -1,9 +1,9 @@
 /** Validates a request: the machine or file in its path, and its body by a schema that the API document shares. */
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
-import { listFieldErrors } from '../../foundation/field-error.ts'
-import { isBareFileName } from '../../foundation/file-name.ts'
-import { parseMac, type Mac } from '../../net/rules/mac.ts'
+import { listFieldErrors } from '#kit/foundation/field-error.ts'
+import { isBareFileName } from '#kit/foundation/file-name.ts'
+import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
 import { refuse, refuseFields } from './faults.ts'
 
 /** Throws a 422 that names each wrong field. */

@@ -1,7 +1,7 @@
 /** Sends a file or a range of it: boot files, images, and what the cache holds. */
 import type { H3Event } from 'h3'
-import { decideFileAnswer } from '../../net/rules/byte-range.ts'
-import type { ServedFile } from '../../host/served-files.ts'
+import { decideFileAnswer } from '#kit/net/rules/byte-range.ts'
+import type { ServedFile } from '#kit/host/served-files.ts'
 import { answer, type ByteStream } from './answers.ts'
 import { CONTENT_LENGTH } from './headers.ts'
 

@@ -1,7 +1,7 @@
 /** An event to record, with its actor and its subject. */
-import type { Eventual } from '../../foundation/eventual.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
 import type { By } from './caller.ts'
-import type { JournalEntry } from '../../../fleet/state/journal.ts'
+import type { JournalEntry } from '#fleet/state/journal.ts'
 
 /** Something to put on record; the server adds subject, actor and address. */
 export type PlainEvent = Pick<JournalEntry, 'kind' | 'summary' | 'details'> & {

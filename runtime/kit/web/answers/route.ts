@@ -1,6 +1,6 @@
 /** One row of the route table: method and path, who may call it, what it accepts, its handler. */
 import type { H3Event } from 'h3'
-import type { Eventual } from '../../foundation/eventual.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
 import type { Answer } from './answers.ts'
 import type { Scope } from './rules/rights.ts'
 

@@ -1,9 +1,9 @@
 /** Reads request bodies within limits of size, depth and time. */
 import type { H3Event } from 'h3'
-import type { Eventual } from '../../foundation/eventual.ts'
-import { outlineJson } from '../../foundation/json-outline.ts'
-import { parseJson } from '../../foundation/json-reader.ts'
-import { Fault } from '../../foundation/fault.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
+import { outlineJson } from '#kit/foundation/json-outline.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { refuse } from '../answers/faults.ts'
 import { LIMITS } from '../answers/limits.ts'
 

@@ -1,7 +1,7 @@
 /** Compresses responses for clients that ask for it. */
 import { randomBytes, randomInt } from 'node:crypto'
 import type { H3Event } from 'h3'
-import type { Eventual } from '../../foundation/eventual.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
 import { chooseCoding, type Coding } from '../answers/rules/content-coding.ts'
 import { compress, compressParts } from '../answers/content-codings.ts'
 import { answer, streamOf, type Answer } from '../answers/answers.ts'

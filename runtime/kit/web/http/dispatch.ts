@@ -1,6 +1,6 @@
 /** Builds an h3 app from the route table; every guard runs here, once, before any handler. */
 import { H3, type H3Event } from 'h3'
-import { after, type Eventual } from '../../foundation/eventual.ts'
+import { after, type Eventual } from '#kit/foundation/eventual.ts'
 import { answer, seeOther, type Answer } from '../answers/answers.ts'
 import {
   checkEncoding,

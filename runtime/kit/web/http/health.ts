@@ -1,5 +1,5 @@
 /** GET /healthz and GET /version: open to all, the same in both lines. */
-import { after, type Eventual } from '../../foundation/eventual.ts'
+import { after, type Eventual } from '#kit/foundation/eventual.ts'
 import { keptJson } from '../answers/answers.ts'
 import { refuse } from '../answers/faults.ts'
 import type { Route } from '../answers/route.ts'

@@ -2,7 +2,7 @@
 import type { H3Event } from 'h3'
 import { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
-import { parseHostHeader } from '../../net/rules/host-header.ts'
+import { parseHostHeader } from '#kit/net/rules/host-header.ts'
 import type { Peer, PeerSettings } from '../answers/caller.ts'
 import { refuse } from '../answers/faults.ts'
 import { NOT_LEADING, type PassedReader } from './client-seal.ts'

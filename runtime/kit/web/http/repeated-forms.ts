@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { H3Event } from 'h3'
 import type { Answer } from '../answers/answers.ts'
-import type { Eventual } from '../../foundation/eventual.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
 import { callerOf } from '../answers/caller.ts'
 import { addCookie } from '../answers/set-cookie.ts'
 

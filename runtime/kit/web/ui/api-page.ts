@@ -2,7 +2,7 @@
 import { fillHtml, html, type Html } from './html.ts'
 import { renderTable } from './tables.ts'
 import type { Access, Route } from '../answers/route.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.frame.api
 

@@ -1,9 +1,9 @@
 /** The small parts that pages are made of: icons, badges, sizes, copyable texts, banners. */
-import { renderDiskSize, renderMemory, renderSize } from '../../foundation/size.ts'
+import { renderDiskSize, renderMemory, renderSize } from '#kit/foundation/size.ts'
 import { attributes, html, type Content, type Html } from './html.ts'
 import type { IconName } from './sprite.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
-import { fill } from '../../texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.frame
 

@@ -1,13 +1,13 @@
 /** The page of an error: what was refused, what to do, and where to go from there. */
 import type { H3Event } from 'h3'
-import { PAGES } from '../../../server/texts/texts.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { ErrorView } from '../answers/caller.ts'
 import { localPath } from '../answers/local-path.ts'
 import { banner } from './elements.ts'
 import { readPlace, type NavLink, type PageLayout, type PageView } from './layout.ts'
 import { html, type Html } from './html.ts'
 import type { ErrorVisit } from './site-views.ts'
-import { fill } from '../../texts/text.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.frame
 

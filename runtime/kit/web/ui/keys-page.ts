@@ -1,6 +1,6 @@
 /** The keys of the pages, as a page or a dialog, and the switch that turns them off (WCAG 2.1.4). */
 import type { H3Event } from 'h3'
-import { fill } from '../../texts/text.ts'
+import { fill } from '#kit/texts/text.ts'
 import { seeOther, type Answer } from '../answers/answers.ts'
 import { localPath } from '../answers/local-path.ts'
 import { hidden } from './fields.ts'

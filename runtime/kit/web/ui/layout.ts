@@ -5,8 +5,8 @@ import { icon } from './elements.ts'
 import { SPRITE, type IconName } from './sprite.ts'
 import { readTheme, themeSwitch, type Theme } from './theme.ts'
 import { KEYS_PATH, opensKeys, readKeys } from './keys-choice.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
-import { fill } from '../../texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.frame
 const { form: find } = PAGES.find

@@ -4,8 +4,8 @@ import type { PageLayout } from './layout.ts'
 import { banner } from './elements.ts'
 import { html, type Content, type Html } from './html.ts'
 import type { LoginView, ProviderView } from './site-views.ts'
-import { fill } from '../../texts/text.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.frame.login
 

@@ -1,6 +1,6 @@
 /** The routes of pages, by kind: a page, a button without fields, a form. */
 import type { H3Event } from 'h3'
-import type { Eventual } from '../../foundation/eventual.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
 import type { Answer } from '../answers/answers.ts'
 import { LIMITS } from '../answers/limits.ts'
 import type { Route } from '../answers/route.ts'

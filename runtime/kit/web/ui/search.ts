@@ -2,8 +2,8 @@
 import { icon } from './elements.ts'
 import { hidden } from './fields.ts'
 import { address, attributes, html, type Content, type Html } from './html.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
-import { fill, renderNumber } from '../../texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, renderNumber } from '#kit/texts/text.ts'
 
 const t = PAGES.frame.search
 

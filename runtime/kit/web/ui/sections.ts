@@ -1,6 +1,6 @@
 /** The sections of the pages, in the order of the side bar: the same on the server and on its cache. */
 import type { NavLink } from './layout.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.frame.titles
 

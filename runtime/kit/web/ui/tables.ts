@@ -2,8 +2,8 @@
 import { address, attributes, html, type Content, type Html } from './html.ts'
 import type { PageOfRows } from './paging.ts'
 import type { ListQuery } from './search.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
-import { fill, renderNumber } from '../../texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, renderNumber } from '#kit/texts/text.ts'
 
 const t = PAGES.frame.table
 

@@ -6,7 +6,7 @@ import { attributes, html, type Html } from './html.ts'
 import { localPath } from '../answers/local-path.ts'
 import type { Route } from '../answers/route.ts'
 import type { IconName } from './sprite.ts'
-import { PAGES } from '../../../server/texts/texts.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.frame.theme
 

@@ -1,5 +1,5 @@
 /** A form that uploads files with progress. A form alone cannot resume, so without the script there is none. */
-import { PAGES } from '../../../server/texts/texts.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { attributes, html, type Content, type Html } from './html.ts'
 
 /** What the script says (`static/uploads.js`). */

@@ -1,17 +1,13 @@
 /** Current line: opens export bundles and backups of the state, for the server and for commands. */
-import { accept } from '../../../kit/foundation/result.ts'
-import { BackupJobSchema } from '../../../fleet/backup/backup-job.ts'
-import { createBackupMaker } from '../../../fleet/backup/backup-maker.ts'
-import { createRestorer } from '../../../fleet/backup/restore.ts'
-import { openBackupStore } from '../../../fleet/backup/backup-store.ts'
-import { createBackups, type Backups } from '../../../fleet/backup/backups.ts'
-import {
-  createBundles,
-  type BundleRules,
-  type Bundles,
-} from '../../../fleet/backup/bundle-files.ts'
-import { openJobRecords } from '../../../kit/host/job-records.ts'
-import { createRecords } from '../../../kit/host/records.ts'
+import { accept } from '#kit/foundation/result.ts'
+import { BackupJobSchema } from '#fleet/backup/backup-job.ts'
+import { createBackupMaker } from '#fleet/backup/backup-maker.ts'
+import { createRestorer } from '#fleet/backup/restore.ts'
+import { openBackupStore } from '#fleet/backup/backup-store.ts'
+import { createBackups, type Backups } from '#fleet/backup/backups.ts'
+import { createBundles, type BundleRules, type Bundles } from '#fleet/backup/bundle-files.ts'
+import { openJobRecords } from '#kit/host/job-records.ts'
+import { createRecords } from '#kit/host/records.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import {
   buildBundle,

@@ -1,9 +1,9 @@
 /** Current line: reads the configuration for one run of the program. */
-import type { Origin } from '../../../kit/config/rules/settings-parser.ts'
-import { readConfig, type Config } from '../../../kit/config/config.ts'
-import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
+import type { Origin } from '#kit/config/rules/settings-parser.ts'
+import { readConfig, type Config } from '#kit/config/config.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
-import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 
 export type LineConfig = Config<typeof SETTINGS>
 

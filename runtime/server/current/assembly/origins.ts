@@ -1,8 +1,8 @@
 /** Current line: where machines may read images besides the caches, by what is configured. */
-import type { FollowedCatalog } from '../../../engine/catalog/catalogs.ts'
-import { createOrigins, type Origins } from '../../../engine/catalog/origins.ts'
-import type { Environment } from '../../../kit/host/shell.ts'
-import { readS3Access } from '../../../kit/net/s3/s3-keys.ts'
+import type { FollowedCatalog } from '#engine/catalog/catalogs.ts'
+import { createOrigins, type Origins } from '#engine/catalog/origins.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { readS3Access } from '#kit/net/s3/s3-keys.ts'
 import type { LineConfig } from './configuration.ts'
 
 interface OpenedOrigins {

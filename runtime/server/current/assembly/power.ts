@@ -1,17 +1,13 @@
 /** Current line: opens what controls the power of machines. */
-import { openPowerBook } from '../../../fleet/power/power-store.ts'
-import {
-  createPower,
-  type PowerService,
-  type PowerTimes,
-} from '../../../fleet/power/power-service.ts'
-import type { BootStamps } from '../../../fleet/run/boot-stamps.ts'
-import { createReach } from '../../../fleet/power/driver.ts'
-import { describeListing } from '../../../fleet/power/rules/reach.ts'
-import { createShell, type Environment } from '../../../kit/host/shell.ts'
-import type { ServerLog } from '../../../kit/terminal/text/server-log.ts'
-import { createEventRecorder } from '../../routes/fleet.ts'
-import { createPowerControl } from '../../power/power-control.ts'
+import { openPowerBook } from '#fleet/power/power-store.ts'
+import { createPower, type PowerService, type PowerTimes } from '#fleet/power/power-service.ts'
+import type { BootStamps } from '#fleet/run/boot-stamps.ts'
+import { createReach } from '#fleet/power/driver.ts'
+import { describeListing } from '#fleet/power/rules/reach.ts'
+import { createShell, type Environment } from '#kit/host/shell.ts'
+import type { ServerLog } from '#kit/terminal/text/server-log.ts'
+import { createEventRecorder } from '#server/routes/fleet.ts'
+import { createPowerControl } from '#server/power/power-control.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 

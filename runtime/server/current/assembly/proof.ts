@@ -1,11 +1,11 @@
 /** Current line: opens what waits for the first boot of systems that were flashed. */
-import { askNeighbours, readHostKeys } from '../../../fleet/proof/witnesses.ts'
-import { type ProofsDependencies, createProofs } from '../../../fleet/proof/proofs.ts'
-import { decideAnswer } from '../../../fleet/proof/rules/proof.ts'
-import { epochOf } from '../../../kit/foundation/instants.ts'
-import { createShell, type Environment } from '../../../kit/host/shell.ts'
-import { parseMac } from '../../../kit/net/rules/mac.ts'
-import type { Clock } from '../../app/clock.ts'
+import { askNeighbours, readHostKeys } from '#fleet/proof/witnesses.ts'
+import { type ProofsDependencies, createProofs } from '#fleet/proof/proofs.ts'
+import { decideAnswer } from '#fleet/proof/rules/proof.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
+import { createShell, type Environment } from '#kit/host/shell.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import type { Clock } from '#server/app/clock.ts'
 import type { LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 

@@ -1,13 +1,9 @@
 /** Current line: the OpenID provider that `[oidc]` names, made anew where the section changes. */
-import {
-  hasAllClaims,
-  identify,
-  listGivenLabels,
-} from '../../../fleet/access/rules/provider-identity.ts'
-import type { Environment } from '../../../kit/host/shell.ts'
-import { accept } from '../../../kit/foundation/result.ts'
-import { createProvider, type Provider } from '../../../kit/net/openid/provider.ts'
-import type { SetProvider } from '../../openid/provider-login.ts'
+import { hasAllClaims, identify, listGivenLabels } from '#fleet/access/rules/provider-identity.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { accept } from '#kit/foundation/result.ts'
+import { createProvider, type Provider } from '#kit/net/openid/provider.ts'
+import type { SetProvider } from '#server/openid/provider-login.ts'
 import type { LineConfig } from './configuration.ts'
 
 interface ProvidersDependencies {

@@ -1,9 +1,9 @@
 /** Current line: checks settings that a page saves in the database, and saves all of them or none. */
-import { findNamed } from '../../../kit/config/rules/setting.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { PAGES } from '../../texts/texts.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import type { SettingsStore } from '../../../fleet/state/settings-store.ts'
+import { findNamed } from '#kit/config/rules/setting.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import type { SettingsStore } from '#fleet/state/settings-store.ts'
 import { SETTINGS } from '../rules/settings.ts'
 import type { LineConfig } from './configuration.ts'
 

@@ -1,7 +1,7 @@
 /** Current line: the services that are about machines, for what one of the callers sees. */
-import type { PowerControl } from '../../power/power-control.ts'
-import { scopePower } from '../../power/scoped-power.ts'
-import type { Site } from '../../routes/site.ts'
+import type { PowerControl } from '#server/power/power-control.ts'
+import { scopePower } from '#server/power/scoped-power.ts'
+import type { Site } from '#server/routes/site.ts'
 import { scopeKeeper, type ScopedKeeperDependencies } from '../batches/scoped-keeper.ts'
 import type { BatchKeeper } from '../batches/batch-keeper.ts'
 import type { Machine } from '../rules/machine.ts'

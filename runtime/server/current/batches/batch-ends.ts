@@ -1,11 +1,11 @@
 /** Notes that nothing more of a batch is to come, as an event of its own. */
-import { renderError } from '../../../kit/foundation/fault.ts'
-import { parseMac } from '../../../kit/net/rules/mac.ts'
-import { nameBatch, type Batch, type BatchCounts } from '../../../fleet/batch/rules/batch.ts'
-import { SYSTEM_EVENT } from '../../../fleet/state/event-rows.ts'
-import type { Journal } from '../../../fleet/state/journal.ts'
-import type { Machines } from '../../../fleet/state/machines.ts'
-import type { Changes } from '../../../kit/host/changes.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { nameBatch, type Batch, type BatchCounts } from '#fleet/batch/rules/batch.ts'
+import { SYSTEM_EVENT } from '#fleet/state/event-rows.ts'
+import type { Journal } from '#fleet/state/journal.ts'
+import type { Machines } from '#fleet/state/machines.ts'
+import type { Changes } from '#kit/host/changes.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { BatchKeeper } from './batch-keeper.ts'
 

@@ -1,8 +1,8 @@
 /** Makes a batch of what is done to many machines at once, and says how far each of them is. */
-import { isPending } from '../../../engine/capture/rules/order.ts'
-import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import type { Batches } from '../../../fleet/batch/batches.ts'
+import { isPending } from '#engine/capture/rules/order.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import type { Batches } from '#fleet/batch/batches.ts'
 import {
   countMembers,
   decideMember,
@@ -13,10 +13,10 @@ import {
   type BatchCounts,
   type BatchMember,
   type MemberState,
-} from '../../../fleet/batch/rules/batch.ts'
-import type { Machines } from '../../../fleet/state/machines.ts'
-import type { BatchMaker } from '../../routes/batch-maker.ts'
-import { letOthersIn } from '../../routes/many.ts'
+} from '#fleet/batch/rules/batch.ts'
+import type { Machines } from '#fleet/state/machines.ts'
+import type { BatchMaker } from '#server/routes/batch-maker.ts'
+import { letOthersIn } from '#server/routes/many.ts'
 import type { Machine } from '../rules/machine.ts'
 import {
   decideLeaving,

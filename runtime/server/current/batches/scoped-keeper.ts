@@ -1,6 +1,6 @@
 /** Batches as somebody with a scope sees them: with the machines of theirs, and none that has no such machine. */
-import type { Batches } from '../../../fleet/batch/batches.ts'
-import type { Batch } from '../../../fleet/batch/rules/batch.ts'
+import type { Batches } from '#fleet/batch/batches.ts'
+import type { Batch } from '#fleet/batch/rules/batch.ts'
 import { viewEach, type BatchKeeper, type SeenMachines } from './batch-keeper.ts'
 
 export interface ScopedKeeperDependencies {

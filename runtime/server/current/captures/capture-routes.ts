@@ -1,8 +1,8 @@
 /** `/machines/{mac}/capture`: orders an image of a disk of the machine, or cancels the order. */
-import { act } from '../../routes/bulk.ts'
-import type { Site } from '../../routes/site.ts'
-import { checked, renderSchema } from '../../../kit/web/answers/checked.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
+import { act } from '#server/routes/bulk.ts'
+import type { Site } from '#server/routes/site.ts'
+import { checked, renderSchema } from '#kit/web/answers/checked.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import { CaptureFieldsSchema } from '../rules/action.ts'
 import type { Machine } from '../rules/machine.ts'
 

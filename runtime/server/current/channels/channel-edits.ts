@@ -1,13 +1,9 @@
 /** Adds, moves and removes channels, with one event for each edit. */
-import type { Channels } from '../../../fleet/channel/channels.ts'
-import {
-  editChannel,
-  type ImageChannel,
-  type ChannelFields,
-} from '../../../fleet/channel/rules/channel.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import type { By } from '../../../kit/web/answers/caller.ts'
-import type { Site } from '../../routes/site.ts'
+import type { Channels } from '#fleet/channel/channels.ts'
+import { editChannel, type ImageChannel, type ChannelFields } from '#fleet/channel/rules/channel.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { By } from '#kit/web/answers/caller.ts'
+import type { Site } from '#server/routes/site.ts'
 import type { Machine } from '../rules/machine.ts'
 import { listArmed } from './rules/channel-order.ts'
 

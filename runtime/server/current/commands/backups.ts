@@ -1,16 +1,16 @@
 /** `flasher-web backup` and `restore`: make a full copy of the state, and restore one. */
-import { isBackupId } from '../../../fleet/backup/rules/backup.ts'
-import { Fault } from '../../../kit/foundation/fault.ts'
-import { createRestorer, type Restored } from '../../../fleet/backup/restore.ts'
-import { nameDisarmed, renderDisarmed } from '../../../fleet/backup/disarming.ts'
-import { openFileBackup } from '../../../fleet/backup/file-backup.ts'
+import { isBackupId } from '#fleet/backup/rules/backup.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { createRestorer, type Restored } from '#fleet/backup/restore.ts'
+import { nameDisarmed, renderDisarmed } from '#fleet/backup/disarming.ts'
+import { openFileBackup } from '#fleet/backup/file-backup.ts'
 import { openBackups, openBundles } from '../assembly/archives.ts'
 import { describeShared, ORDERS, type State } from '../assembly/state.ts'
 import { chooseBackup, requireTerminal } from './choose-backup.ts'
-import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
-import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/server-exit.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { visitState, type Visit } from './visit.ts'
-import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 
 const BY = { actor: 'operator', ip: null } as const
 

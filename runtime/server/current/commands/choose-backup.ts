@@ -1,13 +1,13 @@
 /** Asks the operator which backup `flasher-web restore` restores if none is named. */
-import { readBackupTime } from '../../../fleet/backup/rules/backup.ts'
-import { Fault } from '../../../kit/foundation/fault.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderSize } from '../../../kit/foundation/size.ts'
-import type { StoredBackup } from '../../../fleet/backup/backup-store.ts'
-import { encodeFor } from '../../../kit/terminal/text/encoding.ts'
-import { decideTerminalStyle } from '../../../kit/terminal/text/terminal-style.ts'
-import { renderAge } from '../../../kit/web/ui/times.ts'
-import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
+import { readBackupTime } from '#fleet/backup/rules/backup.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderSize } from '#kit/foundation/size.ts'
+import type { StoredBackup } from '#fleet/backup/backup-store.ts'
+import { encodeFor } from '#kit/terminal/text/encoding.ts'
+import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
+import { renderAge } from '#kit/web/ui/times.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 
 /** Throws a Fault `misuse`. */
 export function requireTerminal({ env, stdin, stderr }: ProcessEnvironment): void {
@@ -40,7 +40,7 @@ export async function chooseBackup(
   }))
   if (choices.every(({ refusal }) => refusal !== null)) throw noneOfThis(line)
   const style = decideTerminalStyle(env, stderr.isTTY === true)
-  const { choose } = await import('../../../kit/terminal/prompt/choose.ts')
+  const { choose } = await import('#kit/terminal/prompt/choose.ts')
   return await choose(
     { message: 'Restore which backup?', columns: COLUMNS, choices, canLeave: true },
     { input: stdin, output: stderr, style, encode: encodeFor(env) },

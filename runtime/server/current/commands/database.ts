@@ -1,14 +1,14 @@
 /** `flasher-web database`: shows, joins, leaves and accepts the database that servers share. */
-import { disarmAll, nameDisarmed, type DisarmedMachine } from '../../../fleet/backup/disarming.ts'
-import { renderDisarmed } from '../../../fleet/backup/disarming.ts'
-import { dropMembership, readMembership } from '../../../fleet/state/membership.ts'
-import { insertEvent, SYSTEM_EVENT } from '../../../fleet/state/event-rows.ts'
-import type { Sql } from '../../../fleet/state/sqlite.ts'
-import { Fault } from '../../../kit/foundation/fault.ts'
-import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
-import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
-import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
-import { completeUrl, shareState } from '../../app/shared-state.ts'
+import { disarmAll, nameDisarmed, type DisarmedMachine } from '#fleet/backup/disarming.ts'
+import { renderDisarmed } from '#fleet/backup/disarming.ts'
+import { dropMembership, readMembership } from '#fleet/state/membership.ts'
+import { insertEvent, SYSTEM_EVENT } from '#fleet/state/event-rows.ts'
+import type { Sql } from '#fleet/state/sqlite.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/server-exit.ts'
+import { completeUrl, shareState } from '#server/app/shared-state.ts'
 import { describeShared, ORDERS } from '../assembly/state.ts'
 import { visitState, type Visit } from './visit.ts'
 
@@ -18,7 +18,7 @@ type DatabaseCommand = (environment: ProcessEnvironment, given: Arguments) => Pr
 export const showDatabase: DatabaseCommand = async (environment, given) => {
   await using visit = await visitState(environment, given, { start: 'apart' })
   const shared = requireShared(visit)
-  const { readStatus } = await import('../../../fleet/cluster/status.ts')
+  const { readStatus } = await import('#fleet/cluster/status.ts')
   const membership = readMembership(visit.state.database.sql)
   const rows = await readStatus(await completeUrl(shared), membership)
   for (const [name, value] of rows) environment.stdout.write(`${name.padEnd(14)}${value}\n`)
@@ -80,7 +80,7 @@ export const forgetServer: DatabaseCommand = async (environment, given) => {
   await using visit = await visitState(environment, given, { start: 'apart' })
   const shared = requireShared(visit)
   const [name = ''] = given.positionals
-  const { forgetByName } = await import('../../../fleet/cluster/status.ts')
+  const { forgetByName } = await import('#fleet/cluster/status.ts')
   const forgotten = await forgetByName(await completeUrl(shared), name)
   if (forgotten === 0) {
     throw new Fault('not-found', `no server named ${name} has been here in the last week`, {

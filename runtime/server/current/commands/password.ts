@@ -4,22 +4,22 @@ import {
   MAX_PASSWORD_LENGTH,
   MIN_PASSWORD_LENGTH,
   type NewPasswordRefusal,
-} from '../../../kit/web/access/rules/new-password.ts'
-import { Fault } from '../../../kit/foundation/fault.ts'
-import { renderOrigin } from '../../../kit/config/rules/settings-parser.ts'
-import { createPasswords, generatePassword, hashPassword } from '../../../fleet/access/passwords.ts'
-import { replaceSecret } from '../../../kit/web/access/secret.ts'
-import { prepareStateDir } from '../../../kit/config/state-dirs.ts'
-import { readHiddenLine } from '../../../kit/terminal/prompt/hidden-line.ts'
+} from '#kit/web/access/rules/new-password.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { renderOrigin } from '#kit/config/rules/settings-parser.ts'
+import { createPasswords, generatePassword, hashPassword } from '#fleet/access/passwords.ts'
+import { replaceSecret } from '#kit/web/access/secret.ts'
+import { prepareStateDir } from '#kit/config/state-dirs.ts'
+import { readHiddenLine } from '#kit/terminal/prompt/hidden-line.ts'
 import {
   decideFolders,
   findPasswordOrigin,
   readConfiguration,
   type LineConfig,
 } from '../assembly/configuration.ts'
-import { SUCCESS } from '../../../kit/terminal/command/rules/server-exit.ts'
-import type { RunCommand } from '../../../kit/terminal/command/program.ts'
-import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/server-exit.ts'
+import type { RunCommand } from '#kit/terminal/command/program.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 
 /**
  * The entered password, or a generated one. Ends all sessions unless the configuration sets their

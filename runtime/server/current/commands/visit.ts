@@ -1,14 +1,14 @@
 /** Opens what commands that work on the state need: configuration, log, and the state itself. */
-import { renderProblem } from '../../../kit/config/rules/settings-parser.ts'
-import { readVersion } from '../../../kit/host/package-manifest.ts'
-import { createLog } from '../../../kit/terminal/text/log.ts'
-import { decideTerminalStyle } from '../../../kit/terminal/text/terminal-style.ts'
-import { openVoice } from '../../../kit/terminal/text/voice.ts'
+import { renderProblem } from '#kit/config/rules/settings-parser.ts'
+import { readVersion } from '#kit/host/package-manifest.ts'
+import { createLog } from '#kit/terminal/text/log.ts'
+import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
+import { openVoice } from '#kit/terminal/text/voice.ts'
 import { readConfiguration } from '../assembly/configuration.ts'
 import { COMMAND_LINE } from '../rules/commands.ts'
 import { openState } from '../assembly/state.ts'
-import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
-import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 
 export type Visit = Awaited<ReturnType<typeof visitState>>
 

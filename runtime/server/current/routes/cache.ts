@@ -1,8 +1,8 @@
 /** `POST /admin/cache/refresh`: fetches the catalog now. */
 import type { H3Event } from 'h3'
-import type { Site } from '../../routes/site.ts'
-import { nothing, seeOther } from '../../../kit/web/answers/answers.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
+import type { Site } from '#server/routes/site.ts'
+import { nothing, seeOther } from '#kit/web/answers/answers.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 
 /** Answers after the fetch, so that the next page shows the result. */
 export const cacheRoutes = (site: Site): readonly Route[] => [

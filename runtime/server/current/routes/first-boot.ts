@@ -4,9 +4,9 @@ import {
   DocumentSchema,
   NamedTemplateSchema,
   renderDocument,
-} from '../../../engine/first-boot/rules/document.ts'
-import { subjectOf } from '../../../engine/first-boot/rules/obstacle.ts'
-import { renderFirstBoot, type FirstBoot } from '../../../engine/first-boot/rules/seed.ts'
+} from '#engine/first-boot/rules/document.ts'
+import { subjectOf } from '#engine/first-boot/rules/obstacle.ts'
+import { renderFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import {
   hideSecrets,
   keepSecrets,
@@ -15,17 +15,17 @@ import {
   TemplateSchema,
   type NamedTemplate,
   type Template,
-} from '../../../engine/first-boot/rules/template.ts'
-import type { Result } from '../../../kit/foundation/result.ts'
-import { parseHardware } from '../../../engine/inventory/rules/hardware.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { Templates } from '../../../fleet/first-boot/templates.ts'
-import type { Site } from '../../routes/site.ts'
-import { nothing, json } from '../../../kit/web/answers/answers.ts'
-import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
-import { meetsConditions } from '../../../kit/web/answers/rules/etag.ts'
+} from '#engine/first-boot/rules/template.ts'
+import type { Result } from '#kit/foundation/result.ts'
+import { parseHardware } from '#engine/inventory/rules/hardware.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { Templates } from '#fleet/first-boot/templates.ts'
+import type { Site } from '#server/routes/site.ts'
+import { nothing, json } from '#kit/web/answers/answers.ts'
+import { checked, readMac, renderSchema } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import { meetsConditions } from '#kit/web/answers/rules/etag.ts'
 import type { Machine } from '../rules/machine.ts'
 
 export const templateRoutes = (site: Site<Machine>, templates: Templates): readonly Route[] => [

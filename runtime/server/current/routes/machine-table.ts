@@ -1,10 +1,10 @@
 /** `/machines.csv`: the machines that a search finds, as a table whose names and labels can be read back. */
-import { parseHardware } from '../../../engine/inventory/rules/hardware.ts'
-import { downloadCsv } from '../../../kit/web/answers/answers.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
-import { letOthersIn } from '../../routes/many.ts'
-import type { Site } from '../../routes/site.ts'
-import type { Contact } from '../../routes/transition.ts'
+import { parseHardware } from '#engine/inventory/rules/hardware.ts'
+import { downloadCsv } from '#kit/web/answers/answers.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import { letOthersIn } from '#server/routes/many.ts'
+import type { Site } from '#server/routes/site.ts'
+import type { Contact } from '#server/routes/transition.ts'
 import { MACHINES_CSV_HEAD, renderMachineCsv } from '../rules/table/machine-table.ts'
 import type { Machine } from '../rules/machine.ts'
 

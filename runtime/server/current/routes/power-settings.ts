@@ -1,7 +1,7 @@
 /** How the power of machines is reached: the BMC of each, the credentials of labels and of all, lists as CSV. */
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
-import { MAX_CSV_BYTES, parseBmcCsv } from '../../../fleet/power/rules/bmc-csv.ts'
+import { MAX_CSV_BYTES, parseBmcCsv } from '#fleet/power/rules/bmc-csv.ts'
 import {
   AddressesSchema,
   BmcUpsertSchema,
@@ -9,19 +9,19 @@ import {
   queueOf,
   renderBmc,
   type PowerChange,
-} from '../../../fleet/power/rules/bmc.ts'
-import { describeListing } from '../../../fleet/power/rules/reach.ts'
-import { renderError } from '../../../kit/foundation/fault.ts'
-import { json, nothing } from '../../../kit/web/answers/answers.ts'
-import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
-import type { Site } from '../../routes/site.ts'
-import type { PowerControl } from '../../power/power-control.ts'
-import { LabelSchema } from '../../../fleet/machine/rules/label.ts'
+} from '#fleet/power/rules/bmc.ts'
+import { describeListing } from '#fleet/power/rules/reach.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { json, nothing } from '#kit/web/answers/answers.ts'
+import { checked, readMac, renderSchema } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import type { Site } from '#server/routes/site.ts'
+import type { PowerControl } from '#server/power/power-control.ts'
+import { LabelSchema } from '#fleet/machine/rules/label.ts'
 import type { Machine } from '../rules/machine.ts'
-import { PowerViewSchema } from '../../power/rules/power-request.ts'
+import { PowerViewSchema } from '#server/power/rules/power-request.ts'
 import { showPower } from './power.ts'
 
 const USERS = z.object({

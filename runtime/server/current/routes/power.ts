@@ -1,23 +1,23 @@
 /** `/machines/{mac}/power` and `/power/bulk`: reads and controls the power of machines. */
 import type { H3Event } from 'h3'
 import * as z from 'zod'
-import { renderPowerFailure, type PowerFailure } from '../../../fleet/power/rules/power.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { By } from '../../../kit/web/answers/caller.ts'
-import { json } from '../../../kit/web/answers/answers.ts'
-import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import { LIMITS } from '../../../kit/web/answers/limits.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
-import { pick } from '../../routes/bulk.ts'
-import type { Site } from '../../routes/site.ts'
-import type { PowerControl } from '../../power/power-control.ts'
+import { renderPowerFailure, type PowerFailure } from '#fleet/power/rules/power.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { By } from '#kit/web/answers/caller.ts'
+import { json } from '#kit/web/answers/answers.ts'
+import { checked, readMac, renderSchema } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { LIMITS } from '#kit/web/answers/limits.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import { pick } from '#server/routes/bulk.ts'
+import type { Site } from '#server/routes/site.ts'
+import type { PowerControl } from '#server/power/power-control.ts'
 import {
   PowerDoneSchema,
   PowerViewSchema,
   PowerBodySchema,
   type PowerBody,
-} from '../../power/rules/power-request.ts'
+} from '#server/power/rules/power-request.ts'
 import type { Machine } from '../rules/machine.ts'
 
 const BULK_BODY = PowerBodySchema.extend({

@@ -1,14 +1,14 @@
 /** `DELETE /machines/{mac}/runs/{id}`, and the one rule by which runs are removed. */
 import { getRouterParam, type H3Event } from 'h3'
-import type { Result } from '../../../kit/foundation/result.ts'
-import type { Run } from '../../../engine/inventory/rules/run.ts'
-import { stateOf } from '../../../fleet/run/rules/run-view.ts'
-import { nothing } from '../../../kit/web/answers/answers.ts'
-import { readMac } from '../../../kit/web/answers/checked.ts'
-import type { PlainEvent } from '../../../kit/web/answers/plain-event.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import type { Site } from '../../routes/site.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
+import type { Result } from '#kit/foundation/result.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { stateOf } from '#fleet/run/rules/run-view.ts'
+import { nothing } from '#kit/web/answers/answers.ts'
+import { readMac } from '#kit/web/answers/checked.ts'
+import type { PlainEvent } from '#kit/web/answers/plain-event.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import type { Site } from '#server/routes/site.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 
 export const runRemovalRoutes = (site: Site): readonly Route[] => [
   {

@@ -6,29 +6,29 @@ import {
   OfferSchema,
   renderDocument,
   TicketSchema,
-} from '../../../engine/first-boot/rules/document.ts'
-import { findTemplateObstacle, subjectOf } from '../../../engine/first-boot/rules/obstacle.ts'
+} from '#engine/first-boot/rules/document.ts'
+import { findTemplateObstacle, subjectOf } from '#engine/first-boot/rules/obstacle.ts'
 import {
   decideIssue,
   parseSeedToken,
   renderSeedToken,
   SEED_TOKEN_REFUSALS,
-} from '../../../engine/first-boot/rules/seed-token.ts'
-import { renderFirstBoot } from '../../../engine/first-boot/rules/seed.ts'
-import { hasSecrets } from '../../../engine/first-boot/rules/template.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { Secret } from '../../../kit/web/access/secret.ts'
-import { makeInstance, type Templates } from '../../../fleet/first-boot/templates.ts'
-import type { Site } from '../../routes/site.ts'
-import { json, type Answer } from '../../../kit/web/answers/answers.ts'
-import { checked, readMac, renderSchema } from '../../../kit/web/answers/checked.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
+} from '#engine/first-boot/rules/seed-token.ts'
+import { renderFirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { hasSecrets } from '#engine/first-boot/rules/template.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { Secret } from '#kit/web/access/secret.ts'
+import { makeInstance, type Templates } from '#fleet/first-boot/templates.ts'
+import type { Site } from '#server/routes/site.ts'
+import { json, type Answer } from '#kit/web/answers/answers.ts'
+import { checked, readMac, renderSchema } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import { describeFirstBootFetched } from '../rules/machine-events.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { TokenPolicy } from '../rules/token.ts'
-import { addProofCall } from '../../../engine/first-boot/rules/proof-call.ts'
-import { renderProofToken } from '../../../fleet/proof/rules/proof.ts'
+import { addProofCall } from '#engine/first-boot/rules/proof-call.ts'
+import { renderProofToken } from '#fleet/proof/rules/proof.ts'
 import { readSerial, templateRoutes } from './first-boot.ts'
 
 interface ProofCalls {

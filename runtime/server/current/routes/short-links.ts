@@ -1,10 +1,10 @@
 /** `/m/{mac}`: the short way to a machine's page, for the code that a phone reads off its screen. */
 import { getRouterParam } from 'h3'
-import { parseMac } from '../../../kit/net/rules/mac.ts'
-import { seeOther } from '../../../kit/web/answers/answers.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
-import { machinePath } from '../../pages/machines/machines-list.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { seeOther } from '#kit/web/answers/answers.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
 
 /** A code of capitals is smaller. */
 const PATHS = ['/m/:mac', '/M/:mac']

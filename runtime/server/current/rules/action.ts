@@ -1,20 +1,12 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { BOOT_MODES } from './boot-mode.ts'
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '../../../fleet/boot/rules/boot-decision.ts'
-import {
-  isForEach,
-  NAME_FOR_EACH,
-  nameCapture,
-} from '../../../engine/capture/rules/capture-name.ts'
-import { CaptureNameSchema } from '../../../engine/capture/rules/capture-upload.ts'
-import {
-  fieldError,
-  listFieldErrors,
-  type FieldError,
-} from '../../../kit/foundation/field-error.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { SERIAL_CONSOLES } from '#fleet/boot/rules/boot-decision.ts'
+import { isForEach, NAME_FOR_EACH, nameCapture } from '#engine/capture/rules/capture-name.ts'
+import { CaptureNameSchema } from '#engine/capture/rules/capture-upload.ts'
+import { fieldError, listFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import {
   adjust,
   allowDisk,
@@ -26,8 +18,8 @@ import {
   type Adjustment,
 } from './operator-edits.ts'
 import { disarmByHand } from './disarming.ts'
-import { ChannelNameSchema } from '../../../fleet/channel/rules/channel.ts'
-import { LabelSchema } from '../../../fleet/machine/rules/label.ts'
+import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
+import { LabelSchema } from '#fleet/machine/rules/label.ts'
 import { LabelsSchema, MAX_LABELS, NameSchema, sortLabels } from './label.ts'
 import { isSameIdentity, type Machine } from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'

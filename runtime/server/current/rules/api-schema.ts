@@ -1,9 +1,9 @@
 /** Current line: its resources as JSON Schema for the API document, generated from the validators. */
 import { BOOT_MODES } from './boot-mode.ts'
 import { z } from 'zod'
-import { CaptureOrderSchema } from '../../../engine/capture/rules/order.ts'
-import { PickedDiskSchema } from '../../../engine/inventory/rules/disk-pick.ts'
-import { InventorySchema } from '../../../engine/inventory/rules/inventory.ts'
+import { CaptureOrderSchema } from '#engine/capture/rules/order.ts'
+import { PickedDiskSchema } from '#engine/inventory/rules/disk-pick.ts'
+import { InventorySchema } from '#engine/inventory/rules/inventory.ts'
 
 import { NameSchema } from './label.ts'
 import { PLAN_MODES } from './plan.ts'

@@ -9,9 +9,9 @@ import {
   type LiveSets,
   type ToDisk,
   type ToWait,
-} from '../../../fleet/boot/rules/boot-decision.ts'
-import { isPending } from '../../../engine/capture/rules/order.ts'
-import type { FlashSlot } from '../../../engine/inventory/rules/machine.ts'
+} from '#fleet/boot/rules/boot-decision.ts'
+import { isPending } from '#engine/capture/rules/order.ts'
+import type { FlashSlot } from '#engine/inventory/rules/machine.ts'
 import { renderQueuePosition, WAIT_SECONDS, type QueuePosition } from './queue.ts'
 import { DISARMED_RULES, findStop, type DisarmedRule } from './disarming.ts'
 import { isHalfWritten, isHeldBack, type Machine } from './machine.ts'

@@ -8,13 +8,13 @@ import {
   TemplateNameSchema,
   TemplateSchema,
   type NamedTemplate,
-} from '../../../engine/first-boot/rules/template.ts'
-import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
-import { parseMac, type Mac } from '../../../kit/net/rules/mac.ts'
-import { parseExact } from '../../../kit/foundation/json-exact.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import { listOwnSerials } from '../../../engine/inventory/rules/hardware.ts'
-import { InventoryDiskSchema, MAX_DISKS } from '../../../engine/inventory/rules/inventory.ts'
+} from '#engine/first-boot/rules/template.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
+import { parseExact } from '#kit/foundation/json-exact.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { listOwnSerials } from '#engine/inventory/rules/hardware.ts'
+import { InventoryDiskSchema, MAX_DISKS } from '#engine/inventory/rules/inventory.ts'
 import { keepHeldBack } from './disarming.ts'
 import { createMachine, type Machine } from './machine.ts'
 import { NameSchema } from './label.ts'

@@ -4,19 +4,15 @@ import {
   type Command,
   type CommandLine,
   type Value,
-} from '../../../kit/terminal/command/rules/command.ts'
+} from '#kit/terminal/command/rules/command.ts'
 import {
   ORDER_ENVIRONMENT,
   SERVER_ENVIRONMENT,
   SOURCE_ENVIRONMENT,
-} from '../../../kit/terminal/command/rules/environment.ts'
-import {
-  CONFIG,
-  CONFIG_FILES,
-  JSON_FLAG,
-} from '../../../kit/terminal/command/rules/server-command.ts'
-import { listExitCodes } from '../../../kit/terminal/command/rules/server-exit.ts'
-import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
+} from '#kit/terminal/command/rules/environment.ts'
+import { CONFIG, CONFIG_FILES, JSON_FLAG } from '#kit/terminal/command/rules/server-command.ts'
+import { listExitCodes } from '#kit/terminal/command/rules/server-exit.ts'
+import { createTextCommands } from '#kit/terminal/command/rules/text-commands.ts'
 import { GENERATE, PEOPLE_COMMANDS } from '../commands/rules/people-commands.ts'
 import { FLASH_EXITS } from '../commands/rules/flash-outcome.ts'
 

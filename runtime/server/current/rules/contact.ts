@@ -1,16 +1,11 @@
 /** Current line: how a machine's own contacts change its record ("Transitions"). */
 import { DISCOVERED_MODE, MODES, flashesAlways, isFlashMode } from './boot-mode.ts'
-import {
-  endOrder,
-  isPending,
-  planOrder,
-  type CaptureResult,
-} from '../../../engine/capture/rules/order.ts'
-import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
-import { epochOf } from '../../../kit/foundation/instants.ts'
-import { keepPick } from '../../../engine/inventory/rules/disk-pick.ts'
-import type { Inventory } from '../../../engine/inventory/rules/machine.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import { endOrder, isPending, planOrder, type CaptureResult } from '#engine/capture/rules/order.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
+import { keepPick } from '#engine/inventory/rules/disk-pick.ts'
+import type { Inventory } from '#engine/inventory/rules/machine.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import type { BootRuling } from './boot.ts'
 import { expireOrder } from './disarming.ts'
 import { startCycle } from './operator-edits.ts'

@@ -1,7 +1,7 @@
 /** Current line: orders that are taken away, by an older state, a person or the time, or that are paused; disks that may be half written stay held back. */
 import { flashesOnce, isFlashMode } from './boot-mode.ts'
-import { endOrder, isPending } from '../../../engine/capture/rules/order.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { endOrder, isPending } from '#engine/capture/rules/order.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import {
   hasUnfinishedFlash,
   isHalfWritten,

@@ -1,10 +1,10 @@
 /** Current line: what of a server of the earlier line becomes of a machine here, and what does not come along. */
 import { DISCOVERED_MODE } from './boot-mode.ts'
 import { z } from 'zod'
-import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
-import { decodePart } from '../../../kit/net/rules/image-location.ts'
+import { LIVE_SUMS, LIVE_TRIO } from '#appliance/assets.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { MacSchema } from '#kit/net/rules/mac-schema.ts'
+import { decodePart } from '#kit/net/rules/image-location.ts'
 import { NameSchema } from './label.ts'
 import { createMachine, type Machine } from './machine.ts'
 

@@ -1,6 +1,6 @@
 /** Current line: the bodies of `POST /workers/backups` and `POST /boot/releases`. */
 import { z } from 'zod'
-import { ReleaseTagSchema } from '../../../fleet/boot/rules/release.ts'
+import { ReleaseTagSchema } from '#fleet/boot/rules/release.ts'
 
 /** An absent body is an empty one: a backup by hand. */
 export const BackupRequestSchema = z.strictObject({

@@ -1,7 +1,7 @@
 /** Current line: validates what people call machines: their name, and their labels ("Limits"). */
 import { z } from 'zod'
-import { LabelSchema, nameCharacter } from '../../../fleet/machine/rules/label.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
+import { LabelSchema, nameCharacter } from '#fleet/machine/rules/label.ts'
+import { printable } from '#kit/foundation/printable.ts'
 
 export const MAX_LABELS = 16
 

@@ -1,6 +1,6 @@
 /** Current line: the events that changes of a machine record in the journal ("Recorded system events"). */
-import { describeDisks, type MachineEvent } from '../../../fleet/machine/rules/flash-events.ts'
-import type { Inventory } from '../../../engine/inventory/rules/machine.ts'
+import { describeDisks, type MachineEvent } from '#fleet/machine/rules/flash-events.ts'
+import type { Inventory } from '#engine/inventory/rules/machine.ts'
 import type { BootRuling } from './boot.ts'
 import { channelOf, type Machine } from './machine.ts'
 import type { PlanRuling } from './plan.ts'

@@ -1,11 +1,11 @@
 /** Current line: the machine record ("Machine"), and the cycle, which separates intent from state. */
-import type { CaptureOrder } from '../../../engine/capture/rules/order.ts'
-import type { SerialConsole } from '../../../fleet/boot/rules/boot-decision.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { CaptureOrder } from '#engine/capture/rules/order.ts'
+import type { SerialConsole } from '#fleet/boot/rules/boot-decision.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import { isFlashMode, type BootMode } from './boot-mode.ts'
-import type { DiskPick, PickedDisk } from '../../../engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk, MachineBase } from '../../../engine/inventory/rules/machine.ts'
-import type { Armer, RunDisk, RunImage } from '../../../engine/inventory/rules/run.ts'
+import type { DiskPick, PickedDisk } from '#engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk, MachineBase } from '#engine/inventory/rules/machine.ts'
+import type { Armer, RunDisk, RunImage } from '#engine/inventory/rules/run.ts'
 
 interface Failure {
   readonly at: string

@@ -1,15 +1,10 @@
 /** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0006). */
 import { MODES, flashesOnce, isFlashMode } from './boot-mode.ts'
-import {
-  createOrder,
-  endOrder,
-  isPending,
-  type CaptureOrder,
-} from '../../../engine/capture/rules/order.ts'
-import type { SerialConsole } from '../../../fleet/boot/rules/boot-decision.ts'
-import { fieldError, type FieldError } from '../../../kit/foundation/field-error.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
+import { createOrder, endOrder, isPending, type CaptureOrder } from '#engine/capture/rules/order.ts'
+import type { SerialConsole } from '#fleet/boot/rules/boot-decision.ts'
+import { fieldError, type FieldError } from '#kit/foundation/field-error.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import {
   createCycle,
   createMachine,
@@ -20,7 +15,7 @@ import {
   type Machine,
 } from './machine.ts'
 import { sortLabels } from './label.ts'
-import { nameAmong, pickDisk, type DiskPick } from '../../../engine/inventory/rules/disk-pick.ts'
+import { nameAmong, pickDisk, type DiskPick } from '#engine/inventory/rules/disk-pick.ts'
 import { findDiskMismatch, renderDiskMismatch } from './target.ts'
 import type { MachineUpsert } from './upsert.ts'
 

@@ -1,6 +1,6 @@
 /** Current line: the queue of machines when only a few may flash at a time (`[pxe] max_flashes`). */
-import { duration, wholeNumber } from '../../../kit/config/rules/setting-kinds.ts'
-import { settingOf } from '../../../kit/config/rules/setting.ts'
+import { duration, wholeNumber } from '#kit/config/rules/setting-kinds.ts'
+import { settingOf } from '#kit/config/rules/setting.ts'
 import { isFlashMode } from './boot-mode.ts'
 import { type Machine } from './machine.ts'
 

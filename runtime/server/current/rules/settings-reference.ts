@@ -1,15 +1,15 @@
 /** Current line: renders the reference of all settings as Markdown, from their table. */
-import type { Entry } from '../../../kit/terminal/command/rules/command.ts'
+import type { Entry } from '#kit/terminal/command/rules/command.ts'
 import {
   COMMAND_ENVIRONMENT,
   LIVE_ENVIRONMENT,
   ORDER_ENVIRONMENT,
   SERVER_ENVIRONMENT,
   WIZARD_ENVIRONMENT,
-} from '../../../kit/terminal/command/rules/environment.ts'
-import { variablesOf, type Setting } from '../../../kit/config/rules/setting.ts'
-import { SECTIONS } from '../../../kit/config/rules/setting-sections.ts'
-import { renderFallback } from '../../../kit/config/rules/shown-setting.ts'
+} from '#kit/terminal/command/rules/environment.ts'
+import { variablesOf, type Setting } from '#kit/config/rules/setting.ts'
+import { SECTIONS } from '#kit/config/rules/setting-sections.ts'
+import { renderFallback } from '#kit/config/rules/shown-setting.ts'
 import { SETTINGS } from './settings.ts'
 
 /** A section of the table without words here does not compile. */

@@ -1,7 +1,7 @@
 /** Current line: every setting of `flasher-web`, with its title, group, kind, default and meaning ("Configuration"). */
-import * as kinds from '../../../kit/config/rules/setting-kinds.ts'
-import { nearSites } from '../../../kit/config/rules/site-kinds.ts'
-import { listForeignSections } from '../../../kit/config/rules/setting-sections.ts'
+import * as kinds from '#kit/config/rules/setting-kinds.ts'
+import { nearSites } from '#kit/config/rules/site-kinds.ts'
+import { listForeignSections } from '#kit/config/rules/setting-sections.ts'
 import {
   ADMIN_SETTINGS,
   CACHE_SETTINGS,
@@ -16,18 +16,14 @@ import {
   SESSION_SECRET,
   STATE_DIR,
   WARN_FREE_BYTES,
-} from '../../../kit/config/rules/shared-settings.ts'
-import {
-  settingOf,
-  type SettingsTable,
-  type SettingTexts,
-} from '../../../kit/config/rules/setting.ts'
+} from '#kit/config/rules/shared-settings.ts'
+import { settingOf, type SettingsTable, type SettingTexts } from '#kit/config/rules/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
   type SettingsSources,
-} from '../../../kit/config/rules/settings-parser.ts'
-import { PROVIDER_SETTINGS } from '../../../kit/config/rules/provider-settings.ts'
+} from '#kit/config/rules/settings-parser.ts'
+import { PROVIDER_SETTINGS } from '#kit/config/rules/provider-settings.ts'
 import { QUEUE_SETTINGS } from './queue.ts'
 
 const { wholeNumber, toggle, choice, path, port, duration, baseUrl } = kinds

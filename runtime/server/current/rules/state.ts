@@ -1,13 +1,13 @@
 /** Current line: derives the state of a machine in one word, its conditions, and what happens next. */
 import { type BootRule, RULES, isFlashMode } from './boot-mode.ts'
-import type { RunMode } from '../../../engine/inventory/rules/run.ts'
+import type { RunMode } from '#engine/inventory/rules/run.ts'
 import type { BootRuling } from './boot.ts'
 import type { QueuePosition } from './queue.ts'
 import { isUnassigned, type Machine } from './machine.ts'
 import type { PlanRuling } from './plan.ts'
 import { renderDiskMismatch } from './target.ts'
-import { PAGES } from '../../texts/texts.ts'
-import { fill } from '../../../kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.view.machineState
 

@@ -1,10 +1,10 @@
 /** Current line: the facts besides the machine's record that decisions about it may use. */
-import type { LiveSets } from '../../../fleet/boot/rules/boot-decision.ts'
+import type { LiveSets } from '#fleet/boot/rules/boot-decision.ts'
 import type { Machine } from './machine.ts'
 import type { QueuePosition } from './queue.ts'
-import type { Template } from '../../../engine/first-boot/rules/template.ts'
+import type { Template } from '#engine/first-boot/rules/template.ts'
 import type { TokenPolicy } from './token.ts'
-import type { CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 
 export interface PxeRules {
   /** Live boots of one cycle without an end before the guard steps in. */

@@ -1,17 +1,17 @@
 /** Current line: decides whether a machine can be flashed: its image, its disk, and whether the image fits. */
-import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import { isOutOfOrder, isStoredRaw } from '../../../engine/image/rules/format.ts'
-import { isFlashable, type CatalogEntry } from '../../../engine/catalog/rules/catalog.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderExactDiskSize, renderExactSize } from '../../../kit/foundation/size.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
+import { isFlashable, type CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderExactDiskSize, renderExactSize } from '#kit/foundation/size.ts'
 import {
   findPicked,
   kindOf,
   renderPicked,
   type DiskPick,
   type PickRefusal,
-} from '../../../engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '../../../engine/inventory/rules/machine.ts'
+} from '#engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { targetOf, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 

@@ -1,9 +1,9 @@
 /** Current line: which boot token a machine must present, and what it permits (`[pxe] tokens`). */
 import { isFlashMode } from './boot-mode.ts'
-import type { BootToken, TokenDefect } from '../../../fleet/boot/rules/boot-token.ts'
-import { isPending } from '../../../engine/capture/rules/order.ts'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import type { SettingsOf } from '../../../kit/config/rules/setting.ts'
+import type { BootToken, TokenDefect } from '#fleet/boot/rules/boot-token.ts'
+import { isPending } from '#engine/capture/rules/order.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { SettingsOf } from '#kit/config/rules/setting.ts'
 import type { SETTINGS } from './settings.ts'
 import { type Machine } from './machine.ts'
 

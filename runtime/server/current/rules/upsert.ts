@@ -1,11 +1,11 @@
 /** Current line: the body of `PUT /machines/{mac}` ("MachineUpsert"). */
 import { BOOT_MODES, DEFAULT_MODE, isFlashMode } from './boot-mode.ts'
 import { z } from 'zod'
-import { parseFields, type FieldError } from '../../../kit/foundation/field-error.ts'
-import { accept, type Result } from '../../../kit/foundation/result.ts'
-import { MAX_SERIAL_CHARACTERS } from '../../../engine/inventory/rules/inventory.ts'
-import { TemplateNameSchema } from '../../../engine/first-boot/rules/template.ts'
-import { ChannelNameSchema } from '../../../fleet/channel/rules/channel.ts'
+import { parseFields, type FieldError } from '#kit/foundation/field-error.ts'
+import { accept, type Result } from '#kit/foundation/result.ts'
+import { MAX_SERIAL_CHARACTERS } from '#engine/inventory/rules/inventory.ts'
+import { TemplateNameSchema } from '#engine/first-boot/rules/template.ts'
+import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
 import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
 
 /**

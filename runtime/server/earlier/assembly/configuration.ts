@@ -1,8 +1,8 @@
 /** Earlier line: reads the configuration of its server. */
-import { readConfig, type Config } from '../../../kit/config/config.ts'
-import type { ProcessEnvironment } from '../../../kit/program/process-environment.ts'
+import { readConfig, type Config } from '#kit/config/config.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { parseSettings, SETTINGS } from '../rules/settings.ts'
-import type { Arguments } from '../../../kit/terminal/command/rules/arguments.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 
 export type LineConfig = Config<typeof SETTINGS>
 

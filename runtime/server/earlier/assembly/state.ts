@@ -1,8 +1,8 @@
 /** Earlier line: opens the database and everything stored in it, the machines of a deployed server included. */
-import { openFleetState, type FleetState } from '../../app/fleet-state.ts'
-import { renderDisarmed, type OrderRules } from '../../../fleet/backup/disarming.ts'
-import { readDeployedMachines } from '../../../fleet/backup/deployed-machines.ts'
-import { SYSTEM_EVENT } from '../../../fleet/state/event-rows.ts'
+import { openFleetState, type FleetState } from '#server/app/fleet-state.ts'
+import { renderDisarmed, type OrderRules } from '#fleet/backup/disarming.ts'
+import { readDeployedMachines } from '#fleet/backup/deployed-machines.ts'
+import { SYSTEM_EVENT } from '#fleet/state/event-rows.ts'
 import { describe } from '../rules/machine-events.ts'
 import { parseDeployedRow, parseRecord } from '../rules/record.ts'
 import { disarm, keepHeldBack, nameMachine, type Machine } from '../rules/machine.ts'

@@ -1,10 +1,10 @@
 /** The search of the machines page: terms, fields, times, and the order of columns. */
-import { createSelector, type Description } from '../../../fleet/machine/rules/selection.ts'
-import type { Vocabulary } from '../../../fleet/machine/rules/query.ts'
-import { MACHINE_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
-import { listSpellings } from '../../../kit/net/rules/mac.ts'
-import { naturalKey } from '../../../kit/net/rules/natural-order.ts'
-import { listStateNames, STATE_VALUES, URGENCY } from '../../pages/machines/state-search.ts'
+import { createSelector, type Description } from '#fleet/machine/rules/selection.ts'
+import type { Vocabulary } from '#fleet/machine/rules/query.ts'
+import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
+import { listSpellings } from '#kit/net/rules/mac.ts'
+import { naturalKey } from '#kit/net/rules/natural-order.ts'
+import { listStateNames, STATE_VALUES, URGENCY } from '#server/pages/machines/state-search.ts'
 import {
   BOOT_POLICIES,
   isArmed,

@@ -1,11 +1,11 @@
 /** /ui/machines: the fleet in one live table, with a search. */
-import type { Answer } from '../../../kit/web/answers/answers.ts'
-import { address, attributes, html, type Html } from '../../../kit/web/ui/html.ts'
-import { cutPage } from '../../../kit/web/ui/paging.ts'
-import { refreshOnNews } from '../../../kit/web/ui/refresh.ts'
-import { readListQuery, renderSearch, type ListQuery } from '../../../kit/web/ui/search.ts'
-import { renderPager } from '../../../kit/web/ui/tables.ts'
-import { formAt, pageAt } from '../../pages/context-routes.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { address, attributes, html, type Html } from '#kit/web/ui/html.ts'
+import { cutPage } from '#kit/web/ui/paging.ts'
+import { refreshOnNews } from '#kit/web/ui/refresh.ts'
+import { readListQuery, renderSearch, type ListQuery } from '#kit/web/ui/search.ts'
+import { renderPager } from '#kit/web/ui/tables.ts'
+import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import {
   addMachine,
   MACHINES_PATH,
@@ -15,9 +15,9 @@ import {
   renderGone,
   renderNoMachines,
   renderNoneFound,
-} from '../../pages/machines/machines-list.ts'
-import { renderMistakes } from '../../pages/machines/search-mistakes.ts'
-import { PAGES } from '../../texts/texts.ts'
+} from '#server/pages/machines/machines-list.ts'
+import { renderMistakes } from '#server/pages/machines/search-mistakes.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { VOCABULARY } from './fleet-query.ts'
 import { COLUMNS, renderMachineRow } from './machine-row.ts'
 import { viewOf } from './machine-view.ts'

@@ -1,7 +1,7 @@
 /** /ui/images: what is in the image folder, and how more comes in. */
-import type { Answer } from '../../../kit/web/answers/answers.ts'
-import { IMAGE_ENDINGS } from '../../../../appliance/disk-images.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
+import { printable } from '#kit/foundation/printable.ts'
 import {
   banner,
   card,
@@ -10,10 +10,10 @@ import {
   middle,
   renderBytes,
   tag,
-} from '../../../kit/web/ui/elements.ts'
-import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
-import { readListQuery, renderSearch, type ListQuery } from '../../../kit/web/ui/search.ts'
-import { ACTIONS, numberColumn, renderTable } from '../../../kit/web/ui/tables.ts'
+} from '#kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { readListQuery, renderSearch, type ListQuery } from '#kit/web/ui/search.ts'
+import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { selectImages, type UsedImage } from '../rules/image-list.ts'
 import type { EarlierContext } from './page-context.ts'
 import {
@@ -23,11 +23,11 @@ import {
   renderRemovalButton,
   usersPath,
 } from './image-removal.ts'
-import type { ImageRow } from '../../../engine/image/rules/image.ts'
-import { fill, fillCount } from '../../../kit/texts/text.ts'
-import { pageAt } from '../../pages/context-routes.ts'
-import { renderUploadForm } from '../../../kit/web/ui/upload-form.ts'
-import { PAGES } from '../../texts/texts.ts'
+import type { ImageRow } from '#engine/image/rules/image.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { pageAt } from '#server/pages/context-routes.ts'
+import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.earlier.images
 const shared = PAGES.images.search

@@ -1,5 +1,5 @@
 /** A machine as pages show it: its record, its state, and its flash that is under way. */
-import type { Run } from '../../../engine/inventory/rules/run.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
 import type { Workflows } from '../assembly/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 import { decideState, type StateView } from '../rules/state.ts'

@@ -1,23 +1,23 @@
 /** The provisioning files of a machine's page: shown, saved and removed. */
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import { readMac } from '../../../kit/web/answers/checked.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
-import { badge, card } from '../../../kit/web/ui/elements.ts'
-import { hidden } from '../../../kit/web/ui/fields.ts'
-import { address, html, type Html } from '../../../kit/web/ui/html.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { readMac } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { seeOther, type Answer } from '#kit/web/answers/answers.ts'
+import { badge, card } from '#kit/web/ui/elements.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+import { address, html, type Html } from '#kit/web/ui/html.ts'
 import { MAX_PROVISION_BYTES, recordProvision } from '../routes/provision.ts'
 import type { Machine } from '../rules/machine.ts'
 import {
   parseProvisionFile,
   PROVISION_FILES,
   type ProvisionFile,
-} from '../../../fleet/workflow/rules/provisioning.ts'
-import { machinePath } from '../../pages/machines/machines-list.ts'
+} from '#fleet/workflow/rules/provisioning.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
 import type { EarlierContext } from './page-context.ts'
-import { formAt } from '../../pages/context-routes.ts'
-import { PAGES } from '../../texts/texts.ts'
-import { fill } from '../../../kit/texts/text.ts'
+import { formAt } from '#server/pages/context-routes.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.earlier.provisioning
 

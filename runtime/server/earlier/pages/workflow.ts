@@ -1,10 +1,10 @@
 /** The workflow runs of a machine: a card on its page, and a page with the log of each. */
-import type { Answer } from '../../../kit/web/answers/answers.ts'
-import { printable, printableText } from '../../../kit/foundation/printable.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { WorkflowState } from '../../../fleet/workflow/online-workflows.ts'
-import { readMac } from '../../../kit/web/answers/checked.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { printable, printableText } from '#kit/foundation/printable.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { WorkflowState } from '#fleet/workflow/online-workflows.ts'
+import { readMac } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
 import {
   badge,
   banner,
@@ -13,16 +13,16 @@ import {
   copyBlock,
   factList,
   type Tone,
-} from '../../../kit/web/ui/elements.ts'
-import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
-import { refreshEvery, refreshOnNews } from '../../../kit/web/ui/refresh.ts'
-import { renderTime, type Clock } from '../../../kit/web/ui/times.ts'
+} from '#kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { refreshEvery, refreshOnNews } from '#kit/web/ui/refresh.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { readRun } from '../routes/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
-import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '../../pages/machines/machines-list.ts'
+import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
 import type { EarlierContext } from './page-context.ts'
-import { pageAt } from '../../pages/context-routes.ts'
-import { PAGES } from '../../texts/texts.ts'
+import { pageAt } from '#server/pages/context-routes.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.earlier.workflow
 

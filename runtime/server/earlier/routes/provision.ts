@@ -1,19 +1,19 @@
 /** Earlier line: provisioning files, kept by operators and fetched by the machine that is being flashed. */
 import { getRouterParam, type H3Event } from 'h3'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { ProvisionFiles } from '../../../fleet/workflow/provision-files.ts'
-import { answer, nothing, type Answer } from '../../../kit/web/answers/answers.ts'
-import { readMac } from '../../../kit/web/answers/checked.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import type { Site } from '../../routes/site.ts'
-import type { Contact } from '../../routes/transition.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { ProvisionFiles } from '#fleet/workflow/provision-files.ts'
+import { answer, nothing, type Answer } from '#kit/web/answers/answers.ts'
+import { readMac } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import type { Site } from '#server/routes/site.ts'
+import type { Contact } from '#server/routes/transition.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import type { Machine } from '../rules/machine.ts'
 import {
   isFetched,
   parseProvisionFile,
   type ProvisionFile,
-} from '../../../fleet/workflow/rules/provisioning.ts'
+} from '#fleet/workflow/rules/provisioning.ts'
 
 /** No seed or workflow is nearly as large. */
 export const MAX_PROVISION_BYTES = 1024 * 1024

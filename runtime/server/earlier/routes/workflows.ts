@@ -1,11 +1,11 @@
 /** Earlier line: the workflow runs of a machine, and the log of each. */
 import { getRouterParam, type H3Event } from 'h3'
-import { isRunId } from '../../../fleet/workflow/rules/online-workflow.ts'
-import { json, text } from '../../../kit/web/answers/answers.ts'
-import { readMac } from '../../../kit/web/answers/checked.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import type { Site } from '../../routes/site.ts'
-import type { Route } from '../../../kit/web/answers/route.ts'
+import { isRunId } from '#fleet/workflow/rules/online-workflow.ts'
+import { json, text } from '#kit/web/answers/answers.ts'
+import { readMac } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import type { Site } from '#server/routes/site.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 import type { Workflows } from '../assembly/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 

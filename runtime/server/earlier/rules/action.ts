@@ -1,7 +1,7 @@
 /** Earlier line: what an operator can do to one machine or many: set its policy. */
 import { z } from 'zod'
-import { accept, refuse, type Result } from '../../../kit/foundation/result.ts'
-import type { Armer } from '../../../engine/inventory/rules/run.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Armer } from '#engine/inventory/rules/run.ts'
 import type { BootPolicy, Machine } from './machine.ts'
 import { arm } from './upsert.ts'
 

@@ -1,8 +1,8 @@
 /** Earlier line: its resources as JSON Schema for the API document, generated from the validators. */
 import { z } from 'zod'
-import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import { InventorySchema } from '../../../engine/inventory/rules/inventory.ts'
-import { MACHINE_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import { InventorySchema } from '#engine/inventory/rules/inventory.ts'
+import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
 import { BOOT_POLICIES, WORKFLOW_STATUSES } from './machine.ts'
 import { PLAN_MODES } from './plan.ts'
 import { MachineUpsertSchema } from './upsert.ts'

@@ -1,16 +1,16 @@
 /** Earlier line: decides the response of `GET /pxe/{mac}` ("boot_policy and the script returned"). */
-import { KERNEL_ARGS } from '../../../../appliance/contract.ts'
+import { KERNEL_ARGS } from '#appliance/contract.ts'
 import {
   decideArch,
   DEFAULT_DRIVE,
   type BootDecision,
   type ToDisk,
-} from '../../../fleet/boot/rules/boot-decision.ts'
-import { LIVE_SET } from '../../../fleet/boot/rules/live-release.ts'
-import { segment } from '../../../fleet/boot/rules/ipxe.ts'
-import type { KernelArg } from '../../../fleet/boot/rules/kernel-args.ts'
+} from '#fleet/boot/rules/boot-decision.ts'
+import { LIVE_SET } from '#fleet/boot/rules/live-release.ts'
+import { segment } from '#fleet/boot/rules/ipxe.ts'
+import type { KernelArg } from '#fleet/boot/rules/kernel-args.ts'
 import { isHeldBack, type Machine } from './machine.ts'
-import { CLIENT_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
+import { CLIENT_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
 
 type BootRuleName = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
 type OfferRule = BootRuleName | 'other-arch'

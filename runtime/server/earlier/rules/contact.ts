@@ -1,5 +1,5 @@
 /** Earlier line: what becomes of a record when its machine contacts the server ("Transitions"). */
-import type { Mac } from '../../../kit/net/rules/mac.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 import { createMachine, type Machine } from './machine.ts'
 import type { BootRuling } from './boot.ts'
 

@@ -1,5 +1,5 @@
 /** Earlier line: the events that changes of a machine record in the journal. */
-import type { MachineEvent } from '../../../fleet/machine/rules/flash-events.ts'
+import type { MachineEvent } from '#fleet/machine/rules/flash-events.ts'
 import type { BootRuling } from './boot.ts'
 import type { Machine } from './machine.ts'
 

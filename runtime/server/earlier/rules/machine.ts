@@ -1,9 +1,9 @@
 /** Earlier line: the machine record ("Machine"), what of it is never on the wire, and its order to be flashed. */
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { MachineBase } from '../../../engine/inventory/rules/machine.ts'
-import type { RecordedOutcome } from '../../../fleet/machine/rules/flash-outcome.ts'
-import type { MachineProvisioning } from '../../../fleet/workflow/rules/provisioning.ts'
-import type { Armer } from '../../../engine/inventory/rules/run.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import type { RecordedOutcome } from '#fleet/machine/rules/flash-outcome.ts'
+import type { MachineProvisioning } from '#fleet/workflow/rules/provisioning.ts'
+import type { Armer } from '#engine/inventory/rules/run.ts'
 
 export const BOOT_POLICIES = ['local', 'flash', 'tui'] as const
 export type BootPolicy = (typeof BOOT_POLICIES)[number]

@@ -1,6 +1,6 @@
 /** Earlier line: the command table of `flasher-web-activate-pxe`. */
-import type { Command, CommandLine } from '../../../kit/terminal/command/rules/command.ts'
-import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
+import type { Command, CommandLine } from '#kit/terminal/command/rules/command.ts'
+import { createTextCommands } from '#kit/terminal/command/rules/text-commands.ts'
 
 const ACTIVATE = {
   words: ['activate'],

@@ -1,8 +1,8 @@
 /** Earlier line: stores and parses a machine's record. */
 import { z } from 'zod'
-import { MACHINE_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
-import { decodeDeployedRow } from '../../../fleet/machine/rules/deployed-row.ts'
-import { MacSchema } from '../../../kit/net/rules/mac-schema.ts'
+import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
+import { decodeDeployedRow } from '#fleet/machine/rules/deployed-row.ts'
+import { MacSchema } from '#kit/net/rules/mac-schema.ts'
 import { BOOT_POLICIES, createMachine, WORKFLOW_STATUSES, type Machine } from './machine.ts'
 
 const time = z.iso.datetime({ offset: true })

@@ -1,13 +1,10 @@
 /** Earlier line: the command table of its `flasher-web`. */
-import type { Command, CommandLine } from '../../../kit/terminal/command/rules/command.ts'
-import {
-  SERVER_ENVIRONMENT,
-  SOURCE_ENVIRONMENT,
-} from '../../../kit/terminal/command/rules/environment.ts'
-import { CONFIG, CONFIG_FILES } from '../../../kit/terminal/command/rules/server-command.ts'
-import { listExitCodes } from '../../../kit/terminal/command/rules/server-exit.ts'
-import { createTextCommands } from '../../../kit/terminal/command/rules/text-commands.ts'
-import { DEFAULT_IMAGE_ROOT } from '../../../../appliance/disk-images.ts'
+import type { Command, CommandLine } from '#kit/terminal/command/rules/command.ts'
+import { SERVER_ENVIRONMENT, SOURCE_ENVIRONMENT } from '#kit/terminal/command/rules/environment.ts'
+import { CONFIG, CONFIG_FILES } from '#kit/terminal/command/rules/server-command.ts'
+import { listExitCodes } from '#kit/terminal/command/rules/server-exit.ts'
+import { createTextCommands } from '#kit/terminal/command/rules/text-commands.ts'
+import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
 
 const SERVE = {
   words: ['serve'],

@@ -1,7 +1,7 @@
 /** Earlier line: every setting of its server, with the variables of the specification ("Configuration"). */
-import { DEFAULT_IMAGE_ROOT } from '../../../../appliance/disk-images.ts'
-import * as kinds from '../../../kit/config/rules/setting-kinds.ts'
-import { listForeignSections } from '../../../kit/config/rules/setting-sections.ts'
+import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
+import * as kinds from '#kit/config/rules/setting-kinds.ts'
+import { listForeignSections } from '#kit/config/rules/setting-sections.ts'
 import {
   DISCOVERY_SETTINGS,
   HISTORY_SETTINGS,
@@ -11,17 +11,13 @@ import {
   RUN_PATIENCE,
   SESSION_SECRET,
   WARN_FREE_BYTES,
-} from '../../../kit/config/rules/shared-settings.ts'
-import {
-  settingOf,
-  type SettingsTable,
-  type SettingTexts,
-} from '../../../kit/config/rules/setting.ts'
+} from '#kit/config/rules/shared-settings.ts'
+import { settingOf, type SettingsTable, type SettingTexts } from '#kit/config/rules/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,
   type SettingsSources,
-} from '../../../kit/config/rules/settings-parser.ts'
+} from '#kit/config/rules/settings-parser.ts'
 
 const { path, port } = kinds
 const setting = settingOf('flasher-web')

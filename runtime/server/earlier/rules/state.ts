@@ -1,6 +1,6 @@
 /** Earlier line: derives the state of a machine in one word, what is true of it, and what happens next. */
-import { fill } from '../../../kit/texts/text.ts'
-import { PAGES } from '../../texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { isArmed, isHeldBack, isUnassigned, type BootPolicy, type Machine } from './machine.ts'
 
 const t = PAGES.earlier.machineState

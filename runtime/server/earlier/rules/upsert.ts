@@ -1,9 +1,9 @@
 /** Earlier line: the body of `PUT /machines/{mac}` ("MachineUpsert"), and what it makes of a record. */
 import { z } from 'zod'
-import { MACHINE_PROVISIONING } from '../../../fleet/workflow/rules/provisioning.ts'
-import { isBareFileName } from '../../../kit/foundation/file-name.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { Armer } from '../../../engine/inventory/rules/run.ts'
+import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
+import { isBareFileName } from '#kit/foundation/file-name.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { Armer } from '#engine/inventory/rules/run.ts'
 import { BOOT_POLICIES, createMachine, type Machine } from './machine.ts'
 
 /** Forms and clients send empty texts for none. */

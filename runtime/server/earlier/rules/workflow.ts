@@ -1,5 +1,5 @@
 /** Earlier line: the workflow that the server runs after `done` ("cijoe-online"), as transitions of the record. */
-import { isTargetHost, renderRunId } from '../../../fleet/workflow/rules/online-workflow.ts'
+import { isTargetHost, renderRunId } from '#fleet/workflow/rules/online-workflow.ts'
 import type { Machine, WorkflowStatus } from './machine.ts'
 
 type WorkflowSignal = 'begin' | 'succeed' | 'fail'

@@ -1,12 +1,12 @@
 /** What the machines pages of both lines share: the live table, the form that adds a machine, and what an empty list says. */
-import { parseMac } from '../../../kit/net/rules/mac.ts'
-import { fill, renderNumber } from '../../../kit/texts/text.ts'
-import { seeOther, type Answer } from '../../../kit/web/answers/answers.ts'
-import { banner, emptyState } from '../../../kit/web/ui/elements.ts'
-import { fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
-import type { ListQuery } from '../../../kit/web/ui/search.ts'
-import { renderTable, type TableColumn } from '../../../kit/web/ui/tables.ts'
-import { PAGES } from '../../texts/texts.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { fill, renderNumber } from '#kit/texts/text.ts'
+import { seeOther, type Answer } from '#kit/web/answers/answers.ts'
+import { banner, emptyState } from '#kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import type { ListQuery } from '#kit/web/ui/search.ts'
+import { renderTable, type TableColumn } from '#kit/web/ui/tables.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { PageContext } from '../page-context.ts'
 
 const t = PAGES.machines.list

@@ -1,13 +1,13 @@
 /** The progress of a run: a bar for rows, the machine's page and the dashboard. */
-import { renderHyphens } from '../../../kit/net/rules/mac.ts'
-import { printable } from '../../../kit/foundation/printable.ts'
-import { renderDuration, renderPercent, renderRate } from '../../../kit/foundation/rate.ts'
-import type { Run, RunDisk, RunPhase } from '../../../engine/inventory/rules/run.ts'
-import { shareOf } from '../../../fleet/run/rules/run-view.ts'
-import { renderPartOf, renderSize } from '../../../kit/foundation/size.ts'
-import { PAGES } from '../../texts/texts.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { attributes, html, type Html } from '../../../kit/web/ui/html.ts'
+import { renderHyphens } from '#kit/net/rules/mac.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { renderDuration, renderPercent, renderRate } from '#kit/foundation/rate.ts'
+import type { Run, RunDisk, RunPhase } from '#engine/inventory/rules/run.ts'
+import { shareOf } from '#fleet/run/rules/run-view.ts'
+import { renderPartOf, renderSize } from '#kit/foundation/size.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { attributes, html, type Html } from '#kit/web/ui/html.ts'
 
 const t = PAGES.view.run
 

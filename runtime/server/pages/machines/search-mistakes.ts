@@ -1,10 +1,10 @@
 /** What the machines pages of both lines say of terms of a search that are not understood. */
-import { listMistakes } from '../../../fleet/machine/rules/query-mistakes.ts'
-import type { Vocabulary } from '../../../fleet/machine/rules/query.ts'
-import { banner } from '../../../kit/web/ui/elements.ts'
-import { address, fillHtml, html, type Content } from '../../../kit/web/ui/html.ts'
-import type { ListQuery } from '../../../kit/web/ui/search.ts'
-import { PAGES } from '../../texts/texts.ts'
+import { listMistakes } from '#fleet/machine/rules/query-mistakes.ts'
+import type { Vocabulary } from '#fleet/machine/rules/query.ts'
+import { banner } from '#kit/web/ui/elements.ts'
+import { address, fillHtml, html, type Content } from '#kit/web/ui/html.ts'
+import type { ListQuery } from '#kit/web/ui/search.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { MACHINES_PATH } from './machines-list.ts'
 
 const t = PAGES.machines.search.mistakes

@@ -1,5 +1,5 @@
 /** How the search of the machines pages of both lines names and sorts the states of machines. */
-import type { Tone } from '../../../kit/web/ui/elements.ts'
+import type { Tone } from '#kit/web/ui/elements.ts'
 
 const NEEDS_ATTENTION = 'needs-attention'
 

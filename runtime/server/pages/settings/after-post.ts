@@ -1,6 +1,6 @@
 /** Where the forms of the settings page lead: to the row that was changed, with the search that found it. */
-import { address } from '../../../kit/web/ui/html.ts'
-import type { PAGES } from '../../texts/texts.ts'
+import { address } from '#kit/web/ui/html.ts'
+import type { PAGES } from '#server/texts/texts.ts'
 
 export const SETTINGS_PATH = '/ui/settings'
 

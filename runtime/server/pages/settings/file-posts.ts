@@ -1,19 +1,15 @@
 /** Handles the posts of the settings page that change lines of configuration files. */
-import type { Answer } from '../../../kit/web/answers/answers.ts'
-import { compareFields } from '../../../fleet/state/rules/event-changes.ts'
-import { Fault } from '../../../kit/foundation/fault.ts'
-import { REACH_SETTINGS } from '../../../kit/config/rules/shared-settings.ts'
-import type { ShownSetting } from '../../../kit/config/rules/shown-setting.ts'
-import {
-  renderEditRefusal,
-  type ConfigEdit,
-  type RefusedEdits,
-} from '../../../kit/config/config-editor.ts'
-import { peerOf } from '../../../kit/web/answers/caller.ts'
-import { refuse } from '../../../kit/web/answers/faults.ts'
-import { accept } from '../../../kit/foundation/result.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { PAGES } from '../../texts/texts.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { compareFields } from '#fleet/state/rules/event-changes.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { REACH_SETTINGS } from '#kit/config/rules/shared-settings.ts'
+import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import { renderEditRefusal, type ConfigEdit, type RefusedEdits } from '#kit/config/config-editor.ts'
+import { peerOf } from '#kit/web/answers/caller.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { accept } from '#kit/foundation/result.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { formAt, type ContextRoute } from '../context-routes.ts'
 import type { PageContext } from '../page-context.ts'
 import { savedAddress, SEARCH_FIELD, searchOf, SETTINGS_PATH } from './after-post.ts'

@@ -1,14 +1,9 @@
 /** The field of a setting, which follows from its kind: a switch, a choice, a number, a text, a secret, a list. */
-import type { ShownSetting } from '../../../kit/config/rules/shown-setting.ts'
-import {
-  areaControl,
-  inputControl,
-  selectControl,
-  switchControl,
-} from '../../../kit/web/ui/fields.ts'
-import { attributes, html, type Html } from '../../../kit/web/ui/html.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { PAGES } from '../../texts/texts.ts'
+import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import { areaControl, inputControl, selectControl, switchControl } from '#kit/web/ui/fields.ts'
+import { attributes, html, type Html } from '#kit/web/ui/html.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { describeValue } from './setting-texts.ts'
 
 const t = PAGES.settings.fields

@@ -1,10 +1,10 @@
 /** What pages call the settings of a line and their values, in the language in use; English stands in the table of settings. */
-import { SETTING_GROUPS } from '../../../kit/config/rules/setting-groups.ts'
-import { renderDuration } from '../../../kit/config/rules/setting-kinds.ts'
-import type { NamedTexts, Setting, TextsOfSetting } from '../../../kit/config/rules/setting.ts'
-import type { ShownSetting } from '../../../kit/config/rules/shown-setting.ts'
-import type { Translated } from '../../../kit/texts/translated.ts'
-import { PAGES } from '../../texts/texts.ts'
+import { SETTING_GROUPS } from '#kit/config/rules/setting-groups.ts'
+import { renderDuration } from '#kit/config/rules/setting-kinds.ts'
+import type { NamedTexts, Setting, TextsOfSetting } from '#kit/config/rules/setting.ts'
+import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import type { Translated } from '#kit/texts/translated.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.settings.values
 

@@ -1,5 +1,5 @@
 /** A part of the settings page that is folded until somebody opens it, a link leads into it, or the search finds something in it. */
-import { attributes, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
+import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
 
 interface Fold {
   readonly title: string

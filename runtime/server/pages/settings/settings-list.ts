@@ -1,7 +1,7 @@
 /** The settings page of both lines: every setting with its source, a search, and one form for the configuration files. */
-import type { EditPaths, ShownSetting } from '../../../kit/config/rules/shown-setting.ts'
-import type { Answer } from '../../../kit/web/answers/answers.ts'
-import { banner, card, emptyState, icon } from '../../../kit/web/ui/elements.ts'
+import type { EditPaths, ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { banner, card, emptyState, icon } from '#kit/web/ui/elements.ts'
 import {
   attributes,
   fillHtml,
@@ -10,10 +10,10 @@ import {
   trusted,
   type Content,
   type Html,
-} from '../../../kit/web/ui/html.ts'
-import { searchField } from '../../../kit/web/ui/search.ts'
-import { fillCount } from '../../../kit/texts/text.ts'
-import { PAGES } from '../../texts/texts.ts'
+} from '#kit/web/ui/html.ts'
+import { searchField } from '#kit/web/ui/search.ts'
+import { fillCount } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { PageContext } from '../page-context.ts'
 import { MAX_SEARCH, readSavedNames, SEARCH_FIELD, SETTINGS_PATH } from './after-post.ts'
 import { GROUP_TEXTS, translateRows } from './setting-texts.ts'

@@ -4,13 +4,13 @@ import {
   type EditPaths,
   type Lock,
   type ShownSetting,
-} from '../../../kit/config/rules/shown-setting.ts'
-import { pathOfUrl } from '../../../kit/net/rules/host-header.ts'
-import { badge, icon } from '../../../kit/web/ui/elements.ts'
-import { hidden } from '../../../kit/web/ui/fields.ts'
-import { attributes, fillHtml, html, type Content, type Html } from '../../../kit/web/ui/html.ts'
-import { fill } from '../../../kit/texts/text.ts'
-import { PAGES } from '../../texts/texts.ts'
+} from '#kit/config/rules/shown-setting.ts'
+import { pathOfUrl } from '#kit/net/rules/host-header.ts'
+import { badge, icon } from '#kit/web/ui/elements.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { inputOf, renderControl, renderHint } from './setting-fields.ts'
 import { describeFallback, describeValue } from './setting-texts.ts'
 

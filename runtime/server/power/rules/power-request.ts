@@ -5,7 +5,7 @@ import {
   type Bmc,
   type FoundCredential,
   type PowerEntry,
-} from '../../../fleet/power/rules/bmc.ts'
+} from '#fleet/power/rules/bmc.ts'
 import {
   BOOT_DEVICES,
   POWER_ACTIONS,
@@ -15,10 +15,10 @@ import {
   type PowerDone,
   type PowerFailure,
   type PowerSeen,
-} from '../../../fleet/power/rules/power.ts'
-import { epochOf } from '../../../kit/foundation/instants.ts'
-import type { Mac } from '../../../kit/net/rules/mac.ts'
-import type { Result } from '../../../kit/foundation/result.ts'
+} from '#fleet/power/rules/power.ts'
+import { epochOf } from '#kit/foundation/instants.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import type { Result } from '#kit/foundation/result.ts'
 
 export const PowerBodySchema = z.strictObject({
   action: z.enum(POWER_ACTIONS),

@@ -1,5 +1,5 @@
 /** How each route of the API that is not open keeps to the scope of who asks, for both lines. */
-import type { RouteReach } from '../../../kit/web/answers/rules/reach.ts'
+import type { RouteReach } from '#kit/web/answers/rules/reach.ts'
 
 /** Paths as in the route table. A route missing here refuses everybody with a scope. */
 export const API_REACH: Readonly<Record<string, RouteReach>> = {

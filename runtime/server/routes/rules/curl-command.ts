@@ -1,5 +1,5 @@
 /** A request of the API as a command to paste into a shell; the token stays in a variable. */
-import { printableJson } from '../../../kit/foundation/printable.ts'
+import { printableJson } from '#kit/foundation/printable.ts'
 
 export interface CurlRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'

@@ -1,5 +1,5 @@
 /** Decides what somebody with bounds may edit: what they see, and no label that is a scope or has a password. */
-import { sees, type Bounds } from '../../../kit/web/answers/rules/reach.ts'
+import { sees, type Bounds } from '#kit/web/answers/rules/reach.ts'
 
 export interface EditBounds<M> {
   /** Machines they do not see do not exist for them. */

@@ -1,6 +1,6 @@
 /** What each page and form requires of who asks, for both lines; a route of the API says its scope itself. */
-import type { RouteReach } from '../../../kit/web/answers/rules/reach.ts'
-import type { PageScope } from '../../../kit/web/answers/rules/rights.ts'
+import type { RouteReach } from '#kit/web/answers/rules/reach.ts'
+import type { PageScope } from '#kit/web/answers/rules/rights.ts'
 
 interface PageRow {
   readonly GET?: PageScope

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { planAreas } from '../../../../runtime/engine/capture/rules/areas.ts'
+import { planAreas } from '#engine/capture/rules/areas.ts'
 
 const test = suite('areas of a disk')
 const MIB = 1 << 20

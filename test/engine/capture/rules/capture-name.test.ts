@@ -2,12 +2,9 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { CaptureNameSchema } from '../../../../runtime/engine/capture/rules/capture-upload.ts'
-import { parseMac } from '../../../../runtime/kit/net/rules/mac.ts'
-import {
-  NAME_FOR_EACH,
-  nameCapture,
-} from '../../../../runtime/engine/capture/rules/capture-name.ts'
+import { CaptureNameSchema } from '#engine/capture/rules/capture-upload.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { NAME_FOR_EACH, nameCapture } from '#engine/capture/rules/capture-name.ts'
 
 const test = suite('names of captured images')
 const parsed = parseMac('52:54:00:00:00:2a')

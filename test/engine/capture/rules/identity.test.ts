@@ -1,15 +1,9 @@
 /** What of a partition's identity is known, and where an image cannot be generalized. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideRoom, warnOfIdentity } from '../../../../runtime/engine/capture/rules/capture.ts'
-import {
-  decideGeneralizing,
-  parseListing,
-} from '../../../../runtime/engine/capture/rules/identity.ts'
-import {
-  decideReading,
-  SUPERBLOCK_BYTES,
-} from '../../../../runtime/engine/capture/rules/used-blocks.ts'
+import { decideRoom, warnOfIdentity } from '#engine/capture/rules/capture.ts'
+import { decideGeneralizing, parseListing } from '#engine/capture/rules/identity.ts'
+import { decideReading, SUPERBLOCK_BYTES } from '#engine/capture/rules/used-blocks.ts'
 
 const test = suite('identity of a captured system')
 const MIB = 1 << 20

@@ -2,13 +2,13 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { addMirrors, parseChunks } from '../../../../runtime/engine/capture/rules/mirrors.ts'
+import { addMirrors, parseChunks } from '#engine/capture/rules/mirrors.ts'
 import {
   addUnion,
   createRangeList,
   listRanges,
   type RangeList,
-} from '../../../../runtime/engine/capture/rules/range-list.ts'
+} from '#engine/capture/rules/range-list.ts'
 
 const test = suite('range lists')
 

@@ -2,19 +2,19 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { walkBtrfs } from '../../../../runtime/engine/capture/rules/btrfs-extents.ts'
-import { walkExfat } from '../../../../runtime/engine/capture/rules/exfat-bitmap.ts'
-import { walkExt } from '../../../../runtime/engine/capture/rules/ext-groups.ts'
-import { walkFat } from '../../../../runtime/engine/capture/rules/fat-table.ts'
-import { judgeNtfs } from '../../../../runtime/engine/capture/rules/ntfs-clusters.ts'
-import { countWithin, listRanges } from '../../../../runtime/engine/capture/rules/range-list.ts'
+import { walkBtrfs } from '#engine/capture/rules/btrfs-extents.ts'
+import { walkExfat } from '#engine/capture/rules/exfat-bitmap.ts'
+import { walkExt } from '#engine/capture/rules/ext-groups.ts'
+import { walkFat } from '#engine/capture/rules/fat-table.ts'
+import { judgeNtfs } from '#engine/capture/rules/ntfs-clusters.ts'
+import { countWithin, listRanges } from '#engine/capture/rules/range-list.ts'
 import {
   createUnitCheck,
   type SecondReading,
   type Looked,
-} from '../../../../runtime/engine/capture/rules/second-reading.ts'
-import { walkXfs } from '../../../../runtime/engine/capture/rules/xfs-groups.ts'
-import { makeNoise } from '../../../support/disk/disk-images.ts'
+} from '#engine/capture/rules/second-reading.ts'
+import { walkXfs } from '#engine/capture/rules/xfs-groups.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('second looks')
 const MIB = 1 << 20

@@ -7,7 +7,7 @@ import {
   parseBlobToken,
   renderCacheBase,
   replaceLoopback,
-} from '../../../../runtime/engine/catalog/rules/blob-address.ts'
+} from '#engine/catalog/rules/blob-address.ts'
 
 const test = suite('blob addresses')
 

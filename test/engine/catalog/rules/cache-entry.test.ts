@@ -5,13 +5,9 @@ import {
   parseCacheEntry,
   publicFields,
   secretSourceOf,
-} from '../../../../runtime/engine/catalog/rules/cache-entry.ts'
-import {
-  fileSource,
-  parseFileSource,
-  parseFileUrl,
-} from '../../../../runtime/engine/catalog/rules/dropped-file.ts'
-import { refOf } from '../../../../runtime/engine/catalog/rules/catalog.ts'
+} from '#engine/catalog/rules/cache-entry.ts'
+import { fileSource, parseFileSource, parseFileUrl } from '#engine/catalog/rules/dropped-file.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
 
 const test = suite('cache entries')
 const parse = (body: unknown, taken: readonly string[] = []) =>

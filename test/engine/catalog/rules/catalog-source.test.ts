@@ -4,8 +4,8 @@ import {
   decideDefaultCatalog,
   filePathOf,
   offerImages,
-} from '../../../../runtime/engine/catalog/rules/catalog-source.ts'
-import { parseManifest, renderFlaw } from '../../../../runtime/engine/catalog/rules/manifest.ts'
+} from '#engine/catalog/rules/catalog-source.ts'
+import { parseManifest, renderFlaw } from '#engine/catalog/rules/manifest.ts'
 
 const test = suite('catalog source')
 const REF = 'c'.repeat(64)

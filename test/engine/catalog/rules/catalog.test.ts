@@ -1,12 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseCatalogDocument } from '../../../../runtime/engine/catalog/rules/catalog-document.ts'
-import {
-  isFlashable,
-  renderImageEntry,
-  refOf,
-} from '../../../../runtime/engine/catalog/rules/catalog.ts'
+import { parseCatalogDocument } from '#engine/catalog/rules/catalog-document.ts'
+import { isFlashable, renderImageEntry, refOf } from '#engine/catalog/rules/catalog.ts'
 
 const test = suite('catalog')
 const BASE = 'http://cache:8081'

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../../../runtime/engine/catalog/rules/catalog.ts'
-import { canonicaliseSource } from '../../../../runtime/kit/net/rules/canonical-source.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { canonicaliseSource } from '#kit/net/rules/canonical-source.ts'
 
 const test = suite('ref')
 

@@ -3,13 +3,9 @@ import { spawnSync } from 'node:child_process'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { type CatalogEntry, refOf } from '../../../../runtime/engine/catalog/rules/catalog.ts'
-import {
-  parseManifest,
-  renderFlaw,
-  renderManifest,
-} from '../../../../runtime/engine/catalog/rules/manifest.ts'
-import { parseToml } from '../../../../runtime/kit/config/rules/toml.ts'
+import { type CatalogEntry, refOf } from '#engine/catalog/rules/catalog.ts'
+import { parseManifest, renderFlaw, renderManifest } from '#engine/catalog/rules/manifest.ts'
+import { parseToml } from '#kit/config/rules/toml.ts'
 
 const test = suite('catalog manifests')
 const REF = 'a'.repeat(64)

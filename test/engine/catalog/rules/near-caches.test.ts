@@ -1,7 +1,7 @@
 /** The sources of an image for a machine: who is near it, in which order, and how little moves when a cache comes or goes. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listSources } from '../../../../runtime/engine/catalog/rules/near-caches.ts'
+import { listSources } from '#engine/catalog/rules/near-caches.ts'
 
 const test = suite('caches near a machine')
 const CACHE = 'http://10.0.0.2:8081'

@@ -9,7 +9,7 @@ import {
   isBootWanted,
   loaderFor,
   parseBootEntries,
-} from '../../../../runtime/engine/disk/rules/boot-entry.ts'
+} from '#engine/disk/rules/boot-entry.ts'
 
 const test = suite('boot entries')
 

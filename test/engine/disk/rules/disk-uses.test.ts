@@ -1,18 +1,18 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideUses } from '../../../../runtime/engine/disk/rules/disk-uses.ts'
-import { renderUse, type DiskUse } from '../../../../runtime/engine/disk/rules/disk.ts'
-import { indexNodes, parseLsblk } from '../../../../runtime/engine/disk/rules/lsblk.ts'
-import type { MountTable } from '../../../../runtime/engine/disk/rules/mount-map.ts'
-import { parseMountinfo, parseSwaps } from '../../../../runtime/engine/disk/rules/mount-map.ts'
+import { decideUses } from '#engine/disk/rules/disk-uses.ts'
+import { renderUse, type DiskUse } from '#engine/disk/rules/disk.ts'
+import { indexNodes, parseLsblk } from '#engine/disk/rules/lsblk.ts'
+import type { MountTable } from '#engine/disk/rules/mount-map.ts'
+import { parseMountinfo, parseSwaps } from '#engine/disk/rules/mount-map.ts'
 import {
   assembleFacts,
   listPaths,
   type Backing,
   type Sightings,
-} from '../../../../runtime/engine/disk/rules/sightings.ts'
-import { listMachineBlocks, LIVE, SERVER, type Machine } from '../../../support/server/machines.ts'
+} from '#engine/disk/rules/sightings.ts'
+import { listMachineBlocks, LIVE, SERVER, type Machine } from '#test/support/server/machines.ts'
 
 const test = suite('decideUses')
 

@@ -1,11 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  isSameDisk,
-  renderUse,
-  type DiskIdentity,
-  type DiskUse,
-} from '../../../../runtime/engine/disk/rules/disk.ts'
+import { isSameDisk, renderUse, type DiskIdentity, type DiskUse } from '#engine/disk/rules/disk.ts'
 
 const test = suite('disk')
 

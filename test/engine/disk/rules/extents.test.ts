@@ -7,7 +7,7 @@ import {
   createExtentLog,
   splitZeros,
   type Range,
-} from '../../../../runtime/engine/disk/rules/extents.ts'
+} from '#engine/disk/rules/extents.ts'
 
 const test = suite('extents')
 

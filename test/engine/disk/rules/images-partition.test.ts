@@ -1,9 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  chooseImagesPartition,
-  parseBootMedium,
-} from '../../../../runtime/engine/disk/rules/images-partition.ts'
+import { chooseImagesPartition, parseBootMedium } from '#engine/disk/rules/images-partition.ts'
 
 const test = suite('images place')
 

@@ -1,12 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { SurveyedDisk } from '../../../../runtime/engine/disk/rules/disk.ts'
-import {
-  chooseNames,
-  listInventory,
-  renderListedSize,
-} from '../../../../runtime/engine/disk/rules/inventory-disk.ts'
-import { parseInventory } from '../../../../runtime/engine/inventory/rules/inventory.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { chooseNames, listInventory, renderListedSize } from '#engine/disk/rules/inventory-disk.ts'
+import { parseInventory } from '#engine/inventory/rules/inventory.ts'
 
 const test = suite('inventory')
 

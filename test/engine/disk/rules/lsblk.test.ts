@@ -1,14 +1,9 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { TargetDevice } from '../../../../runtime/engine/disk/rules/disk.ts'
-import {
-  indexNodes,
-  type LsblkNode,
-  parseLsblk,
-  renderDiskRow,
-} from '../../../../runtime/engine/disk/rules/lsblk.ts'
-import { SERVER, type Machine } from '../../../support/server/machines.ts'
+import type { TargetDevice } from '#engine/disk/rules/disk.ts'
+import { indexNodes, type LsblkNode, parseLsblk, renderDiskRow } from '#engine/disk/rules/lsblk.ts'
+import { SERVER, type Machine } from '#test/support/server/machines.ts'
 
 const test = suite('lsblk')
 

@@ -6,7 +6,7 @@ import {
   parseMountinfo,
   parseOverlayFolders,
   parseSwaps,
-} from '../../../../runtime/engine/disk/rules/mount-map.ts'
+} from '#engine/disk/rules/mount-map.ts'
 
 const test = suite('mountinfo')
 const first = (line: string) => parseMountinfo(line)[0]

@@ -5,7 +5,7 @@ import {
   CONFIG_FOLDER,
   decideOwnFile,
   type CloudConfig,
-} from '../../../../runtime/engine/first-boot/rules/cloud-config.ts'
+} from '#engine/first-boot/rules/cloud-config.ts'
 
 const test = suite('the configuration of cloud-init')
 

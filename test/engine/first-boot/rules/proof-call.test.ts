@@ -1,12 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  addProofCall,
-  findCallObstacle,
-} from '../../../../runtime/engine/first-boot/rules/proof-call.ts'
-import { renderFirstBoot } from '../../../../runtime/engine/first-boot/rules/seed.ts'
-import { parseTemplate } from '../../../../runtime/engine/first-boot/rules/template.ts'
-import { MAC } from '../../../support/server/machine-fixture.ts'
+import { addProofCall, findCallObstacle } from '#engine/first-boot/rules/proof-call.ts'
+import { renderFirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { parseTemplate } from '#engine/first-boot/rules/template.ts'
+import { MAC } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('the call of a new system')
 

@@ -2,17 +2,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import * as fc from 'fast-check'
-import { exampleOf } from '../../../../runtime/engine/first-boot/rules/example-subject.ts'
+import { exampleOf } from '#engine/first-boot/rules/example-subject.ts'
 import {
   findNetworkMistakes,
   readNetwork,
   renderNetwork,
-} from '../../../../runtime/engine/first-boot/rules/network-choice.ts'
-import {
-  renderFirstBoot,
-  type FirstBoot,
-} from '../../../../runtime/engine/first-boot/rules/seed.ts'
-import { parseTemplate } from '../../../../runtime/engine/first-boot/rules/template.ts'
+} from '#engine/first-boot/rules/network-choice.ts'
+import { renderFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { parseTemplate } from '#engine/first-boot/rules/template.ts'
 
 const HASH = '$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7'
 

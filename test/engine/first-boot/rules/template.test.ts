@@ -2,18 +2,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import * as fc from 'fast-check'
-import { parseMac } from '../../../../runtime/kit/net/rules/mac.ts'
-import {
-  renderFirstBoot,
-  type TemplateSubject,
-} from '../../../../runtime/engine/first-boot/rules/seed.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { renderFirstBoot, type TemplateSubject } from '#engine/first-boot/rules/seed.ts'
 import {
   DOTS,
   hideSecrets,
   keepSecrets,
   parseTemplate,
   type Template,
-} from '../../../../runtime/engine/first-boot/rules/template.ts'
+} from '#engine/first-boot/rules/template.ts'
 
 const mac = parseMac('aa:bb:cc:dd:ee:ff')
 if (!mac.ok) throw new Error('a MAC')

@@ -1,11 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type {
-  DiskUse,
-  TargetDevice,
-  TargetFacts,
-} from '../../../../runtime/engine/disk/rules/disk.ts'
+import type { DiskUse, TargetDevice, TargetFacts } from '#engine/disk/rules/disk.ts'
 import {
   decideNotes,
   decideRace,
@@ -14,9 +10,9 @@ import {
   type FlashOptions,
   type FlashPlan,
   type FlashRefusal,
-} from '../../../../runtime/engine/flash/rules/flash.ts'
-import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import type { ImageFacts } from '../../../../runtime/engine/image/rules/image.ts'
+} from '#engine/flash/rules/flash.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import type { ImageFacts } from '#engine/image/rules/image.ts'
 
 const test = suite('flash')
 

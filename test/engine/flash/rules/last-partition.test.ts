@@ -1,13 +1,10 @@
 /** Which last partitions fill a disk, and the tables that say so. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  planLastGrowth,
-  type GrowthDisk,
-} from '../../../../runtime/engine/flash/rules/last-partition.ts'
-import { parseGptPartitions } from '../../../../runtime/engine/disk/rules/tables/gpt-partitions.ts'
-import { parseTable } from '../../../../runtime/engine/disk/rules/tables/gpt.ts'
-import { makeDiskImage } from '../../../support/disk/disk-images.ts'
+import { planLastGrowth, type GrowthDisk } from '#engine/flash/rules/last-partition.ts'
+import { parseGptPartitions } from '#engine/disk/rules/tables/gpt-partitions.ts'
+import { parseTable } from '#engine/disk/rules/tables/gpt.ts'
+import { makeDiskImage } from '#test/support/disk/disk-images.ts'
 
 const test = suite('planLastGrowth')
 const MIB = 1 << 20

@@ -1,13 +1,13 @@
 /** What provisioning decides: inputs, file contents, argument lists, which volume, in which words. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideVolumeFolder, parseFstab } from '../../../../runtime/engine/disk/rules/fstab.ts'
-import { parseLsblk } from '../../../../runtime/engine/disk/rules/lsblk.ts'
+import { decideVolumeFolder, parseFstab } from '#engine/disk/rules/fstab.ts'
+import { parseLsblk } from '#engine/disk/rules/lsblk.ts'
 import {
   decideMountOptions,
   findRootFileSystem,
   subvolumeOption,
-} from '../../../../runtime/engine/disk/rules/mount.ts'
+} from '#engine/disk/rules/mount.ts'
 import {
   CIJOE_CONFIG,
   cijoeArgv,
@@ -16,16 +16,9 @@ import {
   renderExaminations,
   renderMetaData,
   SEED_FOLDER,
-} from '../../../../runtime/engine/flash/rules/provisioning.ts'
-import {
-  decideGroups,
-  parsePhysicalVolumes,
-} from '../../../../runtime/engine/disk/rules/volume-group.ts'
-import {
-  listVolumes,
-  parseBlkid,
-  type FilledVolume,
-} from '../../../../runtime/engine/disk/rules/volume.ts'
+} from '#engine/flash/rules/provisioning.ts'
+import { decideGroups, parsePhysicalVolumes } from '#engine/disk/rules/volume-group.ts'
+import { listVolumes, parseBlkid, type FilledVolume } from '#engine/disk/rules/volume.ts'
 
 const contents = parseBlkid('')
 const volume = (node: string, said: Partial<FilledVolume> = {}): FilledVolume => ({

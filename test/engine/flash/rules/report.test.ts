@@ -9,8 +9,8 @@ import {
   REPORT_EVERY_MS,
   untilDue,
   type ReportQueue,
-} from '../../../../runtime/engine/flash/rules/report.ts'
-import type { ProgressPost, RunPhase } from '../../../../runtime/engine/inventory/rules/run.ts'
+} from '#engine/flash/rules/report.ts'
+import type { ProgressPost, RunPhase } from '#engine/inventory/rules/run.ts'
 
 const test = suite('reports')
 

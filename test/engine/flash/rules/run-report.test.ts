@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { FlashEvent } from '../../../../runtime/engine/flash/rules/flash.ts'
-import { ProgressSchema } from '../../../../runtime/engine/inventory/rules/run.ts'
+import type { FlashEvent } from '#engine/flash/rules/flash.ts'
+import { ProgressSchema } from '#engine/inventory/rules/run.ts'
 import {
   endReport,
   milestone,
@@ -9,7 +9,7 @@ import {
   reportPhase,
   startReport,
   type RunFacts,
-} from '../../../../runtime/engine/flash/rules/run-report.ts'
+} from '#engine/flash/rules/run-report.ts'
 
 const test = suite('remote report')
 

@@ -1,13 +1,13 @@
 /** When a seed can be written before the ends, and which sectors are held back for that. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { planEarlySeed } from '../../../../runtime/engine/flash/rules/seed-timing.ts'
+import { planEarlySeed } from '#engine/flash/rules/seed-timing.ts'
 import {
   MAX_LOGICAL,
   numberLogical,
   parseLogicalTable,
-} from '../../../../runtime/engine/flash/rules/logical-partitions.ts'
-import { makeDiskImage, writeGpt } from '../../../support/disk/disk-images.ts'
+} from '#engine/flash/rules/logical-partitions.ts'
+import { makeDiskImage, writeGpt } from '#test/support/disk/disk-images.ts'
 
 const MIB = 2 ** 20
 const SIZE = 8 * MIB

@@ -1,10 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  decideByCommand,
-  decideZeroMethod,
-  longestZeroRun,
-} from '../../../../runtime/engine/flash/rules/zeros.ts'
+import { decideByCommand, decideZeroMethod, longestZeroRun } from '#engine/flash/rules/zeros.ts'
 
 const test = suite('decideZeroMethod')
 

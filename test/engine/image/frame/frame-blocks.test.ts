@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openFrames } from '../../../../runtime/engine/image/frame/frame-blocks.ts'
-import { createFiller } from '../../../../runtime/engine/image/filler.ts'
-import { readFrameMap } from '../../../../runtime/engine/image/frame-maps.ts'
-import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
-import { makeNoise } from '../../../support/disk/disk-images.ts'
-import { packBuffer } from '../../../support/disk/packed-image.ts'
+import { openFrames } from '#engine/image/frame/frame-blocks.ts'
+import { createFiller } from '#engine/image/filler.ts'
+import { readFrameMap } from '#engine/image/frame-maps.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { packBuffer } from '#test/support/disk/packed-image.ts'
 
 const test = suite('frames as blocks')
 const MIB = 1 << 20

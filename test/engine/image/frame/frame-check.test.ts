@@ -1,18 +1,18 @@
 /** An image in frames that is decoded once: each frame and the whole are what the index says. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../../runtime/kit/foundation/fault.ts'
-import { checkFrames } from '../../../../runtime/engine/image/frame/frame-check.ts'
-import { readFrameMap } from '../../../../runtime/engine/image/frame-maps.ts'
-import { faultOf } from '../../../support/collect.ts'
-import { makeContent, makeNoise } from '../../../support/disk/disk-images.ts'
-import { createMemorySource } from '../../../support/disk/memory-source.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { checkFrames } from '#engine/image/frame/frame-check.ts'
+import { readFrameMap } from '#engine/image/frame-maps.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { makeContent, makeNoise } from '#test/support/disk/disk-images.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
 import {
   callZeros,
   changeDigest,
   changeImageDigest,
   packBuffer,
-} from '../../../support/disk/packed-image.ts'
+} from '#test/support/disk/packed-image.ts'
 
 const test = suite('frames checked once')
 const FRAME = 4 << 20

@@ -5,17 +5,13 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  readOnce,
-  readTwice,
-  type FrameReading,
-} from '../../../../runtime/engine/image/frame/frame-readings.ts'
-import { openFileSource } from '../../../../runtime/engine/image/sources/file-source.ts'
-import { createFiller } from '../../../../runtime/engine/image/filler.ts'
-import { openRaw } from '../../../../runtime/engine/image/stream-blocks.ts'
-import { faultOf } from '../../../support/collect.ts'
-import { createMemorySource } from '../../../support/disk/memory-source.ts'
-import { makeNoise } from '../../../support/disk/disk-images.ts'
+import { readOnce, readTwice, type FrameReading } from '#engine/image/frame/frame-readings.ts'
+import { openFileSource } from '#engine/image/sources/file-source.ts'
+import { createFiller } from '#engine/image/filler.ts'
+import { openRaw } from '#engine/image/stream-blocks.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { createMemorySource } from '#test/support/disk/memory-source.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('frame readings')
 const MIB = 1 << 20

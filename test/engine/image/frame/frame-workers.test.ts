@@ -2,10 +2,7 @@
 import { zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  createFrameWorkers,
-  createSharedSlot,
-} from '../../../../runtime/engine/image/frame/frame-workers.ts'
+import { createFrameWorkers, createSharedSlot } from '#engine/image/frame/frame-workers.ts'
 
 const test = suite('frame threads')
 

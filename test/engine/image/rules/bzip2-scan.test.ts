@@ -1,10 +1,10 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createBzip2Scan } from '../../../../runtime/engine/image/rules/bzip2-scan.ts'
-import { makeBytes } from '../../../support/collect.ts'
-import { cutAt, pipeThrough } from '../../../support/disk/compressed.ts'
-import { makeContent } from '../../../support/disk/disk-images.ts'
+import { createBzip2Scan } from '#engine/image/rules/bzip2-scan.ts'
+import { makeBytes } from '#test/support/collect.ts'
+import { cutAt, pipeThrough } from '#test/support/disk/compressed.ts'
+import { makeContent } from '#test/support/disk/disk-images.ts'
 
 const test = suite('bzip2 scan')
 const bzip2 = (content: Buffer) => pipeThrough(['bzip2', '-1'], content)

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { measureBzip2 } from '../../../../runtime/engine/image/rules/bzip2.ts'
-import { makeContent, pipeThrough } from '../../../support/disk/compressed.ts'
+import { measureBzip2 } from '#engine/image/rules/bzip2.ts'
+import { makeContent, pipeThrough } from '#test/support/disk/compressed.ts'
 
 const test = suite('bzip2')
 

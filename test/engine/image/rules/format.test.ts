@@ -2,16 +2,16 @@ import { globSync, readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderMismatch } from '../../../../runtime/engine/image/rules/image-head.ts'
+import { renderMismatch } from '#engine/image/rules/image-head.ts'
 import {
   checkContent,
   detectContent,
   detectFormat,
   isTarballName,
-} from '../../../../runtime/engine/image/rules/format.ts'
-import { IMAGE_FORMATS } from '../../../../appliance/disk-images.ts'
-import { planInspection } from '../../../../runtime/engine/image/rules/inspection.ts'
-import { pipeThrough, pzstd, skippable } from '../../../support/disk/compressed.ts'
+} from '#engine/image/rules/format.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import { planInspection } from '#engine/image/rules/inspection.ts'
+import { pipeThrough, pzstd, skippable } from '#test/support/disk/compressed.ts'
 
 const test = suite('format')
 

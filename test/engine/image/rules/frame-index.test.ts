@@ -12,9 +12,9 @@ import {
   parseFrameIndex,
   renderIndexRefusal,
   type IndexContent,
-} from '../../../../runtime/engine/image/rules/frame-index.ts'
-import { describeFrames } from '../../../../runtime/engine/image/rules/frame-map.ts'
-import { damaged } from '../../../support/disk/compressed.ts'
+} from '#engine/image/rules/frame-index.ts'
+import { describeFrames } from '#engine/image/rules/frame-map.ts'
+import { damaged } from '#test/support/disk/compressed.ts'
 
 const test = suite('frame index')
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { measureGzip } from '../../../../runtime/engine/image/rules/gzip.ts'
+import { measureGzip } from '#engine/image/rules/gzip.ts'
 import {
   damaged,
   followSteps,
@@ -9,7 +9,7 @@ import {
   makeContent,
   makeTrailer,
   pipeThrough,
-} from '../../../support/disk/compressed.ts'
+} from '#test/support/disk/compressed.ts'
 
 const test = suite('gzip')
 

@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { checkHead } from '../../../../runtime/engine/image/rules/image-head.ts'
-import { pipeThrough } from '../../../support/disk/compressed.ts'
-import { makeDiskImage, makeNoise } from '../../../support/disk/disk-images.ts'
+import { checkHead } from '#engine/image/rules/image-head.ts'
+import { pipeThrough } from '#test/support/disk/compressed.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('the head of an image')
 const refusalOf = (head: Buffer, sectorBytes = 512) => {

@@ -3,17 +3,10 @@ import { constants, zstdCompressSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Qcow2Header } from '../../../../runtime/engine/image/rules/qcow2.ts'
-import {
-  groupCompressed,
-  type CompressedPart,
-} from '../../../../runtime/engine/image/rules/qcow2-plan.ts'
-import {
-  nextRun,
-  parseL1Entry,
-  parseL2Entry,
-} from '../../../../runtime/engine/image/rules/qcow2-tables.ts'
-import { findFrameEnd } from '../../../../runtime/engine/image/rules/zstd-frame.ts'
+import type { Qcow2Header } from '#engine/image/rules/qcow2.ts'
+import { groupCompressed, type CompressedPart } from '#engine/image/rules/qcow2-plan.ts'
+import { nextRun, parseL1Entry, parseL2Entry } from '#engine/image/rules/qcow2-tables.ts'
+import { findFrameEnd } from '#engine/image/rules/zstd-frame.ts'
 
 const tables = suite('qcow2 tables')
 const GIB = 2 ** 30

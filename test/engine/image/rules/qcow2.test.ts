@@ -7,7 +7,7 @@ import {
   renderQcow2Refusal,
   type Qcow2Header,
   type Qcow2Refusal,
-} from '../../../../runtime/engine/image/rules/qcow2.ts'
+} from '#engine/image/rules/qcow2.ts'
 
 const GIB = 2 ** 30
 const FEATURES = 72

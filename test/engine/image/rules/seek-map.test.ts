@@ -2,14 +2,14 @@
 import { spawnSync } from 'node:child_process'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MAX_FRAMES } from '../../../../runtime/engine/image/rules/frame-index.ts'
-import { createTableMap } from '../../../../runtime/engine/image/rules/seek-map.ts'
+import { MAX_FRAMES } from '#engine/image/rules/frame-index.ts'
+import { createTableMap } from '#engine/image/rules/seek-map.ts'
 import {
   encodeSeekTable,
   MAX_SEEK_TABLE_BYTES,
   parseSeekFooter,
   SEEK_FOOTER_BYTES,
-} from '../../../../runtime/engine/image/rules/seek-table.ts'
+} from '#engine/image/rules/seek-table.ts'
 
 const test = suite('maps from seek tables')
 const MIB = 2 ** 20

@@ -8,8 +8,8 @@ import {
   parseXzFooter,
   parseXzHeader,
   parseXzIndex,
-} from '../../../../runtime/engine/image/rules/xz.ts'
-import { damaged, followSteps, makeContent, pipeThrough } from '../../../support/disk/compressed.ts'
+} from '#engine/image/rules/xz.ts'
+import { damaged, followSteps, makeContent, pipeThrough } from '#test/support/disk/compressed.ts'
 
 const test = suite('xz')
 

@@ -1,11 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  parseSeekFooter,
-  parseSeekTable,
-} from '../../../../runtime/engine/image/rules/seek-table.ts'
-import { measureZstd } from '../../../../runtime/engine/image/rules/zstd-size.ts'
+import { parseSeekFooter, parseSeekTable } from '#engine/image/rules/seek-table.ts'
+import { measureZstd } from '#engine/image/rules/zstd-size.ts'
 import {
   damaged,
   followSteps,
@@ -15,8 +12,8 @@ import {
   pzstd,
   seekable,
   skippable,
-} from '../../../support/disk/compressed.ts'
-import { makeBytes } from '../../../support/collect.ts'
+} from '#test/support/disk/compressed.ts'
+import { makeBytes } from '#test/support/collect.ts'
 
 const test = suite('zstd size')
 

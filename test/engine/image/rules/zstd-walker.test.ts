@@ -2,8 +2,8 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { zstdDecompressSync } from 'node:zlib'
-import { createFrameWalker, type Span } from '../../../../runtime/engine/image/rules/zstd-walker.ts'
-import { renderZstdRefusal } from '../../../../runtime/engine/image/rules/zstd.ts'
+import { createFrameWalker, type Span } from '#engine/image/rules/zstd-walker.ts'
+import { renderZstdRefusal } from '#engine/image/rules/zstd.ts'
 import {
   cutAt,
   damaged,
@@ -12,7 +12,7 @@ import {
   pipeThrough,
   pzstd,
   skippable,
-} from '../../../support/disk/compressed.ts'
+} from '#test/support/disk/compressed.ts'
 
 const test = suite('zstd walker')
 

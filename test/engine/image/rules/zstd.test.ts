@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseBlockHeader, parseFrameHeader } from '../../../../runtime/engine/image/rules/zstd.ts'
-import { fromFile, makeContent, pipeThrough } from '../../../support/disk/compressed.ts'
+import { parseBlockHeader, parseFrameHeader } from '#engine/image/rules/zstd.ts'
+import { fromFile, makeContent, pipeThrough } from '#test/support/disk/compressed.ts'
 
 const test = suite('zstd')
 

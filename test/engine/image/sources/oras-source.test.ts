@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import * as consumers from 'node:stream/consumers'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
-import { makeAuthority } from '../../../support/http/authority.ts'
-import { collect, faultOf, makeBytes } from '../../../support/collect.ts'
-import { type Answer, sendFile, startHostileServer } from '../../../support/http/hostile-server.ts'
-import { makeFolder } from '../../../support/server/image-cache.ts'
-import { digestOf, pushImage, pushIndex, startRegistry } from '../../../support/http/registry.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { collect, faultOf, makeBytes } from '#test/support/collect.ts'
+import { type Answer, sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { makeFolder } from '#test/support/server/image-cache.ts'
+import { digestOf, pushImage, pushIndex, startRegistry } from '#test/support/http/registry.ts'
 
 const test = suite('oras source')
 const BYTES = makeBytes(700_001)

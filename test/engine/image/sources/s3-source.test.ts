@@ -1,10 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
-import { createShell } from '../../../../runtime/kit/host/shell.ts'
-import { collect, faultOf, makeBytes } from '../../../support/collect.ts'
-import { sendFile, startHostileServer } from '../../../support/http/hostile-server.ts'
-import { startBucket } from '../../../support/http/s3-bucket.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { collect, faultOf, makeBytes } from '#test/support/collect.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { startBucket } from '#test/support/http/s3-bucket.ts'
 
 const test = suite('s3 source')
 const BYTES = makeBytes(700_001)

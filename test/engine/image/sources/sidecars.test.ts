@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../../runtime/kit/foundation/fault.ts'
-import { readVersion } from '../../../../runtime/kit/host/package-manifest.ts'
-import { readSidecar } from '../../../../runtime/engine/image/sources/sidecars.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { readVersion } from '#kit/host/package-manifest.ts'
+import { readSidecar } from '#engine/image/sources/sidecars.ts'
 
 const test = suite('sidecars and manifest')
 const DIGEST = 'ab'.repeat(32)

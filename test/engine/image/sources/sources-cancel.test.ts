@@ -1,9 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
-import type { Source } from '../../../../runtime/engine/image/sources/source.ts'
-import { collect, faultOf, makeBytes } from '../../../support/collect.ts'
-import { sendFile, startHostileServer, type Answer } from '../../../support/http/hostile-server.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import type { Source } from '#engine/image/sources/source.ts'
+import { collect, faultOf, makeBytes } from '#test/support/collect.ts'
+import { sendFile, startHostileServer, type Answer } from '#test/support/http/hostile-server.ts'
 
 const test = suite('sources: cancelling')
 const BYTES = makeBytes(2_000_003)

@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
-import { makeAuthority } from '../../../support/http/authority.ts'
-import { collect, faultOf, makeBytes } from '../../../support/collect.ts'
-import { startConnectProxy } from '../../../support/http/connect-proxy.ts'
-import { findPort } from '../../../support/http/ports.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { collect, faultOf, makeBytes } from '#test/support/collect.ts'
+import { startConnectProxy } from '#test/support/http/connect-proxy.ts'
+import { findPort } from '#test/support/http/ports.ts'
 import {
   sendFile,
   startHostileServer,
   type Certificate,
-} from '../../../support/http/hostile-server.ts'
+} from '#test/support/http/hostile-server.ts'
 
 const test = suite('sources: proxies and authorities')
 const BYTES = makeBytes(300_001)

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderError } from '../../../../runtime/kit/foundation/fault.ts'
-import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
-import { makeAuthority } from '../../../support/http/authority.ts'
-import { collect, faultOf, makeBytes } from '../../../support/collect.ts'
-import { sendFile, startHostileServer, type Answer } from '../../../support/http/hostile-server.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { collect, faultOf, makeBytes } from '#test/support/collect.ts'
+import { sendFile, startHostileServer, type Answer } from '#test/support/http/hostile-server.ts'
 
 const test = suite('sources: redirects and secrets')
 const BYTES = makeBytes(300_001)

@@ -1,13 +1,13 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
-import { collect, createRandom, faultOf, makeBytes } from '../../../support/collect.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { collect, createRandom, faultOf, makeBytes } from '#test/support/collect.ts'
 import {
   sendFile,
   startHostileServer,
   type Answer,
   type FileBehaviour,
-} from '../../../support/http/hostile-server.ts'
+} from '#test/support/http/hostile-server.ts'
 
 const test = suite('sources: resuming')
 const BYTES = makeBytes(1_000_003)

@@ -14,9 +14,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
-import { createShell } from '../../../../runtime/kit/host/shell.ts'
-import { collect, faultOf, makeBytes } from '../../../support/collect.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { collect, faultOf, makeBytes } from '#test/support/collect.ts'
 
 const test = suite('sources')
 const sources = createSources({ env: {} })

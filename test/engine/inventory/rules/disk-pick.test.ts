@@ -7,8 +7,8 @@ import {
   nameAmong,
   pickDisk,
   wantsDiskId,
-} from '../../../../runtime/engine/inventory/rules/disk-pick.ts'
-import { diskOf } from '../../../support/server/machine-fixture.ts'
+} from '#engine/inventory/rules/disk-pick.ts'
+import { diskOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('what disks are picked by')
 

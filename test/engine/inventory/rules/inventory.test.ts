@@ -2,14 +2,11 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MAX_HARDWARE_BYTES } from '../../../../runtime/engine/inventory/rules/machine.ts'
-import {
-  MAX_HARDWARE_VALUES,
-  parseInventory,
-} from '../../../../runtime/engine/inventory/rules/inventory.ts'
-import { createMachine } from '../../../../runtime/server/current/rules/machine.ts'
-import { parseRecord } from '../../../../runtime/server/current/rules/record.ts'
-import { createFixture, diskOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
+import { MAX_HARDWARE_BYTES } from '#engine/inventory/rules/machine.ts'
+import { MAX_HARDWARE_VALUES, parseInventory } from '#engine/inventory/rules/inventory.ts'
+import { createMachine } from '#server/current/rules/machine.ts'
+import { parseRecord } from '#server/current/rules/record.ts'
+import { createFixture, diskOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('inventory')
 const NOW = '2026-05-01T00:00:00.000Z'

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseMac } from '../../../../runtime/kit/net/rules/mac.ts'
-import { endRun, nextRun } from '../../../../runtime/fleet/run/rules/run-transition.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { endRun, nextRun } from '#fleet/run/rules/run-transition.ts'
 import {
   createRun,
   createSilentRun,
@@ -12,7 +12,7 @@ import {
   type ProgressPost,
   type Run,
   type RunOrigin,
-} from '../../../../runtime/engine/inventory/rules/run.ts'
+} from '#engine/inventory/rules/run.ts'
 
 const mac = parseMac('52:54:00:00:00:01')
 if (!mac.ok) throw new Error('not a MAC')

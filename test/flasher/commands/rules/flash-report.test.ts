@@ -1,15 +1,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { TargetFacts } from '../../../../runtime/engine/disk/rules/disk.ts'
-import { decideRefusals, renderReasons } from '../../../../runtime/engine/flash/rules/flash.ts'
-import type { ImageFacts } from '../../../../runtime/engine/image/rules/image.ts'
+import type { TargetFacts } from '#engine/disk/rules/disk.ts'
+import { decideRefusals, renderReasons } from '#engine/flash/rules/flash.ts'
+import type { ImageFacts } from '#engine/image/rules/image.ts'
 import {
   findingsFields,
   hintAgainst,
   renderFindings,
   renderLoss,
   type ReportedFindings,
-} from '../../../../runtime/flasher/commands/rules/flash-report.ts'
+} from '#flasher/commands/rules/flash-report.ts'
 
 const RAW: ImageFacts = {
   name: 'img/raw.img',

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { progressModeOf } from '../../../../runtime/flasher/commands/rules/commands.ts'
-import { parseFlashRequest } from '../../../../runtime/flasher/commands/rules/flash-request.ts'
+import { progressModeOf } from '#flasher/commands/rules/commands.ts'
+import { parseFlashRequest } from '#flasher/commands/rules/flash-request.ts'
 
 const test = suite('parseFlashRequest')
 

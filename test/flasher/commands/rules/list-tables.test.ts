@@ -1,14 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { DiskRow } from '../../../../runtime/engine/disk/rules/lsblk.ts'
+import type { DiskRow } from '#engine/disk/rules/lsblk.ts'
 import {
   DISK_COLUMNS,
   imageColumns,
   renderDiskCells,
   renderImageCells,
   renderImageFields,
-} from '../../../../runtime/flasher/commands/rules/list-tables.ts'
-import { renderTable } from '../../../../runtime/kit/terminal/text/table.ts'
+} from '#flasher/commands/rules/list-tables.ts'
+import { renderTable } from '#kit/terminal/text/table.ts'
 
 const DISK: DiskRow = {
   path: '/dev/nvme0n1',

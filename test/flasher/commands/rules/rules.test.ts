@@ -1,9 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { FAULT_CODES } from '../../../../runtime/kit/foundation/fault.ts'
-import { COMMANDS } from '../../../../runtime/flasher/commands/rules/commands.ts'
-import { errorFields, renderEnvelope } from '../../../../runtime/flasher/commands/rules/envelope.ts'
-import { EXIT, EXIT_CODES } from '../../../../runtime/flasher/commands/rules/exit-codes.ts'
+import { FAULT_CODES } from '#kit/foundation/fault.ts'
+import { COMMANDS } from '#flasher/commands/rules/commands.ts'
+import { errorFields, renderEnvelope } from '#flasher/commands/rules/envelope.ts'
+import { EXIT, EXIT_CODES } from '#flasher/commands/rules/exit-codes.ts'
 
 const test = suite('earlier rules')
 

@@ -13,8 +13,8 @@ import {
   readShares,
   renameShares,
   renderPeerConfig,
-} from '../../../../runtime/flasher/link/rules/peer-config.ts'
-import { NGINX } from '../../../support/http/nginx.ts'
+} from '#flasher/link/rules/peer-config.ts'
+import { NGINX } from '#test/support/http/nginx.ts'
 
 const test = suite('configuration of a neighbour')
 const runNginx = existsSync(NGINX) ? test : test.skip

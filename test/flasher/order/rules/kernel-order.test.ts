@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { SurveyedDisk } from '../../../../runtime/engine/disk/rules/disk.ts'
-import type { DiskOffer } from '../../../../runtime/flasher/text/rules/disk-offer.ts'
-import { orderFor } from '../../../../runtime/flasher/order/rules/flash-choice.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import type { DiskOffer } from '#flasher/text/rules/disk-offer.ts'
+import { orderFor } from '#flasher/order/rules/flash-choice.ts'
 import {
   decideInvocation,
   findTarget,
@@ -11,8 +11,8 @@ import {
   renderGuestArgs,
   type LiveInvocation,
   type KernelOrder,
-} from '../../../../runtime/flasher/order/rules/kernel-order.ts'
-import { parsePlan } from '../../../../runtime/flasher/order/rules/plan.ts'
+} from '#flasher/order/rules/kernel-order.ts'
+import { parsePlan } from '#flasher/order/rules/plan.ts'
 
 const test = suite("the kernel's arguments as an order")
 const MAC = '52:54:00:12:34:56'

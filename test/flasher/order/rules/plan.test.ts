@@ -1,13 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { InventoryDisk } from '../../../../runtime/engine/inventory/rules/machine.ts'
-import {
-  findDisk,
-  findRenewed,
-  findAtCache,
-  parsePlan,
-} from '../../../../runtime/flasher/order/rules/plan.ts'
-import { renderPlan } from '../../../../runtime/server/current/rules/plan.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { findDisk, findRenewed, findAtCache, parsePlan } from '#flasher/order/rules/plan.ts'
+import { renderPlan } from '#server/current/rules/plan.ts'
 
 const test = suite('a plan as an order')
 

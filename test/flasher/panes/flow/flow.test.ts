@@ -1,10 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { SurveyedDisk } from '../../../../runtime/engine/disk/rules/disk.ts'
-import { planFlash, type FlashPlan } from '../../../../runtime/engine/flash/rules/flash.ts'
-import type { FlashOutcome } from '../../../../runtime/engine/flash/rules/outcome.ts'
-import { next } from '../../../../runtime/flasher/panes/flow/flow.ts'
-import { listRows } from '../../../../runtime/flasher/panes/flow/rows.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { planFlash, type FlashPlan } from '#engine/flash/rules/flash.ts'
+import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import { next } from '#flasher/panes/flow/flow.ts'
+import { listRows } from '#flasher/panes/flow/rows.ts'
 import {
   openState,
   type Checked,
@@ -13,9 +13,9 @@ import {
   type PaneStep,
   type PanesSetting,
   type PanesState,
-} from '../../../../runtime/flasher/panes/flow/state.ts'
-import { renderScreen } from '../../../../runtime/flasher/panes/screens/screen.ts'
-import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
+} from '#flasher/panes/flow/state.ts'
+import { renderScreen } from '#flasher/panes/screens/screen.ts'
+import { createInk } from '#kit/terminal/text/ink.ts'
 
 const test = suite('flasher-tui flow')
 const GB = 1e9

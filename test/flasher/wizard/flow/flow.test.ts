@@ -11,10 +11,10 @@ import {
   type ScreenName,
   type WizardState,
   type WizardStep,
-} from '../../../../runtime/flasher/wizard/flow/flow.ts'
-import type { DiskChoice } from '../../../../runtime/flasher/order/rules/flash-choice.ts'
-import type { FlashOutcome } from '../../../../runtime/engine/flash/rules/outcome.ts'
-import type { ChosenImage } from '../../../../runtime/flasher/order/rules/flash-choice.ts'
+} from '#flasher/wizard/flow/flow.ts'
+import type { DiskChoice } from '#flasher/order/rules/flash-choice.ts'
+import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import type { ChosenImage } from '#flasher/order/rules/flash-choice.ts'
 
 const test = suite('wizard flow')
 

@@ -1,18 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { CatalogImage } from '../../../../runtime/engine/catalog/rules/catalog-source.ts'
-import type { DiskUse, SurveyedDisk } from '../../../../runtime/engine/disk/rules/disk.ts'
-import { offerDisk, renderLosses } from '../../../../runtime/flasher/text/rules/disk-offer.ts'
-import type { ImageFacts } from '../../../../runtime/engine/image/rules/image.ts'
-import { refOf } from '../../../../runtime/engine/catalog/rules/catalog.ts'
-import { renderDiskRow } from '../../../../runtime/flasher/wizard/screens/disk-list.ts'
-import {
-  imageColumns,
-  listImageOffers,
-  renderImageRow,
-} from '../../../../runtime/flasher/wizard/flow/image-offers.ts'
+import type { CatalogImage } from '#engine/catalog/rules/catalog-source.ts'
+import type { DiskUse, SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { offerDisk, renderLosses } from '#flasher/text/rules/disk-offer.ts'
+import type { ImageFacts } from '#engine/image/rules/image.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { renderDiskRow } from '#flasher/wizard/screens/disk-list.ts'
+import { imageColumns, listImageOffers, renderImageRow } from '#flasher/wizard/flow/image-offers.ts'
 
-import { layOut } from '../../../../runtime/kit/terminal/text/columns.ts'
+import { layOut } from '#kit/terminal/text/columns.ts'
 
 const test = suite('wizard offers')
 

@@ -1,14 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  renderConfirm,
-  type KnownPlan,
-} from '../../../../runtime/flasher/wizard/screens/confirm-text.ts'
-import type { WizardState } from '../../../../runtime/flasher/wizard/flow/flow.ts'
-import { createQuestion } from '../../../../runtime/flasher/wizard/screens/screen-layout.ts'
-import { refuse } from '../../../../runtime/kit/foundation/result.ts'
-import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
-import { UNTOUCHED } from '../../../../runtime/kit/terminal/prompt/menu.ts'
+import { renderConfirm, type KnownPlan } from '#flasher/wizard/screens/confirm-text.ts'
+import type { WizardState } from '#flasher/wizard/flow/flow.ts'
+import { createQuestion } from '#flasher/wizard/screens/screen-layout.ts'
+import { refuse } from '#kit/foundation/result.ts'
+import { createInk } from '#kit/terminal/text/ink.ts'
+import { UNTOUCHED } from '#kit/terminal/prompt/menu.ts'
 
 const test = suite('wizard confirm')
 

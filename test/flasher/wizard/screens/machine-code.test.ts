@@ -5,10 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  createMachineCode,
-  findMachineAddress,
-} from '../../../../runtime/flasher/wizard/screens/machine-code.ts'
+import { createMachineCode, findMachineAddress } from '#flasher/wizard/screens/machine-code.ts'
 
 const test = suite('the code of a machine')
 

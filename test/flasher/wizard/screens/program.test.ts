@@ -2,17 +2,14 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  createQuestion,
-  layOutScreen,
-} from '../../../../runtime/flasher/wizard/screens/screen-layout.ts'
-import { createMachineCode } from '../../../../runtime/flasher/wizard/screens/machine-code.ts'
-import { createSubject } from '../../../../runtime/flasher/wizard/screens/pending-question.ts'
-import { openState } from '../../../../runtime/flasher/wizard/flow/flow.ts'
-import { createInk } from '../../../../runtime/kit/terminal/text/ink.ts'
-import { UNTOUCHED, type Menu } from '../../../../runtime/kit/terminal/prompt/menu.ts'
-import type { Frame, Size } from '../../../../runtime/kit/terminal/prompt/painter.ts'
-import { runFlasher, startFlasher } from '../../../support/terminal/flasher.ts'
+import { createQuestion, layOutScreen } from '#flasher/wizard/screens/screen-layout.ts'
+import { createMachineCode } from '#flasher/wizard/screens/machine-code.ts'
+import { createSubject } from '#flasher/wizard/screens/pending-question.ts'
+import { openState } from '#flasher/wizard/flow/flow.ts'
+import { createInk } from '#kit/terminal/text/ink.ts'
+import { UNTOUCHED, type Menu } from '#kit/terminal/prompt/menu.ts'
+import type { Frame, Size } from '#kit/terminal/prompt/painter.ts'
+import { runFlasher, startFlasher } from '#test/support/terminal/flasher.ts'
 
 const test = suite('wizard program')
 const run = promisify(execFile)

@@ -2,12 +2,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  hasAllClaims,
-  identify,
-  type ClaimMapping,
-} from '../../../../runtime/fleet/access/rules/provider-identity.ts'
-import { parsePersonName } from '../../../../runtime/fleet/access/rules/person.ts'
+import { hasAllClaims, identify, type ClaimMapping } from '#fleet/access/rules/provider-identity.ts'
+import { parsePersonName } from '#fleet/access/rules/person.ts'
 
 const test = suite('who a provider names')
 

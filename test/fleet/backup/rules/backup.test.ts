@@ -10,11 +10,8 @@ import {
   planBackupPruning,
   readBackupTime,
   sortBackups,
-} from '../../../../runtime/fleet/backup/rules/backup.ts'
-import {
-  parseManifest,
-  renderManifest,
-} from '../../../../runtime/fleet/backup/rules/backup-manifest.ts'
+} from '#fleet/backup/rules/backup.ts'
+import { parseManifest, renderManifest } from '#fleet/backup/rules/backup-manifest.ts'
 
 const test = suite('backup')
 const ID = '2026-11-21T06-55-53Z'

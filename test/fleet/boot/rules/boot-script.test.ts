@@ -8,13 +8,13 @@ import {
   type BootHeader,
   type LiveSets,
   type ToDisk,
-} from '../../../../runtime/fleet/boot/rules/boot-decision.ts'
-import { renderBoot } from '../../../../runtime/fleet/boot/rules/boot-script.ts'
-import { renderAutoexec, renderBootstrap } from '../../../../runtime/fleet/boot/rules/bootstrap.ts'
-import { IPXE_EXIT } from '../../../../runtime/fleet/boot/rules/ipxe-script.ts'
-import { parseHost } from '../../../../runtime/kit/net/rules/host-header.ts'
-import { anyDecision, anyText } from '../../../support/boot/decisions.ts'
-import { MAC, setOf } from '../../../support/server/machine-fixture.ts'
+} from '#fleet/boot/rules/boot-decision.ts'
+import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
+import { renderAutoexec, renderBootstrap } from '#fleet/boot/rules/bootstrap.ts'
+import { IPXE_EXIT } from '#fleet/boot/rules/ipxe-script.ts'
+import { parseHost } from '#kit/net/rules/host-header.ts'
+import { anyDecision, anyText } from '#test/support/boot/decisions.ts'
+import { MAC, setOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('boot scripts')
 

@@ -7,7 +7,7 @@ import {
   parseSetFile,
   prune,
   setFileName,
-} from '../../../../runtime/fleet/boot/rules/boot-set.ts'
+} from '#fleet/boot/rules/boot-set.ts'
 
 const test = suite('boot sets')
 

@@ -8,9 +8,9 @@ import {
   parseBootToken,
   renderBootToken,
   type BootToken,
-} from '../../../../runtime/fleet/boot/rules/boot-token.ts'
-import { renderKernelArgs } from '../../../../runtime/fleet/boot/rules/kernel-args.ts'
-import { MAC, macOf } from '../../../support/server/machine-fixture.ts'
+} from '#fleet/boot/rules/boot-token.ts'
+import { renderKernelArgs } from '#fleet/boot/rules/kernel-args.ts'
+import { MAC, macOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('boot token')
 

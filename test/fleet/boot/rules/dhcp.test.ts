@@ -5,12 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  planDhcp,
-  renderDhcpRecipes,
-  type DhcpTarget,
-} from '../../../../runtime/fleet/boot/rules/dhcp.ts'
-import { DHCP_DOCUMENT, renderDhcpDocument } from '../../../support/dhcp-document.ts'
+import { planDhcp, renderDhcpRecipes, type DhcpTarget } from '#fleet/boot/rules/dhcp.ts'
+import { DHCP_DOCUMENT, renderDhcpDocument } from '#test/support/dhcp-document.ts'
 
 const test = suite('DHCP recipes')
 

@@ -3,19 +3,12 @@ import { readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type {
-  BootDecision,
-  BootHeader,
-  LiveSets,
-} from '../../../../runtime/fleet/boot/rules/boot-decision.ts'
-import { renderBoot, renderExit } from '../../../../runtime/fleet/boot/rules/boot-script.ts'
-import {
-  decideGrubServer,
-  renderGrubConfig,
-} from '../../../../runtime/fleet/boot/rules/grub-config.ts'
-import { anyDecision, anyText } from '../../../support/boot/decisions.ts'
-import { linesOf, readGrub, readIpxe } from '../../../support/boot/script-reader.ts'
-import { MAC, setOf } from '../../../support/server/machine-fixture.ts'
+import type { BootDecision, BootHeader, LiveSets } from '#fleet/boot/rules/boot-decision.ts'
+import { renderBoot, renderExit } from '#fleet/boot/rules/boot-script.ts'
+import { decideGrubServer, renderGrubConfig } from '#fleet/boot/rules/grub-config.ts'
+import { anyDecision, anyText } from '#test/support/boot/decisions.ts'
+import { linesOf, readGrub, readIpxe } from '#test/support/boot/script-reader.ts'
+import { MAC, setOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('GRUB scripts')
 

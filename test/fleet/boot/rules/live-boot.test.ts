@@ -6,7 +6,7 @@ import {
   renderDriverArgs,
   renderGuestArgs,
   renderWizardEnv,
-} from '../../../../runtime/fleet/boot/rules/live-boot.ts'
+} from '#fleet/boot/rules/live-boot.ts'
 
 const test = suite('live boot')
 

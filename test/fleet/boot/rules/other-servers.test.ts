@@ -1,7 +1,7 @@
 /** The other servers of a site, as scripts name them. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listGrubServers, listOthers } from '../../../../runtime/fleet/boot/rules/other-servers.ts'
+import { listGrubServers, listOthers } from '#fleet/boot/rules/other-servers.ts'
 
 const test = suite('other servers')
 

@@ -5,7 +5,7 @@ import {
   planActivation,
   renderActivation,
   renderNetwork,
-} from '../../../../runtime/fleet/boot/rules/pxe-activation.ts'
+} from '#fleet/boot/rules/pxe-activation.ts'
 
 const test = suite('PXE activation')
 const ADDRESSES = [

@@ -1,10 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  listReadiness,
-  type ReadinessFacts,
-} from '../../../../runtime/fleet/boot/rules/readiness.ts'
-import { describeTftp } from '../../../../runtime/fleet/boot/rules/tftp.ts'
+import { listReadiness, type ReadinessFacts } from '#fleet/boot/rules/readiness.ts'
+import { describeTftp } from '#fleet/boot/rules/tftp.ts'
 
 const test = suite('readiness')
 

@@ -4,7 +4,7 @@ import {
   completeSource,
   proposeSource,
   splitReleaseSource,
-} from '../../../../runtime/fleet/boot/rules/release-source.ts'
+} from '#fleet/boot/rules/release-source.ts'
 
 const test = suite('splitReleaseSource')
 

@@ -6,7 +6,7 @@ import {
   mayBeCopy,
   parseFacts,
   type MemberRow,
-} from '../../../../runtime/fleet/cluster/rules/member.ts'
+} from '#fleet/cluster/rules/member.ts'
 
 const test = suite('servers of one fleet')
 const NETBOOT = { version: '', trouble: '' }

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { describePostgresError } from '../../../../runtime/fleet/cluster/rules/postgres-fault.ts'
+import { describePostgresError } from '#fleet/cluster/rules/postgres-fault.ts'
 
 const test = suite('faults of PostgreSQL')
 const thrown = (code: string, text = 'x') => Object.assign(new Error(text), { code })

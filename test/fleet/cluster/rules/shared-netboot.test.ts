@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { perArch } from '../../../../runtime/fleet/boot/rules/boot-set.ts'
+import { perArch } from '#fleet/boot/rules/boot-set.ts'
 import {
   decideNetboot,
   isWhole,
@@ -11,8 +11,8 @@ import {
   renderNetboot,
   standingOf,
   type LocalNetboot,
-} from '../../../../runtime/fleet/cluster/rules/shared-netboot.ts'
-import { partName } from '../../../support/server/boot-folder.ts'
+} from '#fleet/cluster/rules/shared-netboot.ts'
+import { partName } from '#test/support/server/boot-folder.ts'
 
 const test = suite('the row of the live systems')
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { ALL_KEYS, createKeyList } from '../../../../runtime/fleet/cluster/rules/shared-tables.ts'
+import { ALL_KEYS, createKeyList } from '#fleet/cluster/rules/shared-tables.ts'
 
 const test = suite('the keys of changes')
 

@@ -7,11 +7,11 @@ import {
   MAX_UNASSIGNED_BYTES,
   shortenList,
   weighDisks,
-} from '../../../../runtime/fleet/machine/rules/list-budget.ts'
-import type { InventoryDisk } from '../../../../runtime/engine/inventory/rules/machine.ts'
-import { asJson, createTestServer } from '../../../support/server/server.ts'
-import { createEarlierServer } from '../../../support/server/earlier-server.ts'
-import { diskOf } from '../../../support/server/machine-fixture.ts'
+} from '#fleet/machine/rules/list-budget.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { diskOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('list budget')
 

@@ -7,7 +7,7 @@ import {
   matchesQuery,
   parseQuery,
   type Searchable,
-} from '../../../../runtime/fleet/machine/rules/query.ts'
+} from '#fleet/machine/rules/query.ts'
 
 const VOCABULARY = { fields: ['mode', 'label', 'state', 'mac'], times: ['seen'] }
 const parse = (text: string) => parseQuery(text, VOCABULARY)

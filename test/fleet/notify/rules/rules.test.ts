@@ -1,31 +1,22 @@
 /** The rules of notifications: which events are for whom, what is said of them, where it may go, and when again. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  isWanted,
-  describeRule,
-  type NotifyRule,
-} from '../../../../runtime/fleet/notify/rules/receiver.ts'
+import { isWanted, describeRule, type NotifyRule } from '#fleet/notify/rules/receiver.ts'
 import {
   collect,
   composeMessage,
   NOTHING_COLLECTED,
   nameKind,
-} from '../../../../runtime/fleet/notify/rules/message.ts'
-import {
-  judgeAnswer,
-  GIVE_UP_MS,
-  isDue,
-  planRetry,
-} from '../../../../runtime/fleet/notify/rules/outcome.ts'
-import { refuseOutgoing } from '../../../../runtime/fleet/notify/rules/outgoing-address.ts'
-import type { RecordedEvent } from '../../../../runtime/fleet/state/rules/event-table.ts'
+} from '#fleet/notify/rules/message.ts'
+import { judgeAnswer, GIVE_UP_MS, isDue, planRetry } from '#fleet/notify/rules/outcome.ts'
+import { refuseOutgoing } from '#fleet/notify/rules/outgoing-address.ts'
+import type { RecordedEvent } from '#fleet/state/rules/event-table.ts'
 import {
   TargetSchema,
   renderMail,
   renderSlack,
   renderWebhook,
-} from '../../../../runtime/fleet/notify/rules/channel.ts'
+} from '#fleet/notify/rules/channel.ts'
 
 const test = suite('rules of notifications')
 

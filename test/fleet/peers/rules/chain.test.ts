@@ -2,9 +2,9 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createPeerChains } from '../../../../runtime/fleet/peers/peer-chains.ts'
-import { ASK_SECONDS, MAX_HOPS, SILENT_MS } from '../../../../runtime/fleet/peers/rules/chain.ts'
-import { macOf } from '../../../support/server/machine-fixture.ts'
+import { createPeerChains } from '#fleet/peers/peer-chains.ts'
+import { ASK_SECONDS, MAX_HOPS, SILENT_MS } from '#fleet/peers/rules/chain.ts'
+import { macOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('a chain of machines')
 const MIB = 1 << 20

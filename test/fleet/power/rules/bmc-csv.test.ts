@@ -1,9 +1,9 @@
 /** Cells of a list of BMCs are read as those of a file of machines. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseBmcCsv } from '../../../../runtime/fleet/power/rules/bmc-csv.ts'
-import { listSpellings } from '../../../../runtime/kit/net/rules/mac.ts'
-import { macOf } from '../../../support/power/acting.ts'
+import { parseBmcCsv } from '#fleet/power/rules/bmc-csv.ts'
+import { listSpellings } from '#kit/net/rules/mac.ts'
+import { macOf } from '#test/support/power/acting.ts'
 
 const test = suite('a list of BMCs')
 

@@ -1,7 +1,7 @@
 /** An address of a BMC has one name, however it is spelled. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { BmcSchema, queueOf } from '../../../../runtime/fleet/power/rules/bmc.ts'
+import { BmcSchema, queueOf } from '#fleet/power/rules/bmc.ts'
 
 const test = suite('the queue of a BMC')
 

@@ -1,12 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  decideAnswer,
-  areOwnCards,
-  listOthers,
-  parseNeighbours,
-} from '../../../../runtime/fleet/proof/rules/proof.ts'
-import { MAC, macOf } from '../../../support/server/machine-fixture.ts'
+import { decideAnswer, areOwnCards, listOthers, parseNeighbours } from '#fleet/proof/rules/proof.ts'
+import { MAC, macOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('neighbours')
 

@@ -8,10 +8,10 @@ import {
   joinKeys,
   nextProof,
   type Sign,
-} from '../../../../runtime/fleet/proof/rules/proof.ts'
-import { createRun } from '../../../../runtime/engine/inventory/rules/run.ts'
-import { MAC } from '../../../support/server/machine-fixture.ts'
-import { originOf } from '../../../support/server/runs.ts'
+} from '#fleet/proof/rules/proof.ts'
+import { createRun } from '#engine/inventory/rules/run.ts'
+import { MAC } from '#test/support/server/machine-fixture.ts'
+import { originOf } from '#test/support/server/runs.ts'
 
 const test = suite('what is seen of a system that was flashed')
 

@@ -1,13 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  parseRunColumn,
-  RUN_KEYS,
-  type RunColumn,
-} from '../../../../runtime/fleet/run/rules/run-order.ts'
-import type { RunResult } from '../../../../runtime/engine/inventory/rules/run.ts'
-import { sortRows } from '../../../../runtime/fleet/machine/rules/selection.ts'
-import { macOf } from '../../../support/server/state.ts'
+import { parseRunColumn, RUN_KEYS, type RunColumn } from '#fleet/run/rules/run-order.ts'
+import type { RunResult } from '#engine/inventory/rules/run.ts'
+import { sortRows } from '#fleet/machine/rules/selection.ts'
+import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('the order of runs')
 

@@ -1,10 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { divideRun, listMedians } from '../../../../runtime/fleet/run/rules/waterfall.ts'
-import { createProof, nextProof } from '../../../../runtime/fleet/proof/rules/proof.ts'
-import { createRun, type Run } from '../../../../runtime/engine/inventory/rules/run.ts'
-import { MAC } from '../../../support/server/machine-fixture.ts'
-import { originOf } from '../../../support/server/runs.ts'
+import { divideRun, listMedians } from '#fleet/run/rules/waterfall.ts'
+import { createProof, nextProof } from '#fleet/proof/rules/proof.ts'
+import { createRun, type Run } from '#engine/inventory/rules/run.ts'
+import { MAC } from '#test/support/server/machine-fixture.ts'
+import { originOf } from '#test/support/server/runs.ts'
 
 const test = suite('where the time of a run went')
 

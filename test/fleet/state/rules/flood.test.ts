@@ -7,7 +7,7 @@ import {
   isOver,
   nextWindow,
   type FloodWindow,
-} from '../../../../runtime/fleet/state/rules/flood.ts'
+} from '#fleet/state/rules/flood.ts'
 
 const test = suite('flood')
 

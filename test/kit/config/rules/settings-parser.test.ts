@@ -1,20 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { ConfigLayer } from '../../../../runtime/kit/config/rules/layers.ts'
-import {
-  bytes,
-  duration,
-  hosts,
-  toggle,
-  wholeNumber,
-} from '../../../../runtime/kit/config/rules/setting-kinds.ts'
-import { settingOf, type SettingsTable } from '../../../../runtime/kit/config/rules/setting.ts'
-import {
-  keepStarted,
-  parseSettings,
-  renderProblem,
-} from '../../../../runtime/kit/config/rules/settings-parser.ts'
-import { parseToml } from '../../../../runtime/kit/config/rules/toml.ts'
+import type { ConfigLayer } from '#kit/config/rules/layers.ts'
+import { bytes, duration, hosts, toggle, wholeNumber } from '#kit/config/rules/setting-kinds.ts'
+import { settingOf, type SettingsTable } from '#kit/config/rules/setting.ts'
+import { keepStarted, parseSettings, renderProblem } from '#kit/config/rules/settings-parser.ts'
+import { parseToml } from '#kit/config/rules/toml.ts'
 
 const setting = settingOf('flasher-web')
 const called = { title: 'Called', topic: 'limits', help: 'It helps.' } as const

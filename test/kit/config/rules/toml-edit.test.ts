@@ -1,14 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import * as fc from 'fast-check'
-import type { TomlValue } from '../../../../runtime/kit/config/rules/setting.ts'
-import {
-  editToml,
-  locateTomlKey,
-  locateTomlSection,
-} from '../../../../runtime/kit/config/rules/toml-edit.ts'
-import { listStatements } from '../../../../runtime/kit/config/rules/toml-statements.ts'
-import { isSameToml, isTable, parseToml } from '../../../../runtime/kit/config/rules/toml.ts'
+import type { TomlValue } from '#kit/config/rules/setting.ts'
+import { editToml, locateTomlKey, locateTomlSection } from '#kit/config/rules/toml-edit.ts'
+import { listStatements } from '#kit/config/rules/toml-statements.ts'
+import { isSameToml, isTable, parseToml } from '#kit/config/rules/toml.ts'
 
 const test = suite('editToml')
 

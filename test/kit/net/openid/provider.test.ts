@@ -2,8 +2,8 @@
 import { createServer } from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createProvider } from '../../../../runtime/kit/net/openid/provider.ts'
-import { CLIENT, startOpenIdProvider } from '../../../support/people/openid-provider.ts'
+import { createProvider } from '#kit/net/openid/provider.ts'
+import { CLIENT, startOpenIdProvider } from '#test/support/people/openid-provider.ts'
 
 const test = suite('the client of a provider')
 

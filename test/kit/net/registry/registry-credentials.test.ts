@@ -2,11 +2,11 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSources } from '../../../../runtime/engine/image/sources/sources.ts'
-import { makeAuthority } from '../../../support/http/authority.ts'
-import { collect, faultOf, makeBytes } from '../../../support/collect.ts'
-import { makeFolder } from '../../../support/server/image-cache.ts'
-import { CREDENTIALS, pushImage, startRegistry } from '../../../support/http/registry.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { collect, faultOf, makeBytes } from '#test/support/collect.ts'
+import { makeFolder } from '#test/support/server/image-cache.ts'
+import { CREDENTIALS, pushImage, startRegistry } from '#test/support/http/registry.ts'
 
 const test = suite('registry credentials')
 const BYTES = makeBytes(700_001)

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { isDirectHost } from '../../../../runtime/kit/net/rules/direct-host.ts'
+import { isDirectHost } from '#kit/net/rules/direct-host.ts'
 
 const test = suite('no_proxy')
 

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseHost, parsePublicUrl } from '../../../../runtime/kit/net/rules/host-header.ts'
+import { parseHost, parsePublicUrl } from '#kit/net/rules/host-header.ts'
 
 const test = suite('host')
 

@@ -8,7 +8,7 @@ import {
   parseContentRange,
   parseLength,
   type Headers,
-} from '../../../../runtime/kit/net/rules/http-range.ts'
+} from '#kit/net/rules/http-range.ts'
 
 const test = suite('http-range')
 

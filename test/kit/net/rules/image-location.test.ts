@@ -6,7 +6,7 @@ import {
   parseLocation,
   renderLocationRefusal,
   renderSafeUrl,
-} from '../../../../runtime/kit/net/rules/image-location.ts'
+} from '#kit/net/rules/image-location.ts'
 
 const test = suite('location')
 

@@ -1,11 +1,11 @@
 /** MAC addresses in every spelling that people search for. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findMac, listSpellings, parseMac } from '../../../../runtime/kit/net/rules/mac.ts'
-import { createMatch } from '../../../../runtime/server/earlier/pages/fleet-query.ts'
-import { viewMachine } from '../../../../runtime/server/earlier/pages/machine-view.ts'
-import { createMachine } from '../../../../runtime/server/earlier/rules/machine.ts'
-import { createStateFolder, macOf, noteOf } from '../../../support/server/state.ts'
+import { findMac, listSpellings, parseMac } from '#kit/net/rules/mac.ts'
+import { createMatch } from '#server/earlier/pages/fleet-query.ts'
+import { viewMachine } from '#server/earlier/pages/machine-view.ts'
+import { createMachine } from '#server/earlier/rules/machine.ts'
+import { createStateFolder, macOf, noteOf } from '#test/support/server/state.ts'
 
 const test = suite('spellings of a MAC address')
 /** Nothing is flashed, and no workflow has run. */

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { naturalKey } from '../../../../runtime/kit/net/rules/natural-order.ts'
+import { naturalKey } from '#kit/net/rules/natural-order.ts'
 
 const test = suite('natural order')
 const sort = (names: readonly string[]) =>

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../../runtime/kit/foundation/fault.ts'
-import { describeFailure, STALLED } from '../../../../runtime/kit/net/rules/network-failure.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { describeFailure, STALLED } from '#kit/net/rules/network-failure.ts'
 
 const test = suite('network-failure')
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideProxies } from '../../../../runtime/kit/net/rules/proxy.ts'
+import { decideProxies } from '#kit/net/rules/proxy.ts'
 
 const test = suite('proxy')
 

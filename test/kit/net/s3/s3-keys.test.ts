@@ -2,9 +2,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readS3Access } from '../../../../runtime/kit/net/s3/s3-keys.ts'
-import { faultOf } from '../../../support/collect.ts'
-import { makeFolder } from '../../../support/server/image-cache.ts'
+import { readS3Access } from '#kit/net/s3/s3-keys.ts'
+import { faultOf } from '#test/support/collect.ts'
+import { makeFolder } from '#test/support/server/image-cache.ts'
 
 const test = suite('s3 keys')
 const SETTINGS = {

@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { WIZARD_ENVIRONMENT } from '../../../../runtime/kit/terminal/command/rules/environment.ts'
-import { COMMAND_LINE as CACHE } from '../../../../runtime/cache/rules/commands.ts'
-import { COMMAND_LINE as WEB } from '../../../../runtime/server/current/rules/commands.ts'
-import { WIZARD } from '../../../../runtime/flasher/wizard/options.ts'
-import { COMMAND_LINE } from '../../../../runtime/flasher/commands/rules/commands.ts'
-import { TUI_LINE as TUI } from '../../../../runtime/flasher/panes/rules/tui-commands.ts'
-import { createShell } from '../../../../runtime/kit/host/shell.ts'
-import { renderManual } from '../../../../runtime/kit/terminal/command/manual.ts'
+import { WIZARD_ENVIRONMENT } from '#kit/terminal/command/rules/environment.ts'
+import { COMMAND_LINE as CACHE } from '#cache/rules/commands.ts'
+import { COMMAND_LINE as WEB } from '#server/current/rules/commands.ts'
+import { WIZARD } from '#flasher/wizard/options.ts'
+import { COMMAND_LINE } from '#flasher/commands/rules/commands.ts'
+import { TUI_LINE as TUI } from '#flasher/panes/rules/tui-commands.ts'
+import { createShell } from '#kit/host/shell.ts'
+import { renderManual } from '#kit/terminal/command/manual.ts'
 
 const test = suite('manual')
 const shell = createShell({ env: process.env })

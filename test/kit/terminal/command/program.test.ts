@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../../runtime/kit/foundation/fault.ts'
-import { runProgram } from '../../../../runtime/kit/terminal/command/program.ts'
-import { COMMAND_LINE } from '../../../../runtime/server/current/rules/commands.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { runProgram } from '#kit/terminal/command/program.ts'
+import { COMMAND_LINE } from '#server/current/rules/commands.ts'
 
 const test = suite('program')
 

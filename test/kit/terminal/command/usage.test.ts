@@ -1,11 +1,11 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { groupsOf } from '../../../../runtime/kit/terminal/command/rules/command.ts'
-import { COMMAND_LINE } from '../../../../runtime/flasher/commands/rules/commands.ts'
-import { COMMAND_LINE as SERVER } from '../../../../runtime/server/current/rules/commands.ts'
-import { renderHelp, renderUsage } from '../../../../runtime/kit/terminal/command/usage.ts'
-import { wrap, wrapColumns } from '../../../../runtime/kit/terminal/text/wrap.ts'
+import { groupsOf } from '#kit/terminal/command/rules/command.ts'
+import { COMMAND_LINE } from '#flasher/commands/rules/commands.ts'
+import { COMMAND_LINE as SERVER } from '#server/current/rules/commands.ts'
+import { renderHelp, renderUsage } from '#kit/terminal/command/usage.ts'
+import { wrap, wrapColumns } from '#kit/terminal/text/wrap.ts'
 
 const test = suite('usage')
 const levels = [...groupsOf(COMMAND_LINE), ...COMMAND_LINE.commands.map(({ words }) => words)]

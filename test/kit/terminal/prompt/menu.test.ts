@@ -13,7 +13,7 @@ import {
   UNTOUCHED,
   type Menu,
   type MenuState,
-} from '../../../../runtime/kit/terminal/prompt/menu.ts'
+} from '#kit/terminal/prompt/menu.ts'
 
 const test = suite('menu')
 

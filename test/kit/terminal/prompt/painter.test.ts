@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createPainter } from '../../../../runtime/kit/terminal/prompt/painter.ts'
+import { createPainter } from '#kit/terminal/prompt/painter.ts'
 
 const test = suite('painter')
 

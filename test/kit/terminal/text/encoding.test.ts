@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { displayWidth } from '../../../../runtime/kit/foundation/printable.ts'
-import { encodeFor, encodeOutput } from '../../../../runtime/kit/terminal/text/encoding.ts'
-import { createPainter } from '../../../../runtime/kit/terminal/prompt/painter.ts'
+import { displayWidth } from '#kit/foundation/printable.ts'
+import { encodeFor, encodeOutput } from '#kit/terminal/text/encoding.ts'
+import { createPainter } from '#kit/terminal/prompt/painter.ts'
 
 const test = suite('encoding')
 

@@ -1,10 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createLog } from '../../../../runtime/kit/terminal/text/log.ts'
-import {
-  columnsOf,
-  decideTerminalStyle,
-} from '../../../../runtime/kit/terminal/text/terminal-style.ts'
+import { createLog } from '#kit/terminal/text/log.ts'
+import { columnsOf, decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 
 const test = suite('look')
 const letters = (env: Readonly<Record<string, string>>, isTTY: boolean) => {

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { cookieOf, PASSWORD } from '../../../support/server/assembled.ts'
-import { createTestServer, listen, type TestServer } from '../../../support/server/server.ts'
+import { cookieOf, PASSWORD } from '#test/support/server/assembled.ts'
+import { createTestServer, listen, type TestServer } from '#test/support/server/server.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR

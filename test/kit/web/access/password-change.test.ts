@@ -1,12 +1,12 @@
 /** Changing the password: it is guessed no faster than at the login, and ends the sessions before it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { seeOther } from '../../../../runtime/kit/web/answers/answers.ts'
-import type { Site } from '../../../../runtime/server/routes/site.ts'
-import type { Route } from '../../../../runtime/kit/web/answers/route.ts'
-import type { Machine } from '../../../../runtime/server/current/rules/machine.ts'
-import { cookieOf, PASSWORD } from '../../../support/server/assembled.ts'
-import { createTestServer } from '../../../support/server/server.ts'
+import { seeOther } from '#kit/web/answers/answers.ts'
+import type { Site } from '#server/routes/site.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
+import { cookieOf, PASSWORD } from '#test/support/server/assembled.ts'
+import { createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('password change')
 const NEXT = 'another password'

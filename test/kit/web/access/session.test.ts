@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import type { H3Event } from 'h3'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createCacheSessions } from '../../../../runtime/fleet/access/cache-sessions.ts'
-import { createPeople } from '../../../../runtime/fleet/access/people.ts'
-import { createDatabase } from '../../../../runtime/fleet/state/database.ts'
-import { createSecret } from '../../../../runtime/kit/web/access/secret.ts'
-import { createSessions } from '../../../../runtime/kit/web/access/session.ts'
+import { createCacheSessions } from '#fleet/access/cache-sessions.ts'
+import { createPeople } from '#fleet/access/people.ts'
+import { createDatabase } from '#fleet/state/database.ts'
+import { createSecret } from '#kit/web/access/secret.ts'
+import { createSessions } from '#kit/web/access/session.ts'
 
 const test = suite('sessions')
 

@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { codeOf, exchange } from '../../../support/http/raw-http.ts'
-import { PASSWORD } from '../../../support/server/assembled.ts'
-import { asJson, checkUp, createTestServer, listen } from '../../../support/server/server.ts'
+import { codeOf, exchange } from '#test/support/http/raw-http.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
+import { asJson, checkUp, createTestServer, listen } from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
 const JSON_TYPE = { 'content-type': 'application/json' }

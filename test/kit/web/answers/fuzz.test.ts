@@ -3,12 +3,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readBlocks } from '../../../support/docs.ts'
-import { createServerHome } from '../../../support/server/flasher-web.ts'
-import { findPort } from '../../../support/http/ports.ts'
-import { startCache } from '../../../support/server/image-cache.ts'
-import { NGINX, startNginx } from '../../../support/http/nginx.ts'
-import { createLane, type RawRequest } from '../../../support/http/raw-lane.ts'
+import { readBlocks } from '#test/support/docs.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { startCache } from '#test/support/server/image-cache.ts'
+import { NGINX, startNginx } from '#test/support/http/nginx.ts'
+import { createLane, type RawRequest } from '#test/support/http/raw-lane.ts'
 
 const SEED = 20_260_501
 const LANES = 8

@@ -1,9 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { nothing } from '../../../../runtime/kit/web/answers/answers.ts'
-import { codeOf, exchange } from '../../../support/http/raw-http.ts'
-import { cookieOf } from '../../../support/server/assembled.ts'
-import { asJson, checkUp, createTestServer, listen } from '../../../support/server/server.ts'
+import { nothing } from '#kit/web/answers/answers.ts'
+import { codeOf, exchange } from '#test/support/http/raw-http.ts'
+import { cookieOf } from '#test/support/server/assembled.ts'
+import { asJson, checkUp, createTestServer, listen } from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
 const JSON_TYPE = { 'content-type': 'application/json' }

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import * as http from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createPasswords } from '../../../../runtime/fleet/access/passwords.ts'
-import { PASSWORD } from '../../../support/server/assembled.ts'
-import { createTestServer, listen } from '../../../support/server/server.ts'
+import { createPasswords } from '#fleet/access/passwords.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
+import { createTestServer, listen } from '#test/support/server/server.ts'
 
 const test = suite('logging in from several networks')
 

@@ -4,12 +4,12 @@ import { request as requestPlain, type IncomingMessage } from 'node:http'
 import { request as requestTls } from 'node:https'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeAuthority } from '../../../support/http/authority.ts'
-import { readBlocks } from '../../../support/docs.ts'
-import { createServerHome } from '../../../support/server/flasher-web.ts'
-import { findPort } from '../../../support/http/ports.ts'
-import { exchange } from '../../../support/http/raw-http.ts'
-import { NGINX, startNginx } from '../../../support/http/nginx.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { readBlocks } from '#test/support/docs.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { exchange } from '#test/support/http/raw-http.ts'
+import { NGINX, startNginx } from '#test/support/http/nginx.ts'
 
 interface Wish {
   readonly method?: string

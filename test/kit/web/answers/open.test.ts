@@ -1,9 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '../../../../runtime/kit/foundation/fault.ts'
-import { explainSqlite } from '../../../../runtime/fleet/state/sqlite.ts'
-import type { Route } from '../../../../runtime/kit/web/answers/route.ts'
-import { asJson, createTestServer } from '../../../support/server/server.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { explainSqlite } from '#fleet/state/sqlite.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
 const test = suite('open routes')

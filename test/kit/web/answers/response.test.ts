@@ -1,15 +1,15 @@
 /** HEAD: the headers of a GET, and nothing that happens. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { diskOf, entryOf, REF, setOf } from '../../../support/server/machine-fixture.ts'
-import { codeOf, exchange } from '../../../support/http/raw-http.ts'
+import { diskOf, entryOf, REF, setOf } from '#test/support/server/machine-fixture.ts'
+import { codeOf, exchange } from '#test/support/http/raw-http.ts'
 import {
   asJson,
   checkUp,
   createTestServer,
   listen,
   type TestServer,
-} from '../../../support/server/server.ts'
+} from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
 const test = suite('HEAD')

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { asJson, createTestServer } from '../../../support/server/server.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
 const PROTECTED = [

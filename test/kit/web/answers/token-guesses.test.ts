@@ -1,9 +1,9 @@
 /** Wrong bearers of the server: slowed and on record; right ones, sessions and machines never wait. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { entryOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
-import { PASSWORD } from '../../../support/server/assembled.ts'
-import { asJson, createTestServer } from '../../../support/server/server.ts'
+import { entryOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('guessed tokens')
 

@@ -3,22 +3,16 @@ import { request as send, type IncomingHttpHeaders } from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
-import { cookieOf, PASSWORD } from '../../../support/server/assembled.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { cookieOf, PASSWORD } from '#test/support/server/assembled.ts'
 import {
   asJson,
   createTestServer,
   listen,
   type TestServerOptions,
-} from '../../../support/server/server.ts'
-import {
-  json,
-  page,
-  streamOf,
-  taggedJson,
-  answer as makeAnswer,
-} from '../../../../runtime/kit/web/answers/answers.ts'
-import type { Route } from '../../../../runtime/kit/web/answers/route.ts'
+} from '#test/support/server/server.ts'
+import { json, page, streamOf, taggedJson, answer as makeAnswer } from '#kit/web/answers/answers.ts'
+import type { Route } from '#kit/web/answers/route.ts'
 
 const MAC = '52:54:00:12:34:56'
 const LONG = 'machines and images, '.repeat(200)

@@ -1,13 +1,13 @@
 /** A form that arrives twice is carried out once, and both requests get its answer, for one session and until it does something else. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { seeOther } from '../../../../runtime/kit/web/answers/answers.ts'
-import { refuse } from '../../../../runtime/kit/web/answers/faults.ts'
-import { addCookie } from '../../../../runtime/kit/web/answers/set-cookie.ts'
-import { buttonRoute, formRoute } from '../../../../runtime/kit/web/ui/page-routes.ts'
-import { asForm } from '../../../support/people/current-server.ts'
-import { MAC } from '../../../support/server/machine-fixture.ts'
-import { asJson, createTestServer } from '../../../support/server/server.ts'
+import { seeOther } from '#kit/web/answers/answers.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { addCookie } from '#kit/web/answers/set-cookie.ts'
+import { buttonRoute, formRoute } from '#kit/web/ui/page-routes.ts'
+import { asForm } from '#test/support/people/current-server.ts'
+import { MAC } from '#test/support/server/machine-fixture.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('forms that are sent twice')
 

@@ -6,10 +6,10 @@ import {
   renderDiskBytes,
   renderMemoryBytes,
   shorten,
-} from '../../../../runtime/kit/web/ui/elements.ts'
-import { address, attributes, fillHtml, html } from '../../../../runtime/kit/web/ui/html.ts'
-import { localPath } from '../../../../runtime/kit/web/answers/local-path.ts'
-import { renderAge, renderExact, renderTime } from '../../../../runtime/kit/web/ui/times.ts'
+} from '#kit/web/ui/elements.ts'
+import { address, attributes, fillHtml, html } from '#kit/web/ui/html.ts'
+import { localPath } from '#kit/web/answers/local-path.ts'
+import { renderAge, renderExact, renderTime } from '#kit/web/ui/times.ts'
 
 const test = suite('html')
 

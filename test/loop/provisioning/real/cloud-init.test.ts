@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { createFlasher } from '../../../../runtime/engine/flash/flasher.ts'
-import { WHOLE_DISK, type FlashOrder } from '../../../../runtime/engine/flash/rules/flash.ts'
-import { findImageObstacle } from '../../../support/disk/debian-image.ts'
-import { SEED } from '../../../support/disk/first-boot-image.ts'
-import { createLoop } from '../../../support/disk/loop.ts'
-import { openCloudImage } from '../../../support/vm/cloud-image.ts'
+import { createFlasher } from '#engine/flash/flasher.ts'
+import { WHOLE_DISK, type FlashOrder } from '#engine/flash/rules/flash.ts'
+import { findImageObstacle } from '#test/support/disk/debian-image.ts'
+import { SEED } from '#test/support/disk/first-boot-image.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { openCloudImage } from '#test/support/vm/cloud-image.ts'
 
 const run = $({ quiet: true, verbose: false })
 const test = suite('cloud-init on a flashed root')

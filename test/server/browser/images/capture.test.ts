@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser, Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../../support/browser/axe.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
 import {
   chooseAction,
   logIn,
@@ -11,10 +11,10 @@ import {
   openContext,
   PASSWORD,
   startSite,
-} from '../../../support/browser/browser.ts'
-import { captureClient, makeCapture, SOURCE } from '../../../support/capture/uploads.ts'
-import { makeFolder, startCache } from '../../../support/server/image-cache.ts'
-import { macOf, serialOf } from '../../../support/server/web-machines.ts'
+} from '#test/support/browser/browser.ts'
+import { captureClient, makeCapture, SOURCE } from '#test/support/capture/uploads.ts'
+import { makeFolder, startCache } from '#test/support/server/image-cache.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const MACHINE = `/ui/machines/${macOf(1)}`
 const NAME = 'wéb-42 (日本語) golden image of the second rack.img.zst'

@@ -2,11 +2,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../../support/browser/axe.ts'
-import { logIn, openContext, startSite } from '../../../support/browser/browser.ts'
-import { createSharedBrowser } from '../../../support/browser/shared.ts'
-import { disksOf, IMAGES, macOf, serialOf } from '../../../support/server/web-machines.ts'
-import { asJson } from '../../../support/server/server.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { logIn, openContext, startSite } from '#test/support/browser/browser.ts'
+import { createSharedBrowser } from '#test/support/browser/shared.ts'
+import { disksOf, IMAGES, macOf, serialOf } from '#test/support/server/web-machines.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const PATH = '/ui/channels'
 const MACHINE = `/ui/machines/${macOf(1)}`

@@ -1,11 +1,11 @@
 /** The pages of notifications in Chromium: a receiver is added, refused, tested, given a rule and removed; narrow and without scripts. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { addAxe, listViolations } from '../../../support/browser/axe.ts'
-import { logIn, openContext, startSite } from '../../../support/browser/browser.ts'
-import { createSharedBrowser } from '../../../support/browser/shared.ts'
-import { SIGNING_KEY } from '../../../support/notify/notify-lab.ts'
-import { startReceiver } from '../../../support/notify/receivers.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { logIn, openContext, startSite } from '#test/support/browser/browser.ts'
+import { createSharedBrowser } from '#test/support/browser/shared.ts'
+import { SIGNING_KEY } from '#test/support/notify/notify-lab.ts'
+import { startReceiver } from '#test/support/notify/receivers.ts'
 
 const test = suite('the browser: notifications')
 const shared = createSharedBrowser(test)

@@ -2,10 +2,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { PAGE_GATE } from '../../../../runtime/server/routes/rules/page-gate.ts'
-import { logIn, openContext, startSite } from '../../../support/browser/browser.ts'
-import { createSharedBrowser } from '../../../support/browser/shared.ts'
-import { macOf, serialOf } from '../../../support/server/web-machines.ts'
+import { PAGE_GATE } from '#server/routes/rules/page-gate.ts'
+import { logIn, openContext, startSite } from '#test/support/browser/browser.ts'
+import { createSharedBrowser } from '#test/support/browser/shared.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: who may only look')
 const shared = createSharedBrowser(test)

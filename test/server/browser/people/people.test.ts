@@ -2,9 +2,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { addAxe, listViolations } from '../../../support/browser/axe.ts'
-import { logIn, openContext, startSite } from '../../../support/browser/browser.ts'
-import { createSharedBrowser } from '../../../support/browser/shared.ts'
+import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { logIn, openContext, startSite } from '#test/support/browser/browser.ts'
+import { createSharedBrowser } from '#test/support/browser/shared.ts'
 
 const test = suite('the browser: people')
 const shared = createSharedBrowser(test)

@@ -3,9 +3,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
-import { listViolations } from '../../../support/browser/axe.ts'
-import { createSiteLab } from '../../../support/browser/site-lab.ts'
-import { macOf } from '../../../support/server/web-machines.ts'
+import { listViolations } from '#test/support/browser/axe.ts'
+import { createSiteLab } from '#test/support/browser/site-lab.ts'
+import { macOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: names and labels from a file')
 const lab = createSiteLab(test, async (page) => {

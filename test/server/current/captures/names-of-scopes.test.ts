@@ -1,10 +1,10 @@
 /** The name of a capture that somebody with a scope orders is refused with nothing that speaks of machines outside. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { refOf } from '../../../../runtime/engine/catalog/rules/catalog.ts'
-import { fileSource } from '../../../../runtime/engine/catalog/rules/dropped-file.ts'
-import { addPerson, createCurrentServer } from '../../../support/people/current-server.ts'
-import { asJson } from '../../../support/server/server.ts'
+import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { fileSource } from '#engine/catalog/rules/dropped-file.ts'
+import { addPerson, createCurrentServer } from '#test/support/people/current-server.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('names of captures in a scope')
 

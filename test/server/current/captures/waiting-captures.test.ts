@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createWaitingCaptures } from '../../../../runtime/server/current/captures/waiting-captures.ts'
-import { makeCapture, openCaptureLab, uploadCapture } from '../../../support/capture/uploads.ts'
-import { startHostileServer } from '../../../support/http/hostile-server.ts'
+import { createWaitingCaptures } from '#server/current/captures/waiting-captures.ts'
+import { makeCapture, openCaptureLab, uploadCapture } from '#test/support/capture/uploads.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import {
   addPerson,
   createCurrentServer,
   PERSON_PASSWORD,
-} from '../../../support/people/current-server.ts'
-import { TOKEN } from '../../../support/server/image-cache.ts'
-import { PASSWORD } from '../../../support/server/assembled.ts'
+} from '#test/support/people/current-server.ts'
+import { TOKEN } from '#test/support/server/image-cache.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
 
 const test = suite('captures that wait')
 const NAME = 'web-42.img.zst'

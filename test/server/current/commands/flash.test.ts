@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { diskOf, entryOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
-import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
-import { asJson, createTestServer, listen, readJson } from '../../../support/server/server.ts'
-import { waitUntil } from '../../../support/waiting.ts'
+import { diskOf, entryOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { asJson, createTestServer, listen, readJson } from '#test/support/server/server.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const PROGRAM = new URL('../../../../runtime/bin/flasher-web.mjs', import.meta.url).pathname
 const test = suite('flasher-web flash over HTTP')

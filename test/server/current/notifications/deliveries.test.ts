@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { makeAuthority } from '../../../support/http/authority.ts'
-import { createNotifyLab, SIGNING_KEY } from '../../../support/notify/notify-lab.ts'
-import { startMailServer, startReceiver } from '../../../support/notify/receivers.ts'
-import { addPerson, asForm } from '../../../support/people/current-server.ts'
-import { asJson } from '../../../support/server/server.ts'
-import { waitUntil } from '../../../support/waiting.ts'
+import { makeAuthority } from '#test/support/http/authority.ts'
+import { createNotifyLab, SIGNING_KEY } from '#test/support/notify/notify-lab.ts'
+import { startMailServer, startReceiver } from '#test/support/notify/receivers.ts'
+import { addPerson, asForm } from '#test/support/people/current-server.ts'
+import { asJson } from '#test/support/server/server.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('notifications')
 

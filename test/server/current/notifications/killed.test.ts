@@ -1,10 +1,10 @@
 /** Notifications of a real server that is killed in mid-delivery, and before it has made a message: nothing is lost, and a message keeps its id. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SIGNING_KEY } from '../../../support/notify/notify-lab.ts'
-import { failLogin, startHoldingReceiver } from '../../../support/notify/receivers.ts'
-import { createServerHome, login } from '../../../support/server/flasher-web.ts'
-import { waitUntil } from '../../../support/waiting.ts'
+import { SIGNING_KEY } from '#test/support/notify/notify-lab.ts'
+import { failLogin, startHoldingReceiver } from '#test/support/notify/receivers.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('notifications of a server that is killed')
 const PASSWORD = 'a password for tests'

@@ -1,13 +1,13 @@
 /** Notifications of two servers on one PostgreSQL: only the one that leads sends, and its successor goes on with the same message. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { lendDatabases } from '../../../support/cluster/postgres.ts'
-import { askAs, startServer } from '../../../support/cluster/servers.ts'
-import { SHORT_LEASE, timesOf } from '../../../support/cluster/times.ts'
-import { SIGNING_KEY } from '../../../support/notify/notify-lab.ts'
-import { failLogin, startHoldingReceiver } from '../../../support/notify/receivers.ts'
-import { asForm } from '../../../support/people/current-server.ts'
-import { waitUntil } from '../../../support/waiting.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { askAs, startServer } from '#test/support/cluster/servers.ts'
+import { SHORT_LEASE, timesOf } from '#test/support/cluster/times.ts'
+import { SIGNING_KEY } from '#test/support/notify/notify-lab.ts'
+import { failLogin, startHoldingReceiver } from '#test/support/notify/receivers.ts'
+import { asForm } from '#test/support/people/current-server.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('notifications of servers on one database')
 const postgres = lendDatabases(test)

@@ -6,8 +6,8 @@ import {
   asForm,
   createCurrentServer,
   PERSON_PASSWORD,
-} from '../../../support/people/current-server.ts'
-import { PASSWORD } from '../../../support/server/assembled.ts'
+} from '#test/support/people/current-server.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
 
 const test = suite('attacks of people')
 

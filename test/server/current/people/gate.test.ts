@@ -7,7 +7,7 @@ import {
   SCOPES,
   scopesOf,
   type PageScope,
-} from '../../../../runtime/kit/web/answers/rules/rights.ts'
+} from '#kit/web/answers/rules/rights.ts'
 
 const test = suite('gate')
 

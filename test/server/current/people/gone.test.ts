@@ -6,10 +6,10 @@ import {
   asForm,
   createCurrentServer,
   type CurrentServer,
-} from '../../../support/people/current-server.ts'
-import { REF } from '../../../support/server/machine-fixture.ts'
-import { asJson, readJson } from '../../../support/server/server.ts'
-import { waitUntil } from '../../../support/waiting.ts'
+} from '#test/support/people/current-server.ts'
+import { REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('what was begun by who is gone')
 

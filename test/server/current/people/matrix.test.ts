@@ -1,11 +1,11 @@
 /** Every route has an expectation, and keeps it for the callers that matter most; `real/rights-matrix.test.ts` asks as everybody. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { PAGE_GATE } from '../../../../runtime/server/routes/rules/page-gate.ts'
-import { createCurrentServer } from '../../../support/people/current-server.ts'
-import { EXPECTED, listUnmatched } from '../../../support/people/expected-routes.ts'
-import { askEverything, openCurrentScene } from '../../../support/people/rights-matrix.ts'
-import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { PAGE_GATE } from '#server/routes/rules/page-gate.ts'
+import { createCurrentServer } from '#test/support/people/current-server.ts'
+import { EXPECTED, listUnmatched } from '#test/support/people/expected-routes.ts'
+import { askEverything, openCurrentScene } from '#test/support/people/rights-matrix.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
 
 const test = suite('matrix of rights')
 

@@ -7,10 +7,10 @@ import {
   createCurrentServer,
   type CurrentServer,
   PERSON_PASSWORD as SECRET,
-} from '../../../support/people/current-server.ts'
-import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
-import { PASSWORD } from '../../../support/server/assembled.ts'
-import { asJson, readJson } from '../../../support/server/server.ts'
+} from '#test/support/people/current-server.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
 
 const test = suite('people')
 

@@ -1,13 +1,13 @@
 /** Whoever has a scope gets nothing of a machine outside of it, by any route there is, and changes nothing there. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { PAGE_GATE } from '../../../../runtime/server/routes/rules/page-gate.ts'
-import { API_REACH } from '../../../../runtime/server/routes/rules/api-reach.ts'
+import { PAGE_GATE } from '#server/routes/rules/page-gate.ts'
+import { API_REACH } from '#server/routes/rules/api-reach.ts'
 import {
   addPerson,
   createCurrentServer,
   type CurrentServer,
-} from '../../../support/people/current-server.ts'
+} from '#test/support/people/current-server.ts'
 import {
   asMac,
   CANARY,
@@ -17,10 +17,10 @@ import {
   OUTSIDE,
   readSome,
   UNLABELLED,
-} from '../../../support/people/canaries.ts'
-import { runIdOf } from '../../../support/server/runs.ts'
-import { createEarlierServer } from '../../../support/server/earlier-server.ts'
-import { asJson } from '../../../support/server/server.ts'
+} from '#test/support/people/canaries.ts'
+import { runIdOf } from '#test/support/server/runs.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('reach')
 

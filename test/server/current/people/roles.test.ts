@@ -2,15 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SCOPES } from '../../../../runtime/kit/web/answers/rules/rights.ts'
-import { hideCanaries, INSIDE } from '../../../support/people/canaries.ts'
+import { SCOPES } from '#kit/web/answers/rules/rights.ts'
+import { hideCanaries, INSIDE } from '#test/support/people/canaries.ts'
 import {
   addPerson,
   asForm,
   createCurrentServer,
   type CurrentServer,
-} from '../../../support/people/current-server.ts'
-import { asJson } from '../../../support/server/server.ts'
+} from '#test/support/people/current-server.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('roles, by every route')
 

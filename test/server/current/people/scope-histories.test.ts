@@ -2,11 +2,11 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Role } from '../../../../runtime/kit/web/answers/rules/rights.ts'
-import { reachOf, sees } from '../../../../runtime/kit/web/answers/rules/reach.ts'
-import type { Machine } from '../../../../runtime/server/current/rules/machine.ts'
-import { createCurrentServer, type CurrentServer } from '../../../support/people/current-server.ts'
-import { asJson } from '../../../support/server/server.ts'
+import type { Role } from '#kit/web/answers/rules/rights.ts'
+import { reachOf, sees } from '#kit/web/answers/rules/reach.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
+import { createCurrentServer, type CurrentServer } from '#test/support/people/current-server.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('histories of people with scopes')
 

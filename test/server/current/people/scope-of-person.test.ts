@@ -1,18 +1,15 @@
 /** The scope of a person: what their row, their cookie and their tokens say of it, and when a narrower one counts. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createAccounts } from '../../../../runtime/fleet/access/accounts.ts'
-import {
-  MAX_SCOPE_CHARACTERS,
-  parseScope,
-} from '../../../../runtime/fleet/access/rules/label-scope.ts'
-import { isSameReach, reachOf, sees } from '../../../../runtime/kit/web/answers/rules/reach.ts'
+import { createAccounts } from '#fleet/access/accounts.ts'
+import { MAX_SCOPE_CHARACTERS, parseScope } from '#fleet/access/rules/label-scope.ts'
+import { isSameReach, reachOf, sees } from '#kit/web/answers/rules/reach.ts'
 import {
   addPerson,
   asForm,
   createCurrentServer,
   type CurrentServer,
-} from '../../../support/people/current-server.ts'
+} from '#test/support/people/current-server.ts'
 
 const test = suite('scope of a person')
 

@@ -1,16 +1,16 @@
 /** A stream that is open shows its owner what they may see at each moment: later updates are filtered, and less ends it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Role } from '../../../../runtime/kit/web/answers/rules/rights.ts'
+import type { Role } from '#kit/web/answers/rules/rights.ts'
 import {
   addPerson,
   asForm,
   createCurrentServer,
   type CurrentServer,
-} from '../../../support/people/current-server.ts'
-import { readEvents } from '../../../support/server/event-reader.ts'
-import { bodyOf } from '../../../support/server/runs.ts'
-import { asJson } from '../../../support/server/server.ts'
+} from '#test/support/people/current-server.ts'
+import { readEvents } from '#test/support/server/event-reader.ts'
+import { bodyOf } from '#test/support/server/runs.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('streams of people')
 

@@ -6,8 +6,8 @@ import {
   asForm,
   createCurrentServer,
   type CurrentServer,
-} from '../../../support/people/current-server.ts'
-import { asJson, readJson } from '../../../support/server/server.ts'
+} from '#test/support/people/current-server.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
 
 const test = suite('undo across scopes')
 

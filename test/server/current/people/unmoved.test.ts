@@ -5,9 +5,9 @@ import {
   addPerson,
   createCurrentServer,
   type CurrentServer,
-} from '../../../support/people/current-server.ts'
-import { addInside, addOutside, INSIDE, readSome } from '../../../support/people/canaries.ts'
-import { runIdOf } from '../../../support/server/runs.ts'
+} from '#test/support/people/current-server.ts'
+import { addInside, addOutside, INSIDE, readSome } from '#test/support/people/canaries.ts'
+import { runIdOf } from '#test/support/server/runs.ts'
 
 const test = suite('machines outside move nothing')
 

@@ -1,10 +1,10 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { backupRoutes } from '../../../../runtime/server/current/routes/backups.ts'
-import { openBackupFixture, populate } from '../../../support/server/backups.ts'
-import { asJson, createTestServer } from '../../../support/server/server.ts'
-import { createStateFolder, macOf } from '../../../support/server/state.ts'
+import { backupRoutes } from '#server/current/routes/backups.ts'
+import { openBackupFixture, populate } from '#test/support/server/backups.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
+import { createStateFolder, macOf } from '#test/support/server/state.ts'
 
 const test = suite('backup routes')
 const ID = '2026-11-21T06-55-53Z'

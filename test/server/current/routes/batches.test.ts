@@ -1,9 +1,9 @@
 /** Batches over HTTP: what many machines were given at once, how far each of them is, and what is done to all. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openBatchLab, RACK, RACK_IMAGE } from '../../../support/batch/batch-lab.ts'
-import { OTHER_REF, REF } from '../../../support/server/machine-fixture.ts'
-import { asJson, readJson } from '../../../support/server/server.ts'
+import { openBatchLab, RACK, RACK_IMAGE } from '#test/support/batch/batch-lab.ts'
+import { OTHER_REF, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
 
 const test = suite('batches over HTTP')
 const BY = { actor: 'operator', ip: null } as const

@@ -1,12 +1,12 @@
 /** No proof where nothing booted: what looks like a new system and is none, each by its name. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseFirstBoot } from '../../../../runtime/engine/first-boot/rules/document.ts'
-import type { HostKeys } from '../../../../runtime/fleet/proof/rules/proof.ts'
-import { diskOf, entryOf, MAC, macOf, REF } from '../../../support/server/machine-fixture.ts'
-import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
-import { asJson, createTestServer, readJson } from '../../../support/server/server.ts'
-import { waitUntil } from '../../../support/waiting.ts'
+import { parseFirstBoot } from '#engine/first-boot/rules/document.ts'
+import type { HostKeys } from '#fleet/proof/rules/proof.ts'
+import { diskOf, entryOf, MAC, macOf, REF } from '#test/support/server/machine-fixture.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { asJson, createTestServer, readJson } from '#test/support/server/server.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('false witnesses')
 

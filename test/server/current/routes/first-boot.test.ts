@@ -1,11 +1,11 @@
 /** First-boot templates over HTTP: kept, shown without secrets, and handed to a live system once. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseFirstBoot } from '../../../../runtime/engine/first-boot/rules/document.ts'
-import { DOTS } from '../../../../runtime/engine/first-boot/rules/template.ts'
-import type { TokenPolicy } from '../../../../runtime/server/current/rules/token.ts'
-import { diskOf, entryOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
-import { asJson, createTestServer } from '../../../support/server/server.ts'
+import { parseFirstBoot } from '#engine/first-boot/rules/document.ts'
+import { DOTS } from '#engine/first-boot/rules/template.ts'
+import type { TokenPolicy } from '#server/current/rules/token.ts'
+import { diskOf, entryOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('first-boot templates')
 

@@ -2,13 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseFirstBoot } from '../../../../runtime/engine/first-boot/rules/document.ts'
-import { openPowerLab, OTHER } from '../../../support/power/power-lab.ts'
-import { BMC_USER } from '../../../support/power/redfish-fake.ts'
-import { MAC, macOf } from '../../../support/server/machine-fixture.ts'
-import { bodyOf } from '../../../support/server/runs.ts'
-import { asJson, readJson } from '../../../support/server/server.ts'
-import { waitUntil } from '../../../support/waiting.ts'
+import { parseFirstBoot } from '#engine/first-boot/rules/document.ts'
+import { openPowerLab, OTHER } from '#test/support/power/power-lab.ts'
+import { BMC_USER } from '#test/support/power/redfish-fake.ts'
+import { MAC, macOf } from '#test/support/server/machine-fixture.ts'
+import { bodyOf } from '#test/support/server/runs.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('flashing a selection')
 

@@ -1,18 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type {
-  CatalogEntry,
-  CatalogSnapshot,
-} from '../../../../runtime/engine/catalog/rules/catalog.ts'
-import { parseManifest } from '../../../../runtime/engine/catalog/rules/manifest.ts'
-import { cacheRoutes } from '../../../../runtime/server/current/routes/cache.ts'
-import { imageRoutes } from '../../../../runtime/server/current/routes/images.ts'
-import {
-  ImagesSchema,
-  ManifestSchema,
-} from '../../../../runtime/server/current/rules/api-schema.ts'
-import { parseToml } from '../../../../runtime/kit/config/rules/toml.ts'
-import { createTestServer } from '../../../support/server/server.ts'
+import type { CatalogEntry, CatalogSnapshot } from '#engine/catalog/rules/catalog.ts'
+import { parseManifest } from '#engine/catalog/rules/manifest.ts'
+import { cacheRoutes } from '#server/current/routes/cache.ts'
+import { imageRoutes } from '#server/current/routes/images.ts'
+import { ImagesSchema, ManifestSchema } from '#server/current/rules/api-schema.ts'
+import { parseToml } from '#kit/config/rules/toml.ts'
+import { createTestServer } from '#test/support/server/server.ts'
 
 const test = suite('current: /images, /catalog.toml, /admin/cache/refresh')
 

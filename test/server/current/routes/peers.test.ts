@@ -1,9 +1,9 @@
 /** `POST /pxe/{mac}/peers`: who learns of neighbours, and who does not. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { CatalogEntry } from '../../../../runtime/engine/catalog/rules/catalog.ts'
-import { asJson, createTestServer } from '../../../support/server/server.ts'
-import { entryOf, MAC } from '../../../support/terminal/remote-fixture.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { asJson, createTestServer } from '#test/support/server/server.ts'
+import { entryOf, MAC } from '#test/support/terminal/remote-fixture.ts'
 
 const test = suite('neighbours of a machine')
 const CACHE = 'http://10.0.0.2:8081'

@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openPowerLab, OTHER } from '../../../support/power/power-lab.ts'
-import { BMC_USER } from '../../../support/power/redfish-fake.ts'
-import { MAC, macOf } from '../../../support/server/machine-fixture.ts'
-import { asJson, readJson } from '../../../support/server/server.ts'
-import { waitUntil } from '../../../support/waiting.ts'
+import { openPowerLab, OTHER } from '#test/support/power/power-lab.ts'
+import { BMC_USER } from '#test/support/power/redfish-fake.ts'
+import { MAC, macOf } from '#test/support/server/machine-fixture.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('power over HTTP: ends and lines')
 const POWER = `/machines/${MAC}/power`

@@ -3,11 +3,11 @@ import { readFile, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openPowerLab, OTHER } from '../../../support/power/power-lab.ts'
-import { BMC_USER } from '../../../support/power/redfish-fake.ts'
-import { MAC, REF } from '../../../support/server/machine-fixture.ts'
-import { createEarlierServer } from '../../../support/server/earlier-server.ts'
-import { asJson, readJson } from '../../../support/server/server.ts'
+import { openPowerLab, OTHER } from '#test/support/power/power-lab.ts'
+import { BMC_USER } from '#test/support/power/redfish-fake.ts'
+import { MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
 
 const test = suite('power over HTTP')
 const POWER = `/machines/${MAC}/power`

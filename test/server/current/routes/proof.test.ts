@@ -1,11 +1,11 @@
 /** First boots over HTTP: from the configuration that a live system fetches to the word of the new system. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseFirstBoot } from '../../../../runtime/engine/first-boot/rules/document.ts'
-import { diskOf, entryOf, MAC, REF } from '../../../support/server/machine-fixture.ts'
-import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
-import { waitUntil } from '../../../support/waiting.ts'
-import { asJson, createTestServer, readJson } from '../../../support/server/server.ts'
+import { parseFirstBoot } from '#engine/first-boot/rules/document.ts'
+import { diskOf, entryOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { waitUntil } from '#test/support/waiting.ts'
+import { asJson, createTestServer, readJson } from '#test/support/server/server.ts'
 
 const test = suite('proof of the first boot')
 

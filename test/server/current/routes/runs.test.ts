@@ -1,8 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { runRemovalRoutes } from '../../../../runtime/server/current/routes/runs.ts'
-import { bodyOf, runIdOf } from '../../../support/server/runs.ts'
-import { asJson, createTestServer, readJson } from '../../../support/server/server.ts'
+import { runRemovalRoutes } from '#server/current/routes/runs.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { asJson, createTestServer, readJson } from '#test/support/server/server.ts'
 
 const test = suite('removing runs')
 const MAC = '52:54:00:00:00:01'

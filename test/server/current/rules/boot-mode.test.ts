@@ -7,7 +7,7 @@ import {
   flashesOnce,
   isFlashMode,
   MODES,
-} from '../../../../runtime/server/current/rules/boot-mode.ts'
+} from '#server/current/rules/boot-mode.ts'
 
 const test = suite('boot modes')
 

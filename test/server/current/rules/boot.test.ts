@@ -1,9 +1,9 @@
 /** The tables of "States and transitions", row by row, and the life of a machine in each mode. */
-import { BOOT_MODES } from '../../../../runtime/server/current/rules/boot-mode.ts'
+import { BOOT_MODES } from '#server/current/rules/boot-mode.ts'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 
-import { flashAgain } from '../../../../runtime/server/current/rules/operator-edits.ts'
+import { flashAgain } from '#server/current/rules/operator-edits.ts'
 import {
   createFixture,
   diskOf,
@@ -13,7 +13,7 @@ import {
   REF,
   setOf,
   type Fixture,
-} from '../../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('boot decisions')
 

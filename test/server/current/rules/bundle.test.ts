@@ -7,9 +7,9 @@ import {
   importMachine,
   parseBundle,
   renderBundle,
-} from '../../../../runtime/server/current/rules/bundle.ts'
-import { createMachine } from '../../../../runtime/server/current/rules/machine.ts'
-import { createFixture, diskOf, MAC, macOf } from '../../../support/server/machine-fixture.ts'
+} from '#server/current/rules/bundle.ts'
+import { createMachine } from '#server/current/rules/machine.ts'
+import { createFixture, diskOf, MAC, macOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('export bundle')
 const NOW = '2026-05-01T00:00:00.000Z'

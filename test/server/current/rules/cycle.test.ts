@@ -1,12 +1,8 @@
 /** The cycle: when disks are listed anew, when the guard steps in, what starts again and what does not. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  allowDisk,
-  flashAgain,
-  refreshInventory,
-} from '../../../../runtime/server/current/rules/operator-edits.ts'
-import { rememberRunBegan } from '../../../../runtime/server/current/rules/contact.ts'
+import { allowDisk, flashAgain, refreshInventory } from '#server/current/rules/operator-edits.ts'
+import { rememberRunBegan } from '#server/current/rules/contact.ts'
 import {
   createFixture,
   diskOf,
@@ -15,7 +11,7 @@ import {
   REF,
   X86_SETS,
   type Fixture,
-} from '../../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('cycles')
 

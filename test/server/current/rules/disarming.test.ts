@@ -1,21 +1,21 @@
 /** A machine whose order a restored state brought back: what it boots, what it plans, and what arms it again. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { disarm, keepHeldBack } from '../../../../runtime/server/current/rules/disarming.ts'
+import { disarm, keepHeldBack } from '#server/current/rules/disarming.ts'
 import {
   allowDisk,
   flashAgain,
   orderCapture,
   refreshInventory,
-} from '../../../../runtime/server/current/rules/operator-edits.ts'
-import { parseRecord } from '../../../../runtime/server/current/rules/record.ts'
+} from '#server/current/rules/operator-edits.ts'
+import { parseRecord } from '#server/current/rules/record.ts'
 import {
   createFixture,
   diskOf,
   OTHER_REF,
   REF,
   type Fixture,
-} from '../../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('disarming')
 const MODES = ['flasher-flash-once', 'flasher-flash-always'] as const

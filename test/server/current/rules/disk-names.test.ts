@@ -1,18 +1,13 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseFeatures } from '../../../../runtime/engine/first-boot/rules/obstacle.ts'
-import type { InventoryDisk } from '../../../../runtime/engine/inventory/rules/machine.ts'
-import { renderDisks } from '../../../../runtime/server/current/pages/machines/disk-cards.ts'
-import { orderCapture } from '../../../../runtime/server/current/rules/operator-edits.ts'
-import { decidePlan, renderPlan } from '../../../../runtime/server/current/rules/plan.ts'
-import { parseRecord } from '../../../../runtime/server/current/rules/record.ts'
-import { findDisk, parsePlan } from '../../../../runtime/flasher/order/rules/plan.ts'
-import {
-  createFixture,
-  diskOf,
-  REF,
-  type Fixture,
-} from '../../../support/server/machine-fixture.ts'
+import { parseFeatures } from '#engine/first-boot/rules/obstacle.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { renderDisks } from '#server/current/pages/machines/disk-cards.ts'
+import { orderCapture } from '#server/current/rules/operator-edits.ts'
+import { decidePlan, renderPlan } from '#server/current/rules/plan.ts'
+import { parseRecord } from '#server/current/rules/record.ts'
+import { findDisk, parsePlan } from '#flasher/order/rules/plan.ts'
+import { createFixture, diskOf, REF, type Fixture } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('disks that serial numbers do not tell apart')
 

@@ -1,14 +1,10 @@
 /** A `done` that comes twice, late, or with the name of its run: which order it ends. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { rememberDone, rememberRunBegan } from '../../../../runtime/server/current/rules/contact.ts'
-import { flashAgain } from '../../../../runtime/server/current/rules/operator-edits.ts'
-import { parseRecord } from '../../../../runtime/server/current/rules/record.ts'
-import {
-  decideOutcome,
-  decideOwner,
-  originOf,
-} from '../../../../runtime/server/current/rules/run.ts'
+import { rememberDone, rememberRunBegan } from '#server/current/rules/contact.ts'
+import { flashAgain } from '#server/current/rules/operator-edits.ts'
+import { parseRecord } from '#server/current/rules/record.ts'
+import { decideOutcome, decideOwner, originOf } from '#server/current/rules/run.ts'
 import {
   createFixture,
   diskOf,
@@ -16,7 +12,7 @@ import {
   OTHER_REF,
   REF,
   type Fixture,
-} from '../../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('ends of flashes')
 const ONCE = 'flasher-flash-once'

@@ -2,9 +2,9 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { anySettings } from '../../../support/server/machine-arbitraries.ts'
-import { X86_SETS } from '../../../support/server/machine-fixture.ts'
-import { anyStep, createLife, plan, type Step } from '../../../support/server/machine-life.ts'
+import { anySettings } from '#test/support/server/machine-arbitraries.ts'
+import { X86_SETS } from '#test/support/server/machine-fixture.ts'
+import { anyStep, createLife, plan, type Step } from '#test/support/server/machine-life.ts'
 
 const test = suite('life of a machine')
 

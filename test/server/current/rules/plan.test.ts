@@ -1,15 +1,15 @@
 /** Plans: when, of which image and disk, and as which JSON ("Plan", "Wizard plan modes"). */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderPlan } from '../../../../runtime/server/current/rules/plan.ts'
-import { parsePlan } from '../../../../runtime/flasher/order/rules/plan.ts'
+import { renderPlan } from '#server/current/rules/plan.ts'
+import { parsePlan } from '#flasher/order/rules/plan.ts'
 import {
   createFixture,
   diskOf,
   entryOf,
   PXE_RULES,
   REF,
-} from '../../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('plans')
 

@@ -1,14 +1,14 @@
-import type { BootMode } from '../../../../runtime/server/current/rules/boot-mode.ts'
+import type { BootMode } from '#server/current/rules/boot-mode.ts'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Armer } from '../../../../runtime/engine/inventory/rules/run.ts'
-import { rememberDone, rememberPlan } from '../../../../runtime/server/current/rules/contact.ts'
-import { flashAgain } from '../../../../runtime/server/current/rules/operator-edits.ts'
-import type { Machine } from '../../../../runtime/server/current/rules/machine.ts'
-import { parseRecord } from '../../../../runtime/server/current/rules/record.ts'
-import { rememberArmer, originOf } from '../../../../runtime/server/current/rules/run.ts'
-import { diskOf, entryOf, REF } from '../../../support/server/machine-fixture.ts'
-import { machineOf } from '../../../support/server/state.ts'
+import type { Armer } from '#engine/inventory/rules/run.ts'
+import { rememberDone, rememberPlan } from '#server/current/rules/contact.ts'
+import { flashAgain } from '#server/current/rules/operator-edits.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
+import { parseRecord } from '#server/current/rules/record.ts'
+import { rememberArmer, originOf } from '#server/current/rules/run.ts'
+import { diskOf, entryOf, REF } from '#test/support/server/machine-fixture.ts'
+import { machineOf } from '#test/support/server/state.ts'
 
 const test = suite('runs by the record')
 const [THEN, NOW] = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z']

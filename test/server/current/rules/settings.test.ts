@@ -1,12 +1,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  listSettings,
-  renderText,
-  variablesOf,
-} from '../../../../runtime/kit/config/rules/setting.ts'
-import { valueOf } from '../../../../runtime/kit/config/rules/settings-parser.ts'
-import { parseSettings, SETTINGS } from '../../../../runtime/server/current/rules/settings.ts'
+import { listSettings, renderText, variablesOf } from '#kit/config/rules/setting.ts'
+import { valueOf } from '#kit/config/rules/settings-parser.ts'
+import { parseSettings, SETTINGS } from '#server/current/rules/settings.ts'
 
 /** Another value than the default for each sort of value, by what is wanted. */
 const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [

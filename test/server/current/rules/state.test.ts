@@ -1,10 +1,10 @@
 /** The state of a machine in words, and what operators can do to it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { ACTIONS } from '../../../../runtime/server/current/rules/action.ts'
-import { decideBoot } from '../../../../runtime/server/current/rules/boot.ts'
-import { decidePlan } from '../../../../runtime/server/current/rules/plan.ts'
-import { decideState, type RunView } from '../../../../runtime/server/current/rules/state.ts'
+import { ACTIONS } from '#server/current/rules/action.ts'
+import { decideBoot } from '#server/current/rules/boot.ts'
+import { decidePlan } from '#server/current/rules/plan.ts'
+import { decideState, type RunView } from '#server/current/rules/state.ts'
 import {
   createFixture,
   diskOf,
@@ -12,7 +12,7 @@ import {
   PXE_RULES,
   REF,
   type Fixture,
-} from '../../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('state')
 

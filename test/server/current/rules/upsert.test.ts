@@ -2,12 +2,12 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { applyUpsert } from '../../../../runtime/server/current/rules/operator-edits.ts'
-import { splitLabels } from '../../../../runtime/server/current/rules/label.ts'
-import { toWire, type Machine } from '../../../../runtime/server/current/rules/machine.ts'
-import { nameOf } from '../../../../runtime/server/current/pages/view/machine-view.ts'
-import { lacksTarget, parseUpsert } from '../../../../runtime/server/current/rules/upsert.ts'
-import { MAC, REF } from '../../../support/server/machine-fixture.ts'
+import { applyUpsert } from '#server/current/rules/operator-edits.ts'
+import { splitLabels } from '#server/current/rules/label.ts'
+import { toWire, type Machine } from '#server/current/rules/machine.ts'
+import { nameOf } from '#server/current/pages/view/machine-view.ts'
+import { lacksTarget, parseUpsert } from '#server/current/rules/upsert.ts'
+import { MAC, REF } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('MachineUpsert')
 const NOW = '2026-05-01T00:00:00.000Z'

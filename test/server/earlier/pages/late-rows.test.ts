@@ -1,9 +1,9 @@
 /** Rows that are sent to open pages: what follows from time alone is said there as on a fresh page. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MAX_SILENT_FLASH_MS, isOverdue } from '../../../../runtime/server/earlier/rules/state.ts'
-import { createRowCaches } from '../../../../runtime/server/updates/row-cache.ts'
-import { BY, createEarlierFixture } from '../../../support/server/earlier-machine.ts'
+import { MAX_SILENT_FLASH_MS, isOverdue } from '#server/earlier/rules/state.ts'
+import { createRowCaches } from '#server/updates/row-cache.ts'
+import { BY, createEarlierFixture } from '#test/support/server/earlier-machine.ts'
 
 const test = suite('the earlier line: rows of late flashes')
 

@@ -1,7 +1,7 @@
 /** The machines of the earlier line: what a search does not understand, and the question before one is deleted. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
 
 const test = suite('the earlier line: machines')
 const MAC = '52:54:00:12:34:56'

@@ -3,11 +3,11 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { LIVE_SUMS, LIVE_TRIO } from '../../../../appliance/assets.ts'
-import { makeReleaseFolder, makeSigningKey } from '../../../support/release-folder.ts'
-import { FORMS, startHosting } from '../../../support/http/hosting-site.ts'
-import { REPOSITORY } from '../../../support/http/release-site.ts'
-import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { LIVE_SUMS, LIVE_TRIO } from '#appliance/assets.ts'
+import { makeReleaseFolder, makeSigningKey } from '#test/support/release-folder.ts'
+import { FORMS, startHosting } from '#test/support/http/hosting-site.ts'
+import { REPOSITORY } from '#test/support/http/release-site.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
 
 const test = suite('the earlier line: release folders')
 const NAMES = [...Object.values(LIVE_TRIO), LIVE_SUMS]

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
-import { createEarlierServer } from '../../../support/server/earlier-server.ts'
-import { asJson, listen } from '../../../support/server/server.ts'
-import { createWorkflowFixture, eventually } from '../../../support/system/workflow-fixture.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { asJson, listen } from '#test/support/server/server.ts'
+import { createWorkflowFixture, eventually } from '#test/support/system/workflow-fixture.ts'
 
 const test = suite('the earlier line: hostile use')
 const MAC = '52:54:00:12:34:56'

@@ -3,7 +3,7 @@ import { readdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createEarlierServer } from '../../../support/server/earlier-server.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
 
 const test = suite('the earlier line: images')
 const bytes = (text: string): RequestInit => ({ method: 'PUT', body: text })

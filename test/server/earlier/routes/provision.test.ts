@@ -3,9 +3,9 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createEarlierServer } from '../../../support/server/earlier-server.ts'
-import { bodyOf } from '../../../support/server/runs.ts'
-import { asJson } from '../../../support/server/server.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
+import { bodyOf } from '#test/support/server/runs.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('the earlier line: provisioning files')
 const MAC = '52:54:00:12:34:56'

@@ -2,13 +2,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { provesBoot } from '../../../../runtime/server/earlier/machine-line.ts'
-import {
-  BASE,
-  contactAt,
-  createEarlierFixture,
-  KEY,
-} from '../../../support/server/earlier-machine.ts'
+import { provesBoot } from '#server/earlier/machine-line.ts'
+import { BASE, contactAt, createEarlierFixture, KEY } from '#test/support/server/earlier-machine.ts'
 
 const test = suite('the earlier line: scripts')
 const IMAGE = 'debian 13.img.zst'

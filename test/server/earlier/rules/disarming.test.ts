@@ -1,10 +1,10 @@
 /** The earlier line: a flash that a restored state brought back. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { applyPolicy } from '../../../../runtime/server/earlier/rules/action.ts'
-import { disarm, keepHeldBack } from '../../../../runtime/server/earlier/rules/machine.ts'
-import { parseRecord } from '../../../../runtime/server/earlier/rules/record.ts'
-import { BY, contactAt, createEarlierFixture } from '../../../support/server/earlier-machine.ts'
+import { applyPolicy } from '#server/earlier/rules/action.ts'
+import { disarm, keepHeldBack } from '#server/earlier/rules/machine.ts'
+import { parseRecord } from '#server/earlier/rules/record.ts'
+import { BY, contactAt, createEarlierFixture } from '#test/support/server/earlier-machine.ts'
 
 const test = suite('the earlier line: disarming')
 const ARMED = { boot_policy: 'flash', image: 'debian.img' }

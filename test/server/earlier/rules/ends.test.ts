@@ -1,8 +1,8 @@
 /** The earlier line: a `done` that comes twice or late, and what its run is of. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideOutcome } from '../../../../runtime/server/earlier/rules/machine.ts'
-import { contactAt, createEarlierFixture } from '../../../support/server/earlier-machine.ts'
+import { decideOutcome } from '#server/earlier/rules/machine.ts'
+import { contactAt, createEarlierFixture } from '#test/support/server/earlier-machine.ts'
 
 const test = suite('the earlier line: ends of flashes')
 const armed = (image: string) => ({ boot_policy: 'flash', image })

@@ -1,11 +1,7 @@
 /** Which images the page of the earlier line lists, and in which order. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  selectImages,
-  type ShelfQuery,
-  type UsedImage,
-} from '../../../../runtime/server/earlier/rules/image-list.ts'
+import { selectImages, type ShelfQuery, type UsedImage } from '#server/earlier/rules/image-list.ts'
 
 const test = suite('the earlier line: lists of images')
 

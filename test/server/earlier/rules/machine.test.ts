@@ -1,9 +1,9 @@
 /** "Machine", "MachineUpsert" and "Transitions", row by row. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseRecord } from '../../../../runtime/server/earlier/rules/record.ts'
-import { BY, contactAt, createEarlierFixture } from '../../../support/server/earlier-machine.ts'
-import { MAC } from '../../../support/server/machine-fixture.ts'
+import { parseRecord } from '#server/earlier/rules/record.ts'
+import { BY, contactAt, createEarlierFixture } from '#test/support/server/earlier-machine.ts'
+import { MAC } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('the earlier line: machines')
 

@@ -1,12 +1,9 @@
 /** "Configuration" and "Limits" of the earlier specification: each variable, and what holds without it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { valueOf } from '../../../../runtime/kit/config/rules/settings-parser.ts'
-import {
-  decideFolders,
-  readConfiguration,
-} from '../../../../runtime/server/earlier/assembly/configuration.ts'
-import { parseSettings, SETTINGS } from '../../../../runtime/server/earlier/rules/settings.ts'
+import { valueOf } from '#kit/config/rules/settings-parser.ts'
+import { decideFolders, readConfiguration } from '#server/earlier/assembly/configuration.ts'
+import { parseSettings, SETTINGS } from '#server/earlier/rules/settings.ts'
 
 const test = suite('settings of the earlier line')
 const parse = (env: Readonly<Record<string, string>>) =>

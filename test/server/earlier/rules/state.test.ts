@@ -1,9 +1,9 @@
 /** The state of a machine as pages show it, from its record and what is known beside it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { disarm } from '../../../../runtime/server/earlier/rules/machine.ts'
-import { decideState, MAX_SILENT_FLASH_MS } from '../../../../runtime/server/earlier/rules/state.ts'
-import { BY, createEarlierFixture } from '../../../support/server/earlier-machine.ts'
+import { disarm } from '#server/earlier/rules/machine.ts'
+import { decideState, MAX_SILENT_FLASH_MS } from '#server/earlier/rules/state.ts'
+import { BY, createEarlierFixture } from '#test/support/server/earlier-machine.ts'
 
 const test = suite('the earlier line: states')
 const QUIET = { run: null, workflowError: null, now: new Date(BY.at) } as const

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseRecord } from '../../../../runtime/server/earlier/rules/record.ts'
+import { parseRecord } from '#server/earlier/rules/record.ts'
 import {
   beginWorkflow,
   endWorkflow,
@@ -10,8 +10,8 @@ import {
   findTarget,
   NEXT_STATUS,
   rememberBoot,
-} from '../../../../runtime/server/earlier/rules/workflow.ts'
-import { createEarlierFixture } from '../../../support/server/earlier-machine.ts'
+} from '#server/earlier/rules/workflow.ts'
+import { createEarlierFixture } from '#test/support/server/earlier-machine.ts'
 
 const test = suite('the earlier line: workflows after done')
 const ONLINE = {

@@ -1,13 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findNamed, listSettings } from '../../../../runtime/kit/config/rules/setting.ts'
-import { SETTING_GROUPS } from '../../../../runtime/kit/config/rules/setting-groups.ts'
-import {
-  describeFallback,
-  describeValue,
-  findTitle,
-} from '../../../../runtime/server/pages/settings/setting-texts.ts'
-import { SETTING_TEXTS, SETTINGS } from '../../../../runtime/server/current/rules/settings.ts'
+import { findNamed, listSettings } from '#kit/config/rules/setting.ts'
+import { SETTING_GROUPS } from '#kit/config/rules/setting-groups.ts'
+import { describeFallback, describeValue, findTitle } from '#server/pages/settings/setting-texts.ts'
+import { SETTING_TEXTS, SETTINGS } from '#server/current/rules/settings.ts'
 
 const test = suite('texts of settings')
 const rows = listSettings(SETTINGS)

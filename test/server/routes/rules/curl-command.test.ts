@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderCurl } from '../../../../runtime/server/routes/rules/curl-command.ts'
+import { renderCurl } from '#server/routes/rules/curl-command.ts'
 
 const test = suite('commands to paste')
 

@@ -1,6 +1,6 @@
 /** Makes the disk of a layout in a file, and knows which of its sectors a capture may leave out. */
 import { open, readFile, truncate, writeFile } from 'node:fs/promises'
-import { makeNoise } from '../../disk/disk-images.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
 import { run } from '../lived/volume.ts'
 import { isClear, mayBeFreed, TYPES, type Layout, type PartPlan } from './layout.ts'
 import { SECTOR, type Template } from './templates.ts'

@@ -1,9 +1,9 @@
 /** Captures the disk of a layout, unpacks its image, and counts what was lost and what was left out. */
 import { mkdtempDisposable, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openCapture, runCapture, toFile } from '../../../../runtime/engine/capture/capturer.ts'
-import { createLoop } from '../../disk/loop.ts'
-import { SCRATCH } from '../../scratch.ts'
+import { openCapture, runCapture, toFile } from '#engine/capture/capturer.ts'
+import { createLoop } from '#test/support/disk/loop.ts'
+import { SCRATCH } from '#test/support/scratch.ts'
 import { run } from '../lived/volume.ts'
 import { makeLayoutDisk, type LayoutDisk } from './layout-disk.ts'
 import { planLayout, renderLayout } from './layout.ts'

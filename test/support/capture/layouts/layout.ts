@@ -1,5 +1,5 @@
 /** A disk that is to be captured, planned from a seed: its tables, the types of its partitions, what lies in them, and what was left behind. */
-import { createRandom } from '../../collect.ts'
+import { createRandom } from '#test/support/collect.ts'
 
 export const CONTENTS = ['ext4', 'fat16', 'fat32', 'ntfs', 'exfat', 'btrfs', 'xfs', 'swap'] as const
 export type Content = (typeof CONTENTS)[number]

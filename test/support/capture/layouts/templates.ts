@@ -1,7 +1,7 @@
 /** Real file systems in small files whose free blocks hold noise, and which of their sectors were written. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeNoise } from '../../disk/disk-images.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
 import { run, tryRun } from '../lived/volume.ts'
 import { CONTENTS, type Content } from './layout.ts'
 

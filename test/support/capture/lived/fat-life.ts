@@ -1,7 +1,7 @@
 /** Lets a FAT file system live by mtools, which need no mount. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeNoise } from '../../disk/disk-images.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
 import type { Deed, Event, Life } from './life.ts'
 import { tryRun } from './volume.ts'
 

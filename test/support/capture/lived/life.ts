@@ -1,5 +1,5 @@
 /** What a file system goes through, planned from a seed: how it is made, and what happens to it. */
-import { createRandom } from '../../collect.ts'
+import { createRandom } from '#test/support/collect.ts'
 
 export const LIVED_KINDS = ['btrfs', 'ext4', 'xfs', 'vfat', 'exfat', 'ntfs'] as const
 export type LivedKind = (typeof LIVED_KINDS)[number]

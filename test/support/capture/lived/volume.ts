@@ -3,7 +3,7 @@ import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { $ } from 'zx'
-import { untilFree } from '../../disk/writer.ts'
+import { untilFree } from '#test/support/disk/writer.ts'
 import type { LivedKind } from './life.ts'
 
 export const run = $({ quiet: true, verbose: false })

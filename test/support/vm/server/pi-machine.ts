@@ -2,11 +2,11 @@
 import { mkdtempDisposable, glob, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { NAMED_APPLIANCES } from '../../../../appliance/all.ts'
-import { CHECKOUT, cacheFolder, readVersion } from '../../../../build/facts.ts'
-import { planImages } from '../../../../build/plan.ts'
-import { runSteps } from '../../../../build/run.ts'
-import { openPiVolume } from '../../boot/pi-boot.ts'
+import { NAMED_APPLIANCES } from '#appliance/all.ts'
+import { CHECKOUT, cacheFolder, readVersion } from '#build/facts.ts'
+import { planImages } from '#build/plan.ts'
+import { runSteps } from '#build/run.ts'
+import { openPiVolume } from '#test/support/boot/pi-boot.ts'
 import { startQemu, type Qemu } from '../qemu.ts'
 
 /** Where the first partition begins. */

@@ -4,8 +4,8 @@ import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
-import type { Arch } from '../../../../appliance/appliance.ts'
-import { serverUpdate } from '../../../../appliance/assets.ts'
+import type { Arch } from '#appliance/appliance.ts'
+import { serverUpdate } from '#appliance/assets.ts'
 
 interface ReleaseSite extends AsyncDisposable {
   readonly port: number

@@ -1,6 +1,6 @@
 /** A fresh server appliance is updated and rolled back, and keeps its state: the same on every processor. */
 import * as assert from 'uvu/assert'
-import type { Arch } from '../../../../appliance/appliance.ts'
+import type { Arch } from '#appliance/appliance.ts'
 import { openServer } from '../built-images.ts'
 import type { Qemu } from '../qemu.ts'
 import {

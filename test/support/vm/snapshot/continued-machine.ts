@@ -1,7 +1,7 @@
 /** A machine that goes on where its kept live system stopped, in another network and at another time; or begins at its firmware. */
 import { join } from 'node:path'
-import type { Namespace } from '../../http/namespace.ts'
-import { LAB_MAC } from '../../server/lab.ts'
+import type { Namespace } from '#test/support/http/namespace.ts'
+import { LAB_MAC } from '#test/support/server/lab.ts'
 import { openGuestSession } from '../guest-session.ts'
 import { startQemu } from '../qemu.ts'
 import { loadState } from './migration.ts'

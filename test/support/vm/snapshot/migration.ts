@@ -1,7 +1,7 @@
 /** Saves the state of a virtual machine to a file, and loads it from there. */
 import type { Monitor } from '../qemu-monitor.ts'
 import { z } from 'zod'
-import { waitUntil } from '../../waiting.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const MigrationSchema = z.object({ status: z.string().optional() })
 const StatusSchema = z.object({ status: z.string() })

@@ -1,5 +1,5 @@
 /** Updates the checksum of an exFAT boot region when its boot sector changes. */
-import { BOOT_AT, CHECKSUM_OFFSET, sumBootBytes } from '../../../../../appliance/images-volume.ts'
+import { BOOT_AT, CHECKSUM_OFFSET, sumBootBytes } from '#appliance/images-volume.ts'
 
 /** Four bytes, eight apart: the sum turns by eight of its 32 bits in between. */
 const STEPS = 4

@@ -8,10 +8,10 @@ import {
   sectorOf,
   SECTORS_PER_CLUSTER,
   sumBootRegion,
-} from '../../../../../appliance/images-volume.ts'
+} from '#appliance/images-volume.ts'
 import type { DiskWrite } from './planned-write.ts'
 import { sumTo } from './exfat-checksum.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export interface VolumeFacts {
   /** The volume's first `BOOT_BYTES`. */

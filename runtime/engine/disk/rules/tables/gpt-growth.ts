@@ -11,7 +11,7 @@ import {
   type GuidTable,
 } from './gpt.ts'
 import { changeLast, parseGptPartitions, type GptPartition } from './gpt-partitions.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Our media have these sectors; a disk with larger ones shows no table of ours. */
 const SECTOR = 512

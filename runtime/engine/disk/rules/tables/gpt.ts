@@ -1,6 +1,6 @@
 /** The parts of the GUID partition table that writing a whole disk depends on. */
 import { crc32 } from 'node:zlib'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 const SIGNATURE = Buffer.from('EFI PART', 'latin1')
 const SECTOR_SIZES = [512, 4096] as const

@@ -2,7 +2,7 @@
 import { hasDosSignature, readDosEntries } from './dos-table.ts'
 import { hasHeader, parseTable, type GuidTable } from './gpt.ts'
 import { parseGptPartitions } from './gpt-partitions.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export interface Partition {
   /** From 1, as in `/dev/sda1`. */

@@ -1,6 +1,6 @@
 /** Recognises a disk image by its marks: a partition table, an ISO 9660 volume, a file system. */
-import { parseDosTable } from '../../../disk/rules/tables/dos-table.ts'
-import { parseTableSector } from '../../../disk/rules/tables/gpt.ts'
+import { parseDosTable } from '#engine/disk/rules/tables/dos-table.ts'
+import { parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
 
 /** Every mark but those of btrfs is within so many bytes. */
 export const MARK_BYTES: number = 64 * 1024

@@ -1,5 +1,5 @@
 /** Recognises text where a disk image should be: a web page, an error message, a list of checksums. */
-import { Fault } from '../../../../kit/foundation/fault.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 /** Text that reaches this end goes on behind it. */
 const SAMPLE_BYTES = 64 * 1024

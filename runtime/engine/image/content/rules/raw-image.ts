@@ -1,11 +1,11 @@
 /** Judges the first bytes of a raw image: what they are instead, which of its partitions end beyond its end, and what else should be known. */
-import type { Fault } from '../../../../kit/foundation/fault.ts'
+import type { Fault } from '#kit/foundation/fault.ts'
 import { isDiskImage, isKnownStart } from './disk-marks.ts'
 import { describePage, notAnImage } from './page.ts'
-import { isUnmarked, renderCoding, type Sent } from '../../../../kit/net/rules/sent.ts'
-import { parseDosTable } from '../../../disk/rules/tables/dos-table.ts'
-import { parseTableSector } from '../../../disk/rules/tables/gpt.ts'
-import { parsePartitions } from '../../../disk/rules/tables/partitions.ts'
+import { isUnmarked, renderCoding, type Sent } from '#kit/net/rules/sent.ts'
+import { parseDosTable } from '#engine/disk/rules/tables/dos-table.ts'
+import { parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
+import { parsePartitions } from '#engine/disk/rules/tables/partitions.ts'
 
 interface Stored {
   readonly name: string

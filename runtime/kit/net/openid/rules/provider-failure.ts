@@ -1,7 +1,7 @@
 /** Says in words why a login with an OpenID provider failed, and whose fault that is. */
-import { Fault } from '../../../foundation/fault.ts'
-import { printable } from '../../../foundation/printable.ts'
-import { describeFailure, MISDIRECTED } from '../../rules/network-failure.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { describeFailure, MISDIRECTED } from '#kit/net/rules/network-failure.ts'
 
 export interface ProviderFailure {
   /**

@@ -1,7 +1,7 @@
 /** Reads the credentials for a registry from a Docker configuration. */
 import { z } from 'zod'
 import { namesOfRegistry } from './docker-hub.ts'
-import { parseJson } from '../../../foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 export interface Credentials {
   readonly user: string

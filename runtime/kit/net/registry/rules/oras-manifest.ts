@@ -1,10 +1,10 @@
 /** Parses a registry's manifests: which layer is the disk image, and for which architecture. */
 import { z } from 'zod'
-import { parseJson } from '../../../foundation/json-reader.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 import { IMAGE_ANNOTATIONS, TITLE_ANNOTATION } from './image-manifest.ts'
 import { isDigest } from './oras.ts'
-import { parseEach } from '../../../foundation/shape.ts'
-import { accept, refuse, type Result } from '../../../foundation/result.ts'
+import { parseEach } from '#kit/foundation/shape.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** What is asked for; registries leave out what is not listed. */
 export const MANIFEST_TYPES = [

@@ -1,6 +1,6 @@
 /** Parses the reference of an image in an OCI registry, and derives the URLs to fetch it from. */
 import { namesOfRegistry } from './docker-hub.ts'
-import { accept, refuse, type Result } from '../../../foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 type OrasVersion =
   | { readonly kind: 'tag'; readonly tag: string }

@@ -1,8 +1,8 @@
 /** Parses what a registry answers to an upload: where it goes on, how much has arrived, and why not. */
-import { parseJson } from '../../../foundation/json-reader.ts'
-import { printable } from '../../../foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../foundation/result.ts'
-import { isRecord } from '../../../foundation/shape.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
 
 /**
  * It may lie elsewhere, but never in plain text where the registry itself speaks TLS. The refusal

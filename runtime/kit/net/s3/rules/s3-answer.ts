@@ -1,6 +1,6 @@
 /** Reads what a bucket's service answers instead of an object, and says what that means and what helps. */
-import { printable } from '../../../foundation/printable.ts'
-import type { Headers } from '../../rules/http-range.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import type { Headers } from '#kit/net/rules/http-range.ts'
 
 /** Why a service refused. Texts of it are short, and can be shown. */
 export interface S3Refusal {

@@ -6,7 +6,7 @@ import {
   type CommandLine,
   type Value,
 } from '../rules/command.ts'
-import { IMAGE_FORMATS } from '../../../../../appliance/disk-images.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import { flagNames, indent, LIST_DISKS, quote, script, topFlags } from './script.ts'
 
 export function renderBashCompletion(line: CommandLine): string {

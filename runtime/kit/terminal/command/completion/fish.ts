@@ -7,7 +7,7 @@ import {
   type Flag,
   type Value,
 } from '../rules/command.ts'
-import { IMAGE_FORMATS } from '../../../../../appliance/disk-images.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import { LIST_DISKS, script } from './script.ts'
 
 export function renderFishCompletion(line: CommandLine): string {

@@ -1,6 +1,6 @@
 /** Parses a command line by its command table, and reports what is wrong with it. */
 import { parseArgs } from 'node:util'
-import { type Cases, decideCase } from '../../../foundation/cases.ts'
+import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 import {
   commandsUnder,
   findCommand,
@@ -10,8 +10,8 @@ import {
   type Flag,
   type Value,
 } from './command.ts'
-import { nearestOf } from '../../../foundation/nearest.ts'
-import { accept, refuse, type Result } from '../../../foundation/result.ts'
+import { nearestOf } from '#kit/foundation/nearest.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export type Misuse = {
   readonly at: readonly string[]

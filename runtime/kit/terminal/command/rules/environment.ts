@@ -1,5 +1,5 @@
 /** Environment variables that are no settings; help, manuals and the reference are generated from these tables. */
-import { DEFAULT_IMAGE_ROOT } from '../../../../../appliance/disk-images.ts'
+import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
 import type { Entry } from './command.ts'
 
 /** How images and catalogs are fetched, by every program. */

@@ -1,6 +1,6 @@
 /** Maps faults to exit codes for the servers: `flasher-web` and `flasher-cache`. */
 import type { Entry } from './command.ts'
-import type { FaultCode } from '../../../foundation/fault.ts'
+import type { FaultCode } from '#kit/foundation/fault.ts'
 
 export const SUCCESS = 0
 /** Also what any surprise without a code of its own ends with. */

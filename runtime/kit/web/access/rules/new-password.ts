@@ -1,6 +1,6 @@
 /** Decides whether a new administrator password is acceptable; the page and the command ask the same. */
-import { accept, refuse, type Result } from '../../../foundation/result.ts'
-import { normalisePassword } from '../../../foundation/password-hash.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { normalisePassword } from '#kit/foundation/password-hash.ts'
 
 export const MIN_PASSWORD_LENGTH = 8
 /** No login accepts a longer one. */

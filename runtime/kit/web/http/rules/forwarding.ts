@@ -1,7 +1,7 @@
 /** What of a request goes on to another server, what of its answer comes back, and which request may be sent twice. */
 
-import { renderError } from '../../../foundation/fault.ts'
-import { describeFailure } from '../../../net/rules/network-failure.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { describeFailure } from '#kit/net/rules/network-failure.ts'
 
 /**
  * They are of one connection alone (RFC 9110, 7.6.1); `expect` was answered by the server that had the

@@ -1,14 +1,14 @@
 /** What the record of a machine says of its order, for the batch that the order came with. */
-import { isPending } from '../../../../engine/capture/rules/order.ts'
+import { isPending } from '#engine/capture/rules/order.ts'
 import {
   decideMember,
   type Batch,
   type MemberState,
   type OrderFacts,
-} from '../../../../fleet/batch/rules/batch.ts'
-import { flashesAlways, isFlashMode, MODES } from '../../rules/boot-mode.ts'
-import { beginsOrder, hasOrder } from '../../rules/disarming.ts'
-import type { Machine } from '../../rules/machine.ts'
+} from '#fleet/batch/rules/batch.ts'
+import { flashesAlways, isFlashMode, MODES } from '#server/current/rules/boot-mode.ts'
+import { beginsOrder, hasOrder } from '#server/current/rules/disarming.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
 
 /** The action whose order is not the machine's cycle. */
 const CAPTURE = 'capture'

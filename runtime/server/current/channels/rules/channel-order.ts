@@ -1,14 +1,14 @@
 /** Current line: which image a machine gets by a channel. It is resolved when the machine is armed, and never again by itself. */
 import { z } from 'zod'
-import { ChannelNameSchema } from '../../../../fleet/channel/rules/channel.ts'
-import { fieldError, type FieldError } from '../../../../kit/foundation/field-error.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
-import type { Mac } from '../../../../kit/net/rules/mac.ts'
-import { applyUpsert } from '../../rules/operator-edits.ts'
-import { BOOT_MODES, isFlashMode } from '../../rules/boot-mode.ts'
-import { hasFlashOrder } from '../../rules/disarming.ts'
-import { channelOf, type Machine, type MachineChannel } from '../../rules/machine.ts'
-import type { MachineUpsert, UpsertRequest } from '../../rules/upsert.ts'
+import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
+import { fieldError, type FieldError } from '#kit/foundation/field-error.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { applyUpsert } from '#server/current/rules/operator-edits.ts'
+import { BOOT_MODES, isFlashMode } from '#server/current/rules/boot-mode.ts'
+import { hasFlashOrder } from '#server/current/rules/disarming.ts'
+import { channelOf, type Machine, type MachineChannel } from '#server/current/rules/machine.ts'
+import type { MachineUpsert, UpsertRequest } from '#server/current/rules/upsert.ts'
 
 export type FindChannel = (name: string) => string | null
 

@@ -1,8 +1,8 @@
 /** `flasher-web flash`: what it asks of a server, what it says of the events, and how it ends. */
-import { parseJson } from '../../../../kit/foundation/json-reader.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import { isRecord } from '../../../../kit/foundation/shape.ts'
-import type { Entry } from '../../../../kit/terminal/command/rules/command.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import type { Entry } from '#kit/terminal/command/rules/command.ts'
 
 const NOT_FLASHED = 3
 /** Flashed, but the new system was not proved to run. */

@@ -1,7 +1,7 @@
 /** The commands about people who log in with a name, as a part of the command table of `flasher-web`. */
-import type { Command } from '../../../../kit/terminal/command/rules/command.ts'
-import { ROLES } from '../../../../kit/web/answers/rules/rights.ts'
-import { CONFIG, JSON_FLAG } from '../../../../kit/terminal/command/rules/server-command.ts'
+import type { Command } from '#kit/terminal/command/rules/command.ts'
+import { ROLES } from '#kit/web/answers/rules/rights.ts'
+import { CONFIG, JSON_FLAG } from '#kit/terminal/command/rules/server-command.ts'
 
 const PERSON = {
   value: { name: 'NAME', completes: 'nothing' },

@@ -1,36 +1,29 @@
 /** /ui/backups: create backups, list them, restore one. */
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
 import { getRouterParam } from 'h3'
-import { readBackupTime } from '../../../../fleet/backup/rules/backup.ts'
-import { Fault } from '../../../../kit/foundation/fault.ts'
-import {
-  banner,
-  card,
-  emptyState,
-  progress,
-  renderBytes,
-  badge,
-} from '../../../../kit/web/ui/elements.ts'
-import { postButton, textField } from '../../../../kit/web/ui/fields.ts'
-import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { refreshEvery } from '../../../../kit/web/ui/refresh.ts'
-import type { Backups } from '../../../../fleet/backup/backups.ts'
-import type { Foreseen } from '../../../../fleet/backup/restore.ts'
-import type { BackupJob } from '../../../../fleet/backup/backup-job.ts'
-import type { StoredBackup } from '../../../../fleet/backup/backup-store.ts'
-import { buttonAt, formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
-import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
+import { readBackupTime } from '#fleet/backup/rules/backup.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { banner, card, emptyState, progress, renderBytes, badge } from '#kit/web/ui/elements.ts'
+import { postButton, textField } from '#kit/web/ui/fields.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { refreshEvery } from '#kit/web/ui/refresh.ts'
+import type { Backups } from '#fleet/backup/backups.ts'
+import type { Foreseen } from '#fleet/backup/restore.ts'
+import type { BackupJob } from '#fleet/backup/backup-job.ts'
+import type { StoredBackup } from '#fleet/backup/backup-store.ts'
+import { buttonAt, formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
+import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import { renderDifferences } from './differences-list.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { renderRemoval, questionButton } from '../../../pages/question.ts'
+import { renderRemoval, questionButton } from '#server/pages/question.ts'
 import { renderEventList } from '../view/event-list.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
-import { ACTIONS, numberColumn, renderTable } from '../../../../kit/web/ui/tables.ts'
-import { renderExact, renderMoment, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import { parseDisarmed, type DisarmedMachine } from '../../../../fleet/backup/disarming.ts'
-import type { Journal } from '../../../../fleet/state/journal.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, fillCount, pluralOf } from '#kit/texts/text.ts'
+import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
+import { renderExact, renderMoment, renderTime, type Clock } from '#kit/web/ui/times.ts'
+import { parseDisarmed, type DisarmedMachine } from '#fleet/backup/disarming.ts'
+import type { Journal } from '#fleet/state/journal.ts'
 
 const t = PAGES.backups
 

@@ -1,9 +1,9 @@
 /** What a restore changes, machine by machine, as its question shows it. */
-import type { MachineDifference } from '../../../../fleet/backup/rules/differences.ts'
-import type { Differences } from '../../../../fleet/backup/restore.ts'
-import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
-import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { MachineDifference } from '#fleet/backup/rules/differences.ts'
+import type { Differences } from '#fleet/backup/restore.ts'
+import { fill, fillCount, pluralOf } from '#kit/texts/text.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { readEventWords, renderFieldChanges, type EventWords } from '../view/event-words.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 

@@ -1,32 +1,25 @@
 /** /ui/batches and the page of each batch: where its machines are, and what is done to all of them. */
 import { getRouterParam } from 'h3'
-import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
-import type { Run } from '../../../../engine/inventory/rules/run.ts'
-import type { Batch, MemberState } from '../../../../fleet/batch/rules/batch.ts'
-import { fill, fillCount, pluralOf } from '../../../../kit/texts/text.ts'
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { banner, card, emptyState, tag } from '../../../../kit/web/ui/elements.ts'
-import { hidden, postButton } from '../../../../kit/web/ui/fields.ts'
-import {
-  address,
-  fillHtml,
-  html,
-  STRONG,
-  type Content,
-  type Html,
-} from '../../../../kit/web/ui/html.ts'
-import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
-import { renderTime } from '../../../../kit/web/ui/times.ts'
-import { buttonAt, formAt, pageAt } from '../../../pages/context-routes.ts'
-import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
-import { machinePath, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
-import { renderBar } from '../../../pages/machines/run-bar.ts'
-import { questionButton, renderQuestion } from '../../../pages/question.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import type { PowerUnderway } from '../../../power/power-control.ts'
-import { actOnBatch, type BatchAction } from '../../batches/batch-actions.ts'
-import { WRITES, type BatchView, type MemberView } from '../../batches/batch-keeper.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import type { Batch, MemberState } from '#fleet/batch/rules/batch.ts'
+import { fill, fillCount, pluralOf } from '#kit/texts/text.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { banner, card, emptyState, tag } from '#kit/web/ui/elements.ts'
+import { hidden, postButton } from '#kit/web/ui/fields.ts'
+import { address, fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
+import { refreshOnNews } from '#kit/web/ui/refresh.ts'
+import { renderTime } from '#kit/web/ui/times.ts'
+import { buttonAt, formAt, pageAt } from '#server/pages/context-routes.ts'
+import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
+import { machinePath, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
+import { renderBar } from '#server/pages/machines/run-bar.ts'
+import { questionButton, renderQuestion } from '#server/pages/question.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import type { PowerUnderway } from '#server/power/power-control.ts'
+import { actOnBatch, type BatchAction } from '#server/current/batches/batch-actions.ts'
+import { WRITES, type BatchView, type MemberView } from '#server/current/batches/batch-keeper.ts'
 import {
   BATCHES_PATH,
   batchPath,

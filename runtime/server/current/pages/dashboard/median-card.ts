@@ -1,10 +1,10 @@
 /** The card of the dashboard with the median of each part of the last hundred flashes. */
-import { divideRun, listMedians } from '../../../../fleet/run/rules/waterfall.ts'
-import type { Runs } from '../../../../fleet/run/runs.ts'
-import { fill, fillCount } from '../../../../kit/texts/text.ts'
-import { card, factList } from '../../../../kit/web/ui/elements.ts'
-import { html, type Content } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import { divideRun, listMedians } from '#fleet/run/rules/waterfall.ts'
+import type { Runs } from '#fleet/run/runs.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { card, factList } from '#kit/web/ui/elements.ts'
+import { html, type Content } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.dashboard.median
 const run = PAGES.runs.run.waterfall

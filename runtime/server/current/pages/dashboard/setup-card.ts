@@ -1,13 +1,13 @@
 /** The checklist of the dashboard: what network boot requires, and what this browser has dismissed of it. */
 import { getCookie } from 'h3'
-import type { ReadinessRow } from '../../../../fleet/boot/rules/readiness.ts'
-import { fill, fillCount } from '../../../../kit/texts/text.ts'
-import { seeOther, type Answer } from '../../../../kit/web/answers/answers.ts'
-import { badge, card, icon, type Tone } from '../../../../kit/web/ui/elements.ts'
-import { postButton } from '../../../../kit/web/ui/fields.ts'
-import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { formAt } from '../../../pages/context-routes.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { ReadinessRow } from '#fleet/boot/rules/readiness.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { seeOther, type Answer } from '#kit/web/answers/answers.ts'
+import { badge, card, icon, type Tone } from '#kit/web/ui/elements.ts'
+import { postButton } from '#kit/web/ui/fields.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { formAt } from '#server/pages/context-routes.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
 const t = PAGES.dashboard.setup

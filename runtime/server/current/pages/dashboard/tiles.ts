@@ -1,10 +1,10 @@
 /** The numbers of the dashboard: each is a link, and says how it moved since the day before. */
-import { address } from '../../../../kit/web/ui/html.ts'
-import { fill, fillCount, renderNumber } from '../../../../kit/texts/text.ts'
-import type { RunCondition } from '../../../../fleet/run/run-rows.ts'
-import { isUnassigned, type Machine } from '../../rules/machine.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import type { Tile } from '../../../pages/number-tiles.ts'
+import { address } from '#kit/web/ui/html.ts'
+import { fill, fillCount, renderNumber } from '#kit/texts/text.ts'
+import type { RunCondition } from '#fleet/run/run-rows.ts'
+import { isUnassigned, type Machine } from '#server/current/rules/machine.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import type { Tile } from '#server/pages/number-tiles.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
 const t = PAGES.dashboard.numbers

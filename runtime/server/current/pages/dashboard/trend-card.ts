@@ -1,12 +1,12 @@
 /** The card of the dashboard with the trends of the last two weeks: how many flashes succeeded, and how long they took. */
-import { renderDuration } from '../../../../kit/foundation/rate.ts'
-import { countTrends, type Trends } from '../../../../fleet/run/rules/trends.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { card } from '../../../../kit/web/ui/elements.ts'
-import { address, attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { numberColumn, renderTable } from '../../../../kit/web/ui/tables.ts'
-import { dayOf, startOfDay } from '../../../../kit/web/ui/times.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import { renderDuration } from '#kit/foundation/rate.ts'
+import { countTrends, type Trends } from '#fleet/run/rules/trends.ts'
+import { fill } from '#kit/texts/text.ts'
+import { card } from '#kit/web/ui/elements.ts'
+import { address, attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { numberColumn, renderTable } from '#kit/web/ui/tables.ts'
+import { dayOf, startOfDay } from '#kit/web/ui/times.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
 const t = PAGES.dashboard.trends

@@ -1,5 +1,5 @@
 /** /ui/dhcp: the DHCP options that make machines boot from this server, and recipes for DHCP servers. */
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
 import {
   FIRMWARE_LOADERS,
   renderDhcpRecipes,
@@ -7,15 +7,15 @@ import {
   UEFI_FILES,
   type DhcpRecipe,
   type FirmwareLoader,
-} from '../../../../fleet/boot/rules/dhcp.ts'
-import { decideDhcpTarget } from '../../../../fleet/boot/rules/dhcp-target.ts'
-import { listLanAddresses } from '../../../../fleet/boot/host-addresses.ts'
-import { card, copyable, copyBlock, factList } from '../../../../kit/web/ui/elements.ts'
-import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
-import { pageAt } from '../../../pages/context-routes.ts'
+} from '#fleet/boot/rules/dhcp.ts'
+import { decideDhcpTarget } from '#fleet/boot/rules/dhcp-target.ts'
+import { listLanAddresses } from '#fleet/boot/host-addresses.ts'
+import { card, copyable, copyBlock, factList } from '#kit/web/ui/elements.ts'
+import { attributes, html, type Html } from '#kit/web/ui/html.ts'
+import { pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.settings.dhcp
 

@@ -1,24 +1,12 @@
 /** What /ui/events shows: the filters of its address, and the form that sets them. */
-import type { EventFilter } from '../../../../fleet/state/journal.ts'
-import { parseEventFilter } from '../../../routes/events.ts'
-import { icon } from '../../../../kit/web/ui/elements.ts'
-import { hidden } from '../../../../kit/web/ui/fields.ts'
-import {
-  address,
-  attributes,
-  fillHtml,
-  html,
-  type Content,
-  type Html,
-} from '../../../../kit/web/ui/html.ts'
-import {
-  readListQuery,
-  renderCount,
-  searchField,
-  type ListQuery,
-} from '../../../../kit/web/ui/search.ts'
-import { readDayRange, renderDayFields, renderDayProblem } from '../../../pages/day-range.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { EventFilter } from '#fleet/state/journal.ts'
+import { parseEventFilter } from '#server/routes/events.ts'
+import { icon } from '#kit/web/ui/elements.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+import { address, attributes, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { readListQuery, renderCount, searchField, type ListQuery } from '#kit/web/ui/search.ts'
+import { readDayRange, renderDayFields, renderDayProblem } from '#server/pages/day-range.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.events.filter
 

@@ -1,6 +1,6 @@
 /** Events as the page groups them: what a machine reported on its way is folded below where it led to. */
-import type { JournalEvent } from '../../../../fleet/state/journal.ts'
-import { isAlarm } from '../../../../fleet/state/rules/event-table.ts'
+import type { JournalEvent } from '#fleet/state/journal.ts'
+import { isAlarm } from '#fleet/state/rules/event-table.ts'
 
 /** `earlier`: the machine's reports before it, newest first. */
 export interface FoldedEvent {

@@ -1,18 +1,18 @@
 /** One event in words: what happened, what it changed, who did it and when; the rest is folded away. */
-import { printableText } from '../../../../kit/foundation/printable.ts'
-import { isAlarm } from '../../../../fleet/state/rules/event-table.ts'
-import type { JournalEvent } from '../../../../fleet/state/journal.ts'
-import { badge } from '../../../../kit/web/ui/elements.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import type { ListQuery } from '../../../../kit/web/ui/search.ts'
-import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { printableText } from '#kit/foundation/printable.ts'
+import { isAlarm } from '#fleet/state/rules/event-table.ts'
+import type { JournalEvent } from '#fleet/state/journal.ts'
+import { badge } from '#kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import type { ListQuery } from '#kit/web/ui/search.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { nameActor, personOfActor } from '../view/actor-name.ts'
 import { renderSummary } from '../view/event-list.ts'
 import { renderChanges, renderWritten, type EventWords } from '../view/event-words.ts'
 import { filterLink } from './event-filter.ts'
 import type { FoldedEvent } from './event-groups.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill, fillCount } from '../../../../kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
 
 const t = PAGES.events.row
 

@@ -1,6 +1,6 @@
 /** What the search of everything finds: groups of links, each with what it is about. */
-import type { Content } from '../../../../kit/web/ui/html.ts'
-import type { PAGES } from '../../../texts/texts.ts'
+import type { Content } from '#kit/web/ui/html.ts'
+import type { PAGES } from '#server/texts/texts.ts'
 
 export interface FoundLink {
   readonly href: string

@@ -1,11 +1,11 @@
 /** Checks what was typed into the form of a first-boot template, and says at each field what is wrong with it. */
-import { findNetworkMistakes } from '../../../../engine/first-boot/rules/network-choice.ts'
-import { parseTemplate, type Template } from '../../../../engine/first-boot/rules/template.ts'
-import { renderFieldErrors, type FieldError } from '../../../../kit/foundation/field-error.ts'
-import { parseJson } from '../../../../kit/foundation/json-reader.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import { findNetworkMistakes } from '#engine/first-boot/rules/network-choice.ts'
+import { parseTemplate, type Template } from '#engine/first-boot/rules/template.ts'
+import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import {
   draftTemplate,
   fieldName,

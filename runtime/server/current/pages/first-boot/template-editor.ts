@@ -3,20 +3,13 @@ import {
   hideSecrets,
   type NamedTemplate,
   type Template,
-} from '../../../../engine/first-boot/rules/template.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { banner, card } from '../../../../kit/web/ui/elements.ts'
-import { textField } from '../../../../kit/web/ui/fields.ts'
-import {
-  address,
-  attributes,
-  fillHtml,
-  html,
-  type Content,
-  type Html,
-} from '../../../../kit/web/ui/html.ts'
-import { blank, renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
-import { PAGES } from '../../../texts/texts.ts'
+} from '#engine/first-boot/rules/template.ts'
+import { fill } from '#kit/texts/text.ts'
+import { banner, card } from '#kit/web/ui/elements.ts'
+import { textField } from '#kit/web/ui/fields.ts'
+import { address, attributes, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { blank, renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { parseFields } from './template-check.ts'
 import { renderDocumentField, renderFields } from './template-fields.ts'

@@ -1,14 +1,8 @@
 /** Draws the form of a first-boot template: people, packages, files, network, and what is left as text. */
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import {
-  areaField,
-  checkField,
-  hidden,
-  selectField,
-  textField,
-} from '../../../../kit/web/ui/fields.ts'
-import { attributes, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { areaField, checkField, hidden, selectField, textField } from '#kit/web/ui/fields.ts'
+import { attributes, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import {
   fieldName,
   listFileRows,

@@ -4,14 +4,9 @@ import {
   readNetwork,
   renderNetwork,
   type NetworkChoice,
-} from '../../../../engine/first-boot/rules/network-choice.ts'
-import {
-  DOTS,
-  hideSecrets,
-  listFiles,
-  type Template,
-} from '../../../../engine/first-boot/rules/template.ts'
-import { mapNames } from '../../../../kit/web/ui/fields.ts'
+} from '#engine/first-boot/rules/network-choice.ts'
+import { DOTS, hideSecrets, listFiles, type Template } from '#engine/first-boot/rules/template.ts'
+import { mapNames } from '#kit/web/ui/fields.ts'
 
 export const SECTIONS = [
   'hostname',

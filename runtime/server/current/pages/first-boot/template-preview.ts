@@ -1,12 +1,12 @@
 /** The preview beside the form of a first-boot template: what a machine would get, with dots for secrets. */
-import { exampleOf } from '../../../../engine/first-boot/rules/example-subject.ts'
-import { renderFirstBoot, type FirstBoot } from '../../../../engine/first-boot/rules/seed.ts'
-import type { Template } from '../../../../engine/first-boot/rules/template.ts'
-import type { Result } from '../../../../kit/foundation/result.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { card, copyBlock } from '../../../../kit/web/ui/elements.ts'
-import { attributes, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import { exampleOf } from '#engine/first-boot/rules/example-subject.ts'
+import { renderFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import type { Template } from '#engine/first-boot/rules/template.ts'
+import type { Result } from '#kit/foundation/result.ts'
+import { fill } from '#kit/texts/text.ts'
+import { card, copyBlock } from '#kit/web/ui/elements.ts'
+import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { FieldTexts } from './template-form.ts'
 
 const t = PAGES.firstBoot.preview

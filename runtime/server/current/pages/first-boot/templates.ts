@@ -1,23 +1,23 @@
 /** /ui/first-boot: the first-boot templates, and the page of each with its form. */
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
 import { getRouterParam } from 'h3'
 import {
   MAX_TEMPLATES,
   TemplateNameSchema,
   type NamedTemplate,
   type Template,
-} from '../../../../engine/first-boot/rules/template.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill, fillCount } from '../../../../kit/texts/text.ts'
-import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { banner, card, emptyState } from '../../../../kit/web/ui/elements.ts'
-import { address, fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderTime } from '../../../../kit/web/ui/times.ts'
-import { countMachines, removeTemplate, saveTemplate } from '../../routes/first-boot.ts'
-import { formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
+} from '#engine/first-boot/rules/template.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { banner, card, emptyState } from '#kit/web/ui/elements.ts'
+import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderTime } from '#kit/web/ui/times.ts'
+import { countMachines, removeTemplate, saveTemplate } from '#server/current/routes/first-boot.ts'
+import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { renderCurlBlock } from '../../../pages/curl-block.ts'
-import { questionButton, renderRemoval } from '../../../pages/question.ts'
+import { renderCurlBlock } from '#server/pages/curl-block.ts'
+import { questionButton, renderRemoval } from '#server/pages/question.ts'
 import { parseFields } from './template-check.ts'
 import { hideTyped, readFields, type FieldTexts } from './template-form.ts'
 import { renderEditor } from './template-editor.ts'

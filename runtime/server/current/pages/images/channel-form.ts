@@ -1,20 +1,20 @@
 /** The form of a channel: a new one, or another image and note for one that is there. */
-import { isFlashable, type CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import { isFlashable, type CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import {
   ChannelNameSchema,
   MAX_NOTE_CHARACTERS,
   type ChannelFields,
   type ImageChannel,
-} from '../../../../fleet/channel/rules/channel.ts'
-import type { Channels } from '../../../../fleet/channel/channels.ts'
-import { naturalKey } from '../../../../kit/net/rules/natural-order.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { card } from '../../../../kit/web/ui/elements.ts'
-import { hidden, selectField, textField } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { blank, renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
+} from '#fleet/channel/rules/channel.ts'
+import type { Channels } from '#fleet/channel/channels.ts'
+import { naturalKey } from '#kit/net/rules/natural-order.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { fill } from '#kit/texts/text.ts'
+import { card } from '#kit/web/ui/elements.ts'
+import { hidden, selectField, textField } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { blank, renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { CHANNEL_SAVE_PATH, CHANNELS_PATH } from './channels-path.ts'
 

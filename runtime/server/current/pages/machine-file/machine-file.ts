@@ -1,18 +1,18 @@
 /** /ui/machines/file: changes names and labels of machines as a file says, after a preview of each line. */
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { LIMITS } from '../../../../kit/web/answers/limits.ts'
-import type { Html } from '../../../../kit/web/ui/html.ts'
-import { formAt, pageAt, uploadAt } from '../../../pages/context-routes.ts'
-import { MACHINES_PATH, MACHINES_TRAIL } from '../../../pages/machines/machines-list.ts'
-import { actOnMany, letOthersIn } from '../../../routes/many.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { LIMITS } from '#kit/web/answers/limits.ts'
+import type { Html } from '#kit/web/ui/html.ts'
+import { formAt, pageAt, uploadAt } from '#server/pages/context-routes.ts'
+import { MACHINES_PATH, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
+import { actOnMany, letOthersIn } from '#server/routes/many.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import {
   createLinePlanner,
   parseMachineFile,
   type ChangedLine,
   type FileLine,
   type MachineFile,
-} from '../../rules/table/machine-file.ts'
+} from '#server/current/rules/table/machine-file.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { APPLY_PATH, MACHINE_FILE_PATH } from './file-path.ts'
 import { renderDone, renderFileForm, renderFilePreview, type DoneLine } from './file-preview.ts'

@@ -1,9 +1,9 @@
 /** The bar below the table: how many machines are selected, and the actions on them. */
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { hidden } from '../../../../kit/web/ui/fields.ts'
-import { html, type Html } from '../../../../kit/web/ui/html.ts'
-import type { ListQuery } from '../../../../kit/web/ui/search.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+import { html, type Html } from '#kit/web/ui/html.ts'
+import type { ListQuery } from '#kit/web/ui/search.ts'
 
 const t = PAGES.machines.bulk
 

@@ -1,10 +1,10 @@
 /** The parameters of an action on many machines: an image to find, what to do on network boot, labels. */
-import { NAME_FOR_EACH } from '../../../../engine/capture/rules/capture-name.ts'
-import { isFlashable, type CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
-import type { ImageChannel } from '../../../../fleet/channel/rules/channel.ts'
-import { parseImageChoice } from '../../channels/rules/image-choice.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill, pluralOf } from '../../../../kit/texts/text.ts'
+import { NAME_FOR_EACH } from '#engine/capture/rules/capture-name.ts'
+import { isFlashable, type CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import type { ImageChannel } from '#fleet/channel/rules/channel.ts'
+import { parseImageChoice } from '#server/current/channels/rules/image-choice.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, pluralOf } from '#kit/texts/text.ts'
 import {
   checkField,
   hidden,
@@ -12,10 +12,10 @@ import {
   selectField,
   textField,
   type RadioCard,
-} from '../../../../kit/web/ui/fields.ts'
-import { html, type Html } from '../../../../kit/web/ui/html.ts'
-import { splitLabels } from '../../rules/label.ts'
-import { renderQuestion } from '../../../pages/question.ts'
+} from '#kit/web/ui/fields.ts'
+import { html, type Html } from '#kit/web/ui/html.ts'
+import { splitLabels } from '#server/current/rules/label.ts'
+import { renderQuestion } from '#server/pages/question.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
 import { AT_ONCE, backOf, BULK_PATH, keptOf } from './bulk-question.ts'

@@ -1,28 +1,21 @@
 /** The pages of an action on many machines: its parameters, the preview, the result. */
-import { etagOf } from '../../../../kit/web/answers/rules/etag.ts'
-import { isPending } from '../../../../engine/capture/rules/order.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill, fillCount, pluralOf, type PluralText } from '../../../../kit/texts/text.ts'
-import { banner } from '../../../../kit/web/ui/elements.ts'
-import { hidden, textField } from '../../../../kit/web/ui/fields.ts'
-import {
-  address,
-  fillHtml,
-  html,
-  STRONG,
-  type Content,
-  type Html,
-} from '../../../../kit/web/ui/html.ts'
-import { isFlashMode, USUAL_FLASH_MODE } from '../../rules/boot-mode.ts'
-import type { Machine } from '../../rules/machine.ts'
+import { etagOf } from '#kit/web/answers/rules/etag.ts'
+import { isPending } from '#engine/capture/rules/order.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill, fillCount, pluralOf, type PluralText } from '#kit/texts/text.ts'
+import { banner } from '#kit/web/ui/elements.ts'
+import { hidden, textField } from '#kit/web/ui/fields.ts'
+import { address, fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
+import { isFlashMode, USUAL_FLASH_MODE } from '#server/current/rules/boot-mode.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
 import { batchPath } from '../view/batch-view.ts'
 import { titleOf, type BulkAction } from './bulk-bar.ts'
-import { renderAnswer, renderQuestion } from '../../../pages/question.ts'
+import { renderAnswer, renderQuestion } from '#server/pages/question.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { isArmed, nameOf, renderChannel, type MachineView } from '../view/machine-view.ts'
 import { aboutDisk, modelOf } from '../view/disk-text.ts'
-import { machinePath } from '../../../pages/machines/machines-list.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
 
 const t = PAGES.machines.bulk
 

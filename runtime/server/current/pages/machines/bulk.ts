@@ -1,13 +1,13 @@
 /** Actions on many machines at once: a preview for each, then the action, machine by machine. */
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { renderFieldErrors } from '../../../../kit/foundation/field-error.ts'
-import { parseMac } from '../../../../kit/net/rules/mac.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { LIMITS } from '../../../../kit/web/answers/limits.ts'
-import type { Content, Html } from '../../../../kit/web/ui/html.ts'
-import { channelOf, type Machine } from '../../rules/machine.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { renderFieldErrors } from '#kit/foundation/field-error.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { LIMITS } from '#kit/web/answers/limits.ts'
+import type { Content, Html } from '#kit/web/ui/html.ts'
+import { channelOf, type Machine } from '#server/current/rules/machine.ts'
 import { BULK_ACTIONS, titleOf, type BulkAction } from './bulk-bar.ts'
 import { readParameters, renderParameterForm } from './bulk-fields.ts'
 import {
@@ -23,16 +23,16 @@ import {
   type BulkPreview,
 } from './bulk-question.ts'
 import { listOptions } from '../first-boot/machine-card.ts'
-import { actOnMany } from '../../../routes/many.ts'
-import { formAt } from '../../../pages/context-routes.ts'
+import { actOnMany } from '#server/routes/many.ts'
+import { formAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { isArmed } from '../view/machine-view.ts'
 import { showPowerBulk } from './power-bulk.ts'
-import { renderCurlBlock } from '../../../pages/curl-block.ts'
+import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { callFlash } from './machine-calls.ts'
 import { fingerprint } from './machine-form.ts'
 import { renderFlashQuestion } from './flash-question.ts'
-import { machinePath } from '../../../pages/machines/machines-list.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
 
 const t = PAGES.machines.bulk
 

@@ -1,5 +1,5 @@
 /** The disks that a machine reported as cards, for its form; nothing of a disk is ever shortened. */
-import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import {
   ANEW,
   findPicked,
@@ -7,15 +7,15 @@ import {
   nameAmong,
   pickDisk,
   type PickRefusal,
-} from '../../../../engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '../../../../engine/inventory/rules/machine.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { radioCards, textField, type RadioCard } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { targetOf, type Machine } from '../../rules/machine.ts'
-import { renderDiskMismatch, toMismatch } from '../../rules/target.ts'
+} from '#engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { radioCards, textField, type RadioCard } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { targetOf, type Machine } from '#server/current/rules/machine.ts'
+import { renderDiskMismatch, toMismatch } from '#server/current/rules/target.ts'
 import { aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 
 const t = PAGES.machine.disks

@@ -1,16 +1,16 @@
 /** The question before a machine boots a disk that may be only partly written. */
-import { isFlashMode } from '../../rules/boot-mode.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { banner } from '../../../../kit/web/ui/elements.ts'
-import { hidden } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { isFlashMode } from '#server/current/rules/boot-mode.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { banner } from '#kit/web/ui/elements.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Html } from '#kit/web/ui/html.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import type { FlashQuestion } from './flash-question.ts'
-import { renderQuestion } from '../../../pages/question.ts'
+import { renderQuestion } from '#server/pages/question.ts'
 
 import { nameOf } from '../view/machine-view.ts'
-import { machinePath } from '../../../pages/machines/machines-list.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
 
 const t = PAGES.machine.diskQuestion
 

@@ -1,15 +1,15 @@
 /** The question before a disk is erased and flashed: which image, which disk, and what is unusual. */
-import { printable } from '../../../../kit/foundation/printable.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fillCount } from '../../../../kit/texts/text.ts'
-import { fillHtml, html, STRONG, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { hidden, textField } from '../../../../kit/web/ui/fields.ts'
-import { banner, icon } from '../../../../kit/web/ui/elements.ts'
-import { renderQuestion } from '../../../pages/question.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fillCount } from '#kit/texts/text.ts'
+import { fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
+import { hidden, textField } from '#kit/web/ui/fields.ts'
+import { banner, icon } from '#kit/web/ui/elements.ts'
+import { renderQuestion } from '#server/pages/question.ts'
 import { bytesOf, aboutDisk, modelOf, warnOf } from '../view/disk-text.ts'
 import { lastFour } from './machine-form.ts'
 import { nameOf, renderChannel, type MachineView } from '../view/machine-view.ts'
-import { machinePath } from '../../../pages/machines/machines-list.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
 import { aboutImage } from '../view/next-boot.ts'
 
 const t = PAGES.machine.flashQuestion

@@ -1,16 +1,16 @@
 /** The images of the catalog as cards, for the form of a machine. */
-import { isFlashable, type CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
-import type { ImageChannel } from '../../../../fleet/channel/rules/channel.ts'
+import { isFlashable, type CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import type { ImageChannel } from '#fleet/channel/rules/channel.ts'
 import {
   parseImageChoice,
   renderImageChoice,
   type ImageChoice,
-} from '../../channels/rules/image-choice.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { radioCards, type RadioCard } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import type { Machine } from '../../rules/machine.ts'
+} from '#server/current/channels/rules/image-choice.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { radioCards, type RadioCard } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
 import { aboutImage } from '../view/next-boot.ts'
 import { choiceOf } from './machine-form.ts'
 import { isOtherArch } from './flash-question.ts'

@@ -1,11 +1,11 @@
 /** What a browser remembers of the machines list, in cookies: its columns and its saved searches. */
 import { getCookie } from 'h3'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { seeOther, type Answer } from '../../../../kit/web/answers/answers.ts'
-import { localPath } from '../../../../kit/web/answers/local-path.ts'
-import { address } from '../../../../kit/web/ui/html.ts'
-import { formAt } from '../../../pages/context-routes.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { seeOther, type Answer } from '#kit/web/answers/answers.ts'
+import { localPath } from '#kit/web/answers/local-path.ts'
+import { address } from '#kit/web/ui/html.ts'
+import { formAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { parseColumns, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
 import {

@@ -1,7 +1,7 @@
 /** Decides which buttons a machine's page offers in its present state, and which of them comes first. */
-import { isFlashMode } from '../../rules/boot-mode.ts'
-import { isPending } from '../../../../engine/capture/rules/order.ts'
-import { hasUnfinishedFlash, isHalfWritten, type Machine } from '../../rules/machine.ts'
+import { isFlashMode } from '#server/current/rules/boot-mode.ts'
+import { isPending } from '#engine/capture/rules/order.ts'
+import { hasUnfinishedFlash, isHalfWritten, type Machine } from '#server/current/rules/machine.ts'
 import { isHeldBack, type MachineView } from '../view/machine-view.ts'
 
 export type MachineButton =

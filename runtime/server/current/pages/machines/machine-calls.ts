@@ -1,8 +1,8 @@
 /** What the forms and buttons of a machine's page do, as requests of the API. */
-import { PAGES } from '../../../texts/texts.ts'
-import type { CurlCall } from '../../../pages/curl-block.ts'
-import { isFlashMode } from '../../rules/boot-mode.ts'
-import { channelOf, type Machine } from '../../rules/machine.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import type { CurlCall } from '#server/pages/curl-block.ts'
+import { isFlashMode } from '#server/current/rules/boot-mode.ts'
+import { channelOf, type Machine } from '#server/current/rules/machine.ts'
 import type { MachineView } from '../view/machine-view.ts'
 import { listActions } from './machine-actions.ts'
 

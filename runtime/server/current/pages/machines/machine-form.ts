@@ -1,16 +1,16 @@
 /** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
-import { DEFAULT_MODE } from '../../rules/boot-mode.ts'
-import { SERIAL_CONSOLES, type SerialConsole } from '../../../../fleet/boot/rules/boot-decision.ts'
-import { renderFieldErrors, type FieldError } from '../../../../kit/foundation/field-error.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { mapNames } from '../../../../kit/web/ui/fields.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { parseImageChoice, renderImageChoice } from '../../channels/rules/image-choice.ts'
-import { splitLabels } from '../../rules/label.ts'
-import { channelOf, type Machine } from '../../rules/machine.ts'
-import { lacksTarget, parseUpsert, type UpsertRequest } from '../../rules/upsert.ts'
+import { DEFAULT_MODE } from '#server/current/rules/boot-mode.ts'
+import { SERIAL_CONSOLES, type SerialConsole } from '#fleet/boot/rules/boot-decision.ts'
+import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { mapNames } from '#kit/web/ui/fields.ts'
+import { fill } from '#kit/texts/text.ts'
+import { parseImageChoice, renderImageChoice } from '#server/current/channels/rules/image-choice.ts'
+import { splitLabels } from '#server/current/rules/label.ts'
+import { channelOf, type Machine } from '#server/current/rules/machine.ts'
+import { lacksTarget, parseUpsert, type UpsertRequest } from '#server/current/rules/upsert.ts'
 
 const t = PAGES.machine.form
 

@@ -1,11 +1,11 @@
 /** /ui/machines: the fleet in one live table, with a search and a bar of actions. */
-import { parseMac } from '../../../../kit/net/rules/mac.ts'
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import type { Reach } from '../../../../kit/web/answers/rules/reach.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { describeReach } from '../../../pages/seen-labels.ts'
-import { emptyState } from '../../../../kit/web/ui/elements.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import type { Reach } from '#kit/web/answers/rules/reach.ts'
+import { fill } from '#kit/texts/text.ts'
+import { describeReach } from '#server/pages/seen-labels.ts'
+import { emptyState } from '#kit/web/ui/elements.ts'
 import {
   address,
   attributes,
@@ -14,19 +14,19 @@ import {
   trusted,
   type Content,
   type Html,
-} from '../../../../kit/web/ui/html.ts'
-import { cutPage } from '../../../../kit/web/ui/paging.ts'
-import { readListQuery } from '../../../../kit/web/ui/search.ts'
-import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
-import { pickColumn, renderPager, type TableColumn } from '../../../../kit/web/ui/tables.ts'
+} from '#kit/web/ui/html.ts'
+import { cutPage } from '#kit/web/ui/paging.ts'
+import { readListQuery } from '#kit/web/ui/search.ts'
+import { refreshOnNews } from '#kit/web/ui/refresh.ts'
+import { pickColumn, renderPager, type TableColumn } from '#kit/web/ui/tables.ts'
 import { hasPower } from '../power/power-card.ts'
 import { renderBulkBar } from './bulk-bar.ts'
 import { MACHINE_FILE_PATH } from '../machine-file/file-path.ts'
-import { formAt, pageAt } from '../../../pages/context-routes.ts'
-import { blank, renderCurlBlock } from '../../../pages/curl-block.ts'
+import { formAt, pageAt } from '#server/pages/context-routes.ts'
+import { blank, renderCurlBlock } from '#server/pages/curl-block.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderUndo } from '../view/undo-button.ts'
-import { opensQuestion } from '../../../pages/question.ts'
+import { opensQuestion } from '#server/pages/question.ts'
 import { LIST_CHOICES, readColumns, readSaved } from './list-choices.ts'
 import { renderTools } from './list-tools.ts'
 import { renderWall, WALL_PAGES } from './wall.ts'
@@ -41,9 +41,9 @@ import {
   renderGone,
   renderNoMachines,
   renderNoneFound,
-} from '../../../pages/machines/machines-list.ts'
+} from '#server/pages/machines/machines-list.ts'
 import { renderMachineRow } from '../view/machine-row.ts'
-import type { Machine } from '../../rules/machine.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
 
 const t = PAGES.machines.list
 

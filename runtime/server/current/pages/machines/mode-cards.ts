@@ -1,9 +1,14 @@
 /** The modes of a machine as cards: what it does on network boot. */
-import { BOOT_MODES, type BootMode, MODES, USUAL_FLASH_MODE } from '../../rules/boot-mode.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { radioCards } from '../../../../kit/web/ui/fields.ts'
-import { html, type Html } from '../../../../kit/web/ui/html.ts'
+import {
+  BOOT_MODES,
+  type BootMode,
+  MODES,
+  USUAL_FLASH_MODE,
+} from '#server/current/rules/boot-mode.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { radioCards } from '#kit/web/ui/fields.ts'
+import { html, type Html } from '#kit/web/ui/html.ts'
 
 const t = PAGES.machine.form
 

@@ -1,7 +1,7 @@
 /** The searches that somebody saved, as the text of a cookie: few, short, and checked when they come back. */
-import { parseJson } from '../../../../kit/foundation/json-reader.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export interface SavedSearch {
   readonly name: string

@@ -1,14 +1,14 @@
 /** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
-import type { ShownSetting } from '../../../../kit/config/rules/shown-setting.ts'
-import { completeSource } from '../../../../fleet/boot/rules/release-source.ts'
-import { card, copyBlock, renderWays } from '../../../../kit/web/ui/elements.ts'
-import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
-import { textField } from '../../../../kit/web/ui/fields.ts'
-import { renderUploadForm } from '../../../../kit/web/ui/upload-form.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderCurlBlock } from '../../../pages/curl-block.ts'
+import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import { completeSource } from '#fleet/boot/rules/release-source.ts'
+import { card, copyBlock, renderWays } from '#kit/web/ui/elements.ts'
+import type { Notice } from '#kit/web/ui/form-notices.ts'
+import { textField } from '#kit/web/ui/fields.ts'
+import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.netboot.install
 

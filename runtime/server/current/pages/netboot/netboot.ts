@@ -1,5 +1,5 @@
 /** /ui/netboot: the live systems that machines boot, their releases, and the TFTP daemon. */
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
 import {
   badge,
   banner,
@@ -8,31 +8,27 @@ import {
   progress,
   renderBytes,
   renderTabs,
-} from '../../../../kit/web/ui/elements.ts'
-import { postButton } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { refreshEvery } from '../../../../kit/web/ui/refresh.ts'
-import { numberColumn, renderTable } from '../../../../kit/web/ui/tables.ts'
-import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import {
-  listIncomplete,
-  type IncompleteSet,
-  type ForeignSet,
-} from '../../../../fleet/boot/rules/boot-set.ts'
-import { renderTftpSetup } from '../../../../fleet/boot/rules/tftp.ts'
-import type { BootFile, BootFolder, KnownSet } from '../../../../fleet/boot/boot-files.ts'
-import type { FetchJob } from '../../../../fleet/boot/release-job.ts'
-import { isOver } from '../../../../kit/host/jobs.ts'
-import { STICK_FILES } from '../../../../../appliance/assets.ts'
+} from '#kit/web/ui/elements.ts'
+import { postButton } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { refreshEvery } from '#kit/web/ui/refresh.ts'
+import { numberColumn, renderTable } from '#kit/web/ui/tables.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
+import { listIncomplete, type IncompleteSet, type ForeignSet } from '#fleet/boot/rules/boot-set.ts'
+import { renderTftpSetup } from '#fleet/boot/rules/tftp.ts'
+import type { BootFile, BootFolder, KnownSet } from '#fleet/boot/boot-files.ts'
+import type { FetchJob } from '#fleet/boot/release-job.ts'
+import { isOver } from '#kit/host/jobs.ts'
+import { STICK_FILES } from '#appliance/assets.ts'
 import { renderInstall } from './install.ts'
 import { renderServers } from './servers.ts'
-import { renderCurlBlock, type CurlCall } from '../../../pages/curl-block.ts'
-import { pageAt } from '../../../pages/context-routes.ts'
+import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
+import { pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { findTitle } from '../../../pages/settings/setting-texts.ts'
-import { fill, fillCount } from '../../../../kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { findTitle } from '#server/pages/settings/setting-texts.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
 
 const t = PAGES.netboot
 

@@ -1,11 +1,11 @@
 /** The card of the live system on the other servers of a fleet: which of them have it, and what keeps one from it. */
-import type { ClusterView } from '../../../../fleet/cluster/presence.ts'
-import { isSilent } from '../../../../fleet/cluster/rules/member.ts'
-import { standingOf } from '../../../../fleet/cluster/rules/shared-netboot.ts'
-import { fillCount } from '../../../../kit/texts/text.ts'
-import { badge, card } from '../../../../kit/web/ui/elements.ts'
-import { html, type Content } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { ClusterView } from '#fleet/cluster/presence.ts'
+import { isSilent } from '#fleet/cluster/rules/member.ts'
+import { standingOf } from '#fleet/cluster/rules/shared-netboot.ts'
+import { fillCount } from '#kit/texts/text.ts'
+import { badge, card } from '#kit/web/ui/elements.ts'
+import { html, type Content } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.netboot.servers
 const TONES = { whole: 'done', copying: 'ready', troubled: 'needs-you' } as const

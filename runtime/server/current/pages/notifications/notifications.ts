@@ -1,26 +1,19 @@
 /** /ui/notifications: who is notified of what happens, whether it arrives, and what was sent. */
 import { getRouterParam } from 'h3'
-import type { EditRefusal } from '../../../../fleet/notify/receivers.ts'
-import { isOpen, type Message } from '../../../../fleet/notify/messages.ts'
-import { type Receiver } from '../../../../fleet/notify/rules/receiver.ts'
-import type { Result } from '../../../../kit/foundation/result.ts'
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { refuse as refuseRequest } from '../../../../kit/web/answers/faults.ts'
-import {
-  badge,
-  card,
-  emptyState,
-  factList,
-  tag,
-  type Tone,
-} from '../../../../kit/web/ui/elements.ts'
-import { postButton } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderTime } from '../../../../kit/web/ui/times.ts'
-import { fill, fillCount } from '../../../../kit/texts/text.ts'
-import { buttonAt, formAt, pageAt, removalAt } from '../../../pages/context-routes.ts'
-import { questionButton, renderRemoval } from '../../../pages/question.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { EditRefusal } from '#fleet/notify/receivers.ts'
+import { isOpen, type Message } from '#fleet/notify/messages.ts'
+import { type Receiver } from '#fleet/notify/rules/receiver.ts'
+import type { Result } from '#kit/foundation/result.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
+import { badge, card, emptyState, factList, tag, type Tone } from '#kit/web/ui/elements.ts'
+import { postButton } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderTime } from '#kit/web/ui/times.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { buttonAt, formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
+import { questionButton, renderRemoval } from '#server/pages/question.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
   CHANNELS,
@@ -38,11 +31,7 @@ import {
   trailTo,
 } from './receiver-form.ts'
 import { renderRules } from './rule-form.ts'
-import {
-  nameTarget,
-  TARGET_KINDS,
-  type TargetKind,
-} from '../../../../fleet/notify/rules/channel.ts'
+import { nameTarget, TARGET_KINDS, type TargetKind } from '#fleet/notify/rules/channel.ts'
 
 const t = PAGES.notifications
 const SETTINGS = '/ui/settings'

@@ -1,22 +1,22 @@
 /** What the pages of one receiver share: its address and its form, what that makes, and why it was refused. */
 import { getRouterParam } from 'h3'
 import type { z } from 'zod'
-import type { EditRefusal, GivenReceiver } from '../../../../fleet/notify/receivers.ts'
+import type { EditRefusal, GivenReceiver } from '#fleet/notify/receivers.ts'
 import {
   MAX_RECEIVERS,
   MAX_RULES,
   type Receiver,
   NameSchema,
-} from '../../../../fleet/notify/rules/receiver.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { refuse as refuseRequest } from '../../../../kit/web/answers/faults.ts'
-import { banner } from '../../../../kit/web/ui/elements.ts'
-import { selectField, textField } from '../../../../kit/web/ui/fields.ts'
-import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
-import { address, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
+} from '#fleet/notify/rules/receiver.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { fill } from '#kit/texts/text.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
+import { banner } from '#kit/web/ui/elements.ts'
+import { selectField, textField } from '#kit/web/ui/fields.ts'
+import type { Notice } from '#kit/web/ui/form-notices.ts'
+import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
   MAIL_SECURITIES,
@@ -24,7 +24,7 @@ import {
   TARGET_KINDS,
   TargetSchema,
   type TargetKind,
-} from '../../../../fleet/notify/rules/channel.ts'
+} from '#fleet/notify/rules/channel.ts'
 
 const t = PAGES.notifications
 

@@ -5,15 +5,15 @@ import {
   RuleSchema,
   type Receiver,
   type NotifyRule,
-} from '../../../../fleet/notify/rules/receiver.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { attributes, html, type Html } from '../../../../kit/web/ui/html.ts'
-import { card, tag } from '../../../../kit/web/ui/elements.ts'
-import { postButton, textField } from '../../../../kit/web/ui/fields.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { buttonAt, formAt, pageAt } from '../../../pages/context-routes.ts'
-import { PAGES } from '../../../texts/texts.ts'
+} from '#fleet/notify/rules/receiver.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { attributes, html, type Html } from '#kit/web/ui/html.ts'
+import { card, tag } from '#kit/web/ui/elements.ts'
+import { postButton, textField } from '#kit/web/ui/fields.ts'
+import { fill } from '#kit/texts/text.ts'
+import { buttonAt, formAt, pageAt } from '#server/pages/context-routes.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { listSearchMistakes } from '../machines/fleet-query.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
@@ -29,7 +29,7 @@ import {
   EVENT_GROUP_NAMES,
   EVENT_GROUPS,
   type EventGroupName,
-} from '../../../../fleet/notify/rules/message.ts'
+} from '#fleet/notify/rules/message.ts'
 
 const t = PAGES.notifications
 const PATH = `${NOTIFICATIONS_PATH}/:id/rules/:rule`

@@ -1,12 +1,9 @@
 /** The fields of a person's role, scope and password, and how they are read. */
-import {
-  MAX_PASSWORD_LENGTH,
-  MIN_PASSWORD_LENGTH,
-} from '../../../../kit/web/access/rules/new-password.ts'
-import { ROLES, type Role } from '../../../../kit/web/answers/rules/rights.ts'
-import { selectField, textField } from '../../../../kit/web/ui/fields.ts'
-import { html, type Html } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '#kit/web/access/rules/new-password.ts'
+import { ROLES, type Role } from '#kit/web/answers/rules/rights.ts'
+import { selectField, textField } from '#kit/web/ui/fields.ts'
+import { html, type Html } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { readScope } from './scope-field.ts'
 

@@ -1,19 +1,16 @@
 /** What the pages of people share: their addresses, where a form leads, and why it was refused. */
 import { getRouterParam } from 'h3'
-import type { Accounts, PersonRefusal } from '../../../../fleet/access/accounts.ts'
-import { MAX_SCOPE_CHARACTERS } from '../../../../fleet/access/rules/label-scope.ts'
-import { MAX_PEOPLE, type Person } from '../../../../fleet/access/rules/person.ts'
-import type { Result } from '../../../../kit/foundation/result.ts'
-import {
-  MAX_PASSWORD_LENGTH,
-  MIN_PASSWORD_LENGTH,
-} from '../../../../kit/web/access/rules/new-password.ts'
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { refuse as refuseRequest } from '../../../../kit/web/answers/faults.ts'
-import { banner } from '../../../../kit/web/ui/elements.ts'
-import { address, type Content } from '../../../../kit/web/ui/html.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { Accounts, PersonRefusal } from '#fleet/access/accounts.ts'
+import { MAX_SCOPE_CHARACTERS } from '#fleet/access/rules/label-scope.ts'
+import { MAX_PEOPLE, type Person } from '#fleet/access/rules/person.ts'
+import type { Result } from '#kit/foundation/result.ts'
+import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '#kit/web/access/rules/new-password.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
+import { banner } from '#kit/web/ui/elements.ts'
+import { address, type Content } from '#kit/web/ui/html.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
 const t = PAGES.people

@@ -1,7 +1,7 @@
 /** What is said of somebody whom a provider lets in: their role, their scope, their tokens. */
-import type { Person } from '../../../../fleet/access/rules/person.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { Person } from '#fleet/access/rules/person.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.people
 const { roles } = PAGES.account

@@ -1,6 +1,6 @@
 /** The scope of a person as the text of a form: what is shown of it says the same when it is saved again. */
-import { LabelSchema } from '../../../../fleet/machine/rules/label.ts'
-import type { Reach } from '../../../../kit/web/answers/rules/reach.ts'
+import { LabelSchema } from '#fleet/machine/rules/label.ts'
+import type { Reach } from '#kit/web/answers/rules/reach.ts'
 
 /** For a scope without machines; no label begins so. */
 const NOTHING = '-'

@@ -7,13 +7,13 @@ import {
   type Credential,
   changeEntry,
   type PowerEntry,
-} from '../../../../fleet/power/rules/bmc.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { mapNames, selectField, textField } from '../../../../kit/web/ui/fields.ts'
-import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
-import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
+} from '#fleet/power/rules/bmc.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { fill } from '#kit/texts/text.ts'
+import { mapNames, selectField, textField } from '#kit/web/ui/fields.ts'
+import type { Notice } from '#kit/web/ui/form-notices.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.power.form
 

@@ -1,28 +1,21 @@
 /** The power of one machine on its page: what was seen of it, its buttons with the calls that do the same, and how it is reached. */
-import { BY_AUTHORITY, type PowerEntry, type Bmc } from '../../../../fleet/power/rules/bmc.ts'
-import type { PowerAction, PowerState } from '../../../../fleet/power/rules/power.ts'
-import { mayContact } from '../../../../fleet/power/rules/reach.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import { parseMac } from '../../../../kit/net/rules/mac.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import {
-  banner,
-  card,
-  copyable,
-  factList,
-  progress,
-  shorten,
-} from '../../../../kit/web/ui/elements.ts'
-import { checkField, hidden, postButton } from '../../../../kit/web/ui/fields.ts'
-import type { Notice } from '../../../../kit/web/ui/form-notices.ts'
-import { fillHtml, html, STRONG, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderTime } from '../../../../kit/web/ui/times.ts'
-import { renderCurlBlock, blank, type CurlCall } from '../../../pages/curl-block.ts'
-import { machinePath } from '../../../pages/machines/machines-list.ts'
-import { opensQuestion, questionButton } from '../../../pages/question.ts'
-import type { PowerView } from '../../../power/rules/power-request.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import type { Machine } from '../../rules/machine.ts'
+import { BY_AUTHORITY, type PowerEntry, type Bmc } from '#fleet/power/rules/bmc.ts'
+import type { PowerAction, PowerState } from '#fleet/power/rules/power.ts'
+import { mayContact } from '#fleet/power/rules/reach.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { fill } from '#kit/texts/text.ts'
+import { banner, card, copyable, factList, progress, shorten } from '#kit/web/ui/elements.ts'
+import { checkField, hidden, postButton } from '#kit/web/ui/fields.ts'
+import type { Notice } from '#kit/web/ui/form-notices.ts'
+import { fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderTime } from '#kit/web/ui/times.ts'
+import { renderCurlBlock, blank, type CurlCall } from '#server/pages/curl-block.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
+import { opensQuestion, questionButton } from '#server/pages/question.ts'
+import type { PowerView } from '#server/power/rules/power-request.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import type { Machine } from '#server/current/rules/machine.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderBmcForm, type BmcFormContent } from './bmc-form.ts'
 

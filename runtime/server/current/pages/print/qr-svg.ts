@@ -1,6 +1,6 @@
 /** A QR code as a drawing: each run of dark modules is one stroke. */
 import { encode } from 'uqr'
-import { html, type Html } from '../../../../kit/web/ui/html.ts'
+import { html, type Html } from '#kit/web/ui/html.ts'
 
 /** In modules; the label around it is white as well. */
 const BORDER = 2

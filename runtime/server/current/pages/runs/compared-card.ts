@@ -1,19 +1,12 @@
 /** The card of a run that sets its facts beside those of another one. */
-import type { Run } from '../../../../engine/inventory/rules/run.ts'
-import { parseMac } from '../../../../kit/net/rules/mac.ts'
-import { secondsOf } from '../../../../fleet/run/rules/run-view.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { card } from '../../../../kit/web/ui/elements.ts'
-import {
-  address,
-  attributes,
-  fillHtml,
-  html,
-  type Content,
-  type Html,
-} from '../../../../kit/web/ui/html.ts'
-import { renderSpan, renderTime } from '../../../../kit/web/ui/times.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { secondsOf } from '#fleet/run/rules/run-view.ts'
+import { fill } from '#kit/texts/text.ts'
+import { card } from '#kit/web/ui/elements.ts'
+import { address, attributes, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderSpan, renderTime } from '#kit/web/ui/times.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderRunState, runPath } from '../view/run-table.ts'
 import { listPlace, listWritten, type RunRows } from './run-facts.ts'

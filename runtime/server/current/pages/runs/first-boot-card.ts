@@ -1,9 +1,9 @@
 /** The card of a run that says whether the system that it wrote has booted. */
-import type { Proof } from '../../../../engine/inventory/rules/run.ts'
-import { card, factList } from '../../../../kit/web/ui/elements.ts'
-import { fillHtml, html, type Content } from '../../../../kit/web/ui/html.ts'
-import { renderSpan, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { Proof } from '#engine/inventory/rules/run.ts'
+import { card, factList } from '#kit/web/ui/elements.ts'
+import { fillHtml, html, type Content } from '#kit/web/ui/html.ts'
+import { renderSpan, renderTime, type Clock } from '#kit/web/ui/times.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.runs.run.proof
 

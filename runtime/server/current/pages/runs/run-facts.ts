@@ -1,10 +1,10 @@
 /** The facts of a run as rows: what was written, and where. */
-import { printable } from '../../../../kit/foundation/printable.ts'
-import type { Run, RunMode } from '../../../../engine/inventory/rules/run.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { copyable, renderBytes, renderDiskBytes } from '../../../../kit/web/ui/elements.ts'
-import { DIM, fillHtml, html, type Content } from '../../../../kit/web/ui/html.ts'
-import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import type { Run, RunMode } from '#engine/inventory/rules/run.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { copyable, renderBytes, renderDiskBytes } from '#kit/web/ui/elements.ts'
+import { DIM, fillHtml, html, type Content } from '#kit/web/ui/html.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { renderArmer, renderRateOf, renderVerified } from '../view/run-table.ts'
 
 const t = PAGES.runs.run

@@ -1,34 +1,29 @@
 /** /ui/runs: every flash, newest first or sorted by a column, with a search, exports and removal. */
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { parseRunColumn, RUN_KEYS } from '../../../../fleet/run/rules/run-order.ts'
-import { sortRows } from '../../../../fleet/machine/rules/selection.ts'
-import type { RunFilter, Runs } from '../../../../fleet/run/runs.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { parseRunColumn, RUN_KEYS } from '#fleet/run/rules/run-order.ts'
+import { sortRows } from '#fleet/machine/rules/selection.ts'
+import type { RunFilter, Runs } from '#fleet/run/runs.ts'
 import {
   DAY_NAMES,
   readDayRange,
   renderDayFields,
   renderDayProblem,
   type DayRange,
-} from '../../../pages/day-range.ts'
-import { emptyState } from '../../../../kit/web/ui/elements.ts'
-import { hidden } from '../../../../kit/web/ui/fields.ts'
-import { cutPage, PAGE_ROWS } from '../../../../kit/web/ui/paging.ts'
-import { renderPager } from '../../../../kit/web/ui/tables.ts'
-import { address, html, type Html } from '../../../../kit/web/ui/html.ts'
-import { refreshOnNews } from '../../../../kit/web/ui/refresh.ts'
-import {
-  readListQuery,
-  renderOlder,
-  renderSearch,
-  type ListQuery,
-} from '../../../../kit/web/ui/search.ts'
-import type { Run } from '../../../../engine/inventory/rules/run.ts'
-import { parseRunFilter, readRunPage } from '../../../routes/runs.ts'
-import { pageAt } from '../../../pages/context-routes.ts'
+} from '#server/pages/day-range.ts'
+import { emptyState } from '#kit/web/ui/elements.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+import { cutPage, PAGE_ROWS } from '#kit/web/ui/paging.ts'
+import { renderPager } from '#kit/web/ui/tables.ts'
+import { address, html, type Html } from '#kit/web/ui/html.ts'
+import { refreshOnNews } from '#kit/web/ui/refresh.ts'
+import { readListQuery, renderOlder, renderSearch, type ListQuery } from '#kit/web/ui/search.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { parseRunFilter, readRunPage } from '#server/routes/runs.ts'
+import { pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { opensQuestion } from '../../../pages/question.ts'
+import { opensQuestion } from '#server/pages/question.ts'
 import { nameKeyOf } from '../machines/fleet-query.ts'
 import { RUN_PAGE } from './run.ts'
 import { renderRemoved, renderRunValue, RUN_REMOVAL, RUN_REMOVAL_PATH } from './run-removal.ts'

@@ -1,23 +1,23 @@
 /** Saves the settings that the database keeps: from the form of the settings page, and as the deployed server's two forms posted them. */
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import { compareFields } from '../../../../fleet/state/rules/event-changes.ts'
-import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { formAt } from '../../../pages/context-routes.ts'
-import type { Refused } from '../../../pages/form-answer.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { compareFields } from '#fleet/state/rules/event-changes.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { formAt } from '#server/pages/context-routes.ts'
+import type { Refused } from '#server/pages/form-answer.ts'
 import {
   checkFields,
   describeError,
   type CardStore,
   recordSettingsEvent,
   readShown,
-} from '../../../pages/settings/file-posts.ts'
+} from '#server/pages/settings/file-posts.ts'
 import {
   savedAddress,
   SEARCH_FIELD,
   searchOf,
   SETTINGS_PATH,
-} from '../../../pages/settings/after-post.ts'
-import { checkSettings, saveSettings } from '../../assembly/saved-settings.ts'
+} from '#server/pages/settings/after-post.ts'
+import { checkSettings, saveSettings } from '#server/current/assembly/saved-settings.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 
 /** As on the deployed server, with the settings that they set. */

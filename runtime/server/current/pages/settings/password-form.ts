@@ -1,21 +1,18 @@
 /** The card of /ui/account that changes the administrator password, or says where it is set. */
-import type { Answer } from '../../../../kit/web/answers/answers.ts'
-import {
-  MAX_PASSWORD_LENGTH,
-  MIN_PASSWORD_LENGTH,
-} from '../../../../kit/web/access/rules/new-password.ts'
-import type { Origin } from '../../../../kit/config/rules/settings-parser.ts'
-import type { PasswordRefusal } from '../../../../kit/web/access/password-change.ts'
-import { personOf } from '../../../../kit/web/answers/caller.ts'
-import { refuse } from '../../../../kit/web/answers/faults.ts'
-import { card } from '../../../../kit/web/ui/elements.ts'
-import { textField } from '../../../../kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { findPasswordOrigin } from '../../assembly/configuration.ts'
-import { formAt } from '../../../pages/context-routes.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '#kit/web/access/rules/new-password.ts'
+import type { Origin } from '#kit/config/rules/settings-parser.ts'
+import type { PasswordRefusal } from '#kit/web/access/password-change.ts'
+import { personOf } from '#kit/web/answers/caller.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { card } from '#kit/web/ui/elements.ts'
+import { textField } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { findPasswordOrigin } from '#server/current/assembly/configuration.ts'
+import { formAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.account.password
 

@@ -1,18 +1,18 @@
 /** The card of the servers that share a database: who leads, how far each one is, and what differs. */
-import type { ClusterView } from '../../../../fleet/cluster/presence.ts'
+import type { ClusterView } from '#fleet/cluster/presence.ts'
 import {
   countBehind,
   isSilent,
   listDifferences,
   type MemberRow,
-} from '../../../../fleet/cluster/rules/member.ts'
-import { standingOf } from '../../../../fleet/cluster/rules/shared-netboot.ts'
-import { fill, fillCount } from '../../../../kit/texts/text.ts'
-import { badge, card, factList, tag } from '../../../../kit/web/ui/elements.ts'
-import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderTable } from '../../../../kit/web/ui/tables.ts'
-import { renderAge, renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
-import { PAGES } from '../../../texts/texts.ts'
+} from '#fleet/cluster/rules/member.ts'
+import { standingOf } from '#fleet/cluster/rules/shared-netboot.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { badge, card, factList, tag } from '#kit/web/ui/elements.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderTable } from '#kit/web/ui/tables.ts'
+import { renderAge, renderTime, type Clock } from '#kit/web/ui/times.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.settings.servers
 

@@ -1,6 +1,6 @@
 /** Who did something, as people know them: `operator` and `person:anna` are words of the record. */
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 
 const t = PAGES.view.actors
 const NAMED: ReadonlyMap<string, string> = new Map(Object.entries(t.named))

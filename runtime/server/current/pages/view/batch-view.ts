@@ -1,10 +1,10 @@
 /** A batch as pages show it: its name, its machines in a sentence, and a bar of them. */
-import type { JournalEvent } from '../../../../fleet/state/journal.ts'
-import type { Batch, BatchCounts, MemberState } from '../../../../fleet/batch/rules/batch.ts'
-import { fill, fillCount } from '../../../../kit/texts/text.ts'
-import { html, type Html } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import type { BatchView } from '../../batches/batch-keeper.ts'
+import type { JournalEvent } from '#fleet/state/journal.ts'
+import type { Batch, BatchCounts, MemberState } from '#fleet/batch/rules/batch.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { html, type Html } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import type { BatchView } from '#server/current/batches/batch-keeper.ts'
 
 const t = PAGES.batches
 

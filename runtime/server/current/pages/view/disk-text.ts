@@ -1,13 +1,13 @@
 /** Disks as texts: model, size, transport, and warnings. */
-import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
-import { countTwins, nameAmong, pickDisk } from '../../../../engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '../../../../engine/inventory/rules/machine.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { renderDiskBytes } from '../../../../kit/web/ui/elements.ts'
-import { fillHtml, type Content } from '../../../../kit/web/ui/html.ts'
-import { findDiskMismatch } from '../../rules/target.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { countTwins, nameAmong, pickDisk } from '#engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
+import { renderDiskBytes } from '#kit/web/ui/elements.ts'
+import { fillHtml, type Content } from '#kit/web/ui/html.ts'
+import { findDiskMismatch } from '#server/current/rules/target.ts'
 
 const t = PAGES.view.disk
 

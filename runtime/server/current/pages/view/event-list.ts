@@ -1,12 +1,12 @@
 /** Events as a short list: what happened, who did it, when. */
-import type { JournalEvent } from '../../../../fleet/state/journal.ts'
-import { isAlarm } from '../../../../fleet/state/rules/event-table.ts'
-import { parseMac } from '../../../../kit/net/rules/mac.ts'
+import type { JournalEvent } from '#fleet/state/journal.ts'
+import { isAlarm } from '#fleet/state/rules/event-table.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
 import { batchPath, sayBatch } from './batch-view.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { icon } from '../../../../kit/web/ui/elements.ts'
-import { html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { renderTime, type Clock } from '../../../../kit/web/ui/times.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { icon } from '#kit/web/ui/elements.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 
 const t = PAGES.view.eventList
 

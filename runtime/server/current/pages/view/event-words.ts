@@ -1,18 +1,14 @@
 /** What an event says in words beside its summary: which image went to which disk, and what it changed. */
-import { printableText } from '../../../../kit/foundation/printable.ts'
-import { parseMac } from '../../../../kit/net/rules/mac.ts'
-import {
-  readChanges,
-  renderValue,
-  type FieldChanges,
-} from '../../../../fleet/state/rules/event-changes.ts'
-import type { JournalEvent } from '../../../../fleet/state/journal.ts'
-import type { Run } from '../../../../engine/inventory/rules/run.ts'
-import { shorten } from '../../../../kit/web/ui/elements.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
-import { findTitle } from '../../../pages/settings/setting-texts.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { fill } from '../../../../kit/texts/text.ts'
+import { printableText } from '#kit/foundation/printable.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { readChanges, renderValue, type FieldChanges } from '#fleet/state/rules/event-changes.ts'
+import type { JournalEvent } from '#fleet/state/journal.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { shorten } from '#kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { findTitle } from '#server/pages/settings/setting-texts.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/texts/text.ts'
 import { modelOf } from './disk-text.ts'
 import type { CurrentContext } from './page-context.ts'
 import { renderWhat, runPath } from './run-table.ts'

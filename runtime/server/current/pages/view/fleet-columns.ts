@@ -1,5 +1,5 @@
 /** The columns of the machines table: their titles, and which of them are shown. */
-import { PAGES } from '../../../texts/texts.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 export const COLUMN_NAMES = [
   'state',

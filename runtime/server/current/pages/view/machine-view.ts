@@ -1,16 +1,16 @@
 /** A machine as pages show it: its record, the decisions of the rules, its image and its disk. */
-import { type BootRule, isFlashMode } from '../../rules/boot-mode.ts'
-import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
-import { findPicked } from '../../../../engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '../../../../engine/inventory/rules/machine.ts'
-import { decideDrift, type Drift, type LastWritten } from '../../../../fleet/run/rules/drift.ts'
-import type { Run } from '../../../../engine/inventory/rules/run.ts'
-import { decideBoot, type BootRuling } from '../../rules/boot.ts'
-import { html, type Content } from '../../../../kit/web/ui/html.ts'
-import { channelOf, targetOf, type Machine } from '../../rules/machine.ts'
-import { decidePlan, type PlanRuling } from '../../rules/plan.ts'
-import { decideState, type StateView } from '../../rules/state.ts'
-import type { Surroundings } from '../../rules/surroundings.ts'
+import { type BootRule, isFlashMode } from '#server/current/rules/boot-mode.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { findPicked } from '#engine/inventory/rules/disk-pick.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { decideDrift, type Drift, type LastWritten } from '#fleet/run/rules/drift.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { decideBoot, type BootRuling } from '#server/current/rules/boot.ts'
+import { html, type Content } from '#kit/web/ui/html.ts'
+import { channelOf, targetOf, type Machine } from '#server/current/rules/machine.ts'
+import { decidePlan, type PlanRuling } from '#server/current/rules/plan.ts'
+import { decideState, type StateView } from '#server/current/rules/state.ts'
+import type { Surroundings } from '#server/current/rules/surroundings.ts'
 
 export interface MachineView {
   readonly machine: Machine

@@ -1,17 +1,17 @@
 /** Describes the next network boot of a machine: a phrase for a row, a sentence for a page. */
-import { type BootRule, flashesAlways } from '../../rules/boot-mode.ts'
-import { IMAGE_ENDINGS } from '../../../../../appliance/disk-images.ts'
-import type { CatalogEntry } from '../../../../engine/catalog/rules/catalog.ts'
-import { printable } from '../../../../kit/foundation/printable.ts'
-import type { Run } from '../../../../engine/inventory/rules/run.ts'
-import { PAGES } from '../../../texts/texts.ts'
-import { renderBytes, shorten } from '../../../../kit/web/ui/elements.ts'
-import { fillHtml, html, type Content, type Html } from '../../../../kit/web/ui/html.ts'
+import { type BootRule, flashesAlways } from '#server/current/rules/boot-mode.ts'
+import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
+import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { renderBytes, shorten } from '#kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 
-import type { MachineState } from '../../rules/state.ts'
+import type { MachineState } from '#server/current/rules/state.ts'
 import { aboutDisk, modelOf } from './disk-text.ts'
 import { isWaiting, renderChannel, willFlash, type MachineView } from './machine-view.ts'
-import { nameDisk } from '../../../pages/machines/run-bar.ts'
+import { nameDisk } from '#server/pages/machines/run-bar.ts'
 
 const t = PAGES.view.nextBoot
 

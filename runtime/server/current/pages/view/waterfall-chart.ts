@@ -1,8 +1,8 @@
 /** Where the time of a run went: bars below each other on one scale of seconds. */
-import type { Waterfall, WaterfallPart } from '../../../../fleet/run/rules/waterfall.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { html, type Html } from '../../../../kit/web/ui/html.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import type { Waterfall, WaterfallPart } from '#fleet/run/rules/waterfall.ts'
+import { fill } from '#kit/texts/text.ts'
+import { html, type Html } from '#kit/web/ui/html.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.runs.run.waterfall
 

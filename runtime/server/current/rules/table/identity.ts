@@ -1,8 +1,8 @@
 /** What people call a machine, its name and its labels, as columns of a table and back. */
-import { printableText } from '../../../../kit/foundation/printable.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { PAGES } from '../../../texts/texts.ts'
+import { printableText } from '#kit/foundation/printable.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import type { Identity } from '../machine.ts'
 import { LabelsSchema, NameSchema, sortLabels } from '../label.ts'
 

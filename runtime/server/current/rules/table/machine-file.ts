@@ -1,15 +1,15 @@
 /** A file with the names and labels of machines: parses it, and decides line by line what it would change. */
-import { unguardCell } from '../../../../kit/foundation/csv.ts'
+import { unguardCell } from '#kit/foundation/csv.ts'
 import {
   parseCsv,
   type CsvLimits,
   type CsvRefusal,
   type CsvRow,
-} from '../../../../kit/foundation/csv-reader.ts'
-import { accept, refuse, type Result } from '../../../../kit/foundation/result.ts'
-import { findMac, type Mac } from '../../../../kit/net/rules/mac.ts'
-import { fill } from '../../../../kit/texts/text.ts'
-import { PAGES } from '../../../texts/texts.ts'
+} from '#kit/foundation/csv-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { findMac, type Mac } from '#kit/net/rules/mac.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
 import { isSameIdentity, type Identity } from '../machine.ts'
 import { applyIdentity, IDENTITY_COLUMNS, type IdentityCells } from './identity.ts'
 

@@ -1,5 +1,5 @@
 /** The columns of machines as CSV, of which names and labels can be read back. */
-import { renderCsvRow, type Cell } from '../../../../kit/foundation/csv.ts'
+import { renderCsvRow, type Cell } from '#kit/foundation/csv.ts'
 import { renderIdentity } from './identity.ts'
 import type { Machine } from '../machine.ts'
 

@@ -5,13 +5,9 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  moveBackup,
-  parseBackupBytes,
-  parseTableSector,
-} from '../../../../../runtime/engine/disk/rules/tables/gpt.ts'
-import { damaged } from '../../../../support/disk/compressed.ts'
-import { makeDiskImage, makeNoise } from '../../../../support/disk/disk-images.ts'
+import { moveBackup, parseBackupBytes, parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
+import { damaged } from '#test/support/disk/compressed.ts'
+import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('gpt')
 const MIB = 1 << 20

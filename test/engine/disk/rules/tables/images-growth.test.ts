@@ -2,17 +2,12 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sumBootRegion } from '../../../../../appliance/images-volume.ts'
-import { sumTo } from '../../../../../runtime/engine/disk/rules/tables/exfat-checksum.ts'
-import { planVolumeGrowth } from '../../../../../runtime/engine/disk/rules/tables/exfat-growth.ts'
-import { planTableGrowth } from '../../../../../runtime/engine/disk/rules/tables/gpt-growth.ts'
-import {
-  planNextWrites,
-  readTable,
-  readVolume,
-  growWhole,
-} from '../../../../support/disk/growing.ts'
-import { makeStick } from '../../../../support/vm/stick.ts'
+import { sumBootRegion } from '#appliance/images-volume.ts'
+import { sumTo } from '#engine/disk/rules/tables/exfat-checksum.ts'
+import { planVolumeGrowth } from '#engine/disk/rules/tables/exfat-growth.ts'
+import { planTableGrowth } from '#engine/disk/rules/tables/gpt-growth.ts'
+import { planNextWrites, readTable, readVolume, growWhole } from '#test/support/disk/growing.ts'
+import { makeStick } from '#test/support/vm/stick.ts'
 
 const test = suite('images growth')
 const MIB = 2 ** 20

@@ -1,12 +1,12 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { locateRegistry } from '../../../../../runtime/kit/net/registry/rules/docker-hub.ts'
+import { locateRegistry } from '#kit/net/registry/rules/docker-hub.ts'
 import {
   findCredentials,
   findHelper,
   parseHelperAnswer,
-} from '../../../../../runtime/kit/net/registry/rules/docker-config.ts'
+} from '#kit/net/registry/rules/docker-config.ts'
 
 const test = suite('docker config')
 

@@ -1,20 +1,17 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseChallenges } from '../../../../../runtime/kit/net/registry/rules/challenge.ts'
-import { findCredentials } from '../../../../../runtime/kit/net/registry/rules/docker-config.ts'
+import { parseChallenges } from '#kit/net/registry/rules/challenge.ts'
+import { findCredentials } from '#kit/net/registry/rules/docker-config.ts'
 import {
   blobUrlOf,
   decideSchemes,
   manifestUrl,
   parseOrasRef,
   renderOrasRef,
-} from '../../../../../runtime/kit/net/registry/rules/oras.ts'
-import {
-  parseManifestBody,
-  registryArch,
-} from '../../../../../runtime/kit/net/registry/rules/oras-manifest.ts'
-import { parseLocation } from '../../../../../runtime/kit/net/rules/image-location.ts'
+} from '#kit/net/registry/rules/oras.ts'
+import { parseManifestBody, registryArch } from '#kit/net/registry/rules/oras-manifest.ts'
+import { parseLocation } from '#kit/net/rules/image-location.ts'
 
 const test = suite('oras')
 const D = `sha256:${'a'.repeat(64)}`

@@ -1,11 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  accessOf,
-  chooseAccess,
-  objectUrl,
-  parseS3Source,
-} from '../../../../../runtime/kit/net/s3/rules/s3-access.ts'
+import { accessOf, chooseAccess, objectUrl, parseS3Source } from '#kit/net/s3/rules/s3-access.ts'
 
 const test = suite('s3 access')
 const NOTHING = { endpoint: '', region: '', access_key: '', secret_key: '' }

@@ -1,15 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  parseArguments,
-  renderMisuse,
-} from '../../../../../runtime/kit/terminal/command/rules/arguments.ts'
+import { parseArguments, renderMisuse } from '#kit/terminal/command/rules/arguments.ts'
 import {
   findCommand,
   groupsOf,
   nextWords,
   type CommandLine,
-} from '../../../../../runtime/kit/terminal/command/rules/command.ts'
+} from '#kit/terminal/command/rules/command.ts'
 
 const PATH = { name: 'PATH', completes: 'file' } as const
 const LINE: CommandLine = {

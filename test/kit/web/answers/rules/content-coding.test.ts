@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { chooseCoding } from '../../../../../runtime/kit/web/answers/rules/content-coding.ts'
+import { chooseCoding } from '#kit/web/answers/rules/content-coding.ts'
 
 const test = suite('Accept-Encoding')
 

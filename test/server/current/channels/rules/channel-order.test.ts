@@ -2,17 +2,10 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { hasFlashOrder } from '../../../../../runtime/server/current/rules/disarming.ts'
-import {
-  channelOf,
-  toWire,
-  type Machine,
-} from '../../../../../runtime/server/current/rules/machine.ts'
-import {
-  createMachineLine,
-  type LineDependencies,
-} from '../../../../../runtime/server/current/machine-line.ts'
-import { parseRecord } from '../../../../../runtime/server/current/rules/record.ts'
+import { hasFlashOrder } from '#server/current/rules/disarming.ts'
+import { channelOf, toWire, type Machine } from '#server/current/rules/machine.ts'
+import { createMachineLine, type LineDependencies } from '#server/current/machine-line.ts'
+import { parseRecord } from '#server/current/rules/record.ts'
 import {
   entryOf,
   MAC,
@@ -20,7 +13,7 @@ import {
   PXE_RULES,
   REF,
   X86_SETS,
-} from '../../../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('channels of machines')
 const NOW = '2026-11-27T01:00:00.000Z'

@@ -6,8 +6,8 @@ import {
   parseStreamEvent,
   renderFlashBody,
   renderRunLine,
-} from '../../../../../runtime/server/current/commands/rules/flash-outcome.ts'
-import { renderData, renderEvent } from '../../../../../runtime/kit/net/rules/event-stream.ts'
+} from '#server/current/commands/rules/flash-outcome.ts'
+import { renderData, renderEvent } from '#kit/net/rules/event-stream.ts'
 
 const test = suite('flasher-web flash')
 

@@ -1,10 +1,10 @@
 /** The dashboard, as the real program renders it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { compare } from '../../../../../runtime/server/current/pages/dashboard/tiles.ts'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
-import { bodyOf } from '../../../../support/server/runs.ts'
-import { asJson } from '../../../../support/server/server.ts'
+import { compare } from '#server/current/pages/dashboard/tiles.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { bodyOf } from '#test/support/server/runs.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('the dashboard')
 const MAC = '52:54:00:00:00:07'

@@ -1,8 +1,8 @@
 /** What a machine reported on its way is one row of the events page. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { JournalEvent } from '../../../../../runtime/fleet/state/journal.ts'
-import { foldSteps } from '../../../../../runtime/server/current/pages/events/event-groups.ts'
+import type { JournalEvent } from '#fleet/state/journal.ts'
+import { foldSteps } from '#server/current/pages/events/event-groups.ts'
 
 const test = suite('groups of events')
 const MAC = '52:54:00:00:00:01'

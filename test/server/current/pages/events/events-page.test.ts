@@ -1,9 +1,9 @@
 /** /ui/events and its exports: what changed, filters that stay, dates of the page's zone, safe files. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
-import { bodyOf, runIdOf } from '../../../../support/server/runs.ts'
-import { asJson } from '../../../../support/server/server.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('events page')
 const PASSWORD = 'secret words'

@@ -1,14 +1,10 @@
 /** The search of everything: what it finds, by which words, and for whom. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  addPerson,
-  asForm,
-  createCurrentServer,
-} from '../../../../support/people/current-server.ts'
-import { PASSWORD } from '../../../../support/server/assembled.ts'
-import { asJson } from '../../../../support/server/server.ts'
-import { disksOf, serialOf } from '../../../../support/server/web-machines.ts'
+import { addPerson, asForm, createCurrentServer } from '#test/support/people/current-server.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
+import { asJson } from '#test/support/server/server.ts'
+import { disksOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the search of everything')
 

@@ -2,19 +2,15 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import * as fc from 'fast-check'
-import {
-  keepSecrets,
-  parseTemplate,
-  type Template,
-} from '../../../../../runtime/engine/first-boot/rules/template.ts'
-import { parseFields } from '../../../../../runtime/server/current/pages/first-boot/template-check.ts'
+import { keepSecrets, parseTemplate, type Template } from '#engine/first-boot/rules/template.ts'
+import { parseFields } from '#server/current/pages/first-boot/template-check.ts'
 import {
   fieldsOf,
   hideTyped,
   listKept,
   readFields,
   SECTIONS,
-} from '../../../../../runtime/server/current/pages/first-boot/template-form.ts'
+} from '#server/current/pages/first-boot/template-form.ts'
 
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB ada@example'
 const HASH = '$6$abcdefgh$0123456789abcdefghij'

@@ -3,9 +3,9 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
-import { asJson } from '../../../../support/server/server.ts'
-import { disksOf, serialOf } from '../../../../support/server/web-machines.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { asJson } from '#test/support/server/server.ts'
+import { disksOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('forms as commands')
 const run = promisify(execFile)

@@ -1,7 +1,7 @@
 /** What a page says of a form that was refused: to the one who sent it, and never what an address says. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
 
 const test = suite('words on pages')
 const MAC = '52:54:00:00:00:01'

@@ -1,8 +1,8 @@
 /** The answer to a question about many disks is about what the question showed, and about nothing else. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
-import { asJson } from '../../../../support/server/server.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('questions about many')
 const MACS = ['52:54:00:a1:00:07', '52:54:00:a1:00:08'] as const

@@ -6,12 +6,8 @@ import {
   parseSaved,
   renderSaved,
   type SavedSearch,
-} from '../../../../../runtime/server/current/pages/machines/saved-searches.ts'
-import {
-  isUsual,
-  parseColumns,
-  renderColumns,
-} from '../../../../../runtime/server/current/pages/view/fleet-columns.ts'
+} from '#server/current/pages/machines/saved-searches.ts'
+import { isUsual, parseColumns, renderColumns } from '#server/current/pages/view/fleet-columns.ts'
 
 const test = suite('what a browser remembers of the machines list')
 

@@ -1,17 +1,17 @@
 /** The buttons of a machine's page, state by state. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Run } from '../../../../../runtime/engine/inventory/rules/run.ts'
-import { listActions } from '../../../../../runtime/server/current/pages/machines/machine-actions.ts'
-import { viewMachine } from '../../../../../runtime/server/current/pages/view/machine-view.ts'
-import { allowDisk } from '../../../../../runtime/server/current/rules/operator-edits.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { listActions } from '#server/current/pages/machines/machine-actions.ts'
+import { viewMachine } from '#server/current/pages/view/machine-view.ts'
+import { allowDisk } from '#server/current/rules/operator-edits.ts'
 import {
   createFixture,
   diskOf,
   MAC,
   PXE_RULES,
   type Fixture,
-} from '../../../../support/server/machine-fixture.ts'
+} from '#test/support/server/machine-fixture.ts'
 
 const test = suite('the buttons of a machine')
 

@@ -1,13 +1,9 @@
 /** Machines as CSV, out and in again: what a file may change, for whom, and what is applied of a preview. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  addPerson,
-  asForm,
-  createCurrentServer,
-} from '../../../../support/people/current-server.ts'
-import { CANARY, hideCanaries, INSIDE, OUTSIDE } from '../../../../support/people/canaries.ts'
-import { asJson, readJson } from '../../../../support/server/server.ts'
+import { addPerson, asForm, createCurrentServer } from '#test/support/people/current-server.ts'
+import { CANARY, hideCanaries, INSIDE, OUTSIDE } from '#test/support/people/canaries.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
 
 const test = suite('names and labels from a file')
 

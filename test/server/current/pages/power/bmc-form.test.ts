@@ -1,16 +1,9 @@
 /** The form of a BMC and its buttons: what each way needs, which password stays, what a state leaves to be done. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  parseBmcForm,
-  readBmcForm,
-  typedBmc,
-} from '../../../../../runtime/server/current/pages/power/bmc-form.ts'
-import {
-  chooseBoot,
-  listPowerChoices,
-} from '../../../../../runtime/server/current/pages/power/power-card.ts'
-import { BmcSchema, NOTHING_LEARNED } from '../../../../../runtime/fleet/power/rules/bmc.ts'
+import { parseBmcForm, readBmcForm, typedBmc } from '#server/current/pages/power/bmc-form.ts'
+import { chooseBoot, listPowerChoices } from '#server/current/pages/power/power-card.ts'
+import { BmcSchema, NOTHING_LEARNED } from '#fleet/power/rules/bmc.ts'
 
 const test = suite('the form of a BMC')
 

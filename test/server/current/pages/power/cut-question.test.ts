@@ -1,10 +1,10 @@
 /** The questions before power is cut: the answer means the runs that the question named, and none that began later. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
-import { asJson } from '../../../../support/server/server.ts'
-import { createBoxes, macOf } from '../../../../support/server/web-machines.ts'
-import { BMC_USER, startRedfish } from '../../../../support/power/redfish-fake.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { asJson } from '#test/support/server/server.ts'
+import { createBoxes, macOf } from '#test/support/server/web-machines.ts'
+import { BMC_USER, startRedfish } from '#test/support/power/redfish-fake.ts'
 
 const test = suite('questions before power is cut')
 const [FORMER, LATER] = ['c0ffee00-0001', 'c0ffee00-0002']

@@ -1,9 +1,9 @@
 /** The address that a machine reports of its BMC: a person takes it over, the server never does. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
-import { asJson } from '../../../../support/server/server.ts'
-import { createBoxes, macOf } from '../../../../support/server/web-machines.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { asJson } from '#test/support/server/server.ts'
+import { createBoxes, macOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the BMC that a machine reports')
 

@@ -1,11 +1,11 @@
 /** /ui/runs and the page of a run: days to filter by, names in the CSV file, what leads on from a run. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { PASSWORD, startSite } from '../../../../support/browser/browser.ts'
-import { login } from '../../../../support/server/flasher-web.ts'
-import { bodyOf, runIdOf } from '../../../../support/server/runs.ts'
-import { asJson } from '../../../../support/server/server.ts'
-import { macOf, serialOf } from '../../../../support/server/web-machines.ts'
+import { PASSWORD, startSite } from '#test/support/browser/browser.ts'
+import { login } from '#test/support/server/flasher-web.ts'
+import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
+import { asJson } from '#test/support/server/server.ts'
+import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('pages of runs')
 

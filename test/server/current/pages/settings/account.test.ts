@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
-import { asJson } from '../../../../support/server/server.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('tokens: one rule for the page and for programs')
 

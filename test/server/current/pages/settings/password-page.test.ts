@@ -1,7 +1,7 @@
 /** Changing the password on /ui/account: who stays logged in, what is refused, and where else it is set. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerHome, login, passwordIn } from '../../../../support/server/flasher-web.ts'
+import { createServerHome, login, passwordIn } from '#test/support/server/flasher-web.ts'
 
 const test = suite('changing the password')
 const NEXT = 'correct horse battery'

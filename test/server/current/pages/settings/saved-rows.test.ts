@@ -1,11 +1,7 @@
 /** /ui/settings: what was saved or refused is said at its row, and each setting has one field. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  fieldOf,
-  openSettingsSite as open,
-  shownIn,
-} from '../../../../support/settings/settings-site.ts'
+import { fieldOf, openSettingsSite as open, shownIn } from '#test/support/settings/settings-site.ts'
 
 const test = suite('rows of the settings page')
 

@@ -1,12 +1,12 @@
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startPostgres } from '../../../../support/cluster/postgres.ts'
-import { opened } from '../../../../support/opened.ts'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
-import { findPort } from '../../../../support/http/ports.ts'
-import { startFlasher } from '../../../../support/terminal/flasher.ts'
-import { waitUntil } from '../../../../support/waiting.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
+import { opened } from '#test/support/opened.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { startFlasher } from '#test/support/terminal/flasher.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('the card of servers')
 const postgres = opened(test, () => startPostgres())

@@ -3,17 +3,17 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listSettings } from '../../../../../runtime/kit/config/rules/setting.ts'
-import { SETTINGS } from '../../../../../runtime/server/current/rules/settings.ts'
-import { login } from '../../../../support/server/flasher-web.ts'
+import { listSettings } from '#kit/config/rules/setting.ts'
+import { SETTINGS } from '#server/current/rules/settings.ts'
+import { login } from '#test/support/server/flasher-web.ts'
 import {
   fieldOf,
   openSettingsSite as open,
   PASSWORD,
   shownIn,
-} from '../../../../support/settings/settings-site.ts'
-import { startHostileServer } from '../../../../support/http/hostile-server.ts'
-import { until } from '../../../../support/server/image-cache.ts'
+} from '#test/support/settings/settings-site.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { until } from '#test/support/server/image-cache.ts'
 
 const run = promisify(execFile)
 const test = suite('settings page')

@@ -1,11 +1,11 @@
 /** The timeline of a machine: everything in one list, in words, page by page. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { foldRepeated } from '../../../../../runtime/server/current/pages/timeline/timeline-list.ts'
-import type { JournalEvent } from '../../../../../runtime/fleet/state/journal.ts'
-import { createServerHome, login } from '../../../../support/server/flasher-web.ts'
-import { bodyOf } from '../../../../support/server/runs.ts'
-import { asJson } from '../../../../support/server/server.ts'
+import { foldRepeated } from '#server/current/pages/timeline/timeline-list.ts'
+import type { JournalEvent } from '#fleet/state/journal.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { bodyOf } from '#test/support/server/runs.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('the timeline of a machine')
 const MAC = '52:54:00:00:00:07'

@@ -2,12 +2,12 @@ import { readFile, writeFile } from 'node:fs/promises'
 import process from 'node:process'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { divideRun } from '../../../../../runtime/fleet/run/rules/waterfall.ts'
-import { renderMedian } from '../../../../../runtime/server/current/pages/dashboard/median-card.ts'
-import { renderWaterfall } from '../../../../../runtime/server/current/pages/view/waterfall-chart.ts'
-import { createRun, type Run } from '../../../../../runtime/engine/inventory/rules/run.ts'
-import { MAC } from '../../../../support/server/machine-fixture.ts'
-import { originOf } from '../../../../support/server/runs.ts'
+import { divideRun } from '#fleet/run/rules/waterfall.ts'
+import { renderMedian } from '#server/current/pages/dashboard/median-card.ts'
+import { renderWaterfall } from '#server/current/pages/view/waterfall-chart.ts'
+import { createRun, type Run } from '#engine/inventory/rules/run.ts'
+import { MAC } from '#test/support/server/machine-fixture.ts'
+import { originOf } from '#test/support/server/runs.ts'
 
 const test = suite('the chart of a run')
 

@@ -1,18 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { InventoryDisk } from '../../../../../runtime/engine/inventory/rules/machine.ts'
-import {
-  bytesOf,
-  modelOf,
-  warnOf,
-} from '../../../../../runtime/server/current/pages/view/disk-text.ts'
-import {
-  isTyped,
-  lastFour,
-} from '../../../../../runtime/server/current/pages/machines/machine-form.ts'
-import { isOtherArch } from '../../../../../runtime/server/current/pages/machines/flash-question.ts'
-import { stemOf } from '../../../../../runtime/server/current/pages/view/next-boot.ts'
-import { entryOf, REF } from '../../../../support/server/machine-fixture.ts'
+import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import { bytesOf, modelOf, warnOf } from '#server/current/pages/view/disk-text.ts'
+import { isTyped, lastFour } from '#server/current/pages/machines/machine-form.ts'
+import { isOtherArch } from '#server/current/pages/machines/flash-question.ts'
+import { stemOf } from '#server/current/pages/view/next-boot.ts'
+import { entryOf, REF } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('words of the pages')
 const DISK: InventoryDisk = {

@@ -2,23 +2,14 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { ACTIONS } from '../../../../../runtime/server/current/rules/action.ts'
-import { applyIdentity } from '../../../../../runtime/server/current/rules/table/identity.ts'
-import { NameSchema, sortLabels } from '../../../../../runtime/server/current/rules/label.ts'
-import {
-  createLinePlanner,
-  parseMachineFile,
-} from '../../../../../runtime/server/current/rules/table/machine-file.ts'
-import {
-  MACHINES_CSV_HEAD,
-  renderMachineCsv,
-} from '../../../../../runtime/server/current/rules/table/machine-table.ts'
-import {
-  createMachine,
-  type Identity,
-} from '../../../../../runtime/server/current/rules/machine.ts'
-import { LabelSchema } from '../../../../../runtime/fleet/machine/rules/label.ts'
-import { asMac } from '../../../../support/people/canaries.ts'
+import { ACTIONS } from '#server/current/rules/action.ts'
+import { applyIdentity } from '#server/current/rules/table/identity.ts'
+import { NameSchema, sortLabels } from '#server/current/rules/label.ts'
+import { createLinePlanner, parseMachineFile } from '#server/current/rules/table/machine-file.ts'
+import { MACHINES_CSV_HEAD, renderMachineCsv } from '#server/current/rules/table/machine-table.ts'
+import { createMachine, type Identity } from '#server/current/rules/machine.ts'
+import { LabelSchema } from '#fleet/machine/rules/label.ts'
+import { asMac } from '#test/support/people/canaries.ts'
 
 const test = suite('machine file')
 
