@@ -1,6 +1,6 @@
 /** `flasher-live`: what the live system starts on each of its consoles. Called by flasher-live.mjs. */
 import { serveEarlierConsole as earlier, readIsOrdered } from '#flasher/order/live.ts'
-import { serveCurrentConsole as current } from '#flasher/live-system/live.ts'
+import { serveCurrentConsole as current } from '#flasher/live-system/live-console.ts'
 import { flasher } from './flasher-program.ts'
 import { leave, openProcess } from './open-process.ts'
 

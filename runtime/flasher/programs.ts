@@ -10,7 +10,7 @@ import type { CommandSession, CommandEnvironment } from '#flasher/commands/sessi
 import { COMMAND_LINE, type FlasherCommand } from '#flasher/commands/rules/commands.ts'
 import { TUI_LINE } from '#flasher/panes/rules/tui-commands.ts'
 import type { TuiEnvironment } from '#flasher/panes/program.ts'
-import { errorFields, renderEnvelope } from '#flasher/commands/rules/envelope.ts'
+import { errorFields, renderEnvelope } from '#flasher/commands/rules/exit-codes.ts'
 
 /** Lazy: a command is loaded when it is called. */
 const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<RunCommand<CommandEnvironment>>>> = {

@@ -7,7 +7,7 @@ import {
   type FlashOptions,
   type FlashPlan as Plan,
 } from '#engine/flash/rules/flash.ts'
-import { describeFailure, type FlashFailure } from '#engine/flash/rules/outcome.ts'
+import { describeFailure, type FlashFailure } from '#engine/flash/rules/run-report.ts'
 import { accept } from '#kit/foundation/result.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
-import { fileSource } from '#engine/catalog/rules/dropped-file.ts'
+import { fileSource } from '#engine/catalog/rules/image-upload.ts'
 import {
   captureClient,
   makeCapture,

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
+import { blobUrl } from '#engine/catalog/rules/cache-entry.ts'
 import { makeBytes } from '#test/support/collect.ts'
 import {
   type FileBehaviour,

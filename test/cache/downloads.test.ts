@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { ServerResponse } from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
+import { blobUrl } from '#engine/catalog/rules/cache-entry.ts'
 import { makeBytes } from '#test/support/collect.ts'
 import { type Answer, sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
 import {

@@ -4,7 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
+import { blobUrl } from '#engine/catalog/rules/cache-entry.ts'
 import { openCaptureLab } from '#test/support/capture/uploads.ts'
 import { makeContent } from '#test/support/disk/disk-images.ts'
 import {

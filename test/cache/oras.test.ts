@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
-import { importCatalog, isManifestUrl } from '#cache/store/catalog-imports.ts'
+import { blobUrl } from '#engine/catalog/rules/cache-entry.ts'
+import { importCatalog, isManifestUrl } from '#cache/store/image-cache.ts'
 import { faultOf, makeBytes } from '#test/support/collect.ts'
 import {
   bring,

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseServerLink } from '#cache/rules/server-link.ts'
+import { parseServerLink } from '#cache/rules/image-list.ts'
 import { makeFolder, PASSWORD, serveCache } from '#test/support/server/image-cache.ts'
 import { login } from '#test/support/server/flasher-web.ts'
 

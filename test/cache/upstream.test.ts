@@ -17,7 +17,7 @@ import {
   until,
 } from '#test/support/server/image-cache.ts'
 import type { ImageCache } from '#cache/store/image-cache.ts'
-import { parseListing, renderListed } from '#cache/rules/listing.ts'
+import { parseListing, renderListed } from '#cache/rules/catalog.ts'
 import { ageOf, hasMovedOn } from '#engine/catalog/rules/upstream.ts'
 
 import { login } from '#test/support/server/flasher-web.ts'

@@ -2,8 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseSettings as parseCache, SETTINGS as CACHE } from '#cache/rules/settings.ts'
-import { listSettings, type SettingsTable } from '#kit/config/rules/setting.ts'
-import { SECTIONS } from '#kit/config/rules/setting-sections.ts'
+import { listSettings, type SettingsTable, SECTIONS } from '#kit/config/rules/setting.ts'
 import {
   parseSettings as parseCurrent,
   SETTINGS as CURRENT,

@@ -1,6 +1,6 @@
 /** The page on which an operator accepts or rejects a captured image. */
 import type { H3Event } from 'h3'
-import { AcceptSchema } from '#engine/capture/rules/capture-upload.ts'
+import { AcceptSchema } from '#engine/capture/rules/order.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { Capture, Captures } from './captures.ts'
@@ -9,8 +9,7 @@ import { address, type Html } from '#kit/web/ui/html.ts'
 import { formRoute, pageRoute } from '#kit/web/ui/page-routes.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { CAPTURE_PAGE, renderCapture } from './capture-view.ts'
-import { renderActor } from './actor.ts'
-import type { CaptureSite } from './capture-routes.ts'
+import { renderActor, type CaptureSite } from './capture-routes.ts'
 
 const t = PAGES.images.capture
 

@@ -7,23 +7,20 @@ import {
   MAX_CAPTURE_PART_BYTES,
   parseUploadOffset,
   TokenRequestSchema,
-} from '#engine/capture/rules/capture-upload.ts'
-import {
   parseUploadToken,
   renderUploadToken,
   UPLOAD_TOKEN_HOURS,
   UPLOAD_TOKEN_REFUSALS,
-} from '#engine/capture/rules/upload-token.ts'
+} from '#engine/capture/rules/order.ts'
 import { parseLength } from '#kit/net/rules/http-range.ts'
 import type { AppendRefusal, Capture, Captures } from './captures.ts'
 import { json, nothing } from '#kit/web/answers/answers.ts'
-import { peerOf, type LogSink } from '#kit/web/answers/caller.ts'
+import { peerOf, type LogSink, callerOf } from '#kit/web/answers/caller.ts'
 import { checked } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
-import { readBearer } from '#kit/web/access/guard.ts'
+import { readBearer, renderBy } from '#kit/web/access/guard.ts'
 import type { Secret } from '#kit/web/access/secret.ts'
 import type { Route } from '#kit/web/answers/route.ts'
-import { renderActor } from './actor.ts'
 
 /** Shorter than the timeouts of proxies. */
 const VERIFY_WAIT_MS = 10_000
@@ -186,3 +183,9 @@ const renderCapture = ({ id, name, status, offset, source, end, ...times }: Capt
   created_at: times.createdAt,
   touched_at: times.touchedAt,
 })
+
+/** Who changes something, for the log of the cache. */
+export function renderActor(event: H3Event): string {
+  const { actor, ip } = renderBy(callerOf(event), peerOf(event).ip)
+  return `${actor}, ${ip ?? 'no address'}`
+}

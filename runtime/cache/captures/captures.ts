@@ -10,11 +10,11 @@ import {
   maxBytesOf,
   type CaptureEnd,
   type CaptureSource,
-} from '#engine/capture/rules/capture-upload.ts'
+} from '#engine/capture/rules/order.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { isFull } from '#kit/foundation/system-error.ts'
-import { hashStart } from '#kit/host/file-hash.ts'
+import { hashStart } from '#kit/host/partial-files.ts'
 import {
   awaitCheck,
   beginArrival,
@@ -30,7 +30,8 @@ import {
   type ArrivalDependencies,
   type Arrivals,
 } from '#cache/arrivals/arrivals.ts'
-import { createUsedOrders, type UsedOrders } from './capture-orders.ts'
+import type { Storage } from 'unstorage'
+import { selectRecords } from '#kit/host/records.ts'
 
 const CaptureRecordSchema = z.object({
   name: CaptureNameSchema,
@@ -376,3 +377,34 @@ const unfinished = ({ record: { name } }: CaptureState) =>
   new Fault('conflict', `${name} is not complete yet`)
 const moving = ({ record: { name } }: CaptureState) =>
   new Fault('conflict', `${name} is being moved`)
+
+// The orders of captured images that were used up: no token of theirs begins another capture.
+
+/** Far more than tokens that are valid at a time. */
+const MAX_ORDERS = 1000
+
+type UsedOrders = Awaited<ReturnType<typeof createUsedOrders>>
+
+export async function createUsedOrders(records: Storage, now: () => Date) {
+  // A damaged record still means that the order was used up.
+  const OrderSchema = z.object({ usedAt: z.number() }).catch(() => ({ usedAt: now().getTime() }))
+  const stored = selectRecords(records, 'order', OrderSchema)
+  const listed = await stored.list()
+  const byAge = listed.toSorted(([, a], [, b]) => a.usedAt - b.usedAt)
+  const orders = new Set(byAge.map(([order]) => order))
+  return {
+    has: (order: string) => orders.has(order),
+    async add(order: string) {
+      const usedAt = now().getTime()
+      orders.add(order)
+      await stored.write(order, { usedAt })
+    },
+    /** By number, as the recorded times may be of a wrong clock. */
+    async sweep() {
+      for (const order of [...orders].slice(0, -MAX_ORDERS)) {
+        orders.delete(order)
+        await stored.remove(order)
+      }
+    },
+  }
+}

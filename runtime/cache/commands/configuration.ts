@@ -38,3 +38,13 @@ export function listenSettings(config: CacheConfig) {
       'Set them with FLASHER_CACHE_HOST and FLASHER_CACHE_PORT, or [cache] host and port.',
   } as const
 }
+
+/** Loopback where `host` stands for all networks. */
+export const renderOrigin = (host: string, port: number): string =>
+  `http://${reachable(host)}:${port}`
+
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}

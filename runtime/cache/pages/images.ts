@@ -2,10 +2,9 @@
 import type { CacheSpace } from '#cache/blobs/blob-room.ts'
 import type { CacheRow, ImageState } from '#cache/store/cache-rows.ts'
 import type { Capture } from '#cache/captures/captures.ts'
-import type { Upload } from '#cache/arrivals/uploads.ts'
+import type { Upload } from '#cache/arrivals/arrivals.ts'
 import { blobKeyOf } from '#engine/catalog/rules/cache-entry.ts'
-import { renderDuration, renderRate } from '#kit/foundation/rate.ts'
-import { renderPartOf, renderSize } from '#kit/foundation/size.ts'
+import { renderDuration, renderRate, renderPartOf, renderSize } from '#kit/foundation/size.ts'
 import {
   badge,
   card,
@@ -15,20 +14,242 @@ import {
   renderBytes,
   tag,
   type Tone,
+  banner,
+  copyBlock,
+  renderWays,
 } from '#kit/web/ui/elements.ts'
-import { postButton } from '#kit/web/ui/fields.ts'
-import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { postButton, checkField, hidden, textField } from '#kit/web/ui/fields.ts'
+import { address, fillHtml, html, type Content, type Html, attributes } from '#kit/web/ui/html.ts'
 import { refreshEvery } from '#kit/web/ui/refresh.ts'
-import { renderSearch, type ListQuery } from '#kit/web/ui/search.ts'
+import {
+  renderSearch,
+  type ListQuery,
+  ACTIONS,
+  numberColumn,
+  renderTable,
+} from '#kit/web/ui/tables.ts'
 import { selectImages } from '#cache/rules/image-list.ts'
 import { HOME } from './layout.ts'
-import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
-import { type AddForm, renderAddCard } from './add-card.ts'
 import { renderCaptures } from '#cache/captures/capture-view.ts'
-import type { ServerLink } from './messages.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill, fillCount } from '#kit/texts/text.ts'
+import type { Imported } from '#cache/store/image-cache.ts'
+import { IMAGE_ENDINGS, IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
+import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
+import { MAX_PART_BYTES } from '#engine/catalog/rules/image-upload.ts'
+import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
+
+// Three ways to add an image: from an address, by an upload, and by a copy into the folder.
+
+const list = (isMeant: (format: ImageFormat) => boolean): string =>
+  IMAGE_FORMATS.filter(isMeant)
+    .map((format) => `.${format}`)
+    .join(', ')
+
+const ENDINGS = {
+  raw: list(isStoredRaw),
+  compressed: list((format) => !isStoredRaw(format) && !isOutOfOrder(format)),
+  others: list(isOutOfOrder),
+}
+
+export interface AddForm {
+  readonly values: Readonly<Record<string, string>>
+  readonly errors: Readonly<Record<string, string>>
+}
+
+export const EMPTY_FORM: AddForm = { values: {}, errors: {} }
+
+const renderAddCard = (form: AddForm, folder: string, isFirst: boolean): Html =>
+  card({
+    title: isFirst ? PAGES.images.add.first : PAGES.images.add.title,
+    id: 'add',
+    body: html`${isFirst ? html`<p>${PAGES.images.add.introduction}</p>` : null}
+    ${renderWays([
+      [PAGES.images.add.address.title, renderAddressForm(form)],
+      [PAGES.images.add.upload.title, renderUpload()],
+      [PAGES.images.add.copy.title, renderCopy(folder)],
+    ])}`,
+  })
+
+const renderCopy = (folder: string): Html =>
+  html`<p>${PAGES.images.add.copy.text}</p>
+    ${copyBlock(
+      `cp debian-13.img.zst ${quote(folder)}/
+`,
+      PAGES.images.add.copy.label,
+    )}
+    <p class="hint">
+      ${fillHtml(PAGES.images.add.copy.hint, { sums: html`<code>.sha256</code>` })}
+    </p>`
+
+const renderAddressForm = (form: AddForm): Html =>
+  html`<form method="post" action="/ui/add">
+    ${textField({
+      ...typed(form, 'src'),
+      label: PAGES.images.add.address.label,
+      type: 'url',
+      required: true,
+      mono: true,
+      placeholder: 'https://…/debian-13.img.zst',
+      hint: PAGES.images.add.address.hint,
+    })}
+    ${renderDetails(form)}
+    <button class="primary">${PAGES.images.add.address.button}</button>
+  </form>`
+
+function renderDetails(form: AddForm): Html {
+  const names = ['name', 'sha256', 'index_sha256', 'any_content']
+  const open = names.some((name) => form.values[name] || form.errors[name])
+  return html`<details${attributes({ open })}>
+    <summary>${PAGES.images.add.address.details}</summary>
+    ${textField({
+      ...typed(form, 'name'),
+      label: PAGES.images.add.address.name,
+      hint: PAGES.images.add.address.nameHint,
+    })}
+    ${textField({
+      ...typed(form, 'sha256'),
+      label: PAGES.images.add.address.digest,
+      mono: true,
+      hint: PAGES.images.add.address.digestHint,
+    })}
+    ${textField({
+      ...typed(form, 'index_sha256'),
+      label: PAGES.images.add.address.indexDigest,
+      mono: true,
+      hint: PAGES.images.add.address.indexDigestHint,
+    })}
+    ${checkField({
+      name: 'any_content',
+      label: PAGES.images.add.address.anyContent,
+      checked: form.values['any_content'] === '1',
+      hint: PAGES.images.add.address.anyContentHint,
+    })}
+  </details>`
+}
+
+const typed = ({ values, errors }: AddForm, name: string) => ({
+  name,
+  value: values[name] ?? '',
+  error: errors[name] ?? null,
+})
+
+const renderUpload = (): Html =>
+  renderUploadForm({
+    kind: { name: 'image', partBytes: MAX_PART_BYTES },
+    done: '/ui/dashboard?uploaded=',
+    id: 'image-file',
+    label: PAGES.images.add.upload.label,
+    hint: fill(PAGES.images.add.upload.hint, ENDINGS),
+    // Browsers look only at what follows the last dot.
+    accept: IMAGE_ENDINGS.map((ending) => ending.slice(ending.lastIndexOf('.'))).join(','),
+    fields: html`<details>
+      <summary>${PAGES.images.add.upload.details}</summary>
+      ${textField({
+        name: 'upload-sha256',
+        label: PAGES.images.add.upload.digest,
+        mono: true,
+        hint: PAGES.images.add.upload.digestHint,
+      })}
+    </details>`,
+    button: PAGES.images.add.upload.button,
+    unscripted: PAGES.images.add.upload.unscripted,
+  })
+
+const quote = (path: string): string =>
+  /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`
+
+/** The question before an image is removed: what is deleted, and whether machines use it. */
+export function renderRemoval({ entry, kind, state, isPinned, machines }: CacheRow): Html {
+  const size = entry.size_bytes === null ? '' : ` (${renderSize(entry.size_bytes)})`
+  const name = html`<strong>${entry.name}</strong>`
+  const image = html`${name}${size}`
+  const consequence =
+    kind === 'file'
+      ? fillHtml(PAGES.images.removal.file, { image })
+      : state === 'ready'
+        ? fillHtml(PAGES.images.removal.stored, { image })
+        : fillHtml(PAGES.images.removal.listed, { image: name })
+  return card({
+    body: html`<p class="sentence">${consequence}</p>
+      ${isPinned ? banner('needs-you', machines === 0 ? PAGES.images.removal.ofChannel : PAGES.images.removal.inUse) : null}
+      <form method="post" action="/ui/remove">
+        ${hidden({ name: entry.name })}
+        ${isPinned ? checkField({ name: 'force', label: PAGES.images.removal.force, checked: false }) : null}
+        <div class="row">
+          <a class="button" href="/ui/dashboard">${PAGES.frame.cancel}</a>
+          <button class="danger">${PAGES.images.removal.button}</button>
+        </div>
+      </form>`,
+  })
+}
+
+// The result of a form, shown on the page that follows; the address carries only names and numbers.
+
+const MAX_LENGTH = 512
+
+export const countsOf = ({ added, known, flaws }: Imported) => ({
+  listed: added.length,
+  known: known.length,
+  skipped: flaws.length,
+})
+
+/** Null: the server's address is unknown. */
+export type ServerLink = (path: string) => string | null
+
+/** Errors are at the top, as the form is below the images. */
+export function messagesOf(
+  query: URLSearchParams,
+  { errors }: AddForm,
+  serverLink: ServerLink,
+): Content {
+  const wrong = Object.values(errors).join('; ')
+  return wrong === ''
+    ? messageOf(query, serverLink)
+    : banner(
+        'failed',
+        fillHtml(PAGES.images.messages.failed, {
+          errors: wrong,
+          link: html`<a href="#add">${PAGES.images.messages.form}</a>`,
+        }),
+      )
+}
+
+function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
+  const next = renderNext(serverLink)
+  for (const what of ['added', 'uploaded', 'accepted', 'removed', 'rejected'] as const) {
+    const name = query.get(what)?.slice(0, MAX_LENGTH)
+    if (!name) continue
+    const words = fillHtml(PAGES.images.messages[what], { name: html`<strong>${name}</strong>` })
+    const isGone = what === 'removed' || what === 'rejected'
+    return banner('done', isGone ? words : html`${words} ${next}`)
+  }
+  const listed = query.get('listed')
+  return listed === null
+    ? null
+    : banner('done', html`${renderListed(Number(listed), query)}. ${next}`)
+}
+
+function renderNext(serverLink: ServerLink): Content {
+  const [dashboard, machines] = [serverLink('/ui/dashboard'), serverLink('/ui/machines')]
+  if (dashboard === null || machines === null) return null
+  return html`<span class="row next"
+    ><a class="button" href="${dashboard}">${PAGES.images.messages.dashboard}</a
+    ><a class="button" href="${machines}">${PAGES.images.messages.machines}</a></span
+  >`
+}
+
+function renderListed(listed: number, query: URLSearchParams): string {
+  const [known = 0, skipped = 0] = ['known', 'skipped'].map((name) => Number(query.get(name) ?? 0))
+  return [
+    fillCount(PAGES.images.messages.listed, listed),
+    known ? fill(PAGES.images.messages.known, { count: known }) : '',
+    skipped ? fill(PAGES.images.messages.skipped, { count: skipped }) : '',
+  ]
+    .filter(Boolean)
+    .join('; ')
+}
 
 const t = PAGES.images
 

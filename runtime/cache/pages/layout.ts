@@ -2,14 +2,18 @@
 import type { H3Event } from 'h3'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import { boundsOf, callerOf, peerOf } from '#kit/web/answers/caller.ts'
-import { createLayout, readPlace, type NavLink, type PageView } from '#kit/web/ui/layout.ts'
+import {
+  createLayout,
+  readPlace,
+  type NavLink,
+  type PageView,
+  IMAGES,
+  SECTIONS,
+} from '#kit/web/ui/layout.ts'
 import { fillHtml, html } from '#kit/web/ui/html.ts'
-import { renderErrorPage } from '#kit/web/ui/error-page.ts'
-import { renderLoginPage } from '#kit/web/ui/login-page.ts'
-import { IMAGES, SECTIONS } from '#kit/web/ui/sections.ts'
-import type { LoginView } from '#kit/web/ui/site-views.ts'
+import { renderErrorPage, renderLoginPage, type LoginView } from '#kit/web/ui/site-views.ts'
 import type { ErrorView } from '#kit/web/answers/caller.ts'
-import { linkToServer, parseServerLink, readServerCookie } from '#cache/rules/server-link.ts'
+import { linkToServer, parseServerLink, readServerCookie } from '#cache/rules/image-list.ts'
 import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.images

@@ -2,27 +2,31 @@
 import type { H3Event } from 'h3'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { FieldError } from '#kit/foundation/field-error.ts'
-import { importCatalog, isManifestUrl } from '#cache/store/catalog-imports.ts'
+import { importCatalog, isManifestUrl, type ImageCache } from '#cache/store/image-cache.ts'
 import { page, seeOther, type Answer } from '#kit/web/answers/answers.ts'
-import { peerOf } from '#kit/web/answers/caller.ts'
+import { peerOf, type LogSink } from '#kit/web/answers/caller.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { postButton } from '#kit/web/ui/fields.ts'
 import { address, html, type Content } from '#kit/web/ui/html.ts'
-import { KEYS_PATH } from '#kit/web/ui/keys-choice.ts'
-import { chooseKeys, renderKeysPage } from '#kit/web/ui/keys-page.ts'
-import { SECTION_KEYS } from '#kit/web/ui/sections.ts'
-import { readListQuery } from '#kit/web/ui/search.ts'
+import { KEYS_PATH, chooseKeys, renderKeysPage } from '#kit/web/ui/keys-page.ts'
+import { SECTION_KEYS } from '#kit/web/ui/layout.ts'
+import { readListQuery } from '#kit/web/ui/tables.ts'
 import { formRoute, pageRoute } from '#kit/web/ui/page-routes.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { type CachePages, HOME } from '#cache/pages/layout.ts'
-import { type AddForm, EMPTY_FORM } from '#cache/pages/add-card.ts'
-import { renderImages } from '#cache/pages/images.ts'
-import { countsOf, messagesOf, type ServerLink } from '#cache/pages/messages.ts'
-import { renderRemoval } from '#cache/pages/removal.ts'
-import { parseServerLink, renderServerCookie } from '#cache/rules/server-link.ts'
-import type { CacheSite } from './site.ts'
+import {
+  type AddForm,
+  EMPTY_FORM,
+  renderImages,
+  countsOf,
+  messagesOf,
+  type ServerLink,
+  renderRemoval,
+} from '#cache/pages/images.ts'
+import { parseServerLink, renderServerCookie } from '#cache/rules/image-list.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill } from '#kit/texts/text.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 const t = PAGES.images
 
@@ -181,4 +185,14 @@ const byField = (errors: readonly FieldError[]): Readonly<Record<string, string>
 function renderChannelsLink(serverLink: ServerLink): Content {
   const href = serverLink('/ui/channels')
   return href === null ? null : html`<a class="button" href="${href}">${PAGES.channels.title}</a> `
+}
+
+/** The services that the cache's routes and pages share. */
+export interface CacheSite {
+  readonly cache: ImageCache
+  now(): Date
+  readonly log: LogSink
+  readonly folder: string
+  /** Names proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
 }

@@ -1,8 +1,9 @@
 /** Renders the response of `GET /catalog`, and checks the body of `POST /pins`: the format all clients of such a cache read, with fields of our own. */
 import type { CatalogFields } from '#engine/catalog/rules/catalog-fields.ts'
-import { fileUrl } from '#engine/catalog/rules/dropped-file.ts'
-import { MAX_CAPTURED } from '#engine/catalog/rules/captured-machine.ts'
+import { fileUrl, MAX_CAPTURED } from '#engine/catalog/rules/image-upload.ts'
 import { z } from 'zod'
+import { parseEach } from '#kit/foundation/shape.ts'
+import { renderSize } from '#kit/foundation/size.ts'
 
 export interface ShownImage {
   readonly entry: CatalogFields
@@ -79,3 +80,47 @@ export const PinsSchema = z
     path: ['machines'],
     message: 'must have one number for each of refs',
   })
+
+// Parses `GET /catalog?all` for the cache's own command line.
+
+const Text = z.string().nullable().catch(null)
+const Count = z.number().nullable().catch(null)
+const Listed = z.object({
+  name: z.string().catch(''),
+  src: z.string().catch(''),
+  state: z.string().catch('ready'),
+  error: Text,
+  size_bytes: Count,
+  /** Null: nothing is being downloaded. */
+  bytes_done: Count,
+  sha256: Text,
+  upstream_moved_at: Text,
+})
+const Listing = z.object({ entries: z.array(z.unknown()) })
+
+export type CacheImage = Readonly<z.infer<typeof Listed>>
+
+/** Anything else than a listing has no images. */
+export const parseListing = (answer: unknown): readonly CacheImage[] =>
+  parseEach(Listed, Listing.safeParse(answer).data?.entries)
+
+export const LIST_COLUMNS = [
+  { key: 'name', least: 12, cut: 'middle', tells: true },
+  { key: 'state', least: 12 },
+  { key: 'size', drops: 2 },
+  { key: 'sha256', drops: 1 },
+] as const
+
+/** `isExact`: the size in bytes, for programs. */
+export const renderListed = (
+  { name, state, error, size_bytes, sha256, upstream_moved_at: movedAt }: CacheImage,
+  isExact: boolean,
+) => ({
+  name,
+  state: [
+    error === null ? state : `${state}: ${error}`,
+    ...(movedAt === null ? [] : [`upstream moved on (seen ${movedAt})`]),
+  ].join(', '),
+  size: size_bytes === null || isExact ? size_bytes : renderSize(size_bytes),
+  sha256: sha256?.slice(0, 12) ?? '',
+})

@@ -1,9 +1,18 @@
 /** The command table of `flasher-cache`; its parser, help and manual are made from it. */
-import type { Command, CommandLine, Value } from '#kit/terminal/command/rules/command.ts'
-import { SERVER_ENVIRONMENT, SOURCE_ENVIRONMENT } from '#kit/terminal/command/rules/environment.ts'
-import { CONFIG, CONFIG_FILES, JSON_FLAG } from '#kit/terminal/command/rules/server-command.ts'
-import { listExitCodes } from '#kit/terminal/command/rules/server-exit.ts'
-import { createTextCommands } from '#kit/terminal/command/rules/text-commands.ts'
+import {
+  type Command,
+  type CommandLine,
+  type Value,
+  SERVER_ENVIRONMENT,
+  SOURCE_ENVIRONMENT,
+  createTextCommands,
+} from '#kit/terminal/command/rules/command.ts'
+import {
+  CONFIG,
+  CONFIG_FILES,
+  JSON_FLAG,
+  listExitCodes,
+} from '#kit/terminal/command/rules/server-command.ts'
 
 const NAME: Value = { name: 'NAME', completes: 'nothing' }
 
@@ -109,7 +118,7 @@ const TOKEN = {
   examples: [{ line: 'flasher-cache token web-42.img.zst', does: 'print a token' }],
 } as const satisfies Command
 
-export const COMMANDS = {
+const COMMANDS = {
   serve: SERVE,
   add: ADD,
   list: LIST,

@@ -7,8 +7,7 @@ import {
   SESSION_SECRET,
   STATE_DIR,
 } from '#kit/config/rules/shared-settings.ts'
-import { listForeignSections } from '#kit/config/rules/setting-sections.ts'
-import type { SettingsTable } from '#kit/config/rules/setting.ts'
+import { listForeignSections, type SettingsTable } from '#kit/config/rules/setting.ts'
 import { parseSettings as parse, type SettingsSources } from '#kit/config/rules/settings-parser.ts'
 
 export const SETTINGS = {

@@ -4,10 +4,10 @@ import { watch as watchFolder } from 'node:fs'
 import { type FileHandle, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Storage } from 'unstorage'
-import { type FileStamp, isSameStamp, whyNotAnImage } from '#engine/catalog/rules/dropped-file.ts'
+import { type FileStamp, isSameStamp, whyNotAnImage } from '#engine/catalog/rules/image-upload.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { moveNewFile } from '#kit/host/atomic-file.ts'
-import { hashStart } from '#kit/host/file-hash.ts'
+import { hashStart } from '#kit/host/partial-files.ts'
 import { detectFormat } from '#engine/image/rules/format.ts'
 import {
   createDigests,
@@ -15,8 +15,8 @@ import {
   isStill,
   openStamped,
   readStamp,
-} from '#cache/blobs/file-stamps.ts'
-import type { IndexChecks } from '#engine/image/frame/index-checks.ts'
+} from '#cache/blobs/blobs.ts'
+import type { IndexChecks } from '#engine/image/frame/frame-check.ts'
 import { checkEnd, checkStart } from '#engine/image/content/stored-image.ts'
 import { readSidecar } from '#engine/image/sources/sidecars.ts'
 import { pause } from '#kit/host/watch.ts'

@@ -5,30 +5,47 @@ import {
   keyOf,
   parseCacheEntry,
   secretSourceOf,
+  blobKeyOf,
 } from '#engine/catalog/rules/cache-entry.ts'
 import { decideArch, decideFormat } from '#engine/catalog/rules/catalog.ts'
-import { Fault } from '#kit/foundation/fault.ts'
-import type { FieldError } from '#kit/foundation/field-error.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { type FieldError, renderFieldErrors } from '#kit/foundation/field-error.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import { awaitEnding } from '#kit/host/watch.ts'
-import type { Changes } from '#kit/host/changes.ts'
-import type { BlobIndex } from '#cache/blobs/blob-index.ts'
+import { type Changes, createChanges } from '#kit/host/changes.ts'
+import {
+  type BlobIndex,
+  createBlobIndex,
+  createBlobRoom,
+  rememberUse,
+} from '#cache/blobs/blob-room.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
 import { createCaptures } from '#cache/captures/captures.ts'
-import type { Download } from './downloads.ts'
+import { type Download, PartRecordSchema, createDownloads, type Downloads } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
-import {
-  type ImageCacheDependencies,
-  type ImageStores,
-  lockFolder,
-  openStores,
-} from './image-stores.ts'
-import { startRecalling } from './decoded-images.ts'
-import { createUploads } from '#cache/arrivals/uploads.ts'
+import { createUploads } from '#cache/arrivals/arrivals.ts'
 import { DATA_FOLDER } from './data-folder.ts'
 import { startUpstreamChecks } from './upstream-checks.ts'
+import { type ManifestImage, renderFlaw } from '#engine/catalog/rules/manifest.ts'
+import { readManifest } from '#engine/catalog/catalog-manifests.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { makeFolder } from '#kit/host/folders.ts'
+import { openPartialFiles } from '#kit/host/partial-files.ts'
+import { createRecords, selectRecords } from '#kit/host/records.ts'
+import type { Sources } from '#engine/image/sources/sources.ts'
+import { lockState } from '#fleet/state/lock.ts'
+import { type Blobs, createBlobs } from '#cache/blobs/blobs.ts'
+import {
+  createIndexChecks,
+  type IndexChecks,
+  type DecodedImage,
+  type DecodedMemory,
+} from '#engine/image/frame/frame-check.ts'
+import { createPins, type Pins } from './pins.ts'
+import type { Storage } from 'unstorage'
+import { z } from 'zod'
 
 export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
 
@@ -198,3 +215,236 @@ const inUse = (name: string) =>
   new Fault('conflict', `machines are bound to ${name}`, {
     hint: 'Bind them to another image first, or remove it anyway (force).',
   })
+
+// Adds all images of a catalog manifest to the cache's list; existing entries stay as they are.
+
+export interface Imported {
+  readonly added: readonly string[]
+  /** Listed already, by the same name and from the same source. */
+  readonly known: readonly string[]
+  /** One sentence for each entry that was left out. */
+  readonly flaws: readonly string[]
+}
+
+/** By its ending; in a registry by the end of the repository (`oras://host/lab/catalog:v1`). */
+export const isManifestUrl = (url: string): boolean =>
+  /\.toml([?#]|$)/i.test(url) || /^oras:\/\/.*[/._-](catalog|toml)[:@][^/]*$/i.test(url)
+
+/** Rejects with a Fault where the manifest is unavailable or invalid; reads no local files. */
+export async function importCatalog(
+  cache: Pick<ImageCache, 'add' | 'rows'>,
+  url: string,
+  env: Environment,
+): Promise<Imported> {
+  if (!/^(https?|oras):\/\//i.test(url)) {
+    throw new Fault('input-invalid', 'a catalog is read from an http(s):// or oras:// address here')
+  }
+  const { images, flaws } = await readManifest(url, { env })
+  const outcomes = await Array.fromAsync(images, (image) => addImage(cache, image))
+  const of = (kind: Outcome['kind']) =>
+    outcomes.flatMap((outcome) => (outcome.kind === kind ? [outcome.words] : []))
+  return {
+    added: of('added'),
+    known: of('known'),
+    flaws: [...flaws.map(renderFlaw), ...of('flaw')],
+  }
+}
+
+interface Outcome {
+  readonly kind: 'added' | 'known' | 'flaw'
+  readonly words: string
+}
+
+async function addImage(
+  cache: Pick<ImageCache, 'add' | 'rows'>,
+  { ref: _ref, line: _line, ...fields }: ManifestImage,
+): Promise<Outcome> {
+  const { name, src } = fields
+  const added = await cache.add(fields)
+  if (added.ok) return { kind: 'added', words: name }
+  const { refusal } = added
+  if (refusal.why === 'invalid') {
+    return { kind: 'flaw', words: `${name}: ${renderFieldErrors(refusal.errors)}` }
+  }
+  const isSame = cache.rows().some(({ entry }) => entry.name === name && entry.src === src)
+  return isSame
+    ? { kind: 'known', words: name }
+    : { kind: 'flaw', words: `${name}: another image has that name` }
+}
+
+// Opens what the cache keeps on disk: its list, the bytes, and the downloads that bring them.
+
+interface ImageCacheDependencies {
+  /** Where people drop files; the cache's own files are in its `.cache`. */
+  readonly folder: string
+  readonly sources: Pick<Sources, 'open'>
+  maxBytes(): number
+  /** Interval of the looks at the sources; Infinity: never. */
+  upstreamSeconds(): number
+  now(): Date
+  /** Monotonic milliseconds. */
+  elapsed?(): number
+  readonly log: { info(message: string): void; warn(message: string): void }
+  /** Absent: no frames are compared. */
+  readonly frameChecks?: Pick<IndexChecks, 'check'>
+  /** Milliseconds; smaller in tests. */
+  readonly settleMs?: number
+  readonly scanMs?: number
+  readonly checkpointBytes?: number
+  readonly againMs?: number
+  readonly upstreamTickMs?: number
+}
+
+type ImageStores = Awaited<ReturnType<typeof openStores>>
+
+/** `data`: the cache's own folder. */
+async function openStores(parts: ImageCacheDependencies, data: string) {
+  const { log, now, elapsed = () => performance.now() } = parts
+  const records = createRecords(join(data, 'records'))
+  const blobs = await createBlobs(data)
+  const changes = createChanges()
+  let version = 0
+  function announce() {
+    version += 1
+    changes.announce({ topic: 'catalog' })
+  }
+  const index = await createBlobIndex(records, announce)
+  const partials = await openPartialFiles({
+    folder: join(data, 'parts'),
+    modes: { folder: 0o700, file: 0o600 },
+    suffix: '.part',
+    records: selectRecords(records, 'part', PartRecordSchema),
+  })
+  const decoded = await createDecodedImages(records, { onChange: announce, log })
+  const indexes = createIndexChecks(decoded)
+  const pins = await createPins(records, elapsed)
+  const used = await tidy(blobs, index, now().getTime())
+  const room = createBlobRoom({
+    blobs,
+    index,
+    used,
+    log,
+    maxBytes: parts.maxBytes,
+    isBound: (sha256) => isBound(index, pins, sha256),
+    writtenBytes: (key) => downloads.find(key)?.growth.bytes ?? 0,
+  })
+  const downloads: Downloads = createDownloads({
+    ...parts,
+    blobs,
+    partials,
+    indexes: parts.frameChecks ?? indexes,
+    async finished({ key }, { indexSha256: checkedIndex, ...downloaded }) {
+      const before = index.find(key)
+      await index.store(key, { ...downloaded, checkedIndex, fetchedAt: now().toISOString() })
+      rememberUse(used, downloaded.sha256, now())
+      if (before !== null) await room.sweep(before.sha256)
+    },
+  })
+  const lists = { records, changes, announce, version: () => version, partials, elapsed }
+  return { ...lists, blobs, index, indexes, decoded, pins, used, room, downloads }
+}
+
+/** Throws a Fault `conflict`. */
+async function lockFolder(folder: string, data: string): Promise<Disposable> {
+  await makeFolder(data)
+  const lock = lockState(join(data, 'lock'))
+  if (lock === null) throw alreadyServed(folder)
+  return lock
+}
+
+/** Returns last uses, the least recent first; a time in the future counts as the oldest. */
+async function tidy(blobs: Blobs, index: BlobIndex, now: number): Promise<Map<string, number>> {
+  const ageOf = (usedAt: number) => (usedAt > now ? 0 : usedAt)
+  const listed = await blobs.list()
+  const byAge = listed.toSorted((a, b) => ageOf(a.usedAt) - ageOf(b.usedAt))
+  const files = new Map(byAge.map((file) => [file.sha256, file]))
+  for (const [key, { sha256, sizeBytes }] of index.sources()) {
+    if (files.get(sha256)?.sizeBytes !== sizeBytes) await index.forget(key)
+  }
+  const named = new Set([...index.sources().values()].map(({ sha256 }) => sha256))
+  const used = new Map<string, number>()
+  for (const { sha256, usedAt } of files.values()) {
+    if (named.has(sha256)) used.set(sha256, usedAt)
+    else await blobs.remove(sha256)
+  }
+  return used
+}
+
+const isBound = (index: BlobIndex, pins: Pins, sha256: string): boolean =>
+  index.entries().some((entry) => {
+    const ref = blobKeyOf(entry.src)
+    return ref !== null && pins.has(ref) && index.find(keyOf(entry))?.sha256 === sha256
+  })
+
+const alreadyServed = (folder: string) =>
+  new Fault('conflict', `another flasher-cache serves ${folder}`, {
+    hint: 'Stop it, or choose another folder with [cache] dir or FLASHER_CACHE_DIR.',
+  })
+
+// What the images in frames are once they are decoded, by the digest of their index.
+
+const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
+const DecodedSchema = z.object({ sizeBytes: z.int().min(0), sha256: Sha256.nullable() })
+
+/** More images than any cache has; the oldest go first. */
+const MAX = 10_000
+
+async function createDecodedImages(
+  records: Storage,
+  { onChange, log }: { onChange(): void; readonly log: { warn(message: string): void } },
+): Promise<DecodedMemory> {
+  const stored = selectRecords(records, 'decoded', DecodedSchema)
+  const known = new Map<string, DecodedImage>(await stored.list())
+  return {
+    find: (indexSha256) => known.get(indexSha256) ?? null,
+    /** Counts at once; the write may be lost in a crash, and is only late then. */
+    remember(indexSha256, image) {
+      if (known.has(indexSha256)) return
+      known.set(indexSha256, image)
+      onChange()
+      const [oldest] = known.size > MAX ? known.keys() : []
+      if (oldest !== undefined) {
+        known.delete(oldest)
+        stored.remove(oldest).catch(() => undefined)
+      }
+      stored.write(indexSha256, image).catch((thrown: unknown) => {
+        log.warn(`the size of a decoded image is not recorded: ${renderError(thrown)}`)
+      })
+    },
+  }
+}
+
+interface RecallDependencies {
+  readonly index: Pick<BlobIndex, 'sources'>
+  readonly blobs: Pick<Blobs, 'peek'>
+  readonly indexes: Pick<IndexChecks, 'recall'>
+  readonly log: { warn(message: string): void }
+}
+
+/** Reads the indexes of stored images whose record was not written before the cache ended. */
+function startRecalling(parts: RecallDependencies): AsyncDisposable {
+  const closing = new AbortController()
+  const work = recallAll(parts, closing.signal)
+  return {
+    async [Symbol.asyncDispose]() {
+      closing.abort()
+      await work
+    },
+  }
+}
+
+async function recallAll(
+  { index, blobs, indexes, log }: RecallDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { sha256, sizeBytes, checkedIndex } of index.sources().values()) {
+    if (checkedIndex === null || signal.aborted) continue
+    const name = `the image ${sha256.slice(0, 12)}`
+    try {
+      await using handle = await blobs.peek(sha256)
+      await indexes.recall(handle, { checkedIndex, name, sizeBytes })
+    } catch (thrown) {
+      if (!signal.aborted) log.warn(`${name}: ${renderError(thrown)}`)
+    }
+  }
+}

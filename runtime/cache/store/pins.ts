@@ -1,9 +1,8 @@
 /** Images that machines are bound to, as their servers report; these are not removed to make room. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import type { CapturedMachine } from '#engine/catalog/rules/captured-machine.ts'
+import { type CapturedMachine, fileSource } from '#engine/catalog/rules/image-upload.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
-import { fileSource } from '#engine/catalog/rules/dropped-file.ts'
 import { createSilences } from '#cache/blobs/silences.ts'
 
 export type Pins = Awaited<ReturnType<typeof createPins>>

@@ -1,6 +1,6 @@
 /** The cache as somebody sees it who has a scope: captures of their machines alone. */
 import { Fault } from '#kit/foundation/fault.ts'
-import { sees, type Reach } from '#kit/web/answers/rules/reach.ts'
+import { sees, type Reach } from '#kit/web/answers/rules/rights.ts'
 import type { Capture } from '#cache/captures/captures.ts'
 import type { ImageCache } from './image-cache.ts'
 

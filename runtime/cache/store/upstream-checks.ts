@@ -6,7 +6,7 @@ import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import { checkSent } from '#engine/image/images.ts'
 import type { Sources } from '#engine/image/sources/sources.ts'
-import type { BlobIndex, StoredSource } from '#cache/blobs/blob-index.ts'
+import type { BlobIndex, StoredSource } from '#cache/blobs/blob-room.ts'
 import type { Downloads } from './downloads.ts'
 
 interface UpstreamChecksDependencies {

@@ -1,11 +1,33 @@
 /** Finds out what one partition holds, which of its blocks are used, and which files name the machine. */
-import { decideGeneralizing, type FoundFile } from './rules/identity.ts'
-import { addUnion, listRanges, type RangeList } from './rules/range-list.ts'
-import { decideReading, SUPERBLOCK_BYTES, type PartitionReading } from './rules/used-blocks.ts'
+import {
+  decideGeneralizing,
+  type FoundFile,
+  emptyFile,
+  readExtFacts,
+  renderInodeRefusal,
+  IDENTITY_FOLDERS,
+  parseInodeRange,
+  parseListing,
+} from './rules/identity.ts'
+import {
+  addUnion,
+  listRanges,
+  type RangeList,
+  createDomainParser,
+  MAX_MAP_LINE,
+  renderMapDefect,
+  type DomainParser,
+} from './rules/range-list.ts'
+import {
+  decideReading,
+  SUPERBLOCK_BYTES,
+  type PartitionReading,
+  type Witness,
+} from './rules/used-blocks.ts'
 import type { CapturedPart } from './rules/capture.ts'
 import type { Area } from './rules/areas.ts'
 import type { AreaRole } from './rules/area-role.ts'
-import type { Contents } from '#engine/disk/rules/volume.ts'
+import type { Contents } from '#engine/disk/rules/volume-group.ts'
 import { addMirrors, type Chunk } from './rules/mirrors.ts'
 import { isAllZero, type Range } from '#engine/disk/rules/extents.ts'
 import { Fault } from '#kit/foundation/fault.ts'
@@ -13,12 +35,16 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { createSlot, type Device } from '#engine/disk/device.ts'
 import { probeContents } from '#engine/disk/disk-contents.ts'
 import { openLoopPart } from '#engine/disk/loop-part.ts'
-import type { Neighbour } from '#engine/disk/rules/verity.ts'
+import type { Neighbour } from '#engine/disk/rules/hashed-partitions.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import type { Patch } from './disk-reader.ts'
-import { emptyIdentityFiles, listIdentityFiles, type ExtPart } from './identity-files.ts'
-import { askWitness } from './witness.ts'
-import { readUsedMap } from './used-map.ts'
+import { addAbortListener, once } from 'node:events'
+import {
+  MAX_READING_BYTES,
+  unreadable,
+  type SecondReading,
+  type Looked,
+} from './rules/second-reading.ts'
 
 export type PartArea = Area & { readonly number: number; readonly role: AreaRole }
 
@@ -196,3 +222,195 @@ const cannotGeneralize = (reason: string) =>
   new Fault('plan-refused', `the image cannot be generalized: ${reason}`, {
     hint: 'Capture without --generalize.',
   })
+
+/**
+ * `node`: a device of just the partition. `bytes`: its size; `ownBytes`: that of its file system.
+ * Refused in words where the tool is missing, fails, or contradicts itself.
+ */
+async function readUsedMap(
+  shell: Shell,
+  tool: string,
+  node: string,
+  { bytes, ownBytes }: { readonly bytes: number; readonly ownBytes: number },
+  signal: AbortSignal,
+): Promise<Result<RangeList, string>> {
+  if (!(await shell.has(tool))) return refuse(`${tool} is not installed`)
+  signal.throwIfAborted()
+  const child = shell.pipe([tool, '--domain', ...PROGRESS, ...OUTPUT, '--source', node])
+  const parser = createDomainParser(bytes, ownBytes)
+  const end = () => void child.kill('SIGKILL')
+  using _ = addAbortListener(signal, end)
+  child.stdin.on('error', () => undefined)
+  child.stdin.end()
+  child.stderr.resume()
+  const closed = once(child, 'close')
+  for await (const line of splitLines(child.stdout)) {
+    if (parser.take(line) && !parser.isWhole()) continue
+    // With the whole map written, partclone only sleeps.
+    end()
+    break
+  }
+  await closed
+  signal.throwIfAborted()
+  return judge(tool, child.exitCode, parser)
+}
+
+const OUTPUT = ['--output', '-', '--logfile', '/dev/null']
+/** Seconds: partclone waits at its end for the thread that shows progress. */
+const PROGRESS = ['--quiet', '--UI-fresh', '1']
+
+function judge(tool: string, exitCode: number | null, parser: DomainParser) {
+  const used = parser.end()
+  if (!used.ok && used.refusal !== 'empty') {
+    return refuse(`the map of ${tool} is wrong: ${renderMapDefect(used.refusal)}`)
+  }
+  if (exitCode !== 0 && !parser.isWhole()) return refuse(`${tool} refused it`)
+  return used.ok ? accept(used.value) : refuse(`${tool}: ${renderMapDefect(used.refusal)}`)
+}
+
+/** An endless line is cut, so that it is not taken for one of a map. */
+async function* splitLines(output: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest = ''
+  for await (const chunk of output) {
+    const lines = (rest + chunk.toString('latin1')).split('\n')
+    rest = (lines.pop() ?? '').slice(0, MAX_MAP_LINE)
+    yield* lines
+  }
+  if (rest !== '') yield rest
+}
+
+/** Asks what else says which blocks of a partition are used, before a map of them is believed. */
+interface LookingOptions {
+  readonly device: Pick<Device, 'read' | 'sizeBytes'>
+  readonly range: Range
+  readonly node: string
+  readonly signal: AbortSignal
+}
+
+/** A slower tool has found something that it cannot cope with. */
+const WITNESS_TIMEOUT_MS = 10 * 60_000
+
+/** Why the map is wrong; null: nothing. */
+async function askWitness(
+  shell: Shell,
+  witness: Witness,
+  looked: Looked,
+  { device, range, node, signal }: LookingOptions,
+): Promise<string | null> {
+  if (witness.by === 'reading')
+    return await takeReading(witness.walk(looked), device, range, signal)
+  const [tool = ''] = witness.argv
+  if (!(await shell.has(tool))) return `${tool} is not installed`
+  const options = { signal, timeout: WITNESS_TIMEOUT_MS }
+  const { stdout, stderr } = await shell.run([...witness.argv, node], options)
+  signal.throwIfAborted()
+  return witness.judge(`${stdout}\n${stderr}`, looked.used.totalBytes)
+}
+
+async function takeReading(
+  reading: SecondReading,
+  device: LookingOptions['device'],
+  range: Range,
+  signal: AbortSignal,
+): Promise<string | null> {
+  let step = reading.next([])
+  while (step.done !== true) {
+    signal.throwIfAborted()
+    const asked = step.value
+    const total = asked.reduce((sum, { bytes }) => sum + bytes, 0)
+    const isInside = ({ offset, bytes }: Range) => offset >= 0 && offset + bytes <= range.bytes
+    // The disk decides what is asked for, and may hold anything.
+    if (!asked.every(isInside) || total > MAX_READING_BYTES)
+      return unreadable('where its tables lie')
+    const wanted = asked.map(({ offset, bytes }) => ({ offset: range.offset + offset, bytes }))
+    step = reading.next(await Promise.all(wanted.map((one) => readRange(device, one))))
+  }
+  return step.value
+}
+
+/** Direct reads begin and end with a page, or with the disk. */
+async function readRange(device: LookingOptions['device'], { offset, bytes }: Range) {
+  const start = Math.floor(offset / ALIGNMENT) * ALIGNMENT
+  const end = Math.min(Math.ceil((offset + bytes) / ALIGNMENT) * ALIGNMENT, device.sizeBytes)
+  const slot = createSlot(end - start)
+  await device.read(slot, start)
+  return slot.subarray(offset - start, offset - start + bytes)
+}
+
+const ALIGNMENT = 4096
+
+// Finds the files of a system's identity on an ext4 partition, and empties them in the image.
+
+/** With a file system that debugfs reads, as a device of its own. */
+interface ExtPart {
+  readonly node: string
+  readonly range: Range
+  /** With the superblock. */
+  readonly first: Buffer
+}
+
+/** Null where debugfs is missing or cannot read it. */
+async function listIdentityFiles(
+  shell: Shell,
+  { node }: Pick<ExtPart, 'node'>,
+  signal: AbortSignal,
+): Promise<readonly FoundFile[] | null> {
+  if (!(await shell.has('debugfs'))) return null
+  const listings = await Promise.all(
+    IDENTITY_FOLDERS.map(async (range) =>
+      parseListing(await debug(shell, `ls -p ${range.folder}`, node, signal), range),
+    ),
+  )
+  const whole = listings.filter((files) => files !== null)
+  if (whole.length < listings.length) return null
+  return [...new Map(whole.flat().map((file) => [file.inode, file])).values()]
+}
+
+/** Throws a Fault where a file cannot be emptied. */
+async function emptyIdentityFiles(
+  shell: Shell,
+  device: Pick<Device, 'read'>,
+  part: ExtPart,
+  files: readonly FoundFile[],
+  signal: AbortSignal,
+): Promise<readonly Patch[]> {
+  const facts = readExtFacts(part.first)
+  const patches: Patch[] = []
+  for (const file of files) {
+    const { stdout } = await debug(shell, `imap <${file.inode}>`, part.node, signal)
+    const within = parseInodeRange(stdout, facts)
+    if (within === null) throw cannotEmpty(file, 'its inode was not found')
+    const inode = { offset: locate(part, file, within), bytes: within.bytes }
+    const emptied = emptyFile(await readBytes(device, inode), file.inode, facts)
+    if (!emptied.ok) throw cannotEmpty(file, renderInodeRefusal(emptied.refusal))
+    patches.push({ offset: inode.offset, bytes: emptied.value.inode })
+    for (const range of emptied.value.content) {
+      patches.push({ offset: locate(part, file, range), bytes: Buffer.alloc(range.bytes) })
+    }
+  }
+  return patches
+}
+
+/** A Fault where the range goes beyond the partition. */
+function locate({ range }: ExtPart, file: FoundFile, { offset, bytes }: Range): number {
+  if (offset + bytes <= range.bytes) return range.offset + offset
+  throw cannotEmpty(file, 'its file system is damaged')
+}
+
+const cannotEmpty = ({ path }: FoundFile, reason: string) =>
+  new Fault('plan-refused', `${path} cannot be cleared in the image: ${reason}`, {
+    hint: 'Capture without --generalize, or remove the file on the machine first.',
+  })
+
+const debug = (shell: Shell, request: string, node: string, signal: AbortSignal) =>
+  shell.run(['debugfs', '-R', request, node], { signal, timeout: TIMEOUT_MS })
+
+const PAGE = 4096
+
+/** Direct reads are of whole pages. */
+async function readBytes(device: Pick<Device, 'read'>, { offset, bytes }: Range) {
+  const start = Math.floor(offset / PAGE) * PAGE
+  const slot = createSlot(Math.ceil((offset + bytes - start) / PAGE) * PAGE)
+  await device.read(slot, start)
+  return slot.subarray(offset - start, offset - start + bytes)
+}

@@ -2,7 +2,7 @@
 import { PACKED_FORMAT } from '#appliance/disk-images.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { createRegistryWriter, type RepositoryWriter } from '#kit/net/registry/registry-writer.ts'
-import { renderImageManifest } from '#kit/net/registry/rules/image-manifest.ts'
+import { renderImageManifest } from '#kit/net/registry/rules/oras-manifest.ts'
 import { renderOrasRef, type OrasRef } from '#kit/net/registry/rules/oras.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import type { WrittenFrames } from '#engine/image/frame/frame-writer.ts'

@@ -13,7 +13,7 @@ import {
 } from '#kit/net/rules/image-location.ts'
 import { type Manifest, parseManifest, renderFlaw } from './rules/manifest.ts'
 import { type OrasRef, renderOrasRef } from '#kit/net/registry/rules/oras.ts'
-import { readingCancelled } from '#kit/net/rules/source-fault.ts'
+import { readingCancelled } from '#kit/net/rules/network-failure.ts'
 import { isMissing } from '#kit/foundation/system-error.ts'
 import type { OrasSourceOptions } from '#engine/image/sources/oras-source.ts'
 import type { Environment } from '#kit/host/shell.ts'

@@ -1,17 +1,18 @@
 /** The image catalog of the cache service: fetched in the background, kept across restarts. */
-import { renderCacheBase } from './rules/blob-address.ts'
+import { renderCacheBase } from './rules/cache-entry.ts'
 import { type CatalogList, parseCatalogDocument } from './rules/catalog-document.ts'
 import type { CatalogSnapshot } from './rules/catalog.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { parseHttpTarget, renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import type { Changes } from '#kit/host/changes.ts'
-import { MAX_WAIT_SECONDS } from '#kit/net/rules/waiting.ts'
+import { MAX_WAIT_SECONDS } from '#kit/net/rules/event-stream.ts'
 import { linger, settle } from '#kit/host/watch.ts'
 import { fetchNews } from '#kit/net/http-documents.ts'
 import { startFollower } from './catalog-follower.ts'
-import type { KeptCatalog } from './rules/kept-catalog.ts'
-import type { KeptCatalogs } from './kept-catalogs.ts'
+import { type KeptCatalog, parseKeptCatalog, renderKeptCatalog } from './rules/manifest.ts'
 import type { Environment } from '#kit/host/shell.ts'
+import { open } from 'node:fs/promises'
+import { replaceFile } from '#kit/host/atomic-file.ts'
 
 export interface FollowedCatalog {
   /** Never waits. The same object until something changes. */
@@ -273,4 +274,29 @@ async function keep(kept: KeptCatalogs, found: KeptCatalog, log: CatalogDependen
   await kept.write(found).catch((thrown: unknown) => {
     log.warn(`the catalog cannot be kept for the next start: ${renderError(thrown)}`)
   })
+}
+
+// The last good catalog, kept in the state directory for the next start ("active manifest").
+
+const MAX_KEPT_BYTES = 64 * 1024 * 1024
+
+type KeptCatalogs = ReturnType<typeof createKeptCatalogs>
+
+export function createKeptCatalogs(path: string) {
+  return {
+    /** Null: none that can be read; it is fetched again. */
+    async read(): Promise<KeptCatalog | null> {
+      try {
+        await using handle = await open(path, 'r')
+        const { size } = await handle.stat()
+        return size > MAX_KEPT_BYTES ? null : parseKeptCatalog(await handle.readFile('utf8'))
+      } catch {
+        return null // Whatever is wrong with the copy: the cache service has the original.
+      }
+    },
+    async write(kept: KeptCatalog): Promise<void> {
+      const text = renderKeptCatalog(kept)
+      if (text !== null) await replaceFile(path, text)
+    },
+  }
 }

@@ -7,8 +7,8 @@ import {
   PVS_COLUMNS,
   type GroupDecision,
   type PhysicalVolume,
+  PHYSICAL_VOLUME,
 } from './rules/volume-group.ts'
-import { PHYSICAL_VOLUME } from './rules/volume.ts'
 import type { Shell } from '#kit/host/shell.ts'
 
 const TRIES = 5

@@ -6,7 +6,7 @@ import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { systemCodeOf } from '#kit/foundation/system-error.ts'
 import { removeFolder } from '#kit/host/folders.ts'
 import type { Environment, Shell } from '#kit/host/shell.ts'
-import { startKeeper } from './keepers.ts'
+import { startKeeper } from './loop-part.ts'
 
 interface MountRequest {
   readonly node: string

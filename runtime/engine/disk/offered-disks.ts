@@ -1,6 +1,6 @@
 /** The disks that are offered to a person, and what they contain; loop devices where FLASHER_OFFER_LOOP names them. */
 import type { SurveyedDisk } from './rules/disk.ts'
-import { isOffered, parseLoops } from './rules/offered-loops.ts'
+import { isOffered, parseLoops } from './rules/mount-map.ts'
 import { createShell, type Environment } from '#kit/host/shell.ts'
 import { fillContents } from './disk-contents.ts'
 import { createDisks } from './disks.ts'

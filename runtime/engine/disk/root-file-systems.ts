@@ -13,9 +13,11 @@ import {
 } from './rules/mount.ts'
 import { systemCodeOf } from '#kit/foundation/system-error.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import type { FilledVolume } from './rules/volume.ts'
+import type { FilledVolume } from './rules/volume-group.ts'
 import { mountPrivately, type Mounted, type MountTools } from './mounts.ts'
-import { takeTurn } from './twin-turns.ts'
+import { createSlot, type Device } from './device.ts'
+import { SIGNATURE_BYTES, locateEnd, type SeenPartition } from './rules/hashed-partitions.ts'
+import type { Partition } from './rules/tables/dos-table.ts'
 
 export interface Root<Seen> {
   readonly volume: FilledVolume
@@ -129,5 +131,74 @@ async function* listSubvolumes(top: string): AsyncGenerator<string> {
     const entries = await readdir(join(top, folder), { withFileTypes: true }).catch(() => [])
     const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
     queue.push(...names.toSorted().map((name) => join(folder, name)))
+  }
+}
+
+// Reads how the partitions of a disk or of an image begin, and what lies behind their file systems.
+
+/** A superblock of hashes takes no more; direct I/O takes whole blocks. */
+const BLOCK_BYTES = 4096
+
+/** Null: it cannot look. */
+type Reading = (offset: number, bytes: number) => Promise<Buffer | null>
+
+async function readStarts(
+  partitions: readonly Partition[],
+  read: Reading,
+): Promise<readonly SeenPartition[]> {
+  const seen: SeenPartition[] = []
+  for (const part of partitions.toSorted((one, other) => one.offset - other.offset)) {
+    const first = (await read(part.offset, Math.min(SIGNATURE_BYTES, part.bytes))) ?? NONE
+    const end = locateEnd(first) ?? part.bytes
+    const at = end - (end % BLOCK_BYTES)
+    const isLess = Math.max(at, first.length) + 2 * BLOCK_BYTES <= part.bytes
+    const block = isLess ? await read(part.offset + at, 2 * BLOCK_BYTES) : null
+    seen.push({ ...part, first, behind: block?.subarray(end - at) ?? null })
+  }
+  return seen
+}
+
+const NONE = Buffer.alloc(0)
+
+export const readDeviceStarts = (device: Device, partitions: readonly Partition[]) =>
+  readStarts(partitions, async (offset, bytes) => {
+    if (offset + bytes > device.sizeBytes) return null
+    const slot = createSlot(bytes)
+    await device.read(slot, offset)
+    return slot
+  })
+
+/** `head`: the image's first bytes, which were read already. */
+export const readImageStarts = (
+  { head, read }: { readonly head: Buffer; readonly read: Reading },
+  partitions: readonly Partition[],
+) =>
+  readStarts(partitions, async (offset, bytes) =>
+    offset + bytes <= head.length ? head.subarray(offset, offset + bytes) : read(offset, bytes),
+  )
+
+/** Volumes of the same btrfs take turns: the kernel tells them apart by their UUID alone. */
+interface Turn extends PromiseWithResolvers<void> {
+  readonly node: string
+  mounts: number
+}
+
+const turns = new Map<string, Turn>()
+
+/** As one image may be on several disks. Returns what ends the turn. */
+export async function takeTurn(uuid: string, node: string): Promise<() => void> {
+  let turn = turns.get(uuid)
+  while (turn !== undefined && turn.node !== node) {
+    await turn.promise
+    turn = turns.get(uuid)
+  }
+  const own = turn ?? { node, mounts: 0, ...Promise.withResolvers<void>() }
+  turns.set(uuid, own)
+  own.mounts += 1
+  return () => {
+    own.mounts -= 1
+    if (own.mounts > 0) return
+    turns.delete(uuid)
+    own.resolve()
   }
 }

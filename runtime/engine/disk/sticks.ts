@@ -2,15 +2,17 @@
 import { mkdir, open, readdir, readFile, realpath, stat, type FileHandle } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { IMAGES_PARTITION, LIVE_PATHS, VENTOY_FOLDER } from '#appliance/contract.ts'
-import type { DiskWrite } from './rules/tables/planned-write.ts'
 import {
+  type DiskWrite,
   BOOT_BYTES,
   planVolumeGrowth,
   ROOT_OFFSET,
   type VolumeRefusal,
+  planTableGrowth,
+  TABLE_BYTES,
+  type TableRefusal,
 } from './rules/tables/exfat-growth.ts'
 import { Fault } from '#kit/foundation/fault.ts'
-import { planTableGrowth, TABLE_BYTES, type TableRefusal } from './rules/tables/gpt-growth.ts'
 import {
   parseBootMedium,
   type GrowablePartition,
@@ -20,8 +22,8 @@ import {
 } from './rules/images-partition.ts'
 import { isFolder } from '#kit/host/folders.ts'
 import type { Shell } from '#kit/host/shell.ts'
-import { listLinks } from './disk-names.ts'
 import { readText } from './sysfs.ts'
+import { chooseNames } from './rules/disk.ts'
 
 /** In bytes of the volume; `writes`: what was written, in words. */
 interface StickGrowth {
@@ -212,3 +214,17 @@ async function writeAll(
   }
   return writes.map(({ what }) => what)
 }
+
+// Reads the names that udev gives to disks: by physical slot, by label.
+
+async function listLinks(folder: string) {
+  const names = await readdir(folder).catch(() => [])
+  const links = await Promise.all(
+    names.map(async (name) => ({ name, node: await realpath(join(folder, name)).catch(() => '') })),
+  )
+  return links.filter(({ node }) => node !== '')
+}
+
+export const readPathNames = async (
+  folder = '/dev/disk/by-path',
+): Promise<ReadonlyMap<string, string>> => chooseNames(await listLinks(folder))

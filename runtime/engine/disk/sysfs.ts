@@ -1,7 +1,7 @@
 /** Reads block devices from /sys: how they are stacked, their sizes, their queues, what backs a loop device. */
 import { readdir, readFile, realpath, stat, statfs } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { SysBlock } from './rules/block-graph.ts'
+import type { SysBlock } from './rules/sightings.ts'
 import type { LoopBacking } from './rules/disk.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import type { Members } from './rules/mount-map.ts'

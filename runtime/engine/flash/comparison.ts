@@ -2,7 +2,7 @@
 import type { DeltaState } from '#engine/inventory/rules/run.ts'
 import type { FlashPlan } from './rules/flash.ts'
 import { FORMATS } from '#engine/image/rules/format.ts'
-import { chooseSamples, isWorthwhile } from './rules/delta.ts'
+import { chooseSamples, isWorthwhile } from './rules/zeros.ts'
 import type { Frame, FrameMap } from '#engine/image/rules/frame-map.ts'
 import type { Device } from '#engine/disk/device.ts'
 import { locateEnds } from '#engine/disk/rules/disk-end.ts'

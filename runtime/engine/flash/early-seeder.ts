@@ -6,10 +6,10 @@ import {
   numberLogical,
   parseLogicalTable,
   type Unnumbered,
-} from './rules/logical-partitions.ts'
-import { planEarlySeed } from './rules/seed-timing.ts'
-import { isPhysicalVolume, PHYSICAL_BYTES } from '#engine/disk/rules/volume.ts'
-import { readIdentity, type Partition } from '#engine/disk/rules/tables/partitions.ts'
+} from './rules/last-partition.ts'
+import { planEarlySeed } from './rules/provisioning.ts'
+import { isPhysicalVolume, PHYSICAL_BYTES } from '#engine/disk/rules/volume-group.ts'
+import { readIdentity, type Partition } from '#engine/disk/rules/tables/dos-table.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
 import { createSlot, type Device } from '#engine/disk/device.ts'
 import { writeEnds } from '#engine/disk/disk-ends.ts'

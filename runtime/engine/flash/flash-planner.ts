@@ -11,7 +11,7 @@ import {
 } from './rules/flash.ts'
 import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import type { Provisioning } from './rules/provisioning.ts'
-import { renderUnseen } from '#engine/image/rules/dos-sectors.ts'
+import { renderUnseen } from '#engine/image/rules/image-head.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
 import type { ImageFacts } from '#engine/image/rules/image.ts'

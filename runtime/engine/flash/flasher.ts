@@ -1,15 +1,20 @@
 /** The whole way of a flash, from an order to the last 4 KiB of each disk: looks, refuses, writes, verifies, provisions, reports. */
 import type { DeltaState } from '#engine/inventory/rules/run.ts'
-import type { FlashEvent, FlashOrder, FlashPlan } from './rules/flash.ts'
-import { describeFailure, type FlashOutcome } from './rules/outcome.ts'
-import { Fault } from '#kit/foundation/fault.ts'
+import { type FlashEvent, type FlashOrder, type FlashPlan, decideRace } from './rules/flash.ts'
+import {
+  describeFailure,
+  type FlashOutcome,
+  nextStage,
+  type FlashStage,
+} from './rules/run-report.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { inspectImage } from '#engine/image/image-inspection.ts'
-import { readEnd } from '#engine/image/content/image-end.ts'
+import { readEnd } from '#engine/image/content/stored-image.ts'
 import { exactBytes } from '#engine/image/rules/image.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { planEnds, type EndPiece } from '#engine/disk/rules/disk-end.ts'
 import { clearEnds, eraseEnds, writeEnds } from '#engine/disk/disk-ends.ts'
-import { rereadPartitions } from '#engine/disk/partition-table.ts'
+import { rereadPartitions } from '#engine/disk/udev.ts'
 import type { EarlySeeder } from './early-seeder.ts'
 import { openMirrors, ownStream, type ImageStream, type OpenStream } from './image-stream.ts'
 import {
@@ -22,8 +27,6 @@ import {
   type ReadyDisk,
   type ReadyFlashes,
 } from './flash-planner.ts'
-import { createDiskRecord, type DiskRecord } from './disk-record.ts'
-import { createHolding, orErase } from './held-disk.ts'
 import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
 import { createWaits } from './meter.ts'
 import type { BeforeEnds } from './seed-writer.ts'
@@ -41,6 +44,9 @@ import {
   type TableChanges,
   type WriteRun,
 } from './writer.ts'
+import { openDevice, type Device } from '#engine/disk/device.ts'
+import type { Disks } from '#engine/disk/disks.ts'
+import type { Shell } from '#kit/host/shell.ts'
 
 export interface RunOptions {
   readonly signal: AbortSignal
@@ -393,5 +399,121 @@ async function* overwrite(run: Overwriting, tools: WriteTools): AsyncGenerator<F
     // Nothing boots without its ends. What is still being written there must come before this.
     const erase = () => eraseEnds(device, pieces)
     if (!isWhole) tasks.launch(() => onEnds.then(erase, erase))
+  }
+}
+
+// Opens the disk of a plan exclusively, and checks once more that it is the one of the plan; erases it after a failure.
+
+/**
+ * The disk is opened by `hold`, and closed by `release`, which also waits for an opening that is still
+ * under way. A Fault `target-raced` where it is in use, or another disk than the plan names.
+ */
+function createHolding(
+  { disks, record }: { readonly disks: Pick<Disks, 'probe'>; readonly record: DiskRecord },
+  plan: FlashPlan,
+  signal: AbortSignal,
+) {
+  const { target, image } = plan
+  let opening: Promise<Device> | null = null
+  let checking: Promise<void> | null = null
+
+  async function inspect() {
+    const race = decideRace(plan, await untilAborted(signal, disks.probe(target.path, image.path)))
+    if (race !== null) throw new Fault('target-raced', race)
+  }
+
+  return {
+    /** Nothing may be written before `check` has resolved. */
+    async hold(): Promise<Device> {
+      opening = openDevice({ ...target, sizeBytes: target.identity.sizeBytes })
+      const device = await untilAborted(signal, opening)
+      checking = inspect()
+      checking.catch(() => undefined)
+      return record.watch(device)
+    },
+    /** Resolves when the disk was found to be the one of the plan. */
+    async check() {
+      await checking
+    },
+    /** `work` reads the disk: if that fails on another disk than the plan's, the Fault says so. */
+    async orRaced<Value>(work: Promise<Value>): Promise<Value> {
+      try {
+        return await work
+      } catch (thrown) {
+        await checking
+        throw thrown
+      }
+    },
+    async release() {
+      const device = await opening
+      await device?.[Symbol.asyncDispose]()
+    },
+  }
+}
+
+interface EraseTools {
+  readonly disks: Pick<Disks, 'probe'>
+  readonly shell: Shell
+  readonly record: DiskRecord
+}
+
+/**
+ * For `work` after the ends: where it fails, the disk is taken its table and boot code again, if it is
+ * still the one of the plan and nobody uses it. Where that fails too, both are said.
+ */
+async function orErase(tools: EraseTools, plan: FlashPlan, work: Promise<void>): Promise<void> {
+  try {
+    await work
+  } catch (thrown) {
+    try {
+      await eraseFlashed(tools, plan)
+    } catch (late) {
+      if (!(thrown instanceof Fault)) throw thrown
+      const { code, message, hint } = thrown
+      const words = `${message}; then the disk could not be erased: ${renderError(late)}`
+      throw new Fault(code, words, { hint, cause: thrown })
+    }
+    throw thrown
+  }
+}
+
+async function eraseFlashed({ shell, ...tools }: EraseTools, plan: FlashPlan): Promise<void> {
+  // This must happen after a cancel as well, so its signal never aborts.
+  const disk = createHolding(tools, plan, new AbortController().signal)
+  try {
+    const device = await disk.hold()
+    await disk.check()
+    await clearEnds(device)
+  } finally {
+    await disk.release()
+  }
+  await rereadPartitions(shell, plan.target.node)
+}
+
+// Records what a flash does to a disk, from which follows what is said of the disk when the flash fails.
+
+type DiskRecord = ReturnType<typeof createDiskRecord>
+
+function createDiskRecord() {
+  let stage: FlashStage = 'checking'
+  return {
+    stage: () => stage,
+    /** All of the image is on the disk, with its ends. */
+    complete() {
+      stage = 'written'
+    },
+    /** The same device, whose writes are recorded. */
+    watch(device: Device): Device {
+      return {
+        ...device,
+        async write(slot, offset) {
+          const isFirst = offset === 0
+          const write = { isFirst, isBlank: isFirst && slot.every((byte) => byte === 0) }
+          stage = nextStage(stage, { ...write, isConfirmed: false })
+          await device.write(slot, offset)
+          stage = nextStage(stage, { ...write, isConfirmed: true })
+        },
+      }
+    },
   }
 }

@@ -8,19 +8,18 @@ import {
   readBtrfsNumber,
   renderUngrowable,
   type Growable,
-} from '#engine/disk/rules/growable.ts'
+  listHashed,
+  type SeenPartition,
+} from '#engine/disk/rules/hashed-partitions.ts'
 import { planLastGrowth, renderLastRefusal, type LastGrowth } from './rules/last-partition.ts'
 import type { Device } from '#engine/disk/device.ts'
 import { locateEnds } from '#engine/disk/rules/disk-end.ts'
 import { probeContents } from '#engine/disk/disk-contents.ts'
-import type { HeldShell } from '#engine/disk/held-shell.ts'
-import { openLoopPart } from '#engine/disk/loop-part.ts'
+import { type HeldShell, openLoopPart } from '#engine/disk/loop-part.ts'
 import type { MountPurpose } from '#engine/disk/rules/mount.ts'
 import { checkMountPlace, type Mounted, type MountTools } from '#engine/disk/mounts.ts'
-import { readDeviceStarts, readImageStarts } from '#engine/disk/part-starts.ts'
-import { parsePartitions } from '#engine/disk/rules/tables/partitions.ts'
-import { listHashed, type SeenPartition } from '#engine/disk/rules/hashed-partitions.ts'
-import { mountVolume } from '#engine/disk/root-file-systems.ts'
+import { readDeviceStarts, readImageStarts, mountVolume } from '#engine/disk/root-file-systems.ts'
+import { parsePartitions } from '#engine/disk/rules/tables/dos-table.ts'
 import { needTools, type Shell } from '#kit/host/shell.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 import type { Decoders } from '#engine/image/formats.ts'

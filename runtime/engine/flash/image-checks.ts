@@ -4,13 +4,13 @@ import { detectFormat } from '#engine/image/rules/format.ts'
 import type { ImageFacts } from '#engine/image/rules/image.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import { untilAborted } from '#kit/host/watch.ts'
-import { findMissed } from '#engine/image/content/image-end.ts'
-import { decidePromisedIndex } from '#engine/image/rules/entry.ts'
+import { findMissed } from '#engine/image/content/stored-image.ts'
+import { decidePromisedIndex } from '#engine/image/rules/frame-map.ts'
 import type { Decoders } from '#engine/image/formats.ts'
 import type { Images } from '#engine/image/images.ts'
 import { readSidecar } from '#engine/image/sources/sidecars.ts'
 import type { Source } from '#engine/image/sources/source.ts'
-import { compareDigest } from './counted-source.ts'
+import { compareDigest } from './meter.ts'
 
 export interface ImageRequest {
   /** What the image is, whatever its name says; null: the source's name decides. */

@@ -1,18 +1,15 @@
 /** Opens what a flash writes: by the image's frames where they can be trusted, else from start to end; other places of it serve frames, too. */
 import { Fault } from '#kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
-import { decideEntry } from '#engine/image/rules/entry.ts'
-import type { FrameMap } from '#engine/image/rules/frame-map.ts'
+import { decideEntry, type FrameMap } from '#engine/image/rules/frame-map.ts'
 import type { Compare, FrameOrder } from '#engine/image/frame/frame-blocks.ts'
-import type { Blocks } from '#engine/image/blocks.ts'
+import { type Blocks, createFiller, type Filler } from '#engine/image/filler.ts'
 import type { Decoders } from '#engine/image/formats.ts'
 import { FORMATS, isOutOfOrder } from '#engine/image/rules/format.ts'
-import { createFiller, type Filler } from '#engine/image/filler.ts'
 import type { SeekableSource, Source } from '#engine/image/sources/source.ts'
 import type { Sources } from '#engine/image/sources/sources.ts'
 import { copyBody } from './copier.ts'
-import { countSource, openUnordered, type Counted } from './counted-source.ts'
-import type { Waits } from './meter.ts'
+import { countSource, openUnordered, type Counted, type Waits } from './meter.ts'
 import type { SlotPool } from './write-slots.ts'
 
 export interface ImageStream extends AsyncDisposable {

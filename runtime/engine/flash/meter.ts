@@ -1,8 +1,10 @@
 /** Measures a write: progress events with the rate and the time left of the last seconds, and how long each part of it was waited for. */
-import type { Bottleneck, Waited, WaitedFor } from './rules/bottleneck.ts'
-import type { WriteProgress } from './rules/flash.ts'
-import type { SourceShare } from '#engine/image/rules/source-share.ts'
-import { createPace } from '#kit/foundation/pace.ts'
+import type { Bottleneck, Waited, WaitedFor, WriteProgress } from './rules/flash.ts'
+import type { SourceShare } from '#engine/image/rules/frame-map.ts'
+import { createPace } from '#kit/foundation/size.ts'
+import process from 'node:process'
+import { Fault } from '#kit/foundation/fault.ts'
+import type { Source } from '#engine/image/sources/source.ts'
 
 interface MeterOptions {
   readonly phase: WriteProgress['phase']
@@ -119,5 +121,123 @@ function createClock() {
       spent = 0
       return taken
     },
+  }
+}
+
+// Counts the bytes of a source, and computes their digest on the way if one is expected.
+
+export type Counted = ReturnType<typeof countSource>
+
+/**
+ * Wraps a source, so that its bytes are counted. With `sha256` the bytes must come in order: random
+ * access is taken away, and they may come from several places, for their digest is compared.
+ */
+export function countSource(source: Source, sha256: string | null, waits?: Waits) {
+  const { readAt, places } = source
+  const here = places?.[0]
+  const hash = sha256 === null ? null : startHash()
+  let bytesRead = 0
+  const timed = <Value>(wait: Promise<Value>) => waits?.during('source', wait) ?? wait
+  async function countRead(readNext: NonNullable<Source['readAt']>, into: Buffer, offset: number) {
+    const bytes = await timed(readNext(into, offset))
+    bytesRead += bytes
+    return bytes
+  }
+  const joined = hash === null ? undefined : source.joined
+  const counted: Source = {
+    ...source,
+    readAt:
+      readAt === null || hash !== null ? null : (into, offset) => countRead(readAt, into, offset),
+    async *stream(from) {
+      const chunks = joined?.(from) ?? source.stream(from)
+      for await (const bytes of timeEach(chunks, timed)) {
+        hash?.update(bytes)
+        bytesRead += bytes.length
+        if (joined === undefined) here?.taken(bytes.length)
+        yield bytes
+      }
+    },
+    ...(places === undefined
+      ? {}
+      : {
+          places: places.map((place) => ({
+            ...place,
+            sizeBytes: source.sizeBytes,
+            readAt: (into: Buffer, offset: number) => countRead(place.readAt, into, offset),
+          })),
+        }),
+  }
+  return {
+    source: counted,
+    bytesRead: () => bytesRead,
+    /** Throws a Fault `digest-mismatch` unless the bytes that went by are the ones asked for. */
+    checkDigest() {
+      if (hash !== null) compareDigest(source, hash.digest('hex'), sha256)
+    },
+  }
+}
+
+/**
+ * Throws a Fault `digest-mismatch` where the source has another digest than the one asked for;
+ * null: not known.
+ */
+export function compareDigest({ name }: Source, found: string | null, sha256: string | null): void {
+  if (sha256 === null || found === null || found === sha256) return
+  const words = `its sha256 is ${found}, not ${sha256}`
+  throw new Fault('digest-mismatch', `${name} is not the image asked for: ${words}`, {
+    hint: 'Download it again, or correct the checksum.',
+  })
+}
+
+// Loaded only for an image whose digest is known: that takes milliseconds.
+const startHash = () => process.getBuiltinModule('node:crypto').createHash('sha256')
+
+async function* timeEach(
+  chunks: AsyncIterable<Buffer>,
+  timed: <Value>(wait: Promise<Value>) => Promise<Value>,
+): AsyncGenerator<Buffer> {
+  const each = chunks[Symbol.asyncIterator]()
+  try {
+    for (let next = await timed(each.next()); next.done !== true; next = await timed(each.next())) {
+      yield next.value
+    }
+  } finally {
+    await each.return?.()
+  }
+}
+
+/**
+ * Opens the first of the source's places whose bytes have the digest, with the patience of an only
+ * source: nothing compares what is read out of order, so nothing of it may come from elsewhere later.
+ * `sha256` null: it is not known, and another place may have another image. Rejects with
+ * what the last place failed for, a Fault `digest-mismatch` where it is another image.
+ */
+export async function openUnordered(
+  source: Source,
+  sha256: string | null,
+  signal: AbortSignal,
+): Promise<Source> {
+  const openings = source.alone ?? [async () => source]
+  const most = sha256 === null ? 1 : openings.length
+  for (const [at, open] of openings.entries()) {
+    try {
+      const place = await open()
+      if (sha256 !== null) await checkDigest(place, sha256, signal)
+      return place
+    } catch (thrown) {
+      if (signal.aborted || at >= most - 1) throw thrown
+    }
+  }
+  return source
+}
+
+async function checkDigest(source: Source, sha256: string, signal: AbortSignal) {
+  const counted = countSource(source, sha256)
+  try {
+    for await (const _ of counted.source.stream()) signal.throwIfAborted()
+    counted.checkDigest()
+  } catch (thrown) {
+    for (const place of source.places ?? []) place.refused(thrown)
+    throw thrown
   }
 }

@@ -7,7 +7,7 @@ import {
   TRUST_MARK,
   type CloudConfig,
 } from '#engine/first-boot/rules/cloud-config.ts'
-import { decideVolumeFolder, parseFstab, type VolumeFolder } from '#engine/disk/rules/fstab.ts'
+import { decideVolumeFolder, parseFstab, type VolumeFolder } from '#engine/disk/rules/mount.ts'
 import {
   CLOUD_INIT_MARK,
   CLOUD_INIT_SWITCHED_OFF,
@@ -18,8 +18,13 @@ import {
 } from './rules/provisioning.ts'
 import { findSeedObstacle } from '#engine/first-boot/rules/seed-location.ts'
 import { notWhatWasWritten, type Device } from '#engine/disk/device.ts'
-import { readDeviceStarts } from '#engine/disk/part-starts.ts'
-import type { Partition } from '#engine/disk/rules/tables/partitions.ts'
+import {
+  readDeviceStarts,
+  findRoot,
+  mountVolume,
+  type Root,
+} from '#engine/disk/root-file-systems.ts'
+import type { Partition } from '#engine/disk/rules/tables/dos-table.ts'
 import {
   existsInside,
   isFolderInside,
@@ -28,8 +33,7 @@ import {
   writeInside,
 } from '#engine/disk/mounted-tree.ts'
 import type { MountTools } from '#engine/disk/mounts.ts'
-import { findRoot, mountVolume, type Root } from '#engine/disk/root-file-systems.ts'
-import { nameOf, type FilledVolume } from '#engine/disk/rules/volume.ts'
+import { nameOf, type FilledVolume } from '#engine/disk/rules/volume-group.ts'
 import type { FlashedDisk } from '#engine/disk/volumes.ts'
 
 /** What is written, and where cloud-init looks for it. */

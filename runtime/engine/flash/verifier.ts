@@ -1,7 +1,6 @@
 /** Reads a disk back, past the page cache, and compares it with the checksums of the write. */
 import { isAllZero, type Range } from '#engine/disk/rules/extents.ts'
-import { sumUp } from './checksum.ts'
-import type { Written } from './copier.ts'
+import { sumUp, type Written } from './copier.ts'
 import { notHeld, type Device } from '#engine/disk/device.ts'
 import { SLOT_BYTES, type TaskGroup, type Slots } from './write-slots.ts'
 

@@ -1,28 +1,26 @@
 /** The parts of a write: the image's first MiB, what becomes of its table, its body and the reading back, with the progress of both. */
-import { decideBottleneck } from './rules/bottleneck.ts'
-import type { FlashEvent, FlashPlan } from './rules/flash.ts'
-import type { LastGrowth } from './rules/last-partition.ts'
+import { decideBottleneck, type FlashEvent, type FlashPlan } from './rules/flash.ts'
+import { type LastGrowth, MARK_BYTES, planMarks, renderMark } from './rules/last-partition.ts'
 import type { FrameMap } from '#engine/image/rules/frame-map.ts'
-import { readHead } from '#engine/image/image-head-reader.ts'
-import { checkLength } from '#engine/image/content/image-end.ts'
+import { readHead } from '#engine/image/image-inspection.ts'
+import { checkLength } from '#engine/image/content/stored-image.ts'
 import { fixBackup } from '#engine/disk/disk-ends.ts'
 import type { MovedBackup } from '#engine/disk/rules/tables/gpt.ts'
 import type { Delta } from './comparison.ts'
 import type { Written } from './copier.ts'
-import type { Counted } from './counted-source.ts'
+import { type Counted, createMeter, type Waits } from './meter.ts'
 import type { ImageStream } from './image-stream.ts'
 import { isStoredRaw } from '#engine/image/rules/format.ts'
-import { exactBytes } from '#engine/image/rules/image.ts'
-import type { Device } from '#engine/disk/device.ts'
+import { exactBytes, leastBytes } from '#engine/image/rules/image.ts'
+import { type Device, createSlot, notHeld } from '#engine/disk/device.ts'
 import { locateEnds } from '#engine/disk/rules/disk-end.ts'
 import type { MountTools } from '#engine/disk/mounts.ts'
-import { createMarks, type Marks } from './capacity-marks.ts'
-import { createMeter, type Waits } from './meter.ts'
 import type { TaskGroup, Slots } from './write-slots.ts'
 import { bytesToVerify, verifyWritten } from './verifier.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import { settle, untilAborted, watch } from '#kit/host/watch.ts'
 import { createZeroer } from './zeroer.ts'
+import { randomBytes } from 'node:crypto'
 
 /** A write under way: the image, its first MiB, the disk, and what is shared by its steps. */
 export interface WriteRun {
@@ -186,4 +184,52 @@ export async function* readBodyBack(run: WriteRun, written: Body): AsyncGenerato
   const reading = verifyWritten(order)
   yield* watch(untilAborted(signal, reading), TICK_MS, () => meter.snapshot())
   yield meter.snapshot()
+}
+
+// Marks a disk before a write, and looks afterwards whether each mark is where it was written.
+
+type Marks = ReturnType<typeof createMarks>
+
+interface MarkedRun {
+  readonly plan: FlashPlan
+  readonly device: Device
+  readonly delta: Delta
+  readonly growth: LastGrowth | null
+  readonly signal: AbortSignal
+}
+
+/**
+ * A Fault where the disk does not take or hold them. There are none where the disk is compared: a mark that
+ * came to lie on what was just found to be right would stay there, as that is not written again.
+ */
+function createMarks({ plan, device, delta, growth, signal }: MarkedRun) {
+  const { sizeBytes } = device
+  const imageEnd = Math.max(leastBytes(plan.image.virtual), growth?.partition.offset ?? 0)
+  const grownEnd = growth?.grows === true ? growth.partition.offset + growth.partition.bytes : null
+  const isMarked = delta.comparison === null
+  const places = isMarked ? planMarks({ sizeBytes, imageEnd, grownEnd }) : []
+  const flash = randomBytes(8).toString('hex')
+  return {
+    /** Returns when they are on the medium. */
+    async write() {
+      for (const at of places) {
+        signal.throwIfAborted()
+        const slot = createSlot(MARK_BYTES)
+        renderMark(at, flash).copy(slot)
+        await device.write(slot, at)
+      }
+      await device.flush()
+    },
+    /** Those before `from` were written over. */
+    async check(from: number) {
+      for (const at of places.filter((place) => place >= from)) {
+        signal.throwIfAborted()
+        const slot = createSlot(MARK_BYTES)
+        await device.read(slot, at)
+        if (!slot.equals(renderMark(at, flash))) {
+          throw notHeld(device.node, { offset: at, bytes: MARK_BYTES })
+        }
+      }
+    },
+  }
 }

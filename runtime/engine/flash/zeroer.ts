@@ -1,8 +1,7 @@
 /** Zeroes ranges of a device by command, in one small child process that gets ranges as they are found. */
 import { createInterface } from 'node:readline'
-import { createBusyMeter } from './rules/busy-meter.ts'
+import { createBusyMeter, type ZeroMethod } from './rules/zeros.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
-import type { ZeroMethod } from './rules/zeros.ts'
 import type { Device } from '#engine/disk/device.ts'
 import type { Shell } from '#kit/host/shell.ts'
 

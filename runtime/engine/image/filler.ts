@@ -1,6 +1,4 @@
 /** Fills whole buffers from pieces, and passes long runs of zeros on without allocating them. */
-import type { Blocks } from './blocks.ts'
-
 export type Filler = ReturnType<typeof createFiller>
 
 /** Fills whole buffers in image order. Rejects with what `blocks` reject with. */
@@ -41,4 +39,20 @@ export function createFiller(blocks: Blocks) {
       return bytes
     },
   }
+}
+
+// The interface of decoders: decoded image content, pulled piece by piece by the writer.
+
+/** `data` is at the start of the buffer; `kept`: the disk already holds it. */
+export type Piece =
+  | { readonly kind: 'data'; readonly bytes: number }
+  | { readonly kind: 'zeros'; readonly bytes: number }
+  | { readonly kind: 'kept'; readonly bytes: number }
+
+export interface Blocks extends AsyncDisposable {
+  /**
+   * Data is written to the start of `into`; other pieces leave it untouched. Null only after the
+   * image's true end: a damaged, short or trailing stream is a Fault.
+   */
+  next(into: Buffer): Promise<Piece | null>
 }

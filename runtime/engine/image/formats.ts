@@ -1,9 +1,9 @@
 /** What is done with each image format: how it is opened, measured, and checked to its end. */
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import type { Shell } from '#kit/host/shell.ts'
-import type { Blocks } from './blocks.ts'
+import type { Blocks } from './filler.ts'
 import { FORMATS } from './rules/format.ts'
-import { known, UNKNOWN_SIZE, type RangeStep } from './rules/range.ts'
+import { known, UNKNOWN_SIZE, type RangeStep } from './rules/image.ts'
 import type { SeekableSource, Source } from './sources/source.ts'
 
 interface MeasureInput {

@@ -16,7 +16,7 @@ import {
   readSeekEntry,
   SEEK_FOOTER_BYTES,
   type SeekFooter,
-} from './rules/seek-table.ts'
+} from './rules/zstd-walker.ts'
 import type { Source } from './sources/source.ts'
 
 type MappedFile = Pick<Source, 'name' | 'sizeBytes'> & {

@@ -1,13 +1,21 @@
 /** Looks into an image before a disk is touched: its first MiB, what lies further on in it, and for which sectors it is made. */
-import { decideSectors, listDosRanges, type SectorVerdict } from './rules/dos-sectors.ts'
-import type { FittedImage } from './rules/image-head.ts'
+import {
+  decideSectors,
+  listDosRanges,
+  type SectorVerdict,
+  findBeyond,
+  type FittedImage,
+  checkHead,
+} from './rules/image-head.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
 import { createSlot } from '#engine/disk/device.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 import type { Decoders } from './formats.ts'
-import { createFiller } from './filler.ts'
-import { readHead } from './image-head-reader.ts'
+import { createFiller, type Filler } from './filler.ts'
 import type { Source } from './sources/source.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { findForeign } from './content/rules/raw-image.ts'
+import { locateEnds } from '#engine/disk/rules/disk-end.ts'
 
 export interface ImageInspection {
   readonly head: Buffer
@@ -88,4 +96,43 @@ async function readRanges({ head, read }: ImageInspection, ranges: readonly Rang
     if (first !== null) found.set(offset, first)
   }
   return found
+}
+
+// Reads an image's first decoded MiB, and its part of the disk's last; refuses what does not fit the disk.
+
+/**
+ * At most the first MiB. Rejects with a Fault `plan-refused`: no disk image, one for other sectors,
+ * or one that does not fit.
+ */
+export async function readHead(filler: Filler, { image, target }: FittedImage): Promise<Buffer> {
+  const { headBytes } = locateEnds(target.identity.sizeBytes)
+  const whole = createSlot(headBytes)
+  const head = whole.subarray(0, await filler.fill(whole))
+  const checked = checkHead(image.name, head, target.sectorBytes, image)
+  if (!checked.ok) throw new Fault('plan-refused', checked.refusal)
+  const beyond = findBeyond(head, { ...target, sizeBytes: target.identity.sizeBytes })
+  if (beyond !== null) throw new Fault('plan-refused', `${image.name} does not fit: ${beyond}`)
+  const foreign = image.anyContent === true ? null : findForeign(image, head)
+  if (foreign !== null) throw foreign
+  return head
+}
+
+/** Rejects with a Fault `write-failed` when the image goes on behind the disk's end. */
+export async function readTail(
+  filler: Filler,
+  { image, target }: FittedImage,
+  bodyEnd: number,
+): Promise<Buffer> {
+  const { sizeBytes } = target.identity
+  const { tailStart } = locateEnds(sizeBytes)
+  const whole = createSlot(bodyEnd < tailStart ? 0 : sizeBytes - tailStart)
+  const tail = whole.subarray(0, await filler.fill(whole))
+  if (tail.length === whole.length && (await filler.fill(createSlot(1))) > 0) {
+    throw new Fault(
+      'write-failed',
+      `${image.name} is larger than ${target.path}: the disk ends at byte ${sizeBytes}`,
+      { hint: 'Use a larger disk.' },
+    )
+  }
+  return tail
 }

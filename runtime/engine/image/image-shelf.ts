@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { isBareFileName } from '#kit/foundation/file-name.ts'
 import type { ImageRow } from './rules/image.ts'
 import { isBelow, makeFolder, removeName } from '#kit/host/folders.ts'
-import { clearUploads } from '#kit/host/temporary-uploads.ts'
+import { clearUploads } from '#kit/host/partial-files.ts'
 import { listImages } from './image-folder.ts'
 
 export type ImageShelf = ReturnType<typeof createImageShelf>

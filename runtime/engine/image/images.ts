@@ -4,22 +4,25 @@ import { open, stat } from 'node:fs/promises'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { checkContent, detectFormat, FORMATS, isStoredRaw, isTarballName } from './rules/format.ts'
 import { IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
-import { exactBytes, type ImageFacts, type ImageInfo, type VirtualSize } from './rules/image.ts'
+import {
+  exactBytes,
+  type ImageFacts,
+  type ImageInfo,
+  type VirtualSize,
+  type RangeStep,
+  UNKNOWN_SIZE,
+} from './rules/image.ts'
 import { describeFrames, type FrameMap } from './rules/frame-map.ts'
 import { planInspection } from './rules/inspection.ts'
 import { measureImage, MEASURE_HEAD_BYTES } from './formats.ts'
-import { MARK_BYTES } from './content/rules/disk-marks.ts'
-import { notAnImage } from './content/rules/page.ts'
-import { describeRaw, findForeign } from './content/rules/raw-image.ts'
+import { MARK_BYTES, describeRaw, findForeign, notAnImage } from './content/rules/raw-image.ts'
 import { renderMismatch } from './rules/image-head.ts'
-import { describeType, type Sent } from '#kit/net/rules/sent.ts'
-import { type RangeStep, UNKNOWN_SIZE } from './rules/range.ts'
+import { describeType, type Sent } from '#kit/net/rules/http-range.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { isMissing } from '#kit/foundation/system-error.ts'
 import { listImages } from './image-folder.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import type { Source } from './sources/source.ts'
-import { createWindows, type Windows } from './file-windows.ts'
 
 export type Images = ReturnType<typeof createImages>
 
@@ -257,3 +260,67 @@ const attempt = <Value>(path: string, work: Promise<Value>): Promise<Value> =>
     const message = `image cannot be read: ${path} (${renderError(cause)})`
     throw new Fault('input-invalid', message, { cause })
   })
+
+// Reads a file here and there in windows, so that questions about neighbouring bytes cost one read.
+
+interface WindowedFile {
+  readonly name: string
+  readonly sizeBytes: number | null
+  readonly readAt: (into: Buffer, offset: number) => Promise<number>
+  /** A read costs next to nothing. */
+  readonly isNear: boolean
+}
+
+type Windows = ReturnType<typeof createWindows>
+
+/**
+ * Large where reads are cheap and stay in the page cache; few and small where each costs a round
+ * trip.
+ */
+const NEAR = { windowBytes: 1024 * 1024, maxReads: 65_536 }
+const FAR = { windowBytes: 64 * 1024, maxReads: 8 }
+
+/** Reads a little more than asked for, as the next question is often about the bytes beside. */
+function createWindows({ name, sizeBytes, readAt, isNear }: WindowedFile) {
+  const { windowBytes, maxReads } = isNear ? NEAR : FAR
+  const end = sizeBytes ?? Infinity
+  const scratch = Buffer.allocUnsafe(windowBytes)
+  const held = { first: NO_WINDOW, latest: NO_WINDOW }
+  let reads = 0
+
+  async function readWindow(at: number, length: number): Promise<Window> {
+    const from = Math.max(0, Math.min(at, end - windowBytes))
+    const wanted = Math.min(Math.max(windowBytes, at + length - from), end - from)
+    const into = wanted <= windowBytes ? scratch.subarray(0, wanted) : Buffer.allocUnsafe(wanted)
+    reads += 1
+    return { from, bytes: into.subarray(0, await readAt(into, from)) }
+  }
+
+  return {
+    isSpent: () => reads >= maxReads,
+    /** At least `length` bytes, and all at hand after them; valid until the next. */
+    async read(at: number, length: number): Promise<Buffer> {
+      const hits = [held.first, held.latest].map((window) => bytesAt(window, at))
+      const hit = hits.find((bytes) => bytes.length >= length)
+      if (hit !== undefined) return hit
+      held.latest = await readWindow(at, length)
+      // A copy, as later windows reuse the memory.
+      if (reads === 1) held.first = held.latest = copyOf(held.latest)
+      const got = bytesAt(held.latest, at)
+      if (got.length >= length || sizeBytes === null) return got
+      throw new Fault('source-broken', `${name} became shorter while it was read`)
+    },
+  }
+}
+
+interface Window {
+  readonly from: number
+  readonly bytes: Buffer
+}
+
+const NO_WINDOW: Window = { from: 0, bytes: Buffer.alloc(0) }
+
+const copyOf = ({ from, bytes }: Window): Window => ({ from, bytes: Buffer.from(bytes) })
+
+const bytesAt = ({ from, bytes }: Window, at: number) =>
+  at < from ? bytes.subarray(0, 0) : bytes.subarray(at - from)

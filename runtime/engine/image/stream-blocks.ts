@@ -1,5 +1,5 @@
 /** Decodes formats that are one stream: raw images as they are, others by decoders of this process. */
-import type { Transform } from 'node:stream'
+import type { Transform, Writable } from 'node:stream'
 import { createGunzip, type Gunzip } from 'node:zlib'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import {
@@ -9,10 +9,9 @@ import {
   parseTrailer,
   TRAILER_BYTES,
 } from './content/rules/gzip-trailer.ts'
-import { describePage } from './content/rules/page.ts'
-import { imageBroken } from '#kit/net/rules/source-fault.ts'
-import type { Blocks } from './blocks.ts'
-import { writeChunks, release } from './chunks.ts'
+import { describePage } from './content/rules/raw-image.ts'
+import { imageBroken } from '#kit/net/rules/network-failure.ts'
+import type { Blocks } from './filler.ts'
 import type { Source } from './sources/source.ts'
 
 /**
@@ -168,3 +167,37 @@ export function damaged(source: Pick<Source, 'name'>, cause: unknown): Fault {
 
 const endsEarly = (source: Source, at: number): Fault =>
   new Fault('source-broken', `${source.name} ends early, at byte ${at}`)
+
+// Writes chunks into a stream one at a time and releases their memory, so that few are alive at once.
+
+/** Asks for a chunk when the stream is done with the last one. */
+export async function writeChunks(chunks: AsyncIterable<Buffer>, into: Writable): Promise<void> {
+  for await (const chunk of chunks) await write(chunk, into)
+  into.end()
+}
+
+/** Resolves also when the stream has ended by itself. */
+function write(chunk: Buffer, into: Writable): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = (error?: Error | null) => {
+      into.off('end', done).off('close', onClose)
+      if (error) reject(error)
+      else resolve()
+    }
+    const onClose = () => done(new Error('closed before all was written'))
+    into.once('end', done).once('close', onClose)
+    into.write(chunk, done)
+  })
+}
+
+/**
+ * The garbage collector would let some 64 MiB pile up. Only for chunks that nobody else uses, and
+ * for the last part of their memory, as decoders cut several chunks out of one piece.
+ */
+export function release(chunk: Buffer): void {
+  const { buffer, byteOffset, length } = chunk
+  if (!(buffer instanceof ArrayBuffer) || byteOffset + length !== buffer.byteLength) return
+  // Node's own pool of small buffers is nobody's to give back; it never lends all of itself.
+  const isPooled = buffer.byteLength === Buffer.poolSize && byteOffset > 0
+  if (!isPooled) buffer.transfer(0)
+}

@@ -3,11 +3,10 @@ import { Fault } from '#kit/foundation/fault.ts'
 import { createBzip2Scan } from './rules/bzip2-scan.ts'
 import { FORMATS } from './rules/format.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
-import type { Blocks } from './blocks.ts'
-import { writeChunks } from './chunks.ts'
+import type { Blocks } from './filler.ts'
+import { writeChunks, blocksOf, damaged, GARBAGE, remember } from './stream-blocks.ts'
 import { toolMissing, type Shell } from '#kit/host/shell.ts'
 import type { Source } from './sources/source.ts'
-import { blocksOf, damaged, GARBAGE, remember } from './stream-blocks.ts'
 
 /** A Fault `tool-missing` when there is none. */
 export async function findDecoder(shell: Shell, format: ImageFormat): Promise<readonly string[]> {

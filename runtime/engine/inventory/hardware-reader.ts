@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { parseExact } from '#kit/foundation/json-exact.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import { MAX_HARDWARE_BYTES } from './rules/machine.ts'
-import { parseBmcAddress } from './rules/bmc-address.ts'
-import { renderBootTimes } from './rules/boot-query.ts'
+import { parseBmcAddress, renderBootTimes } from './rules/hardware.ts'
 
 export type HardwareReader = ReturnType<typeof createHardware>
 

@@ -1,7 +1,6 @@
 /** Sends the bytes of an image to a registry in chunks as they come; it keeps their digest and both ends. */
 import { createHash } from 'node:crypto'
-import type { BlobSample } from '#kit/net/registry/blob-checks.ts'
-import type { BlobUpload } from '#kit/net/registry/blob-upload.ts'
+import type { BlobSample, BlobUpload } from '#kit/net/registry/registry-writer.ts'
 
 export interface SentBlob {
   /** `sha256:` and 64 hexadecimal digits, of what was sent. */

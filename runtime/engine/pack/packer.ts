@@ -1,5 +1,5 @@
 /** Packs an image of any format into a `.img.zst` of independent frames: written whole or not at all. */
-import { Fault } from '#kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { WriteProgress } from '#engine/flash/rules/flash.ts'
 import { exactBytes, leastBytes, type ImageFacts } from '#engine/image/rules/image.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
@@ -8,16 +8,26 @@ import { createShell } from '#kit/host/shell.ts'
 import { report, untilAborted } from '#kit/host/watch.ts'
 import { createDecoders, type Decoders } from '#engine/image/formats.ts'
 import { createFiller } from '#engine/image/filler.ts'
-import { readOnce, readTwice, type FrameReading } from '#engine/image/frame/frame-readings.ts'
+import {
+  readOnce,
+  readTwice,
+  type FrameReading,
+  checkSize,
+  writeFrames,
+  type WrittenFrames,
+} from '#engine/image/frame/frame-writer.ts'
 import { createFrameWorkers } from '#engine/image/frame/frame-workers.ts'
-import { checkSize, writeFrames, type WrittenFrames } from '#engine/image/frame/frame-writer.ts'
 import { createImages } from '#engine/image/images.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { createSources, type SourcesOptions } from '#engine/image/sources/sources.ts'
-import { compareDigest, countSource, openUnordered } from '#engine/flash/counted-source.ts'
+import { compareDigest, countSource, openUnordered, createMeter } from '#engine/flash/meter.ts'
 import { checkImage } from '#engine/flash/image-checks.ts'
-import { createMeter } from '#engine/flash/meter.ts'
-import { checkNothingThere, writeWhole } from './whole-file.ts'
+import { randomUUID } from 'node:crypto'
+import { open, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { isMissing } from '#kit/foundation/system-error.ts'
+import { moveNewFile } from '#kit/host/atomic-file.ts'
+import { removeName } from '#kit/host/folders.ts'
 
 export interface PackOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */
@@ -132,3 +142,54 @@ const unknownFormat = ({ name }: ImageFacts) =>
   new Fault('plan-refused', `image format not recognised: ${name}`, {
     hint: 'Name its format with --format.',
   })
+
+// Writes a file under a temporary name, which becomes its own when all of it is on the disk.
+
+/** Rejects with a Fault `conflict`, or another one where nobody can tell. */
+export async function checkNothingThere(path: string): Promise<void> {
+  const there = await stat(path).catch((thrown: unknown) => {
+    if (isMissing(thrown)) return null
+    throw cannotWrite(path, thrown)
+  })
+  if (there === null) return
+  throw new Fault('conflict', `${path} exists already`, {
+    hint: 'Choose another name, or remove it first.',
+  })
+}
+
+/**
+ * The file gets its name when all of it is on the disk. Rejects with a Fault `input-missing`
+ * without its folder, another one where it cannot be written.
+ */
+export async function writeWhole<Result>(
+  path: string,
+  act: (write: (bytes: Buffer) => Promise<void>) => Promise<Result>,
+): Promise<Result> {
+  const part = `${path}.${randomUUID().slice(0, 8)}.part`
+  const attempt = async <Value>(work: Promise<Value>) =>
+    await work.catch((cause: unknown) => {
+      throw cause instanceof Fault ? cause : cannotWrite(path, cause)
+    })
+  const file = await open(part, 'wx').catch((cause: unknown) => {
+    if (!isMissing(cause)) throw cannotWrite(path, cause)
+    throw new Fault('input-missing', `there is no folder ${dirname(path)}`, { cause })
+  })
+  let isWhole = false
+  try {
+    const result = await act(async (bytes) => {
+      for (let at = 0; at < bytes.length;) {
+        at += (await attempt(file.write(bytes, at))).bytesWritten
+      }
+    })
+    await attempt(file.sync())
+    await attempt(moveNewFile(part, path))
+    isWhole = true
+    return result
+  } finally {
+    await file.close()
+    if (!isWhole) await removeName(part)
+  }
+}
+
+const cannotWrite = (path: string, cause: unknown) =>
+  new Fault('write-failed', `${path} cannot be written: ${renderError(cause)}`, { cause })

@@ -20,7 +20,7 @@ import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import { createProgress } from '#flasher/text/progress.ts'
 import { findingsFields, renderFindings, type CaptureFindings } from './rules/capture-report.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
-import { packedFields, renderPacked, requireFramesName } from './packed-image.ts'
+import { packedFields, renderPacked, requireFramesName } from './pack.ts'
 import type { CommandSession } from './session.ts'
 
 interface CaptureOutput {

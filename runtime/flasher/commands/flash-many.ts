@@ -1,8 +1,7 @@
 /** What `flasher flash` says where it writes to several disks at once. */
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
-import { createManyProgress, type ManyProgress } from '#flasher/text/many-progress.ts'
-import { errorFields, type DocumentFields } from './rules/envelope.ts'
-import { EXIT, FAILED, SUCCESS } from './rules/exit-codes.ts'
+import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
+import { createManyProgress, type ManyProgress } from '#flasher/text/progress.ts'
+import { errorFields, type DocumentFields, EXIT, FAILED, SUCCESS } from './rules/exit-codes.ts'
 import {
   findingsFields,
   renderDone,

@@ -2,14 +2,12 @@
 import { Writable } from 'node:stream'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { FlashEvent, FlashPlan } from '#engine/flash/rules/flash.ts'
-import { describeFailure, type FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import { describeFailure, type FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'
 import { emphasise } from '#kit/terminal/text/log.ts'
-import { encodeFor } from '#kit/terminal/text/encoding.ts'
-import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
+import { encodeFor, decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 import { createProgress } from '#flasher/text/progress.ts'
-import type { DocumentFields } from './rules/envelope.ts'
-import { SUCCESS } from './rules/exit-codes.ts'
+import { type DocumentFields, SUCCESS } from './rules/exit-codes.ts'
 import {
   findingsFields,
   hintAgainst,

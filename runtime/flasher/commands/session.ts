@@ -14,8 +14,13 @@ import {
 } from '#kit/terminal/text/terminal-style.ts'
 import type { ProgressMode } from '#flasher/text/progress.ts'
 import { progressModeOf } from './rules/commands.ts'
-import { errorFields, renderEnvelope, type DocumentFields } from './rules/envelope.ts'
-import { EXIT, FAILED } from './rules/exit-codes.ts'
+import {
+  errorFields,
+  renderEnvelope,
+  type DocumentFields,
+  EXIT,
+  FAILED,
+} from './rules/exit-codes.ts'
 
 export interface CommandEnvironment {
   /** Without the program's own name. */

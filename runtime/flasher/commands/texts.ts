@@ -1,5 +1,5 @@
 /** `flasher completion` and `flasher manual`: print texts generated from the command table. */
-import { shellOf } from '#kit/terminal/command/rules/text-commands.ts'
+import { shellOf } from '#kit/terminal/command/rules/command.ts'
 import { renderCompletion } from '#kit/terminal/command/completion.ts'
 import { renderManual } from '#kit/terminal/command/manual.ts'
 import { SUCCESS } from './rules/exit-codes.ts'

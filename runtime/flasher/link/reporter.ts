@@ -1,6 +1,12 @@
 /** Posts a flash's progress to the server without slowing it: newest first, retried, and always the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { addReport, dropReport, EMPTY_QUEUE, isEnd, untilDue } from '#engine/flash/rules/report.ts'
+import {
+  addReport,
+  dropReport,
+  EMPTY_QUEUE,
+  isEnd,
+  untilDue,
+} from '#engine/flash/rules/run-report.ts'
 import { decideDelay } from '#kit/net/rules/retry.ts'
 import type { ProgressPost } from '#engine/inventory/rules/run.ts'
 import type { ServerClient } from './server-client.ts'

@@ -1,7 +1,7 @@
 /** A client for the machine server's API for machines: disks, plan, progress, log, the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FEATURES } from '#appliance/contract.ts'
-import { MAX_FOR_OLDER_SERVERS } from '#engine/disk/rules/inventory-disk.ts'
+import { MAX_FOR_OLDER_SERVERS } from '#engine/disk/rules/disk.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { accept, type Result } from '#kit/foundation/result.ts'

@@ -3,7 +3,7 @@ import { isRecord } from '#kit/foundation/shape.ts'
 import type { Result } from '#kit/foundation/result.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { linger } from '#kit/host/watch.ts'
-import { isServerVersion } from '#kit/net/rules/server-address.ts'
+import { isServerVersion } from '#kit/net/rules/host-header.ts'
 import { exchange, type Exchange, type Rejection } from './server-exchange.ts'
 
 export interface SiteOptions {

@@ -1,15 +1,27 @@
 /** A console of the live system: one of them does what the server asks, the others look on or serve a person. */
-import { CONSOLE_PATHS, type ConsolePaths } from '#fleet/boot/rules/live-console.ts'
-import { endTry, startTry, takeDriverLock } from './driver-lock.ts'
-import { readKernelArguments } from './kernel-arguments.ts'
+import {
+  CONSOLE_PATHS,
+  type ConsolePaths,
+  isDriven,
+  parseLiveBoot,
+  renderDriverArgs,
+  renderGuestArgs,
+  renderWizardEnv,
+  type LiveBoot,
+} from '#fleet/boot/rules/live-boot.ts'
 import { createMarks } from '#kit/host/marks.ts'
 import { readVersion } from '#kit/host/package-manifest.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { linger } from '#kit/host/watch.ts'
-import { encodeOutput } from '#kit/terminal/text/encoding.ts'
-import type { Output } from '#kit/terminal/text/terminal-style.ts'
-import { viewConsole, type Keys } from './console-viewer.ts'
-import { readlink } from 'node:fs/promises'
+import { encodeOutput, type Output } from '#kit/terminal/text/terminal-style.ts'
+import { readlink, readFile, appendFile, mkdir, stat, writeFile, open } from 'node:fs/promises'
+import { parseServerAddress } from '#kit/net/rules/host-header.ts'
+import { createServer } from 'node:net'
+import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StringDecoder } from 'node:string_decoder'
+import { printable } from '#kit/foundation/printable.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 
 export interface LiveConsole {
   readonly env: Environment
@@ -84,3 +96,165 @@ async function settle({ env, signal }: LiveConsole): Promise<void> {
 
 /** `/dev/tty1`; empty: unknown. `path`: the link of our standard input. */
 const readOwnTerminal = (path: string): Promise<string> => readlink(path).catch(() => '')
+
+// Starts the wizard on each console of the live system, as the kernel command line asks.
+
+export interface ConsoleEnvironment extends LiveConsole {
+  /** Returns the exit code. */
+  wizard(argv: readonly string[], env: Environment): Promise<number>
+}
+
+/** The exit code; 0 tells the service manager that nothing is left to do. */
+export const serveCurrentConsole = (environment: ConsoleEnvironment): Promise<number> =>
+  serveConsole(environment, (kernelArguments) => {
+    const boot = parseLiveBoot(kernelArguments)
+    return {
+      drive: isDriven(boot) ? () => driveWizard(boot, environment) : null,
+      guest: () => serveGuest(boot, environment),
+    }
+  })
+
+const driveWizard = (boot: LiveBoot, { env, wizard }: ConsoleEnvironment): Promise<number> =>
+  wizard(renderDriverArgs(boot), { ...env, ...renderWizardEnv(boot) })
+
+async function serveGuest(boot: LiveBoot, environment: ConsoleEnvironment): Promise<number> {
+  const base = await findBase(boot, environment)
+  const env = { ...environment.env, ...renderWizardEnv(boot, base) }
+  return await environment.wizard(renderGuestArgs(boot, base), env)
+}
+
+/** A person waits for the first screen. */
+const SEARCH_MS = 5000
+
+/** Null: no server is named, or none answers. */
+async function findBase(
+  { server, others }: LiveBoot,
+  { signal }: ConsoleEnvironment,
+): Promise<string | null> {
+  const bases = parseServerAddress(server ?? '')
+  if (!bases.ok) return null
+  const [base, ...more] = [...bases.value, ...others]
+  if (more.length === 0) return base ?? null
+  const { findServer } = await import('#flasher/link/server-site.ts')
+  const found = await findServer([...bases.value, ...others], { signal, timeoutMs: SEARCH_MS })
+  return found ?? bases.value.at(-1) ?? null
+}
+
+/** `path`: /proc/cmdline; empty where it is missing. */
+export const readKernelArguments = (path: string): Promise<string> =>
+  readFile(path, 'utf8').catch(() => '')
+
+// A lock between processes of this machine, which the kernel releases when its holder dies.
+
+/** Null: another process has it. A socket in the kernel's name space leaves nothing behind. */
+export function takeDriverLock(name: string): Promise<AsyncDisposable | null> {
+  const server = createServer((socket) => socket.destroy())
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolve(null)
+      else reject(error)
+    })
+    server.listen(`\0${name}`, () => resolve(server.unref()))
+  })
+}
+
+/** A program that died is started again, but not for ever. */
+const MAX_TRIES = 3
+
+/** False: no more tries. True where they cannot be counted. Only for the holder of the lock. */
+async function startTry(path: string): Promise<boolean> {
+  try {
+    await mkdir(dirname(path), { recursive: true })
+    await appendFile(path, TRY)
+    return (await stat(path)).size <= MAX_TRIES
+  } catch {
+    return true
+  }
+}
+
+/** A try that came to any end is the last one. */
+const endTry = (path: string): Promise<void> =>
+  writeFile(path, TRY.repeat(MAX_TRIES)).catch(() => undefined)
+
+const TRY = '.'
+
+// Shows the status of the driven wizard on another console, until a key is pressed there.
+
+/** A pipe has no raw mode. */
+interface Keys {
+  readonly isTTY?: boolean
+  setRawMode?(isRaw: boolean): unknown
+  once(event: 'data', listener: () => void): unknown
+  off(event: 'data', listener: () => void): unknown
+  resume(): unknown
+  pause(): unknown
+}
+
+interface ConsoleViewer {
+  readonly stdin: Keys
+  readonly stdout: Output
+  readonly statusPath: string
+  readonly signal: AbortSignal
+}
+
+/** `key`: a person wants a wizard; `ended`: the program was asked to end. */
+async function viewConsole(environment: ConsoleViewer): Promise<'key' | 'ended'> {
+  const { stdin, stdout, statusPath, signal } = environment
+  const keyPressed = new AbortController()
+  const stop = () => keyPressed.abort()
+  const { greeting, ownWizard } = WIZARD_TEXTS.viewer
+  stdout.write(`${greeting}\r\n${ownWizard}\r\n\r\n`)
+  stdin.setRawMode?.(true)
+  stdin.once('data', stop)
+  stdin.resume()
+  try {
+    for await (const line of followLines(statusPath, {
+      signal: AbortSignal.any([signal, keyPressed.signal]),
+    })) {
+      stdout.write(`${printable(line)}\r\n`)
+    }
+  } finally {
+    stdin.off('data', stop)
+    stdin.setRawMode?.(false)
+    stdin.pause()
+  }
+  return signal.aborted ? 'ended' : 'key'
+}
+
+interface FollowOptions {
+  readonly signal: AbortSignal
+  /** Milliseconds. */
+  readonly everyMs?: number
+}
+
+const MAX_BYTES = 65_536
+
+/** Whole lines only; waits for the file, and ends with the signal. */
+export async function* followLines(
+  path: string,
+  { signal, everyMs = 300 }: FollowOptions,
+): AsyncGenerator<string, void, undefined> {
+  const decoder = new StringDecoder('utf8')
+  const into = Buffer.alloc(MAX_BYTES)
+  let at = 0
+  let rest = ''
+  while (!signal.aborted) {
+    const bytes = await readFrom(path, at, into)
+    at += bytes
+    rest += decoder.write(into.subarray(0, bytes))
+    const lines = rest.split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+    if (bytes === 0) await sleep(everyMs, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+async function readFrom(path: string, at: number, into: Buffer): Promise<number> {
+  try {
+    await using file = await open(path)
+    const { bytesRead } = await file.read(into, 0, into.length, at)
+    return bytesRead
+  } catch {
+    return 0 // it comes, or it does not
+  }
+}

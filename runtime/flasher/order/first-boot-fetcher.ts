@@ -6,9 +6,8 @@ import { fill } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { RetryTime, ServerClient } from '#flasher/link/server-client.ts'
 import type { Rejection } from '#flasher/link/server-exchange.ts'
-import { parsePlan } from './rules/plan.ts'
-import type { FirstBootTicket } from './rules/server-order.ts'
-import type { TemplateOffer } from './rules/wizard-start.ts'
+import { parsePlan, type FirstBootTicket } from './rules/plan.ts'
+import type { TemplateOffer } from './rules/flash-choice.ts'
 
 const TEXTS = WIZARD_TEXTS.driven
 

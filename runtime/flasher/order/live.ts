@@ -1,14 +1,13 @@
 /** What each console of the live system starts when a server of this line booted the machine. */
-import { CONSOLE_PATHS } from '#fleet/boot/rules/live-console.ts'
-import { readKernelArguments } from '#flasher/live-system/kernel-arguments.ts'
-import { serveConsole } from '#flasher/live-system/live-console.ts'
+import { CONSOLE_PATHS } from '#fleet/boot/rules/live-boot.ts'
+import { readKernelArguments, serveConsole } from '#flasher/live-system/live-console.ts'
 import {
   isForPerson,
   parseKernelOrder,
   renderGuestArgs,
   type KernelOrder,
 } from './rules/kernel-order.ts'
-import type { EarlierConsole } from './order-console.ts'
+import type { EarlierConsole } from './order.ts'
 
 /** Whether a server of this line booted this machine. */
 export const readIsOrdered = async (): Promise<boolean> =>

@@ -1,15 +1,14 @@
 /** Carries out what the server ordered: a flash, its provisioning, the report, a restart; else a person is asked. */
-import { CONSOLE_PATHS } from '#fleet/boot/rules/live-console.ts'
+import { CONSOLE_PATHS } from '#fleet/boot/rules/live-boot.ts'
 import { offerDisk } from '#flasher/text/rules/disk-offer.ts'
 import type { FlashPlan } from '#engine/flash/rules/flash.ts'
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
-import type { ReportedEnd } from '#engine/flash/rules/run-report.ts'
+import type { FlashOutcome, ReportedEnd } from '#engine/flash/rules/run-report.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { createMarks, type Marks } from '#kit/host/marks.ts'
 import { settle } from '#kit/host/watch.ts'
-import { fetchProvision } from '#flasher/link/provision-fetcher.ts'
+import { fetchProvision } from '#flasher/link/server-exchange.ts'
 import { createServerClient, type ServerClient } from '#flasher/link/server-client.ts'
 import { searchServer } from '#flasher/link/server-site.ts'
 import {
@@ -22,8 +21,13 @@ import {
   type KernelOrder,
 } from './rules/kernel-order.ts'
 import { orderFor, type FlashChoice } from './rules/flash-choice.ts'
-import { createLiveServices, type EarlierConsole, type LiveServices } from './order-console.ts'
-import { createFlashRun, REPORT_TIMES, type ReportedFlash } from './run-reporter.ts'
+import { createFlashRun, REPORT_TIMES, type ReportedFlash } from './remote-hooks.ts'
+import { createDisks } from '#engine/disk/disks.ts'
+import { settleFirstDevices } from '#engine/disk/udev.ts'
+import { createPower } from '#flasher/live-system/power.ts'
+import { createShell, type Environment } from '#kit/host/shell.ts'
+import type { LiveConsole } from '#flasher/live-system/live-console.ts'
+import type { Output } from '#kit/terminal/text/terminal-style.ts'
 
 type Flash = Extract<LiveInvocation, { kind: 'flash' }>
 
@@ -199,4 +203,42 @@ async function restart({ order, console, services, marks, say }: Session): Promi
   if (restarted.ok) return 0
   const reason = `The disk is flashed, but this machine cannot restart: ${restarted.refusal}.`
   return await console.tui(renderTuiArgs(order), { reason })
+}
+
+// One console of a live system that a server of this line booted: its programs, and what is asked of the machine.
+
+interface TuiOpening {
+  /** Why a person is asked; null: that was ordered. */
+  readonly reason: string | null
+  /** Why the server was not notified of the finished flash. */
+  readonly unsent?: string
+}
+
+export interface EarlierConsole extends LiveConsole {
+  readonly stderr: Output
+  readonly isRoot: boolean
+  /** Seconds on a steady clock. */
+  readonly now: () => number
+  /** Returns the exit code of `flasher-tui`. */
+  tui(argv: readonly string[], opening: TuiOpening): Promise<number>
+  /** Absent: those of this machine. */
+  readonly services?: LiveServices
+}
+
+type LiveServices = ReturnType<typeof createLiveServices>
+
+/** A device that hangs must not keep a machine here. */
+const SETTLE_SECONDS = 60
+
+function createLiveServices(env: Environment) {
+  const shell = createShell({ env })
+  return {
+    async listDisks() {
+      // The only disk so far may not be the only one.
+      await settleFirstDevices(shell, { seconds: SETTLE_SECONDS }).catch(() => null)
+      return await createDisks({ shell }).survey()
+    },
+    hasCijoe: () => shell.has('cijoe'),
+    reboot: () => createPower({ shell }).reboot(),
+  }
 }

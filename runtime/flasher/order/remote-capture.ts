@@ -8,10 +8,9 @@ import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import type { ProgressPost } from '#engine/inventory/rules/run.ts'
 import { openCapture, runCapture, type Captured } from '#engine/capture/capturer.ts'
 import { toUpload } from '#engine/capture/upload-client.ts'
-import type { RemoteDependencies } from './remote-hooks.ts'
+import { type RemoteDependencies, createRun, type ReportedRun } from './remote-hooks.ts'
 import type { RemoteMachine } from './remote-machine.ts'
-import { createRun, type ReportedRun } from './run-reporter.ts'
-import type { CaptureByPlan } from './rules/server-order.ts'
+import type { CaptureByPlan } from './rules/plan.ts'
 
 interface CaptureSession {
   readonly plan: CaptureByPlan

@@ -1,14 +1,13 @@
 /** This machine's contact with its server: finds it, sends it the disks and the hardware. */
-import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { type SurveyedDisk, listInventory } from '#engine/disk/rules/disk.ts'
 import { renderError } from '#kit/foundation/fault.ts'
-import { listInventory } from '#engine/disk/rules/inventory-disk.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { fill } from '#kit/texts/text.ts'
 import { PROMPT_TEXTS } from '#kit/terminal/prompt/texts.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
-import { readPathNames } from '#engine/disk/disk-names.ts'
+import { readPathNames } from '#engine/disk/sticks.ts'
 import {
   createServerClient,
   type RetryTime,
@@ -16,13 +15,11 @@ import {
 } from '#flasher/link/server-client.ts'
 import { searchServer } from '#flasher/link/server-site.ts'
 import type { Environment } from '#kit/host/shell.ts'
-import { readAuthorities } from '#kit/net/authorities.ts'
+import { readAuthorities } from '#kit/net/http-client.ts'
 import type { Rejection } from '#flasher/link/server-exchange.ts'
 import { readSecureBoot } from '#fleet/boot/secure-boot.ts'
-import { chooseDisk } from './rules/flash-choice.ts'
-import type { DiskChoice } from './rules/flash-choice.ts'
+import { chooseDisk, type DiskChoice, type DrivenScreen } from './rules/flash-choice.ts'
 import { decideTimes, type RemoteDependencies } from './remote-hooks.ts'
-import type { DrivenScreen } from './rules/wizard-start.ts'
 
 export type RemoteMachine = ReturnType<typeof createRemoteMachine>
 

@@ -1,9 +1,9 @@
 /** Assembles the services that the server-driven mode requires. */
 import { LIVE_PATHS } from '#appliance/contract.ts'
 import { isBootWanted } from '#engine/disk/rules/boot-entry.ts'
-import { parseLoops } from '#engine/disk/rules/offered-loops.ts'
+import { parseLoops } from '#engine/disk/rules/mount-map.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
-import { parseServerList } from '#kit/net/rules/server-address.ts'
+import { parseServerList } from '#kit/net/rules/host-header.ts'
 import { createDisks } from '#engine/disk/disks.ts'
 import { createHardware } from '#engine/inventory/hardware-reader.ts'
 import { createMarks, NO_MARKS } from '#kit/host/marks.ts'
@@ -12,7 +12,7 @@ import { createPower } from '#flasher/live-system/power.ts'
 import type { ServerClient } from '#flasher/link/server-client.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
-import { NO_HOOKS, type Hooks } from './rules/wizard-start.ts'
+import { NO_HOOKS, type Hooks } from './rules/flash-choice.ts'
 
 interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 'now'> {
   /** As Node names it. */

@@ -4,7 +4,7 @@ import { parseMac } from '#kit/net/rules/mac.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
-import { parseServerAddress } from '#kit/net/rules/server-address.ts'
+import { parseServerAddress } from '#kit/net/rules/host-header.ts'
 import { fill, fillCount } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { renderDiskSize } from '#kit/foundation/size.ts'
@@ -12,13 +12,25 @@ import { linger, settle } from '#kit/host/watch.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
 import { openRemoteMachine, type RemoteMachine } from './remote-machine.ts'
 import { fetchFirstBoot } from './first-boot-fetcher.ts'
-import { findAtCache, findDisk, findRenewed, parsePlan } from './rules/plan.ts'
-import type { Order, CaptureByPlan, NamedFlash } from './rules/server-order.ts'
-import { describeFailure, type FlashFailure } from '#engine/flash/rules/outcome.ts'
+import {
+  findAtCache,
+  findDisk,
+  findRenewed,
+  parsePlan,
+  type Order,
+  type CaptureByPlan,
+  type NamedFlash,
+} from './rules/plan.ts'
+import { describeFailure, type FlashFailure } from '#engine/flash/rules/run-report.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
-import { chooseOrdered } from './rules/flash-choice.ts'
+import {
+  chooseOrdered,
+  type Hooks,
+  type MachineIdentity,
+  type RemoteOutcome,
+  type DrivenScreen,
+} from './rules/flash-choice.ts'
 import type { PeerWindow } from '#flasher/link/peer-window.ts'
-import type { Hooks, MachineIdentity, RemoteOutcome, DrivenScreen } from './rules/wizard-start.ts'
 
 const TEXTS = WIZARD_TEXTS.driven
 

@@ -6,13 +6,90 @@ import {
   type WriteProgress,
 } from '#engine/flash/rules/flash.ts'
 import { type Cases, decideCase } from '#kit/foundation/cases.ts'
-import { renderJsonLine } from '#kit/foundation/json-text.ts'
+import { renderJsonLine } from '#kit/foundation/json-reader.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { renderSize } from '#kit/foundation/size.ts'
+import {
+  renderSize,
+  renderDuration,
+  renderPercent,
+  renderRate,
+  renderPartOf,
+} from '#kit/foundation/size.ts'
 import { fill } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
-import { fractionOf, renderBar, renderStatus } from './bar.ts'
 import { columnsOf, type TerminalStyle, type Output } from '#kit/terminal/text/terminal-style.ts'
+
+// Renders the progress of a write on one line, for the live bar and for the log.
+
+interface BarStyle {
+  /** The line stays shorter than this. */
+  readonly columns: number
+  readonly unicode: boolean
+  /** The measure of progress where the decoded size is unknown. */
+  readonly storedBytes: number | null
+  /** A capture: its progress counts as reading. */
+  readonly isReading?: boolean
+}
+
+/** 0 to 1; null: the total is unknown. */
+export function fractionOf(
+  { phase, bytes_read, bytes_written, total_bytes }: WriteProgress,
+  storedBytes: number | null,
+): number | null {
+  if (total_bytes !== null && total_bytes > 0) return clamp(bytes_written / total_bytes)
+  const isReading = phase === 'write' && storedBytes !== null && storedBytes > 0
+  return isReading ? clamp(bytes_read / storedBytes) : null
+}
+
+/** As far as known: `45%  1.80 of 4.00 GB  412 MB/s`. */
+export function renderStatus(progress: WriteProgress, storedBytes: number | null): string {
+  return statusParts(progress, storedBytes).join('  ')
+}
+
+/**
+ * Shorter than the terminal: ` write 45% [#########----------] 1.80 of 4.00 GB 412 MB/s 0:05 left`
+ */
+export function renderBar(progress: WriteProgress, style: BarStyle): string {
+  const fraction = fractionOf(progress, style.storedBytes)
+  const [percent, ...details] = statusParts(progress, style.storedBytes)
+  const { phases } = WIZARD_TEXTS.bar
+  const width = Math.max(...Object.values(phases).map(({ length }) => length))
+  const phase = style.isReading === true ? 'read' : progress.phase
+  const head = ` ${phases[phase].padEnd(width)} ${(percent ?? '').padStart(4)}`
+  const tail = details.join('  ')
+  const room = Math.min(40, style.columns - 1 - head.length - tail.length - 4)
+  const bar = fraction !== null && room >= 8 ? ` ${drawBar(fraction, room, style.unicode)}` : ''
+  return `${head}${bar}  ${tail}`.slice(0, style.columns - 1)
+}
+
+function statusParts(progress: WriteProgress, storedBytes: number | null): readonly string[] {
+  const { bytes_written, total_bytes, rate, eta_seconds } = progress
+  const fraction = fractionOf(progress, storedBytes)
+  return [
+    fraction === null ? '' : renderPercent(fraction),
+    total_bytes === null ? renderSize(bytes_written) : renderPartOf(bytes_written, total_bytes),
+    ...(rate > 0 ? [renderRate(rate)] : []),
+    ...(eta_seconds === null
+      ? []
+      : [fill(WIZARD_TEXTS.bar.left, { time: renderDuration(eta_seconds) })]),
+  ]
+}
+
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'] as const
+
+function drawBar(fraction: number, width: number, unicode: boolean): string {
+  if (!unicode) {
+    const inner = width - 2
+    const done = Math.floor(fraction * inner)
+    return `[${'#'.repeat(done)}${'-'.repeat(inner - done)}]`
+  }
+  const eighths = Math.floor(fraction * width * 8)
+  const full = '█'.repeat(Math.floor(eighths / 8))
+  const drawn = full + (EIGHTHS[eighths % 8] ?? '')
+  return drawn + '░'.repeat(width - drawn.length)
+}
+
+const clamp = (fraction: number) => Math.min(1, Math.max(0, fraction))
 
 const TEXTS = WIZARD_TEXTS.events
 
@@ -21,7 +98,7 @@ interface ProgressVoice {
   clear(): void
 }
 
-export interface ProgressDependencies {
+interface ProgressDependencies {
   readonly stdout: Output
   readonly stderr: Output
   /** The style of stderr. */
@@ -143,3 +220,87 @@ function createText({ stderr, style, storedBytes, now }: ProgressDependencies): 
 }
 
 const nothing = () => {}
+
+// Shows the events of several flashes at once: a bar a disk, lines that begin with the disk, or JSON lines.
+
+export interface ManyProgress {
+  /** As the user named it. */
+  show(event: FlashEvent, disk: string): void
+}
+
+interface ManyProgressOptions extends ProgressDependencies {
+  readonly mode: ProgressMode
+  readonly disks: readonly string[]
+}
+
+export function createManyProgress(options: ManyProgressOptions): ManyProgress {
+  const { mode, stdout } = options
+  if (mode === 'none') return { show: () => {} }
+  if (mode === 'text') return createManyText(options)
+  return {
+    show: (event, target) => {
+      const fields: unknown = JSON.parse(renderEventLine(event))
+      stdout.write(`${renderJsonLine({ target, ...Object(fields) })}\n`)
+    },
+  }
+}
+
+function createManyText({
+  disks,
+  stderr,
+  style,
+  storedBytes,
+  now,
+}: ManyProgressOptions): ManyProgress {
+  const bars = new Map<string, WriteProgress>()
+  const logged = new Map<string, number>()
+  const width = Math.max(...disks.map((disk) => printable(disk).length))
+  const head = (disk: string) => printable(disk).padEnd(width)
+  const isForPeople = style.tty || stderr.isTTY === true
+  let drawn = 0
+  let drawnAt = -Infinity
+
+  function clear() {
+    if (drawn > 0) stderr.write(`\u001b[${drawn}A\u001b[J`)
+    drawn = 0
+  }
+
+  function draw() {
+    const columns = columnsOf(stderr.columns) - width - 1
+    const barStyle = { columns, unicode: style.unicode, storedBytes: storedBytes() }
+    const lines = disks.flatMap((disk) => {
+      const progress = bars.get(disk)
+      return progress === undefined ? [] : [`${head(disk)} ${renderBar(progress, barStyle)}\n`]
+    })
+    clear()
+    stderr.write(lines.join(''))
+    drawn = lines.length
+    drawnAt = now()
+  }
+
+  function say(event: FlashEvent, disk: string) {
+    if (event.event !== 'writing') bars.delete(disk)
+    clear()
+    const line = isForPeople ? renderEventWords(event) : renderEventText(event)
+    stderr.write(`${head(disk)} ${line}`)
+    if (style.tty) draw()
+  }
+
+  return {
+    show(event, disk) {
+      if (event.event !== 'writing' || event.note !== undefined) {
+        say(event, disk)
+        logged.set(disk, now())
+        return
+      }
+      bars.set(disk, event)
+      if (style.tty) {
+        if (now() - drawnAt >= REDRAW_SECONDS) draw()
+      } else if (now() - (logged.get(disk) ?? -Infinity) >= LOG_SECONDS) {
+        logged.set(disk, now())
+        const status = renderStatus(event, storedBytes()).trimStart()
+        stderr.write(`${head(disk)} ${isForPeople ? '' : '[writing] '}${status}\n`)
+      }
+    },
+  }
+}

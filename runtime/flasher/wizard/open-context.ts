@@ -6,11 +6,14 @@ import { listImages } from '#engine/image/image-folder.ts'
 import { readVersion } from '#kit/host/package-manifest.ts'
 import type { TerminalEnvironment } from '#kit/terminal/command/program.ts'
 import { ask } from '#kit/terminal/prompt/ask.ts'
-import { encodeFor, encodeOutput } from '#kit/terminal/text/encoding.ts'
-import { createInk } from '#kit/terminal/text/ink.ts'
-import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
+import {
+  encodeFor,
+  encodeOutput,
+  createInk,
+  decideTerminalStyle,
+} from '#kit/terminal/text/terminal-style.ts'
 import { createPainter } from '#kit/terminal/prompt/painter.ts'
-import type { WizardContext } from './screens/wizard-context.ts'
+import type { WizardContext } from './screens/pending-question.ts'
 import type { RemoteDependencies } from '#flasher/order/remote-hooks.ts'
 import type { Environment } from '#kit/host/shell.ts'
 

@@ -1,6 +1,5 @@
 /** The wizard's command line ("Wizard command line"); help, completion and manual are generated from it. */
-import type { Command } from '#kit/terminal/command/rules/command.ts'
-import { WIZARD_ENVIRONMENT } from '#kit/terminal/command/rules/environment.ts'
+import { type Command, WIZARD_ENVIRONMENT } from '#kit/terminal/command/rules/command.ts'
 
 /** Where `--mac` is given alone. */
 export const DEFAULT_SERVER = 'flasher-server'

@@ -3,10 +3,10 @@ import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 import { fill } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
-import type { WizardContext } from './screens/wizard-context.ts'
+import type { WizardContext } from './screens/pending-question.ts'
 import { openWizardContext, type WizardEnvironment } from './open-context.ts'
 import { DEFAULT_SERVER } from './options.ts'
-import type { Hooks, WizardStart } from '#flasher/order/rules/wizard-start.ts'
+import type { Hooks, WizardStart } from '#flasher/order/rules/flash-choice.ts'
 import {
   next,
   openState,

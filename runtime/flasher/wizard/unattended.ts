@@ -2,7 +2,7 @@
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
-import { parseServerAddress } from '#kit/net/rules/server-address.ts'
+import { parseServerAddress } from '#kit/net/rules/host-header.ts'
 import { fill } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { DEFAULT_SERVER } from './options.ts'

@@ -1,6 +1,6 @@
 /** Finds tokens with the rights of whoever owns them: none of a person who was removed, nor more than theirs. */
 import { narrowScopes, scopesOf } from '#kit/web/answers/rules/rights.ts'
-import type { People } from './people.ts'
+import type { People } from './accounts.ts'
 import type { TokenRecord, Tokens } from './tokens.ts'
 import type { Person } from './rules/person.ts'
 

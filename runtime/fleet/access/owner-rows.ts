@@ -12,6 +12,13 @@ import {
   type OwnSessions,
   type Person,
 } from './rules/person.ts'
+import { existsSync } from 'node:fs'
+import { createSignedOut } from '#kit/web/access/signed-out.ts'
+import { renderCacheBase } from '#engine/catalog/rules/cache-entry.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import { parseHttpTarget } from '#kit/net/rules/image-location.ts'
+import { askOnce } from '#kit/net/json-client.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 export interface KeptOwner {
   /** Null: the administrator, who is not listed. */
@@ -117,7 +124,7 @@ export function createOwnSessions(
 }
 
 /** Read-only access to the sessions of the server whose `state.db` this is. */
-export const readSessions = (path: string): Pick<SessionBook, 'markOf' | 'admit'> => {
+const readSessions = (path: string): Pick<SessionBook, 'markOf' | 'admit'> => {
   // Closed again at once: that server may replace the file.
   const find = (id: string) =>
     readOnce(path, `${SELECT} WHERE id = ? AND removed_at IS NULL`, id).flatMap(readOwner)[0]?.[1]
@@ -192,4 +199,65 @@ function readOwner(row: Row): readonly (readonly [string, KeptOwner])[] {
   const person = stored.success && id !== NAMELESS ? { id, ...stored.data } : null
   const sessions = OwnSessionsSchema.safeParse(record).data ?? NO_SESSIONS
   return [[id, { person, password: readTextOrNull(row, 'password'), sessions }]]
+}
+
+/** Tells which sessions a cache accepts: those of the server whose state it shares, or those that its key has signed. */
+interface CacheSessionsOptions {
+  /** `<state_dir>/state.db`, which may not exist, and `<state_dir>/signed-out.json`. */
+  readonly state: string
+  readonly signedOut: string
+  now(): Date
+}
+
+export function createCacheSessions({
+  state,
+  signedOut: path,
+  now,
+}: CacheSessionsOptions): SessionBook {
+  const list = createSignedOut({ path, now })
+  // While a server replaces its file, nobody is let in.
+  let isBeside = false
+  const rows = () => {
+    isBeside = isBeside || existsSync(state)
+    return isBeside ? readSessions(state) : null
+  }
+  return {
+    markOf: (owner) => rows()?.markOf(owner) ?? '',
+    admit(session) {
+      if (list.has(session)) return undefined
+      const beside = rows()
+      return beside === null ? (session.who ?? null) : beside.admit(session)
+    },
+    end: (_owner, session, until) => list.add(session, until),
+  }
+}
+
+/** Ends a session at the cache service as well, if that accepts this server's sessions. */
+interface CacheLogoutOptions {
+  readonly url: string
+  readonly cookie: string
+  readonly env: Environment
+  readonly log: { warn(message: string): void }
+}
+
+const MAX_WAIT_MS = 2000
+
+/**
+ * Never rejects: a failure is only logged. A cache with the same state directory knows already; one
+ * with another key ignores the cookie.
+ */
+export async function endCacheSession({ url, cookie, env, log }: CacheLogoutOptions) {
+  const target = url === '' ? null : parseHttpTarget(`${renderCacheBase(url)}/ui/logout`)
+  if (target === null) return
+  try {
+    await askOnce(env, target, {
+      method: 'POST',
+      headers: { cookie },
+      redirects: 'answer',
+      maxBytes: 65_536,
+      timeoutMs: MAX_WAIT_MS,
+    })
+  } catch (thrown) {
+    log.warn(`could not end the session at the cache service: ${renderError(thrown)}`)
+  }
 }

@@ -1,11 +1,9 @@
 /** Lets people in whom an OpenID provider names: their row, their role as of now, and the record of each change. */
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { isSameReach } from '#kit/web/answers/rules/reach.ts'
+import { isSameReach } from '#kit/web/answers/rules/rights.ts'
 import type { JournalEntry, Requester } from '#fleet/state/journal.ts'
-import { createNote, describeChange } from './accounts.ts'
-import type { People } from './people.ts'
-import { parseScope } from './rules/label-scope.ts'
-import type { Person } from './rules/person.ts'
+import { createNote, describeChange, type People } from './accounts.ts'
+import { parseScope, type Person } from './rules/person.ts'
 import type { ProviderIdentity } from './rules/provider-identity.ts'
 
 export type AdmissionRefusal = 'no-role' | 'blocked' | 'too-many' | 'scope-long'

@@ -1,7 +1,6 @@
 /** Decides whether what somebody began may go on: they still exist, and may still do it with each machine. */
-import { reachOf, sees } from '#kit/web/answers/rules/reach.ts'
-import { permits, scopesOf, type Scope } from '#kit/web/answers/rules/rights.ts'
-import type { People } from './people.ts'
+import { reachOf, sees, permits, scopesOf, type Scope } from '#kit/web/answers/rules/rights.ts'
+import type { People } from './accounts.ts'
 import type { Person } from './rules/person.ts'
 import type { Tokens } from './tokens.ts'
 

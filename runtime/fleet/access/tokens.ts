@@ -1,5 +1,5 @@
 /** API tokens: created once, shown once, stored as hashes. */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
@@ -7,6 +7,8 @@ import { SCOPES, type Scope } from '#kit/web/answers/rules/rights.ts'
 import { createLaggedWrites } from '#kit/host/lagged-writes.ts'
 import type { Database } from '#fleet/state/database.ts'
 import { readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
+import { readFile } from 'node:fs/promises'
+import { replaceFile } from '#kit/host/atomic-file.ts'
 
 export interface TokenRecord {
   readonly id: string
@@ -163,3 +165,28 @@ const STORED = z.object({
   // An unreadable date ends the token.
   expires_at: z.string().nullable().catch(''),
 })
+
+// A token in a file that only its owner can read; it authorizes changes to the service beside it.
+
+export async function readLocalToken(path: string): Promise<string | null> {
+  const text = await readFile(path, 'latin1').catch(() => '')
+  return /^[\w-]{32,100}\s*$/.test(text) ? text.trim() : null
+}
+
+/** Makes a token (mode 0600) if there is none. Rejects if the file cannot be written. */
+export async function ensureLocalToken(path: string): Promise<string> {
+  const found = await readLocalToken(path)
+  if (found !== null) return found
+  const token = randomBytes(32).toString('base64url')
+  await replaceFile(path, `${token}\n`, 0o600)
+  return token
+}
+
+/** Compares in constant time; an empty secret matches nothing. */
+export function isOneOf(given: string, secrets: readonly string[]): boolean {
+  const wanted = digest(given)
+  const hits = secrets.filter((each) => each.trim() !== '' && timingSafeEqual(digest(each), wanted))
+  return hits.length > 0
+}
+
+const digest = (text: string) => createHash('sha256').update(text).digest()

@@ -3,13 +3,16 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { createStorage, type Storage } from 'unstorage'
-import { isBackupId, numberOf, orderBackups, sortBackups } from './rules/backup.ts'
 import {
+  isBackupId,
+  numberOf,
+  orderBackups,
+  sortBackups,
   parseManifest,
   renderManifest,
   type BackupManifest,
   type BackupFile,
-} from './rules/backup-manifest.ts'
+} from './rules/backup.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { openBackupFolder } from './backup-folder.ts'
 import { loadDriver, readValue } from './drivers.ts'

@@ -1,16 +1,17 @@
 /** Makes, lists, prunes and restores backups, one job at a time. */
 import { Readable } from 'node:stream'
-import { planBackupPruning, type BackupSettings } from './rules/backup.ts'
+import { planBackupPruning, type BackupSettings, isBackupDue } from './rules/backup.ts'
 import { createBackupJobs, type BackupJob, type BackupJobs } from './backup-job.ts'
 import type { BackupMaker } from './backup-maker.ts'
 import { createBackupEvents, type BackupEvents } from './backup-events.ts'
-import { SYSTEM, type Requester } from '#fleet/state/journal.ts'
-import { createBackupRestores, type BackupRestores } from './restore-job.ts'
-import type { Restorer } from './restore.ts'
+import { SYSTEM, type Requester, type Journal } from '#fleet/state/journal.ts'
+import type { Restorer, Foreseen, Restored } from './restore.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
 import type { Changes } from '#kit/host/changes.ts'
-import type { JobRecords } from '#kit/host/jobs.ts'
-import type { Journal } from '#fleet/state/journal.ts'
+import type { JobRecords, Jobs } from '#kit/host/jobs.ts'
+import type { SettingsStore } from '#fleet/state/settings-store.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { renderDisarmed } from './disarming.ts'
 
 export interface Backups
   extends BackupJobs, BackupRestores, Pick<BackupStore, 'list' | 'find'>, AsyncDisposable {
@@ -92,5 +93,137 @@ async function prune(
     const words = `Backup ${id} was removed: ${retention} are kept`
     await events.record('backup.pruned', id, words, { by: SYSTEM, details })
     events.announce(id)
+  }
+}
+
+/** Starts backups when they are due: checks at start, then every 60 seconds. */
+interface ScheduleDependencies {
+  readonly backups: Backups
+  readonly store: SettingsStore
+  settings(): BackupSettings
+  now?(): Date
+  /** Milliseconds of a steady clock. */
+  elapsed?(): number
+}
+
+/** "Scheduler tick for backups". */
+const TICK_MS = 60_000
+const LAST_RUN = 'backup.last_run_at'
+
+/** Ends when disposed of. Failures are tried again later; the backup's events report them. */
+export function startBackupSchedule(parts: ScheduleDependencies) {
+  const { backups, store } = parts
+  const now = () => parts.now?.() ?? new Date()
+  const { elapsed = () => performance.now() } = parts
+  const since = (at: number | null) => (at === null ? null : elapsed() - at)
+  let triedAt: number | null = null
+  let madeAt: number | null = null
+  let running: Promise<void> | null = null
+
+  async function runIfDue() {
+    const at = now()
+    const last = Date.parse(store.find(LAST_RUN) ?? '')
+    const succeededAt = Number.isNaN(last) ? null : last
+    const history = { succeededAt, sinceSuccess: since(madeAt), sinceTry: since(triedAt) }
+    if (!isBackupDue(parts.settings(), history, at.getTime())) return
+    const begunAt = elapsed()
+    triedAt = begunAt
+    const { backup_id } = await backups.start('scheduled', SYSTEM)
+    const job = await backups.awaitEnd(backup_id)
+    if (job?.status !== 'completed') return
+    madeAt = begunAt
+    await store.save({ [LAST_RUN]: at.toISOString() })
+  }
+
+  const tick = () =>
+    (running ??= runIfDue().finally(() => {
+      running = null
+    }))
+
+  // Best effort: the backup's own events report failures, and the next tick comes.
+  const check = () => {
+    tick().catch(() => undefined)
+  }
+  const timer = setInterval(check, TICK_MS).unref()
+  check()
+  return {
+    tick,
+    [Symbol.dispose]() {
+      clearInterval(timer)
+    },
+  }
+}
+
+// Restores a stored backup as a job: shows its progress, and records the outcome.
+
+interface Restoring {
+  readonly backup_id: string
+  readonly bytes_done: number
+  readonly bytes_total: number | null
+}
+
+interface BackupRestores {
+  /** Waits for queued backups; the former state stays as `.bak`. */
+  restore(id: string, by: Requester): Promise<Restored>
+  restoring(): Restoring | null
+  /** Null: no such backup. */
+  foresee(id: string): Promise<Foreseen | null>
+}
+
+interface RestoresDependencies {
+  readonly store: Pick<BackupStore, 'find'>
+  readonly restorer: Restorer
+  readonly events: BackupEvents
+  readonly queue: Pick<Jobs<never>, 'enqueue'>
+  readonly changes: Changes
+}
+
+function createBackupRestores(parts: RestoresDependencies): BackupRestores {
+  const { store, restorer, events, queue, changes } = parts
+  let restoring: Restoring | null = null
+
+  async function restore(stored: StoredBackup, by: Requester): Promise<Restored> {
+    const { backup_id: id } = stored
+    const restored = await restorer.restore(stored, (bytes_done, bytes_total) => {
+      restoring = { backup_id: id, bytes_done, bytes_total }
+      events.announceProgress(id)
+    })
+    const { machines, disarmed } = restored
+    const words =
+      `Backup ${id} was restored: ${machines} machines. ${renderDisarmed(disarmed)}`.trim()
+    await events.record('backup.restored', id, words, { by, details: { ...restored } })
+    changes.announce({ topic: 'settings' })
+    return restored
+  }
+
+  async function recordFailure(id: string, thrown: unknown, by: Requester) {
+    const error = renderError(thrown)
+    const words = `Backup ${id} could not be restored: ${error}`
+    const details = { backup_id: id, error }
+    await events.record('backup.restore.failed', id, words, { by, details }).catch(() => undefined)
+  }
+
+  return {
+    restoring: () => restoring,
+    async foresee(id) {
+      const stored = await store.find(id)
+      return stored === null ? null : await restorer.foresee(stored)
+    },
+    restore: (id, by) =>
+      queue.enqueue(async () => {
+        const stored = await store.find(id)
+        if (stored === null) throw new Fault('not-found', `there is no backup ${id}`)
+        restoring = { backup_id: id, bytes_done: 0, bytes_total: stored.bytes }
+        events.announce(id)
+        try {
+          return await restore(stored, by)
+        } catch (thrown) {
+          await recordFailure(id, thrown, by)
+          throw thrown
+        } finally {
+          restoring = null
+          events.announce(id)
+        }
+      }),
   }
 }

@@ -5,7 +5,7 @@ import { printable } from '#kit/foundation/printable.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { silence } from '#fleet/notify/messages.ts'
 import { readText, type Sql } from '#fleet/state/sqlite.ts'
-import type { MachineWords } from './rules/differences.ts'
+import type { MachineWords } from './rules/backup.ts'
 
 export interface OrderRules<Machine extends MachineBase> extends MachineWords<Machine> {
   parseRecord(stored: unknown): Machine | null

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { Fault } from '#kit/foundation/fault.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { ifMissing } from '#kit/foundation/system-error.ts'
-import { decodeDeployedRow } from '#fleet/machine/rules/deployed-row.ts'
+import { decodeDeployedRow } from '#fleet/machine/rules/flash-events.ts'
 import { readMarker, SCHEMA } from '#fleet/state/schema.ts'
 import { openSqlite, readText, type SqliteFile } from '#fleet/state/sqlite.ts'
-import { readDeployedMachines } from './deployed-machines.ts'
 import { removeName, removeTree } from '#kit/host/folders.ts'
+import { isThere } from '#kit/config/state-dirs.ts'
 
 interface EarlierState {
   readonly records: readonly unknown[]
@@ -110,3 +110,16 @@ async function describe(path: string): Promise<string> {
 
 const listNames = async (folder: string): Promise<readonly string[]> =>
   (await readdir(folder).catch(ifMissing([]))).toSorted()
+
+/** Reads the machines of a database that the deployed server of the earlier line wrote. */
+type DeployedRow = Readonly<Record<string, unknown>>
+
+/** Null: no file, or no such database. Nothing is changed. */
+export async function readDeployedMachines(path: string): Promise<readonly DeployedRow[] | null> {
+  if (!(await isThere(path))) return null
+  using file = openSqlite(path)
+  const tables = file.listTables()
+  if (tables.includes('flasher_state') || !tables.includes('machines')) return null
+  const isEarlier = file.listColumns('main', 'machines').includes('boot_policy')
+  return isEarlier ? file.all('SELECT * FROM machines') : null
+}

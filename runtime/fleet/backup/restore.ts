@@ -1,11 +1,16 @@
 /** Restores a backup, the whole database or an inventory alone; checks it before anything changes. */
-import { mkdir, mkdtemp, open } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Fault } from '#kit/foundation/fault.ts'
-import type { BackupFile } from './rules/backup-manifest.ts'
-import { compareFleets, listChangedNames, type MachineDifference } from './rules/differences.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import {
+  type BackupFile,
+  type BackupManifest,
+  compareFleets,
+  listChangedNames,
+  type MachineDifference,
+} from './rules/backup.ts'
 import type { BackupStore, StoredBackup } from './backup-store.ts'
-import { INVENTORY, type Bundles } from './bundle-files.ts'
+import { INVENTORY, type Bundles } from './backup-maker.ts'
 import {
   disarmAll,
   listArmed,
@@ -17,9 +22,8 @@ import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { removeTree } from '#kit/host/folders.ts'
 import { dropMembership } from '#fleet/state/membership.ts'
 import type { Database } from '#fleet/state/database.ts'
-import { inspectState } from '#fleet/state/inspection.ts'
+import { inspectState, listOwnParts } from '#fleet/state/schema.ts'
 import { closeWhole } from '#fleet/state/rotation.ts'
-import { listOwnParts } from '#fleet/state/schema.ts'
 import {
   openSqlite,
   readText,
@@ -27,6 +31,8 @@ import {
   type Sql,
   type SqliteFile,
 } from '#fleet/state/sqlite.ts'
+import { createReadStream } from 'node:fs'
+import { isMissing } from '#kit/foundation/system-error.ts'
 
 export interface Restored {
   readonly backup_id: string
@@ -283,3 +289,64 @@ function keepEnds(file: SqliteFile, present: Sql, at: string): void {
 }
 
 const REVOKE = 'UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL'
+
+/** Opens a single file as if it were a stored backup: a database copy, or an inventory. */
+interface FileBackup {
+  readonly backup: StoredBackup
+  readonly store: Pick<BackupStore, 'read' | 'readBare'>
+}
+
+const SQLITE = 'SQLite format 3\0'
+
+/** A restore checks what is in it. Rejects with a Fault if it cannot be read. */
+export async function openFileBackup(path: string, line: string): Promise<FileBackup> {
+  const bytes = await measure(path)
+  const isDatabase = (await readStart(path)) === SQLITE
+  const manifest: BackupManifest = {
+    version: 1,
+    backup_id: path,
+    created_at: '',
+    release: '',
+    line,
+    trigger: 'file',
+    machines: 0,
+    number: 1,
+    files: [{ name: 'state.db', bytes, sha256: '', pieces: [] }],
+  }
+  return {
+    backup: { backup_id: path, manifest: isDatabase ? manifest : null, bytes },
+    store: {
+      async *read() {
+        for await (const chunk of createReadStream(path)) {
+          if (Buffer.isBuffer(chunk)) yield chunk
+        }
+      },
+      readBare: () => readFile(path),
+    },
+  }
+}
+
+async function measure(path: string): Promise<number> {
+  try {
+    const found = await stat(path)
+    if (found.isFile()) return found.size
+  } catch (cause) {
+    const isAbsent = isMissing(cause)
+    const what = isAbsent
+      ? 'is neither a backup nor a file'
+      : `cannot be read: ${renderError(cause)}`
+    throw new Fault('input-missing', `${path} ${what}`, {
+      hint: isAbsent ? LIST : undefined,
+      cause,
+    })
+  }
+  throw new Fault('input-invalid', `${path} is no file`)
+}
+
+const LIST = 'On a terminal, "flasher-web restore" lists the backups to choose from.'
+
+async function readStart(path: string): Promise<string> {
+  await using file = await open(path, 'r')
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(SQLITE.length), 0, SQLITE.length, 0)
+  return buffer.toString('latin1', 0, bytesRead)
+}

@@ -5,7 +5,7 @@ import type { Changes } from '#kit/host/changes.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import type { Database } from '#fleet/state/database.ts'
 import { readNumber, readText, type Row, type Sql } from '#fleet/state/sqlite.ts'
-import { AMONG, renderList } from '#fleet/state/where.ts'
+import { AMONG, renderList } from '#fleet/state/event-rows.ts'
 import {
   BatchSchema,
   MemberSchema,

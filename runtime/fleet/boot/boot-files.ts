@@ -11,6 +11,7 @@ import {
   type CompleteSet,
   type PerArch,
   type ForeignSet,
+  perArch,
 } from './rules/boot-set.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import {
@@ -19,16 +20,20 @@ import {
   readListedDigest,
   receiveUpload,
   type FolderFile,
-} from './boot-folder.ts'
-import {
   installStaged,
   readBootRecord,
   recoverInstalls,
   STAGED,
   writeBootRecord,
-} from './boot-install.ts'
-import { look, nothingFound, versionsOf, type ActiveSets, type Scan } from './boot-scan.ts'
-import { createBootSets } from './boot-sets.ts'
+} from './boot-folder.ts'
+import {
+  look,
+  nothingFound,
+  versionsOf,
+  type ActiveSets,
+  type Scan,
+  createBootSets,
+} from './boot-sets.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import { makeFolder, removeName } from '#kit/host/folders.ts'
 
@@ -172,5 +177,33 @@ async function removeSets(
 ): Promise<void> {
   for (const set of removed.filter(({ arch, version }) => inForce[arch] !== version)) {
     for (const name of listSetFiles(set)) await removeName(join(dir, name))
+  }
+}
+
+// The boot directory of the earlier line: one live system, whose files have the same names in every release.
+
+export type LiveFiles = BootFiles & Pick<BootFolder, 'stage' | 'install'>
+
+/** Finishes an interrupted installation and clears uncommitted ones. */
+export async function createLiveFiles(dir: string): Promise<LiveFiles> {
+  await makeFolder(dir)
+  await recoverInstalls(dir)
+  const enqueue = createQueue(1)
+  return {
+    dir,
+    list: () => listFolder(dir),
+    has: (name) => hasFile(dir, name),
+    // Scripts name the files whether or not they exist.
+    active: () => perArch(() => null),
+    async alias(name) {
+      const files = await listFolder(dir)
+      return decideAlias(
+        name,
+        files.map((file) => file.name),
+      )
+    },
+    save: (name, bytes, maxBytes) => receiveUpload({ dir, name, bytes, maxBytes, sha256: null }),
+    stage: () => mkdtemp(join(dir, STAGED)),
+    install: (staged) => enqueue(() => installStaged(dir, staged, null)),
   }
 }

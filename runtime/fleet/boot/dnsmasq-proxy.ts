@@ -1,7 +1,7 @@
 /** Puts a DHCP proxy into dnsmasq and takes it out again; what dnsmasq refuses is undone. */
 import { open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { renderActivation, type Activation } from './rules/pxe-activation.ts'
+import { renderActivation, type Activation } from './rules/dhcp.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { ifMissing } from '#kit/foundation/system-error.ts'
 import type { Finished, Shell } from '#kit/host/shell.ts'

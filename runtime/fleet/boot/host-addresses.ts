@@ -1,6 +1,6 @@
 /** Lists the addresses and network cards of this host. */
 import { networkInterfaces } from 'node:os'
-import type { InterfaceAddress } from './rules/pxe-activation.ts'
+import type { InterfaceAddress } from './rules/dhcp.ts'
 
 /** IPv4 first; without bridges of containers on this host. */
 export function listLanAddresses(): readonly InterfaceAddress[] {

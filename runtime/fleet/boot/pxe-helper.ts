@@ -1,6 +1,5 @@
 /** Has the privileged helper activate the DHCP proxy: the only thing that this server may do as root. */
-import type { FirmwareLoader } from './rules/dhcp.ts'
-import { parseActivation, type ActiveProxy } from './rules/pxe-activation.ts'
+import { type FirmwareLoader, parseActivation, type ActiveProxy } from './rules/dhcp.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { isThere } from '#kit/config/state-dirs.ts'
 import type { Shell } from '#kit/host/shell.ts'

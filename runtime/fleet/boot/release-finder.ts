@@ -1,5 +1,5 @@
 /** Finds a release at its site: by its manifest, or by the checksums of its three files if there is none. */
-import { RELEASE_MANIFEST } from '#appliance/assets.ts'
+import { RELEASE_MANIFEST, signatureOf, SIGNATURE_NAMESPACE, LIVE_SUMS } from '#appliance/assets.ts'
 import { BOOT_ARCHS, setFileName, type BootArch } from './rules/boot-set.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
@@ -16,20 +16,17 @@ import {
   type Artifact,
   type Release,
   type ReleasePlan,
+  parseRelease,
+  parseLiveSums,
+  planLiveRelease,
+  planSignedLiveRelease,
 } from './rules/release.ts'
-import { isAnswered } from '#kit/net/http-documents.ts'
+import { isAnswered, fetchDocument } from '#kit/net/http-documents.ts'
 import { askOnce } from '#kit/net/json-client.ts'
 import type { Sources } from '#engine/image/sources/sources.ts'
-import {
-  MAX_TEXT_BYTES,
-  readReleaseText,
-  targetOf,
-  TEXT_MS,
-  verifyManifest,
-  wrongRelease,
-  type ReleaseTexts,
-  type SignedQuery,
-} from './release-manifest-reader.ts'
+import { findSignatureFault } from '#kit/foundation/ssh-signature.ts'
+import { parseHttpTarget, renderSafeUrl, type HttpTarget } from '#kit/net/rules/image-location.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 export interface ReleaseFinderDependencies extends ReleaseTexts {
   readonly sources: Pick<Sources, 'open'>
@@ -41,7 +38,7 @@ export interface ReleaseQuery extends SignedQuery {
   readonly tag: string
 }
 
-export interface FoundRelease {
+interface FoundRelease {
   /** The folder of its files; ends in a slash. */
   readonly base: string
   readonly plan: ReleasePlan
@@ -76,13 +73,13 @@ const orNull = <T>(signal: AbortSignal, work: Promise<T>) =>
     return null
   })
 
-export function planFrom(plan: Result<ReleasePlan, string>, url: string): ReleasePlan {
+function planFrom(plan: Result<ReleasePlan, string>, url: string): ReleasePlan {
   if (!plan.ok) throw wrongRelease(url, plan.refusal)
   return plan.value
 }
 
 /** From the first place that has it; the refusal is the first place's error. */
-export async function findText(
+async function findText(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
   name: string,
@@ -101,7 +98,7 @@ export async function findText(
 }
 
 /** The manifest, verified, and its place. Refused as in `findText`. */
-export async function findManifest(
+async function findManifest(
   parts: ReleaseFinderDependencies,
   query: ReleaseQuery,
 ): Promise<Result<{ readonly base: string; readonly release: Release }, unknown>> {
@@ -112,7 +109,7 @@ export async function findManifest(
 }
 
 /** Signatures cover the manifest: if keys are configured, nothing can be trusted without it. */
-export function requireManifest({ keys, tag }: ReleaseQuery, first: unknown): void {
+function requireManifest({ keys, tag }: ReleaseQuery, first: unknown): void {
   if (keys.length === 0 || !isAnswered(first)) return
   throw new Fault(
     'upstream-failed',
@@ -164,7 +161,7 @@ async function readLists(
 }
 
 /** Sizes come from the server: checksum lists have none. */
-export async function measure(
+async function measure(
   { sources }: ReleaseFinderDependencies,
   { signal }: ReleaseQuery,
   base: string,
@@ -214,4 +211,124 @@ async function readRedirect(
     signal: query.signal,
   })
   return headers.location ?? null
+}
+
+// Reads the manifest of a release, and verifies its signature where one is required.
+
+interface ReleaseTexts {
+  readonly env: Environment
+  /** For a small text, in milliseconds; default 30,000. */
+  readonly textMs?: number
+}
+
+interface SignedQuery {
+  /** SSH keys, one of which must have signed the manifest; empty: no signature needed. */
+  readonly keys: readonly string[]
+  readonly signal: AbortSignal
+}
+
+const MAX_TEXT_BYTES: number = 1024 * 1024
+const TEXT_MS = 30_000
+
+/** @throws a Fault `upstream-failed` if the signature or the manifest is wrong. */
+async function verifyManifest(
+  texts: ReleaseTexts,
+  query: SignedQuery,
+  base: string,
+  text: string,
+): Promise<Release> {
+  const url = `${base}${RELEASE_MANIFEST}`
+  if (query.keys.length > 0) await requireSignature(texts, query, url, text)
+  const release = parseRelease(text)
+  if (!release.ok) throw wrongRelease(url, release.refusal)
+  return release.value
+}
+
+async function requireSignature(
+  texts: ReleaseTexts,
+  query: SignedQuery,
+  url: string,
+  message: string,
+): Promise<void> {
+  const signature = await readReleaseText(texts, query, signatureOf(url)).catch(
+    (thrown: unknown) => {
+      query.signal.throwIfAborted()
+      throw wrongRelease(url, `its signature is required and missing: ${renderError(thrown)}`)
+    },
+  )
+  const fault = findSignatureFault({
+    message,
+    signature,
+    namespace: SIGNATURE_NAMESPACE,
+    keys: query.keys,
+  })
+  if (fault !== null) throw wrongRelease(url, fault)
+}
+
+export async function readReleaseText(
+  { env, textMs = TEXT_MS }: ReleaseTexts,
+  { signal }: Pick<SignedQuery, 'signal'>,
+  url: string,
+): Promise<string> {
+  const answer = await fetchDocument({
+    target: targetOf(url),
+    name: renderSafeUrl(url),
+    env,
+    maxBytes: MAX_TEXT_BYTES,
+    timeoutMs: textMs,
+    etag: null,
+    signal,
+  })
+  return answer?.text ?? ''
+}
+
+function targetOf(url: string): HttpTarget {
+  const target = parseHttpTarget(url)
+  if (target !== null) return target
+  throw new Fault('misuse', `[releases] base_url must be an http(s) address`)
+}
+
+export const wrongRelease = (url: string, reason: string) =>
+  new Fault('upstream-failed', `${renderSafeUrl(url)} cannot be used: ${reason}`, {
+    hint: 'Nothing was changed; the release itself must be put right.',
+  })
+
+/** Rejects with a Fault `upstream-failed` if no address has it, or its list omits a file. */
+export async function findLiveRelease(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+): Promise<FoundRelease> {
+  const { keys, tag } = query
+  if (keys.length > 0) return await findByManifest(parts, query, null)
+  const found = await findText(parts, query, LIVE_SUMS)
+  if (!found.ok) return await findByManifest(parts, query, found.refusal)
+  const { base, text } = found.value
+  const listed = parseLiveSums(text)
+  if (!listed.ok) throw wrongRelease(`${base}${LIVE_SUMS}`, listed.refusal)
+  const files = await measure(parts, query, base, listed.value)
+  return { base, plan: planLiveRelease(tag, files) }
+}
+
+const notFound = (tag: string, cause: unknown) =>
+  new Fault('upstream-failed', `release ${tag} was not found: ${renderError(cause)}`, {
+    cause,
+    hint: 'Check FLASHER_RELEASES_BASE_URL, FLASHER_BOOT_RELEASE_REPO and the tag.',
+  })
+
+/** The manifest is what was signed. `noSums`: why the checksum list could not be read. */
+async function findByManifest(
+  parts: ReleaseFinderDependencies,
+  query: ReleaseQuery,
+  noSums: unknown,
+): Promise<FoundRelease> {
+  if (noSums !== null && !isAnswered(noSums)) throw notFound(query.tag, noSums)
+  const found = await findManifest(parts, query)
+  if (!found.ok) {
+    if (noSums !== null) throw notFound(query.tag, noSums)
+    requireManifest(query, found.refusal)
+    throw notFound(query.tag, found.refusal)
+  }
+  const { base, release } = found.value
+  const plan = planSignedLiveRelease(release, query.tag)
+  return { base, plan: planFrom(plan, `${base}${RELEASE_MANIFEST}`) }
 }

@@ -12,7 +12,7 @@ import {
   renderTftpError,
   type TftpFinding,
   type TftpState,
-} from './rules/tftp.ts'
+} from './rules/readiness.ts'
 
 interface TftpProbeDependencies {
   /** Read at each look; empty: this host. */

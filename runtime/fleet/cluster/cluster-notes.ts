@@ -6,7 +6,7 @@ import { Fault } from '#kit/foundation/fault.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { ifMissing } from '#kit/foundation/system-error.ts'
 import { replaceFile } from '#kit/host/atomic-file.ts'
-import type { SharedFileName, SharedFileNote } from './rules/shared-file.ts'
+import type { SharedFileName, SharedFileNote } from './rules/member.ts'
 
 const NotesSchema = z.object({
   id: z.string(),

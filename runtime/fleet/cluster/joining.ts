@@ -3,20 +3,26 @@ import { randomUUID } from 'node:crypto'
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '#kit/foundation/fault.ts'
-import { NOWHERE, writeMembership } from '#fleet/state/membership.ts'
+import { NOWHERE, writeMembership, readMembership } from '#fleet/state/membership.ts'
 import type { Database } from '#fleet/state/database.ts'
 import type { Commits, CommitsDependencies } from '#fleet/state/commits.ts'
 import type { SqliteFile } from '#fleet/state/sqlite.ts'
-import { catchUp, copySightings, type Start } from './catching-up.ts'
 import { createGroupCommits } from './group-commits.ts'
 import { createLeader, type Leader } from './leader.ts'
-import { listTables, readParts } from './local-rows.ts'
+import { listTables, readParts, applyChanges, replaceAll } from './local-rows.ts'
 import { readWaitedFor, type Member } from './members.ts'
-import { openSession, toFault, type PgSession } from './postgres.ts'
+import { openSession, toFault, type PgSession, numberIn, textOf, type PgRow } from './postgres.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
-import { upgradeTables } from './upgrading.ts'
-import { decideTakeover, renderTake, type LeaseWatch } from './rules/lease.ts'
-import { TIMES, type ClusterTimes } from './rules/times.ts'
+import {
+  decideTakeover,
+  renderTake,
+  type LeaseWatch,
+  TIMES,
+  type ClusterTimes,
+  decideCatchUp,
+  type LogEnds,
+  type Position,
+} from './rules/lease.ts'
 import {
   checkShape,
   ensureTables,
@@ -27,7 +33,25 @@ import {
   takeLease,
   type Lease,
   type TakenLease,
+  createTables,
+  readKeysSince,
+  readLogEnds,
 } from './tables.ts'
+import { SYSTEM_EVENT } from '#fleet/state/event-rows.ts'
+import { CARRIED, SCHEMA } from '#fleet/state/schema.ts'
+import {
+  renderFormerSchema,
+  ALL_KEYS,
+  SCHEMA_NAME,
+  type SharedTable,
+  createKeyList,
+  renderRead,
+  renderReadAll,
+  type RowCells,
+  type ChangedKeys,
+  type TableChange,
+} from './rules/shared-tables.ts'
+import type { ClusterMembership } from '#fleet/state/rules/change-count.ts'
 
 export interface JoinOptions {
   /** `postgres://…`, with the password. */
@@ -261,3 +285,240 @@ async function lead(
   log.info(`leads since ${lease.since}; ${position.seq} changes so far, caught up in ${seconds} s`)
   return { joined: { ...leader, lease }, commits }
 }
+
+/** Every server writes to these, whether it leads or not. */
+const OF_ALL = ['lease', 'member', 'secret', 'netboot'] as const
+const qualify = (table: string) => `${SCHEMA_NAME}.${table}`
+
+interface Upgrade {
+  readonly from: Lease
+  readonly term: string
+  readonly release: string
+  readonly tables: readonly SharedTable[]
+}
+
+/**
+ * In one transaction: renames the schema, makes a new one, carries over what both know, and records
+ * it. Every server then reads everything anew. Resolves to the former schema's name. Rejects with a
+ * Fault `no-leader` if another server leads; after any failure nothing is changed.
+ */
+async function upgradeTables(
+  session: PgSession,
+  { from, term, release, tables }: Upgrade,
+): Promise<string> {
+  return await session.transact('', async () => {
+    // Others' writes wait and go to the new tables; without the lock they would be lost.
+    await session.query(`LOCK TABLE ${OF_ALL.map(qualify).join(', ')} IN EXCLUSIVE MODE`)
+    const [held] = await session.query(
+      `SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at
+       FROM ${SCHEMA_NAME}.lease WHERE term = $1 FOR UPDATE`,
+      [term],
+    )
+    if (held === undefined) throw new Fault('no-leader', 'another server leads this fleet now')
+    const at = textOf(held, 'at')
+    const former = renderFormerSchema(from.release, at)
+    await session.query(`ALTER SCHEMA ${SCHEMA_NAME} RENAME TO ${former}`)
+    await createTables(session, tables)
+    for (const name of [...OF_ALL, ...listCarried(tables)]) {
+      await carry(session, former, name)
+    }
+    await session.query(
+      `UPDATE ${SCHEMA_NAME}.lease SET "schema" = $1, seq = seq + 1, beat = beat + 1`,
+      [SCHEMA],
+    )
+    await session.query(
+      `INSERT INTO ${SCHEMA_NAME}.change (seq, id, keys)
+       SELECT seq, $1, '${ALL_KEYS}' FROM ${SCHEMA_NAME}.lease`,
+      [randomUUID()],
+    )
+    await record(session, { at, former, from: from.release, to: release })
+    return former
+  })
+}
+
+const listCarried = (tables: readonly SharedTable[]): readonly string[] => {
+  const carried: readonly string[] = CARRIED
+  return tables.map(({ name }) => name).filter((name) => carried.includes(name))
+}
+
+async function carry(session: PgSession, former: string, table: string): Promise<void> {
+  const rows = await session.query(
+    `SELECT quote_ident(column_name::text) AS name FROM information_schema.columns
+     WHERE table_name = $1 AND table_schema IN ($2, $3) GROUP BY 1 HAVING count(*) = 2 ORDER BY 1`,
+    [table, former, SCHEMA_NAME],
+  )
+  const columns = rows.map((row) => textOf(row, 'name')).join(', ')
+  if (columns === '') return
+  await session.query(
+    `INSERT INTO ${SCHEMA_NAME}.${table} (${columns}) SELECT ${columns} FROM ${former}.${table}`,
+  )
+}
+
+interface Reset {
+  readonly at: string
+  readonly former: string
+  readonly from: string
+  readonly to: string
+}
+
+async function record(session: PgSession, { at, former, from, to }: Reset): Promise<void> {
+  const [counted] = await session.query(`SELECT count(*) AS machines FROM ${SCHEMA_NAME}.machines`)
+  const machines = numberIn(counted, 'machines')
+  const summary = `Upgraded from ${from} to ${to}: ${machines} machines, their hardware, runs and events, the settings, the tokens and the people were taken over. The old tables are the schema ${former} of the database.`
+  const details = JSON.stringify({ from_version: from, to_version: to, archived_at: former })
+  const { subject_kind, actor } = SYSTEM_EVENT
+  await session.query(
+    `INSERT INTO ${SCHEMA_NAME}.events
+       (id, ts, kind, subject_kind, actor, summary, details, alarm, acknowledged)
+     SELECT coalesce(max(id), 0) + 1, $1, 'system.schema.reset', $2, $3, $4, $5, 0, 0 FROM ${SCHEMA_NAME}.events`,
+    [at, subject_kind, actor, summary, details],
+  )
+}
+
+// Brings `state.db` to where the database is, from one moment of it.
+
+/** `accept-older`: takes what the database has, though it is older than `state.db`. */
+type Start = 'usual' | 'import' | 'accept-older'
+
+/** The newest change and the rows must belong to one moment. */
+const ONE_MOMENT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY'
+
+/**
+ * Reads what `state.db` lacks, or everything if it follows no database yet. Rejects with a Fault
+ * `input-invalid` if it belongs to another database, that one is older than it, or it has machines
+ * that no database has.
+ */
+export async function catchUp(
+  session: PgSession,
+  file: SqliteFile,
+  start: Start,
+): Promise<Position> {
+  const membership = readMembership(file)
+  if (membership === null && start !== 'import') refuseOwnMachines(file)
+  const tables = listTables(file)
+  return await session.transact(ONE_MOMENT, async () => {
+    const ends = await readLogEnds(session, membership?.seq ?? NOWHERE)
+    const since = START[start](membership, ends)
+    if (since === 'nothing') return ends.newest
+    const keys = since === null ? null : await readKeys(session, since)
+    const changes = await readChanges(session, tables, keys)
+    // Until its orders are gone, a state that takes an older database is refused as before.
+    const isKept = start === 'accept-older' && membership !== null
+    const reached = isKept ? membership : { cluster: ends.cluster, ...ends.newest }
+    file.transact(() => (keys === null ? replaceAll : applyChanges)(file, changes, reached))
+    return ends.newest
+  })
+}
+
+/** Sightings are no changes of the log: a copy has those of its records' last changes. */
+async function copySightings(session: PgSession, file: SqliteFile): Promise<void> {
+  const rows = await session.query(
+    `SELECT mac, last_seen_at AS at, last_seen_ip AS ip FROM ${SCHEMA_NAME}.machines WHERE last_seen_at IS NOT NULL AND last_seen_ip IS NOT NULL`,
+  )
+  file.transact(() => {
+    for (const row of rows) {
+      const [at, ip] = [textOf(row, 'at'), textOf(row, 'ip')]
+      file.run(SEE_LATER, at, ip, textOf(row, 'mac'), at)
+    }
+  })
+}
+
+const SEE_LATER =
+  'UPDATE machines SET last_seen_at = ?, last_seen_ip = ? WHERE mac = ? AND last_seen_at IS NOT ?'
+
+type Since = (membership: ClusterMembership | null, ends: LogEnds) => number | null | 'nothing'
+
+const START: Readonly<Record<Start, Since>> = {
+  usual(membership, ends) {
+    switch (decideCatchUp(membership, ends)) {
+      case 'other-database':
+        throw OTHER
+      case 'older-database':
+        throw OLDER
+      case 'nothing':
+        return 'nothing'
+      case 'changes':
+        return membership?.seq ?? null
+      case 'everything':
+        return null
+    }
+  },
+  'accept-older': (membership, ends) =>
+    decideCatchUp(membership, ends) === 'older-database' ? null : START.usual(membership, ends),
+  import(membership, ends) {
+    if (membership === null && ends.newest.seq === 0) return 'nothing'
+    throw NOT_EMPTY
+  },
+}
+
+/** The log keeps an hour: millions of changes in a large fleet. */
+const PAGE_CHANGES = 1000
+
+/** Null: everything; this server was away for longer than the log. */
+async function readKeys(session: PgSession, since: number): Promise<ChangedKeys> {
+  const list = createKeyList()
+  let last = since
+  for (;;) {
+    const page = await readKeysSince(session, last, PAGE_CHANGES)
+    if (!page.every(({ keys }) => list.add(keys))) return null
+    last = page.at(-1)?.seq ?? last
+    if (page.length < PAGE_CHANGES) return list.all()
+  }
+}
+
+async function readChanges(
+  session: PgSession,
+  tables: readonly SharedTable[],
+  keys: ChangedKeys,
+): Promise<readonly TableChange[]> {
+  const changes: TableChange[] = []
+  for (const table of tables) {
+    const wanted = keys === null ? null : (keys.get(table.name) ?? [])
+    if (wanted?.length === 0) continue
+    const { text, values } =
+      wanted === null ? { text: renderReadAll(table), values: [] } : renderRead(table, wanted)
+    const rows = (await session.query(text, values)).map((row) => readCells(table, row))
+    // Keys without a row now; the present rows come right after.
+    changes.push({ table, rows, removed: wanted ?? [] })
+  }
+  return changes
+}
+
+const readCells = (table: SharedTable, row: PgRow): RowCells =>
+  table.columns.map(({ name }) => {
+    const value = row[name] ?? null
+    const isCell =
+      value === null ||
+      typeof value === 'string' ||
+      typeof value === 'number' ||
+      value instanceof Uint8Array
+    if (isCell) return value
+    throw new TypeError(`the database holds something else in ${table.name}.${name}`)
+  })
+
+function refuseOwnMachines(file: SqliteFile) {
+  if (file.get('SELECT 1 AS n FROM machines LIMIT 1') === null) return
+  throw new Fault('input-invalid', `${file.path} holds machines and belongs to no database yet`, {
+    hint: 'flasher-web database import brings them into an empty database. To use what the database has instead, move the file away.',
+  })
+}
+
+const NOT_EMPTY = new Fault(
+  'input-invalid',
+  'only a state that stands alone is imported, and only into a database that nothing was stored in',
+  {
+    hint: 'Use an empty database (createdb), or start the server with an empty state folder to use what this one has.',
+  },
+)
+
+const OTHER = new Fault('input-invalid', 'this state belongs to another database', {
+  hint: 'Correct database.url, or let the state stand alone first: flasher-web database detach.',
+})
+
+const OLDER = new Fault(
+  'input-invalid',
+  'the database is older than this state: changes that were acknowledged are not in it',
+  {
+    hint: 'Restore the newer database, or go on with what it has: flasher-web database accept-older, which disarms every machine.',
+  },
+)

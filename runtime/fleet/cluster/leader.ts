@@ -2,8 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { settle } from '#kit/host/watch.ts'
 import type { SeenMachine } from '#fleet/state/commits.ts'
-import { createHold, type HoldDependencies } from './hold.ts'
-import type { Position } from './rules/lease.ts'
+import { type Position, decideDoubt, type ClusterTimes } from './rules/lease.ts'
 import {
   ALL_KEYS,
   renderGroup,
@@ -13,7 +12,21 @@ import {
   type SharedTable,
   type TableChange,
 } from './rules/shared-tables.ts'
-import { FENCE, HAND_OVER, PRUNE, RENEW, RENEW_SEEN } from './tables.ts'
+import {
+  FENCE,
+  HAND_OVER,
+  PRUNE,
+  RENEW,
+  RENEW_SEEN,
+  readPosition,
+  renameTerm,
+  takeHint,
+  type TakenLease,
+} from './tables.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
+import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
+import { toFault, type PgSession } from './postgres.ts'
 
 export type Leader = ReturnType<typeof createLeader>
 
@@ -157,3 +170,252 @@ function createRenewals(hold: ReturnType<typeof createHold>) {
     },
   }
 }
+
+// Keeps the lease through lost connections, and finds out what became of a group whose answer was lost.
+
+interface HoldDependencies extends TakenLease {
+  readonly session: PgSession
+  readonly term: string
+  /** Everything up to here is in `state.db`. */
+  readonly position: Position
+  open(): Promise<PgSession>
+  readonly times: Pick<ClusterTimes, 'sureMs'>
+  readonly log: { warn(message: string): void }
+  onEnd(why: Fault): void
+}
+
+interface Sending {
+  readonly session: PgSession
+  readonly term: string
+  readonly position: Position
+}
+
+/** True: it was done, and the lease was ours. */
+type Send = (sending: Sending) => Promise<boolean>
+
+/** Troubles after which the same is not sent again. */
+type FinalTroubles = readonly PostgresTrouble['kind'][]
+
+/** The newest of `terms` is the lease's, as far as is known. */
+interface HeldLease {
+  session: PgSession
+  position: Position
+  terms: readonly string[]
+  holdsHint: boolean
+  /** When the newest message that found the lease ours was sent; `performance.now()`. */
+  askedAt: number
+}
+
+const RETRY_MS = [100, 250, 500, 1000, 2000] as const
+
+/** Bounds the pause between tries, so that the lease is renewed in between. */
+const ROOM_TRIES = 3
+
+const pause = (tries: number): Promise<void> =>
+  sleep(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)])
+
+/** `doubtful`: the answer was lost, or said that the lease is not ours. */
+type Attempted = 'stored' | 'doubtful' | 'no-room'
+
+/**
+ * One sending at a time. After a lost connection the lease gets a new term in a new session, which
+ * waits for the old one's end and keeps it out; then the newest change tells whether the group is
+ * stored.
+ */
+function createHold(dependencies: HoldDependencies) {
+  const ending = createEnding(dependencies.onEnd)
+  const troubles = createTroubles(dependencies.log)
+  const { session, position, term, epoch, holdsHint, times } = dependencies
+  const at: HeldLease = { session, position, terms: [term], holdsHint, askedAt: -Infinity }
+  const store = createSender(at, dependencies, ending, troubles)
+  let line: Promise<unknown> = Promise.resolve()
+
+  return {
+    /**
+     * Sends until it is stored under our term; `sent` is its id in the log (null: no change).
+     * Rejects with a Fault `no-leader` if the lease is another's, or if the database reports one of
+     * `final` for these rows, which are not stored then.
+     */
+    insist(send: Send, sent: string | null, final: FinalTroubles = ['rows']): Promise<Position> {
+      const work = async (): Promise<Position> => {
+        ending.check()
+        await store(send, sent, final)
+        if (sent !== null) at.position = { seq: at.position.seq + 1, change: sent }
+        return at.position
+      }
+      const next = line.then(work)
+      line = next.catch(() => undefined)
+      return next
+    },
+    /** A lost session gave it back. */
+    async renewHint(): Promise<void> {
+      if (!at.holdsHint) at.holdsHint = await takeHint(at.session, epoch)
+    },
+    /** Nobody else can lead now; false: ask the database. */
+    isSure: () =>
+      ending.why() === null &&
+      !at.session.isOver() &&
+      performance.now() - at.askedAt < times.sureMs,
+    /** Why nothing is stored now, in a clause; null: all is well. */
+    trouble: troubles.current,
+    ended: ending.why,
+    /** After a surprise: `state.db` and the database differ, and the next start reads anew. */
+    giveUp: (thrown: unknown): Fault =>
+      ending.end(
+        thrown instanceof Fault && thrown.code === 'no-leader'
+          ? thrown
+          : new Fault('no-leader', renderError(thrown), { cause: thrown }),
+      ),
+    survivesHost: () => at.session.survivesHost,
+    async close(): Promise<void> {
+      ending.endQuietly(new Fault('no-leader', 'this server has stopped leading'))
+      await at.session[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Replaces a lost session. Rejects if the lease is another's, or with a final trouble. */
+function createSender(
+  at: HeldLease,
+  dependencies: HoldDependencies,
+  ending: ReturnType<typeof createEnding>,
+  troubles: ReturnType<typeof createTroubles>,
+) {
+  async function reconnect(sent: string | null): Promise<boolean> {
+    for (let tries = 0; ; tries += 1) {
+      at.session.drop()
+      ending.check()
+      try {
+        const found = await openAgain(at, dependencies, ending)
+        ending.check()
+        const verdict = decideDoubt({ known: at.position, sent, found })
+        if (verdict === 'older' || verdict === 'foreign') throw ending.end(REPLACED[verdict])
+        troubles.end()
+        return verdict === 'stored'
+      } catch (thrown) {
+        // If this server has stopped meanwhile, nobody else would end the session.
+        at.session.drop()
+        ending.check()
+        troubles.note(thrown)
+        await pause(tries)
+      }
+    }
+  }
+
+  async function attempt(send: Send, final: FinalTroubles): Promise<Attempted> {
+    const askedAt = performance.now()
+    try {
+      if (!(await send({ ...at, term: newestOf(at) }))) return 'doubtful'
+      at.askedAt = askedAt
+      troubles.end()
+      return 'stored'
+    } catch (thrown) {
+      ending.check()
+      // A mistake of ours, or of the rows.
+      if (thrown instanceof TypeError || thrown instanceof Fault) throw thrown
+      const meaning = describePostgresError(thrown)
+      if (final.includes(meaning.kind) && !at.session.isOver()) throw toFault(meaning, thrown)
+      troubles.note(thrown)
+      return meaning.kind === 'room' && !at.session.isOver() ? 'no-room' : 'doubtful'
+    }
+  }
+
+  /** Another leader would have no more room, so the lease is kept if possible. */
+  async function waitForRoom(tries: number): Promise<void> {
+    await pause(Math.min(tries, ROOM_TRIES))
+    const askedAt = performance.now()
+    const renewed = await at.session.repeat(RENEW, [newestOf(at)]).catch(() => [])
+    if (renewed.length === 1) at.askedAt = askedAt
+  }
+
+  return async function store(
+    send: Send,
+    sent: string | null,
+    final: FinalTroubles,
+  ): Promise<void> {
+    for (let tries = 0; ; tries += 1) {
+      const attempted = await attempt(send, final)
+      if (attempted === 'stored') return
+      if (attempted === 'no-room') await waitForRoom(tries)
+      else if (await reconnect(sent)) return
+      // Sent again at once the first time; repeated failures in sound sessions wait.
+      else if (tries > 0) await pause(tries)
+    }
+  }
+}
+
+const newestOf = ({ terms }: HeldLease): string => terms.at(-1) ?? ''
+
+/** Returns the newest change; nothing that was sent before can follow it any more. */
+async function openAgain(
+  at: HeldLease,
+  { open, epoch }: HoldDependencies,
+  ending: ReturnType<typeof createEnding>,
+): Promise<Position> {
+  at.session = await open()
+  const [former, next] = [at.terms, randomUUID()]
+  // This answer may be lost, too: then any of the terms may be the lease's.
+  at.terms = [...former, next]
+  const askedAt = performance.now()
+  if (!(await renameTerm(at.session, former, next))) throw ending.end(deposed())
+  at.terms = [next]
+  at.askedAt = askedAt
+  at.holdsHint = await takeHint(at.session, epoch)
+  return await readPosition(at.session)
+}
+
+function createEnding(onEnd: (why: Fault) => void) {
+  let ended: Fault | null = null
+  return {
+    why: () => ended,
+    check() {
+      if (ended !== null) throw ended
+    },
+    end(why: Fault): Fault {
+      if (ended !== null) return ended
+      ended = why
+      onEnd(why)
+      return why
+    },
+    endQuietly(why: Fault) {
+      ended ??= why
+    },
+  }
+}
+
+function createTroubles(log: HoldDependencies['log']) {
+  let trouble: string | null = null
+  return {
+    current: () => trouble,
+    note(thrown: unknown) {
+      const { message, hint } =
+        thrown instanceof Fault
+          ? { message: thrown.message, hint: hintOf(thrown) ?? '' }
+          : describePostgresError(thrown)
+      if (message !== trouble) log.warn(`${message}: changes wait. ${hint}`.trim())
+      trouble = message
+    },
+    end() {
+      if (trouble !== null) log.warn('the database answers again')
+      trouble = null
+    },
+  }
+}
+
+const deposed = () =>
+  new Fault('no-leader', 'another server leads this fleet now', {
+    hint: 'This one ends, and stands by once it is started again. It had not reached the database for 5 seconds.',
+  })
+
+const REPLACED = {
+  older: new Fault(
+    'no-leader',
+    'the database went back: changes that were acknowledged are not in it',
+    {
+      hint: 'Restore the newer database, or go on with what it has: flasher-web database accept-older.',
+    },
+  ),
+  foreign: new Fault('no-leader', 'somebody else has changed the database', {
+    hint: 'This server ends; once it is started again it reads what is there.',
+  }),
+} as const

@@ -2,7 +2,7 @@
 import { Fault } from '#kit/foundation/fault.ts'
 import { writeMembership } from '#fleet/state/membership.ts'
 import { readNumber, readText, type SqliteFile } from '#fleet/state/sqlite.ts'
-import type { ClusterMembership } from '#fleet/state/rules/cluster-membership.ts'
+import type { ClusterMembership } from '#fleet/state/rules/change-count.ts'
 import {
   keyOf,
   keysOf,

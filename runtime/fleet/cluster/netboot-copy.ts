@@ -5,7 +5,7 @@ import type { BootFolder } from '#fleet/boot/boot-files.ts'
 import { describeFullDisk, requireSpace } from '#fleet/state/disk-space.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { moveName, removeTree } from '#kit/host/folders.ts'
-import { bringFile, openIncoming, type IncomingFiles } from '#kit/host/digest-files.ts'
+import { bringFile, openIncoming, type IncomingFiles } from '#kit/host/partial-files.ts'
 import type { BootArch } from '#fleet/boot/rules/boot-set.ts'
 import type { SharedBootFile, SharedNetboot } from './rules/shared-netboot.ts'
 

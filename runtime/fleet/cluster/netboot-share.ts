@@ -1,12 +1,10 @@
 /** Keeps the live systems of all servers alike: the row says what machines boot, and who lacks a file copies it from another server. */
 import { randomUUID } from 'node:crypto'
-import { Fault } from '#kit/foundation/fault.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { ClusterNotes } from './cluster-notes.ts'
-import { createCopies, type CopiesOptions } from './netboot-copies.ts'
-import { createNetbootFiles } from './netboot-files.ts'
-import { readNetbootRow, writeNetbootRow } from './netboot-row.ts'
+import { readNetbootRow, writeNetbootRow } from './tables.ts'
 import type { PgSession } from './postgres.ts'
-import type { MemberRow } from './rules/member.ts'
+import { type MemberRow, isSilent } from './rules/member.ts'
 import {
   decideNetboot,
   isWhole,
@@ -16,8 +14,27 @@ import {
   type NetbootFact,
   type NetbootRow,
   type SharedNetboot,
+  listChoices,
+  listMissing,
+  renderVersions,
+  type SharedBootFile,
 } from './rules/shared-netboot.ts'
 import type { ServerStanding } from './shared-files.ts'
+import type { BootFolder } from '#fleet/boot/boot-files.ts'
+import { copyNetboot, type NetbootSource, type OpenSharedFile } from './netboot-copy.ts'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readListedDigest } from '#fleet/boot/boot-folder.ts'
+import {
+  BOOT_ARCHS,
+  listGiven,
+  listSetFiles,
+  parseSetFile,
+  perArch,
+  setFileName,
+} from '#fleet/boot/rules/boot-set.ts'
+import { hashStart } from '#kit/host/partial-files.ts'
+import { ifMissing } from '#kit/foundation/system-error.ts'
 
 type NetbootShareOptions = Omit<CopiesOptions, 'files' | 'refresh'>
 
@@ -140,4 +157,234 @@ function createReading(files: ReturnType<typeof createNetbootFiles>) {
     },
     settled: async () => reading,
   }
+}
+
+// Has what is missing of the live systems copied: one copy at a time, beside everything else, and again after a failure.
+
+/** Milliseconds after a failed copy. */
+const RETRY_MS = 15_000
+
+interface CopiesOptions {
+  readonly bootFiles: Pick<BootFolder, 'dir' | 'sets' | 'list' | 'stage' | 'install'>
+  readonly openFile: OpenSharedFile
+  readonly files: ReturnType<typeof createNetbootFiles>
+  keep(): number
+  refresh(): Promise<void>
+  readonly log: { info(message: string): void; warn(message: string): void }
+}
+
+interface CopyRun extends Omit<Parameters<typeof copyNetboot>[1], 'keep'> {
+  readonly version: string
+}
+
+interface WantedCopy {
+  readonly row: NetbootRow
+  readonly wanted: SharedNetboot | null
+  readonly local: LocalNetboot
+  readonly ownId: string
+  readonly members: readonly MemberRow[]
+  readonly holder: string
+}
+
+function createCopies({ bootFiles, openFile, keep, log, files, refresh }: CopiesOptions) {
+  let running: {
+    readonly version: string
+    readonly ending: AbortController
+    readonly ended: Promise<void>
+  } | null = null
+  let [trouble, failed, retryAt] = ['', '', 0]
+
+  function fail(version: string, why: string): void {
+    if (why !== trouble)
+      log.warn(`the live system of the fleet is not here yet: ${why}. What is here stays.`)
+    ;[trouble, failed, retryAt] = [why, version, performance.now() + RETRY_MS]
+  }
+
+  async function run({
+    version,
+    wanted,
+    missing,
+    choices,
+    sources,
+    signal,
+  }: CopyRun): Promise<void> {
+    const order = { wanted, missing, choices, sources, keep: keep(), signal }
+    try {
+      await copyNetboot({ bootFiles, openFile }, order)
+      await files.trust(missing)
+      const names = sources.map(({ name }) => name).join(' or ')
+      const from = missing.length === 0 ? '' : `, ${missing.length} files from ${names}`
+      log.info(`machines boot ${renderVersions(wanted)} here as well${from}`)
+      trouble = ''
+    } catch (thrown) {
+      if (!signal.aborted) fail(version, renderError(thrown))
+    }
+    // The next exchange decides by this; a reading under way may have begun before the end.
+    await refresh()
+    await refresh()
+  }
+
+  async function stop(): Promise<void> {
+    running?.ending.abort(new Fault('cancelled', 'another live system is wanted'))
+    await running?.ended
+  }
+
+  function isTime(version: string): boolean {
+    if (running !== null && running.version !== version) void stop()
+    return running === null && (failed !== version || performance.now() >= retryAt)
+  }
+
+  return {
+    begin({ row, wanted, local, ownId, members, holder }: WantedCopy): void {
+      const { version } = row
+      if (wanted === null || !isTime(version)) return
+      const [missing, choices] = [listMissing(wanted, local), listChoices(wanted, local)]
+      // New files have to rest before they count.
+      if (missing.length === 0 && Object.keys(choices).length === 0) return
+      const sources = listSources(row, { ownId, members, holder })
+      if (sources.length === 0 && missing.length > 0) {
+        const versions = renderVersions(wanted)
+        return fail(
+          version,
+          `no other server that is here has all files of ${versions}; fetch that release or use another one on the Netboot page`,
+        )
+      }
+      const ending = new AbortController()
+      const { signal } = ending
+      const ended = run({ version, wanted, missing, choices, sources, signal }).finally(() => {
+        running = null
+      })
+      running = { version, ending, ended }
+    },
+    settle() {
+      ;[trouble, failed] = ['', '']
+    },
+    trouble: () => trouble,
+    stop,
+  }
+}
+
+function listSources(
+  { version }: NetbootRow,
+  { ownId, members, holder }: Pick<WantedCopy, 'ownId' | 'members' | 'holder'>,
+): readonly NetbootSource[] {
+  const having = members.filter(
+    (each) =>
+      each.id !== ownId &&
+      each.url !== '' &&
+      each.facts.netboot.version === version &&
+      !isSilent(each),
+  )
+  return having.toSorted((one, two) => Number(two.name === holder) - Number(one.name === holder))
+}
+
+/** A file may still be written until this age, in milliseconds. */
+const REST_MS = 3000
+
+interface KnownDigest {
+  readonly mark: string
+  readonly sha256: string
+}
+
+type NetbootFolder = Pick<BootFolder, 'dir' | 'sets' | 'list'>
+
+/** A new size, time or inode makes it read a file again. */
+export function createNetbootFiles(folder: NetbootFolder, signal: AbortSignal) {
+  const digests = new Map<string, KnownDigest>()
+
+  /** Null: gone, or being written. */
+  async function describe(name: string): Promise<SharedBootFile | null> {
+    const handle = await open(join(folder.dir, name), 'r').catch(ifMissing(null))
+    if (handle === null) return null
+    await using file = handle
+    const [mark, { size, mtimeMs }] = [await readMark(file), await file.stat()]
+    const known = digests.get(name)
+    if (known?.mark === mark) return { name, sizeBytes: size, sha256: known.sha256 }
+    const age = Date.now() - mtimeMs
+    // A future time says nothing.
+    if (age >= 0 && age < REST_MS) return null
+    const sha256 = (await hashStart(file, size, signal)).digest('hex')
+    if ((await readMark(file)) !== mark) return null
+    digests.set(name, { mark, sha256 })
+    return { name, sizeBytes: size, sha256 }
+  }
+
+  return {
+    /** `others`: more names of interest. Null: a file of a set is being written. */
+    async read(others: readonly string[]): Promise<LocalNetboot | null> {
+      const names = (await folder.list()).map(({ name }) => name)
+      const sets = folder.sets()
+      const versions = perArch(
+        (arch) => sets.find((set) => set.arch === arch && set.isActive)?.version ?? null,
+      )
+      const given = listGiven(names, versions)
+      const known = new Map<string, SharedBootFile>()
+      const unknown: string[] = []
+      for (const name of new Set([...given, ...others.filter((each) => names.includes(each))])) {
+        const file = await describe(name)
+        if (file === null) unknown.push(name)
+        else known.set(name, file)
+      }
+      if (unknown.some((name) => given.includes(name))) return null
+      return {
+        versions,
+        files: given.flatMap((name) => known.get(name) ?? []),
+        known,
+        complete: sets,
+        isChosen: perArch((arch) =>
+          sets.some((set) => set.arch === arch && set.isActive && set.isChosen),
+        ),
+        damaged: await listDamaged(folder.dir, versions, known),
+      }
+    },
+    /** For files that were just compared and put in place. */
+    async trust(compared: readonly SharedBootFile[]): Promise<void> {
+      for (const { name, sha256 } of compared) {
+        const handle = await open(join(folder.dir, name), 'r').catch(ifMissing(null))
+        if (handle === null) continue
+        await using file = handle
+        digests.set(name, { mark: await readMark(file), sha256 })
+      }
+    },
+    /** Null: no file has this digest now. */
+    async find(sha256: string): Promise<string | null> {
+      for (const [name, known] of digests) {
+        if (known.sha256 !== sha256) continue
+        const path = join(folder.dir, name)
+        const handle = await open(path, 'r').catch(ifMissing(null))
+        if (handle === null) continue
+        await using file = handle
+        if ((await readMark(file)) === known.mark) return path
+      }
+      return null
+    },
+  }
+}
+
+async function readMark(file: {
+  stat(options: { bigint: true }): Promise<{ size: bigint; mtimeNs: bigint; ino: bigint }>
+}): Promise<string> {
+  const { size, mtimeNs, ino } = await file.stat({ bigint: true })
+  return `${size} ${mtimeNs} ${ino}`
+}
+
+/** Their digest differs from the list beside them. */
+async function listDamaged(
+  dir: string,
+  versions: LocalNetboot['versions'],
+  known: ReadonlyMap<string, SharedBootFile>,
+): Promise<readonly string[]> {
+  const damaged: string[] = []
+  for (const arch of BOOT_ARCHS) {
+    const version = versions[arch]
+    if (version === null) continue
+    const list = join(dir, setFileName({ arch, version, part: 'checksums' }))
+    for (const name of listSetFiles({ arch, version })) {
+      const file = known.get(name)
+      if (file === undefined || parseSetFile(name)?.part === 'checksums') continue
+      const listed = await readListedDigest(list, name)
+      if (listed !== null && listed !== file.sha256) damaged.push(name)
+    }
+  }
+  return damaged
 }

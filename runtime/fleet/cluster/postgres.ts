@@ -5,7 +5,7 @@ import { Client, type QueryConfig } from 'pg'
 import { Fault } from '#kit/foundation/fault.ts'
 import { settle } from '#kit/host/watch.ts'
 import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
-import { TIMES, type ClusterTimes } from './rules/times.ts'
+import { TIMES, type ClusterTimes } from './rules/lease.ts'
 
 export type PgRow = Readonly<Record<string, unknown>>
 

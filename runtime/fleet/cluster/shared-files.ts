@@ -1,10 +1,17 @@
 /** Keeps the secrets of all servers alike: files of the state folder here, wrapped rows in the database. */
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import {
+  createHash,
+  randomBytes,
+  randomUUID,
+  createCipheriv,
+  createDecipheriv,
+  hkdfSync,
+} from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Fault } from '#kit/foundation/fault.ts'
 import { ifMissing } from '#kit/foundation/system-error.ts'
 import { replaceFile } from '#kit/host/atomic-file.ts'
-import { inTurnOf } from '#kit/host/file-turns.ts'
+import { inTurnOf } from '#kit/host/queue.ts'
 import type { ClusterNotes } from './cluster-notes.ts'
 import type { PgSession } from './postgres.ts'
 import {
@@ -12,10 +19,9 @@ import {
   SharedFileNameSchema,
   type SharedFileName,
   type SharedFileNote,
-} from './rules/shared-file.ts'
+} from './rules/member.ts'
 import { readSecret, readVersions, writeSecret } from './secret-rows.ts'
 import { readLease } from './tables.ts'
-import { createWrapping, type Wrapping } from './wrapping.ts'
 
 export type SharedFilePaths = Partial<Readonly<Record<SharedFileName, string>>>
 
@@ -181,4 +187,44 @@ async function renew(file: SharedFile, stored: string | null): Promise<boolean> 
   if (!(await bring(file, stored, key))) return false
   await replaceFile(file.path, key, 0o600)
   return true
+}
+
+// Wraps secrets that lie in the shared database: AES-256-GCM with a key that is never in it.
+
+interface Wrapping {
+  wrap(name: string, content: Uint8Array): Uint8Array
+  /** Throws a Fault `input-invalid` for another key, or another row's content. */
+  unwrap(name: string, wrapped: Uint8Array): Uint8Array
+}
+
+const ALGORITHM = 'aes-256-gcm'
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+/** `key`: the text of `[database] key`; `cluster`: rows are bound to this database's name. */
+function createWrapping(key: string, cluster: string): Wrapping {
+  const derived = Buffer.from(hkdfSync('sha256', key, cluster, 'flasher: rows that are secret', 32))
+  const bound = (name: string) => Buffer.from(`${cluster} ${name}`)
+  return {
+    wrap(name, content) {
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv(ALGORITHM, derived, nonce).setAAD(bound(name))
+      const sealed = [cipher.update(content), cipher.final()]
+      return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed])
+    },
+    unwrap(name, wrapped) {
+      try {
+        const tagEnd = NONCE_BYTES + TAG_BYTES
+        const decipher = createDecipheriv(ALGORITHM, derived, wrapped.subarray(0, NONCE_BYTES))
+        decipher.setAAD(bound(name)).setAuthTag(wrapped.subarray(NONCE_BYTES, tagEnd))
+        return Buffer.concat([decipher.update(wrapped.subarray(tagEnd)), decipher.final()])
+      } catch (cause) {
+        throw new Fault(
+          'input-invalid',
+          `database.key does not open the row ${name} of the database`,
+          { cause, hint: 'Give every server the key with which the first one started.' },
+        )
+      }
+    },
+  }
 }

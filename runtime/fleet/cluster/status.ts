@@ -1,12 +1,11 @@
 /** What the database says of itself and of who leads, for people. */
-import type { ClusterMembership } from '#fleet/state/rules/cluster-membership.ts'
+import type { ClusterMembership } from '#fleet/state/rules/change-count.ts'
 import { forgetMember, readMembers } from './members.ts'
-import { readNetbootRow } from './netboot-row.ts'
+import { readNetbootRow, hasTables, readLease } from './tables.ts'
 import { openSession } from './postgres.ts'
 import { listDifferences, renderDifference, renderMember } from './rules/member.ts'
 import { parseNetboot, renderNetboot } from './rules/shared-netboot.ts'
 import { readVersions } from './secret-rows.ts'
-import { hasTables, readLease } from './tables.ts'
 
 type StatusFact = readonly [name: string, value: string]
 

@@ -1,5 +1,5 @@
 /** A minute in which the newest edit of a machine can be undone, unless something has changed the machine since. */
-import { randomBytes } from 'node:crypto'
+import { randomBytes, createHash } from 'node:crypto'
 import type { HardwareTree } from '#fleet/state/hardware-trees.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
@@ -104,3 +104,51 @@ const SEEN: ReadonlySet<string> = new Set(['last_seen_at', 'last_seen_ip'])
 const isSame = (a: unknown, b: unknown): boolean =>
   a === b ||
   (typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b))
+
+// Keeps what previews of files have shown, so that exactly that is done when somebody confirms one.
+
+export type FilePreviews<Change> = ReturnType<typeof createFilePreviews<Change>>
+
+interface KeptPreview<Change> {
+  readonly actor: string
+  readonly changes: readonly Change[]
+  readonly characters: number
+}
+
+const MAX_PREVIEWS = 32
+const MAX_CHARACTERS = 32 * 1024 * 1024
+
+/** The oldest previews go first; a restart forgets all. */
+export function createFilePreviews<Change>() {
+  const kept = new Map<string, KeptPreview<Change>>()
+
+  function makeRoom(): void {
+    let characters = [...kept.values()].reduce((sum, each) => sum + each.characters, 0)
+    for (const [digest, preview] of kept) {
+      // The newest one always fits: a file is bounded before it is read.
+      const fits = kept.size <= MAX_PREVIEWS && characters <= MAX_CHARACTERS
+      if (fits || kept.size === 1) return
+      characters -= preview.characters
+      kept.delete(digest)
+    }
+  }
+
+  return {
+    /** Returns the digest of the changes and of the person who saw them. */
+    keep(actor: string, changes: readonly Change[]): string {
+      const text = JSON.stringify([actor, changes])
+      const digest = createHash('sha256').update(text).digest('hex')
+      kept.delete(digest)
+      kept.set(digest, { actor, changes, characters: text.length })
+      makeRoom()
+      return digest
+    },
+    /** Null: gone, or shown to somebody else. Can be taken once. */
+    take(actor: string, digest: string): readonly Change[] | null {
+      const found = kept.get(digest)
+      if (found === undefined || found.actor !== actor) return null
+      kept.delete(digest)
+      return found.changes
+    },
+  }
+}

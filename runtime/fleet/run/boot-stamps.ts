@@ -1,6 +1,6 @@
 /** Notes when machines were turned on and when they asked for the files of their live system, until a run takes it. */
 import { epochOf } from '#kit/foundation/instants.ts'
-import { decideToldStamps, type BootTimes, type ToldStamps } from './rules/boot-times.ts'
+import { decideToldStamps, type BootTimes, type ToldStamps } from './rules/waterfall.ts'
 
 const NOTED = ['power_on_at', 'kernel_at', 'initrd_at'] as const
 type NotedStamp = (typeof NOTED)[number]

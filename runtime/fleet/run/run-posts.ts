@@ -10,8 +10,7 @@ import {
   type RunOrigin,
 } from '#engine/inventory/rules/run.ts'
 import type { Database } from '#fleet/state/database.ts'
-import { findNewest } from './run-rows.ts'
-import type { RunningRuns } from './running-runs.ts'
+import { findNewest, type RunningRuns } from './run-rows.ts'
 
 export interface RunUpdate {
   readonly run: Run

@@ -1,13 +1,10 @@
 /** The runs of all machines: current ones in memory, every change of phase on disk at once. */
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import type { RunColumn, RunSortRow } from './rules/run-order.ts'
-import type { Run } from '#engine/inventory/rules/run.ts'
+import type { RunColumn, RunSortRow } from './rules/run-record.ts'
+import { type Run, MAX_LOG_BYTES } from '#engine/inventory/rules/run.ts'
 import type { Database } from '#fleet/state/database.ts'
 import type { Changes } from '#kit/host/changes.ts'
 import { HOUR_MS, pruneRows, type Retention } from '#fleet/state/pruning.ts'
-import { createEndedFlashes } from './ended-flashes.ts'
-import { createLastWrites } from './last-written.ts'
-import { createRunLogs } from './run-logs.ts'
 import { createRunPosts } from './run-posts.ts'
 import {
   countRuns,
@@ -17,10 +14,16 @@ import {
   readRuns,
   type NumberedRun,
   type RunCondition,
+  createRunningRuns,
+  MAX_OPEN,
+  type RunningRuns,
 } from './run-rows.ts'
-import { createRunWatch } from './run-watch.ts'
-import { createRunningRuns, MAX_OPEN, type RunningRuns } from './running-runs.ts'
-import { readNumber } from '#fleet/state/sqlite.ts'
+import { readNumber, readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
+import type { LastWritten } from './rules/drift.ts'
+import { gunzip, gzip } from 'node:zlib'
+import { promisify } from 'node:util'
+import type { EndedFlash } from './rules/trends.ts'
+import { endRun, markStalled } from './rules/run-transition.ts'
 
 export interface RunFilter extends RunCondition {
   /** True: only stalled open runs; false: only the others. */
@@ -160,3 +163,227 @@ async function pruneRunsOf(database: Database, mac: string): Promise<void> {
 }
 
 const goesOn = (run: Run | null): Run | null => (run?.result === null ? run : null)
+
+/** Knows what the last flash of each machine wrote: read from the runs once, then kept as runs end. */
+function createLastWrites(database: Database) {
+  let kept = new Map<string, LastWritten>()
+  let epoch: number | null = null
+  let version = 0
+
+  function current(): Map<string, LastWritten> {
+    const present = database.epoch()
+    if (present === epoch) return kept
+    kept = new Map(database.sql.all(NEWEST_OF_ALL).map(readWritten))
+    epoch = present
+    version += 1
+    return kept
+  }
+
+  function readAgain(mac: string): void {
+    const known = current()
+    const [newest] = database.sql.all(NEWEST_OF_ONE, mac).map(readWritten)
+    if (newest === undefined) known.delete(mac)
+    else known.set(...newest)
+  }
+
+  return {
+    find: (mac: string): LastWritten | null => current().get(mac) ?? null,
+    /** Grows when this changed without a change of a machine's record. */
+    version: (): number => version,
+    note(run: Run): void {
+      if (hasWritten(run)) readAgain(run.mac)
+    },
+    review(mac: string): void {
+      readAgain(mac)
+      version += 1
+    },
+  }
+}
+
+/** An end before the first byte leaves the disk as it was. */
+const hasWritten = ({ result, mode, bytes_written }: Run): boolean =>
+  result !== null && mode !== 'capture' && (result === 'done' || bytes_written > 0)
+
+const WROTE = `result IS NOT NULL AND record ->> '$.mode' <> 'capture'
+  AND (result = 'done' OR record ->> '$.bytes_written' > 0)`
+const COLUMNS = `mac, result, image, image_ref, model, serial,
+  record ->> '$.image.sha256' AS sha256,
+  coalesce(record ->> '$.ended_at', record ->> '$.updated_at') AS at`
+const NEWEST_OF_ALL = `SELECT ${COLUMNS} FROM runs
+  WHERE n IN (SELECT max(n) FROM runs WHERE ${WROTE} GROUP BY mac)`
+const NEWEST_OF_ONE = `SELECT ${COLUMNS} FROM runs WHERE mac = ? AND ${WROTE} ORDER BY n DESC LIMIT 1`
+
+const readWritten = (row: Row): [string, LastWritten] => [
+  readText(row, 'mac'),
+  {
+    isWhole: readTextOrNull(row, 'result') === 'done',
+    image: readTextOrNull(row, 'image'),
+    ref: readTextOrNull(row, 'image_ref'),
+    sha256: readTextOrNull(row, 'sha256'),
+    model: readTextOrNull(row, 'model'),
+    serial: readTextOrNull(row, 'serial'),
+    at: readTextOrNull(row, 'at'),
+  },
+]
+
+/** Runs as a person with a scope sees them: those of some machines only. */
+interface SeenMacs {
+  sees(mac: string): boolean
+  list(): readonly string[]
+}
+
+export function createSeenRuns(runs: Runs, { sees, list }: SeenMacs): Runs {
+  const within = <Filter>(filter: Filter) => ({ ...filter, among: list() })
+  return {
+    // Named one by one: a new member has to be decided here.
+    take: runs.take,
+    end: runs.end,
+    giveUp: runs.giveUp,
+    saveLog: runs.saveLog,
+    remove: runs.remove,
+    prune: runs.prune,
+    marks: runs.marks,
+    onLost: runs.onLost,
+    sweep: runs.sweep,
+    writtenVersion: runs.writtenVersion,
+    findWritten: (mac) => (sees(mac) ? runs.findWritten(mac) : null),
+    listEndedFlashes: (since) => runs.listEndedFlashes(since).filter(({ mac }) => sees(mac)),
+    find: (mac, id) => (sees(mac) ? runs.find(mac, id) : null),
+    findRunning: (mac) => (sees(mac) ? runs.findRunning(mac) : null),
+    listRunning: () => runs.listRunning().filter(({ mac }) => sees(mac)),
+    findLog: async (mac, id) => (sees(mac) ? await runs.findLog(mac, id) : null),
+    list: (filter) => runs.list(within(filter)),
+    count: (filter) => runs.count(within(filter)),
+    listSortRows: (filter, column) => runs.listSortRows(within(filter), column),
+    read: (numbers) => runs.read(numbers).filter(({ run }) => sees(run.mac)),
+  }
+}
+
+/** Packed bytes of all logs. */
+const MAX_IN_ALL = 256 * 2 ** 20
+
+const pack = promisify(gzip)
+const unpack = promisify(gunzip)
+
+export function createRunLogs(database: Database, maxInAll = MAX_IN_ALL) {
+  return {
+    /** Replaces an earlier log; on disk before it resolves. */
+    async save(mac: string, id: string, text: Uint8Array, at: string): Promise<void> {
+      const packed = await pack(text.subarray(Math.max(0, text.length - MAX_LOG_BYTES)))
+      await database.write((sql) => sql.run(SAVE, mac, id, at, packed.length, packed))
+    },
+    async find(mac: string, id: string): Promise<string | null> {
+      const row = database.sql.get('SELECT log FROM run_logs WHERE mac = ? AND id = ?', mac, id)
+      const packed = row?.['log']
+      if (!(packed instanceof Uint8Array)) return null
+      const text = await unpack(packed, { maxOutputLength: MAX_LOG_BYTES })
+      return text.toString('utf8')
+    },
+    async prune(): Promise<void> {
+      await database.write((sql) => {
+        sql.run(PRUNE_ORPHANS)
+        sql.run(PRUNE_BYTES, maxInAll)
+      })
+    },
+  }
+}
+
+const SAVE = `INSERT INTO run_logs (mac, id, posted_at, size, log) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (mac, id) DO UPDATE SET
+  posted_at = excluded.posted_at, size = excluded.size, log = excluded.log`
+const PRUNE_ORPHANS = `DELETE FROM run_logs WHERE NOT EXISTS
+  (SELECT 1 FROM runs WHERE runs.mac = run_logs.mac AND runs.id = run_logs.id)`
+const PRUNE_BYTES = `DELETE FROM run_logs WHERE (mac, id) IN (SELECT mac, id FROM
+  (SELECT mac, id, sum(size) OVER (ORDER BY posted_at DESC, mac, id) AS total FROM run_logs) AS sums
+  WHERE total > ?)`
+
+/** The age of an answer, in milliseconds, while no run ends or is removed. */
+const MAX_AGE_MS = 60_000
+const MAX_FLASHES = 20_000
+
+/** `now` in milliseconds. An index finds the runs; reading 10,000 takes some 30 ms. */
+function createEndedFlashes(database: Database, now: () => number) {
+  let kept: readonly EndedFlash[] = []
+  let key = ''
+  let readAt = Number.NEGATIVE_INFINITY
+
+  /** Newest first. `since`: ISO time of the beginning. */
+  return function list(since: string): readonly EndedFlash[] {
+    const ends = database.sql.all(ENDS).map((row) => `${row['result']} ${row['c']} ${row['last']}`)
+    const asked = `${database.epoch()} ${since} ${ends.join()}`
+    const age = now() - readAt
+    if (asked === key && age < MAX_AGE_MS) return kept
+    kept = database.sql.all(ENDED, since, MAX_FLASHES).map(readRow)
+    ;[key, readAt] = [asked, now()]
+    return kept
+  }
+}
+
+const ENDS = `SELECT result, count(*) AS c, max(n) AS last FROM runs WHERE result IS NOT NULL GROUP BY result`
+
+const ENDED = `SELECT mac, began, result, image, model,
+  record ->> '$.started_at' AS started, record ->> '$.ended_at' AS ended
+  FROM runs WHERE began >= ? AND result IS NOT NULL AND record ->> '$.mode' <> 'capture'
+  ORDER BY began DESC LIMIT ?`
+
+function readRow(row: Row): EndedFlash {
+  const [started, ended] = [readTextOrNull(row, 'started'), readTextOrNull(row, 'ended')]
+  const seconds =
+    started === null || ended === null ? null : (Date.parse(ended) - Date.parse(started)) / 1000
+  return {
+    mac: readText(row, 'mac'),
+    began: readText(row, 'began'),
+    isDone: readTextOrNull(row, 'result') === 'done',
+    image: readTextOrNull(row, 'image'),
+    model: readTextOrNull(row, 'model'),
+    seconds,
+  }
+}
+
+/** Marks runs that stopped responding as stalled, and ends them after a day. */
+interface RunWatchDependencies {
+  readonly running: RunningRuns
+  readonly changes: Changes | undefined
+  /** Seconds without a post. */
+  patience(): number
+  now(): number
+  /** Milliseconds of a steady clock. */
+  elapsed(): number
+}
+
+/** After the last post, or the server's start. */
+const GIVE_UP_MS = 24 * 3_600_000
+const SILENT = 'It has not responded for a day.'
+
+function createRunWatch({ running, changes, patience, now, elapsed }: RunWatchDependencies) {
+  const listeners: ((run: Run) => Promise<void>)[] = []
+  let marks = 0
+
+  return {
+    marks: (): number => marks,
+    onLost: (listener: (run: Run) => Promise<void>) => void listeners.push(listener),
+    async sweep(): Promise<void> {
+      const at = elapsed()
+      const marked = [...running.entries().values()].filter((entry) => {
+        const before = entry.run
+        entry.run =
+          at - entry.heardAt > GIVE_UP_MS
+            ? endRun(before, 'lost', SILENT, new Date(now()).toISOString())
+            : markStalled(before, entry.heardAt, at, patience() * 1000)
+        return entry.run !== before
+      })
+      marks += marked.length
+      for (const { run } of marked) {
+        changes?.announce({ topic: 'machine', mac: run.mac })
+        changes?.announce({ topic: 'run', mac: run.mac })
+      }
+      await Promise.all(
+        marked.map(async (entry) => {
+          const { run } = entry
+          await running.store(entry)
+          if (run.result === 'lost') await Promise.all(listeners.map((listen) => listen(run)))
+        }),
+      )
+    },
+  }
+}

@@ -12,8 +12,8 @@ import {
   type HardwareTree,
   type PackedHardware,
 } from './hardware-trees.ts'
-import { createMachineSightings, type Sighting } from './machine-sightings.ts'
 import { readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
+import { createLaggedWrites } from '#kit/host/lagged-writes.ts'
 
 type RecordChange<Machine> = (before: Machine | null) => Machine | null
 
@@ -318,3 +318,74 @@ const takeWith =
   }
 
 const byMac = (a: MachineBase, b: MachineBase) => (a.mac < b.mac ? -1 : 1)
+
+/** Methods that change machines are passed through. */
+export function createSeenMachines<M extends MachineBase>(
+  machines: Machines<M>,
+  sees: (machine: M) => boolean,
+): Machines<M> {
+  const only = (machine: M | null): M | null => (machine !== null && sees(machine) ? machine : null)
+  let [all, seen]: [readonly M[], readonly M[]] = [[], []]
+  /** The same array while nothing changed, as for the whole list. */
+  const peekAll = (): readonly M[] => {
+    const present = machines.peekAll()
+    if (present !== all) [all, seen] = [present, present.filter(sees)]
+    return seen
+  }
+  const peek = (mac: Mac) => only(machines.peek(mac))
+  return {
+    ...machines,
+    peek,
+    peekAll,
+    find: async (mac) => peek(mac),
+    newest: (mac) => only(machines.newest(mac)),
+    list: async () => peekAll(),
+    count: async () => peekAll().length,
+    findHardware: async (mac) => (peek(mac) === null ? null : await machines.findHardware(mac)),
+  }
+}
+
+// Records when and from where each machine was last seen: in memory at once, on disk within a second.
+
+interface Sighting {
+  /** ISO time. */
+  readonly at: string
+  readonly ip: string
+}
+
+/** A storm of contacts costs two small writes a second. */
+const LAG_MS = 500
+
+/** `elapsed`: milliseconds of a steady clock. */
+function createMachineSightings(database: Database, elapsed: () => number) {
+  const seenAt = new Map<Mac, number>()
+  const waiting = createLaggedWrites<Mac, Sighting>(LAG_MS, (batch) =>
+    database.see(batch.map(([mac, { at, ip }]) => ({ mac, at, ip }))),
+  )
+  database.beforeClosing(waiting.flush)
+
+  return {
+    note(mac: Mac, sighting: Sighting): void {
+      seenAt.set(mac, elapsed())
+      waiting.note(mac, sighting)
+    },
+    forget(mac: Mac): void {
+      seenAt.delete(mac)
+      waiting.forget(mac)
+    },
+    /** Milliseconds; null: not seen by this process. */
+    silenceOf(mac: Mac): number | null {
+      const at = seenAt.get(mac)
+      return at === undefined ? null : elapsed() - at
+    },
+    merge<Machine extends MachineBase>(machine: Machine): Machine {
+      const seen = waiting.find(machine.mac)
+      if (seen === undefined) return machine
+      return { ...machine, last_seen_at: seen.at, last_seen_ip: seen.ip }
+    },
+    /** A record with its own sighting is newer than what waits. */
+    outdate<Machine extends MachineBase>(before: Machine | null, next: Machine): void {
+      if (next.last_seen_at !== (before?.last_seen_at ?? null)) waiting.forget(next.mac)
+    },
+  }
+}

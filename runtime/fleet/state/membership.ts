@@ -1,5 +1,5 @@
 /** Where a `state.db` stands that belongs to a database several servers share; one that does not has no such table. */
-import type { ClusterMembership } from './rules/cluster-membership.ts'
+import type { ClusterMembership } from './rules/change-count.ts'
 import { readNumber, readText, type Sql } from './sqlite.ts'
 
 export const MEMBERSHIP_TABLE = 'cluster_membership'

@@ -1,5 +1,5 @@
 /** Deletes expired rows of a growing table. */
-import { findLastJump } from './rules/clock-jump.ts'
+import { findLastJump } from './rules/change-count.ts'
 import type { Database } from './database.ts'
 import { readNumber, readText } from './sqlite.ts'
 

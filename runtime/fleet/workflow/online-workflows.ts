@@ -1,12 +1,12 @@
 /** Runs workflows on this server against machines that were just flashed: several at once, each with its folder. */
-import { access, writeFile } from 'node:fs/promises'
+import { access, writeFile, chmod, stat, open, readdir } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { cijoeArgv } from '#engine/flash/rules/provisioning.ts'
 import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
-import { chooseVariables, renderTransport } from './rules/online-workflow.ts'
+import { chooseVariables, renderTransport, listOldRuns } from './rules/online-workflow.ts'
 import {
   createJobs,
   isOver,
@@ -15,14 +15,15 @@ import {
   type Job,
   type JobRecords,
 } from '#kit/host/jobs.ts'
-import { isBelow } from '#kit/host/folders.ts'
+import { isBelow, makeFolder, moveName, removeName, removeTree } from '#kit/host/folders.ts'
 import { createQueue } from '#kit/host/queue.ts'
-import type { Environment, Shell } from '#kit/host/shell.ts'
-import type { SshKeys } from './ssh-key.ts'
-import { awaitSsh, type SshWaitOptions } from './ssh-wait.ts'
-import { findWorkflowFault } from './workflow-place.ts'
-import { openWorkflowLog, type WorkflowFolders } from './workflow-folders.ts'
-import { runWorkflowProcess, type WorkflowProcess } from './workflow-process.ts'
+import { type Environment, type Shell, waitForGroup } from '#kit/host/shell.ts'
+import { statSync } from 'node:fs'
+import { ifMissing } from '#kit/foundation/system-error.ts'
+import { spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
+import { settle, linger } from '#kit/host/watch.ts'
+import { connect } from 'node:net'
 
 export const WorkflowStateSchema = JobStateSchema.extend({
   mac: z.string(),
@@ -230,4 +231,232 @@ function createLimit(signal: AbortSignal, seconds: number, explain: () => string
     signal: AbortSignal.any([signal, late.signal]),
     [Symbol.dispose]: () => clearTimeout(timer),
   }
+}
+
+/**
+ * A clause; null: it is a file, or may become one. Synchronous: a record is changed in one turn.
+ */
+export function findWorkflowFault(path: string): string | null {
+  const found = look(path)
+  if (found === undefined || found.isFile()) return null
+  return found.isDirectory() ? 'it is a folder, not a file' : 'it is a device or pipe, not a file'
+}
+
+function look(path: string) {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch {
+    // Best effort: the workflow's start reports what may not be looked at.
+    return undefined
+  }
+}
+
+// The key with which the server logs in to machines: made at its first use, for the server's user alone.
+
+interface SshKey {
+  readonly path: string
+  /** One line, as in `authorized_keys`. */
+  readonly publicLine: string
+}
+
+export type SshKeys = ReturnType<typeof createSshKeys>
+
+interface SshKeysOptions {
+  readonly folder: string
+  readonly shell: Shell
+}
+
+/** `ensure` rejects with a Fault if `ssh-keygen` is missing or fails; the next call tries again. */
+export function createSshKeys(options: SshKeysOptions) {
+  let opening: Promise<SshKey> | null = null
+  return {
+    ensure(): Promise<SshKey> {
+      opening ??= openKey(options).catch((thrown: unknown) => {
+        opening = null
+        throw thrown
+      })
+      return opening
+    },
+  }
+}
+
+async function openKey({ folder, shell }: SshKeysOptions): Promise<SshKey> {
+  const path = join(folder, 'id_ed25519')
+  await makeFolder(folder, 0o700)
+  const key = await stat(path).catch(ifMissing(null))
+  if (key === null) await makeKey(path, shell)
+  else if ((key.mode & 0o077) !== 0) await chmod(path, 0o600)
+  const line = await shell.require(['ssh-keygen', '-y', '-f', path])
+  return { path, publicLine: line.trim() }
+}
+
+/** Made beside its place: after a crash it is whole, or not there. */
+async function makeKey(path: string, shell: Shell): Promise<void> {
+  const fresh = `${path}.new`
+  await removeName(fresh)
+  await shell.require(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', 'flasher', '-f', fresh])
+  await chmod(fresh, 0o600)
+  await moveName(`${fresh}.pub`, `${path}.pub`)
+  await moveName(fresh, path)
+}
+
+// The output folders of workflow runs, one for each, and their logs.
+
+const WORKFLOW_LOG = 'workflow.log'
+
+const MAX_RUNS = 10
+/** Bytes of one log; output beyond it is left out. */
+const MAX_LOG_BYTES = 16 * 2 ** 20
+
+interface WorkflowLog extends AsyncDisposable {
+  write(bytes: Uint8Array | string): Promise<void>
+}
+
+export type WorkflowFolders = ReturnType<typeof createWorkflowFolders>
+
+/** A folder below `root` for each machine, and in it one for each run; the oldest are removed. */
+export function createWorkflowFolders(root: string) {
+  const folderOf = (mac: Mac) => join(root, mac)
+  return {
+    root,
+    async make(mac: Mac, run: string): Promise<string> {
+      const folder = folderOf(mac)
+      const path = join(folder, run)
+      await makeFolder(path, 0o700)
+      for (const old of listOldRuns(await readdir(folder), MAX_RUNS)) {
+        await removeTree(join(folder, old))
+      }
+      return path
+    },
+    /** Starts at the beginning of a line. Null: no log. */
+    readTail: (mac: Mac, run: string, most: number): Promise<string | null> =>
+      readTail(join(folderOf(mac), run, WORKFLOW_LOG), most),
+    clear: (mac: Mac): Promise<void> => removeTree(folderOf(mac)),
+  }
+}
+
+async function openWorkflowLog(folder: string): Promise<WorkflowLog> {
+  const file = await open(join(folder, WORKFLOW_LOG), 'a', 0o600)
+  let left = MAX_LOG_BYTES
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    async write(given) {
+      const bytes = Buffer.from(given)
+      const kept = bytes.subarray(0, left)
+      const isFull = left > 0 && kept.length < bytes.length
+      left -= kept.length
+      last = last
+        .then(() => file.appendFile(kept))
+        .then(() => (isFull ? file.appendFile(CUT) : undefined))
+        .catch(() => undefined)
+      await last
+    },
+    async [Symbol.asyncDispose]() {
+      await last
+      await file.close()
+    },
+  }
+}
+
+const CUT = '\nflasher: the log is full; the rest was left out\n'
+
+async function readTail(path: string, most: number): Promise<string | null> {
+  await using file = await open(path).catch(ifMissing(null))
+  if (file === null) return null
+  const { size } = await file.stat()
+  const into = Buffer.alloc(Math.min(size, most))
+  const start = size - into.length
+  const { bytesRead } = await file.read(into, 0, into.length, start)
+  const text = into.toString('utf8', 0, bytesRead)
+  return start === 0 ? text : text.slice(text.indexOf('\n') + 1)
+}
+
+// Runs a workflow's program and everything that it starts, and ends them together.
+
+interface WorkflowProcess {
+  readonly argv: readonly string[]
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  /** SIGTERM, and SIGKILL a moment later. */
+  readonly signal: AbortSignal
+  onOutput(bytes: Uint8Array): Promise<void>
+}
+
+/** The grace is shorter than the service manager's for us. */
+const INTERRUPTION = { by: 'SIGTERM', graceMs: 4000, endsRest: true } as const
+/** A program that left the group may keep our pipes open. */
+const DRAIN_MS = 1000
+
+/** Returns the exit code (128 and more: ended by a signal). */
+async function runWorkflowProcess(options: WorkflowProcess): Promise<number> {
+  const { argv, cwd, env, signal, onOutput } = options
+  const [program = '', ...words] = argv
+  signal.throwIfAborted()
+  // Not zx: the program needs its own process group and ends in two steps.
+  const child = spawn(program, words, {
+    cwd,
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const drained = Promise.all([child.stdout, child.stderr].map((pipe) => drain(pipe, onOutput)))
+  try {
+    return await waitForGroup(child, signal, INTERRUPTION)
+  } finally {
+    await settle(drained, DRAIN_MS)
+    child.stdout.destroy()
+    child.stderr.destroy()
+  }
+}
+
+/** The program waits if the log is slower. */
+async function drain(pipe: Readable, onOutput: WorkflowProcess['onOutput']): Promise<void> {
+  for await (const bytes of pipe) await onOutput(bytes)
+}
+
+// Waits until SSH answers at a machine that is booting.
+
+interface SshWaitOptions {
+  /** Read before each attempt; null: not known yet. */
+  findHost(): string | null
+  readonly port: number
+  readonly signal: AbortSignal
+  /** Called for each new reason. */
+  onProblem(problem: string): void
+}
+
+const EVERY_MS = 2000
+const MAX_ATTEMPT_MS = 5000
+
+/** Returns the host. Throws the signal's reason when aborted. */
+async function awaitSsh(options: SshWaitOptions): Promise<string> {
+  const { findHost, port, signal } = options
+  let reported = ''
+  for (;;) {
+    signal.throwIfAborted()
+    const host = findHost()
+    const problem =
+      host === null ? 'no address of the machine is known yet' : await tryBanner(host, port, signal)
+    if (problem === null && host !== null) return host
+    if (problem !== null && problem !== reported) options.onProblem(problem)
+    reported = problem ?? ''
+    await linger(EVERY_MS, signal)
+  }
+}
+
+/** Null: an SSH server greeted. An open port alone proves nothing: it may be a proxy's. */
+function tryBanner(host: string, port: number, signal: AbortSignal): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>()
+  const socket = connect({ host, port, signal })
+  socket.setTimeout(MAX_ATTEMPT_MS, () => end('no answer'))
+  function end(problem: string | null) {
+    socket.destroy()
+    resolve(problem === null ? null : `SSH at ${host} port ${port}: ${problem}`)
+  }
+  socket.on('error', (thrown) => end(renderError(thrown)))
+  socket.on('close', () => end('the connection was closed'))
+  socket.once('data', (greeting) => {
+    end(greeting.toString('latin1').startsWith('SSH-') ? null : 'what answers is not SSH')
+  })
+  return promise
 }

@@ -1,5 +1,4 @@
 /** Renders bytes for people: files and free space in decimal units, disks as sold, memory in GiB. */
-
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
 
 /**
@@ -57,3 +56,61 @@ function decimals(value: number): number {
 }
 
 const threeDigits = (value: number) => value.toFixed(decimals(value))
+
+// Renders rates, durations and percentages as text.
+
+export const renderRate = (bytesPerSecond: number): string => `${renderSize(bytesPerSecond)}/s`
+
+/** Renders seconds as a clock shows them, for example `0:07`, `12:03`, `1:02:03`. */
+export function renderDuration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds))
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
+  const tail = twoDigits(whole % 60)
+  return hours > 0 ? `${hours}:${twoDigits(minutes)}:${tail}` : `${minutes}:${tail}`
+}
+
+/** Renders a fraction (0 to 1) in whole percents, `100%` only at the very end. */
+export const renderPercent = (fraction: number): string =>
+  // A little more than nothing: 0.58 times 100 is 57.99999999999999.
+  `${Math.min(100, Math.max(0, Math.floor(fraction * 100 + 1e-12)))}%`
+
+const twoDigits = (value: number) => String(value).padStart(2, '0')
+
+// Estimates rate and time left from the progress of the last seconds.
+
+export type Pace = ReturnType<typeof createPace>
+
+/** Long enough to be calm, short enough to show a disk whose cache is full. */
+const WINDOW_SECONDS = 6
+
+export function createPace() {
+  let samples: readonly (readonly [seconds: number, bytes: number])[] = []
+  const rate = (): number => {
+    const [first, last] = [samples[0], samples.at(-1)]
+    if (first === undefined || last === undefined || last[0] <= first[0]) return 0
+    return (last[1] - first[1]) / (last[0] - first[0])
+  }
+  return {
+    /** Counts `bytes` in total at `seconds` on any steady clock. */
+    add(seconds: number, bytes: number): void {
+      const recent = samples.filter(([at]) => at >= seconds - WINDOW_SECONDS)
+      // The newest sample before the window stays, so that slow counts still make a rate.
+      const before = samples[samples.length - recent.length - 1]
+      samples = [
+        ...(recent.length < 2 && before !== undefined ? [before] : []),
+        ...recent,
+        [seconds, bytes],
+      ]
+    },
+    /** Bytes per second over the window. */
+    get rate() {
+      return rate()
+    },
+    /** Seconds until `total` at this rate; null when it is unknown. */
+    eta(total: number | null): number | null {
+      const done = samples.at(-1)?.[1] ?? 0
+      const speed = rate()
+      return total === null || total < done || speed <= 0 ? null : (total - done) / speed
+    },
+  }
+}

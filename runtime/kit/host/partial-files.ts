@@ -1,10 +1,9 @@
 /** The one store of files that come in parts: what has come stays, across broken connections, kills and power cuts. */
-import type { Hash } from 'node:crypto'
+import { type Hash, createHash } from 'node:crypto'
 import { type FileHandle, open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '#kit/foundation/fault.ts'
 import { ifMissing } from '#kit/foundation/system-error.ts'
-import { hashStart } from './file-hash.ts'
 import { makeFolder, removeName, removeTree, syncFolder } from './folders.ts'
 import type { RecordsOf } from './records.ts'
 
@@ -210,4 +209,115 @@ function checked(name: string): string {
 async function readBootId(): Promise<string | null> {
   const text = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')
   return /^[0-9a-f-]{36}\s*$/.test(text) ? text.trim() : null
+}
+
+/** Computes the digest of the beginning of an open file. */
+const CHUNK_BYTES = 1024 * 1024
+
+/**
+ * Computes SHA-256 of the first `bytes` bytes and returns its state, to be continued or ended;
+ * `onBytes` hears how many are done. Rejects with a Fault `source-broken` where the file has fewer,
+ * or with the signal's reason.
+ */
+export async function hashStart(
+  handle: FileHandle,
+  bytes: number,
+  signal: AbortSignal,
+  onBytes?: (done: number) => void,
+): Promise<Hash> {
+  const hash = createHash('sha256')
+  const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, bytes))
+  for (let at = 0; at < bytes;) {
+    signal.throwIfAborted()
+    const { bytesRead } = await handle.read(buffer, 0, Math.min(buffer.length, bytes - at), at)
+    if (bytesRead === 0)
+      throw new Fault('source-broken', 'the file became shorter while it was read')
+    hash.update(buffer.subarray(0, bytesRead))
+    at += bytesRead
+    onBytes?.(at)
+  }
+  return hash
+}
+
+// Files that are known by their digest before they come: each goes on where the last try of the same one ended.
+
+interface DigestFile {
+  readonly sha256: string
+  readonly sizeBytes: number
+}
+
+/** What has come of them; the name of each is its digest. */
+export type IncomingFiles = PartialFiles<PartialRecord>
+
+interface FileIntake {
+  readonly signal: AbortSignal
+  read(from: number): AsyncIterable<Uint8Array>
+  /** Makes what is thrown where more bytes come than the file has. */
+  refuseLonger(): Error
+  /** Hears how many bytes are here. */
+  onBytes?(count: number): void
+}
+
+/** Opens their folder; what was begun there of other files is removed. */
+export async function openIncoming(
+  folder: string,
+  files: readonly DigestFile[],
+): Promise<IncomingFiles> {
+  const modes = { folder: 0o777, file: 0o644 }
+  const incoming = await openPartialFiles({ folder, modes, records: null })
+  const wanted = new Set(files.map(({ sha256 }) => sha256))
+  await incoming.sweep((name) => wanted.has(name))
+  return incoming
+}
+
+/** Brings a file to its end. Resolves to the digest that came in its place; null: it is the file. */
+export async function bringFile(
+  incoming: IncomingFiles,
+  file: DigestFile,
+  intake: FileIntake,
+): Promise<string | null> {
+  const { found, from } = await fill(incoming, file, intake)
+  if (found === file.sha256) return null
+  await incoming.remove(file.sha256)
+  // What was there may be what is wrong.
+  return from > 0 ? await bringFile(incoming, file, intake) : found
+}
+
+async function fill(
+  incoming: IncomingFiles,
+  { sha256, sizeBytes }: DigestFile,
+  { signal, read, refuseLonger, onBytes }: FileIntake,
+) {
+  const file = createPartialFile(sha256, { durableBytes: 0 })
+  await using writer = await incoming.open(file)
+  const { size } = await writer.handle.stat()
+  // Something longer than the file is no part of it.
+  const from = size > sizeBytes ? 0 : size
+  await writer.start(from)
+  const hash = await writer.hash(signal)
+  onBytes?.(from)
+  if (from < sizeBytes) {
+    await writer.receive(read(from), {
+      signal,
+      admit(end) {
+        if (end > sizeBytes) throw refuseLonger()
+      },
+      onBytes: () => onBytes?.(file.offset),
+    })
+    await writer.keep({})
+  }
+  return { found: hash.digest('hex'), from }
+}
+
+// Names uploads that are under way, and removes those that were cut off.
+
+/** How their names begin: hidden, so that nobody can fetch them. */
+export const UPLOAD = '.upload-'
+
+/** Removes uploads that were cut off; it is called at start, when none can be under way. */
+export async function clearUploads(dir: string): Promise<void> {
+  const names = await readdir(dir)
+  for (const name of names.filter((one) => one.startsWith(UPLOAD))) {
+    await removeName(join(dir, name))
+  }
 }

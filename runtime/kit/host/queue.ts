@@ -1,5 +1,4 @@
 /** A queue that runs a limited number of tasks at a time. */
-
 /** The first works run at once, the others in the order of the calls. Failures hold up nothing. */
 export function createQueue(parallel: number) {
   const waiting: (() => void)[] = []
@@ -15,4 +14,17 @@ export function createQueue(parallel: number) {
       else next()
     }
   }
+}
+
+/** The turns of each path; there are as many as a state folder has files. */
+const queues = new Map<string, ReturnType<typeof createQueue>>()
+
+/**
+ * Runs work on the file at `path` once all earlier work on it is done. Work must not wait for other
+ * work on the same path.
+ */
+export function inTurnOf<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const queue = queues.get(path) ?? createQueue(1)
+  queues.set(path, queue)
+  return queue(work)
 }

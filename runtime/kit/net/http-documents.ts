@@ -1,7 +1,7 @@
 /** Fetches small texts from web servers, again only when they have changed. */
 import { decodeList } from '#kit/foundation/checksum.ts'
 import { Fault } from '#kit/foundation/fault.ts'
-import { CAN_WAIT } from './rules/waiting.ts'
+import { CAN_WAIT } from './rules/event-stream.ts'
 import type { HttpTarget } from './rules/image-location.ts'
 import { describeFailure } from './rules/network-failure.ts'
 import { askOnce, type DocumentAnswer, type DocumentRequest } from './json-client.ts'

@@ -13,10 +13,9 @@ import { shareState, type SharedDatabase } from './shared-state.ts'
 import { prepareStateDir } from '#kit/config/state-dirs.ts'
 import { renderEmptyState } from '#fleet/state/opening.ts'
 import { createStanding } from '#fleet/access/standing.ts'
-import { createPeople } from '#fleet/access/people.ts'
+import { createPeople } from '#fleet/access/accounts.ts'
 import { createTokens } from '#fleet/access/tokens.ts'
 import type { ServerConfig } from '#kit/config/config.ts'
-import { HOST_CLOCK, type Clock } from './clock.ts'
 
 export type FleetState<M extends MachineBase> = Awaited<ReturnType<typeof openFleetState<M>>>
 
@@ -136,3 +135,13 @@ async function settleDoubt<M extends MachineBase>(
 }
 
 const NONE_ARMED = 'No machine was armed.'
+
+// The clocks of a machine server.
+
+export interface Clock {
+  now(): Date
+  /** Milliseconds, monotonic. */
+  elapsed(): number
+}
+
+export const HOST_CLOCK: Clock = { now: () => new Date(), elapsed: () => performance.now() }

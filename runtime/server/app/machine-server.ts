@@ -8,11 +8,12 @@ import { createSecret, type Secret } from '#kit/web/access/secret.ts'
 import type { ServerSessions } from '#fleet/access/owner-rows.ts'
 import { createSignedOut } from '#kit/web/access/signed-out.ts'
 import { watchSpace } from '#fleet/state/disk-space.ts'
-import type { ServerLog } from '#kit/terminal/text/server-log.ts'
+import type { ServerLog } from '#kit/terminal/text/log.ts'
 import { createInventories } from '#server/routes/inventories.ts'
 import { createServer, type ServerOptions } from '#server/routes/server.ts'
-import { toWebSettings } from './web-settings.ts'
 import type { FleetState } from './fleet-state.ts'
+import type { ServerSettings } from '#kit/config/rules/shared-settings.ts'
+import type { WebSettings } from '#kit/web/answers/caller.ts'
 
 interface ServerDependencies<M extends MachineBase> {
   readonly config: ServerConfig
@@ -99,3 +100,14 @@ async function openBook(
     admit: (session) => (list.has(session) ? undefined : sessions.admit(session)),
   }
 }
+
+/** What the settings of a machine server say of callers. */
+export const toWebSettings = ({ server, pxe, tuning, metrics }: ServerSettings): WebSettings => ({
+  publicUrl: server.public_url || null,
+  allowedHosts: server.allowed_hosts,
+  trustedProxies: server.trusted_proxies,
+  discoveriesPerMinute: pxe.discovery_per_minute,
+  mostUnassigned: pxe.discovery_rows,
+  uploadMostBytes: tuning.max_upload_bytes,
+  openMetrics: metrics.open,
+})

@@ -1,8 +1,7 @@
 /** What fetching releases takes, whichever folder they come into. */
 import type { ServerConfig } from '#kit/config/config.ts'
-import { FetchJobSchema } from '#fleet/boot/release-job.ts'
-import type { ReleaseSettings } from '#fleet/boot/releases.ts'
-import { openJobRecords } from '#kit/host/job-records.ts'
+import { FetchJobSchema, type ReleaseSettings } from '#fleet/boot/releases.ts'
+import { openJobRecords } from '#kit/host/jobs.ts'
 import { createRecords } from '#kit/host/records.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { createSources } from '#engine/image/sources/sources.ts'

@@ -8,7 +8,7 @@ import type { JoinedLeader, JoinOptions } from '#fleet/cluster/joining.ts'
 import type { NetbootShare } from '#fleet/cluster/netboot-share.ts'
 import type { createPresence, OwnFacts, Presence } from '#fleet/cluster/presence.ts'
 import type { ClusterNotes } from '#fleet/cluster/cluster-notes.ts'
-import { TIMES, type ClusterTimes } from '#fleet/cluster/rules/times.ts'
+import { TIMES, type ClusterTimes } from '#fleet/cluster/rules/lease.ts'
 import type { SharedFilePaths } from '#fleet/cluster/shared-files.ts'
 
 export interface SharedDatabase {

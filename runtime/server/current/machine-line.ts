@@ -1,31 +1,26 @@
 /** Current line: its rules about machines, behind the interface of the shared server. */
-import { parseBootToken, renderBootToken } from '#fleet/boot/rules/boot-token.ts'
-import type { BootDecision, LiveSets } from '#fleet/boot/rules/boot-decision.ts'
+import {
+  parseBootToken,
+  renderBootToken,
+  type BootDecision,
+  type LiveSets,
+} from '#fleet/boot/rules/boot-decision.ts'
 import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
-import { parseFeatures } from '#engine/first-boot/rules/obstacle.ts'
-import { decideIssue, renderSeedToken } from '#engine/first-boot/rules/seed-token.ts'
-import { nameOrder } from '#engine/capture/rules/order.ts'
-import { renderUploadToken } from '#engine/capture/rules/upload-token.ts'
+import { parseFeatures, decideIssue, renderSeedToken } from '#engine/first-boot/rules/seed.ts'
+import { nameOrder, renderUploadToken } from '#engine/capture/rules/order.ts'
 import { fieldError } from '#kit/foundation/field-error.ts'
 import { epochOf } from '#kit/foundation/instants.ts'
 import { isPresigned } from '#kit/net/rules/image-location.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
-import { accept, refuse } from '#kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Secret } from '#kit/web/access/secret.ts'
-import type { ServerLine } from '#server/routes/line.ts'
-import type { Contact, ScriptTransition } from '#server/routes/transition.ts'
-import { ACTIONS } from './rules/action.ts'
+import type { ServerLine, Action } from '#server/routes/line.ts'
+import type { Contact, ScriptTransition, Signal, Transition } from '#server/routes/transition.ts'
+import { ACTIONS, type MachineAction } from './rules/action.ts'
 import { decideBoot, decideSlot } from './rules/boot.ts'
 import * as contacts from './rules/contact.ts'
-import { undoEdit } from './rules/disarming.ts'
-import {
-  findIn,
-  findUnknownTemplate,
-  sign,
-  toAction,
-  type ActionDependencies,
-} from './line-actions.ts'
-import { applyRequest } from './channels/rules/channel-order.ts'
+import { undoEdit, beginsOrder, limitOrder, pauseOrder } from './rules/disarming.ts'
+import { applyRequest, resolveAction, type FindChannel } from './channels/rules/channel-order.ts'
 import {
   hasUnfinishedFlash,
   isHalfWritten,
@@ -36,22 +31,32 @@ import {
 import * as events from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
-import { replaceLoopback } from '#engine/catalog/rules/blob-address.ts'
-import { findNeighbourhood } from '#fleet/peers/rules/neighbourhood.ts'
+import { replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
+import { findNeighbourhood } from '#fleet/peers/rules/chain.ts'
 import { listSources } from '#engine/catalog/rules/near-caches.ts'
 import type { QueuePosition } from './rules/queue.ts'
-import { decideOutcome, decideOwner, originOf, whoseEnd } from './rules/run.ts'
-import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import {
+  decideOutcome,
+  decideOwner,
+  originOf,
+  whoseEnd,
   decideTokenMatch,
   decideRequest,
   planToken,
   TOKEN_REFUSALS,
   type ShownToken,
   type TokenRules,
-} from './rules/token.ts'
+  isLateHardware,
+  type TokenMatch,
+  rememberArmer,
+} from './rules/run.ts'
+import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import { parseUpsert } from './rules/upsert.ts'
-import { applySignal } from './signals.ts'
+import { describeFlashed, describeFlashFailed } from '#fleet/machine/rules/flash-events.ts'
+import type { Inventory } from '#engine/inventory/rules/machine.ts'
+import { compareFields } from '#fleet/state/rules/event-table.ts'
+import type { Armer } from '#engine/inventory/rules/run.ts'
+import type { SeesMachine } from './captures/rules/capture-owner.ts'
 
 /** Getters answer from memory, anew at each contact. */
 export interface LineDependencies
@@ -316,3 +321,217 @@ export function createKeptAnswers<T>() {
 
 const isSame = (a: readonly unknown[], b: readonly unknown[]) =>
   a.length === b.length && a.every((input, at) => input === b[at])
+
+/** Called only where it matters. */
+type MatchToken = () => ReturnType<typeof decideTokenMatch>
+
+function applySignal(
+  machine: Machine,
+  signal: Signal,
+  now: string,
+  match: MatchToken,
+): Transition<Machine> {
+  switch (signal.kind) {
+    case 'inventory':
+      return takeInventory(machine, signal.inventory, now, match)
+    case 'boot-file': {
+      const after = contacts.rememberBootFile(machine, now)
+      return { machine: after, events: events.describeArmed(machine, after, signal.name) }
+    }
+    case 'run-began': {
+      const after = contacts.rememberRunBegan(machine, now)
+      return { machine: after, events: [], ...(after === machine ? {} : { slot: 'planned' }) }
+    }
+    case 'run-stopped':
+      return {
+        machine,
+        events: signal.result === 'failed' ? [describeFlashFailed(machine, signal.reason)] : [],
+        slot: 'released',
+      }
+    case 'capture-ended':
+      return endCapture(machine, signal, now)
+    case 'done':
+      return takeDone(machine, signal, now, match)
+    case 'failed':
+      return takeFailure(machine, signal, now, match)
+  }
+}
+
+function takeDone(
+  machine: Machine,
+  { order = null }: Pick<Extract<Signal, { kind: 'done' }>, 'order'>,
+  now: string,
+  match: MatchToken,
+): Transition<Machine> {
+  const owner = decideOwner(machine, { token: tokenOf(match), order })
+  const after = contacts.rememberDone(machine, now, owner)
+  // The same end was reported and recorded before.
+  const isNews = after.cycle !== machine.cycle || owner === 'current'
+  return {
+    machine: after,
+    events: isNews ? [describeFlashed(machine, nameArmer(machine))] : [],
+  }
+}
+
+const nameArmer = (machine: Machine) => ({
+  ...events.describe(machine),
+  armed_by: machine.armed_by?.actor ?? null,
+})
+
+function endCapture(
+  machine: Machine,
+  signal: Extract<Signal, { kind: 'capture-ended' }>,
+  now: string,
+): Transition<Machine> {
+  const after = contacts.rememberCaptureEnded(machine, signal, now)
+  return { machine: after, events: after === machine ? [] : events.listCaptureEnds(after) }
+}
+
+function takeFailure(
+  machine: Machine,
+  { order = null, reason }: Pick<Extract<Signal, { kind: 'failed' }>, 'order' | 'reason'>,
+  now: string,
+  match: MatchToken,
+): Transition<Machine> {
+  const owner = decideOwner(machine, { token: tokenOf(match), order })
+  // The flash under way did not fail.
+  const isOld = (owner === 'before' || owner === 'other') && machine.cycle.offers > 0
+  return {
+    machine: isOld ? machine : contacts.rememberFailure(machine, reason, now),
+    events: [describeFlashFailed(machine, reason)],
+  }
+}
+
+function takeInventory(
+  machine: Machine,
+  inventory: Inventory,
+  now: string,
+  match: MatchToken,
+): Transition<Machine> {
+  const { hardware } = inventory
+  const shown = match()
+  // The flash is over, and the list of disks is from before it.
+  if (shown.ok && isLateHardware(machine, shown.value, now)) {
+    const after = contacts.rememberLateHardware(machine, inventory)
+    return {
+      machine: after,
+      events: hardware === null ? [] : [events.describeLateHardware(machine)],
+    }
+  }
+  return {
+    machine: contacts.rememberDisks(machine, inventory, now),
+    events: [events.describeInventory(machine, inventory)],
+  }
+}
+
+function tokenOf(match: MatchToken): TokenMatch {
+  const shown = match()
+  return shown.ok ? shown.value : 'unproven'
+}
+
+// Current line: the actions of operators as the shared server carries them out: with channels, batches and events.
+
+interface ActionDependencies extends Pick<Surroundings, 'findTemplate'> {
+  settings(): Pick<PxeRules, 'armed_hours'>
+  /** Absent: no channels. */
+  readonly findChannel?: FindChannel
+  /** Orders of a paused batch begin paused; absent: no batches. */
+  isPaused?(batch: string): boolean
+  /** Null: none. */
+  cacheUrl(): string | null
+  /** Why the name is taken, to someone who sees these machines; null: free. Absent: no check. */
+  findNameOwner?(name: string, mac: Mac, sees?: SeesMachine): string | null
+}
+
+const findIn = ({ findChannel }: Pick<ActionDependencies, 'findChannel'>): FindChannel =>
+  findChannel ?? (() => null)
+
+const sign = (
+  { armed_hours = 0 }: Pick<PxeRules, 'armed_hours'>,
+  before: Machine | null,
+  after: Machine,
+  by: Armer,
+): Machine => limitOrder(before, rememberArmer(before, after, by), armed_hours, by.at)
+
+/** Null: it exists, or none is named. */
+function findUnknownTemplate(
+  { findTemplate }: Pick<ActionDependencies, 'findTemplate'>,
+  name: string | null | undefined,
+): string | null {
+  if (name === null || name === undefined || findTemplate(name) !== null) return null
+  return `There is no first-boot template ${name}.`
+}
+
+const toAction = (
+  site: ActionDependencies,
+  name: string,
+  action: MachineAction,
+): Action<Machine> => ({
+  ...action,
+  apply(machine, parameters, by, batch = null, sees) {
+    const applied = applyResolved(site, action, { machine, name, parameters, now: by.at })
+    if (!applied.ok) return applied
+    const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
+    if (unknown !== null) return refuse(unknown)
+    const obstacle = name === 'capture' ? findCaptureObstacle(site, applied.value, sees) : null
+    if (obstacle !== null) return refuse(obstacle)
+    const summary = `${machine.mac} ${action.past}`
+    const after = events.describe(applied.value)
+    const changes = compareFields(events.describe(machine), after)
+    // First, because the journal finds the events of a batch by it.
+    const details = { ...(batch === null ? {} : { batch }), action: name, ...after, changes }
+    return accept({
+      machine: joinBatch(site, machine, sign(site.settings(), machine, applied.value, by), batch),
+      events: [{ kind: `machine.${name}`, summary, details }],
+    })
+  },
+})
+
+interface AppliedAction {
+  readonly machine: Machine
+  readonly name: string
+  readonly parameters: unknown
+  readonly now: string
+}
+
+function applyResolved(
+  site: ActionDependencies,
+  action: MachineAction,
+  { machine, name, parameters, now }: AppliedAction,
+): Result<Machine, string> {
+  const resolved = resolveAction(machine, name, parameters, findIn(site))
+  if (!resolved.ok) return resolved
+  const { channel, ...on } = resolved.value
+  const applied = action.apply(on.machine, on.parameters, now)
+  if (!applied.ok || channel === undefined) return applied
+  return accept({ ...applied.value, channel })
+}
+
+/** Only an order that the action gives belongs to the batch, none that was there before. */
+function joinBatch(
+  { isPaused }: ActionDependencies,
+  before: Machine,
+  after: Machine,
+  batch: string | null,
+): Machine {
+  if (batch === null || !beginsOrder(before, after)) return after
+  const joined = { ...after, cycle: { ...after.cycle, batch } }
+  const paused = isPaused?.(batch) === true ? pauseOrder(joined, after.updated_at) : null
+  return paused?.ok === true ? paused.value : joined
+}
+
+/** Null: the upload is possible, and nobody else uses the name. */
+function findCaptureObstacle(
+  { cacheUrl, findNameOwner }: ActionDependencies,
+  { mac, capture }: Machine,
+  sees: SeesMachine | undefined,
+): string | null {
+  if (cacheUrl() === null) return NO_CACHE
+  return capture === null ? null : (findNameOwner?.(capture.name, mac, sees) ?? null)
+}
+
+const NO_CACHE = 'The server has no cache service to upload the image to.'
+
+/** Null: unchanged. */
+const newTemplate = (before: Machine, { first_boot }: Machine): string | null =>
+  first_boot === before.first_boot ? null : first_boot

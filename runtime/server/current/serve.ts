@@ -1,19 +1,22 @@
 /** `flasher-web`: runs the server until it is asked to end. */
 import { renderError, type Fault } from '#kit/foundation/fault.ts'
-import { parseTimes, TIMES } from '#fleet/cluster/rules/times.ts'
+import { parseTimes, TIMES } from '#fleet/cluster/rules/lease.ts'
 import type { CompleteSet } from '#fleet/boot/rules/boot-set.ts'
-import type { ActiveSets } from '#fleet/boot/boot-scan.ts'
-import { copyBuiltSets } from '#fleet/boot/built-sets.ts'
+import { type ActiveSets, copyBuiltSets } from '#fleet/boot/boot-sets.ts'
 import { readVersion } from '#kit/host/package-manifest.ts'
 import { createPasswords } from '#fleet/access/passwords.ts'
-import type { ServerLog } from '#kit/terminal/text/server-log.ts'
-import { decideFolders, readConfiguration, type LineConfig } from './assembly/configuration.ts'
+import type { ServerLog } from '#kit/terminal/text/log.ts'
+import {
+  decideFolders,
+  readConfiguration,
+  type LineConfig,
+  listenSettingsOf,
+} from './assembly/configuration.ts'
 import { createMachineServer } from './server.ts'
-import { listenSettingsOf } from './assembly/listen-settings.ts'
 import type { openStandby } from './assembly/standby.ts'
 import { openState } from './assembly/state.ts'
 import type { Database } from '#fleet/state/database.ts'
-import { SUCCESS } from '#kit/terminal/command/rules/server-exit.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/server-command.ts'
 import { openLog, runServer } from '#kit/program/listening.ts'
 import type { Listening, ProcessEnvironment } from '#kit/program/process-environment.ts'
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'

@@ -1,73 +1,88 @@
 /** Current line: its machine server, assembled from the services, its rules, routes and pages. */
-import { proposeSource } from '#fleet/boot/rules/release-source.ts'
+import { proposeSource, listReleaseBases } from '#fleet/boot/rules/release.ts'
 import { readRepository } from '#kit/host/package-manifest.ts'
-import { UPLOAD_KEY } from '#engine/capture/rules/upload-token.ts'
+import { UPLOAD_KEY } from '#engine/capture/rules/order.ts'
 import type { CatalogEntry, CatalogSnapshot } from '#engine/catalog/rules/catalog.ts'
 import { IMAGER_LIST } from '#appliance/assets.ts'
-import { listReleaseBases } from '#fleet/boot/rules/release.ts'
 import { createAssets, type Assets } from '#kit/web/answers/assets.ts'
-import { startBackupSchedule } from '#fleet/backup/backup-schedule.ts'
-import { endCacheSession } from '#fleet/access/cache-logout.ts'
+import { startBackupSchedule } from '#fleet/backup/backups.ts'
+import { endCacheSession } from '#fleet/access/owner-rows.ts'
 import type { ListedFolder } from '#appliance/imager-list.ts'
-import { createCatalog, type FollowedCatalog } from '#engine/catalog/catalogs.ts'
-import type { Origins } from '#engine/catalog/origins.ts'
-import { createKeptCatalogs } from '#engine/catalog/kept-catalogs.ts'
+import {
+  createCatalog,
+  type FollowedCatalog,
+  createKeptCatalogs,
+} from '#engine/catalog/catalogs.ts'
+import { type Origins, createOrigins } from '#engine/catalog/origins.ts'
 import { createBootStamps } from '#fleet/run/boot-stamps.ts'
 import { listOthers } from '#fleet/boot/rules/other-servers.ts'
 import type { Passwords } from '#fleet/access/passwords.ts'
 import { deriveSecret, type Secret } from '#kit/web/access/secret.ts'
-import { HOST_CLOCK, type Clock } from '#server/app/clock.ts'
+import { HOST_CLOCK, type Clock } from '#server/app/fleet-state.ts'
 import { openMachineServer } from '#server/app/machine-server.ts'
 import type { ServerLine } from '#server/routes/line.ts'
 import type { Site } from '#server/routes/site.ts'
 import type { Metrics } from '#kit/web/http/metrics.ts'
-import type { ServerLog } from '#kit/terminal/text/server-log.ts'
+import type { ServerLog } from '#kit/terminal/text/log.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
-import { openBackups } from './assembly/archives.ts'
-import { decideFolders, type LineConfig } from './assembly/configuration.ts'
+import { openBackups, type State } from './assembly/state.ts'
+import { decideFolders, type LineConfig, saveSettings } from './assembly/configuration.ts'
 import { openNetboot, type OpenedBootFiles } from './assembly/netboot.ts'
-import { openOrigins } from './assembly/origins.ts'
-import { openNotify } from './assembly/notify.ts'
-import { openPower } from './assembly/power.ts'
-import { openProviders } from './assembly/providers.ts'
-import { openProofs } from './assembly/proof.ts'
+import { openNotify, openProviders } from './assembly/notify.ts'
+import { openPower, openProofs } from './assembly/power.ts'
 import { findCache, startPinner } from './assembly/pins.ts'
-import { saveSettings } from './assembly/saved-settings.ts'
 import { createSeenServices, type SeenServices } from './assembly/seen-services.ts'
 import { scopePower } from '#server/power/scoped-power.ts'
-import { createOrderClock, startOrderExpiry } from './order-expiry.ts'
-import { createFlashGate, type FlashGate } from './flash-gate.ts'
+import {
+  createOrderClock,
+  startOrderExpiry,
+  createFlashGate,
+  type FlashGate,
+} from './flash-gate.ts'
 import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
 import type { createLinePages } from './pages/line-pages.ts'
-import { startBatchStops } from './batches/batch-stops.ts'
 import type { Standing } from '#fleet/access/standing.ts'
 import { startBatchEnds } from './batches/batch-ends.ts'
-import { createBatchKeeper, type BatchKeeper, type SeenMachines } from './batches/batch-keeper.ts'
-import { machineTableRoutes } from './routes/machine-table.ts'
+import {
+  createBatchKeeper,
+  type BatchKeeper,
+  type SeenMachines,
+  actOnBatch,
+} from './batches/batch-keeper.ts'
+import { machineTableRoutes, imageRoutes } from './routes/images.ts'
 import { viewMachine } from './pages/view/machine-view.ts'
 import type { ChangedLine } from './rules/table/machine-file.ts'
-import { createFilePreviews } from '#fleet/machine/file-previews.ts'
+import { createFilePreviews } from '#fleet/machine/undoable-edits.ts'
 import { batchRoutes } from './routes/batches.ts'
 import { backupRoutes } from './routes/backups.ts'
-import { cacheRoutes } from './routes/cache.ts'
-import { captureRoutes } from './captures/capture-routes.ts'
 import { createWaitingCaptures } from './captures/waiting-captures.ts'
 import { channelRoutes } from './channels/channel-routes.ts'
-import { firstBootRoutes } from './routes/seed.ts'
-import { imageRoutes } from './routes/images.ts'
+import { firstBootRoutes } from './routes/first-boot.ts'
 import { peerRoutes } from './routes/peers.ts'
 import { proofRoutes } from './routes/proof.ts'
 import { powerRoutes } from './routes/power.ts'
 import { powerSettingRoutes } from './routes/power-settings.ts'
 import { releaseRoutes } from './routes/releases.ts'
-import { shortLinkRoutes } from './routes/short-links.ts'
 import { runRemovalRoutes } from './routes/runs.ts'
 import type { SetProvider } from '#server/openid/provider-login.ts'
 import type { Machine } from './rules/machine.ts'
 import { SCHEMAS } from './rules/api-schema.ts'
 import { findNameOwner } from './captures/rules/capture-owner.ts'
 import { SETTING_TEXTS } from './rules/settings.ts'
-import type { State } from './assembly/state.ts'
+import { getRouterParam, type H3Event } from 'h3'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { seeOther, nothing } from '#kit/web/answers/answers.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { readS3Access } from '#kit/net/s3/s3-client.ts'
+import { act } from '#server/routes/bulk.ts'
+import { checked, renderSchema } from '#kit/web/answers/checked.ts'
+import { CaptureFieldsSchema } from './rules/action.ts'
+import type { Batch } from '#fleet/batch/rules/batch.ts'
+import { SYSTEM } from '#fleet/state/journal.ts'
+import { renderError } from '#kit/foundation/fault.ts'
 
 interface MachineServerDependencies {
   readonly environment: ProcessEnvironment
@@ -383,3 +398,157 @@ function createFinder(catalog: FollowedCatalog): (ref: string) => CatalogEntry |
     return byRef.get(ref) ?? null
   }
 }
+
+/** A code of capitals is smaller. */
+const PATHS = ['/m/:mac', '/M/:mac']
+
+/** Says nothing of the machine: the page asks for a login first. */
+const shortLinkRoutes = (): readonly Route[] =>
+  PATHS.map((path) => ({
+    method: 'GET',
+    path,
+    access: 'open',
+    handle(event) {
+      const given = getRouterParam(event, 'mac', { decode: true }) ?? ''
+      const mac = parseMac(
+        given.replace(/^(?:[0-9a-f]{2}){6}$/i, (digits) => digits.match(/../g)?.join(':') ?? ''),
+      )
+      if (!mac.ok) throw refuse(404, 'this is not the address of a machine')
+      return seeOther(machinePath(mac.value))
+    },
+  }))
+
+/** Current line: where machines may read images besides the caches, by what is configured. */
+interface OpenedOrigins {
+  readonly config: LineConfig
+  readonly catalog: Pick<FollowedCatalog, 'snapshot'>
+  /** For proxies, keys of buckets, and registries that speak plain http. */
+  readonly env: Environment
+  readonly log: { info(message: string): void; warn(message: string): void }
+  readonly now: () => Date
+}
+
+/** Asks registries and buckets only where that is switched on. */
+function openOrigins({ config, catalog, env, log, now }: OpenedOrigins): Origins {
+  const settings = () => config.current()
+  return createOrigins({
+    images: () => catalog.snapshot().entries,
+    isEnabled: () => settings().sources.origins,
+    s3: () => readS3Access(settings().s3, env),
+    lifetime: () => settings().s3.lifetime,
+    env,
+    log,
+    now,
+  })
+}
+
+/** `/machines/{mac}/capture`: orders an image of a disk of the machine, or cancels the order. */
+function captureRoutes(site: Site<Machine>): readonly Route[] {
+  const answers = { 200: 'Machine' }
+  return [
+    {
+      method: 'POST',
+      path: '/machines/:mac/capture',
+      access: 'flash',
+      takes: 'json',
+      doc: {
+        summary: 'Captures a disk of the machine at its next network boot',
+        body: renderSchema(CaptureFieldsSchema, 'input'),
+        answers,
+        refuses: [409],
+      },
+      handle: (event, body) => act(site, event, 'capture', checked(CaptureFieldsSchema, body)),
+    },
+    {
+      method: 'DELETE',
+      path: '/machines/:mac/capture',
+      access: 'flash',
+      doc: { summary: 'Cancels an ordered capture', answers, refuses: [409] },
+      handle: (event) => act(site, event, 'cancel-capture', {}),
+    },
+  ]
+}
+
+/** Pauses batches of people who were removed, or may not do any more what they ordered. */
+interface BatchStopsDependencies {
+  readonly site: Site<Machine>
+  readonly keeper: BatchKeeper
+  readonly standing: Standing
+}
+
+/** Milliseconds; another process may have changed people. */
+const LOOK_MS = 1000
+
+function startBatchStops({ site, keeper, standing }: BatchStopsDependencies): Disposable {
+  /** Null: somebody still answers for it. */
+  function findReason({ id, by, resumed_by }: Batch): string | null {
+    const actor = resumed_by ?? by.actor
+    const refusal = standing.refuse(actor, 'machines', resumed_by === null ? by.at : undefined)
+    if (refusal !== null) return refusal
+    const isOutside = keeper.listOwn(id).some(({ labels }) => !standing.sees(actor, labels))
+    return isOutside ? 'it has machines outside of the scope of who ordered it' : null
+  }
+
+  async function look(): Promise<void> {
+    const open = keeper
+      .list()
+      .filter((batch) => batch.ended_at === null && batch.paused_at === null)
+    for (const batch of open) {
+      const why = findReason(batch)
+      if (why !== null) await actOnBatch({ site, keeper }, batch, 'pause', SYSTEM, why)
+    }
+  }
+
+  let running: Promise<unknown> | null = null
+  const timer = setInterval(() => {
+    running ??= look()
+      .catch((thrown: unknown) => site.log.warn(`batches of who is gone: ${renderError(thrown)}`))
+      .finally(() => {
+        running = null
+      })
+  }, LOOK_MS).unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+/** Answers after the fetch, so that the next page shows the result. */
+export const cacheRoutes = (site: Site): readonly Route[] => [
+  {
+    method: 'POST',
+    path: '/admin/cache/refresh',
+    access: 'admin',
+    doc: {
+      summary: 'Fetch the catalog of the cache service now',
+      answers: { 204: null, 303: null },
+    },
+    async handle(event) {
+      await refresh(site, event)
+      const isForJson = event.req.headers.get('accept')?.includes('application/json') === true
+      return isForJson ? nothing() : seeOther('/ui/machines')
+    },
+  },
+]
+
+async function refresh({ catalog, journal, by }: Site, event: H3Event) {
+  const { entries, skipped, error } = await catalog.refresh()
+  const { actor, ip } = by(event)
+  await journal.record({
+    kind: error === null ? 'catalog.refreshed' : 'catalog.refresh.failed',
+    subject_kind: 'catalog',
+    subject_id: null,
+    actor,
+    source_ip: ip,
+    summary: error ?? `The catalog was fetched: ${entries.length} images${renderLeftOut(skipped)}`,
+    details: {
+      images: entries.length,
+      skipped: skipped.length,
+      left_out: skipped.slice(0, MAX_NAMED).map(({ name, reason }) => `${name}: ${reason}`),
+      error,
+    },
+  })
+}
+
+/** A broken catalog can have thousands. */
+const MAX_NAMED = 20
+
+const renderLeftOut = ({ length }: readonly unknown[]) =>
+  length === 0 ? '' : `, ${length} left out`

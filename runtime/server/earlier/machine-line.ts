@@ -1,5 +1,5 @@
 /** Earlier line: its rules about machines, behind the interface of the shared server. */
-import { parseBootToken, renderBootToken } from '#fleet/boot/rules/boot-token.ts'
+import { parseBootToken, renderBootToken } from '#fleet/boot/rules/boot-decision.ts'
 import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
 import { detectFormat } from '#engine/image/rules/format.ts'
 import { fieldError, parseFields } from '#kit/foundation/field-error.ts'
@@ -11,13 +11,13 @@ import {
   describeFlashFailed,
 } from '#fleet/machine/rules/flash-events.ts'
 import type { Secret } from '#kit/web/access/secret.ts'
-import { findWorkflowFault } from '#fleet/workflow/workflow-place.ts'
+import { findWorkflowFault } from '#fleet/workflow/online-workflows.ts'
 import type { Action, ServerLine } from '#server/routes/line.ts'
 import type { Contact, ScriptTransition, Signal, Transition } from '#server/routes/transition.ts'
-import { applyPolicy, NoParameters, POLICY_PASTS } from './rules/action.ts'
-import { decideBoot } from './rules/boot.ts'
-import { discover, rememberDone, rememberFailure, rememberOffer } from './rules/contact.ts'
 import {
+  applyPolicy,
+  NoParameters,
+  POLICY_PASTS,
   BOOT_POLICIES,
   decideOutcome,
   isArmed,
@@ -25,11 +25,19 @@ import {
   toWire,
   type BootPolicy,
   type Machine,
+  applyUpsert,
+  MachineUpsertSchema,
 } from './rules/machine.ts'
+import {
+  decideBoot,
+  decidePlan,
+  discover,
+  rememberDone,
+  rememberFailure,
+  rememberOffer,
+} from './rules/boot.ts'
 import * as events from './rules/machine-events.ts'
-import { decidePlan } from './rules/plan.ts'
 import { needsFiles } from '#fleet/workflow/rules/provisioning.ts'
-import { applyUpsert, MachineUpsertSchema } from './rules/upsert.ts'
 import { beginWorkflow, rememberBoot } from './rules/workflow.ts'
 
 interface LineDependencies {

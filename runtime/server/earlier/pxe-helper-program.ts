@@ -1,6 +1,6 @@
 /** Earlier line: `flasher-web-activate-pxe`, which runs as root and trusts nothing that it is given. */
-import { describeRefusal, planActivation } from '#fleet/boot/rules/pxe-activation.ts'
-import { SUCCESS } from '#kit/terminal/command/rules/server-exit.ts'
+import { describeRefusal, planActivation } from '#fleet/boot/rules/dhcp.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/server-command.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { activateProxy, deactivateProxy } from '#fleet/boot/dnsmasq-proxy.ts'
@@ -8,7 +8,7 @@ import { listLanAddresses } from '#fleet/boot/host-addresses.ts'
 import { createShell } from '#kit/host/shell.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { runProgram, type RunCommand } from '#kit/terminal/command/program.ts'
-import { PXE_HELPER_LINE, type PxeHelperCommandName } from './rules/pxe-helper-commands.ts'
+import { PXE_HELPER_LINE, type PxeHelperCommandName } from './rules/server-commands.ts'
 
 type HelperEnvironment = Pick<ProcessEnvironment, 'argv' | 'env' | 'stdout' | 'stderr' | 'isRoot'>
 

@@ -6,18 +6,23 @@ import type { ProviderIdentity } from '#fleet/access/rules/provider-identity.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
 import type { ProviderFailure } from '#kit/net/openid/rules/provider-failure.ts'
 import { page, seeOther, type Answer } from '#kit/web/answers/answers.ts'
-import { peerOf } from '#kit/web/answers/caller.ts'
+import { peerOf, type PlainEvent, type RecordEvents } from '#kit/web/answers/caller.ts'
 import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
-import { localPath } from '#kit/web/answers/local-path.ts'
-import type { PlainEvent, RecordEvents } from '#kit/web/answers/plain-event.ts'
-import { addCookie } from '#kit/web/answers/set-cookie.ts'
+import { localPath } from '#kit/web/answers/checked.ts'
+import { addCookie } from '#kit/web/answers/response.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import type { Sessions } from '#kit/web/access/session.ts'
 import { fill } from '#kit/texts/text.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { LoginFlow } from '#kit/net/openid/provider.ts'
-import type { LoginState, LoginStates } from './login-state.ts'
-import { createNetworkLimit } from './network-limit.ts'
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { deriveSecret, type Secret } from '#kit/web/access/secret.ts'
+import { banner, factList, tag } from '#kit/web/ui/elements.ts'
+import { html, type Content } from '#kit/web/ui/html.ts'
+import type { PageLayout } from '#kit/web/ui/layout.ts'
+import { networkOf } from '#kit/web/access/rules/login-throttle.ts'
 
 const t = PAGES.provider
 
@@ -45,7 +50,7 @@ export interface SetProvider {
   failure(): ProviderFailure | null
 }
 
-export interface RefusedView {
+interface RefusedView {
   readonly provider: string
   readonly title: string
   readonly text: string
@@ -55,7 +60,7 @@ export interface RefusedView {
   readonly again: string
 }
 
-export interface OnwardView {
+interface OnwardView {
   readonly title: string
   readonly to: string
 }
@@ -243,4 +248,172 @@ async function recordRefusal(recordAll: RecordEvents, event: H3Event, summary: s
   const on = { subject_id: null, actor: 'operator', ip: peerOf(event).ip } as const
   const failed: PlainEvent = { ...AUTH, kind: 'auth.login.failed', summary }
   await recordAll([failed], on)
+}
+
+// The cookie of the logins that are under way at a provider, one a tab: where each goes on afterwards, signed by the key of sessions.
+
+const NAME = 'flasher-openid'
+/** For the time at the provider. */
+const MAX_SECONDS = 600
+/** How far the clock of another server may be ahead. */
+const AHEAD_SECONDS = 60
+const MAX_CHARACTERS = 3072
+/** A browser may hold cookies of this name for several paths. */
+const MAX_COOKIES = 3
+/** Between the logins of several tabs, newest first. */
+const SEPARATOR = '~'
+/** Only pages of the login get the cookie. */
+const PATH = '/ui/login'
+
+const Claims = z.object({ state: z.string(), next: z.string(), iat: z.number() })
+
+interface LoginState {
+  readonly state: string
+  /** A local path. */
+  readonly next: string
+  readonly nonce: string
+  /** PKCE's secret. */
+  readonly verifier: string
+}
+
+type LoginStates = ReturnType<typeof createLoginStates>
+
+/** All secrets derive from the key, so another server with it can finish a login. */
+export function createLoginStates({ secret: master, now }: { secret: Secret; now(): Date }) {
+  const secret = deriveSecret(master, 'logins with a provider')
+  const present = () => Math.floor(now().getTime() / 1000)
+  const complete = (state: string, next: string): LoginState => ({
+    state,
+    next,
+    nonce: secret.sign(`nonce:${state}`),
+    verifier: secret.sign(`verifier:${state}`),
+  })
+
+  function parse(value: string): LoginState | null {
+    const [body = '', signature = '', ...rest] = value.split('.')
+    if (rest.length > 0 || !secret.verify(`login:${body}`, signature)) return null
+    const text = Buffer.from(body, 'base64url').toString('utf8')
+    const claims = Claims.safeParse(parseJson(text)).data
+    const age = claims === undefined ? Number.NaN : present() - claims.iat
+    const isInTime = age >= -AHEAD_SECONDS && age < MAX_SECONDS
+    return claims === undefined || !isInTime ? null : complete(claims.state, claims.next)
+  }
+
+  const listOpen = (event: H3Event) =>
+    listValues(event.req.headers.get('cookie')).flatMap((value) => {
+      const login = parse(value)
+      return login === null ? [] : [{ value, login }]
+    })
+
+  return {
+    /** `cookie` is a `Set-Cookie` value with the logins of other tabs, too. */
+    begin(
+      event: H3Event,
+      next: string,
+      isSecure: boolean,
+    ): LoginState & { readonly cookie: string } {
+      const state = randomBytes(18).toString('base64url')
+      const text = JSON.stringify({ state, next, iat: present() })
+      const body = Buffer.from(text).toString('base64url')
+      const value = `${body}.${secret.sign(`login:${body}`)}`
+      const others = listOpen(event).map((open) => open.value)
+      return { ...complete(state, next), cookie: renderLogins([value, ...others], isSecure) }
+    },
+    /** Null: no login with that state in this browser, or too long ago. */
+    read(event: H3Event, state: string | null): LoginState | null {
+      return listOpen(event).find(({ login }) => login.state === state)?.login ?? null
+    },
+    /** A `Set-Cookie` value. A login counts once; those of other tabs stay. */
+    end(event: H3Event, state: string, isSecure: boolean): string {
+      const others = listOpen(event).filter(({ login }) => login.state !== state)
+      return renderLogins(
+        others.map(({ value }) => value),
+        isSecure,
+      )
+    },
+  }
+}
+
+/** As many as the cookie can hold. */
+function renderLogins(values: readonly string[], isSecure: boolean): string {
+  const size = MAX_CHARACTERS - NAME.length - 1
+  const fits = (_: string, at: number) => values.slice(0, at + 1).join(SEPARATOR).length <= size
+  const kept = values.filter(fits)
+  return renderCookie(kept.join(SEPARATOR), kept.length === 0 ? 0 : MAX_SECONDS, isSecure)
+}
+
+const listValues = (header: string | null): readonly string[] =>
+  (header ?? '')
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${NAME}=`) && pair.length <= MAX_CHARACTERS)
+    .slice(0, MAX_COOKIES)
+    .flatMap((pair) => pair.slice(NAME.length + 1).split(SEPARATOR))
+
+/** Not Strict: the provider sends the browser back, and a Strict cookie would not come along. */
+const renderCookie = (value: string, seconds: number, isSecure: boolean): string =>
+  `${NAME}=${value}; Path=${PATH}; Max-Age=${seconds}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+
+// The pages around a login with a provider: on the way back, and where it gives no role.
+
+const MAX_SHOWN = 20
+
+export const renderOnward = (layout: PageLayout, { title, to }: OnwardView): string =>
+  layout.bare({
+    title,
+    refresh: to,
+    body: html`<h1>${title}</h1>
+      <p><a href="${to}">${t.continue}</a></p>`,
+  })
+
+export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
+  layout.bare({
+    title: view.title,
+    body: html`<section class="stack">
+      <h1>${view.title}</h1>
+      ${banner('failed', view.text)}
+      <p>${view.ask}</p>
+      ${view.said === null ? null : factList(describeSaid(view.said))}
+      <nav class="row" aria-label="${t.ways}">
+        <a href="${view.again}">${t.again}</a>
+        <a href="/ui/login">${t.back}</a>
+      </nav>
+    </section>`,
+  })
+
+/** For the person who is asked. */
+function describeSaid({
+  values,
+  missing,
+  tooLong,
+}: NonNullable<RefusedView['said']>): readonly (readonly [string, Content])[] {
+  const more = values.length - MAX_SHOWN
+  const listed = values.slice(0, MAX_SHOWN).map((value) => html`${tag(value)} `)
+  return [
+    [t.said, values.length === 0 ? t.nothing : html`${listed}${more > 0 ? `+${more}` : null}`],
+    ...missing.map((claim) => [t.missing, html`<code>${claim}</code>`] as const),
+    ...tooLong.map((claim) => [t.leftOut, fill(t.leftOutHint, { claim })] as const),
+  ]
+}
+
+/** Limits what strangers can have the server do at the same time, by network, so that one leaves something to the others. */
+function createNetworkLimit(max: number) {
+  const taken = new Map<string, number>()
+
+  return {
+    /** Null: the network of `ip` is at its limit. */
+    async run<T>(ip: string | null, work: () => Promise<T>): Promise<T | null> {
+      const network = networkOf(ip)
+      const count = taken.get(network) ?? 0
+      if (count >= max) return null
+      taken.set(network, count + 1)
+      try {
+        return await work()
+      } finally {
+        const left = (taken.get(network) ?? 1) - 1
+        if (left === 0) taken.delete(network)
+        else taken.set(network, left)
+      }
+    },
+  }
 }

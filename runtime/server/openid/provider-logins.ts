@@ -1,18 +1,18 @@
 /** What the server makes of a provider: its routes, its part of the login page, and the logout. */
-import type { People } from '#fleet/access/people.ts'
+import type { People } from '#fleet/access/accounts.ts'
 import { createProviderPeople } from '#fleet/access/provider-people.ts'
 import { page } from '#kit/web/answers/answers.ts'
 import { showProviderError, type NamedLogins, type ProviderLogins } from '#kit/web/access/login.ts'
 import type { Secret } from '#kit/web/access/secret.ts'
 import type { Sessions } from '#kit/web/access/session.ts'
-import type { RecordEvents } from '#kit/web/answers/plain-event.ts'
+import type { RecordEvents } from '#kit/web/answers/caller.ts'
 import type { SiteViews } from '#kit/web/ui/site-views.ts'
 import type { Journal } from '#fleet/state/journal.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { fill } from '#kit/texts/text.ts'
 import { PAGES } from '#server/texts/texts.ts'
-import { createLoginStates } from './login-state.ts'
 import {
+  createLoginStates,
   originOf,
   PROVIDER_PATH,
   providerLoginRoutes,

@@ -5,6 +5,9 @@ import type { Answer } from '#kit/web/answers/answers.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { buttonRoute, formRoute, pageRoute, uploadRoute } from '#kit/web/ui/page-routes.ts'
 import { isAsked } from './question.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { KEYS_PATH, chooseKeys, renderKeysPage, type PageKeys } from '#kit/web/ui/keys-page.ts'
+import type { PageContext } from './page-context.ts'
 
 export type ContextRoute<Context> = (contextOf: (event: H3Event) => Context) => Route
 
@@ -40,3 +43,19 @@ export const removalAt = <Context>(
   remove: HandleForm<Context>,
 ): ContextRoute<Context> =>
   formAt(path, (context, form) => (isAsked(form) ? ask : remove)(context, form))
+
+/** /ui/keys: the keys of the pages, as a page or a dialog, and the switch that turns them off. */
+const texts = PAGES.find.keys
+
+export const keysPages = <Context extends PageContext>(
+  line: Omit<PageKeys, 'texts'>,
+): readonly ContextRoute<Context>[] => [
+  pageAt(KEYS_PATH, (context: Context) =>
+    context.show({
+      title: texts.title,
+      section: KEYS_PATH,
+      body: renderKeysPage(context.event, { ...line, texts }),
+    }),
+  ),
+  formAt(KEYS_PATH, (_context: Context, form) => chooseKeys(form)),
+]

@@ -1,6 +1,6 @@
 /** The range of days by which a list is filtered: what its address asks for, and the two fields that set it. */
 import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import type { ListQuery } from '#kit/web/ui/search.ts'
+import type { ListQuery } from '#kit/web/ui/tables.ts'
 import { startOfDay } from '#kit/web/ui/times.ts'
 import { PAGES } from '#server/texts/texts.ts'
 

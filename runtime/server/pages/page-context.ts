@@ -6,13 +6,17 @@ import type { NamedTexts } from '#kit/config/rules/setting.ts'
 import { page, type Answer } from '#kit/web/answers/answers.ts'
 import { personOf, type By, type Caller } from '#kit/web/answers/caller.ts'
 import { messageOf, type Notice } from '#kit/web/ui/form-notices.ts'
-import { readPlace, type NavLink, type PageLayout, type PageView } from '#kit/web/ui/layout.ts'
+import {
+  readPlace,
+  type NavLink,
+  type PageLayout,
+  type PageView,
+  IMAGES,
+} from '#kit/web/ui/layout.ts'
 import type { Content } from '#kit/web/ui/html.ts'
-import { reachOf } from '#kit/web/answers/rules/reach.ts'
-import { fill } from '#kit/texts/text.ts'
+import { reachOf, type Reach } from '#kit/web/answers/rules/rights.ts'
+import { fill, pluralOf } from '#kit/texts/text.ts'
 import { PAGES } from '#server/texts/texts.ts'
-import { describeReach } from './seen-labels.ts'
-import { IMAGES } from '#kit/web/ui/sections.ts'
 import type { Clock } from '#kit/web/ui/times.ts'
 import type { Site } from '#server/routes/site.ts'
 import type { Contact } from '#server/routes/transition.ts'
@@ -102,4 +106,14 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
     goTo: (location) => goTo(event, location),
     goBack: (path, refused) => goBack(site, event, path, refused),
   }
+}
+
+/** What somebody sees, in words: the labels of their scope. */
+const t = PAGES.account.session
+
+/** `machines with the label lab`. */
+export function describeReach(reach: Reach): string {
+  if (reach === null) return t.everything
+  const labels = reach.join(', ')
+  return reach.length === 0 ? t.nothing : fill(pluralOf(t.scopeLabels, reach.length), { labels })
 }

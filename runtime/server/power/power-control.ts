@@ -15,8 +15,7 @@ import { renderError } from '#kit/foundation/fault.ts'
 import type { Result } from '#kit/foundation/result.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
-import type { By } from '#kit/web/answers/caller.ts'
-import type { RecordEvents } from '#kit/web/answers/plain-event.ts'
+import type { By, RecordEvents } from '#kit/web/answers/caller.ts'
 import type { BootEachRequest } from '#server/routes/site.ts'
 import {
   chooseBoot,

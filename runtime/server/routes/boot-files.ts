@@ -1,6 +1,6 @@
 /** Serves the live environment's files: with ranges, never recompressed, replaced as a whole. */
 import type { H3Event } from 'h3'
-import { renderAutoexec } from '#fleet/boot/rules/bootstrap.ts'
+import { renderAutoexec } from '#fleet/boot/rules/boot-script.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { openServed, type ServedFile } from '#kit/host/served-files.ts'

@@ -1,11 +1,10 @@
 /** A machine's contact, `GET /pxe/{mac}` and its plan: found, decided on, committed and answered, and never an error that strands iPXE. */
-import { parseBootTimes } from '#fleet/run/rules/boot-times.ts'
+import { parseBootTimes } from '#fleet/run/rules/waterfall.ts'
 import type { H3Event } from 'h3'
 import { after, recover, type Eventual } from '#kit/foundation/eventual.ts'
-import { renderError } from '#kit/foundation/fault.ts'
-import { renderExit } from '#fleet/boot/rules/boot-script.ts'
-import { renderBootstrap } from '#fleet/boot/rules/bootstrap.ts'
-import { decideGrubServer, renderGrubConfig } from '#fleet/boot/rules/grub-config.ts'
+import { renderError, Fault } from '#kit/foundation/fault.ts'
+import { renderExit, renderBootstrap, renderBoot } from '#fleet/boot/rules/boot-script.ts'
+import { decideGrubServer, renderGrubConfig } from '#fleet/boot/rules/grub-script.ts'
 import { SYSTEM } from '#fleet/state/journal.ts'
 import { isInfiniBand, isStation, parseMac, type Mac } from '#kit/net/rules/mac.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
@@ -13,13 +12,12 @@ import { readBearer } from '#kit/web/access/guard.ts'
 import { keptJson, text, type Answer } from '#kit/web/answers/answers.ts'
 import { LIMITS } from '#kit/web/answers/limits.ts'
 import type { Peer } from '#kit/web/answers/caller.ts'
-import { createDiscovery } from './discovery.ts'
-import { createLeaderless, isLeaderless, renderWait } from './leaderless.ts'
+import { createDiscovery } from './signals.ts'
 import type { Site } from './site.ts'
 import type { Contact, PlanTransition, ScriptTransition, Transition } from './transition.ts'
 import { readAddress, readMac } from '#kit/web/answers/checked.ts'
 import type { Route } from '#kit/web/answers/route.ts'
-import { countRun, renderLost } from './run-events.ts'
+import { countRun, renderLost } from './runs.ts'
 
 /** Where GRUB looks on the server that firmware loaded it from. */
 export const GRUB_CONFIG = '/grub/grub.cfg'
@@ -332,4 +330,72 @@ export const readContact = (event: H3Event, peer: Peer, now: string): Contact =>
 function readQuery(query: URLSearchParams): Contact['query'] {
   const fields = [...query].slice(0, LIMITS.queryFields)
   return Object.fromEntries(fields.map(([name, value]) => [name, value.slice(0, LIMITS.queryText)]))
+}
+
+// What a machine boots while no server may decide: it waits in line, and in the end its disk, if it had no order.
+
+/** Times a machine asks before its last known state is enough to boot its disk. */
+const ROUNDS = 6
+const WAIT_SECONDS = 10
+/** A machine that was not heard of for so long begins anew. */
+const FORGET_MS = 300_000
+const MAX_MACHINES = 20_000
+
+const isLeaderless = (error: unknown): boolean =>
+  error instanceof Fault && error.code === 'no-leader'
+
+export interface LeaderlessDependencies extends Pick<Site, 'elapsed' | 'otherServers'> {
+  /** Null: the machine may have an order or a half-written disk, as far as is known here. */
+  findDiskScript(mac: Mac, contact: Contact): string | null
+}
+
+/**
+ * Waits without end if the disk may be half written or an order open; an unknown machine leaves.
+ */
+export function createLeaderless({
+  elapsed = () => performance.now(),
+  otherServers,
+  findDiskScript,
+}: LeaderlessDependencies) {
+  const waiting = new Map<Mac, { readonly rounds: number; readonly at: number }>()
+
+  function countRound(mac: Mac): number {
+    const now = elapsed()
+    const known = waiting.get(mac)
+    const rounds = known === undefined || now - known.at > FORGET_MS ? 1 : known.rounds + 1
+    // The newest is last, so that the first is the one to forget.
+    waiting.delete(mac)
+    waiting.set(mac, { rounds, at: now })
+    const [oldest] = waiting.keys()
+    if (waiting.size > MAX_MACHINES && oldest !== undefined) waiting.delete(oldest)
+    return rounds
+  }
+
+  return (mac: Mac, contact: Contact): string => {
+    const script = countRound(mac) > ROUNDS ? findDiskScript(mac, contact) : null
+    if (script !== null) return script
+    const saying = 'no server leads this fleet at the moment'
+    // Another server may lead from now on, and this one may be gone by then.
+    const others = otherServers?.(contact.baseUrl) ?? []
+    return renderWait(mac, contact, { rule: 'no-leader', saying, others })
+  }
+}
+
+interface Wait {
+  readonly rule: string
+  readonly saying: string
+  /** Asked when this server gives no answer. */
+  readonly others: readonly string[]
+}
+
+function renderWait(
+  mac: Mac,
+  { baseUrl: base, loader = null }: Contact,
+  { rule, saying, others }: Wait,
+): string {
+  return renderBoot(
+    { kind: 'to-wait', base, others, seconds: WAIT_SECONDS, saying },
+    { mac, mode: 'unknown', rule, reason: saying },
+    loader,
+  )
 }

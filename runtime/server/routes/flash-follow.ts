@@ -7,7 +7,7 @@ import { KEEP_ALIVE, renderData, renderEvent } from '#kit/net/rules/event-stream
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { answer, type Answer } from '#kit/web/answers/answers.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
-import type { RecordedOutcome } from '#fleet/machine/rules/flash-outcome.ts'
+import type { RecordedOutcome } from '#fleet/machine/rules/flash-events.ts'
 import type { ServerBase, Site } from './site.ts'
 
 export interface AwaitedOrder {

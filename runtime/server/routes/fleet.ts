@@ -4,7 +4,7 @@ import { renderError } from '#kit/foundation/fault.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
-import { compareFields } from '#fleet/state/rules/event-changes.ts'
+import { compareFields } from '#fleet/state/rules/event-table.ts'
 import type {
   ActionRequest,
   Fleet,
@@ -13,17 +13,16 @@ import type {
   ServerServices,
   UpsertRefusal,
 } from './site.ts'
-import type { EditBounds } from './rules/edit-bounds.ts'
+import type { EditBounds } from './rules/api-reach.ts'
 import type { Transition } from './transition.ts'
 import {
   createUndoableEdits,
   isUnchanged,
   type UndoableEdits,
 } from '#fleet/machine/undoable-edits.ts'
-import type { PlainEvent, RecordEvents } from '#kit/web/answers/plain-event.ts'
-import type { By } from '#kit/web/answers/caller.ts'
+import type { PlainEvent, RecordEvents, By } from '#kit/web/answers/caller.ts'
 import { awaitOutcome } from './flash-follow.ts'
-import { countRun, renderLost } from './run-events.ts'
+import { countRun, renderLost } from './runs.ts'
 
 export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M> {
   const commit = createCommit(site)

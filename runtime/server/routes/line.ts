@@ -7,13 +7,13 @@ import type {
   PlanTransition,
   MachineRequest,
 } from './transition.ts'
-import type { PlainEvent } from '#kit/web/answers/plain-event.ts'
+import type { PlainEvent } from '#kit/web/answers/caller.ts'
 import type { Scope } from '#kit/web/answers/rules/rights.ts'
 import type { FieldError } from '#kit/foundation/field-error.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { InventoryDisk, MachineBase } from '#engine/inventory/rules/machine.ts'
 import type { Result } from '#kit/foundation/result.ts'
-import type { RecordedOutcome } from '#fleet/machine/rules/flash-outcome.ts'
+import type { RecordedOutcome } from '#fleet/machine/rules/flash-events.ts'
 import type { Armer, Run, RunOrigin } from '#engine/inventory/rules/run.ts'
 import type { RunEnd } from '#fleet/run/rules/run-transition.ts'
 

@@ -5,9 +5,15 @@ import { renderDocument } from '#kit/web/ui/api-page.ts'
 import { page, json } from '#kit/web/answers/answers.ts'
 import { renderSchema } from '#kit/web/answers/checked.ts'
 import type { Site } from './site.ts'
-import { listRefusals, meaningOf } from '#kit/web/answers/refusals.ts'
+import {
+  listRefusals,
+  meaningOf,
+  type Access,
+  type Route,
+  type RouteDoc,
+  type SchemaRef,
+} from '#kit/web/answers/route.ts'
 import { readTheme } from '#kit/web/ui/theme.ts'
-import type { Access, Route, RouteDoc, SchemaRef } from '#kit/web/answers/route.ts'
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -1,55 +1,73 @@
 /** The machine server: every URL in one table, with the rules of a release line. */
 import type { H3Event } from 'h3'
-import type { ErrorView } from '#kit/web/answers/caller.ts'
+import {
+  type ErrorView,
+  boundsOf,
+  callerOf,
+  peerOf,
+  type RecordEvents,
+} from '#kit/web/answers/caller.ts'
 import type { SiteViews } from '#kit/web/ui/site-views.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
-import { createPasswordCheck } from '#kit/web/access/password-check.ts'
-import { createAttempts } from '#kit/web/access/attempts.ts'
+import {
+  createPasswordCheck,
+  createAttempts,
+  createPasswordChange,
+  type PeoplePasswords,
+} from '#kit/web/access/password-check.ts'
 import { bootFileRoutes } from './boot-files.ts'
 import { bulkRoutes } from './bulk.ts'
 import { createChannel } from '#server/updates/channel.ts'
 import { contactRoutes, readContact } from './contact.ts'
 import { createApp } from '#kit/web/http/dispatch.ts'
-import { refuse } from '#kit/web/answers/faults.ts'
+import { refuse, refuseFields } from '#kit/web/answers/faults.ts'
 import { eventRoutes } from './events.ts'
 import { createFleet, createEventRecorder } from './fleet.ts'
-import { createAccounts } from '#fleet/access/accounts.ts'
+import { createAccounts, type Accounts } from '#fleet/access/accounts.ts'
 import { createOwnedTokens } from '#fleet/access/owned-tokens.ts'
 import { createProviderLogins } from '#server/openid/provider-logins.ts'
-import { createGuard, renderBy, type Guard } from '#kit/web/access/guard.ts'
-import { allowsNameless, createNamedLogins } from './named-logins.ts'
-import { findApiReach } from './rules/api-reach.ts'
-import { findPageReach, findPageScope, isPagePath } from './rules/page-gate.ts'
+import { createGuard, renderBy, type Guard, createTokenCheck } from '#kit/web/access/guard.ts'
+import {
+  findApiReach,
+  findPageReach,
+  findPageScope,
+  isPagePath,
+  createEditBounds,
+} from './rules/api-reach.ts'
 import { createNarrowing } from '#kit/web/http/narrowing.ts'
-import { createSeenJournal } from '#fleet/state/seen-journal.ts'
-import { createSeenMachines } from '#fleet/state/seen-machines.ts'
-import { createSeenRuns } from '#fleet/run/seen-runs.ts'
-import { createEditBounds } from './rules/edit-bounds.ts'
-import type { Bounds } from '#kit/web/answers/rules/reach.ts'
-import { healthRoutes } from '#kit/web/http/health.ts'
-import type { ServerBase, ServerPlugin, ServerServices, Site } from './site.ts'
+import { createSeenJournal } from '#fleet/state/journal.ts'
+import { createSeenMachines } from '#fleet/state/machines.ts'
+import { createSeenRuns } from '#fleet/run/runs.ts'
+import type { Bounds } from '#kit/web/answers/rules/rights.ts'
+import { healthRoutes, createMetrics, timeRoute } from '#kit/web/http/metrics.ts'
+import type {
+  ServerBase,
+  ServerPlugin,
+  ServerServices,
+  Site,
+  PeopleServices,
+  UpsertRefusal,
+} from './site.ts'
 import { updateRoutes } from '#server/updates/update-routes.ts'
-import { loginRoutes } from '#kit/web/access/login.ts'
-import { machineRoutes } from './machines.ts'
+import { loginRoutes, type NamedLogins } from '#kit/web/access/login.ts'
 import { metricsRoutes } from './metrics-route.ts'
-import { createMetrics, timeRoute } from '#kit/web/http/metrics.ts'
 import { createNotices } from '#kit/web/ui/form-notices.ts'
 import { documentRoutes } from './openapi.ts'
-import { createPasswordChange } from '#kit/web/access/password-change.ts'
-import { createClientSeal, createPassedReader } from '#kit/web/http/client-seal.ts'
-import { createPeers } from '#kit/web/http/peer.ts'
-import { boundsOf, callerOf, peerOf } from '#kit/web/answers/caller.ts'
-import type { RecordEvents } from '#kit/web/answers/plain-event.ts'
+import { createClientSeal, createPassedReader, createPeers } from '#kit/web/http/peer.ts'
 import type { Route } from '#kit/web/answers/route.ts'
-import { countRun, renderLost } from './run-events.ts'
-import { runPostRoutes } from './run-posts.ts'
-import { runRoutes } from './runs.ts'
+import { countRun, renderLost, runRoutes, runPostRoutes } from './runs.ts'
 import { createSessions, type Sessions } from '#kit/web/access/session.ts'
 import { signalRoutes } from './signals.ts'
-import { createTokenCheck } from '#kit/web/access/token-check.ts'
 import { tokenRoutes } from './tokens.ts'
-import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
+import { parseMac, type Mac, renderHyphens } from '#kit/net/rules/mac.ts'
 import type { Contact, MachineRequest } from './transition.ts'
+import { allowsNamelessLogin } from '#fleet/access/rules/person.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { isSameIssuer } from '#kit/net/openid/rules/provider-failure.ts'
+import { createHash } from 'node:crypto'
+import { json, nothing, answer, type Answer } from '#kit/web/answers/answers.ts'
+import { readMac } from '#kit/web/answers/checked.ts'
+import { meetsConditions } from '#kit/web/answers/rules/content-coding.ts'
 
 export interface ServerOptions<M extends MachineBase> extends ServerServices<M> {
   readonly plugins: readonly ServerPlugin<M>[]
@@ -276,3 +294,188 @@ async function renderFailure<M extends MachineBase>(
   const alarms = counts ? await journal.countAlarms().catch(() => 0) : 0
   return views.renderError(view, { event, mayOpen, alarms })
 }
+
+// People who log in with a name, as the login page and the change of a password see them.
+
+/** Whether the administrator's password alone opens a session, and those that it opened count. */
+function allowsNameless({
+  store,
+  nameless,
+  provider: findProvider,
+}: Omit<PeopleServices, 'checkHash'>): boolean {
+  const wanted = nameless()
+  // Each request of such a session asks this.
+  if (wanted === 'always') return true
+  const set = findProvider()
+  const open = set === null || set.failure() !== null ? null : set.issuer
+  const administrators = store
+    .list()
+    .filter(({ role }) => role === 'administrate')
+    .filter(({ id, provider }) =>
+      provider === null
+        ? store.passwordOf(id) !== null
+        : // Whom another provider named before this one was set cannot come back.
+          open !== null && isSameIssuer(provider.issuer, open),
+    )
+  return allowsNamelessLogin(wanted, { administrators: administrators.length })
+}
+
+function createNamedLogins(
+  people: PeopleServices,
+  accounts: Pick<Accounts, 'setPassword'>,
+): NamedLogins & PeoplePasswords {
+  const { store, checkHash } = people
+  return {
+    isUsed: () => store.list().some(({ id }) => store.passwordOf(id) !== null),
+    allowsNameless: () => allowsNameless(people),
+    find: store.findByName,
+    findById: store.find,
+    checkPassword: (person, given) =>
+      checkHash(given, person === null ? null : store.passwordOf(person.id)),
+    async storeLogin({ id }) {
+      await store.storeLogin(id, {})
+    },
+    async setPassword({ id, name }, password, ip) {
+      const set = await accounts.setPassword(id, password, { actor: `person:${name}`, ip })
+      if (!set.ok) throw new Fault('conflict', `${name} was removed or changed meanwhile`)
+    },
+  }
+}
+
+/** The machines API: list, get, replace, delete, and what machines have posted. */
+function machineRoutes(site: Site): readonly Route[] {
+  const { line, machines, views, findMachine } = site
+  const { show, replace, remove } = createRecordHandlers(site)
+
+  async function showHardware(event: H3Event): Promise<Answer> {
+    const mac = readMac(event)
+    findMachine(mac)
+    const hardware = await machines.findHardware(mac)
+    if (hardware === null) throw refuse(404, `no lshw hardware inventory for ${mac}`)
+    return attach(hardware.json, `${renderHyphens(mac)}-lshw.json`)
+  }
+
+  function showDisks(event: H3Event): Answer {
+    const mac = readMac(event)
+    const { disks } = line.describe(findMachine(mac))
+    if (disks === null) throw refuse(404, `no disk inventory for ${mac}`)
+    return attach(JSON.stringify(disks), `${renderHyphens(mac)}-disks.json`)
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/machines',
+      access: 'read',
+      doc: {
+        summary: 'All machines, by MAC',
+        query: { q: 'Only those that the search of the machines page finds' },
+        answers: { 200: { type: 'array', items: { $ref: '#/components/schemas/Machine' } } },
+      },
+      async handle(event) {
+        const all = await machines.list()
+        const { searchParams } = event.url
+        const found = searchParams.has('q') ? views.match(all, searchParams) : all
+        return json(found.map(line.toWire))
+      },
+    },
+    {
+      method: 'GET',
+      path: '/machines/:mac',
+      access: 'read',
+      doc: { summary: 'One machine', answers: { 200: 'Machine' } },
+      handle: (event) => show(findMachine(readMac(event))),
+    },
+    {
+      method: 'PUT',
+      path: '/machines/:mac',
+      access: 'machines',
+      takes: 'json',
+      doc: {
+        summary: 'Creates or replaces a machine; what is left out has its default',
+        body: 'MachineUpsert',
+        answers: { 200: 'Machine' },
+        refuses: [412],
+        isNeverMissing: true,
+      },
+      handle: replace,
+    },
+    {
+      method: 'DELETE',
+      path: '/machines/:mac',
+      access: 'machines',
+      doc: { summary: 'Deletes a machine', answers: { 204: null }, refuses: [412] },
+      handle: remove,
+    },
+    {
+      method: 'GET',
+      path: '/machines/:mac/lshw.json',
+      access: 'read',
+      doc: { summary: 'The hardware tree as posted', answers: { 200: {} } },
+      handle: showHardware,
+    },
+    {
+      method: 'GET',
+      path: '/machines/:mac/disks.json',
+      access: 'read',
+      doc: { summary: 'The disks of the last inventory', answers: { 200: { type: 'array' } } },
+      handle: showDisks,
+    },
+  ]
+}
+
+function createRecordHandlers({ line, findMachine, fleet, by }: Site) {
+  /** Changes with what an operator can change, not with each contact. */
+  const tagOf = (machine: MachineBase): string => {
+    const fields = { ...line.toWire(machine), last_seen_at: null, last_seen_ip: null }
+    const digest = createHash('sha256').update(JSON.stringify(fields)).digest('base64url')
+    return `"${digest.slice(0, 22)}"`
+  }
+  const show = (machine: MachineBase) => json(line.toWire(machine), 200, { etag: tagOf(machine) })
+
+  const expects = (event: H3Event) => (machine: MachineBase | null) =>
+    meetsConditions(event.req.headers, machine === null ? null : tagOf(machine))
+
+  return {
+    show,
+    async replace(event: H3Event, body: unknown): Promise<Answer> {
+      const mac = readMac(event)
+      const made = await fleet.upsert(mac, body, by(event), expects(event))
+      if (made.ok) return show(made.value)
+      throw asError(mac, made.refusal)
+    },
+    async remove(event: H3Event): Promise<Answer> {
+      const mac = readMac(event)
+      if (!expects(event)(findMachine(mac))) throw stale(mac)
+      if (!(await fleet.remove(mac, by(event)))) throw refuse(404, `no machine record for ${mac}`)
+      return nothing()
+    },
+  }
+}
+
+function asError(mac: Mac, refusal: UpsertRefusal) {
+  switch (refusal.why) {
+    case 'fields':
+      return refuseFields(refusal.fields)
+    case 'stale':
+      return stale(mac)
+    case 'missing':
+      return refuse(404, `no machine record for ${mac}`)
+    case 'forbidden':
+      return refuse(403, refusal.reason)
+  }
+}
+
+const stale = (mac: Mac) =>
+  refuse(412, `the record of ${mac} has changed meanwhile, or is not to be replaced`)
+
+/** Browsers save this and do not show it, because every text in it is the machine's own. */
+const attach = (body: string, name: string) =>
+  answer(
+    200,
+    {
+      'content-type': 'application/json',
+      'content-disposition': `attachment; filename="${name}"`,
+    },
+    body,
+  )

@@ -1,13 +1,18 @@
 /** The server's services: what a program assembles, and what the server adds for its routes and pages. */
-import type { By, Caller, LogSink, Peer, WebSettings } from '#kit/web/answers/caller.ts'
-import type { Bounds } from '#kit/web/answers/rules/reach.ts'
-import type { EditBounds } from './rules/edit-bounds.ts'
-import type { Accounts } from '#fleet/access/accounts.ts'
+import type {
+  By,
+  Caller,
+  LogSink,
+  Peer,
+  WebSettings,
+  RecordEvents,
+} from '#kit/web/answers/caller.ts'
+import type { Bounds, Scope } from '#kit/web/answers/rules/rights.ts'
+import type { EditBounds } from './rules/api-reach.ts'
+import type { Accounts, People } from '#fleet/access/accounts.ts'
 import type { Passwords } from '#fleet/access/passwords.ts'
 import type { ServerSessions } from '#fleet/access/owner-rows.ts'
-import type { People } from '#fleet/access/people.ts'
-import type { NamelessLogin } from '#fleet/access/rules/nameless-login.ts'
-import type { Scope } from '#kit/web/answers/rules/rights.ts'
+import type { NamelessLogin } from '#fleet/access/rules/person.ts'
 import type { FlashSlot, MachineBase } from '#engine/inventory/rules/machine.ts'
 import type { BootFiles } from '#fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '#engine/catalog/catalogs.ts'
@@ -30,12 +35,11 @@ import type { SiteViews } from '#kit/web/ui/site-views.ts'
 import type { H3Event } from 'h3'
 import type { FieldError } from '#kit/foundation/field-error.ts'
 import type { Result } from '#kit/foundation/result.ts'
-import type { RecordedOutcome } from '#fleet/machine/rules/flash-outcome.ts'
+import type { RecordedOutcome } from '#fleet/machine/rules/flash-events.ts'
 import type { Contact, MachineRequest, Transition } from './transition.ts'
-import type { RecordEvents } from '#kit/web/answers/plain-event.ts'
 import type { Eventual } from '#kit/foundation/eventual.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
-import type { ChangePassword } from '#kit/web/access/password-change.ts'
+import type { ChangePassword } from '#kit/web/access/password-check.ts'
 import type { Metrics } from '#kit/web/http/metrics.ts'
 import type { Notices } from '#kit/web/ui/form-notices.ts'
 import type { Route } from '#kit/web/answers/route.ts'

@@ -3,8 +3,8 @@ import type { H3, H3Event } from 'h3'
 import { Fault } from '#kit/foundation/fault.ts'
 import type { Eventual } from '#kit/foundation/eventual.ts'
 import { openServed } from '#kit/host/served-files.ts'
-import { renderAutoexec, renderBootstrap } from '#fleet/boot/rules/bootstrap.ts'
-import { renderGrubConfig } from '#fleet/boot/rules/grub-config.ts'
+import { renderAutoexec, renderBootstrap } from '#fleet/boot/rules/boot-script.ts'
+import { renderGrubConfig } from '#fleet/boot/rules/grub-script.ts'
 import { isInfiniBand } from '#kit/net/rules/mac.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import { text, type Answer } from '#kit/web/answers/answers.ts'
@@ -15,14 +15,21 @@ import { answerFile } from '#kit/web/answers/file-answer.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import type { Guard } from '#kit/web/access/guard.ts'
 import { createApp } from '#kit/web/http/dispatch.ts'
-import { healthRoutes } from '#kit/web/http/health.ts'
+import { healthRoutes } from '#kit/web/http/metrics.ts'
 import { createPeers } from '#kit/web/http/peer.ts'
 import { assetRoute } from '#kit/web/ui/assets.ts'
-import { renderErrorPage } from '#kit/web/ui/error-page.ts'
+import { renderErrorPage } from '#kit/web/ui/site-views.ts'
 import { createLayout } from '#kit/web/ui/layout.ts'
 import { AUTOEXEC } from './boot-files.ts'
-import { exitOf, GRUB_CONFIG, readContact, readGrubContact, readOwnMac } from './contact.ts'
-import { createLeaderless, type LeaderlessDependencies } from './leaderless.ts'
+import {
+  exitOf,
+  GRUB_CONFIG,
+  readContact,
+  readGrubContact,
+  readOwnMac,
+  createLeaderless,
+  type LeaderlessDependencies,
+} from './contact.ts'
 import type { Contact } from './transition.ts'
 
 export interface StandbyDependencies extends LeaderlessDependencies {

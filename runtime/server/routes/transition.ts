@@ -1,6 +1,6 @@
 /** The change of a machine's record by one request, and its consequences. */
 import type { BootDecision } from '#fleet/boot/rules/boot-decision.ts'
-import type { PlainEvent } from '#kit/web/answers/plain-event.ts'
+import type { PlainEvent } from '#kit/web/answers/caller.ts'
 import type { BootLoader } from '#fleet/boot/rules/boot-script.ts'
 import type { FlashSlot, Inventory } from '#engine/inventory/rules/machine.ts'
 

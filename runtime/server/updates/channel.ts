@@ -1,5 +1,5 @@
 /** The machines channel: sends each listener snapshots of what it views, as often as load allows. */
-import { renderData, renderEvent } from '#kit/net/rules/event-stream.ts'
+import { renderData, renderEvent, KEEP_ALIVE } from '#kit/net/rules/event-stream.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
@@ -8,11 +8,9 @@ import type { Change, Changes } from '#kit/host/changes.ts'
 import type { Machines } from '#fleet/state/machines.ts'
 import type { Runs } from '#fleet/run/runs.ts'
 import type { Caller, LogSink } from '#kit/web/answers/caller.ts'
-import type { Bounds } from '#kit/web/answers/rules/reach.ts'
-import { createListener, type Listener } from './listener.ts'
-import { cutPage } from '#kit/web/ui/paging.ts'
-import { createRowCaches } from './row-cache.ts'
-import { createTicker } from './ticker.ts'
+import type { Bounds } from '#kit/web/answers/rules/rights.ts'
+import { cutPage } from '#kit/web/ui/tables.ts'
+import { delayUntilNext, intervalOf } from './rules/cadence.ts'
 
 const SHARED: ReadonlySet<string> = new Set(['catalog', 'settings', 'fetch'])
 const STALL_MS = 15_000
@@ -266,4 +264,203 @@ function createMessages(name: string, lines: string) {
   const of = (tag: string): Uint8Array =>
     messages.getOrInsertComputed(tag, () => Buffer.from(renderEvent(`${name}${tag}`, lines)))
   return { of, byteLength: () => messages.values().next().value?.byteLength ?? 0 }
+}
+
+/** Runs work soon after it is requested, and less often the more it costs. */
+interface TickerOptions {
+  readonly minMs: number
+  clock(): number
+  /** Resolves to the bytes that went out. */
+  work(): number | Promise<number>
+  failed(error: unknown): void
+}
+
+function createTicker({ minMs, clock, work, failed }: TickerOptions) {
+  let [lastAt, interval] = [-Infinity, minMs]
+  let timer: NodeJS.Timeout | null = null
+
+  async function tick(): Promise<void> {
+    timer = null
+    lastAt = clock()
+    const startedAt = performance.now()
+    try {
+      const sent = await work()
+      interval = Math.max(minMs, intervalOf(sent, performance.now() - startedAt))
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+  return {
+    schedule() {
+      timer ??= setTimeout(() => void tick(), delayUntilNext(lastAt, clock(), interval)).unref()
+    },
+    stop() {
+      if (timer !== null) clearTimeout(timer)
+    },
+  }
+}
+
+/** Rows of deleted machines that may stay. */
+const SPARE = 100
+
+interface CachedRow {
+  readonly machine: MachineBase
+  readonly run: Run | null
+  readonly isLate: boolean
+  readonly lines: string
+}
+
+interface RowSources {
+  findRun(mac: string): Run | null
+  /** Whether time alone has changed the row. */
+  isLate(machine: MachineBase): boolean
+}
+
+/** Of columns; people have a few. */
+const MAX_CHOICES = 8
+
+export function createRowCaches(
+  renderRow: (machine: MachineBase, columns: string) => string,
+  beside: RowSources,
+) {
+  const caches = new Map<string, ReturnType<typeof createRowCache>>()
+  return {
+    of(columns: string) {
+      const known = caches.get(columns)
+      if (known !== undefined) return known
+      if (caches.size >= MAX_CHOICES) caches.clear()
+      const cache = createRowCache((machine: MachineBase) => renderRow(machine, columns), beside)
+      caches.set(columns, cache)
+      return cache
+    },
+    /** Empties a cache that holds much more than there are machines. */
+    trim(machines: number): void {
+      for (const cache of caches.values()) cache.trim(machines)
+    },
+    clear: () => caches.clear(),
+  }
+}
+
+function createRowCache(
+  renderRow: (machine: MachineBase) => string,
+  { findRun, isLate }: RowSources,
+) {
+  const entries = new Map<string, CachedRow>()
+
+  function linesOf(machine: MachineBase): string {
+    const known = entries.get(machine.mac)
+    const run = findRun(machine.mac)
+    const late = isLate(machine)
+    const isKnown =
+      known !== undefined &&
+      known.run === run &&
+      known.isLate === late &&
+      isSame(known.machine, machine)
+    if (isKnown) return known.lines
+    const lines = renderData(renderRow(machine))
+    entries.set(machine.mac, { machine, run, isLate: late, lines })
+    return lines
+  }
+  return {
+    /** The `data:` lines of these rows. */
+    render: (machines: readonly MachineBase[]) =>
+      machines.length === 0 ? 'data: ' : machines.map(linesOf).join('\n'),
+    trim(machines: number): void {
+      if (entries.size > 2 * machines + SPARE) entries.clear()
+    },
+  }
+}
+
+const isSame = (a: MachineBase, b: MachineBase) =>
+  a === b || (a.updated_at === b.updated_at && a.last_seen_at === b.last_seen_at)
+
+// One client of a live channel: at most one write at a time, and only the newest message of each view and kind.
+
+/** Rows are sent before bars. */
+type UpdateKind = 'rows' | 'bars'
+
+interface PendingUpdate {
+  readonly kind: UpdateKind
+  readonly message: Uint8Array
+  readonly since: number
+}
+
+type Listener = ReturnType<typeof createListener>
+
+const COMMENT = new TextEncoder().encode(KEEP_ALIVE)
+
+/** Not h3's `createEventStream`: that keeps every message for a client that does not read. */
+function createListener(ended: () => void) {
+  const pending = new Map<string, PendingUpdate>()
+  let wanted: (() => void) | null = null
+  let isClosed = false
+  let controller: ReadableStreamDefaultController<Uint8Array> | null = null
+
+  function finish() {
+    if (isClosed) return
+    isClosed = true
+    pending.clear()
+    wanted?.()
+    ended()
+  }
+
+  function send(message: Uint8Array, resolve: () => void): void {
+    wanted = null
+    controller?.enqueue(message)
+    resolve()
+  }
+
+  function sendNext(): void {
+    if (wanted === null || pending.size === 0) return
+    const all = [...pending]
+    const [key, next] = all.find(([, { kind }]) => kind === 'rows') ?? all[0] ?? []
+    if (key === undefined || next === undefined) return
+    pending.delete(key)
+    send(next.message, wanted)
+  }
+
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(made) {
+        controller = made
+      },
+      pull() {
+        if (isClosed) return undefined
+        return new Promise<void>((resolve) => {
+          wanted = resolve
+          sendNext()
+        })
+      },
+      cancel: finish,
+    },
+    { highWaterMark: 0 },
+  )
+
+  return {
+    body,
+    /** Replaces the unsent one of this view and kind. */
+    offer(kind: UpdateKind, view: string, message: Uint8Array, now: number): void {
+      if (isClosed) return
+      const key = `${kind}${view}`
+      pending.set(key, { kind, message, since: pending.get(key)?.since ?? now })
+      sendNext()
+    },
+    /** Only where nothing else is waiting. */
+    keepAlive(): void {
+      if (!isClosed && pending.size === 0 && wanted !== null) send(COMMENT, wanted)
+    },
+    /** Since when the client takes nothing; null: it keeps up. */
+    stalledSince: () =>
+      pending.size === 0 ? null : Math.min(...[...pending.values()].map(({ since }) => since)),
+    /** Cuts off a client that still has to take a message. */
+    close(): void {
+      if (isClosed) return
+      const isStalled = pending.size > 0 || wanted === null
+      finish()
+      // An error cuts the connection: an end would wait for the client for ever.
+      if (isStalled) controller?.error(new Error('the client does not read'))
+      else controller?.close()
+    },
+  }
 }

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseKernelArgs } from '#fleet/boot/rules/kernel-args.ts'
-import { parseServerAddress } from '#kit/net/rules/server-address.ts'
+import { parseKernelArgs } from '#fleet/boot/rules/boot-decision.ts'
+import { parseServerAddress } from '#kit/net/rules/host-header.ts'
 
 const test = suite('scripts of the initrd, run')
 /** A network of one's own needs root. */

@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
 import { createChanges } from '#kit/host/changes.ts'
-import { createPinner } from '#engine/catalog/pinner.ts'
+import { createPinner } from '#engine/catalog/cache-client.ts'
 import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import { makeFolder, serveCache, TOKEN, until } from '#test/support/server/image-cache.ts'
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { rereadPartitions } from '#engine/disk/partition-table.ts'
+import { rereadPartitions } from '#engine/disk/udev.ts'
 import { createShell, type Finished, type Shell } from '#kit/host/shell.ts'
 
 const test = suite('partition table')

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { takeTurn } from '#engine/disk/twin-turns.ts'
+import { takeTurn } from '#engine/disk/root-file-systems.ts'
 
 const test = suite('turns of volumes with the same UUID')
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sumUp } from '#engine/flash/checksum.ts'
+import { sumUp } from '#engine/flash/copier.ts'
 import { makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('checksums of what is written')

@@ -1,7 +1,7 @@
 import { PassThrough, Transform, Writable } from 'node:stream'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { writeChunks, release } from '#engine/image/chunks.ts'
+import { writeChunks, release } from '#engine/image/stream-blocks.ts'
 import { collect, makeBytes } from '#test/support/collect.ts'
 import { createMemorySource } from '#test/support/disk/memory-source.ts'
 

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Blocks } from '#engine/image/blocks.ts'
-import { createFiller } from '#engine/image/filler.ts'
+import { type Blocks, createFiller } from '#engine/image/filler.ts'
 
 const test = suite('filler')
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { Fault } from '#kit/foundation/fault.ts'
-import { writeWhole } from '#engine/pack/whole-file.ts'
+import { writeWhole } from '#engine/pack/packer.ts'
 import { faultOf } from '#test/support/collect.ts'
 
 const test = suite('files written whole')

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderPacked } from '#flasher/commands/packed-image.ts'
+import { renderPacked } from '#flasher/commands/pack.ts'
 
 const test = suite('what is said of a packed image')
 

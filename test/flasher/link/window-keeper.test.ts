@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createWindowKeeper } from '#flasher/link/window-keeper.ts'
+import { createWindowKeeper } from '#flasher/link/peer-window.ts'
 
 const test = suite('the size of a window')
 const MIB = 1 << 20

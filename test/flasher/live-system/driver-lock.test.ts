@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { takeDriverLock } from '#flasher/live-system/driver-lock.ts'
+import { takeDriverLock } from '#flasher/live-system/live-console.ts'
 
 const test = suite('driver lock')
-const MODULE = new URL('../../../runtime/flasher/live-system/driver-lock.ts', import.meta.url).href
+const MODULE = new URL('../../../runtime/flasher/live-system/live-console.ts', import.meta.url).href
 const NAME = `/run/flasher/test-${process.pid}`
 
 /** Another process that takes the lock and keeps it until it is killed. */

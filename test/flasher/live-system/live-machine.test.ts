@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createHardware } from '#engine/inventory/hardware-reader.ts'
-import { followLines } from '#flasher/live-system/console-viewer.ts'
+import { followLines } from '#flasher/live-system/live-console.ts'
 import { createPower } from '#flasher/live-system/power.ts'
 import { makeTools } from '#test/support/terminal/tool-folder.ts'
 

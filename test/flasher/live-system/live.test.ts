@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { serveCurrentConsole, type ConsoleEnvironment } from '#flasher/live-system/live.ts'
+import { serveCurrentConsole, type ConsoleEnvironment } from '#flasher/live-system/live-console.ts'
 import { startHostileServer } from '#test/support/http/hostile-server.ts'
 
 const test = suite('live')

@@ -4,7 +4,7 @@ import type { FlashEvent, WriteProgress } from '#engine/flash/rules/flash.ts'
 import { createServerClient } from '#flasher/link/server-client.ts'
 import { chooseOrdered } from '#flasher/order/rules/flash-choice.ts'
 import { parseKernelOrder } from '#flasher/order/rules/kernel-order.ts'
-import { createFlashRun } from '#flasher/order/run-reporter.ts'
+import { createFlashRun } from '#flasher/order/remote-hooks.ts'
 import { startHostileServer } from '#test/support/http/hostile-server.ts'
 import { MAC } from '#test/support/terminal/remote-fixture.ts'
 

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { displayWidth } from '#kit/foundation/printable.ts'
-import { fractionOf, renderBar, renderStatus } from '#flasher/text/bar.ts'
+import { fractionOf, renderBar, renderStatus } from '#flasher/text/progress.ts'
 
 const HALF = {
   phase: 'write',

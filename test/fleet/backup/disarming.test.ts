@@ -5,8 +5,7 @@ import * as assert from 'uvu/assert'
 import { createOrder } from '#engine/capture/rules/order.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import { ORDERS } from '#server/current/assembly/state.ts'
-import { openFileBackup } from '#fleet/backup/file-backup.ts'
-import { createRestorer } from '#fleet/backup/restore.ts'
+import { openFileBackup, createRestorer } from '#fleet/backup/restore.ts'
 import {
   BY,
   bundlesOf,

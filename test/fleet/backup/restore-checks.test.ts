@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { inspectState } from '#fleet/state/inspection.ts'
+import { inspectState } from '#fleet/state/schema.ts'
 import { openBackupFixture, populate } from '#test/support/server/backups.ts'
 import { createStateFolder, failureOf } from '#test/support/server/state.ts'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { copyBuiltSets } from '#fleet/boot/built-sets.ts'
+import { copyBuiltSets } from '#fleet/boot/boot-sets.ts'
 import { makeBootFolder, partName } from '#test/support/server/boot-folder.ts'
 
 const test = suite('live systems built in a checkout')

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { ipxeFile, secureBootFiles } from '#appliance/assets.ts'
-import { createLiveFiles } from '#fleet/boot/live-files.ts'
+import { createLiveFiles } from '#fleet/boot/boot-files.ts'
 
 const test = suite('the boot directory of the earlier line')
 

@@ -2,7 +2,7 @@
 import { copyFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { catchUp } from '#fleet/cluster/catching-up.ts'
+import { catchUp } from '#fleet/cluster/joining.ts'
 import { openSession, type PgSession } from '#fleet/cluster/postgres.ts'
 import { openSqlite } from '#fleet/state/sqlite.ts'
 import { openMember } from '#test/support/cluster/members.ts'

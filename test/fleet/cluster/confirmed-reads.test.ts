@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { TIMES } from '#fleet/cluster/rules/times.ts'
+import { TIMES } from '#fleet/cluster/rules/lease.ts'
 import { openFreshMember } from '#test/support/cluster/members.ts'
 import { lendDatabases, openWire } from '#test/support/cluster/postgres.ts'
 import { SHORT_LEASE } from '#test/support/cluster/times.ts'

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openSession } from '#fleet/cluster/postgres.ts'
-import { renderFormerSchema } from '#fleet/cluster/rules/former-schema.ts'
+import { renderFormerSchema } from '#fleet/cluster/rules/shared-tables.ts'
 import { SCHEMA } from '#fleet/state/schema.ts'
 import { openFreshMember, openMember } from '#test/support/cluster/members.ts'
 import { lendDatabases } from '#test/support/cluster/postgres.ts'

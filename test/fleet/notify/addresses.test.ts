@@ -1,7 +1,7 @@
 /** Which address is connected to: the checked one alone, found anew for each attempt, within its limit. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sendHttp } from '#fleet/notify/transmission.ts'
+import { sendHttp } from '#fleet/notify/sender.ts'
 import { sendMail } from '#fleet/notify/mail.ts'
 import { createOutgoing, type FindOutgoing } from '#fleet/notify/outgoing.ts'
 import { TAKEN } from '#fleet/notify/rules/outcome.ts'

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseBootTimes } from '#fleet/run/rules/boot-times.ts'
+import { parseBootTimes } from '#fleet/run/rules/waterfall.ts'
 import { createBootStamps } from '#fleet/run/boot-stamps.ts'
 
 const test = suite('stamps of a boot')

@@ -1,8 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { MAX_LOG_BYTES, type ProgressPost } from '#engine/inventory/rules/run.ts'
-import { createRunLogs } from '#fleet/run/run-logs.ts'
-import type { Runs } from '#fleet/run/runs.ts'
+import { createRunLogs, type Runs } from '#fleet/run/runs.ts'
 import { originOf, postOf, runIdOf } from '#test/support/server/runs.ts'
 import { createStateFolder, macOf } from '#test/support/server/state.ts'
 

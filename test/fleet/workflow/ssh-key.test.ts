@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createShell } from '#kit/host/shell.ts'
-import { createSshKeys } from '#fleet/workflow/ssh-key.ts'
+import { createSshKeys } from '#fleet/workflow/online-workflows.ts'
 
 const test = suite('ssh key')
 

@@ -2,8 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderCsvRow, unguardCell } from '#kit/foundation/csv.ts'
-import { parseCsv } from '#kit/foundation/csv-reader.ts'
+import { renderCsvRow, unguardCell, parseCsv } from '#kit/foundation/csv.ts'
 import { printableText } from '#kit/foundation/printable.ts'
 
 const test = suite('CSV')

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createPace } from '#kit/foundation/pace.ts'
+import { createPace } from '#kit/foundation/size.ts'
 
 const test = suite('pace')
 

@@ -1,7 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderDuration, renderPercent, renderRate } from '#kit/foundation/rate.ts'
 import {
+  renderDuration,
+  renderPercent,
+  renderRate,
   renderDiskSize,
   renderExactDiskSize,
   renderExactSize,

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { inTurnOf } from '#kit/host/file-turns.ts'
+import { inTurnOf } from '#kit/host/queue.ts'
 
 const test = suite('turns of a file')
 

@@ -6,8 +6,7 @@ import * as assert from 'uvu/assert'
 import { z } from 'zod'
 import { Fault } from '#kit/foundation/fault.ts'
 import { createRecords } from '#kit/host/records.ts'
-import { openJobRecords } from '#kit/host/job-records.ts'
-import { createJobs, QUEUED } from '#kit/host/jobs.ts'
+import { openJobRecords, createJobs, QUEUED } from '#kit/host/jobs.ts'
 
 const State = z.object({
   status: z.enum(['queued', 'running', 'completed', 'failed', 'cancelled']),

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { IMAGES, SECTIONS } from '#kit/web/ui/sections.ts'
+import { IMAGES, SECTIONS } from '#kit/web/ui/layout.ts'
 import { listViolations } from '#test/support/browser/axe.ts'
 import { logIn, type WebSite } from '#test/support/browser/browser.ts'
 import { createSiteLab } from '#test/support/browser/site-lab.ts'

@@ -1,7 +1,7 @@
 /** `[pxe] armed_hours`: an order ends at its time, never once it has begun, and a clock that is wrong only ends it earlier. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createOrderClock, startOrderExpiry } from '#server/current/order-expiry.ts'
+import { createOrderClock, startOrderExpiry } from '#server/current/flash-gate.ts'
 import { openBatchLab, RACK } from '#test/support/batch/batch-lab.ts'
 import { waitUntil } from '#test/support/waiting.ts'
 

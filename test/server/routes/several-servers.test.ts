@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
-import { createLeaderless } from '#server/routes/leaderless.ts'
+import { createLeaderless } from '#server/routes/contact.ts'
 import { MAC, setOf } from '#test/support/server/machine-fixture.ts'
 import { asJson, createTestServer } from '#test/support/server/server.ts'
 

@@ -1,7 +1,7 @@
 /** Uploads captured images to a cache, as a machine or an operator does. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { renderUploadToken, UPLOAD_KEY } from '#engine/capture/rules/upload-token.ts'
+import { renderUploadToken, UPLOAD_KEY } from '#engine/capture/rules/order.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { createSecret, deriveSecret } from '#kit/web/access/secret.ts'
 import { makeBytes } from '../collect.ts'

@@ -1,5 +1,5 @@
 /** Shorter times for servers of one fleet, where a test needs them to pass; those of the product are tried in test/server/real. */
-import type { ClusterTimes } from '#fleet/cluster/rules/times.ts'
+import type { ClusterTimes } from '#fleet/cluster/rules/lease.ts'
 
 /** What a server is started with besides. */
 export const timesOf = (times: Partial<ClusterTimes>) => ({

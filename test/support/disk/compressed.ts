@@ -5,7 +5,7 @@ import { mkdtempDisposableSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
-import type { RangeStep } from '#engine/image/rules/range.ts'
+import type { RangeStep } from '#engine/image/rules/image.ts'
 import { makeBytes } from '../collect.ts'
 
 /** What a tool makes of its standard input. */

@@ -1,17 +1,15 @@
 /** Grows a stick in memory by the plans of the product, one write at a time. */
 import { IMAGES_PARTITION } from '#appliance/contract.ts'
-import type { DiskWrite } from '#engine/disk/rules/tables/planned-write.ts'
 import {
+  type DiskWrite,
   BOOT_BYTES,
   planVolumeGrowth,
   ROOT_OFFSET,
   type VolumeFacts,
-} from '#engine/disk/rules/tables/exfat-growth.ts'
-import {
   planTableGrowth,
   TABLE_BYTES,
   type TableFacts,
-} from '#engine/disk/rules/tables/gpt-growth.ts'
+} from '#engine/disk/rules/tables/exfat-growth.ts'
 import type { SectorDisk } from './sparse-disk.ts'
 
 const SECTOR = 512

@@ -1,8 +1,7 @@
 /** An image that the real cache downloads, and a release that the real server fetches, as transfers. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { blobUrl } from '#engine/catalog/rules/blob-address.ts'
-import { keyOf } from '#engine/catalog/rules/cache-entry.ts'
+import { blobUrl, keyOf } from '#engine/catalog/rules/cache-entry.ts'
 import { captureClient } from '../capture/uploads.ts'
 import { makeBytes } from '../collect.ts'
 import { sendFile, startHostileServer, type HostileServer } from '../http/hostile-server.ts'

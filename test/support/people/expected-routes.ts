@@ -1,7 +1,6 @@
 /** What each route of both lines and of the cache is expected to ask of a caller: written by hand, beside the tables of the product. */
 import type { Route } from '#kit/web/answers/route.ts'
-import type { RouteReach } from '#kit/web/answers/rules/reach.ts'
-import type { PageScope } from '#kit/web/answers/rules/rights.ts'
+import type { RouteReach, PageScope } from '#kit/web/answers/rules/rights.ts'
 
 /** `need`: what a caller must be allowed (`upload`: that one upload); `reach`: how it keeps to the scope of a person. */
 export interface Expectation {

@@ -2,7 +2,7 @@
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { createMachineLine } from '#server/earlier/machine-line.ts'
 import type { Machine } from '#server/earlier/rules/machine.ts'
-import { discover } from '#server/earlier/rules/contact.ts'
+import { discover } from '#server/earlier/rules/boot.ts'
 import type { Contact, Signal } from '#server/routes/transition.ts'
 import { MAC } from './machine-fixture.ts'
 

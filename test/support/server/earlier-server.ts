@@ -2,9 +2,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readConfiguration } from '#server/earlier/assembly/configuration.ts'
-import { openState } from '#server/earlier/assembly/state.ts'
-import { createMachineServer } from '#server/earlier/server.ts'
+import { readConfiguration, openState } from '#server/earlier/assembly/state.ts'
+import { createMachineServer } from '#server/earlier/serve.ts'
 import { cookieOf, PASSWORD } from './assembled.ts'
 
 export interface EarlierServerOptions {

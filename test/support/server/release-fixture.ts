@@ -1,8 +1,7 @@
 /** Releases opened for a test: a state of their own, and the boot directory that is given. */
 import { createBootFiles } from '#fleet/boot/boot-files.ts'
-import { createReleases, type ReleaseSettings } from '#fleet/boot/releases.ts'
-import { FetchJobSchema } from '#fleet/boot/release-job.ts'
-import { openJobRecords } from '#kit/host/job-records.ts'
+import { createReleases, type ReleaseSettings, FetchJobSchema } from '#fleet/boot/releases.ts'
+import { openJobRecords } from '#kit/host/jobs.ts'
 import { createRecords } from '#kit/host/records.ts'
 import { createSources } from '#engine/image/sources/sources.ts'
 import { REPOSITORY } from '../http/release-site.ts'

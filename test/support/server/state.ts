@@ -12,7 +12,7 @@ import { createJournal, type JournalEntry } from '#fleet/state/journal.ts'
 import { createMachines } from '#fleet/state/machines.ts'
 import { createRuns } from '#fleet/run/runs.ts'
 import { createSettingsStore } from '#fleet/state/settings-store.ts'
-import { createPeople } from '#fleet/access/people.ts'
+import { createPeople } from '#fleet/access/accounts.ts'
 import { createTokens, type MadeToken, type Tokens } from '#fleet/access/tokens.ts'
 
 export const RELEASE = '1.2.3'

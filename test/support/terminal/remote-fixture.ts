@@ -5,19 +5,19 @@ import { join } from 'node:path'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
 import type { FlashEvent } from '#engine/flash/rules/flash.ts'
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import { drive } from '#flasher/order/remote.ts'
 import type { RemoteDependencies } from '#flasher/order/remote-hooks.ts'
-import { runChoices } from '#flasher/wizard/flow/flash-run.ts'
+import { runChoices } from '#flasher/wizard/screens/flashing.ts'
 import type {
   DrivenScreen,
   Flashed,
   Hooks,
   RemoteOutcome,
-} from '#flasher/order/rules/wizard-start.ts'
-import type { FlashChoice } from '#flasher/order/rules/flash-choice.ts'
+  FlashChoice,
+} from '#flasher/order/rules/flash-choice.ts'
 import { createDisks } from '#engine/disk/disks.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { createFlasher } from '#engine/flash/flasher.ts'

@@ -1,7 +1,6 @@
 /** What a partition is for, as the type in its table says: file systems are looked for only where one may be. */
-import { isExtendedType } from '#engine/disk/rules/tables/dos-table.ts'
-import { isBootLoaderType } from '#engine/disk/rules/tables/gpt-partitions.ts'
-import { renderGuid } from '#engine/disk/rules/tables/partitions.ts'
+import { isExtendedType, renderGuid } from '#engine/disk/rules/tables/dos-table.ts'
+import { isBootLoaderType } from '#engine/disk/rules/tables/gpt.ts'
 
 /** `data`: one file system. `disk`: all of a disk without a table. */
 export type AreaRole = 'disk' | 'data' | 'swap' | 'boot-loader' | 'extended' | 'other'

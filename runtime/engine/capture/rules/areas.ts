@@ -6,10 +6,15 @@ import {
   PROTECTIVE,
   readDosEntries,
 } from '#engine/disk/rules/tables/dos-table.ts'
-import { GPT_AT, hasHeader, parseTable, parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
-import { parseGptPartitions } from '#engine/disk/rules/tables/gpt-partitions.ts'
+import {
+  GPT_AT,
+  hasHeader,
+  parseTable,
+  parseTableSector,
+  parseGptPartitions,
+} from '#engine/disk/rules/tables/gpt.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
-import type { Contents } from '#engine/disk/rules/volume.ts'
+import type { Contents } from '#engine/disk/rules/volume-group.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import {
   DYNAMIC_TYPE,

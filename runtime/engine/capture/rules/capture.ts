@@ -125,3 +125,35 @@ export function parseUploadAddress(text: string): UploadAddress | null {
   // The cache reports a name that cannot be decoded.
   return { base: `${origin}${pathname.slice(0, at)}`, name: decodePart(name) ?? name }
 }
+
+// Where a captured image goes, and how its capture ended.
+
+export type CaptureDestination =
+  | { readonly kind: 'file'; readonly path: string }
+  | {
+      readonly kind: 'upload'
+      readonly base: string
+      readonly name: string
+      /** Null: not typed yet. */
+      readonly token: string | null
+    }
+
+export type CaptureOutcome =
+  | {
+      readonly kind: 'done'
+      readonly storedBytes: number
+      readonly imageBytes: number
+      readonly sha256: string
+      readonly seconds: number
+      readonly identity: IdentityFiles
+    }
+  | {
+      readonly kind: 'failed' | 'cancelled'
+      readonly reason: string
+      readonly hint: string | null
+    }
+
+export const renderDestination = (destination: CaptureDestination): string =>
+  destination.kind === 'file'
+    ? destination.path
+    : `${destination.base}/${encodeURIComponent(destination.name)}`

@@ -1,6 +1,6 @@
 /** Parses the cache service's `GET /catalog` into images; a bad entry is skipped, the others are kept. */
 import { z } from 'zod'
-import { blobUrl } from './blob-address.ts'
+import { blobUrl } from './cache-entry.ts'
 import { type CatalogEntry, type SkippedEntry, decideArch, decideFormat, refOf } from './catalog.ts'
 import { parseCatalogFields } from './catalog-fields.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'

@@ -1,7 +1,7 @@
 /** The image catalog in the server's memory: a snapshot of what a cache service offers. */
 import { createHash } from 'node:crypto'
 import { accept, type Result } from '#kit/foundation/result.ts'
-import { canonicaliseSource } from '#kit/net/rules/canonical-source.ts'
+import { canonicaliseSource } from '#kit/net/rules/image-location.ts'
 import { detectFormat, isTarballName } from '#engine/image/rules/format.ts'
 import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 

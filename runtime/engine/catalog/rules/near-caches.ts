@@ -1,8 +1,8 @@
 /** Which caches a machine asks for its image, and in which order (docs/decisions/0077-sources-in-their-order.md). */
 import { createHash } from 'node:crypto'
-import { renderCacheBase, VERSION_PARAMETER } from './blob-address.ts'
+import { renderCacheBase, VERSION_PARAMETER } from './cache-entry.ts'
 import type { CatalogEntry } from './catalog.ts'
-import { isAt, type NearMachine } from './near-sites.ts'
+import { isAddressIn } from '#kit/net/rules/direct-host.ts'
 
 interface SiteCaches {
   /** `sources.caches`: an address, then networks and labels of the machines near it. */
@@ -64,3 +64,16 @@ const rank = (caches: readonly SiteCache[], digest: string): readonly SiteCache[
     }))
     .toSorted((a, b) => (a.draw < b.draw ? 1 : -1))
     .map(({ cache }) => cache)
+
+// Which sites a machine is in: a site is a network, an address or a label.
+
+export interface NearMachine {
+  /** As the server sees it; null: unknown. */
+  readonly ip: string | null
+  readonly labels: readonly string[]
+}
+
+/** Labels ignore case. */
+export const isAt = ({ ip, labels }: NearMachine, site: string): boolean =>
+  labels.some((label) => label.toLowerCase() === site.toLowerCase()) ||
+  (ip !== null && isAddressIn(ip, site))

@@ -1,7 +1,6 @@
 /** Parses the firmware's boot entries from efibootmgr, and plans the one that boots a flashed disk once. */
 import { hasDosSignature, readDosEntries } from './tables/dos-table.ts'
-import { parseTable } from './tables/gpt.ts'
-import { EFI_SYSTEM, parseGptPartitions } from './tables/gpt-partitions.ts'
+import { parseTable, EFI_SYSTEM, parseGptPartitions } from './tables/gpt.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Entries of this name are ours, to be removed again. */

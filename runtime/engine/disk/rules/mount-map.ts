@@ -1,5 +1,4 @@
 /** Parses the kernel's tables of mounts and swap in /proc, and finds the block devices below a mounted file system, through overlays and across several devices. */
-
 /** `process` null: our own. */
 export interface MountTable {
   readonly process: number | null
@@ -80,7 +79,7 @@ export function listSystem(facts: MountFacts, tables: readonly MountTable[]): re
 }
 
 /** One line of /proc/PID/mountinfo. */
-export interface Mount {
+interface Mount {
   readonly id: number
   /** `major:minor`; of no device for btrfs, overlay, tmpfs and network ones. */
   readonly dev: string
@@ -152,3 +151,15 @@ const unescapeOctal = (text: string) =>
         .map((digits) => Number.parseInt(digits, 8)),
     ).toString('utf8'),
   )
+
+// Parses which loop devices are offered as disks, for trying a program out. Pure.
+
+type Loops = 'none' | 'all' | readonly string[]
+
+/** Empty or `0` is none, `1` is all, else paths separated by blanks. */
+export function parseLoops(text: string): Loops {
+  if (text === '' || text === '0') return 'none'
+  return text === '1' ? 'all' : text.split(' ')
+}
+
+export const isOffered = (loops: Loops, path: string) => loops === 'all' || loops.includes(path)

@@ -1,6 +1,4 @@
 /** Combines what /sys, /proc and lsblk report about a machine's block devices. */
-import { listAbove, type BlockGraph, type SysBlock } from './block-graph.ts'
-import type { UseFacts } from './disk-uses.ts'
 import type { LsblkNode } from './lsblk.ts'
 import {
   listHosts,
@@ -9,8 +7,9 @@ import {
   type Members,
   type MountFacts,
   type MountTable,
+  listNamed,
 } from './mount-map.ts'
-import type { PoolMember } from './zpool.ts'
+import type { DiskPart, DiskUse } from './disk.ts'
 
 export type Backing =
   | { readonly kind: 'device'; readonly dev: string }
@@ -132,4 +131,223 @@ function listZfs(seen: Sightings, nameOf: NameOf): readonly Members[] {
       ...new Set(all.flatMap(({ pool, name }) => (pool === id && name !== null ? [name] : []))),
     ],
   }))
+}
+
+// Parses `zpool status -P -L`: which device nodes belong to which imported pool.
+
+export interface PoolMember {
+  readonly pool: string
+  /** Links resolved. */
+  readonly path: string
+}
+
+/** With spares, logs and caches; rows without a device are skipped. */
+export function parseZpoolStatus(text: string): readonly PoolMember[] {
+  const members: PoolMember[] = []
+  let pool: string | null = null
+  for (const line of text.split('\n')) {
+    pool = /^ *pool: (\S.*)$/.exec(line)?.[1] ?? pool
+    const path = /^\t *(\/dev\/\S+)/.exec(line)?.[1]
+    if (pool !== null && path !== undefined) members.push({ pool, path })
+  }
+  return members
+}
+
+/** The present content of a disk: its partitions, or the file system on the whole disk. */
+const SECTOR = 512
+
+export function listParts(
+  { blocks, rows }: Pick<Sightings, 'blocks' | 'rows'>,
+  disk: string,
+): readonly DiskPart[] {
+  const parts = blocks.filter(({ partition }) => partition?.of === disk)
+  if (parts.length === 0) return listWhole(rows.get(lsblkName(disk)))
+  return parts
+    .toSorted((one, two) => startOf(one) - startOf(two))
+    .map((block) => ({
+      ...describe(rows.get(lsblkName(block.name)), `/dev/${lsblkName(block.name)}`),
+      sizeBytes: block.partition === null ? 0 : (block.partition.end - startOf(block)) * SECTOR,
+    }))
+}
+
+const startOf = ({ partition }: SysBlock) => partition?.start ?? 0
+
+/** A disk without a table may hold a file system, or be a member of something. */
+function listWhole(node: LsblkNode | undefined): readonly DiskPart[] {
+  const hasContent = (node?.fstype ?? node?.label ?? null) !== null
+  return node === undefined || !hasContent ? [] : [{ ...describe(node, node.path), sizeBytes: 0 }]
+}
+
+const describe = (node: LsblkNode | undefined, device: string) => ({
+  device: node?.path ?? device,
+  fstype: node?.fstype ?? null,
+  label: node?.label ?? null,
+  partlabel: node?.partlabel ?? null,
+})
+
+// Finds everything that uses a disk or a part of it, from facts about the whole machine.
+
+interface UseFacts extends MountFacts {
+  readonly graph: BlockGraph
+  /** Our own table first. */
+  readonly tables: readonly MountTable[]
+  readonly swaps: readonly string[]
+  /** What the running system and the image lie on, before what these stand on. */
+  readonly system: readonly string[]
+  readonly image: readonly string[]
+  readonly labels: ReadonlyMap<string, { readonly path: string; readonly type: string }>
+}
+
+export function decideUses(facts: UseFacts, target: string): readonly DiskUse[] {
+  const { graph } = facts
+  const own = [target, ...listOverlapping(graph, target)]
+  const disk = graph.get(target)?.partition?.of
+  const whole = disk === undefined ? [] : listAboveWhole(graph, disk)
+  const names = [...new Set([...listAbove(graph, own), ...whole])]
+  const mounts = listMounts(facts)
+  const device = pathOf(facts, target)
+  const touches = (roots: readonly string[]) => {
+    const below = listBelow(graph, roots)
+    return own.some((name) => below.has(name))
+  }
+  return [
+    ...names.flatMap((name) => usesOfMounts(facts, name, mounts.get(name) ?? [])),
+    ...names.flatMap((name) => listOwn(facts, name)),
+    ...names.filter((name) => !mounts.has(name)).flatMap((name) => listBtrfs(facts, name)),
+    ...(touches(facts.system) ? [{ kind: 'running-system', device } as const] : []),
+    ...(touches(facts.image) ? [{ kind: 'holds-image', device } as const] : []),
+  ]
+}
+
+const pathOf = ({ labels }: UseFacts, name: string) =>
+  labels.get(name)?.path ?? `/dev/${name.replaceAll('!', '/')}`
+
+interface DeviceMount {
+  readonly name: string
+  readonly at: string
+  readonly process: number | null
+}
+
+const listMounts = (facts: UseFacts): ReadonlyMap<string, readonly DeviceMount[]> =>
+  Map.groupBy(
+    facts.tables.flatMap(({ process, mounts }) =>
+      mounts.flatMap((mount) =>
+        listNamed(facts, mount).map((name) => ({ name, at: mount.point, process })),
+      ),
+    ),
+    ({ name }) => name,
+  )
+
+/** Mounts of other namespaces count only where ours does not show the device as mounted. */
+function usesOfMounts(facts: UseFacts, name: string, mounts: readonly DeviceMount[]) {
+  const ours = mounts.filter(({ process }) => process === null)
+  const shown = ours.length > 0 ? ours : mounts
+  const byPoint = Map.groupBy(shown, ({ at }) => at)
+  return [...byPoint.values()].flatMap(([first]) => {
+    if (first === undefined) return []
+    const { at, process } = first
+    const use = { kind: 'mounted' as const, device: pathOf(facts, name), at }
+    return process === null ? use : { ...use, process }
+  })
+}
+
+const isMember =
+  (name: string) =>
+  ({ devices }: Members) =>
+    devices.includes(name)
+
+function listOwn(facts: UseFacts, name: string): readonly DiskUse[] {
+  const { graph, labels } = facts
+  const device = pathOf(facts, name)
+  const loops = [...graph.values()].filter(({ loop }) => loop?.on === name)
+  return [
+    ...(facts.swaps.includes(name) ? [{ kind: 'swap', device } as const] : []),
+    ...(graph.get(name)?.holders ?? []).map((holder) => ({
+      kind: 'holder' as const,
+      device,
+      holder: pathOf(facts, holder),
+      what: labels.get(holder)?.type ?? 'unknown',
+    })),
+    ...loops.map((loop) => ({ kind: 'loop' as const, device, loop: pathOf(facts, loop.name) })),
+    ...facts.zfs
+      .filter(isMember(name))
+      .map(({ id }) => ({ kind: 'zfs' as const, device, pool: id })),
+  ]
+}
+
+const listBtrfs = (facts: UseFacts, name: string): readonly DiskUse[] =>
+  facts.btrfs
+    .filter(isMember(name))
+    .map(({ id }) => ({ kind: 'btrfs', device: pathOf(facts, name), uuid: id }))
+
+// The graph of block devices built on each other: partitions, device-mapper, RAID, loops.
+
+/** Named as in /sys/class/block (`sda1`, `dm-0`, `cciss!c0d0`). */
+export interface SysBlock {
+  readonly name: string
+  /** `major:minor`. */
+  readonly dev: string
+  /** Its place on the disk in sectors of 512 bytes; null: no partition. */
+  readonly partition: { readonly of: string; readonly start: number; readonly end: number } | null
+  readonly holders: readonly string[]
+  /** Path of a loop's backing file or device; null: no loop device. */
+  readonly backing: string | null
+}
+
+interface BlockNode extends SysBlock {
+  /** The device below a loop, or those that hold its backing file; null: no loop device. */
+  readonly loop: { readonly on: string | null; readonly fileOn: readonly string[] } | null
+}
+
+type BlockGraph = ReadonlyMap<string, BlockNode>
+
+/** A loop's file counts only downwards: upwards the mounted file system is reason enough. */
+function listAbove(graph: BlockGraph, names: readonly string[]): ReadonlySet<string> {
+  const above = Map.groupBy(listEdges(graph), ({ lower }) => lower)
+  return spread(names, (name) => (above.get(name) ?? []).map(({ upper }) => upper))
+}
+
+function listBelow(graph: BlockGraph, names: readonly string[]): ReadonlySet<string> {
+  const files = [...graph.values()].flatMap(({ name, loop }) => rise(loop?.fileOn ?? [], name))
+  const below = Map.groupBy([...listEdges(graph), ...files], ({ upper }) => upper)
+  return spread(names, (name) => (below.get(name) ?? []).map(({ lower }) => lower))
+}
+
+/** The disk and all built on it, but not on a partition of it. */
+function listAboveWhole(graph: BlockGraph, disk: string): ReadonlySet<string> {
+  const direct = listEdges(graph)
+    .filter(({ lower, upper }) => lower === disk && graph.get(upper)?.partition?.of !== disk)
+    .map(({ upper }) => upper)
+  return new Set([disk, ...listAbove(graph, direct)])
+}
+
+function listOverlapping(graph: BlockGraph, name: string): readonly string[] {
+  const own = graph.get(name)?.partition
+  if (!own) return []
+  return [...graph.values()].flatMap(({ name: other, partition }) => {
+    if (!partition || other === name || partition.of !== own.of) return []
+    return partition.start < own.end && own.start < partition.end ? [other] : []
+  })
+}
+
+interface Edge {
+  readonly lower: string
+  readonly upper: string
+}
+
+const rise = (lowers: readonly string[], upper: string): readonly Edge[] =>
+  lowers.map((lower) => ({ lower, upper }))
+
+const listEdges = (graph: BlockGraph): readonly Edge[] =>
+  [...graph.values()].flatMap(({ name, partition, holders, loop }) => [
+    ...rise(partition === null ? [] : [partition.of], name),
+    ...holders.map((holder) => ({ lower: name, upper: holder })),
+    ...rise(loop === null || loop.on === null ? [] : [loop.on], name),
+  ])
+
+/** A set visits what is added while it is walked, so that cycles end. */
+function spread(names: readonly string[], next: (name: string) => readonly string[]) {
+  const reached = new Set(names)
+  for (const name of reached) for (const further of next(name)) reached.add(further)
+  return reached
 }

@@ -1,10 +1,9 @@
 /** Decides where on an image the first-boot configuration goes, from the partition table alone. */
-import { parsePartitions, type Partition } from '#engine/disk/rules/tables/partitions.ts'
+import { parsePartitions, type Partition } from '#engine/disk/rules/tables/dos-table.ts'
 import { listHashed, type SeenPartition } from '#engine/disk/rules/hashed-partitions.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import type { FilledVolume } from '#engine/disk/rules/volume.ts'
-import { CIDATA_PREFERRED, isCidata } from './cidata.ts'
+import type { FilledVolume } from '#engine/disk/rules/volume-group.ts'
 import type { FirstBoot } from './seed.ts'
 
 /** Paths have no leading slash. */
@@ -151,3 +150,20 @@ function touchedEnd(
   if (offset < headBytes) return 'begins in the first MiB of the disk'
   return offset + bytes > tailStart ? 'reaches into the last MiB of the disk' : null
 }
+
+// Recognises the volumes that cloud-init prefers to a seed in the root file system, by their first bytes.
+
+const LABELS = [
+  { mark: 'FAT32', markAt: 82, labelAt: 71, bytes: 11 },
+  { mark: 'FAT', markAt: 54, labelAt: 43, bytes: 11 },
+  { mark: 'CD001', markAt: 0x8001, labelAt: 0x8028, bytes: 32 },
+] as const
+
+export function isCidata(first: Buffer): boolean {
+  const read = (at: number, bytes: number) => first.toString('latin1', at, at + bytes)
+  const found = LABELS.find(({ mark, markAt }) => read(markAt, mark.length) === mark)
+  return found !== undefined && read(found.labelAt, found.bytes).trim().toLowerCase() === 'cidata'
+}
+
+const CIDATA_PREFERRED =
+  'the image has a partition labelled CIDATA, which cloud-init reads instead of a seed in its root file system'

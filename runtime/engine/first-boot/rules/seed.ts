@@ -2,7 +2,6 @@
 import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { renderIgnition } from './ignition.ts'
 import { fillPlaceholders, type PlaceholderValues } from './placeholder.ts'
 import {
   hideSecrets,
@@ -11,7 +10,9 @@ import {
   type FilledTemplate,
   type Template,
   type TemplateFile,
+  hasSecrets,
 } from './template.ts'
+import { FEATURES } from '#appliance/contract.ts'
 
 export interface CloudInitSeed {
   readonly 'user-data': string
@@ -169,3 +170,209 @@ const renderUser = ({ name, ssh_keys, sudo, password_hash }: Template['users'][n
   ...(ssh_keys.length === 0 ? {} : { ssh_authorized_keys: ssh_keys }),
   ...(sudo ? { sudo: 'ALL=(ALL) NOPASSWD:ALL' } : {}),
 })
+
+/** For Fedora CoreOS 32, Flatcar 3139, and newer. */
+const VERSION = '3.3.0'
+const SCRIPT = '/etc/flasher/first-boot.sh'
+const STAMP = '/var/lib/flasher-first-boot'
+
+/** Refused in words: what Ignition cannot do would silently be missing. */
+function renderIgnition(filled: FilledTemplate): Result<string, string> {
+  const { hostname, users, packages, commands, network } = filled
+  if (packages.length > 0) return refuse('it installs packages, which Ignition cannot')
+  if (network !== null)
+    return refuse('its network configuration is for cloud-init, not for Ignition')
+  const own = [
+    ...(hostname === null ? [] : [renderIgnitionFile('/etc/hostname', 0o644, `${hostname}\n`)]),
+    ...users.flatMap(({ name, sudo }) =>
+      sudo
+        ? [renderIgnitionFile(`/etc/sudoers.d/${name}`, 0o440, `${name} ALL=(ALL) NOPASSWD:ALL\n`)]
+        : [],
+    ),
+    ...(commands.length === 0 ? [] : [renderIgnitionFile(SCRIPT, 0o700, renderScript(commands))]),
+  ]
+  const given = listFiles(filled)
+  const twice = given.find(({ path }) => own.some((file) => file.path === path))
+  // Ignition refuses a path that occurs twice, and the machine then never boots.
+  if (twice !== undefined)
+    return refuse(`its file ${twice.path} is also made from its other fields`)
+  const files = [
+    ...own,
+    ...given.map(({ path, mode, text }) =>
+      renderIgnitionFile(path, Number.parseInt(mode, 8), text),
+    ),
+  ]
+  const config = {
+    ignition: { version: VERSION },
+    ...(users.length === 0
+      ? {}
+      : {
+          passwd: {
+            users: users.map(({ name, ssh_keys, password_hash }) => ({
+              name,
+              sshAuthorizedKeys: ssh_keys,
+              ...(password_hash === undefined ? {} : { passwordHash: password_hash }),
+            })),
+          },
+        }),
+    ...(files.length === 0 ? {} : { storage: { files } }),
+    ...(commands.length === 0
+      ? {}
+      : {
+          systemd: {
+            units: [{ name: 'flasher-first-boot.service', enabled: true, contents: UNIT }],
+          },
+        }),
+  }
+  return accept(`${JSON.stringify(config, null, 2)}\n`)
+}
+
+const renderIgnitionFile = (path: string, mode: number, text: string) => ({
+  path,
+  mode,
+  overwrite: true,
+  contents: { source: `data:,${encodeURIComponent(text)}` },
+})
+
+const renderScript = (commands: readonly string[]) => `#!/bin/sh\n${commands.join('\n')}\n`
+
+const UNIT = `[Unit]
+Description=Commands of the first boot
+ConditionPathExists=!${STAMP}
+Wants=network-online.target
+After=network-online.target
+[Service]
+Type=oneshot
+ExecStart=${SCRIPT}
+ExecStartPost=/usr/bin/touch ${STAMP}
+[Install]
+WantedBy=multi-user.target
+`
+
+// What keeps a machine's template from being used, in a sentence for the person in front of the machine.
+
+export interface LiveFeatures {
+  readonly firstBoot: boolean
+  readonly capture: boolean
+  /** Knows disks by WWN, EUI and place; null: it announces nothing. */
+  readonly diskId: boolean | null
+  readonly sources?: boolean
+  readonly peers?: boolean
+}
+
+/** `?features=first-boot,capture`. Hostile; unknown names are skipped. */
+export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeatures {
+  const announced = query['features']
+  const names = (announced ?? '').split(',')
+  return {
+    firstBoot: names.includes(FEATURES.firstBoot),
+    capture: names.includes(FEATURES.capture),
+    diskId: announced === undefined ? null : names.includes(FEATURES.diskId),
+    sources: names.includes(FEATURES.sources),
+    peers: names.includes(FEATURES.peers),
+  }
+}
+
+interface TemplateMachine {
+  readonly mac: Mac
+  readonly name: string | null
+  readonly labels: readonly string[]
+  /** A template's name; null: none. */
+  readonly first_boot: string | null
+}
+
+/** `serial` null: the machine has not reported one. */
+export const subjectOf = (
+  { mac, name, labels }: TemplateMachine,
+  serial: string | null,
+): TemplateSubject => ({ mac, name, labels, serial })
+
+interface TemplateSurroundings {
+  findTemplate(name: string): Template | null
+  /** `[pxe] tokens`: machines must prove that the server booted them. */
+  readonly tokens: 'off' | 'prefer' | 'require'
+  readonly features: Pick<LiveFeatures, 'firstBoot'>
+}
+
+/** For a serial number that is looked up only when the configuration is fetched. */
+const ANY_SERIAL = 'X'
+const PREVIEW = { instance: 'preview', secrets: 'hidden' } as const
+
+/** A sentence; null: no template, or it can be written. */
+export function findTemplateObstacle(
+  machine: TemplateMachine,
+  { findTemplate, tokens, features }: TemplateSurroundings,
+): string | null {
+  if (machine.first_boot === null) return null
+  const name = printable(machine.first_boot)
+  const template = findTemplate(machine.first_boot)
+  if (template === null) return `There is no first-boot template ${name} on the server any more.`
+  if (!features.firstBoot) return OLD_CLIENT
+  if (hasSecrets(template) && tokens !== 'require') {
+    return `The first-boot template ${name} has secrets, which need [pxe] tokens = require on the server.`
+  }
+  const rendered = renderFirstBoot(template, subjectOf(machine, ANY_SERIAL), PREVIEW)
+  return rendered.ok
+    ? null
+    : `The first-boot template ${name} does not fit this machine: ${rendered.refusal}.`
+}
+
+const OLD_CLIENT =
+  'This machine has a first-boot template, and its live system does not know templates: install a newer live system on the server.'
+
+// One-time tokens, by which a live system fetches the first-boot configuration of its plan.
+
+type SeedTokenDefect = 'malformed' | 'foreign' | 'expired' | 'used'
+
+const SHAPE = /^([0-9a-z]{1,11})\.([\w-]{43})$/
+const RADIX = 36
+/** A live system fetches it before it begins to write. */
+const LIFETIME_MS = 10 * 60_000
+
+/** ISO 8601: later than the newest used one, whatever the clock says. */
+export const decideIssue = (takenAt: string | null, now: string): string =>
+  toText(Math.max(toMs(now), takenAt === null ? 0 : toMs(takenAt) + 1))
+
+/** `<issued>.<signature>`. */
+export function renderSeedToken(mac: Mac, issued: string, sign: (text: string) => string): string {
+  const claims = toMs(issued).toString(RADIX)
+  return `${claims}.${sign(textOf(mac, claims))}`
+}
+
+interface SeedTokenContext {
+  readonly mac: Mac
+  readonly now: string
+  /** Of the newest token that this machine has used; null: none. */
+  readonly takenAt: string | null
+}
+
+/**
+ * `verify` compares in constant time. Refused: malformed, foreign, used, or older than ten minutes.
+ */
+export function parseSeedToken(
+  text: string,
+  { mac, now, takenAt }: SeedTokenContext,
+  verify: (text: string, signature: string) => boolean,
+): Result<string, SeedTokenDefect> {
+  const [, claims = '', signature = ''] = SHAPE.exec(text) ?? []
+  if (signature === '') return refuse('malformed')
+  if (!verify(textOf(mac, claims), signature)) return refuse('foreign')
+  const issued = Number.parseInt(claims, RADIX)
+  if (takenAt !== null && issued <= toMs(takenAt)) return refuse('used')
+  if (Math.abs(toMs(now) - issued) > LIFETIME_MS) return refuse('expired')
+  return accept(toText(issued))
+}
+
+export const SEED_TOKEN_REFUSALS: Readonly<Record<SeedTokenDefect, string>> = {
+  malformed: 'what was shown is no token of a plan',
+  foreign: 'the token is not of this server and this machine',
+  expired: 'the token has expired: request the plan again',
+  used: 'the token was used already: request the plan again',
+}
+
+const textOf = (mac: Mac, claims: string) => `first-boot:${mac}:${claims}`
+
+const toMs = (at: string) => Temporal.Instant.from(at).epochMilliseconds
+
+const toText = (ms: number) =>
+  Temporal.Instant.fromEpochMilliseconds(ms).toString({ fractionalSecondDigits: 3 })

@@ -4,7 +4,7 @@ import { parseFields } from '#kit/foundation/field-error.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { isRecord } from '#kit/foundation/shape.ts'
 import { findUnknownPlaceholder, listSecrets } from './placeholder.ts'
-import { findUserDataProblem } from './user-data.ts'
+import { gunzipSync } from 'node:zlib'
 
 export const MAX_TEMPLATES = 200
 
@@ -218,3 +218,153 @@ export const keepSecrets = (template: Template, before: Template | null): Templa
 
 /** Only for machines that prove their boot. */
 export const hasSecrets = (template: Template): boolean => Object.keys(template.secrets).length > 0
+
+/** cloud-init ignores case and leading white space. */
+const BEGINNINGS = [
+  '#!',
+  '#cloud-boothook',
+  '#cloud-config',
+  '#include',
+  '#part-handler',
+  '#upstart-job',
+  '## template: jinja',
+]
+/** cloud-init looks so far for the header of a MIME message. */
+const MIME_BYTES = 4096
+/** More than cloud-init is ever given. */
+const MAX_BYTES = 64 * 2 ** 20
+
+/** Null: cloud-init reads it, or it is empty. */
+export function findUserDataProblem(content: Buffer): string | null {
+  const unpacked = isGzip(content) ? unpack(content) : content
+  if (unpacked === null) return 'its gzip data is damaged'
+  if (isKnown(unpacked)) return null
+  const text = unpacked.toString('utf8', 0, MIME_BYTES)
+  const begins = text.startsWith('\ufeff')
+    ? 'begins with a byte order mark'
+    : isKnown(Buffer.from(text, 'base64'))
+      ? 'is encoded in base64'
+      : 'begins with no header that cloud-init knows'
+  return `it ${begins}, so cloud-init would ignore it; ${HEADERS}`
+}
+
+const HEADERS =
+  'the first line has to be #cloud-config, #! and a program, or another header of cloud-init'
+
+function isKnown(content: Buffer): boolean {
+  const head = content.toString('latin1', 0, MIME_BYTES).toLowerCase()
+  const begins = head.trimStart()
+  const isMime = head.includes('mime-version:')
+  return begins === '' || isMime || BEGINNINGS.some((known) => begins.startsWith(known))
+}
+
+const isGzip = (content: Buffer) => content.length > 2 && content.readUInt16BE(0) === 0x1f8b
+
+function unpack(content: Buffer): Buffer | null {
+  try {
+    return gunzipSync(content, { maxOutputLength: MAX_BYTES })
+  } catch {
+    return null
+  }
+}
+
+// The usual networks of a template as choices, and as the text that cloud-init reads; any other text stays one.
+
+interface StaticNetwork {
+  /** With its prefix length; placeholders are allowed in all three. */
+  readonly address: string
+  /** Empty: no route leads out of the network. */
+  readonly gateway: string
+  readonly nameservers: readonly string[]
+}
+
+export type NetworkChoice =
+  | { readonly kind: 'image' }
+  | { readonly kind: 'dhcp' }
+  | ({ readonly kind: 'static' } & StaticNetwork)
+  | { readonly kind: 'text'; readonly text: string }
+
+export const NETWORK_KINDS = ['image', 'dhcp', 'static', 'text'] as const
+
+const DHCP = 'version: 2\nethernets:\n  all:\n    match: {name: "e*"}\n    dhcp4: true\n'
+
+/** Null: the image decides. */
+export function renderNetwork(choice: NetworkChoice): string | null {
+  switch (choice.kind) {
+    case 'image':
+      return null
+    case 'dhcp':
+      return DHCP
+    case 'static':
+      return renderStatic(choice)
+    case 'text':
+      return choice.text
+  }
+}
+
+/** Some writers of network files of cloud-init know cards by name alone. */
+function renderStatic({ address, gateway, nameservers }: StaticNetwork): string {
+  const to = gateway.includes(':') ? '::/0' : '0.0.0.0/0'
+  const lines = [
+    'version: 2',
+    'ethernets:',
+    '  boot0:',
+    '    match: {macaddress: "{{mac}}"}',
+    '    set-name: boot0',
+    `    addresses: ["${address}"]`,
+    ...(gateway === '' ? [] : [`    routes: [{to: "${to}", via: "${gateway}"}]`]),
+    ...(nameservers.length === 0
+      ? []
+      : [`    nameservers: {addresses: [${nameservers.map((each) => `"${each}"`).join(', ')}]}`]),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/**
+ * Only what `renderNetwork` writes, byte for byte, so that saving the choice again changes nothing.
+ */
+export function readNetwork(text: string | null): NetworkChoice {
+  if (text === null) return { kind: 'image' }
+  if (text === DHCP) return { kind: 'dhcp' }
+  const nameservers = [...capture(text, NAMESERVERS).matchAll(/"([^"]*)"/g)].map(
+    ([, each = '']) => each,
+  )
+  const choice = {
+    kind: 'static',
+    address: capture(text, ADDRESS),
+    gateway: capture(text, GATEWAY),
+    nameservers,
+  } as const
+  const isOurs = findNetworkMistakes(choice).length === 0 && renderStatic(choice) === text
+  return isOurs ? choice : { kind: 'text', text }
+}
+
+const ADDRESS = /^ {4}addresses: \["([^"\n]*)"\]$/m
+const GATEWAY = /^ {4}routes: .* via: "([^"\n]*)"\}\]$/m
+const NAMESERVERS = /^ {4}nameservers: \{addresses: \[(.*)\]\}$/m
+
+const capture = (text: string, pattern: RegExp): string => pattern.exec(text)?.[1] ?? ''
+
+const [FOUR, SIX] = [z.ipv4(), z.ipv6()]
+const HOSTS = z.union([FOUR, SIX])
+const ADDRESSES = z.union([z.cidrv4(), z.cidrv6()])
+
+export function findNetworkMistakes({
+  address,
+  gateway,
+  nameservers,
+}: StaticNetwork): readonly (keyof StaticNetwork)[] {
+  const isAddress = ADDRESSES.safeParse(sample(address)).success
+  // A gateway of the other family would never be used.
+  const family = address.includes(':') ? SIX : FOUR
+  const isGateway = gateway === '' || family.safeParse(sample(gateway)).success
+  return [
+    ...(isAddress ? [] : (['address'] as const)),
+    ...(isGateway || !isAddress ? [] : (['gateway'] as const)),
+    ...(nameservers.every((each) => HOSTS.safeParse(sample(each)).success)
+      ? []
+      : (['nameservers'] as const)),
+  ]
+}
+
+const sample = (text: string): string => text.replaceAll(/\{\{[^{}\n"\\]*\}\}/g, '1')

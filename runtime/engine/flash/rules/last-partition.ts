@@ -4,14 +4,21 @@ import {
   hasHeader,
   parseTable,
   type MovedBackup,
-} from '#engine/disk/rules/tables/gpt.ts'
-import {
   changeLast,
   EFI_SYSTEM,
   parseGptPartitions,
-} from '#engine/disk/rules/tables/gpt-partitions.ts'
-import { changeDosLast, parseDosTable } from '#engine/disk/rules/tables/dos-table.ts'
+} from '#engine/disk/rules/tables/gpt.ts'
+import {
+  changeDosLast,
+  parseDosTable,
+  hasDosSignature,
+  isExtendedType,
+  readDosEntries,
+  type Partition,
+} from '#engine/disk/rules/tables/dos-table.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { locateEnds } from '#engine/disk/rules/disk-end.ts'
+import type { Range } from '#engine/disk/rules/extents.ts'
 
 /** Partitions end at whole MiB. */
 const ALIGNMENT = 1024 * 1024
@@ -183,3 +190,97 @@ const REASONS: Readonly<Record<LastRefusal, string>> = {
 }
 
 export const renderLastRefusal = (refusal: LastRefusal): string => REASONS[refusal]
+
+// Decides where a disk is marked before a write, so that one that is smaller than it says is found out.
+
+export const MARK_BYTES = 4096
+const MIB = 2 ** 20
+/** The distance of marks that lie far behind the image, as a part of their offset. */
+const FAR = 64
+
+interface MarkedDisk {
+  readonly sizeBytes: number
+  /** Where the image ends, as far as that is known before. */
+  readonly imageEnd: number
+  /** Where a partition will end that grows; null: none does. */
+  readonly grownEnd: number | null
+}
+
+/**
+ * Lists offsets at the disk's end and, where a partition grows, behind the image. A counterfeit card
+ * stores what lies behind its real size in its front, or nowhere. Marks as far from each other as the
+ * image is long cannot all miss it there: it is written over them, or they are over it.
+ */
+export function planMarks({ sizeBytes, imageEnd, grownEnd }: MarkedDisk): readonly number[] {
+  const { headBytes, tailStart } = locateEnds(sizeBytes)
+  const first = Math.ceil(Math.max(imageEnd, headBytes) / MIB) * MIB
+  const limit = Math.min(grownEnd ?? 0, tailStart) - MARK_BYTES
+  const places: number[] = []
+  for (let at = first; at <= limit; at += Math.max(first, Math.ceil(at / FAR / MIB) * MIB)) {
+    places.push(at)
+  }
+  const last = sizeBytes - MARK_BYTES
+  return last < tailStart ? places : [...places, last]
+}
+
+/** A mark carries its own offset, and the number of its flash. */
+export const renderMark = (at: number, flash: string): Buffer =>
+  Buffer.alloc(MARK_BYTES, `flasher ${flash} ${at} `.padEnd(64, '.'))
+
+// Reads the logical partitions of an MBR: a chain of small tables in its extended partition.
+
+/** More than any tool makes; a chain that leads back to itself ends here. */
+export const MAX_LOGICAL = 128
+/** The kernel's number of the first one. */
+const FIRST_NUMBER = 5
+
+/** A logical partition; its number is its place in the chain. */
+export type Unnumbered = Omit<Partition, 'number' | 'uuid'>
+
+interface Link {
+  /** Null: this table has none. */
+  readonly partition: Unnumbered | null
+  /** Where the next table lies; null: this is the last one. */
+  readonly next: number | null
+}
+
+/**
+ * `sector`: the table at `at`. What does not lie in the extended partition is left out, and ends the
+ * chain where it is a link.
+ */
+export function parseLogicalTable(
+  sector: Buffer,
+  at: number,
+  { extended, sectorBytes }: { readonly extended: Range; readonly sectorBytes: number },
+): Link {
+  if (!hasDosSignature(sector)) return { partition: null, next: null }
+  const end = extended.offset + extended.bytes
+  const isInside = ({ offset, bytes }: Range) => offset >= extended.offset && offset + bytes <= end
+  const used = readDosEntries(sector).filter(({ type, sectors }) => type !== 0 && sectors !== 0)
+  const data = used.find(({ type }) => !isExtendedType(type))
+  const link = used.find(({ type }) => isExtendedType(type))
+  const next = link === undefined ? null : extended.offset + link.first * sectorBytes
+  const partition = data && {
+    name: '',
+    type: `0x${data.type.toString(16).padStart(2, '0')}`,
+    offset: at + data.first * sectorBytes,
+    bytes: data.sectors * sectorBytes,
+  }
+  return {
+    partition: partition !== undefined && isInside(partition) ? partition : null,
+    next: next !== null && isInside({ offset: next, bytes: sectorBytes }) ? next : null,
+  }
+}
+
+/**
+ * Numbers and names them as the kernel does. `identity` is that of the disk's MBR, 8 hexadecimal
+ * digits.
+ */
+export const numberLogical = (
+  found: readonly Unnumbered[],
+  identity: string,
+): readonly Partition[] =>
+  found.map((partition, at) => {
+    const number = FIRST_NUMBER + at
+    return { ...partition, number, uuid: `${identity}-${number.toString(16).padStart(2, '0')}` }
+  })

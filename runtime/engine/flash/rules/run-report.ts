@@ -1,14 +1,12 @@
 /** Turns the events of a flash into progress posts for the server, and into milestones. */
-import type { DeltaState } from '#engine/inventory/rules/run.ts'
+import type { DeltaState, ProgressPost, RunMode, RunPhase } from '#engine/inventory/rules/run.ts'
 import type { FlashEvent, FlashPlan } from './flash.ts'
-import { identifyDisk } from '#engine/inventory/rules/disk-pick.ts'
+import { identifyDisk, type InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { renderSize } from '#kit/foundation/size.ts'
-import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
-import type { ProgressPost, RunMode } from '#engine/inventory/rules/run.ts'
-import type { SourceShare } from '#engine/image/rules/source-share.ts'
-import type { FlashOutcome } from './outcome.ts'
+import type { SourceShare } from '#engine/image/rules/frame-map.ts'
+import { Fault, renderError, type FaultCode } from '#kit/foundation/fault.ts'
 
 /** An image that a flash was ordered to write, wherever it lies. */
 export interface OrderedImage {
@@ -195,4 +193,169 @@ function reached(report: ProgressPost, storedBytes: number | null): number {
   const [done, total] =
     total_bytes === null ? [bytes_read, storedBytes] : [bytes_written, total_bytes]
   return total === null || total === 0 ? 0 : (done / total) * 100
+}
+
+// Decides which reports of a flash are posted to the server, and when: each phase, at a limited rate.
+
+/** The time between two posts of one phase. */
+export const REPORT_EVERY_MS = 2000
+/** A machine cut off from its server goes through a handful of phases; more are not worth keeping. */
+const MAX_WAITING = 16
+
+/** What is still to be sent, the oldest first; at most one of each stretch of equal phases. */
+export interface ReportQueue {
+  readonly waiting: readonly ProgressPost[]
+  /** When the last one went out, by any steady clock; null: none did. */
+  readonly sentAt: number | null
+  /** The phase of the last one that went out. */
+  readonly sentPhase: RunPhase | null
+}
+
+export const EMPTY_QUEUE: ReportQueue = { waiting: [], sentAt: null, sentPhase: null }
+
+const ENDS: readonly RunPhase[] = ['done', 'failed', 'cancelled']
+
+/** Tells whether a report is the last one of its run. */
+export const isEnd = ({ phase }: Pick<ProgressPost, 'phase'>): boolean => ENDS.includes(phase)
+
+/**
+ * Adds a report to those that wait. It replaces the last one waiting where both are of the same
+ * phase, as it says the same and more; behind the end of a run nothing is added.
+ */
+export function addReport(queue: ReportQueue, report: ProgressPost): ReportQueue {
+  const { waiting } = queue
+  const last = waiting.at(-1)
+  if (last !== undefined && isEnd(last)) return queue
+  const kept = last?.phase === report.phase ? waiting.slice(0, -1) : waiting
+  return { ...queue, waiting: [...kept, withFiniteRates(report)].slice(-MAX_WAITING) }
+}
+
+/**
+ * Returns the milliseconds until the next report is due; 0: now, null: there is none. A new phase
+ * never waits.
+ */
+export function untilDue(queue: ReportQueue, now: number): number | null {
+  const [next] = queue.waiting
+  if (next === undefined) return null
+  const isNewPhase = queue.sentAt === null || next.phase !== queue.sentPhase || isEnd(next)
+  return isNewPhase ? 0 : Math.max(0, (queue.sentAt ?? 0) + REPORT_EVERY_MS - now)
+}
+
+/**
+ * Takes out a report that was sent, or given up, at `now` (milliseconds). What came for its phase
+ * meanwhile stays.
+ */
+export function dropReport(queue: ReportQueue, sent: ProgressPost, now: number): ReportQueue {
+  const waiting = queue.waiting.filter((report) => report !== sent)
+  return { waiting, sentAt: now, sentPhase: sent.phase }
+}
+
+const finite = (value: number | null) =>
+  value === null || !Number.isFinite(value) ? null : Math.max(0, value)
+
+/** The rates of the first moments may be infinite or NaN, which JSON cannot hold. */
+function withFiniteRates(report: ProgressPost): ProgressPost {
+  return { ...report, rate: finite(report.rate), eta_seconds: finite(report.eta_seconds) }
+}
+
+// The outcome of a flash, and the state in which it left the disk.
+
+export type FlashOutcome =
+  | {
+      readonly kind: 'done'
+      readonly plan: FlashPlan
+      readonly bytesWritten: number
+      readonly seconds: number
+      readonly verified: boolean
+      /** What a person should know of the image that was written; absent: nothing. */
+      readonly warnings?: readonly string[]
+      /**
+       * The part of bytesWritten that was on the disk already; null or absent: nothing was
+       * compared.
+       */
+      readonly bytesKept?: number | null
+      /** What became of the wish to write only what differs; null or absent: nobody had it. */
+      readonly delta?: DeltaState | null
+    }
+  | FlashFailure
+
+export interface FlashFailure {
+  /** `cancelled`: by a person or by the end of the program. */
+  readonly kind: 'failed' | 'cancelled'
+  readonly code: FaultCode | 'unexpected'
+  readonly reason: string
+  readonly hint: string | null
+  /** What is on the disk now, in one sentence. */
+  readonly leaves: string
+  /** What was thrown. */
+  readonly cause?: unknown
+}
+
+/** What a flash has done to a disk so far. */
+export type FlashStage =
+  /** No write was begun. */
+  | 'checking'
+  /** Writes were begun, and none to the first sectors was confirmed. */
+  | 'begun'
+  /** The first sectors are erased, and with them every table. */
+  | 'writing'
+  /** The first sectors of the image were begun: they may be there, all or in part. */
+  | 'closing'
+  /** The whole image is on the disk. */
+  | 'written'
+
+/** `target`: as the user named it. */
+const LEAVES: Readonly<Record<FlashStage, (target: string) => string>> = {
+  checking: () => 'Nothing was written.',
+  begun: (target) => `${target} confirmed no write: nothing of the image is on it.`,
+  writing: (target) =>
+    `${target} was left without a partition table, so that it cannot boot: flash it again.`,
+  closing: (target) =>
+    `The partition table of the image may be on ${target} and was not erased again: do not boot from it, flash it again.`,
+  written: (target) => `The image is on ${target}; the step after the write is what failed.`,
+}
+
+interface DiskWrite {
+  /** It reaches the first sector. */
+  readonly isFirst: boolean
+  /** It erases. */
+  readonly isBlank: boolean
+  /** The disk confirmed it; else it is about to be written. */
+  readonly isConfirmed: boolean
+}
+
+/** The stage after a write; one that fails changes nothing more. */
+export function nextStage(
+  stage: FlashStage,
+  { isFirst, isBlank, isConfirmed }: DiskWrite,
+): FlashStage {
+  if (isFirst && isBlank && isConfirmed) return 'writing'
+  if (isFirst && !isBlank) return 'closing'
+  return stage === 'checking' ? 'begun' : stage
+}
+
+interface FailurePoint {
+  readonly target: string
+  readonly stage: FlashStage
+  /** Whether the flash was asked to end: what it then failed with is a cancel. */
+  readonly isAborted: boolean
+}
+
+/**
+ * Describes what was thrown at this point of a flash, with what is on the disk now. What an abort
+ * broke off is `cancelled`, unless it is a Fault of its own.
+ */
+export function describeFailure(
+  thrown: unknown,
+  { target, stage, isAborted }: FailurePoint,
+): FlashFailure {
+  const leaves = LEAVES[stage](target)
+  const cause =
+    isAborted && !(thrown instanceof Fault)
+      ? new Fault('cancelled', 'cancelled', { cause: thrown })
+      : thrown
+  const { code, hint = null } =
+    cause instanceof Fault ? cause : ({ code: 'unexpected', hint: null } as const)
+  const kind = code === 'cancelled' ? 'cancelled' : 'failed'
+  return { kind, code, reason: renderError(cause), hint, leaves, cause }
 }

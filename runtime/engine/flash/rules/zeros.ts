@@ -1,5 +1,6 @@
 /** Decides how zeros get onto a disk: by a discard or zeroing command whose result reads as zeros, or written. */
 import type { ZeroFacts } from '#engine/disk/rules/disk.ts'
+import type { Frame, FrameMap } from '#engine/image/rules/frame-map.ts'
 
 /**
  * `zero-out`: the kernel's write-zeroes without fallback (fallocate --punch-hole), which ends in an
@@ -64,3 +65,60 @@ const LONG_RUN_SECONDS = 0.25
  */
 export const longestZeroRun = (zeroing: number | null, last: number): number =>
   Math.max(SHORT_RUN_BYTES, Math.min(LONG_RUN_BYTES, 2 * last, (zeroing ?? 0) * LONG_RUN_SECONDS))
+
+/** Less than this may only have gone into a cache. */
+const MIN_BYTES = 8 * 1024 * 1024
+
+export function createBusyMeter() {
+  let underWay = 0
+  let since = 0
+  let busySeconds = 0
+  let doneBytes = 0
+  return {
+    begin(seconds: number): void {
+      if (underWay === 0) since = seconds
+      underWay += 1
+    },
+    end(seconds: number, bytes: number): void {
+      underWay -= 1
+      doneBytes += bytes
+      busySeconds += seconds - since
+      since = seconds
+    },
+    /** Bytes per second; null until enough was done to measure. */
+    get rate(): number | null {
+      return doneBytes < MIN_BYTES || busySeconds <= 0 ? null : doneBytes / busySeconds
+    },
+  }
+}
+
+// Decides whether it is worthwhile to compare a disk with an image, frame by frame, before writing.
+
+/** Frames that are read before it is decided; those that match are not read again. */
+const MAX_SAMPLES = 16
+
+/** Frames with data all over the image that may stay on the disk as they are. */
+export function chooseSamples(map: FrameMap, canStay: (frame: Frame) => boolean): readonly Frame[] {
+  const step = Math.max(1, map.count / (MAX_SAMPLES * 2))
+  const candidates = Array.from({ length: Math.ceil(map.count / step) }, (_, n) =>
+    findNext(map, Math.floor(n * step), canStay),
+  ).filter((frame) => frame !== null)
+  const unique = [...new Map(candidates.map((frame) => [frame.index, frame])).values()]
+  const every = Math.max(1, unique.length / MAX_SAMPLES)
+  return unique.filter((_, n) => Math.floor(n / every) !== Math.floor((n - 1) / every))
+}
+
+/** Among a few frames from there on: an image may be zeros for a long way. */
+function findNext(map: FrameMap, from: number, canStay: (frame: Frame) => boolean): Frame | null {
+  for (let index = from; index < Math.min(map.count, from + MAX_SAMPLES); index += 1) {
+    const frame = map.at(index)
+    if (!frame.isZero && canStay(frame)) return frame
+  }
+  return null
+}
+
+/**
+ * A frame that matches costs one read; one that differs costs that read on top of its write and of the
+ * read that verifies it. With half of them there, as much is saved as is lost, and half is not fetched.
+ */
+export const isWorthwhile = (sampled: number, matching: number): boolean => matching * 2 >= sampled

@@ -1,5 +1,5 @@
 /** Recognises a file that a command names, and whose name says nothing, by what it holds. */
-import { isDiskImage, MARK_BYTES } from './rules/disk-marks.ts'
+import { isDiskImage, MARK_BYTES } from './rules/raw-image.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import {
   detectContent,

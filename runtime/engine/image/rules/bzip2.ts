@@ -1,5 +1,5 @@
 /** The bzip2 file format: its header; the decoded size is stored nowhere. */
-import { known, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
+import { known, refused, type RangeStep, UNKNOWN_SIZE } from './image.ts'
 
 const BLOCK = Buffer.from('314159265359', 'hex')
 const END_OF_STREAM = Buffer.from('177245385090', 'hex')

@@ -6,7 +6,7 @@ import {
   parseTrailer,
   TRAILER_BYTES,
 } from '../content/rules/gzip-trailer.ts'
-import { atLeast, known, reading, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
+import { atLeast, known, reading, refused, type RangeStep, UNKNOWN_SIZE } from './image.ts'
 
 /** Header, the shortest deflate stream and trailer. */
 const MIN_BYTES = 20

@@ -1,7 +1,7 @@
 /** Parses a qcow2 header, and explains why an image cannot be written (QEMU's docs/interop/qcow2). */
 import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { known, refused, type RangeStep } from './range.ts'
+import { known, refused, type RangeStep } from './image.ts'
 
 /** In bytes; `host`: the file, `guest`: the disk in it. */
 export interface Qcow2Header {

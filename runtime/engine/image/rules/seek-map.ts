@@ -1,7 +1,7 @@
 /** A frame map from a seek table alone, for files of other tools: where frames lie, but no digests. */
 import { MAX_FRAMES } from './frame-index.ts'
 import type { FrameMap } from './frame-map.ts'
-import { readSeekEntry, type SeekFooter } from './seek-table.ts'
+import { readSeekEntry, type SeekFooter } from './zstd-walker.ts'
 
 /** Frames are decoded in memory: larger ones are better read as a stream. */
 const MAX_CONTENT_BYTES = 16 * 1024 * 1024

@@ -1,6 +1,6 @@
 /** The xz file format: stream header, footer and index, and the decoded size, read from the end. */
 import { crc32 } from 'node:zlib'
-import { atLeast, known, reading, refused, type RangeStep } from './range.ts'
+import { atLeast, known, reading, refused, type RangeStep } from './image.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 type XzProblem =

@@ -1,16 +1,24 @@
 /** Finds the decoded size of a zstd file: from all its frames, its seek table, or its first frame. */
-import { atLeast, known, reading, refused, type RangeStep, UNKNOWN_SIZE } from './range.ts'
-import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { createFrameWalker, type FrameWalker } from './zstd-walker.ts'
 import {
+  atLeast,
+  known,
+  reading,
+  refused,
+  type RangeStep,
+  UNKNOWN_SIZE,
+  type VirtualSize,
+} from './image.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import {
+  createFrameWalker,
+  type FrameWalker,
   MAX_SEEK_TABLE_BYTES,
   parseSeekFooter,
   parseSeekTable,
   SEEK_FOOTER_BYTES,
   type SeekFooter,
-} from './seek-table.ts'
+} from './zstd-walker.ts'
 import { MAX_FRAME_HEADER_BYTES, renderZstdRefusal } from './zstd.ts'
-import type { VirtualSize } from './image.ts'
 
 /** Walked however far away it is. */
 const SMALL_FILE_BYTES = 256 * 1024

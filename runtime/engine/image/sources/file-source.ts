@@ -4,7 +4,7 @@ import { open, stat, type FileHandle } from 'node:fs/promises'
 import { Fault } from '#kit/foundation/fault.ts'
 import { isMissing, systemCodeOf } from '#kit/foundation/system-error.ts'
 import { fileNameOf } from '#kit/net/rules/image-location.ts'
-import { brokenAt, readingCancelled } from '#kit/net/rules/source-fault.ts'
+import { brokenAt, readingCancelled } from '#kit/net/rules/network-failure.ts'
 import type { Source } from './source.ts'
 
 const CHUNK_BYTES = 1 << 20

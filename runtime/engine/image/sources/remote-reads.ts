@@ -1,9 +1,8 @@
 /** Reads a remote file for a Source: in order, and at any offset if the server supports ranges. */
 import { setMaxListeners } from 'node:events'
 import type { RangeRequest, Representation } from '#kit/net/rules/http-range.ts'
-import { brokenAt } from '#kit/net/rules/source-fault.ts'
-import type { Remote } from '#kit/net/http-remote.ts'
-import { receive } from '#kit/net/http-transfer.ts'
+import { brokenAt } from '#kit/net/rules/network-failure.ts'
+import { type Remote, receive } from '#kit/net/http-remote.ts'
 import type { Source } from './source.ts'
 
 export function createEnding(given: AbortSignal | undefined) {

@@ -3,7 +3,7 @@ import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { linger } from '#kit/host/watch.ts'
 import { decideDelay, TRIES_WITHOUT_PROGRESS } from '#kit/net/rules/retry.ts'
 import { renderHost, renderSafeUrl } from '#kit/net/rules/image-location.ts'
-import type { SourceShare } from '../rules/source-share.ts'
+import type { SourceShare } from '../rules/frame-map.ts'
 import type { ListedSource, OpenOptions, Source } from './source.ts'
 import type { Sources } from './sources.ts'
 

@@ -1,6 +1,6 @@
 /** The interface of an opened image source: its bytes in order or at an offset, wherever it is stored. */
-import type { SourceShare } from '../rules/source-share.ts'
-import type { Sent } from '#kit/net/rules/sent.ts'
+import type { SourceShare } from '../rules/frame-map.ts'
+import type { Sent } from '#kit/net/rules/http-range.ts'
 
 /** Offsets and lengths are bytes. */
 export interface Source extends AsyncDisposable {

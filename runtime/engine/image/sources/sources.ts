@@ -1,6 +1,6 @@
 /** Opens the source of an image, behind one interface: a file, standard input, a URL, a registry or a bucket. */
 import type { Source, OpenOptions } from './source.ts'
-import type { Readable } from 'node:stream'
+import { type Readable, addAbortSignal } from 'node:stream'
 import { Fault } from '#kit/foundation/fault.ts'
 import {
   parseLocation,
@@ -9,8 +9,8 @@ import {
 } from '#kit/net/rules/image-location.ts'
 import { openFileSource } from './file-source.ts'
 import type { Environment } from '#kit/host/shell.ts'
-import { openStdinSource } from './stdin-source.ts'
 import type { S3Access } from '#kit/net/s3/rules/s3-access.ts'
+import { brokenAt, readingCancelled } from '#kit/net/rules/network-failure.ts'
 
 export type Sources = ReturnType<typeof createSources>
 
@@ -70,3 +70,46 @@ const HASTY_STALL_MS = 8000
 const loadHttp = () => import('./http-source.ts')
 const loadOras = () => import('./oras-source.ts')
 const loadS3 = () => import('./s3-source.ts')
+
+/** Standard input as a Source: read once, in order, of unknown size. */
+const NAME = '-'
+
+/** Throws a Fault `misuse` where a person sits at standard input. */
+function openStdinSource(input: Readable, signal?: AbortSignal): Source {
+  if ('isTTY' in input && input.isTTY === true) {
+    throw new Fault('misuse', 'standard input is a terminal: pipe an image into it, or name a file')
+  }
+  if (signal !== undefined) addAbortSignal(signal, input)
+  let isTaken = false
+
+  async function* stream(from = 0) {
+    if (isTaken || from > 0) {
+      throw new Fault('misuse', 'standard input can be read once only, from its start')
+    }
+    isTaken = true
+    let at = 0
+    try {
+      for await (const chunk of input) {
+        if (!(chunk instanceof Buffer)) throw new TypeError('standard input is not read as bytes')
+        at += chunk.length
+        yield chunk
+      }
+    } catch (cause) {
+      if (signal?.aborted) throw readingCancelled('standard input')
+      throw brokenAt({ name: NAME, at, sizeBytes: null }, 'standard input broke', { cause })
+    }
+  }
+
+  return {
+    name: NAME,
+    fileName: NAME,
+    path: null,
+    url: null,
+    sizeBytes: null,
+    readAt: null,
+    stream,
+    async [Symbol.asyncDispose]() {
+      input.destroy()
+    },
+  }
+}

@@ -1,6 +1,6 @@
 /** What is asked of a push, how far it is, and what came of it. */
 import type { ImageFormat } from '#appliance/disk-images.ts'
-import type { StoredImage } from '#kit/net/registry/rules/image-manifest.ts'
+import type { StoredImage } from '#kit/net/registry/rules/oras-manifest.ts'
 import type { OrasRef } from '#kit/net/registry/rules/oras.ts'
 
 export interface PushOrder {

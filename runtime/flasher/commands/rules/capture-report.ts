@@ -3,7 +3,7 @@ import type { CapturedPart } from '#engine/capture/rules/capture.ts'
 import type { FoundFile } from '#engine/capture/rules/identity.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderExactSize, renderSize } from '#kit/foundation/size.ts'
-import type { DocumentFields } from './envelope.ts'
+import type { DocumentFields } from './exit-codes.ts'
 
 type ReportedPart = CapturedPart & { readonly files: readonly FoundFile[] | null }
 

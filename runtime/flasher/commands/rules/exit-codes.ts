@@ -1,6 +1,7 @@
 /** Earlier line: maps faults to exit codes ("Exit codes"). */
-import type { Entry } from '#kit/terminal/command/rules/command.ts'
+import { type Entry, commandName, type Command } from '#kit/terminal/command/rules/command.ts'
 import type { FaultCode } from '#kit/foundation/fault.ts'
+import { renderJson, renderJsonLine } from '#kit/foundation/json-reader.ts'
 
 export const SUCCESS = 0
 /** Also for a surprise without a code of its own. */
@@ -46,3 +47,34 @@ export const EXIT_CODES: readonly Entry[] = [
   ['5', 'the target changed between the check and the first byte'],
   ['130, 143, 129', 'cancelled by SIGINT, SIGTERM or SIGHUP'],
 ]
+
+// Earlier line: the JSON documents of the commands ("JSON envelope").
+
+/** Incremented by incompatible changes of a document ("Versioning"). */
+const SCHEMA_VERSION = '1'
+
+export type DocumentFields = Readonly<Record<string, unknown>>
+
+/** With a line end. `oneLine`: as the last line of an event stream must be. */
+export function renderEnvelope(
+  command: Pick<Command, 'words'>,
+  fields: DocumentFields,
+  { oneLine }: { readonly oneLine: boolean },
+): string {
+  const document = { schema_version: SCHEMA_VERSION, command: commandName(command), ...fields }
+  return `${oneLine ? renderJsonLine(document) : renderJson(document)}\n`
+}
+
+interface ErrorFields {
+  readonly code: FaultCode | 'unexpected'
+  readonly message: string
+  readonly hint?: string
+}
+
+export const errorFields = (
+  code: ErrorFields['code'],
+  message: string,
+  hint: string | undefined,
+): { readonly error: ErrorFields } => ({
+  error: { code, message, ...(hint === undefined ? {} : { hint }) },
+})

@@ -16,14 +16,13 @@ import {
   renderImageName,
 } from '#flasher/text/rules/flash-text.ts'
 import { exactBytes, leastBytes } from '#engine/image/rules/image.ts'
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
-import { renderDuration } from '#kit/foundation/rate.ts'
-import { renderExactSize } from '#kit/foundation/size.ts'
+import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
+import { renderDuration, renderExactSize } from '#kit/foundation/size.ts'
 import { renderWhole } from '#flasher/text/rules/progress-text.ts'
 import type { Fault } from '#kit/foundation/fault.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Provisioning } from '#engine/flash/rules/provisioning.ts'
-import type { DocumentFields } from './envelope.ts'
+import type { DocumentFields } from './exit-codes.ts'
 
 export interface ReportedFindings extends FlashFindings {
   readonly dryRun: boolean

@@ -2,9 +2,8 @@
 import { IMAGE_ENDINGS, IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import type { Pushed, PushOrder } from '#engine/pack/rules/push.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { renderDuration } from '#kit/foundation/rate.ts'
+import { renderDuration, renderExactSize } from '#kit/foundation/size.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { renderExactSize } from '#kit/foundation/size.ts'
 import { parseOrasTarget, renderOrasRef, type OrasRef } from '#kit/net/registry/rules/oras.ts'
 import {
   fileNameOf,
@@ -14,7 +13,7 @@ import {
   type Location,
 } from '#kit/net/rules/image-location.ts'
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
-import type { DocumentFields } from './envelope.ts'
+import type { DocumentFields } from './exit-codes.ts'
 
 interface PushMisuse {
   readonly message: string

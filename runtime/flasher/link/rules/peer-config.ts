@@ -1,7 +1,7 @@
 /** The configuration of the nginx by which a machine reads an image through its neighbours, and hands it on. */
 import { z } from 'zod'
 import { PEER_PORT } from '#appliance/contract.ts'
-import type { SourceShare } from '#engine/image/rules/source-share.ts'
+import type { SourceShare } from '#engine/image/rules/frame-map.ts'
 
 /** nginx would look up digits that are no address as a host name. */
 const neighbour = z

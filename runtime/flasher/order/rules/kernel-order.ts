@@ -1,13 +1,13 @@
 /** Earlier line: parses what a server orders in the kernel's arguments, and decides what the live system starts for it. */
 import { KERNEL_ARGS } from '#appliance/contract.ts'
-import { parseKernelArgs } from '#fleet/boot/rules/kernel-args.ts'
+import { parseKernelArgs } from '#fleet/boot/rules/boot-decision.ts'
 import type { DiskOffer } from '#flasher/text/rules/disk-offer.ts'
 import { renderDevice } from '#flasher/text/rules/flash-text.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { decodePart } from '#kit/net/rules/image-location.ts'
 import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
-import { parseServerAddress } from '#kit/net/rules/server-address.ts'
+import { parseServerAddress } from '#kit/net/rules/host-header.ts'
 import type { Provisioning } from '#engine/flash/rules/provisioning.ts'
 import {
   CLIENT_PROVISIONING,
@@ -16,7 +16,7 @@ import {
   type ProvisionFile,
 } from '#fleet/workflow/rules/provisioning.ts'
 import { chooseOrdered, type FlashChoice } from './flash-choice.ts'
-import type { OrderedFlash, OrderedWizard, ProvisioningMode } from './server-order.ts'
+import type { OrderedFlash, OrderedWizard, ProvisioningMode } from './plan.ts'
 
 export interface KernelOrder {
   /** As written; null: missing. */

@@ -3,7 +3,7 @@ import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 import type { FlashEvent } from '#engine/flash/rules/flash.ts'
 import { nextProgress } from '#flasher/text/rules/progress-text.ts'
 import { pressInDialog, signalDone } from './dialog-keys.ts'
-import { takeDisks, takeImages } from './marks.ts'
+import { takeDisks, takeImages } from './rows.ts'
 import { pressInPanes } from './pane-keys.ts'
 import { stay, type Input, type PaneStep, type PanesState } from './state.ts'
 

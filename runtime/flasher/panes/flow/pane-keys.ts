@@ -1,6 +1,12 @@
 /** What each key does while the panes have it. Pure. */
-import { decideChoice, findMarked, refuseMarkedImage } from './rows.ts'
-import { ensureMark, moveMark, type MarkMove } from './marks.ts'
+import {
+  decideChoice,
+  findMarked,
+  refuseMarkedImage,
+  ensureMark,
+  moveMark,
+  type MarkMove,
+} from './rows.ts'
 import { signalDone } from './dialog-keys.ts'
 import { REFRESHING, stay, type PaneStep, type PaneName, type PanesState } from './state.ts'
 

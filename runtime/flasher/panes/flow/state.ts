@@ -1,7 +1,7 @@
 /** The state of the two panes and of the dialog above them, and everything that can change it. */
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import type { FlashEvent, FlashFindings, WriteProgress } from '#engine/flash/rules/flash.ts'
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
 
 export interface PaneImage {

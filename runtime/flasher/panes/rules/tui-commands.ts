@@ -1,10 +1,14 @@
 /** Earlier line: the command table of `flasher-tui` ("flasher-tui"). */
-import { textFlag, type Command, type CommandLine } from '#kit/terminal/command/rules/command.ts'
-import { SOURCE_ENVIRONMENT } from '#kit/terminal/command/rules/environment.ts'
-import { createTextCommands } from '#kit/terminal/command/rules/text-commands.ts'
+import {
+  textFlag,
+  type Command,
+  type CommandLine,
+  SOURCE_ENVIRONMENT,
+  createTextCommands,
+} from '#kit/terminal/command/rules/command.ts'
 import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
 
-export const TUI = {
+const TUI = {
   words: [],
   summary: 'choose an image and a disk side by side, and flash',
   about: [

@@ -3,13 +3,13 @@ import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 import { renderDevice, renderSource } from '#flasher/text/rules/flash-text.ts'
 import { renderReadSoFar, renderSuccess, renderWaiting } from '#flasher/text/rules/progress-text.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { renderDuration } from '#kit/foundation/rate.ts'
-import { renderBar } from '#flasher/text/bar.ts'
+import { renderDuration } from '#kit/foundation/size.ts'
+import { renderBar } from '#flasher/text/progress.ts'
 import { layOutLosses } from '#flasher/text/loss-table.ts'
-import { wrap, wrapColumns } from '#kit/terminal/text/wrap.ts'
+import { wrap, wrapColumns } from '#kit/terminal/text/columns.ts'
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import type { ChosenFlash, Dialog, PaneImage } from '../flow/state.ts'
-import type { ScreenRow, PaneStyle } from './pane-box.ts'
+import type { ScreenRow, PaneStyle } from './panes.ts'
 
 interface DialogRoom {
   /** Columns within the frame. */

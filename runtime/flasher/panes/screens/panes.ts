@@ -1,17 +1,9 @@
 /** The two panes side by side, images and disks, and what is known of the marked rows. Pure. */
-import { printable } from '#kit/foundation/printable.ts'
-import { clip } from '#kit/terminal/text/clip.ts'
-import { layOut, naturalWidth, type Column } from '#kit/terminal/text/columns.ts'
-import { wrap } from '#kit/terminal/text/wrap.ts'
+import { printable, displayWidth } from '#kit/foundation/printable.ts'
+import { clip, layOut, naturalWidth, type Column, wrap, pad } from '#kit/terminal/text/columns.ts'
 import { findMarked, listRows, type PaneRow } from '../flow/rows.ts'
 import type { PaneName, PanesState } from '../flow/state.ts'
-import {
-  BORDER_WIDTH,
-  renderPaneBox,
-  type PaneRoom,
-  type ScreenRow,
-  type PaneStyle,
-} from './pane-box.ts'
+import type { Ink } from '#kit/terminal/text/terminal-style.ts'
 
 /** With fewer columns only the pane that has the keys is shown. */
 const MIN_COLUMNS = 64
@@ -191,3 +183,52 @@ export function renderMarked(state: PanesState, width: number, { ink, unicode }:
 
 const describeRefusal = (noun: string, row: PaneRow | null): readonly string[] =>
   row === null || row.refusal === null ? [] : [`the ${noun} cannot be chosen: ${row.refusal}`]
+
+// A titled frame of a fixed size around lines of one emphasis each. Pure.
+
+export interface ScreenRow {
+  /** Printable; cut at its end where it is too long. */
+  readonly text: string
+  readonly ink?: keyof Ink
+}
+
+export interface PaneStyle {
+  readonly ink: Ink
+  readonly unicode: boolean
+}
+
+interface PaneRoom {
+  readonly width: number
+  /** The frame included. */
+  readonly height: number
+}
+
+/** Left and right together. */
+export const BORDER_WIDTH = 4
+
+/** Brackets mark the pane that has the keys, as colours may be off. */
+export function renderPaneBox(
+  title: string,
+  lines: readonly ScreenRow[],
+  { width, height }: PaneRoom,
+  isActive: boolean,
+  { ink, unicode }: PaneStyle,
+): readonly string[] {
+  const [corner, across, down] = unicode ? ['┌┐└┘', '─', '│'] : ['++++', '-', '|']
+  const [topLeft, topRight, bottomLeft, bottomRight] = corner
+  const dye = isActive ? ink.here : ink.faint
+  const inner = Math.max(1, width - BORDER_WIDTH)
+  const name = clip(title, inner - 2, { cut: 'middle', unicode })
+  const shown = isActive ? `[ ${name} ]` : `${across} ${name} ${across}`
+  const rest = across.repeat(Math.max(0, width - 2 - displayWidth(shown)))
+  const rows = Array.from({ length: Math.max(0, height - 2) }, (_, row) => lines[row])
+  return [
+    dye(`${topLeft}${shown}${rest}${topRight}`),
+    ...rows.map((line) => {
+      const text = pad(clip(line?.text ?? '', inner, { cut: 'end', unicode }), inner)
+      const dyed = line?.ink === undefined ? text : ink[line.ink](text)
+      return `${dye(down)} ${dyed} ${dye(down)}`
+    }),
+    dye(`${bottomLeft}${across.repeat(width - 2)}${bottomRight}`),
+  ]
+}

@@ -1,10 +1,9 @@
 /** Says how far a flash is, and how it ended, in the words that every screen for people uses. Pure. */
-import { renderDuration } from '#kit/foundation/rate.ts'
-import { renderExactSize, renderPartOf, renderSize } from '#kit/foundation/size.ts'
+import { renderDuration, renderExactSize, renderPartOf, renderSize } from '#kit/foundation/size.ts'
 import { fill } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { GROWING, type FlashEvent, type WriteProgress } from '#engine/flash/rules/flash.ts'
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 
 const { flashing: TEXTS, outcome: ENDS } = WIZARD_TEXTS
 

@@ -4,13 +4,17 @@ import { joinImagePath } from '#engine/image/image-folder.ts'
 import { fill } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { isFolder } from '#kit/host/folders.ts'
-import { pad } from '#kit/terminal/text/clip.ts'
-import { wrapInFull } from '#kit/terminal/text/wrap.ts'
+import { pad, wrapInFull } from '#kit/terminal/text/columns.ts'
 import { decideDestination } from './destination.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
-import { askStill, backKey, QUIT_KEY, stepOf } from '../screens/pending-question.ts'
+import {
+  askStill,
+  backKey,
+  QUIT_KEY,
+  stepOf,
+  type WizardContext,
+} from '../screens/pending-question.ts'
 import { fitted, inFull, type ScreenView } from '../screens/screen-layout.ts'
-import type { WizardContext } from '../screens/wizard-context.ts'
 
 const { keys: KEYS } = WIZARD_TEXTS
 const { destination: TEXTS, token: TOKEN } = WIZARD_TEXTS.capture

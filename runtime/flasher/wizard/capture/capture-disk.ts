@@ -9,10 +9,9 @@ import {
   introduceDisks,
   readDiskList,
   type DiskList,
-} from '../screens/disk-list.ts'
-import { askMeanwhile, stepOf } from '../screens/pending-question.ts'
+} from '../screens/choose-disk.ts'
+import { askMeanwhile, stepOf, type WizardContext } from '../screens/pending-question.ts'
 import { inFull, type ScreenView } from '../screens/screen-layout.ts'
-import type { WizardContext } from '../screens/wizard-context.ts'
 
 const TEXTS = WIZARD_TEXTS.capture.disk
 

@@ -1,23 +1,21 @@
 /** The two screens after a capture: the image that was made, or why there is none. */
-import type { IdentityFiles } from '#engine/capture/rules/capture.ts'
-import { displayWidth } from '#kit/foundation/printable.ts'
-import { renderDuration } from '#kit/foundation/rate.ts'
-import { renderExactSize, renderSize } from '#kit/foundation/size.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
-import { pad } from '#kit/terminal/text/clip.ts'
-import type { Voice } from '#kit/terminal/text/voice.ts'
-import { wrapInFull } from '#kit/terminal/text/wrap.ts'
 import {
+  type IdentityFiles,
   renderDestination,
   type CaptureOutcome,
   type CaptureDestination,
-} from '#engine/capture/rules/capture-destination.ts'
+} from '#engine/capture/rules/capture.ts'
+import { displayWidth } from '#kit/foundation/printable.ts'
+import { renderDuration, renderExactSize, renderSize } from '#kit/foundation/size.ts'
+import { fill } from '#kit/texts/text.ts'
+import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { pad, wrapInFull } from '#kit/terminal/text/columns.ts'
+import type { Voice } from '#kit/terminal/text/voice.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { nameFiles } from './capture-text.ts'
 import { askNext, listNext, QUIT } from '../screens/outcome.ts'
 import { nextChoice } from '../screens/screen-layout.ts'
-import type { WizardContext } from '../screens/wizard-context.ts'
+import type { WizardContext } from '../screens/pending-question.ts'
 
 const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
 

@@ -1,5 +1,11 @@
 /** Opens the disk that a person chose to capture, and makes its image; says how it ended. */
-import { CAPTURE_LEVEL, decideIdentity, describeOrigin } from '#engine/capture/rules/capture.ts'
+import {
+  CAPTURE_LEVEL,
+  decideIdentity,
+  describeOrigin,
+  type CaptureOutcome,
+  type CaptureDestination,
+} from '#engine/capture/rules/capture.ts'
 import type { WriteProgress } from '#engine/flash/rules/flash.ts'
 import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
 import {
@@ -13,10 +19,6 @@ import {
 } from '#engine/capture/capturer.ts'
 import { toUpload } from '#engine/capture/upload-client.ts'
 import type { Environment } from '#kit/host/shell.ts'
-import type {
-  CaptureOutcome,
-  CaptureDestination,
-} from '#engine/capture/rules/capture-destination.ts'
 import type { DiskChoice } from '#flasher/order/rules/flash-choice.ts'
 
 export interface ChosenCapture {

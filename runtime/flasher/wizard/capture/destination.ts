@@ -1,8 +1,7 @@
 /** Where a captured image goes and what it is called, as it was typed or by default. Pure. */
-import { parseUploadAddress } from '#engine/capture/rules/capture.ts'
+import { parseUploadAddress, type CaptureDestination } from '#engine/capture/rules/capture.ts'
 import type { TargetDevice } from '#engine/disk/rules/disk.ts'
 import { joinImagePath } from '#engine/image/image-folder.ts'
-import type { CaptureDestination } from '#engine/capture/rules/capture-destination.ts'
 
 const ENDING = '.img.zst'
 

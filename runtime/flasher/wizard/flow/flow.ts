@@ -1,17 +1,16 @@
 /** The wizard as a state machine: decides the next screen after each answer. Pure. */
 import { type Cases, decideCase } from '#kit/foundation/cases.ts'
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
-import type {
-  CaptureOutcome,
-  CaptureDestination,
-} from '#engine/capture/rules/capture-destination.ts'
+import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
+import type { CaptureOutcome, CaptureDestination } from '#engine/capture/rules/capture.ts'
 import type {
   ChosenImage,
   DiskChoice,
   FlashChoice,
   FlashChoices,
+  Flashed,
+  TemplateOffer,
+  WizardStart,
 } from '#flasher/order/rules/flash-choice.ts'
-import type { Flashed, TemplateOffer, WizardStart } from '#flasher/order/rules/wizard-start.ts'
 
 /** As the header counts; the last one only where the machine can be restarted. */
 const FLASH_STEPS = ['catalog', 'image', 'disk', 'flash', 'reboot'] as const

@@ -1,14 +1,24 @@
 /** The disk screen: one disk or several, and why some cannot be chosen, also by the image's size once it is known. */
-import { offerDisk, type DiskOffer } from '#flasher/text/rules/disk-offer.ts'
+import { offerDisk, type DiskOffer, renderDiskCells } from '#flasher/text/rules/disk-offer.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { CheckedImage } from '#engine/flash/image-checks.ts'
-import type { WizardContext } from './wizard-context.ts'
+import {
+  type WizardContext,
+  askMeanwhile,
+  stepOf,
+  backKey,
+  QUIT_KEY,
+  REFRESH_KEY,
+} from './pending-question.ts'
 import { chooseDisk } from '#flasher/order/rules/flash-choice.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
-import { createDiskMenu, introduceDisks, readDiskList, type DiskList } from './disk-list.ts'
-import type { ScreenView } from './screen-layout.ts'
-import { askMeanwhile, stepOf } from './pending-question.ts'
+import { type ScreenView, inFull } from './screen-layout.ts'
+import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
+import { fill } from '#kit/texts/text.ts'
+import type { Menu, MenuRow } from '#kit/terminal/prompt/menu.ts'
+import type { Size } from '#kit/terminal/prompt/painter.ts'
+import type { Column } from '#kit/terminal/text/columns.ts'
 
 interface KnownDisks extends DiskList {
   image: CheckedImage | null
@@ -55,3 +65,68 @@ async function readImage(
 
 const listOffers = ({ disks, image }: KnownDisks): readonly DiskOffer[] =>
   (disks ?? []).map((disk) => offerDisk(disk, image?.image ?? null))
+
+// The disks of a screen that offers them: listed at once, what they contain a moment later.
+
+const { disk: TEXTS } = WIZARD_TEXTS
+
+export interface DiskList {
+  /** Null while they are looked for. */
+  disks: readonly SurveyedDisk[] | null
+  /** What could not be read; shown above the list. */
+  readonly troubles: string[]
+}
+
+/** Calls `changed` twice: with the list, and with the disks' contents. */
+export async function readDiskList(
+  list: DiskList,
+  { surveyDisks, fillContents }: WizardContext,
+  changed: () => void,
+): Promise<void> {
+  try {
+    list.disks = await surveyDisks()
+  } catch (thrown) {
+    list.disks = []
+    list.troubles.push(fill(TEXTS.cannotList, { reason: renderError(thrown) }))
+  }
+  changed()
+  list.disks = await Promise.all(list.disks.map(fillContents))
+  changed()
+}
+
+export const createDiskMenu = (offers: readonly DiskOffer[], back: string): Menu => ({
+  prompt: TEXTS.prompt,
+  columns: DISK_COLUMNS,
+  rows: offers.map(renderDiskRow),
+  keys: [backKey(back), REFRESH_KEY, QUIT_KEY],
+  enter: 'r',
+})
+
+export function introduceDisks(
+  { disks, troubles }: DiskList,
+  none: string,
+  { drawing: { ink } }: WizardContext,
+  size: Size,
+): readonly string[] {
+  const lines = [
+    ...inFull(troubles, size).map(ink.danger),
+    ...(disks === null ? [ink.faint(TEXTS.looking)] : []),
+    ...(disks?.length === 0 ? inFull([none, TEXTS.plugIn], size) : []),
+  ]
+  return lines.length === 0 ? [] : [...lines, '']
+}
+
+const DISK_COLUMNS: readonly Column[] = [
+  { title: TEXTS.columns.path },
+  { title: TEXTS.columns.size, side: 'right' },
+  { title: TEXTS.columns.model, least: 14, cut: 'middle', drops: 2 },
+  { title: TEXTS.columns.serial, least: 10, cut: 'middle', drops: 1, tells: true },
+  { title: TEXTS.columns.bus, drops: 3 },
+  { title: TEXTS.columns.holds, least: 22 },
+]
+
+/** A row with a refusal cannot be chosen. */
+export const renderDiskRow = (offer: DiskOffer): MenuRow => ({
+  cells: renderDiskCells(offer),
+  refusal: offer.refusal,
+})

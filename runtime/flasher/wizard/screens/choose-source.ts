@@ -2,11 +2,10 @@
 import { displayWidth, printable } from '#kit/foundation/printable.ts'
 import { fill } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
-import { pad } from '#kit/terminal/text/clip.ts'
-import type { WizardContext } from './wizard-context.ts'
+import { pad } from '#kit/terminal/text/columns.ts'
+import { type WizardContext, askChoice, askStill } from './pending-question.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { fitted, nextChoice, type NextChoice, type ScreenView } from './screen-layout.ts'
-import { askChoice, askStill } from './pending-question.ts'
 
 const TEXTS = WIZARD_TEXTS.source
 const { choices: CHOICES } = TEXTS

@@ -2,11 +2,10 @@
 import { printable } from '#kit/foundation/printable.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { renderVoice } from '#kit/terminal/text/voice.ts'
-import type { WizardContext } from './wizard-context.ts'
+import type { WizardContext } from './pending-question.ts'
 import { openState, type WizardState } from '../flow/flow.ts'
 import { layOutScreen, openScreenCode } from './screen-layout.ts'
-import type { FlashChoice } from '#flasher/order/rules/flash-choice.ts'
-import type { DrivenScreen } from '#flasher/order/rules/wizard-start.ts'
+import type { FlashChoice, DrivenScreen } from '#flasher/order/rules/flash-choice.ts'
 
 const { catalog: PLANNED } = WIZARD_TEXTS.driven
 

@@ -3,24 +3,31 @@ import { nextProgress, renderReadSoFar, renderWaiting } from '#flasher/text/rule
 import type { FlashEvent, FlashPlan, WriteProgress } from '#engine/flash/rules/flash.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { displayWidth, printable } from '#kit/foundation/printable.ts'
-import { renderDuration } from '#kit/foundation/rate.ts'
+import { renderDuration } from '#kit/foundation/size.ts'
 import {
   describeFailure,
   type FlashFailure,
   type FlashOutcome,
-} from '#engine/flash/rules/outcome.ts'
+} from '#engine/flash/rules/run-report.ts'
 import { fill, pluralOf } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
-import { renderBar } from '#flasher/text/bar.ts'
-import { pad } from '#kit/terminal/text/clip.ts'
-import { createManyProgress } from '#flasher/text/many-progress.ts'
-import { createProgress } from '#flasher/text/progress.ts'
-import type { WizardContext } from './wizard-context.ts'
+import { renderBar, createProgress, createManyProgress } from '#flasher/text/progress.ts'
+import { pad } from '#kit/terminal/text/columns.ts'
+import type { WizardContext } from './pending-question.ts'
 import type { WizardState } from '../flow/flow.ts'
-import { openProgressScreen } from './progress-screen.ts'
-import { runChoices } from '../flow/flash-run.ts'
-import { NO_AFTERMATH, type Flashed, type Hooks } from '#flasher/order/rules/wizard-start.ts'
-import type { FlashChoices } from '#flasher/order/rules/flash-choice.ts'
+import {
+  NO_AFTERMATH,
+  type Flashed,
+  type Hooks,
+  type FlashChoices,
+  orderFor,
+} from '#flasher/order/rules/flash-choice.ts'
+import { holdKeyboard, INTERRUPT } from '#kit/terminal/prompt/keyboard.ts'
+import { HELP_KEY } from '#kit/terminal/prompt/question.ts'
+import { renderHelp } from './help.ts'
+import { fitted, layOutScreen, openScreenCode } from './screen-layout.ts'
+import type { Flasher, RunOptions } from '#engine/flash/flasher.ts'
+import { PROMPT_TEXTS } from '#kit/terminal/prompt/texts.ts'
 
 const TEXTS = WIZARD_TEXTS.flashing
 
@@ -179,3 +186,104 @@ function renderSeveral(
     ink.faint(fill(TEXTS.soFar, { time })),
   ]
 }
+
+/** A screen that asks nothing: drawn anew while something is done, with its help on `?`; Ctrl-C cancels. */
+interface ProgressView {
+  /** Below the header; `seconds`: since the first drawing. */
+  render(seconds: number, columns: number): readonly string[]
+  /** All that a terminal that cannot redraw shows. */
+  phase(): string
+  cancel(): void
+}
+
+interface ProgressScreen extends Disposable {
+  draw(): void
+}
+
+/** Often enough to be lively, seldom enough for a serial line. */
+const REDRAW_MS = 250
+
+export function openProgressScreen(
+  state: WizardState,
+  { painter, drawing, style, stdin, stdout, now }: WizardContext,
+  view: ProgressView,
+): ProgressScreen {
+  const before = now()
+  let page: number | null = null
+  const pages = () => renderHelp(state, { kind: 'none', keys: [] }, drawing, painter.size())
+  const code = openScreenCode(drawing, () => {})
+  const draw = () => {
+    if (!style.tty) {
+      stdout.write(`${view.phase()}\n`)
+      return
+    }
+    const size = painter.size()
+    const help = page === null ? undefined : pages()[page]
+    const lines = () => fitted(view.render(now() - before, size.columns), size, drawing)
+    const body = () => code(state, lines(), size)
+    painter.paint(help ?? layOutScreen(state, body(), drawing, size))
+  }
+  /** `?`, or any key while the help is shown. */
+  const turnPage = (typed: string) => {
+    if (!style.tty || (page === null && typed !== HELP_KEY)) return
+    const next = page === null ? 0 : page + 1
+    page = next < pages().length ? next : null
+    draw()
+  }
+  using undo = new DisposableStack()
+  const keyboard = holdKeyboard(stdin, (chunk) => {
+    if (!chunk.includes(INTERRUPT)) {
+      turnPage(chunk.toString())
+      return
+    }
+    page = null
+    view.cancel()
+    draw()
+  })
+  undo.use(keyboard)
+  void keyboard.drained
+  if (style.tty) {
+    painter.forget()
+    undo.use(setInterval(draw, REDRAW_MS))
+    undo.defer(painter.onResize(draw))
+  }
+  draw()
+  const held = undo.move()
+  return { draw, [Symbol.dispose]: () => held.dispose() }
+}
+
+/** Runs a flash of the wizard, chosen by a person or by the server, from the checks to its end. */
+interface FlashRunOptions extends Required<RunOptions> {
+  readonly loadFlasher: () => Promise<Flasher>
+}
+
+/** Never throws. The caller calls `hooks.onEnd`; `onEnd` is called for each of several disks. */
+export async function runChoices(
+  choices: FlashChoices,
+  hooks: Hooks,
+  { loadFlasher, signal, onEvent, onEnd }: FlashRunOptions,
+): Promise<Pick<Flashed, 'end' | 'ends'>> {
+  const [first, ...more] = choices
+  const flasher = await loadFlasher()
+  const ends = await flasher.flash(
+    { ...orderFor(choices), renewSource: hooks.renewSource },
+    {
+      signal,
+      onEvent(event, plan) {
+        onEvent(event, plan)
+        if (plan.target.path === first.disk) hooks.onEvent(event, first, plan)
+      },
+      ...(more.length === 0 ? {} : { onEnd }),
+    },
+  )
+  const named = choices.flatMap(({ disk }, index) => {
+    const end = ends[index]
+    if (end === undefined || end.kind === 'done') return []
+    return [{ ...end, reason: fill(WIZARD_TEXTS.outcome.failedOn, { disk, reason: end.reason }) }]
+  })
+  const [only = describeFailure(NOT_RUN, { ...UNTOUCHED, target: first.disk })] = ends
+  return more.length === 0 ? { end: only } : { end: named[0] ?? only, ends }
+}
+
+const NOT_RUN = new Fault('cancelled', PROMPT_TEXTS.cancelled)
+const UNTOUCHED = { stage: 'checking', isAborted: true } as const

@@ -2,15 +2,12 @@
 import { displayWidth, printable } from '#kit/foundation/printable.ts'
 import { fill } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
-import { clip, pad, spread } from '#kit/terminal/text/clip.ts'
+import { clip, pad, spread, wrap } from '#kit/terminal/text/columns.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'
-import type { Ink } from '#kit/terminal/text/ink.ts'
-import type { TerminalStyle } from '#kit/terminal/text/terminal-style.ts'
-import { wrap } from '#kit/terminal/text/wrap.ts'
-import { renderDestination } from '#engine/capture/rules/capture-destination.ts'
+import type { Ink, TerminalStyle } from '#kit/terminal/text/terminal-style.ts'
+import { renderDestination } from '#engine/capture/rules/capture.ts'
 import { SCREENS, stepsOf, type WizardState } from '../flow/flow.ts'
-import type { DiskChoice } from '#flasher/order/rules/flash-choice.ts'
-import type { MachineIdentity } from '#flasher/order/rules/wizard-start.ts'
+import type { DiskChoice, MachineIdentity } from '#flasher/order/rules/flash-choice.ts'
 
 const TEXTS = WIZARD_TEXTS.header
 const { labels: LABELS } = TEXTS
@@ -33,7 +30,7 @@ export interface Drawing extends Pick<TerminalStyle, 'unicode' | 'tty'> {
 export type MachineCode = (left: Size) => readonly string[]
 
 /** With fewer rows there is only the step. */
-const MIN_ROWS = 16
+const MIN_HEADER_ROWS = 16
 
 /** The log has the whole notice. */
 const NOTICE_LINES = 3
@@ -62,7 +59,7 @@ export function renderHeader(
     ink.here(title) + ink.faint(spread(count, trail, width - title.length, unicode)),
   ]
   const notice = state.notice === null ? [] : renderNotice(state.notice, width).map(ink.danger)
-  if (rows < MIN_ROWS) return [...where, ...notice]
+  if (rows < MIN_HEADER_ROWS) return [...where, ...notice]
   return [
     ...where,
     fit(labelled('imageRoot', imageRoot)),

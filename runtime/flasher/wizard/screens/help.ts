@@ -5,7 +5,7 @@ import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { MenuKey } from '#kit/terminal/prompt/menu.ts'
 import type { Frame, Size } from '#kit/terminal/prompt/painter.ts'
 import { HELP_KEY } from '#kit/terminal/prompt/question.ts'
-import { wrap } from '#kit/terminal/text/wrap.ts'
+import { wrap } from '#kit/terminal/text/columns.ts'
 import { isCapture, type WizardState } from '../flow/flow.ts'
 import { renderHeader, type Drawing } from './header.ts'
 

@@ -1,10 +1,10 @@
 /** The way to this machine's page for a phone: its address, and as a QR code where a screen has room. */
 import { encode } from 'uqr'
 import { fill } from '#kit/texts/text.ts'
-import { clip } from '#kit/terminal/text/clip.ts'
+import { clip } from '#kit/terminal/text/columns.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'
 import type { TerminalStyle } from '#kit/terminal/text/terminal-style.ts'
-import type { MachineIdentity } from '#flasher/order/rules/wizard-start.ts'
+import type { MachineIdentity } from '#flasher/order/rules/flash-choice.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 
 /** Modules. Readers need a light border, and terminals are dark. */

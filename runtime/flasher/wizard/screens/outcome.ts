@@ -4,11 +4,10 @@ import { fill } from '#kit/texts/text.ts'
 import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'
 import { renderVoice, type Voice } from '#kit/terminal/text/voice.ts'
-import type { WizardContext } from './wizard-context.ts'
+import { type WizardContext, askChoice } from './pending-question.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { nextChoice, type NextChoice } from './screen-layout.ts'
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
-import { askChoice } from './pending-question.ts'
+import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 
 const TEXTS = WIZARD_TEXTS.outcome
 

@@ -1,9 +1,8 @@
 /** Composes a screen: the header, notices, the list, and the prompt at the bottom. Pure. */
 import { renderChoices, type Choices } from '#kit/terminal/prompt/choices.ts'
 import type { FramedChoices, Question } from '#kit/terminal/prompt/question.ts'
-import { clip } from '#kit/terminal/text/clip.ts'
-import { pageRowsOf, renderMenu } from '#kit/terminal/prompt/menu-lines.ts'
-import type { Menu } from '#kit/terminal/prompt/menu.ts'
+import { clip } from '#kit/terminal/text/columns.ts'
+import { pageRowsOf, renderMenu, type Menu } from '#kit/terminal/prompt/menu.ts'
 import type { Frame, Size } from '#kit/terminal/prompt/painter.ts'
 import { renderHeader, renderNotice, type Drawing, type MachineCode } from './header.ts'
 import type { WizardState } from '../flow/flow.ts'

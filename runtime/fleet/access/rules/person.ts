@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { ROLES } from '#kit/web/answers/rules/rights.ts'
+import { LabelSchema } from '#fleet/machine/rules/label.ts'
 
 export const MAX_PEOPLE = 500
 
@@ -50,3 +51,31 @@ export interface Person extends Readonly<z.infer<typeof PersonRecordSchema>> {
 export type PersonRights = Pick<Person, 'role' | 'labels'>
 
 export type NewPerson = Pick<Person, 'name' | 'role' | 'labels'> & Partial<Pick<Person, 'provider'>>
+
+// The scope of a person: the labels of the machines that they see and change.
+
+/** As JSON: the labels are part of the session, which has at most 768 characters. */
+export const MAX_SCOPE_CHARACTERS = 256
+
+export type ScopeRefusal = 'scope-label' | 'scope-long'
+
+/** Trims and deduplicates. A scope without labels contains no machine. */
+export function parseScope(given: readonly string[]): Result<readonly string[], ScopeRefusal> {
+  const labels = [...new Set(given.map((label) => label.trim()))].toSorted()
+  if (JSON.stringify(labels).length > MAX_SCOPE_CHARACTERS) return refuse('scope-long')
+  const isFine = labels.every((label) => LabelSchema.safeParse(label).success)
+  return isFine ? accept(labels) : refuse('scope-label')
+}
+
+// Decides whether the administrator may log in with the password alone, beside people with names.
+
+export type NamelessLogin = 'always' | 'off'
+
+interface OtherWays {
+  /** People who administrate and can log in now (own password, or a provider that answers). */
+  readonly administrators: number
+}
+
+export function allowsNamelessLogin(wanted: NamelessLogin, { administrators }: OtherWays): boolean {
+  return wanted === 'always' || administrators === 0
+}

@@ -1,6 +1,7 @@
 /** Decides who somebody is by what an OpenID provider says of them, and which role that gives. */
 import { ROLES, type Role } from '#kit/web/answers/rules/rights.ts'
 import { parsePersonName } from './person.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** What a provider says; its texts are of any length. */
 type Claims = Readonly<Record<string, unknown>> & {
@@ -140,3 +141,41 @@ const toName = (text: string): string =>
     .replace(/^[^a-z0-9]+/, '')
     .slice(0, MAX_NAME_CHARACTERS)
     .replace(/-+$/, '')
+
+// What the tools of the operating system say of an account's password, and what they accept.
+
+/** PAM's helper reads 512 bytes including the final NUL. */
+const MAX_BYTES = 511
+
+/**
+ * Input of `unix_chkpwd`. A NUL would end the password early, so that any suffix were right; a
+ * longer one would be cut.
+ */
+export function encodePassword(given: string): Result<string, 'unusable'> {
+  const isUsable =
+    given !== '' && !given.includes('\0') && Buffer.byteLength(given, 'utf8') <= MAX_BYTES
+  return isUsable ? accept(`${given}\0`) : refuse('unusable')
+}
+
+export const NO_PASSWORD = '\0'
+
+export function parseVerdict(exitCode: number): 'right' | 'wrong' | null {
+  if (exitCode === 0) return 'right'
+  return exitCode === 7 ? 'wrong' : null
+}
+
+/** The second word of `passwd -S`; null: unknown. */
+export function parseAccountStatus(text: string): 'set' | 'locked' | 'none' | null {
+  const word = /^\S+ (\w+)/.exec(text)?.[1] ?? ''
+  return STATUSES[word] ?? null
+}
+
+const STATUSES: Readonly<Record<string, 'set' | 'locked' | 'none'>> = {
+  P: 'set',
+  PS: 'set',
+  L: 'locked',
+  LK: 'locked',
+  NP: 'none',
+}
+
+export const parseNoNewPrivileges = (status: string): boolean => /^NoNewPrivs:\s*1$/m.test(status)

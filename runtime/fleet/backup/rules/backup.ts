@@ -1,4 +1,9 @@
 /** Decides how backups are named, when the next one is due, and which are kept. */
+import { z } from 'zod'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { MachineBase } from '#engine/inventory/rules/machine.ts'
+import { compareFields, type FieldChanges } from '#fleet/state/rules/event-table.ts'
 
 const BACKUP_CADENCES = ['daily', 'weekly', 'manual'] as const
 type BackupCadence = (typeof BACKUP_CADENCES)[number]
@@ -131,4 +136,97 @@ export function isBackupDue(
   if (succeededAt === null || now - succeededAt >= period) return true
   // A future time comes from a wrong clock and says nothing.
   return sinceSuccess === null ? succeededAt > now + AHEAD_MS : sinceSuccess >= period
+}
+
+// The manifest of a backup: its files, their pieces and digests.
+
+const PieceSchema = z.object({
+  name: z.string().regex(/^[a-z][a-z0-9.-]{0,63}$/),
+  bytes: z
+    .int()
+    .min(0)
+    .max(2 ** 31),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+})
+const FileSchema = PieceSchema.extend({
+  bytes: z.int().min(0),
+  pieces: z.array(PieceSchema).max(1_000_000),
+})
+const ManifestSchema = z.object({
+  version: z.literal(1),
+  backup_id: z.string().refine(isBackupId),
+  created_at: z.string().max(40),
+  release: z.string().max(64),
+  line: z.string().max(64),
+  trigger: z.string().max(64),
+  machines: z.int().min(0),
+  /** Grows with each backup of the storage, whatever the clock says. */
+  number: z.int().min(1),
+  files: z.array(FileSchema).max(16),
+})
+
+export type BackupFile = z.infer<typeof FileSchema>
+export type BackupManifest = z.infer<typeof ManifestSchema>
+
+export function parseManifest(text: string, id: string): Result<BackupManifest, 'no-manifest'> {
+  const parsed = ManifestSchema.safeParse(parseJson(text))
+  return parsed.success && parsed.data.backup_id === id
+    ? accept(parsed.data)
+    : refuse('no-manifest')
+}
+
+export const renderManifest = (manifest: BackupManifest): string =>
+  `${JSON.stringify(manifest, null, 2)}\n`
+
+// What a restore changes: which machines come back, go, or become what they were, and which settings.
+
+export interface MachineDifference {
+  readonly mac: string
+  /** After the restore if known then; null: only its address is known. */
+  readonly name: string | null
+  /** `returns`: only the backup knows it; `goes`: the backup does not know it; `changes`: both do. */
+  readonly kind: 'returns' | 'goes' | 'changes'
+  /** An operator's assignments, now and after; empty unless `changes`. */
+  readonly changes: FieldChanges
+}
+
+export interface MachineWords<Machine extends MachineBase> {
+  nameOf(machine: Machine): string | null
+  describe(machine: Machine): Readonly<Record<string, unknown>>
+}
+
+const ORDER = { returns: 1, goes: 0, changes: 2 } as const
+
+/** Machines that go come first, then returning, then changed ones, each by address. */
+export function compareFleets<Machine extends MachineBase>(
+  present: Iterable<Machine>,
+  restored: Iterable<Machine>,
+  { nameOf, describe }: MachineWords<Machine>,
+): readonly MachineDifference[] {
+  const rest = new Map([...present].map((machine) => [String(machine.mac), machine]))
+  const found: MachineDifference[] = []
+  for (const machine of restored) {
+    const { mac } = machine
+    const name = nameOf(machine)
+    const before = rest.get(mac)
+    rest.delete(mac)
+    if (before === undefined) {
+      found.push({ mac, name, kind: 'returns', changes: {} })
+      continue
+    }
+    const changes = compareFields(describe(before), describe(machine))
+    if (Object.keys(changes).length > 0) found.push({ mac, name, kind: 'changes', changes })
+  }
+  for (const machine of rest.values()) {
+    found.push({ mac: machine.mac, name: nameOf(machine), kind: 'goes', changes: {} })
+  }
+  return found.toSorted((a, b) => ORDER[a.kind] - ORDER[b.kind] || (a.mac < b.mac ? -1 : 1))
+}
+
+export function listChangedNames(
+  present: ReadonlyMap<string, string>,
+  restored: ReadonlyMap<string, string>,
+): readonly string[] {
+  const names = new Set([...present.keys(), ...restored.keys()])
+  return [...names].filter((name) => present.get(name) !== restored.get(name)).toSorted()
 }

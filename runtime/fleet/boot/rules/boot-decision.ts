@@ -1,8 +1,10 @@
 /** What a machine boots, as a value for iPXE and GRUB; `rules/boot.ts` of each line in `server/` decides it. */
 import type { BootArch, PerArch } from './boot-set.ts'
 import { segment } from './ipxe.ts'
-import type { KernelArg } from './kernel-args.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
+import { KERNEL_ARGS } from '#appliance/contract.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 
 export interface LiveSet {
   readonly vmlinuz: string
@@ -84,3 +86,98 @@ const canBeNamed = (set: LiveSet): boolean =>
     (name) => name !== '' && segment(name).length <= MAX_NAME,
   ) &&
   (set.squashfsSha256 === null || /^[0-9a-f]{64}$/.test(set.squashfsSha256))
+
+// Boot tokens, by which a live system proves that this server booted it: `[pxe] tokens`.
+
+/** The address that the token comes to names the machine. */
+export interface BootToken {
+  /** ISO time: when the cycle of the offered boot began. */
+  readonly cycle: string
+  readonly expiresAt: string
+}
+
+export type TokenDefect = 'malformed' | 'foreign' | 'expired'
+
+const SHAPE = /^([0-9a-z]{1,11})\.([0-9a-z]{1,11})\.([\w-]{43})$/
+const RADIX = 36
+
+/** `<expiry>.<cycle>.<signature>`, safe on kernel command lines and in HTTP headers. */
+export function renderBootToken(
+  mac: Mac,
+  { cycle, expiresAt }: BootToken,
+  sign: (text: string) => string,
+): string {
+  const claims = `${renderTime(expiresAt)}.${renderTime(cycle)}`
+  return `${claims}.${sign(textOf(mac, claims))}`
+}
+
+/**
+ * `verify` compares in constant time. A forged token and another machine's both give `foreign`.
+ * While a run is open (`isOpen`) the token does not expire: the clock may have been set since.
+ */
+export function parseBootToken(
+  text: string,
+  { mac, now, isOpen }: { readonly mac: Mac; readonly now: string; readonly isOpen: boolean },
+  verify: (text: string, signature: string) => boolean,
+): Result<BootToken, TokenDefect> {
+  const [, expiry = '', cycle = '', signature = ''] = SHAPE.exec(text) ?? []
+  if (signature === '') return refuse('malformed')
+  if (!verify(textOf(mac, `${expiry}.${cycle}`), signature)) return refuse('foreign')
+  const end = Number.parseInt(expiry, RADIX)
+  if (!isOpen && end <= Temporal.Instant.from(now).epochMilliseconds) return refuse('expired')
+  return accept({ cycle: parseTime(cycle), expiresAt: parseTime(expiry) })
+}
+
+/** For texts that people read: the kernel's log begins with its command line. */
+export const hideBootTokens = (text: string): string =>
+  text.replaceAll(HIDDEN, `${KERNEL_ARGS.token}=hidden`)
+
+const HIDDEN = new RegExp(`${KERNEL_ARGS.token.replaceAll('.', '\\.')}=\\S+`, 'g')
+
+const textOf = (mac: Mac, claims: string) => `boot:${mac}:${claims}`
+
+const renderTime = (at: string) => Temporal.Instant.from(at).epochMilliseconds.toString(RADIX)
+
+const parseTime = (digits: string) =>
+  Temporal.Instant.fromEpochMilliseconds(Number.parseInt(digits, RADIX)).toString({
+    fractionalSecondDigits: 3,
+  })
+
+// Kernel command lines: rendered for the live system, and parsed by it from /proc/cmdline.
+
+/** Null: a flag (`gpt`). */
+export type KernelArg = readonly [name: string, value: string | null]
+
+/** The limit of x86 and arm64 kernels. */
+const MAX_CHARACTERS = 2047
+
+/** Nothing that ends a word, or is expanded, for the kernel or iPXE. */
+const VALUE = /^[\w.~:/?=&%@,+[\]-]+$/
+const NAME = /^[a-z][\w.-]*$/i
+
+/** Values are made or checked before; throws a Fault for one that could be misread. */
+export function renderKernelArgs(args: readonly KernelArg[]): string {
+  const line = args.map(renderArg).join(' ')
+  if (line.length > MAX_CHARACTERS) {
+    throw new Fault('misuse', `a kernel command line of ${line.length} characters is too long`)
+  }
+  return line
+}
+
+/** The last argument of a name wins; flags are empty. Quotes work as for the kernel. */
+export function parseKernelArgs(line: string): ReadonlyMap<string, string> {
+  const args = new Map<string, string>()
+  for (const [word] of line.trim().matchAll(/(?:"[^"]*"?|[^\s"])+/g)) {
+    const text = word.startsWith('"') ? word.replaceAll('"', '') : word
+    const [name = '', ...value] = text.split('=')
+    if (name !== '') args.set(name, value.join('=').replaceAll('"', ''))
+  }
+  return args
+}
+
+function renderArg([name, value]: KernelArg): string {
+  if (!NAME.test(name) || (value !== null && !VALUE.test(value))) {
+    throw new Fault('misuse', `${JSON.stringify([name, value])} cannot be a kernel argument`)
+  }
+  return value === null ? name : `${name}=${value}`
+}

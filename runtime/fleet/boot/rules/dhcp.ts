@@ -124,7 +124,7 @@ const dnsmasqHttp = (target: DhcpTarget): readonly string[] => [
 const renderProxy = (target: DhcpTarget): string => `port=0\n${renderProxyDhcp(target)}`
 
 /** With `pxe-service`: PXE firmware takes no `dhcp-boot` from a proxy. */
-export function renderProxyDhcp(target: DhcpTarget): string {
+function renderProxyDhcp(target: DhcpTarget): string {
   const { address, network, prefix } = target
   return lines(
     `dhcp-range=${network},proxy,${toAddress(maskOf(prefix))}`,
@@ -314,3 +314,159 @@ const toNumber = (octets: readonly number[]) => octets.reduce((sum, octet) => (s
 const toAddress = (number: number) =>
   [24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join('.')
 const maskOf = (prefix: number) => (prefix === 32 ? -1 : ~(0xffffffff >>> prefix))
+
+// Decides what dnsmasq gets to be a DHCP proxy on one interface, from words that nobody has checked.
+
+export interface InterfaceAddress {
+  readonly device: string
+  readonly address: string
+  /** Bits of the network. */
+  readonly prefix: number
+  readonly family: 4 | 6
+}
+
+interface ActivationRequest {
+  readonly device: string
+  /** `a.b.c.d` or `a.b.c.d/nn`; host bits are ignored. */
+  readonly subnet: string
+  readonly port: string
+  /** UEFI loads it; absent: iPXE. */
+  readonly loader?: FirmwareLoader
+}
+
+export interface Activation {
+  readonly device: string
+  readonly target: DhcpTarget
+}
+
+export interface ActiveProxy {
+  readonly device: string
+  /** `192.0.2.0`. */
+  readonly network: string
+  /** Null: not in the file. */
+  readonly port: number | null
+  readonly loader: FirmwareLoader
+}
+
+const REFUSALS = {
+  'no-interface': 'this host has no interface of that name',
+  'no-ipv4': 'the interface has no IPv4 address',
+  'not-a-subnet': 'the subnet must be written as a.b.c.d or a.b.c.d/nn, with nn from 8 to 30',
+  'not-its-subnet': 'the interface has no address in that subnet',
+  'not-a-port': 'the port must be a number from 1 to 65535',
+} as const
+
+type ActivationRefusal = keyof typeof REFUSALS
+
+export const describeRefusal = (refusal: ActivationRefusal): string => REFUSALS[refusal]
+
+/** Nothing that dnsmasq reads as more than a name: commas, blanks, a final `*`. */
+const DEVICE = /^[A-Za-z0-9_][\w.:@-]{0,14}$/
+
+/** Accepts only an existing interface, a subnet of its own, and a port. */
+export function planActivation(
+  { device, subnet, port, loader }: ActivationRequest,
+  addresses: readonly InterfaceAddress[],
+): Result<Activation, ActivationRefusal> {
+  const own = DEVICE.test(device) ? addresses.filter((each) => each.device === device) : []
+  if (own.length === 0) return refuse('no-interface')
+  const usable = own.filter(({ family }) => family === 4)
+  if (usable.length === 0) return refuse('no-ipv4')
+  const asked = parseSubnet(subnet)
+  if (asked === null) return refuse('not-a-subnet')
+  if (!isPort(port)) return refuse('not-a-port')
+  const chosen = usable.find(({ address, prefix }) => {
+    const isMeant = asked.prefix === null || asked.prefix === prefix
+    return (
+      isMeant &&
+      isPrefixLength(prefix) &&
+      networkOf(address, prefix) === networkOf(asked.address, prefix)
+    )
+  })
+  if (chosen === undefined) return refuse('not-its-subnet')
+  const { address, prefix } = chosen
+  const target = planDhcp(address, prefix, `http://${address}:${Number(port)}`, loader)
+  return target.ok ? accept({ device, target: target.value }) : refuse('not-its-subnet')
+}
+
+export function renderNetwork({ address, prefix }: InterfaceAddress): string | null {
+  const target = planDhcp(address, prefix, 'http://host')
+  return target.ok ? `${target.value.network}/${prefix}` : null
+}
+
+/** No DNS or TFTP: dnsmasq refuses a keyword that two files set. */
+export const renderActivation = ({ device, target }: Activation): string =>
+  [
+    '# Written by flasher-web-activate-pxe; it replaces the whole file.',
+    'bind-dynamic',
+    `interface=${device}`,
+    renderProxyDhcp(target),
+  ].join('\n')
+
+/** Null: activates nothing. Reads the deployed servers' files, too. */
+export function parseActivation(text: string): ActiveProxy | null {
+  const device = /^interface=(\S+)$/m.exec(text)?.[1]
+  const network = /^dhcp-range=([\d.]+),proxy(?:,|$)/m.exec(text)?.[1]
+  if (device === undefined || network === undefined) return null
+  const port = /^dhcp-boot=tag:ipxe,http:\/\/[^/]+:(\d{1,5})\//m.exec(text)?.[1]
+  const loader = text.includes(`,${UEFI_FILES.grub.uefi},`) ? 'grub' : 'ipxe'
+  return { device, network, port: port === undefined ? null : Number(port), loader }
+}
+
+const OCTET = /^(?:0|[1-9]\d{0,2})$/
+
+function parseSubnet(text: string) {
+  const [address = '', bits, ...rest] = text.split('/')
+  const octets = address.split('.')
+  const isAddress =
+    octets.length === 4 && octets.every((one) => OCTET.test(one) && Number(one) < 256)
+  if (!isAddress || rest.length > 0) return null
+  if (bits === undefined) return { address, prefix: null }
+  const prefix = OCTET.test(bits) ? Number(bits) : 0
+  return isPrefixLength(prefix) ? { address, prefix } : null
+}
+
+const isPrefixLength = (prefix: number) => prefix >= 8 && prefix <= 30
+
+const isPort = (text: string) => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535
+
+const networkOf = (address: string, prefix: number) => {
+  const number = address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
+  return Math.floor(number / 2 ** (32 - prefix))
+}
+
+/** Chooses the address of this host that DHCP servers should name, from the one that the operator uses. */
+type HostAddress = Omit<InterfaceAddress, 'device'>
+
+const LOOPBACK = /^(localhost|127\..*|\[::1\])$/
+const UNKNOWN_PREFIX = 24
+
+/** The request's address if machines can use it, else this host's first; null: none. */
+export function decideDhcpTarget(
+  baseUrl: string,
+  addresses: readonly HostAddress[],
+  loader: FirmwareLoader,
+): DhcpTarget | null {
+  const url = URL.parse(baseUrl)
+  if (url === null) return null
+  const chosen = chooseAddress(url, addresses)
+  if (chosen === null) return null
+  const port = url.port === '' ? '' : `:${url.port}`
+  const base = LOOPBACK.test(url.hostname)
+    ? `${url.protocol}//${chosen.address}${port}${url.pathname.replace(/\/$/, '')}`
+    : baseUrl
+  const target = planDhcp(chosen.address, chosen.prefix, base, loader)
+  return target.ok ? target.value : null
+}
+
+function chooseAddress(
+  { hostname }: URL,
+  addresses: readonly HostAddress[],
+): Pick<HostAddress, 'address' | 'prefix'> | null {
+  const usable = addresses.filter(({ family }) => family === 4)
+  const own = usable.find(({ address }) => address === hostname)
+  const isElsewhere = own === undefined && /^\d+(\.\d+){3}$/.test(hostname)
+  // Behind NAT or a proxy: machines see what the operator used.
+  if (isElsewhere && !LOOPBACK.test(hostname)) return { address: hostname, prefix: UNKNOWN_PREFIX }
+  return own ?? usable[0] ?? null
+}

@@ -1,7 +1,7 @@
 /** Parses what the kernel command line of a live boot says to the wizard. */
-import { KERNEL_ARGS } from '#appliance/contract.ts'
-import { parseKernelArgs } from './kernel-args.ts'
-import { parseServerList } from '#kit/net/rules/server-address.ts'
+import { KERNEL_ARGS, LIVE_PATHS } from '#appliance/contract.ts'
+import { parseKernelArgs } from './boot-decision.ts'
+import { parseServerList } from '#kit/net/rules/host-header.ts'
 
 export interface LiveBoot {
   /** Null: standalone, as from a stick. */
@@ -60,3 +60,20 @@ export const renderWizardEnv = (
   ...(boot.token === null ? {} : { FLASHER_PXE_TOKEN: boot.token }),
   ...(boot.catalog === null ? {} : { FLASHER_DEFAULT_CATALOG: boot.catalog }),
 })
+
+// Paths by which the consoles of a live system agree who drives it, and show what is done.
+
+export type ConsolePaths = Readonly<Record<keyof typeof CONSOLE_PATHS, string>>
+
+export const CONSOLE_PATHS = {
+  kernelArguments: '/proc/cmdline',
+  terminal: '/proc/self/fd/0',
+  kmsg: '/dev/kmsg',
+  console: '/dev/console',
+  /** The driving console writes what it does here. */
+  status: LIVE_PATHS.status,
+  /** Consoles agree by this name who drives; it is no file. */
+  lock: '/run/flasher/driver',
+  /** Counts the tries of this boot: a program that died is tried again, but not for ever. */
+  driven: '/run/flasher/driven',
+}

@@ -3,9 +3,8 @@ import { KERNEL_ARGS } from '#appliance/contract.ts'
 import { LIVE_QUIRKS } from '#appliance/live-boot.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { BootArch } from './boot-set.ts'
-import type { LiveSet, SerialConsole, ToLiveSystem } from './boot-decision.ts'
+import type { LiveSet, SerialConsole, ToLiveSystem, KernelArg } from './boot-decision.ts'
 import { segment, word } from './ipxe.ts'
-import type { KernelArg } from './kernel-args.ts'
 
 interface LiveKernel {
   /** Paths on this server name the machine: so the server knows that it is on its way. */

@@ -1,6 +1,6 @@
 /** Releases of the live environment: their addresses, their manifest, and which files are fetched. */
 import { z } from 'zod'
-import { RELEASE_MANIFEST } from '#appliance/assets.ts'
+import { RELEASE_MANIFEST, LIVE_SUMS, LIVE_TRIO } from '#appliance/assets.ts'
 import {
   BOOT_ARCHS,
   parseLoaderFile,
@@ -14,6 +14,7 @@ import { parseSha256For } from '#kit/foundation/checksum.ts'
 import { segment } from './ipxe.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { parseToml } from '#kit/config/rules/toml.ts'
+import type { LiveSet } from './boot-decision.ts'
 
 export const LATEST = 'latest'
 
@@ -28,7 +29,7 @@ export interface Artifact {
   readonly sha256: string
 }
 
-export type ListedFile = Omit<Artifact, 'sizeBytes'>
+type ListedFile = Omit<Artifact, 'sizeBytes'>
 
 export interface Release {
   readonly version: string
@@ -116,7 +117,7 @@ export function planRelease(release: Release, tag: string): Result<ReleasePlan, 
 }
 
 /** Null: the right release. */
-export const findOtherTag = (release: Release, tag: string): string | null =>
+const findOtherTag = (release: Release, tag: string): string | null =>
   tag === LATEST || tag === release.tag
     ? null
     : `it is the manifest of ${release.tag}, not of ${tag}`
@@ -163,7 +164,7 @@ export function describeBareRelease(
 }
 
 /** Refused with the files that the lists omit. */
-export function readListed(
+function readListed(
   files: readonly { readonly name: string; readonly text: string }[],
 ): Result<readonly ListedFile[], string> {
   const found = files.map(({ name, text }) => ({ name, digest: parseSha256For(text, name) }))
@@ -174,7 +175,7 @@ export function readListed(
   )
 }
 
-export const notListed = (names: readonly string[]) => `does not list ${names.join(', ')}`
+const notListed = (names: readonly string[]) => `does not list ${names.join(', ')}`
 
 export const renderList = (files: readonly Artifact[]): string =>
   files.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')
@@ -202,8 +203,72 @@ export function listReleaseBases(site: string, repository: string, tag: string):
 const isListed = (release: Release, arch: BootArch) =>
   release.artifacts.some(({ name }) => parseSetFile(name)?.arch === arch)
 
-export const pickFiles = ({ artifacts }: Release, names: readonly string[]): readonly Artifact[] =>
+const pickFiles = ({ artifacts }: Release, names: readonly string[]): readonly Artifact[] =>
   names.flatMap((name) => artifacts.find((one) => one.name === name) ?? [])
 
-export const sumBytes = (files: readonly Artifact[]): number =>
+const sumBytes = (files: readonly Artifact[]): number =>
   files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+
+// A release of the earlier line: the live system's three files and their checksums, named alike in every one.
+
+/** The squashfs's digest is in its initrd: the files are one set. */
+export const LIVE_SET: LiveSet = { ...LIVE_TRIO, squashfsSha256: null }
+const NAMES: readonly string[] = Object.values(LIVE_TRIO)
+
+export function parseLiveSums(text: string): Result<readonly ListedFile[], string> {
+  const listed = readListed(NAMES.map((name) => ({ name, text })))
+  return listed.ok ? listed : refuse(`it ${listed.refusal}`)
+}
+
+export const planLiveRelease = (tag: string, files: readonly Artifact[]): ReleasePlan => ({
+  release: { version: tag, tag, artifacts: files },
+  files,
+  lists: [{ name: LIVE_SUMS, files }],
+  sets: {},
+  totalBytes: sumBytes(files),
+})
+
+/** Refused in words: another release, or a missing file. */
+export function planSignedLiveRelease(release: Release, tag: string): Result<ReleasePlan, string> {
+  const other = findOtherTag(release, tag)
+  if (other !== null) return refuse(other)
+  const files = pickFiles(release, NAMES)
+  const missing = NAMES.filter((name) => !files.some((file) => file.name === name))
+  if (missing.length > 0) return refuse(`it ${notListed(missing)}`)
+  return accept({ ...planLiveRelease(tag, files), release })
+}
+
+// Splits the address of a repository into the site that hosts its releases and the repository there.
+
+export interface ReleaseSource {
+  readonly site: string
+  readonly repository: string
+}
+
+/** `https://host/owner/name` (or a page below it) is split, unless `repository` is given, too. */
+export function splitReleaseSource(site: string, repository: string): ReleaseSource {
+  const given = { site: site.trim(), repository: repository.trim() }
+  const url = given.repository === '' ? URL.parse(given.site) : null
+  const [, found] = /^\/([\w.-]+\/[\w.-]+?)(?:\.git)?(?:\/.*)?$/.exec(url?.pathname ?? '') ?? []
+  return url === null || found === undefined ? given : { site: url.origin, repository: found }
+}
+
+const USUAL_SITE = 'https://github.com'
+
+/** `repository`: package.json's, `git+https://…/owner/name.git` or `owner/name`; null: none. */
+export function proposeSource(repository: string | null): ReleaseSource {
+  const address = (repository ?? '').replace(/^(?:git\+|github:)/, '')
+  const short = /^[\w.-]+\/[\w.-]+$/.test(address)
+  if (short) return { site: USUAL_SITE, repository: address }
+  const found = splitReleaseSource(address, '')
+  return /^https?:/.test(found.site) && found.repository !== ''
+    ? found
+    : { site: USUAL_SITE, repository: '' }
+}
+
+/** A proposed repository counts only for its own site. */
+export const completeSource = (set: ReleaseSource, proposed: ReleaseSource): ReleaseSource => ({
+  site: set.site || proposed.site,
+  repository:
+    set.repository || (set.site === '' || set.site === proposed.site ? proposed.repository : ''),
+})

@@ -1,5 +1,7 @@
 /** The events that machines of every release line record: disks that were reported, and ends of a flash. */
 import type { Inventory } from '#engine/inventory/rules/machine.ts'
+import { z } from 'zod'
+import { parseJson } from '#kit/foundation/json-reader.ts'
 
 /** The server adds subject, actor, address and time. */
 export interface MachineEvent {
@@ -45,3 +47,22 @@ export const describeFlashFailed = (
   summary: `${mac} reported that its flash failed${reason === null ? '' : `: ${reason}`}`,
   details: reason === null ? null : { reason },
 })
+
+/** `replaced`: the machine got another order; `disarmed`: it has none any more. */
+export type RecordedOutcome = 'flashed' | 'failed' | 'deleted' | 'disarmed' | 'replaced'
+
+/** Decodes a row of the deployed server's machine table: its spelling of times and objects becomes ours. */
+const time = z.iso.datetime({ offset: true })
+
+export const decodeDeployedRow = (
+  row: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, decode(name, value)]))
+
+/** Its times have an offset and microseconds, and it keeps an object as text. */
+function decode(name: string, value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  if (name === 'last_known_good') return parseJson(value)
+  if (!name.endsWith('_at') || !time.safeParse(value).success) return value
+  return Temporal.Instant.from(value).toString({ fractionalSecondDigits: 3 })
+}

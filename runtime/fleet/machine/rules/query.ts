@@ -1,4 +1,5 @@
 /** The query language of tables: `mode:flash-once label:rack-1 -state:done seen:<1h nuc`. */
+import { nearestOf } from '#kit/foundation/nearest.ts'
 
 /** Keys are the language's words; texts are in lower case (`foldRow`). */
 export interface Searchable {
@@ -49,7 +50,7 @@ const MAX_TERMS = 32
 /** Blanks part terms, save between double quotes; an open quote ends with the text. */
 const WORD = /(?:"[^"]*"?|[^\s"])+/g
 
-export const splitWords = (text: string): readonly string[] =>
+const splitWords = (text: string): readonly string[] =>
   (text.slice(0, MAX_LENGTH).match(WORD) ?? []).slice(0, MAX_TERMS)
 
 /** A filter without a value, or nothing between quotes; `aa:` is a part of an address. */
@@ -79,7 +80,7 @@ export function parseQuery(text: string, vocabulary: Vocabulary): Query {
   })
 }
 
-export function parseTest(word: string, { fields, times }: Vocabulary): Test | null {
+function parseTest(word: string, { fields, times }: Vocabulary): Test | null {
   const colon = word.indexOf(':')
   const key = word.slice(0, Math.max(0, colon)).toLowerCase()
   const rest = word.slice(colon + 1)
@@ -98,7 +99,7 @@ export function parseTest(word: string, { fields, times }: Vocabulary): Test | n
 const unquote = (text: string) => text.replaceAll('"', '').toLowerCase()
 
 /** `a,"b, c"`: commas part values, save between quotes. */
-export const splitValues = (text: string): readonly string[] =>
+const splitValues = (text: string): readonly string[] =>
   (text.match(/(?:"[^"]*"?|[^",])+/g) ?? []).map(unquote).filter((value) => value !== '')
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
@@ -142,3 +143,67 @@ function hasValue(values: readonly string[], wanted: readonly string[]): boolean
 
 const isMeant = (wanted: string, value: string) =>
   wanted.endsWith('*') ? value.startsWith(wanted.slice(0, -1)) : value === wanted
+
+// Terms of a search that look like filters and are none, each with the filter that may be meant.
+
+export interface QueryMistake {
+  readonly term: string
+  readonly what: 'filter' | 'value' | 'time'
+  /** The term that may be meant; null: nothing is close. */
+  readonly suggestion: string | null
+  /** The whole search with the suggestion in it. */
+  readonly corrected: string | null
+}
+
+/** Parts of a MAC or IPv6 address have colons, too, and are searched for as text. */
+const ADDRESS = /^[0-9a-f]{0,4}$/
+const KEY = /^[a-z_]+$/
+
+/** `suggestion` and `corrected` are null if nothing known is close. */
+export function listMistakes(text: string, vocabulary: Vocabulary): readonly QueryMistake[] {
+  const words = splitWords(text)
+  return words.flatMap((word, at) => {
+    const sign = word.length > 1 && word.startsWith('-') ? '-' : ''
+    const found = findMistake(word.slice(sign.length), vocabulary)
+    if (found === null) return []
+    const suggestion = found.suggestion === null ? null : `${sign}${found.suggestion}`
+    const corrected =
+      suggestion === null ? null : words.map((each, n) => (n === at ? suggestion : each)).join(' ')
+    return [{ term: word, what: found.what, suggestion, corrected }]
+  })
+}
+
+type FoundMistake = Pick<QueryMistake, 'what' | 'suggestion'>
+
+function findMistake(word: string, vocabulary: Vocabulary): FoundMistake | null {
+  const { fields, times, values = {} } = vocabulary
+  const colon = word.indexOf(':')
+  const [key, rest] = [word.slice(0, Math.max(0, colon)).toLowerCase(), word.slice(colon + 1)]
+  if (times.includes(key)) {
+    return parseTest(word, vocabulary)?.kind === 'text' ? { what: 'time', suggestion: null } : null
+  }
+  if (fields.includes(key)) return findWrongValue(key, rest, values[key])
+  return isText(key, rest, vocabulary) ? null : findFilter(key, rest, vocabulary)
+}
+
+const isText = (key: string, rest: string, { prefixes = [] }: Vocabulary): boolean =>
+  ADDRESS.test(key) || !KEY.test(key) || prefixes.includes(key) || rest.startsWith('//')
+
+function findFilter(key: string, rest: string, { fields, times }: Vocabulary): FoundMistake {
+  const nearest = nearestOf(key, [...fields, ...times])
+  return { what: 'filter', suggestion: nearest === null ? null : `${nearest}:${rest}` }
+}
+
+/** Fields without a closed list of values have no wrong ones. */
+function findWrongValue(
+  key: string,
+  rest: string,
+  known: readonly string[] | undefined,
+): FoundMistake | null {
+  const given = splitValues(rest)
+  const isWrong = (value: string) => !value.endsWith('*') && known?.includes(value) === false
+  if (!given.some(isWrong)) return null
+  const meant = given.map((value) => (isWrong(value) ? nearestOf(value, known ?? []) : value))
+  const suggestion = meant.includes(null) ? null : `${key}:${meant.join(',')}`
+  return { what: 'value', suggestion }
+}

@@ -1,5 +1,5 @@
 /** The settings of section `[oidc]`, the OpenID provider with which people log in. */
-import { isIssuer } from '#kit/net/openid/rules/provider-address.ts'
+import { isIssuer } from '#kit/net/openid/rules/provider-failure.ts'
 import * as kinds from './setting-kinds.ts'
 import { settingOf } from './setting.ts'
 

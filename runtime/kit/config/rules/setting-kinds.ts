@@ -101,7 +101,7 @@ export const baseUrl = (example: string) =>
     { keyboard: 'url' },
   )
 
-export function isBaseUrl(given: string): boolean {
+function isBaseUrl(given: string): boolean {
   const url = URL.parse(given)
   const isWritten = /^https?:\/\/[^\s\\?#@]+$/i.test(given)
   return isWritten && url !== null && url.hostname !== '' && url.username === ''
@@ -372,4 +372,44 @@ export const options = plain<Readonly<Record<string, string | number | boolean>>
   { as: 'secret', rows: 4 },
   // What is not JSON is refused by the schema, with what is wanted.
   (given) => parseJson(given) ?? given,
+)
+
+// Kinds of settings that say which machines are near each other, and near which caches.
+
+/** What a machine may be near to: its address, its network, or one of its labels. */
+const nearSite = z.union([
+  z.ipv4(),
+  z.ipv6(),
+  z.cidrv4(),
+  z.cidrv6(),
+  z.string().regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$/),
+])
+
+/** Each with the networks and labels of the machines that are near it. */
+export const siteCaches = listOf(
+  line.refine((given) => {
+    const [base = '', ...rest] = given.split(' ')
+    const sites = rest.join(' ')
+    const isSited =
+      sites === '' || sites.split(';').every((each) => nearSite.safeParse(each.trim()).success)
+    return isBaseUrl(base) && isSited
+  }),
+  {
+    most: 100,
+    wants:
+      'a list of caches, each with its networks and labels, like http://10.1.0.5:8081 10.1.0.0/24; rack a',
+    example: 'http://10.1.0.5:8081 10.1.0.0/24; rack a',
+  },
+  /[\n,]+/,
+)
+
+/** The first one that a machine is in counts. */
+export const nearSites = listOf(
+  nearSite,
+  {
+    most: 1000,
+    wants: 'a list of networks and labels like 10.1.0.0/24; rack a',
+    example: '10.1.0.0/24; rack a',
+  },
+  /[\n,;]+/,
 )

@@ -1,6 +1,6 @@
 /** Settings that several programs have, in the same words: the machine servers of both lines, and the cache service. */
 import * as kinds from './setting-kinds.ts'
-import { siteCaches } from './site-kinds.ts'
+import { siteCaches } from './setting-kinds.ts'
 import { settingOf, type Setting, type SettingsOf } from './setting.ts'
 
 const { wholeNumber, toggle, choice, path, duration, baseUrl } = kinds

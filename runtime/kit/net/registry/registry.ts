@@ -4,8 +4,7 @@ import { arch as ownArch } from 'node:os'
 import { Fault } from '#kit/foundation/fault.ts'
 import { blobUrlOf, locatorOf, manifestUrl, renderOrasRef, type OrasRef } from './rules/oras.ts'
 import { MANIFEST_TYPES, parseManifestBody, type OrasLayer } from './rules/oras-manifest.ts'
-import { describeFailure } from '../rules/network-failure.ts'
-import { notReachable, readingCancelled } from '../rules/source-fault.ts'
+import { describeFailure, notReachable, readingCancelled } from '../rules/network-failure.ts'
 import type { HttpClient } from '../http-client.ts'
 import { askDocument, type DocumentAnswer } from '../json-client.ts'
 import {
@@ -31,7 +30,7 @@ export interface ResolvedBlob {
 /** A layer, and the digest of the manifest that names it; null: it was named itself. */
 type FoundLayer = OrasLayer & { readonly manifest: string | null }
 
-export interface ResolveOptions {
+interface ResolveOptions {
   /** The architecture to choose from an index of several. */
   readonly arch?: string | null
   /** Prefers the layer of such a name to the largest. */

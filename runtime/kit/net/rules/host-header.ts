@@ -1,5 +1,6 @@
 /** Derives the server's address for machines from the `Host` header or the configuration, checked strictly. */
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
 
 /** This is longer than any name in use; scripts stay under 4 KB with it. */
 const MAX_CHARACTERS = 140
@@ -62,3 +63,98 @@ function isHostName(name: string): boolean {
 
 const isPort = (port: string | undefined) =>
   port === undefined || (Number(port) >= 1 && Number(port) <= 65535)
+
+// Parses the machine server's address from `--server` and `flasher.server=` ("Wizard command line").
+
+/** The port that our server takes when nobody says otherwise. */
+const OWN_PORT = 8080
+
+/**
+ * Lists the base addresses to try, the best first, without a slash at their ends. A bare name
+ * without a port may be on port 80 (a proxy before it) or on our own; whoever wrote a scheme or a
+ * port meant it.
+ */
+export function parseServerAddress(text: string): Result<readonly string[], 'not-a-server'> {
+  const given = text.trim().replace(/\/+$/, '')
+  if (given.includes('://')) {
+    const url = parsePublicUrl(given)
+    return url.ok ? accept([url.value]) : refuse('not-a-server')
+  }
+  const [, authority = '', path = ''] = /^([^/]*)(.*)$/.exec(given) ?? []
+  const host = parseHost(authority)
+  const plain = parsePublicUrl(`http://${given}`)
+  if (!host.ok || !plain.ok) return refuse('not-a-server')
+  const hasPort = /:\d+$/.test(host.value.replace(/^\[.*\]/, ''))
+  return accept(hasPort ? [plain.value] : [plain.value, `http://${host.value}:${OWN_PORT}${path}`])
+}
+
+/** No more servers of one site are asked; a list that is longer is cut. */
+const MAX_SERVERS = 8
+
+/**
+ * Parses the other servers of a site (`flasher.servers=`), whole addresses with commas between them.
+ * What is none is left out: a machine that has one good address goes on.
+ */
+export const parseServerList = (text: string | null): readonly string[] =>
+  (text ?? '').split(',', MAX_SERVERS).flatMap((each) => {
+    const url = parsePublicUrl(each)
+    return url.ok ? [url.value] : []
+  })
+
+/** Tells whether an answer to `GET /version` can be our server's: an object with a `version`. */
+export const isServerVersion = (document: unknown): boolean =>
+  isRecord(document) && typeof document['version'] === 'string'
+
+// Checks the raw target of an HTTP request before anything parses it.
+
+export type TargetRefusal = 'dot-segment' | 'backslash' | 'not-a-target'
+
+interface RequestTarget {
+  /** Path and query, or `*`. */
+  readonly path: string
+  /** Named by an absolute target; null: the `Host` header alone names one. */
+  readonly host: string | null
+}
+
+/** No segment begins with a dot, nothing is encoded, no slash is repeated: nearly all requests. */
+const PLAIN = /^(?:\/[\w:~-][\w:~.-]*)+(?:\?|$)/
+const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/is
+/** Segments `.` and `..`. An encoded slash separates none: routes take it for a part of a name. */
+const DOTS = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i
+
+/** Tells whether a target needs no further look: `parseTarget` would leave it as it is. */
+export const isPlainTarget = (target: string): boolean => PLAIN.test(target)
+
+/**
+ * Parses a target and merges the slashes that some boot loaders repeat. Its query is not checked:
+ * whatever stands in it leads nowhere else.
+ */
+export function parseTarget(target: string): Result<RequestTarget, TargetRefusal> {
+  if (target === '*') return accept({ path: target, host: null })
+  const split = splitTarget(target)
+  if (split === null) return refuse('not-a-target')
+  const end = split.rest.search(/[?#]/)
+  const path = end === -1 ? split.rest : split.rest.slice(0, end)
+  if (path.includes('\\')) return refuse('backslash')
+  if (DOTS.test(path)) return refuse('dot-segment')
+  const query = split.rest.slice(path.length)
+  return accept({ path: `${mergeSlashes(path) || '/'}${query}`, host: split.host })
+}
+
+function splitTarget(
+  target: string,
+): { readonly rest: string; readonly host: string | null } | null {
+  if (target.startsWith('/')) return { rest: target, host: null }
+  const [, authority = '', rest = ''] = ABSOLUTE.exec(target) ?? []
+  const host = parseHostHeader(authority)
+  return host.ok ? { rest, host: host.value } : null
+}
+
+/**
+ * shim asks for `/boot//grubx64.efi`: it appends a name with a slash to a folder that ends in one. So
+ * may GRUB, and people who write an address with a slash at its end before such a path.
+ */
+const mergeSlashes = (path: string) =>
+  /^\/+(?:boot|grub|pxe)\/|^\/{2,}pxe-bootstrap\.ipxe$/.test(path)
+    ? path.replaceAll(/\/{2,}/g, '/')
+    : path

@@ -1,5 +1,6 @@
 /** Normalizes MAC addresses to the form that we store: lower case, with colons. */
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { z } from 'zod'
 
 declare const brand: unique symbol
 export type Mac = string & { readonly [brand]: 'Mac' }
@@ -48,3 +49,11 @@ export function findMac(word: string): Mac | null {
   const parsed = parseMac(text.replace(/[.:-]/g, '').replace(/..(?!$)/g, '$&:'))
   return parsed.ok ? parsed.value : null
 }
+
+/** A MAC address in what others send or what is stored, in either spelling. */
+export const MacSchema = z.string().transform((text, context) => {
+  const mac = parseMac(text)
+  if (mac.ok) return mac.value
+  context.addIssue({ code: 'custom', message: 'not a MAC address' })
+  return z.NEVER
+})

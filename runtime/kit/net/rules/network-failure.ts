@@ -1,5 +1,9 @@
 /** Describes why a network request failed, without secrets. */
-import { Fault } from '#kit/foundation/fault.ts'
+import { Fault, type FaultOptions, hintOf, renderError } from '#kit/foundation/fault.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { describeSystemError } from '#kit/foundation/system-text.ts'
 
 /** Our own reasons beside the system's and Node's; their messages are shown as they are. */
 export const STALLED = 'ERR_STALLED'
@@ -101,4 +105,81 @@ function reasonOf(code: string, thrown: Error): string {
     return `the proxy refused${status}`
   }
   return REASONS[code] ?? CERTIFICATES[code] ?? `network error ${code}`
+}
+
+// Faults of reading an image, worded alike for every kind of source.
+
+export const readingCancelled = (name: string): Fault =>
+  new Fault('cancelled', `reading ${name} was cancelled`)
+
+/** Makes the Fault `input-missing`; `reason` is `HTTP 404`, or what the network said, in words. */
+export const notReachable = (name: string, reason: string, options?: FaultOptions): Fault =>
+  new Fault('input-missing', `image URL not reachable: ${name} (${reason})`, options)
+
+/** Makes the Fault `image-broken`: the bytes themselves are wrong, whatever they were read from. */
+export const imageBroken = (message: string, cause?: unknown): Fault =>
+  new Fault('image-broken', message, {
+    cause,
+    hint: 'Download or copy the image again and compare its checksum.',
+  })
+
+interface ReadPosition {
+  readonly name: string
+  /** The first byte that was not read. */
+  readonly at: number
+  readonly sizeBytes: number | null
+}
+
+/**
+ * Makes the Fault `source-broken`: reading stopped in the middle. `reason` follows the name and is
+ * followed by the place.
+ */
+export function brokenAt(position: ReadPosition, reason: string, options?: FaultOptions): Fault {
+  const { name, at, sizeBytes } = position
+  const of = sizeBytes === null ? '' : ` of ${sizeBytes}`
+  return new Fault('source-broken', `${name}: ${reason} at byte ${at}${of}`, options)
+}
+
+// Reads why one of our servers refused a request from its response: `{"detail": …}`.
+
+const MAX_CHARACTERS = 1000
+
+/** A text, or a list of fields with what is wrong with each; null where the body says nothing. */
+export function parseDetail(body: string): string | null {
+  const detail = fieldOf(parseJson(body), 'detail')
+  const words = Array.isArray(detail) ? detail.map(renderField).join('; ') : detail
+  return typeof words === 'string' ? printable(words.trim().slice(0, MAX_CHARACTERS)) || null : null
+}
+
+/** Renders `HTTP 404: no machine record for …`; the status alone where the body says nothing. */
+export const renderRefusal = (status: number, body: string): string =>
+  [`HTTP ${status}`, parseDetail(body)].filter((part) => part !== null).join(': ')
+
+/** `loc` begins with the part of the request that the field is in. */
+function renderField(field: unknown): string {
+  const [loc, msg] = [fieldOf(field, 'loc'), fieldOf(field, 'msg')]
+  const path = Array.isArray(loc) ? loc.slice(1).join('.') : ''
+  return [path, typeof msg === 'string' ? msg : 'invalid'].filter(Boolean).join(': ')
+}
+
+const fieldOf = (document: unknown, name: string): unknown =>
+  isRecord(document) ? document[name] : undefined
+
+/** Explains why a server cannot listen, and where its address is set. */
+interface FailedAddress {
+  readonly host: string
+  readonly port: number
+  /** How another address is chosen, as a sentence. */
+  readonly settingHint: string
+}
+
+export function explainListening(
+  cause: unknown,
+  { host, port, settingHint }: FailedAddress,
+): Fault {
+  const where = describeSystemError(cause) === null ? ` on ${host} port ${port}` : ''
+  return new Fault('busy', `cannot listen${where}: ${renderError(cause)}`, {
+    cause,
+    hint: [hintOf(cause), settingHint].filter(Boolean).join(' '),
+  })
 }

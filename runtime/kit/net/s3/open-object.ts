@@ -4,8 +4,7 @@ import type { Environment } from '#kit/host/shell.ts'
 import { createHttpClient } from '../http-client.ts'
 import { createRemote } from '../http-remote.ts'
 import { findOtherSize } from '../rules/open-source.ts'
-import { createS3Client } from './s3-client.ts'
-import { presign } from './s3-signing.ts'
+import { createS3Client, presign } from './s3-client.ts'
 import type { S3Access } from './rules/s3-access.ts'
 
 interface ObjectOptions {

@@ -3,15 +3,21 @@ import { Fault } from '#kit/foundation/fault.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from '../http-client.ts'
 import type { HttpTarget } from '../rules/image-location.ts'
 import { isRedirect, nextTarget } from '../rules/redirect.ts'
-import { isEndpoint, objectUrl, parseS3Source, type S3Access } from './rules/s3-access.ts'
 import {
+  isEndpoint,
+  objectUrl,
+  parseS3Source,
+  type S3Access,
+  chooseAccess,
+  type S3Settings,
   explainRefusal,
   findRegion,
   MAX_REFUSAL_BYTES,
   parseRefusal,
   type S3Refusal,
-} from './rules/s3-answer.ts'
-import { presign } from './s3-signing.ts'
+} from './rules/s3-access.ts'
+import { readFile } from 'node:fs/promises'
+import type { Environment } from '#kit/host/shell.ts'
 
 interface S3ClientOptions {
   readonly client: Pick<HttpClient, 'fetch'>
@@ -103,4 +109,59 @@ async function readText(answer: HttpAnswer): Promise<string> {
   }
   answer.drop()
   return Buffer.concat(chunks).toString('utf8', 0, MAX_REFUSAL_BYTES)
+}
+
+/** Signs the address of an object, so that whoever has it may read that object for a while. */
+interface SigningOptions {
+  /** The time from which it is valid. */
+  readonly at: Date
+  /** How long it is valid; services allow at most seven days. */
+  readonly seconds: number
+}
+
+/** Returns the address for `GET`; without keys it is the plain one. */
+export async function presign(
+  access: S3Access,
+  source: string,
+  { at, seconds }: SigningOptions,
+): Promise<string> {
+  const { region, keys } = access
+  const url = new URL(objectUrl(access, parseS3Source(source)))
+  if (keys === null) return url.href
+  const { AwsV4Signer } = await import('aws4fetch')
+  url.searchParams.set('X-Amz-Expires', String(seconds))
+  const signer = new AwsV4Signer({
+    method: 'GET',
+    url: url.href,
+    service: 's3',
+    region,
+    accessKeyId: keys.accessKey,
+    secretAccessKey: keys.secretKey,
+    ...(keys.sessionToken === null ? {} : { sessionToken: keys.sessionToken }),
+    signQuery: true,
+    datetime: at.toISOString().replace(/[:-]|\.\d{3}/g, ''),
+  })
+  const signed = await signer.sign()
+  return signed.url.href
+}
+
+/**
+ * Rejects with a Fault `input-missing` where the file cannot be read, and `input-invalid` where
+ * there is an access key without a secret one.
+ */
+export async function readS3Access(settings: S3Settings, env: Environment): Promise<S3Access> {
+  const { access_key: accessKey, secret_key_file: path } = settings
+  if (accessKey === '') return chooseAccess(settings, env)
+  const secretKey = path === '' ? settings.secret_key : await readFirstLine(path)
+  if (secretKey !== '') return chooseAccess({ ...settings, secret_key: secretKey }, env)
+  throw new Fault('input-invalid', 's3.access_key has no secret key', {
+    hint: 'Set s3.secret_key, or s3.secret_key_file to a file whose first line it is.',
+  })
+}
+
+async function readFirstLine(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new Fault('input-missing', `${path} (s3.secret_key_file) cannot be read`, { cause })
+  })
+  return text.split('\n')[0]?.trim() ?? ''
 }

@@ -1,6 +1,6 @@
 /** The manual page in roff, made from a command table. */
 import { helpOf, type Command, type CommandLine, type Entry, type Flag } from './rules/command.ts'
-import { wrap } from '../text/wrap.ts'
+import { wrap } from '../text/columns.ts'
 
 /** For section 1. */
 export function renderManual(line: CommandLine): string {

@@ -1,8 +1,7 @@
 /** Runs a program: parses its arguments, starts the command that they name, and reports errors. */
 import { parseArguments, renderMisuse, type Arguments, type Misuse } from './rules/arguments.ts'
-import { commandName, type CommandLine } from './rules/command.ts'
-import { exitCodeOf, FAILED, MISUSED, SUCCESS } from './rules/server-exit.ts'
-import { shellOf } from './rules/text-commands.ts'
+import { commandName, type CommandLine, shellOf } from './rules/command.ts'
+import { exitCodeOf, FAILED, MISUSED, SUCCESS } from './rules/server-command.ts'
 import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
 import { readVersion } from '#kit/host/package-manifest.ts'
 import type { Environment } from '#kit/host/shell.ts'

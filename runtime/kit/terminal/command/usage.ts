@@ -9,7 +9,7 @@ import {
   type Flag,
   type Positional,
 } from './rules/command.ts'
-import { wrap, wrapColumns } from '../text/wrap.ts'
+import { wrap, wrapColumns } from '../text/columns.ts'
 
 /** `--image IMAGE`, `--json`; choices in braces. */
 function renderFlag({ name, value }: Flag): string {

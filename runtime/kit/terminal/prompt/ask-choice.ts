@@ -2,7 +2,7 @@
 import { Writable } from 'node:stream'
 import { Fault } from '#kit/foundation/fault.ts'
 import { choose } from './choose.ts'
-import { createInk } from '../text/ink.ts'
+import { createInk } from '../text/terminal-style.ts'
 import { renderChosen } from './choices.ts'
 import type { AskDependencies, Asked, FramedChoices } from './question.ts'
 

@@ -1,9 +1,8 @@
 /** Renders a few choices as text: what Inquirer draws, and the same before it is loaded. Pure. */
 import { displayWidth } from '#kit/foundation/printable.ts'
 import { PROMPT_TEXTS } from './texts.ts'
-import { clip } from '../text/clip.ts'
-import { layOut, type Column } from '../text/columns.ts'
-import type { Ink } from '../text/ink.ts'
+import { clip, layOut, type Column } from '../text/columns.ts'
+import type { Ink } from '../text/terminal-style.ts'
 
 interface Choice<Value> {
   readonly value: Value

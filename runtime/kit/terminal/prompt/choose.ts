@@ -2,12 +2,17 @@
 import select from '@inquirer/select'
 import { Fault } from '#kit/foundation/fault.ts'
 import { PROMPT_TEXTS } from './texts.ts'
-import type { Encode } from '../text/encoding.ts'
-import { columnsOf, rowsOf, type TerminalStyle, type Output } from '../text/terminal-style.ts'
+import {
+  type Encode,
+  columnsOf,
+  rowsOf,
+  type TerminalStyle,
+  type Output,
+  createInk,
+} from '../text/terminal-style.ts'
 import { layOutChoices, type Choices } from './choices.ts'
 import { holdEnding } from './keyboard.ts'
 import { isEnding } from './question.ts'
-import { createInk } from '../text/ink.ts'
 
 interface ChoiceTerminal {
   readonly input: NodeJS.ReadableStream

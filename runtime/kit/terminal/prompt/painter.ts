@@ -1,6 +1,5 @@
 /** Draws whole screens and sends only what changed: a serial line is slow. */
-import type { Encode } from '../text/encoding.ts'
-import { columnsOf, rowsOf, type Output } from '../text/terminal-style.ts'
+import { type Encode, columnsOf, rowsOf, type Output } from '../text/terminal-style.ts'
 
 /** No line is wider than the terminal. */
 export interface Frame {

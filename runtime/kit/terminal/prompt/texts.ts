@@ -1,5 +1,5 @@
 /** What questions on a terminal say by themselves, in the language that is in use; another language is one more table, named here. */
-import type { Translated } from '#kit/texts/translated.ts'
+import type { Translated } from '#kit/texts/text.ts'
 
 const ENGLISH = {
   /** Two things of a list, or the list so far and its last one. */

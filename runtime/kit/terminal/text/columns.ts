@@ -1,6 +1,5 @@
 /** Lays cells out in columns, as wide as their content needs and the terminal allows. */
-import { displayWidth } from '#kit/foundation/printable.ts'
-import { clip, clipApart, pad } from './clip.ts'
+import { displayWidth, printable } from '#kit/foundation/printable.ts'
 
 export interface Column {
   readonly title: string
@@ -132,3 +131,136 @@ const findWorst = (columns: readonly Measured[]) =>
 
 const without = (columns: readonly Measured[], gone: Measured) =>
   columns.filter((one) => one !== gone)
+
+// Clips texts to a number of terminal columns.
+
+interface Clip {
+  /** What is given up: the middle where both ends tell (paths, names), else the end. */
+  readonly cut: 'middle' | 'end'
+  readonly unicode: boolean
+}
+
+/** The text is printable already; dots show what was cut out. */
+export function clip(given: string, width: number, { cut, unicode }: Clip): string {
+  const text = unicode ? given : given.replaceAll('…', '...')
+  if (displayWidth(text) <= width) return text
+  const dots = unicode ? '…' : '..'
+  const room = width - dots.length
+  if (room <= 0) return take([...text], width)
+  if (cut === 'end') return take([...text], room) + dots
+  const tail = Math.floor(room / 2)
+  return take([...text], room - tail) + dots + takeLast([...text], tail)
+}
+
+/** Texts that would then look the same are cut elsewhere, so that they stay different. */
+export function clipApart(texts: readonly string[], width: number, style: Clip): readonly string[] {
+  const cut = texts.map((text) => clip(text, width, style))
+  const groups = Map.groupBy(texts, (_text, at) => cut[at])
+  return texts.map((text, at) => {
+    const alike = new Set(groups.get(cut[at]))
+    return alike.size > 1
+      ? clipAround(text, commonLength([...alike]), width, style)
+      : (cut[at] ?? '')
+  })
+}
+
+/** What is shown before the place that matters. */
+const LEAD = 4
+
+/** The beginning, then the text from `at` on. */
+function clipAround(text: string, at: number, width: number, { unicode }: Clip): string {
+  if (displayWidth(text) <= width) return text
+  const dots = unicode ? '…' : '..'
+  const characters = [...text]
+  const head = take(characters, Math.floor(width / 4))
+  const room = Math.max(0, width - displayWidth(head) - dots.length)
+  const rest = characters.slice(Math.max([...head].length, at - LEAD))
+  const shown = `${head}${dots}${clip(rest.join(''), room, { cut: 'end', unicode })}`
+  return take([...shown], width)
+}
+
+function commonLength(texts: readonly string[]): number {
+  const [first = [], ...others] = texts.map((text) => [...text])
+  const at = first.findIndex((character, index) =>
+    others.some((other) => other[index] !== character),
+  )
+  return at === -1 ? first.length : at
+}
+
+/** Where there is no room for both, the left one stays. */
+export function spread(left: string, right: string, width: number, unicode: boolean): string {
+  const room = width - displayWidth(right) - 2
+  if (right === '' || room < displayWidth(left)) return clip(left, width, { cut: 'end', unicode })
+  return `${pad(left, room)}  ${right}`
+}
+
+/** `side`: where the blanks go. */
+export function pad(text: string, width: number, side: 'left' | 'right' = 'right'): string {
+  const blanks = ' '.repeat(Math.max(0, width - displayWidth(text)))
+  return side === 'right' ? text + blanks : blanks + text
+}
+
+function take(characters: readonly string[], width: number): string {
+  let used = 0
+  const end = characters.findIndex((character) => (used += displayWidth(character)) > width)
+  return (end === -1 ? characters : characters.slice(0, end)).join('')
+}
+
+const takeLast = (characters: readonly string[], width: number): string =>
+  [...take(characters.toReversed(), width)].toReversed().join('')
+
+// Wraps paragraphs into lines.
+
+/** At blanks; a word that is longer than `width` stays whole. */
+export function wrap(text: string, width: number): readonly string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else {
+      line = line === '' ? word : `${line} ${word}`
+    }
+  }
+  return [...lines, line]
+}
+
+/** Names of one width on the left, wrapped texts on the right. */
+export function wrapColumns(
+  rows: readonly (readonly [name: string, text: string])[],
+  width: number,
+): readonly string[] {
+  const left = Math.min(26, Math.max(0, ...rows.map(([name]) => name.length))) + 4
+  return rows.flatMap(([name, text]) => {
+    const [first = '', ...rest] = wrap(text, Math.max(24, width - left))
+    const head = `  ${name}`
+    const tail = rest.map((line) => `${' '.repeat(left)}${line}`)
+    return head.length + 2 > left
+      ? [head, `${' '.repeat(left)}${first}`, ...tail]
+      : [`${head.padEnd(left)}${first}`, ...tail]
+  })
+}
+
+/**
+ * Nothing is lost: a word alone (a serial number) that is too wide for a line goes on in the next
+ * one.
+ */
+export function wrapInFull(text: string, width: number): readonly string[] {
+  const shown = printable(text)
+  const lines = wrap(shown, width)
+  return lines.every((line) => displayWidth(line) <= width) ? lines : breakUp(shown, width)
+}
+
+function breakUp(text: string, width: number): readonly string[] {
+  const lines: string[] = []
+  let last = ''
+  for (const character of text) {
+    if (displayWidth(last + character) > width) {
+      lines.push(last)
+      last = ''
+    }
+    last += character
+  }
+  return [...lines, last]
+}

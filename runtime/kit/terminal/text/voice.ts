@@ -2,11 +2,15 @@
 import { createConsola, type ConsolaInstance, type LogObject, type LogType } from 'consola/core'
 import { displayWidth, printableLines } from '#kit/foundation/printable.ts'
 import type { Environment } from '#kit/host/shell.ts'
-import { renderBox } from './box.ts'
-import { encodeFor } from './encoding.ts'
-import { createInk, type Ink } from './ink.ts'
-import { columnsOf, decideTerminalStyle, type Output } from './terminal-style.ts'
-import { wrap } from './wrap.ts'
+import {
+  encodeFor,
+  createInk,
+  type Ink,
+  columnsOf,
+  decideTerminalStyle,
+  type Output,
+} from './terminal-style.ts'
+import { wrap, clip, pad } from './columns.ts'
 
 export type Voice = Pick<
   ConsolaInstance,
@@ -94,4 +98,40 @@ function render({ type, args, title }: LogObject, style: VoiceStyle): readonly s
     const shown = mark.isWhole === true ? dye(line) : line
     return index === 0 ? `${dye(sign)} ${shown}` : `${' '.repeat(lead)}${shown}`
   })
+}
+
+// A titled frame around lines, as wide as the terminal allows. Pure.
+
+interface BoxStyle {
+  /** Null: no terminal. */
+  readonly columns: number | null
+  readonly unicode: boolean
+}
+
+const MAX_WIDTH = 100
+
+/** Null: no terminal. */
+export const boxWidth = (columns: number | null) => Math.min(MAX_WIDTH, (columns ?? 80) - 1)
+
+export const innerWidth = (columns: number | null): number => boxWidth(columns) - 4
+
+/** `lines`: printable; too long ones are cut in the middle. */
+function renderBox(
+  title: string,
+  lines: readonly string[],
+  { columns, unicode }: BoxStyle,
+): readonly string[] {
+  const width = boxWidth(columns)
+  const inner = innerWidth(columns)
+  const [corner, across, down] = unicode ? ['┌┐└┘', '─', '│'] : ['++++', '-', '|']
+  const [topLeft, topRight, bottomLeft, bottomRight] = corner
+  const head = `${topLeft}${across} ${title} `
+  return [
+    `${head}${across.repeat(Math.max(0, width - head.length - 1))}${topRight}`,
+    ...lines.map((line) => {
+      const shown = clip(line, inner, { cut: 'middle', unicode })
+      return `${down} ${pad(shown, inner)} ${down}`
+    }),
+    `${bottomLeft}${across.repeat(width - 2)}${bottomRight}`,
+  ]
 }

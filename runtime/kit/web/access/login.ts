@@ -1,12 +1,18 @@
 /** Logging in and out, as the administrator or with a name: a delay that grows with each wrong password, a record of each. */
 import type { H3Event } from 'h3'
 import { page, seeOther, type Answer } from '../answers/answers.ts'
-import type { RecordEvents } from '../answers/plain-event.ts'
-import { callerOf, peerOf, personOf, type By, type CallerPerson } from '../answers/caller.ts'
+import {
+  type RecordEvents,
+  callerOf,
+  peerOf,
+  personOf,
+  type By,
+  type CallerPerson,
+} from '../answers/caller.ts'
 import type { LoginView, ProviderView } from '../ui/site-views.ts'
-import { localPath } from '../answers/local-path.ts'
+import { localPath } from '../answers/checked.ts'
 import type { CheckPassword } from './password-check.ts'
-import { addCookie } from '../answers/set-cookie.ts'
+import { addCookie } from '../answers/response.ts'
 import type { Route } from '../answers/route.ts'
 import type { Sessions } from './session.ts'
 import { PAGES } from '#server/texts/texts.ts'

@@ -5,8 +5,7 @@ import { z } from 'zod'
 import { listSessions, renderSessions, SESSION_SECONDS } from '#kit/foundation/session-cookie.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import type { CallerPerson } from '../answers/caller.ts'
-import { reachOf } from '../answers/rules/reach.ts'
-import { ROLES } from '../answers/rules/rights.ts'
+import { reachOf, ROLES } from '../answers/rules/rights.ts'
 import type { Secret } from './secret.ts'
 
 /** A session in use is issued anew when it is this old. */

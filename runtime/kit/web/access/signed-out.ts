@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { z } from 'zod'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { replaceFile } from '#kit/host/atomic-file.ts'
-import { inTurnOf } from '#kit/host/file-turns.ts'
+import { inTurnOf } from '#kit/host/queue.ts'
 import { identify } from './secret.ts'
 import type { SessionClaims } from './session.ts'
 

@@ -1,6 +1,7 @@
 /** What routes return: one kind of value, made by a function for each use, such as a page, a redirect, JSON, a download. */
 import type { H3Event } from 'h3'
 import { BYTE_ORDER_MARK } from '#kit/foundation/csv.ts'
+import { etagOf } from './rules/content-coding.ts'
 
 type AnswerHeaders = Readonly<Record<string, string>>
 
@@ -121,4 +122,18 @@ export function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint
     // Nothing is read before somebody asks.
     { highWaterMark: 0 },
   )
+}
+
+/**
+ * Keeps one text, the latest. `render` is called where one of `parts` is another one than before.
+ */
+export function createKeptText() {
+  let last: { readonly parts: readonly unknown[]; readonly text: TaggedText } | null = null
+  return (parts: readonly unknown[], render: () => string): TaggedText => {
+    if (last === null || parts.some((part, at) => part !== last?.parts[at])) {
+      const body = render()
+      last = { parts, text: { body, etag: etagOf(body) } }
+    }
+    return last.text
+  }
 }

@@ -1,8 +1,8 @@
 /** The caller of a request and its rights, and the context that the HTTP layer needs to respond. */
-import type { Requester } from '#fleet/state/journal.ts'
+import type { Requester, JournalEntry } from '#fleet/state/journal.ts'
 import type { H3Event } from 'h3'
-import { reachOf, type Bounds, type Reach } from './rules/reach.ts'
-import { permits, type Role, type Scope } from './rules/rights.ts'
+import { reachOf, type Bounds, type Reach, permits, type Role, type Scope } from './rules/rights.ts'
+import type { Eventual } from '#kit/foundation/eventual.ts'
 
 export interface ErrorView {
   readonly status: number
@@ -123,3 +123,16 @@ export function peerOf({ context: { peer } }: H3Event): Peer {
   if (peer === undefined) throw new TypeError('the request came past the dispatcher')
   return peer
 }
+
+// An event to record, with its actor and its subject.
+
+/** Something to put on record; the server adds subject, actor and address. */
+export type PlainEvent = Pick<JournalEntry, 'kind' | 'summary' | 'details'> & {
+  /** `machine` unless said. */
+  readonly subject_kind?: JournalEntry['subject_kind']
+}
+
+export type EventSubject = { readonly subject_id: string | null } & By
+
+/** Puts on record; a journal that fails is logged, and stops nobody. */
+export type RecordEvents = (events: readonly PlainEvent[], on: EventSubject) => Eventual<void>

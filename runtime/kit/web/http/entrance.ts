@@ -5,13 +5,16 @@ import { isIP, type Socket } from 'node:net'
 import { NodeRequest, sendNodeResponse } from 'srvx/node'
 import { after, recover, type Eventual } from '#kit/foundation/eventual.ts'
 import { renderError } from '#kit/foundation/fault.ts'
-import { parseHostHeader } from '#kit/net/rules/host-header.ts'
-import { isPlainTarget, parseTarget, type TargetRefusal } from '#kit/net/rules/request-target.ts'
+import {
+  parseHostHeader,
+  isPlainTarget,
+  parseTarget,
+  type TargetRefusal,
+} from '#kit/net/rules/host-header.ts'
 import type { ByteStream } from '../answers/answers.ts'
-import { NOSNIFF } from '../answers/headers.ts'
+import { NOSNIFF, readWhole } from '../answers/response.ts'
 import type { LogSink } from '../answers/caller.ts'
 import { plainAddress } from './peer.ts'
-import { readWhole } from '../answers/response.ts'
 
 const REFUSALS = {
   'dot-segment': 'the path has a segment . or ..',

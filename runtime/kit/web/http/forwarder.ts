@@ -1,13 +1,9 @@
 /** Passes requests on to the server that leads, and holds them for a moment where there is none. */
 import * as http from 'node:http'
+import type { IncomingMessage, ServerResponse, ClientRequest } from 'node:http'
 import * as https from 'node:https'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { LogSink } from '../answers/caller.ts'
-import { CLIENT_HEADER, NOT_LEADING, type ClientSeal, type PassedClient } from './client-seal.ts'
-import { startExchange, type ForwardExchange } from './exchange.ts'
-import { createTarget, type ForwardTarget } from './forward-target.ts'
-import { createKeptBody } from './kept-body.ts'
-import { createLiveness, SILENT_MS } from './liveness.ts'
+import { CLIENT_HEADER, NOT_LEADING, type ClientSeal, type PassedClient } from './peer.ts'
 import {
   describeUnreachable,
   isOfMachine,
@@ -291,4 +287,261 @@ function readStatus(upstream: http.ClientRequest, patience: number): Promise<num
   })
   upstream.end()
   return promise
+}
+
+// Tells a leader that takes its time from one that nobody hears any more, by asking whether it is there.
+
+/** A leader that comes through to nobody for so long loses the lease; `/healthz` is answered at once. */
+const SILENT_MS = 5000
+
+interface LivenessDependencies {
+  /** Asks a server on a connection of its own; false: it gave no answer in time. */
+  ask(to: ForwardTarget): Promise<boolean>
+  /** This is called when it gave none, with when it was asked (`performance.now()`). */
+  onSilent(to: ForwardTarget, askedAt: number): void
+}
+
+/** Each server is asked one question at a time. */
+function createLiveness({ ask, onSilent }: LivenessDependencies) {
+  let asked: ForwardTarget | null = null
+  let silent: ForwardTarget | null = null
+  let [heard, heardAt]: [ForwardTarget | null, number] = [null, 0]
+
+  async function check(to: ForwardTarget): Promise<void> {
+    const askedAt = performance.now()
+    if (asked === to || (heard === to && askedAt - heardAt < SILENT_MS)) return
+    asked = to
+    const isThere = await ask(to)
+    // Another one may have been asked since.
+    if (asked === to) asked = null
+    if (isThere) {
+      ;[heard, heardAt] = [to, performance.now()]
+      if (silent === to) silent = null
+    } else {
+      silent = to
+      onSilent(to, askedAt)
+    }
+  }
+
+  return {
+    check,
+    /** Whether it gave no answer when it was asked last. It is asked again then. */
+    isSilent(to: ForwardTarget): boolean {
+      if (silent !== to) return false
+      void check(to)
+      return true
+    },
+  }
+}
+
+// One request on its way to another server and its answer on the way back, both streamed; whoever leaves ends it for both.
+
+const CONNECT_MS = 3000
+
+interface ExchangeDependencies {
+  readonly upstream: ClientRequest
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly body: KeptBody
+  /** The answer must begin within so many milliseconds; null: it takes what it takes. */
+  readonly patience: number | null
+  onUnreachable(error: Error): void
+}
+
+type ForwardExchange = ReturnType<typeof startExchange>
+
+function startExchange(parts: ExchangeDependencies) {
+  const { upstream, request, response, body, patience, onUnreachable } = parts
+  const { promise, resolve } = Promise.withResolvers<Loss | null>()
+  const ended = Promise.withResolvers<void>()
+  const connection = watchConnection(upstream)
+  const limit = patience === null ? undefined : setTimeout(() => upstream.destroy(), patience)
+  let [isAnswered, isStream] = [false, false]
+
+  function abandon(): void {
+    upstream.destroy()
+    // Nobody takes a part for the whole.
+    if (isAnswered) response.destroy()
+  }
+  const leave = () => {
+    if (!response.writableFinished) abandon()
+  }
+  response.once('close', leave)
+  upstream.on('close', () => {
+    clearTimeout(limit)
+    response.off('close', leave)
+    body.release(upstream)
+    if (!isAnswered) resolve(connection.isMade() ? 'lost' : 'not-sent')
+    ended.resolve()
+  })
+  upstream.on('error', (error) => {
+    if (!isAnswered && !connection.isMade()) onUnreachable(error)
+  })
+  upstream.on('response', (answer) => {
+    clearTimeout(limit)
+    if (answer.statusCode === NOT_LEADING) {
+      answer.resume()
+      resolve('not-leading')
+      // It waits for the rest of a body that another server gets; else the connection is used again.
+      body.release(upstream)
+      if (!upstream.writableEnded) upstream.destroy()
+      return
+    }
+    isAnswered = true
+    isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true
+    sendBack(answer, request, response)
+    resolve(null)
+  })
+  body.send(upstream)
+  return {
+    /** Null: it was answered. */
+    outcome: promise,
+    ended: ended.promise,
+    abandon,
+    /** What went over its connection so far. */
+    bytes(): number {
+      const { bytesRead = 0, bytesWritten = 0 } = upstream.socket ?? {}
+      return bytesRead + bytesWritten
+    },
+    /** Whether its answer is one that would go on forever. */
+    isStream: () => isStream,
+  }
+}
+
+/** Tells whether anything of a request can have reached the other server. */
+function watchConnection(upstream: ClientRequest) {
+  let isMade = false
+  upstream.on('socket', (socket) => {
+    if (!socket.connecting) {
+      isMade = true
+      return
+    }
+    const slow = () => socket.destroy(new Error('no connection within 3 s'))
+    const timer = setTimeout(slow, CONNECT_MS)
+    // A handshake of TLS that fails has told the other side nothing.
+    socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
+      isMade = true
+      clearTimeout(timer)
+    })
+    socket.once('close', () => clearTimeout(timer))
+  })
+  return { isMade: () => isMade }
+}
+
+function sendBack(
+  answer: IncomingMessage,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { statusCode = 502, statusMessage = '', rawHeaders, headers } = answer
+  // It wants no more of the body.
+  if (headers.connection === 'close' && !request.complete) response.shouldKeepAlive = false
+  response.writeHead(statusCode, statusMessage, listPassedHeaders(rawHeaders))
+  // A live page's answer may say nothing for a while.
+  response.flushHeaders()
+  answer.on('error', () => response.destroy())
+  answer.pipe(response)
+}
+
+// The server to which requests are passed on at the moment, and whoever waits for another one.
+
+interface ForwardTarget {
+  /** `http://192.0.2.7:8080`, without a slash at its end. */
+  readonly url: string
+  /** Another one once another server leads, or the same one again; what is sealed holds for it. */
+  readonly term: string
+  /** This very process: its certificate need not be for this address. */
+  readonly isSelf?: boolean
+}
+
+const isSame = (one: ForwardTarget | null, other: ForwardTarget | null) =>
+  one?.url === other?.url && one?.term === other?.term && one?.isSelf === other?.isSelf
+
+function createTarget() {
+  let current: ForwardTarget | null = null
+  let changed = Promise.withResolvers<void>()
+  function wake() {
+    changed.resolve()
+    changed = Promise.withResolvers()
+  }
+  return {
+    /** Null: nobody leads, as far as is known. */
+    current: () => current,
+    wake,
+    /** False: it is the same one. */
+    set(next: ForwardTarget | null): boolean {
+      if (isSame(next, current)) return false
+      current = next
+      wake()
+      return true
+    },
+    /** Resolves once it is another one than `known`, or after so many milliseconds. */
+    async change(known: ForwardTarget | null, milliseconds: number): Promise<void> {
+      if (current !== known) return
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, milliseconds)
+      await Promise.race([changed.promise, promise])
+      clearTimeout(timer)
+    },
+  }
+}
+
+// The body of a request on its way to another server: streamed, and its beginning kept, so that a small one can be sent again.
+
+/** What machines report of a run is smaller; an inventory is repeated by the machine itself. */
+const MAX_KEPT_BYTES = 16 * 1024
+
+type KeptBody = ReturnType<typeof createKeptBody>
+
+/** Nothing is read before `send`. */
+function createKeptBody(request: IncomingMessage) {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
+  const hasBody = encoding !== undefined || (length !== undefined && length !== '0')
+  let kept: Buffer[] | null = []
+  let [size, isBegun] = [0, false]
+
+  function keep(piece: Buffer): void {
+    size += piece.length
+    if (size > MAX_KEPT_BYTES) kept = null
+    else kept?.push(piece)
+  }
+
+  return {
+    /** Whether all of it would be kept. */
+    isSmall: !hasBody || Number(length) <= MAX_KEPT_BYTES,
+    /** What frames it on the next connection. */
+    headers: headersOf(request.method, encoding, length),
+    /** Whether everything that was read of it is still known. */
+    isWhole: () => kept !== null,
+    /** What was read before, and the rest as it arrives. */
+    send(upstream: ClientRequest): void {
+      if (!hasBody) {
+        upstream.end()
+        return
+      }
+      for (const piece of kept ?? []) upstream.write(piece)
+      if (request.readableEnded) {
+        upstream.end()
+        return
+      }
+      if (!isBegun) request.on('data', keep)
+      isBegun = true
+      request.pipe(upstream)
+    },
+    /** It takes no more. */
+    release(upstream: ClientRequest): void {
+      request.unpipe(upstream)
+    },
+  }
+}
+
+/** A length goes on as it was read; Node frames what has none in pieces, also where there is no body. */
+function headersOf(
+  method = 'GET',
+  encoding: string | undefined,
+  length: string | undefined,
+): readonly string[] {
+  if (encoding !== undefined) return ['Transfer-Encoding', 'chunked']
+  const isBare = length === undefined && (method === 'GET' || method === 'HEAD')
+  return isBare ? [] : ['Content-Length', length ?? '0']
 }

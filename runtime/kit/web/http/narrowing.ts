@@ -1,5 +1,5 @@
 /** Finds the route that answers a caller with bounds: the same one, made for what they see. */
-import type { Bounds } from '../answers/rules/reach.ts'
+import type { Bounds } from '../answers/rules/rights.ts'
 import type { Route } from '../answers/route.ts'
 
 /** Tables that are kept; one is a few hundred small functions, made in a millisecond. */

@@ -5,7 +5,7 @@ import { BlockList, isIP } from 'node:net'
 import { parseHostHeader } from '#kit/net/rules/host-header.ts'
 import type { Peer, PeerSettings } from '../answers/caller.ts'
 import { refuse } from '../answers/faults.ts'
-import { NOT_LEADING, type PassedReader } from './client-seal.ts'
+import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /** Hops that are looked at; the rest of a header that long is made up. */
 const MAX_HOPS = 32
@@ -155,4 +155,124 @@ function listOf(ranges: readonly string[]): BlockList {
     else list.addSubnet(address, Number(bits), family)
   }
   return list
+}
+
+// The client of a request that came by way of another server: who it is, and the proof that a server of ours says so, now.
+
+/** It is believed only with its seal; anybody may send the header. */
+export const CLIENT_HEADER = 'flasher-client'
+
+/** Said to a server that took this one for the leader, or passed on what is no longer its leader's to believe. */
+export const NOT_LEADING = 421
+
+export interface PassedClient {
+  /** Empty: that server did not know it. */
+  readonly ip: string
+  /** Whether it spoke TLS to that server. */
+  readonly isSecure: boolean
+}
+
+type SealedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>
+
+export type ClientSeal = ReturnType<typeof createClientSeal>
+
+interface SealKeys {
+  /** The text of `[database] key`; empty: none is set. */
+  readonly key: string
+  /** The random name of the database, which its servers know, and who reads a copy of their state. */
+  readonly cluster: string
+}
+
+/**
+ * A seal holds for one method, address and `Host` only, for one leadership, and once
+ * (`createPassedReader`).
+ */
+export function createClientSeal({ key, cluster }: SealKeys) {
+  const derived =
+    key === '' ? cluster : Buffer.from(hkdfSync('sha256', key, cluster, 'flasher: clients', 32))
+  const sender = randomBytes(12).toString('base64url')
+  let number = 0
+  const sign = ({ method = '', url = '', headers }: SealedRequest, said: string) =>
+    createHmac('sha256', derived)
+      .update(`forwarded\n${method} ${url}\n${headers.host ?? ''}\n${said}`)
+      .digest()
+
+  return {
+    /** `term`: of the leader that the request goes to. Each seal is made for one try. */
+    seal(request: SealedRequest, { ip, isSecure }: PassedClient, term: string): string {
+      number += 1
+      const said = `${ip};${isSecure ? 'https' : 'http'};${term};${sender};${number}`
+      return `${said};${sign(request, said).toString('base64url')}`
+    },
+    /** Null: it came from the client itself, or from nobody that has the key. Whether it is new is not looked at. */
+    read(request: SealedRequest): Sealed | null {
+      const header = request.headers[CLIENT_HEADER]
+      if (typeof header !== 'string' || header.length > MAX_CHARACTERS) return null
+      const [, said, given] = FORM.exec(header) ?? []
+      if (said === undefined || given === undefined) return null
+      const isOurs = timingSafeEqual(Buffer.from(given, 'base64url'), sign(request, said))
+      return isOurs ? parseSaid(said) : null
+    },
+  }
+}
+
+interface Sealed {
+  readonly client: PassedClient
+  readonly term: string
+  /** Random for each start of a server, which counts its seals. */
+  readonly sender: string
+  readonly number: number
+}
+
+const MAX_CHARACTERS = 200
+const FORM = /^([\d.a-fA-F:%\w]*;https?;\w{1,20};[\w-]{16};\d{1,15});([\w-]{43})$/
+
+/** What our own server said, in the form of `FORM`. */
+function parseSaid(said: string): Sealed {
+  const [ip = '', scheme = '', term = '', sender = '', number = ''] = said.split(';')
+  return { client: { ip, isSecure: scheme === 'https' }, term, sender, number: Number(number) }
+}
+
+/** `stale`: a server of ours sealed it, for another leader, or it was here before. */
+export type PassedReader = (request: SealedRequest) => PassedClient | 'stale' | null
+
+/** Each seal is read once. */
+export function createPassedReader(seal: ClientSeal, term: string): PassedReader {
+  const spend = createSpentNumbers()
+  return (request) => {
+    const sealed = seal.read(request)
+    if (sealed === null) return null
+    return sealed.term === term && spend(sealed.sender, sealed.number) ? sealed.client : 'stale'
+  }
+}
+
+/** More than a server has under way; what is older than so many counts as used. */
+const NUMBERS = 4096
+/** Each start of another server is one, with 32 KiB. */
+const SENDERS = 256
+
+/** `number`: a whole one above 0. False: it was used, or is too old to tell. */
+export function createSpentNumbers(): (sender: string, number: number) => boolean {
+  /** The one that was heard of last is the last one. */
+  const senders = new Map<string, ReturnType<typeof createNumbers>>()
+  return (sender, number) => {
+    const numbers = senders.get(sender) ?? createNumbers()
+    senders.delete(sender)
+    senders.set(sender, numbers)
+    const [oldest] = senders.keys()
+    if (senders.size > SENDERS && oldest !== undefined) senders.delete(oldest)
+    return numbers(number)
+  }
+}
+
+function createNumbers() {
+  const last = new Float64Array(NUMBERS)
+  let newest = 0
+  return (number: number): boolean => {
+    const place = number % NUMBERS
+    if (number <= newest - NUMBERS || last[place] === number) return false
+    last[place] = number
+    newest = Math.max(newest, number)
+    return true
+  }
 }

@@ -1,7 +1,6 @@
 /** The small parts that pages are made of: icons, badges, sizes, copyable texts, banners. */
 import { renderDiskSize, renderMemory, renderSize } from '#kit/foundation/size.ts'
-import { attributes, html, type Content, type Html } from './html.ts'
-import type { IconName } from './sprite.ts'
+import { attributes, html, type Content, type Html, trusted } from './html.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill } from '#kit/texts/text.ts'
 
@@ -162,3 +161,50 @@ export const renderTabs = (tabs: readonly (readonly [title: string, href: string
   html`<nav class="tabs" aria-label="${t.tabs}">
     ${tabs.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
   </nav>`
+
+// The icons: each page contains them once and refers to them by name.
+
+/** Lines on a grid of 16, styled by the stylesheet; states differ in shape, not in colour alone. */
+const SHAPES = {
+  ready: '<circle cx="8" cy="8" r="4.5"/>',
+  armed: '<path d="M8 2.5 14 13H2z" fill="currentColor"/>',
+  capture: '<path d="M8 9.5v-8m0 0L5.2 4.3M8 1.5l2.8 2.8"/><path d="M2 10v3.5h12V10"/>',
+  running: '<path d="M8 1.8a6.2 6.2 0 1 1-6.2 6.2"/><path d="M8 5v3l2 2"/>',
+  done: '<path d="m2.5 8.5 3.5 4 7.5-9" stroke-width="2.2"/>',
+  failed:
+    '<path d="M5.3 1.5h5.4l3.8 3.8v5.4l-3.8 3.8H5.3l-3.8-3.8V5.3z" fill="currentColor"/><path d="m5.5 5.5 5 5m0-5-5 5" stroke="var(--surface)"/>',
+  'needs-you':
+    '<path d="m8 1.2 6.8 6.8L8 14.8 1.2 8z" fill="currentColor"/><path d="M8 4.6v4m0 2v.6" stroke="var(--surface)" stroke-width="1.8"/>',
+  copy: '<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/><path d="M3.5 10.5h-1v-8h8v1"/>',
+  lock: '<rect x="3" y="7" width="10" height="7" rx="1.5"/><path d="M5 7V5a3 3 0 0 1 6 0v2"/>',
+  search: '<circle cx="7" cy="7" r="4.5"/><path d="m10.5 10.5 3.5 3.5"/>',
+  disk: '<rect x="2" y="4" width="12" height="8" rx="1.5"/><path d="M10.5 9.5h1"/>',
+  image: '<path d="M4 1.5h5.5L12.5 4.5v10H4z"/><path d="M9.5 1.5v3h3"/>',
+  dashboard: '<path d="M2 2h5v6H2zM9 2h5v4H9zM2 10h5v4H2zM9 8h5v6H9z"/>',
+  machines:
+    '<rect x="2" y="2.5" width="12" height="4.5" rx="1"/><rect x="2" y="9" width="12" height="4.5" rx="1"/><path d="M4.5 4.8h.5m-.5 6.4h.5"/>',
+  runs: '<path d="M8 1.5v7m0 0L5.2 5.7M8 8.5l2.8-2.8"/><path d="M2 10v3.5h12V10"/>',
+  netboot:
+    '<circle cx="8" cy="3.5" r="1.8"/><circle cx="3.5" cy="12.5" r="1.8"/><circle cx="12.5" cy="12.5" r="1.8"/><path d="M8 5.5V8M3.5 10.5V8h9v2.5"/>',
+  dhcp: '<rect x="1.5" y="5.5" width="13" height="5" rx="1"/><path d="M4 8h.5m2 0H7M8 5.5V2.5M4.5 10.5v3m7-3v3"/>',
+  firstBoot:
+    '<rect x="3" y="1.8" width="10" height="12.4" rx="1.2"/><path d="m5.3 5.6 1.1 1.2 2-2.3M10 6h1m-5.4 4.4 1.1 1.2 2-2.3m1.3 1.5h1"/>',
+  backups: '<path d="M2 3h12v3.5H2zM3 6.5v7h10v-7M6.5 9h3"/>',
+  events: '<path d="M5.5 3.5H14M5.5 8H14m-8.5 4.5H14M2 3.5h.8M2 8h.8M2 12.5h.8"/>',
+  settings:
+    '<path d="M2 4.5h6m3 0h3M2 11.5h3m3 0h6"/><circle cx="9.5" cy="4.5" r="1.6"/><circle cx="6.5" cy="11.5" r="1.6"/>',
+  account: '<circle cx="8" cy="5.2" r="2.7"/><path d="M2.8 14a5.2 5.2 0 0 1 10.4 0"/>',
+  sun: '<circle cx="8" cy="8" r="2.8"/><path d="M8 1.5v1.5m0 10v1.5M1.5 8H3m10 0h1.5M3.4 3.4l1 1m7.2 7.2 1 1m0-9.2-1 1m-7.2 7.2-1 1"/>',
+  moon: '<path d="M13.5 9.8A6 6 0 0 1 6.2 2.5a6 6 0 1 0 7.3 7.3z"/>',
+  system:
+    '<circle cx="8" cy="8" r="5.8"/><path d="M8 2.2v11.6a5.8 5.8 0 0 0 0-11.6z" fill="currentColor"/>',
+} as const
+
+export type IconName = keyof typeof SHAPES
+
+/** The first element of the body; invisible. */
+export const SPRITE: Html = trusted(
+  `<svg class="sprite" aria-hidden="true" width="0" height="0">${Object.entries(SHAPES)
+    .map(([name, shape]) => `<symbol id="i-${name}" viewBox="0 0 16 16">${shape}</symbol>`)
+    .join('')}</svg>`,
+)

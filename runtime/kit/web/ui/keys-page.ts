@@ -1,11 +1,10 @@
 /** The keys of the pages, as a page or a dialog, and the switch that turns them off (WCAG 2.1.4). */
-import type { H3Event } from 'h3'
+import { type H3Event, getCookie } from 'h3'
 import { fill } from '#kit/texts/text.ts'
 import { seeOther, type Answer } from '../answers/answers.ts'
-import { localPath } from '../answers/local-path.ts'
+import { localPath } from '../answers/checked.ts'
 import { hidden } from './fields.ts'
-import { fillHtml, html, type Content, type Html } from './html.ts'
-import { KEYS_PATH, readKeys, renderKeysCookie } from './keys-choice.ts'
+import { fillHtml, html, type Content, type Html, address, attributes } from './html.ts'
 
 type KeyWord =
   | 'title'
@@ -126,3 +125,27 @@ const renderExamples = (
             minus: html`<code>-</code>`,
           })}
         </p>`
+
+// Whether single keys of a keyboard do something on the pages: a choice of each browser, in a cookie.
+
+export const KEYS_PATH = '/ui/keys'
+
+const COOKIE = 'flasher-keys'
+const YEAR_SECONDS = 365 * 24 * 3600
+
+/** On, unless somebody has switched them off. */
+export const readKeys = (event: H3Event): boolean => getCookie(event, COOKIE) !== 'off'
+
+const renderKeysCookie = (isOn: boolean): string =>
+  `${COOKIE}=${isOn ? '' : 'off'}; Path=/; Max-Age=${isOn ? 0 : YEAR_SECONDS}; HttpOnly; SameSite=Lax`
+
+/** A script shows the page as a dialog. `here`: where the link is. */
+export const opensKeys = (here: string): Html =>
+  attributes({
+    href: address(KEYS_PATH, { back: here }),
+    'hx-get': address(KEYS_PATH, { back: here }),
+    'hx-target': '#dialog',
+    'hx-select': '#question',
+    'hx-swap': 'innerHTML',
+    'data-keys': true,
+  })

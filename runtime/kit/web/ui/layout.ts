@@ -1,12 +1,42 @@
 /** The layout of every page: document head, side bar, title line and messages. */
 import type { H3Event } from 'h3'
 import { attributes, html, type Content, type Html } from './html.ts'
-import { icon } from './elements.ts'
-import { SPRITE, type IconName } from './sprite.ts'
+import { icon, SPRITE, type IconName } from './elements.ts'
 import { readTheme, themeSwitch, type Theme } from './theme.ts'
-import { KEYS_PATH, opensKeys, readKeys } from './keys-choice.ts'
+import { KEYS_PATH, opensKeys, readKeys } from './keys-page.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill } from '#kit/texts/text.ts'
+
+// The sections of the pages, in the order of the side bar: the same on the server and on its cache.
+
+export const IMAGES = '/ui/cache'
+
+export const SECTIONS: readonly NavLink[] = [
+  { href: '/ui/dashboard', title: PAGES.frame.titles.dashboard, icon: 'dashboard' },
+  { href: '/ui/machines', title: PAGES.frame.titles.machines, icon: 'machines' },
+  { href: '/ui/runs', title: PAGES.frame.titles.runs, icon: 'runs' },
+  { href: IMAGES, title: PAGES.frame.titles.images, icon: 'image' },
+  { href: '/ui/netboot', title: PAGES.frame.titles.netboot, icon: 'netboot' },
+  { href: '/ui/dhcp', title: PAGES.frame.titles.dhcp, icon: 'dhcp' },
+  { href: '/ui/first-boot', title: PAGES.frame.titles.firstBoot, icon: 'firstBoot' },
+  { href: '/ui/backups', title: PAGES.frame.titles.backups, icon: 'backups' },
+  { href: '/ui/events', title: PAGES.frame.titles.events, icon: 'events' },
+  { href: '/ui/settings', title: PAGES.frame.titles.settings, icon: 'settings' },
+]
+
+/** The keys of `keys.js`, which opens the links of the navigation. */
+export const SECTION_KEYS = [
+  ['d', PAGES.frame.titles.dashboard],
+  ['m', PAGES.frame.titles.machines],
+  ['r', PAGES.frame.titles.runs],
+  ['i', PAGES.frame.titles.images],
+  ['n', PAGES.frame.titles.netboot],
+  ['h', PAGES.frame.titles.dhcp],
+  ['f', PAGES.frame.titles.firstBoot],
+  ['b', PAGES.frame.titles.backups],
+  ['e', PAGES.frame.titles.events],
+  ['s', PAGES.frame.titles.settings],
+] as const
 
 const t = PAGES.frame
 const { form: find } = PAGES.find

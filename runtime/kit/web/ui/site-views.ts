@@ -1,8 +1,14 @@
 /** The pages that every web program shows beside its own: logging in, errors and documents. */
 import type { H3Event } from 'h3'
 import type { ErrorView } from '../answers/caller.ts'
-import type { Content } from './html.ts'
+import { type Content, html, type Html } from './html.ts'
 import type { Theme } from './theme.ts'
+import { hidden, textField } from './fields.ts'
+import { type PageLayout, readPlace, type NavLink, type PageView } from './layout.ts'
+import { banner } from './elements.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { localPath } from '../answers/checked.ts'
 
 export interface ProviderView {
   readonly name: string
@@ -35,7 +41,7 @@ interface DocumentView {
 }
 
 /** What an error page takes from its request, to look like the other pages of who is logged in. */
-export interface ErrorVisit {
+interface ErrorVisit {
   readonly event: H3Event
   /** Whether the caller may open a page, for the links of the navigation. */
   mayOpen(path: string): boolean
@@ -48,4 +54,190 @@ export interface SiteViews {
   renderError(view: ErrorView, visit: ErrorVisit): string
   /** A page for everybody, in the frame of the others. */
   renderDocument(view: DocumentView): string
+}
+
+/** The login page: a field or two, one button, and what to do when the password is forgotten. */
+const t = PAGES.frame.login
+
+interface Login extends LoginView {
+  readonly heading: string
+  readonly label: string
+  /** How to set a new password. */
+  readonly help: Content
+}
+
+/** `error` stands below the field. */
+export const renderLoginPage = (layout: PageLayout, view: Login): string =>
+  layout.bare({
+    title: t.title,
+    body: html`<h1>${view.heading}</h1>
+      ${view.provider === null ? null : renderProvider(view.provider, view)}
+      ${view.names === 'nobody' ? null : renderPasswordForm(view)}`,
+  })
+
+function renderProvider({ name, href, error }: ProviderView, login: Login): Html {
+  const hasPasswords = login.names !== 'nobody'
+  // The form shows its own.
+  const shown = error ?? (hasPasswords ? null : login.error)
+  return html`<section class="stack provider">
+    ${shown === null ? null : banner('failed', shown)}
+    <a class="button primary" href="${href}">${fill(PAGES.provider.button, { name })}</a>
+    ${hasPasswords ? html`<p class="small dim">${PAGES.provider.or}</p>` : null}
+  </section>`
+}
+
+/** The field in which somebody goes on: after a refusal the password, unless it is the name that lacks. */
+function chooseFocus({ error, name, names, provider }: Login): 'name' | 'password' | null {
+  if (error === null && name === '' && provider !== null) return null
+  if (names === 'none' || name !== '') return 'password'
+  return error === null || names === 'required' ? 'name' : 'password'
+}
+
+const renderPasswordForm = (login: Login): Html => renderFields(login, chooseFocus(login))
+
+const renderFields = (
+  { label, help, error, next, name, names, provider }: Login,
+  focus: ReturnType<typeof chooseFocus>,
+): Html =>
+  html`<form method="post" action="/ui/login">
+      ${hidden({ next, check: 'cookies' })}
+      ${
+        names === 'none'
+          ? html`<input name="username" value="administrator" autocomplete="username" hidden />`
+          : textField({
+              name: 'username',
+              label: t.name,
+              value: name,
+              autocomplete: 'username',
+              required: names === 'required',
+              autofocus: focus === 'name',
+              hint: names === 'required' ? null : t.nameHint,
+            })
+      }
+      ${textField({
+        name: 'password',
+        label: names === 'none' ? label : t.password,
+        type: 'password',
+        autocomplete: 'current-password',
+        required: true,
+        autofocus: focus === 'password',
+        error,
+      })}
+      <button class="${provider === null ? 'primary' : ''}" data-busy="${t.busy}">
+        ${t.button}
+      </button>
+    </form>
+    <details>
+      <summary>${t.forgotten}</summary>
+      <p class="prose">${help}</p>
+    </details>`
+
+/** The page of an error: what was refused, what to do, and where to go from there. */
+interface PersonVisit extends ErrorVisit, Pick<PageView, 'who' | 'nav' | 'waiting'> {
+  /** Where a person goes whom no section can be named; absent: to the first one. */
+  readonly home?: string
+}
+
+/**
+ * In the frame of the others where somebody is logged in and it is no answer of a dialog, else
+ * alone, with links to where this caller can go.
+ */
+export const renderErrorPage = (
+  layout: PageLayout,
+  view: ErrorView,
+  visit: PersonVisit | null = null,
+): string =>
+  visit === null || !view.loggedIn || visit.event.req.headers.has('hx-request')
+    ? renderAlone(layout, view)
+    : renderInLayout(layout, view, visit)
+
+function renderInLayout(
+  layout: PageLayout,
+  view: ErrorView,
+  { event, mayOpen, who = null, nav: all = layout.nav, home, alarms = 0, waiting = 0 }: PersonVisit,
+): string {
+  const nav = all.filter(({ href }) => mayOpen(href))
+  // An address of the API belongs to the section of its pages.
+  const path = event.url.pathname.replace(/^\/(?!ui\/)/, '/ui/')
+  const section = nav.find(({ href }) => path === href || path.startsWith(`${href}/`))
+  const way = section ?? nav.find(({ href }) => href === home) ?? nav[0]
+  return layout.page({
+    title: `${view.status} ${titleOf(view)}`,
+    heading: titleOf(view),
+    body: html`${renderBanner(view)} ${renderWays(findAgain(view, event), way)}`,
+    section: section?.href ?? '',
+    nav,
+    alarms,
+    waiting,
+    who,
+    ...readPlace(event),
+  })
+}
+
+const renderWays = (again: Way | null, section: NavLink | undefined): Html =>
+  html`<p class="row">
+    ${again === null ? null : html`<a class="button primary" href="${again.href}">${again.title}</a>`}
+    ${section === undefined ? null : html`<a class="button" href="${section.href}">${fill(PAGES.frame.errorWay, { section: section.title })}</a>`}
+  </p>`
+
+type Way = Pick<NavLink, 'href' | 'title'>
+
+/** Errors that may be gone when the same is asked again. */
+const PASSING: ReadonlySet<number> = new Set([429, 500, 502, 503, 507])
+
+/** The next step that helps: the page of a form that was refused, or the same address once more; null: neither. */
+function findAgain({ status }: ErrorView, event: H3Event): Way | null {
+  const { method, headers } = event.req
+  if (method === 'GET' || method === 'HEAD') {
+    const href = localPath(`${event.url.pathname}${event.url.search}`, '')
+    return PASSING.has(status) && href !== '' ? { href, title: PAGES.frame.errorAgain } : null
+  }
+  const from = URL.parse(headers.get('referer') ?? '')
+  if (from === null || event.context.peer?.ownHosts.includes(from.host) !== true) return null
+  const href = localPath(`${from.pathname}${from.search}`, '')
+  return href === '' ? null : { href, title: PAGES.frame.errorBack }
+}
+
+const renderAlone = (layout: PageLayout, view: ErrorView): string =>
+  layout.bare({
+    title: `${view.status} ${titleOf(view)}`,
+    body: html`<section id="question" class="stack">
+      <h1 id="dialog-title">${titleOf(view)}</h1>
+      ${renderBanner(view)}
+      <nav class="row" aria-label="${PAGES.frame.sections}">
+        ${listLinks(layout, view).map(({ href, title }) => html`<a href="${href}">${title}</a> `)}
+      </nav>
+    </section>`,
+  })
+
+/** What the framework says is its name of the status, which tells people nothing. */
+const renderBanner = ({ status, title, detail, hint }: ErrorView): Html => {
+  const words = detail === title ? SENTENCES.get(String(status)) : undefined
+  return banner(
+    'failed',
+    html`${words ?? renderSentence(detail)}${hint === null ? null : html` ${hint}`}`,
+  )
+}
+
+const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(PAGES.frame.errorSentences))
+
+const titleOf = ({ status, title }: ErrorView): string => TITLES.get(String(status)) ?? title
+
+const TITLES: ReadonlyMap<string, string> = new Map(Object.entries(PAGES.frame.errors))
+
+function listLinks(
+  { nav }: PageLayout,
+  { loggedIn, seesAll }: ErrorView,
+): readonly Pick<NavLink, 'href' | 'title'>[] {
+  if (!loggedIn) return [{ href: '/ui/login', title: PAGES.frame.login.title }]
+  return seesAll ? nav : nav.filter(({ href }) => FOR_ALL.has(href))
+}
+
+/** Sections that are open to everybody who is logged in. */
+const FOR_ALL: ReadonlySet<string> = new Set(['/ui/dashboard', '/ui/machines'])
+
+/** Refusals are clauses; a page shows sentences. */
+function renderSentence(clause: string): string {
+  const text = clause.charAt(0).toUpperCase() + clause.slice(1)
+  return /[.:?]$/.test(text) ? text : `${text}.`
 }

@@ -1,11 +1,10 @@
 /** The colour scheme, light, dark or the system's, in a cookie that the page's scripts can read. */
 import { getCookie, type H3Event } from 'h3'
 import { seeOther } from '../answers/answers.ts'
-import { icon } from './elements.ts'
+import { icon, type IconName } from './elements.ts'
 import { attributes, html, type Html } from './html.ts'
-import { localPath } from '../answers/local-path.ts'
+import { localPath } from '../answers/checked.ts'
 import type { Route } from '../answers/route.ts'
-import type { IconName } from './sprite.ts'
 import { PAGES } from '#server/texts/texts.ts'
 
 const t = PAGES.frame.theme

@@ -1,9 +1,8 @@
 /** Current line: opens what machines boot from: the boot directory and the fetches that fill it. */
 import { BOOT_ARCHS } from '#fleet/boot/rules/boot-set.ts'
-import { decideDhcpTarget } from '#fleet/boot/rules/dhcp-target.ts'
+import { decideDhcpTarget } from '#fleet/boot/rules/dhcp.ts'
 import { openFetchParts } from '#server/app/release-fetches.ts'
-import { listReadiness, type ReadinessRow } from '#fleet/boot/rules/readiness.ts'
-import type { TftpState } from '#fleet/boot/rules/tftp.ts'
+import { listReadiness, type ReadinessRow, type TftpState } from '#fleet/boot/rules/readiness.ts'
 import { createBootFiles, type BootFolder } from '#fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '#engine/catalog/catalogs.ts'
 import { readSpace } from '#fleet/state/disk-space.ts'

@@ -2,18 +2,20 @@
 import { createOutgoing } from '#fleet/notify/outgoing.ts'
 import { createReceiverEdits, openReceiverSecrets } from '#fleet/notify/receivers.ts'
 import type { MatchesSearch } from '#fleet/notify/rules/receiver.ts'
-import { createSender } from '#fleet/notify/sender.ts'
-import { transmit } from '#fleet/notify/transmission.ts'
-import { readAuthorities } from '#kit/net/authorities.ts'
+import { createSender, transmit } from '#fleet/notify/sender.ts'
+import { readAuthorities } from '#kit/net/http-client.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import type { Environment } from '#kit/host/shell.ts'
-import type { ServerLog } from '#kit/terminal/text/server-log.ts'
-import { findOwnUrl } from '#server/app/own-address.ts'
+import type { ServerLog } from '#kit/terminal/text/log.ts'
+import { findOwnUrl } from '#server/app/standing-by.ts'
 import { nameMachine } from '../rules/disarming.ts'
 import type { Machine } from '../rules/machine.ts'
-import { decideFolders, type LineConfig } from './configuration.ts'
-import { listenSettingsOf } from './listen-settings.ts'
+import { decideFolders, type LineConfig, listenSettingsOf } from './configuration.ts'
 import type { State } from './state.ts'
+import { hasAllClaims, identify, listGivenLabels } from '#fleet/access/rules/provider-identity.ts'
+import { accept } from '#kit/foundation/result.ts'
+import { createProvider, type Provider } from '#kit/net/openid/provider.ts'
+import type { SetProvider } from '#server/openid/provider-login.ts'
 
 interface NotifyDependencies {
   readonly config: LineConfig
@@ -98,4 +100,84 @@ export async function openNotify({ config, state, log, env, now }: NotifyDepende
 function findOwnAddress(config: LineConfig): Promise<string> {
   const { host, port, tls_cert: cert } = listenSettingsOf(config)
   return findOwnUrl({ database: '', host, port, isTls: cert !== '' })
+}
+
+/** Current line: the OpenID provider that `[oidc]` names, made anew where the section changes. */
+interface ProvidersDependencies {
+  readonly config: Pick<LineConfig, 'current' | 'listen'>
+  /** For proxies and FLASHER_CA_FILE. */
+  readonly env: Environment
+  readonly log: { info(message: string): void; warn(message: string): void }
+}
+
+type OidcSettings = ReturnType<LineConfig['current']>['oidc']
+
+interface OpenedProvider {
+  readonly settings: OidcSettings
+  readonly provider: Provider | null
+  readonly set: SetProvider | null
+}
+
+/** Asks it once whether it is there, in the background; without a provider, nothing is loaded. */
+export function openProviders({ config, env, log }: ProvidersDependencies) {
+  let opened = open(config.current().oidc)
+
+  function open(settings: OidcSettings): OpenedProvider {
+    if (settings.issuer === '') return { settings, provider: null, set: null }
+    const name = nameOf(settings)
+    let wasLost = false
+    const provider = createProvider({
+      issuer: settings.issuer,
+      clientId: settings.client_id,
+      clientSecret: settings.client_secret,
+      clientSecretFile: settings.client_secret_file,
+      scope: settings.request_scope,
+      env,
+      onChange(failure) {
+        if (failure !== null) log.warn(`people cannot log in with ${name}: ${failure.detail}`)
+        else if (wasLost) log.info(`people can log in with ${name} again`)
+        wasLost = failure !== null
+      },
+    })
+    void provider.check()
+    return { settings, provider, set: toSetProvider(provider, settings) }
+  }
+
+  function current(): SetProvider | null {
+    const settings = config.current().oidc
+    if (settings !== opened.settings) {
+      const isSame = JSON.stringify(settings) === JSON.stringify(opened.settings)
+      if (!isSame) opened.provider?.close()
+      opened = isSame ? { ...opened, settings } : open(settings)
+    }
+    return opened.set
+  }
+  config.listen(() => void current())
+
+  return { current, [Symbol.dispose]: () => opened.provider?.close() }
+}
+
+const nameOf = ({ name, issuer }: OidcSettings): string => name || new URL(issuer).host
+
+function toSetProvider(provider: Provider, settings: OidcSettings): SetProvider {
+  const { look, operate, administrate } = settings
+  const mapping = {
+    nameClaim: settings.name_claim,
+    roleClaims: settings.role_claims,
+    values: { look, operate, administrate },
+    scopes: settings.scopes,
+  }
+  return {
+    issuer: settings.issuer,
+    name: nameOf(settings),
+    scopeLabels: listGivenLabels(settings.scopes),
+    contact: settings.contact,
+    begin: provider.begin,
+    async finish(flow, search) {
+      const said = await provider.finish(flow, search, (claims) => hasAllClaims(claims, mapping))
+      return said.ok ? accept(identify(said.value, mapping)) : said
+    },
+    findLogout: provider.findLogout,
+    failure: provider.failure,
+  }
 }

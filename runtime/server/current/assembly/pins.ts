@@ -1,8 +1,8 @@
 /** Current line: reports to the cache service which images machines are bound to, so that it keeps them; the cache's address and token. */
-import { MAX_CAPTURED } from '#engine/catalog/rules/captured-machine.ts'
+import { MAX_CAPTURED } from '#engine/catalog/rules/image-upload.ts'
 import { DATA_FOLDER } from '#cache/store/data-folder.ts'
-import { readLocalToken } from '#fleet/access/local-token.ts'
-import { createPinner } from '#engine/catalog/pinner.ts'
+import { readLocalToken } from '#fleet/access/tokens.ts'
+import { createPinner } from '#engine/catalog/cache-client.ts'
 import { deriveSecret, type Secret } from '#kit/web/access/secret.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'

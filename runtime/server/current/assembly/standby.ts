@@ -1,23 +1,21 @@
 /** Current line: opens the server while it does not lead, on the copy of the fleet that its state holds. */
 import { listOthers } from '#fleet/boot/rules/other-servers.ts'
 import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
-import type { ClusterTimes } from '#fleet/cluster/rules/times.ts'
+import type { ClusterTimes } from '#fleet/cluster/rules/lease.ts'
 import { NOWHERE, readMembership } from '#fleet/state/membership.ts'
 import type { Database } from '#fleet/state/database.ts'
 import { readText } from '#fleet/state/sqlite.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
-import type { ServerLog } from '#kit/terminal/text/server-log.ts'
-import { findOwnUrl } from '#server/app/own-address.ts'
-import { openStandingBy } from '#server/app/standing-by.ts'
+import type { ServerLog } from '#kit/terminal/text/log.ts'
+import { findOwnUrl, openStandingBy } from '#server/app/standing-by.ts'
 import { exitOf } from '#server/routes/contact.ts'
 import type { Contact } from '#server/routes/transition.ts'
 import { mayBootDisk, toDisk } from '../rules/boot.ts'
 import { parseRecord } from '../rules/record.ts'
-import type { LineConfig } from './configuration.ts'
+import { type LineConfig, listenSettingsOf } from './configuration.ts'
 import { openBootFiles } from './netboot.ts'
-import { listenSettingsOf } from './listen-settings.ts'
 
 interface LineStandbyDependencies {
   readonly environment: ProcessEnvironment

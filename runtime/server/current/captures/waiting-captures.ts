@@ -1,6 +1,6 @@
 /** Counts the captured images that wait for a review at the cache service, for the navigation of the pages. */
 import { z } from 'zod'
-import { renderCacheBase } from '#engine/catalog/rules/blob-address.ts'
+import { renderCacheBase } from '#engine/catalog/rules/cache-entry.ts'
 import { createCacheClient } from '#engine/catalog/cache-client.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { settle } from '#kit/host/watch.ts'

@@ -12,7 +12,7 @@ import { json, nothing } from '#kit/web/answers/answers.ts'
 import { checked, renderSchema } from '#kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '#kit/web/answers/faults.ts'
 import type { Route } from '#kit/web/answers/route.ts'
-import { etagOf, meetsConditions } from '#kit/web/answers/rules/etag.ts'
+import { etagOf, meetsConditions } from '#kit/web/answers/rules/content-coding.ts'
 import { fieldError } from '#kit/foundation/field-error.ts'
 import {
   removeChannel,

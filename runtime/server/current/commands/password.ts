@@ -4,7 +4,7 @@ import {
   MAX_PASSWORD_LENGTH,
   MIN_PASSWORD_LENGTH,
   type NewPasswordRefusal,
-} from '#kit/web/access/rules/new-password.ts'
+} from '#kit/web/access/rules/login-throttle.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { renderOrigin } from '#kit/config/rules/settings-parser.ts'
 import { createPasswords, generatePassword, hashPassword } from '#fleet/access/passwords.ts'
@@ -17,7 +17,7 @@ import {
   readConfiguration,
   type LineConfig,
 } from '../assembly/configuration.ts'
-import { SUCCESS } from '#kit/terminal/command/rules/server-exit.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/server-command.ts'
 import type { RunCommand } from '#kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 

@@ -1,8 +1,7 @@
 /** `flasher-web people`: lists, adds, changes and removes the people who log in with a name. */
 import { createAccounts, type Accounts, type PersonRefusal } from '#fleet/access/accounts.ts'
 import { generatePassword } from '#fleet/access/passwords.ts'
-import { MAX_SCOPE_CHARACTERS } from '#fleet/access/rules/label-scope.ts'
-import { MAX_PEOPLE, type Person } from '#fleet/access/rules/person.ts'
+import { MAX_SCOPE_CHARACTERS, MAX_PEOPLE, type Person } from '#fleet/access/rules/person.ts'
 import type { Requester } from '#fleet/state/journal.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import type { Result } from '#kit/foundation/result.ts'
@@ -10,7 +9,7 @@ import { ROLES, type Role } from '#kit/web/answers/rules/rights.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import type { RunCommand } from '#kit/terminal/command/program.ts'
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
-import { SUCCESS } from '#kit/terminal/command/rules/server-exit.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/server-command.ts'
 import { askPassword } from './password.ts'
 import { visitState, type Visit } from './visit.ts'
 

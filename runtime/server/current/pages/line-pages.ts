@@ -1,9 +1,9 @@
 /** Current line: its pages, its navigation and its machines table. */
-import { fillHtml, html } from '#kit/web/ui/html.ts'
-import { SECTIONS, SECTION_KEYS } from '#kit/web/ui/sections.ts'
+import { fillHtml, html, type Content, type Html, address } from '#kit/web/ui/html.ts'
+import { SECTIONS, SECTION_KEYS, MAX_FIND, IMAGES } from '#kit/web/ui/layout.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import type { Runs } from '#fleet/run/runs.ts'
-import type { ContextRoute } from '#server/pages/context-routes.ts'
+import { type ContextRoute, keysPages, pageAt, formAt } from '#server/pages/context-routes.ts'
 import { createPages } from '#server/pages/site-pages.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { ChannelViews } from '#server/updates/channel.ts'
@@ -15,7 +15,6 @@ import { BATCH_PAGES } from './batches/batches.ts'
 import { DASHBOARD_PAGES } from './dashboard/dashboard.ts'
 import { DHCP_PAGES } from './dhcp/dhcp.ts'
 import { EVENT_PAGES } from './events/events.ts'
-import { FIND_PAGES, FIND_PATH } from './find/find.ts'
 import { TEMPLATE_PAGES } from './first-boot/templates.ts'
 import { CHANNEL_PAGES } from './images/channels.ts'
 import { CACHE_PAGES } from './images/cache-link.ts'
@@ -32,14 +31,341 @@ import { PEOPLE_PAGES } from './people/people.ts'
 import { withMachines, type CurrentContext, type CurrentServices } from './view/page-context.ts'
 import { RUN_PAGES } from './runs/runs.ts'
 import { accountPages } from '#server/pages/account/account.ts'
-import { keysPages } from '#server/pages/keys-page.ts'
-import { PASSWORD_POSTS, renderPassword } from './settings/password-form.ts'
 import { TIMELINE_PAGE } from './timeline/timeline.ts'
 import { SETTINGS_PAGES } from './settings/settings.ts'
-import { parseColumns, renderColumns } from './view/fleet-columns.ts'
-import { renderMachineRow } from './view/machine-row.ts'
-import { viewMachine } from './view/machine-view.ts'
-import { renderBar } from '#server/pages/machines/run-bar.ts'
+import { parseColumns, renderColumns, renderMachineRow } from './view/machine-row.ts'
+import { viewMachine, aboutImage } from './view/machine-view.ts'
+import { renderBar } from '#server/pages/machines/machines-list.ts'
+import { page, type Answer } from '#kit/web/answers/answers.ts'
+import { card, emptyState, icon } from '#kit/web/ui/elements.ts'
+import { searchField } from '#kit/web/ui/tables.ts'
+import {
+  findMachines,
+  splitFind,
+  type FoundLink,
+  type FoundGroup,
+  hasWords,
+} from './find/find-machines.ts'
+import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from '#kit/web/access/rules/login-throttle.ts'
+import type { Origin } from '#kit/config/rules/settings-parser.ts'
+import type { PasswordRefusal } from '#kit/web/access/password-check.ts'
+import { personOf } from '#kit/web/answers/caller.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { textField } from '#kit/web/ui/fields.ts'
+import { findPasswordOrigin } from '../assembly/configuration.ts'
+import { fill } from '#kit/texts/text.ts'
+import { KEYS_PATH } from '#kit/web/ui/keys-page.ts'
+import { translateRows } from '#server/pages/settings/setting-fields.ts'
+import { keywordsOf } from './machines/image-cards.ts'
+import { MACHINE_FILE_PATH } from './machine-file/file-path.ts'
+import { CHANNELS_PATH } from './images/channels-path.ts'
+import { BATCHES_PATH } from './view/batch-view.ts'
+
+// What the search of everything finds beside machines: images, people, settings, pages and actions.
+
+const t = PAGES.find
+
+const MAX_ROWS = 6
+
+interface PageLink {
+  readonly href: string
+  readonly title: string
+  /** The row of the page gate that permits it; absent: the page's own. */
+  readonly takes?: readonly ['GET' | 'POST', string]
+}
+
+/** For pages that no section names. */
+const PAGE_LINKS: readonly PageLink[] = [
+  ...SECTIONS,
+  { href: '/ui/machines?view=wall', title: t.pages.wall, takes: ['GET', '/ui/machines'] },
+  { href: '/ui/machines/labels', title: PAGES.machines.labels.link },
+  { href: MACHINE_FILE_PATH, title: PAGES.machineFile.title },
+  { href: BATCHES_PATH, title: t.pages.batches },
+  { href: CHANNELS_PATH, title: PAGES.channels.title },
+  { href: '/ui/people', title: t.pages.people },
+  { href: '/ui/notifications', title: PAGES.notifications.title },
+  { href: '/ui/account', title: t.pages.account },
+  { href: KEYS_PATH, title: t.pages.keys },
+  { href: '/docs/api', title: t.pages.api, takes: ['GET', '/ui/account'] },
+]
+
+const ACTIONS: readonly PageLink[] = [
+  { href: '/ui/machines#add', title: t.actions.addMachine, takes: ['POST', '/ui/machines'] },
+  { href: IMAGES, title: t.actions.image, takes: ['POST', IMAGES] },
+  { href: '/ui/netboot', title: t.actions.release, takes: ['POST', '/ui/netboot/fetch-release'] },
+  { href: '/ui/backups', title: t.actions.backup, takes: ['POST', '/ui/backups'] },
+  { href: '/ui/first-boot?new=1', title: t.actions.template, takes: ['POST', '/ui/first-boot'] },
+  { href: '/ui/account#tokens', title: t.actions.token, takes: ['POST', '/ui/account/tokens'] },
+  { href: '/ui/people/add', title: t.actions.addPerson, takes: ['POST', '/ui/people'] },
+  {
+    href: '/ui/settings#ramboot',
+    title: t.actions.cache,
+    takes: ['POST', '/ui/settings/upstream'],
+  },
+  { href: '/ui/account', title: t.actions.password, takes: ['POST', '/ui/account/password'] },
+]
+
+/** Only pages that are open to the requester. */
+const findPages = (context: CurrentContext, words: readonly string[]): readonly FoundLink[] =>
+  select(context, PAGE_LINKS, words)
+
+/** Only what the role permits. */
+const findActions = (context: CurrentContext, words: readonly string[]): readonly FoundLink[] =>
+  select(context, ACTIONS, words)
+
+const select = (
+  { site, event }: CurrentContext,
+  links: readonly PageLink[],
+  words: readonly string[],
+): readonly FoundLink[] =>
+  links
+    .filter(({ title, href, takes: [method, path] = ['GET', href] }) => {
+      return hasWords(title, words) && site.mayOpen(event, path, method)
+    })
+    .map(({ href, title }) => ({ href, title }))
+
+const findImages = ({ services }: CurrentContext, words: readonly string[]): readonly FoundLink[] =>
+  words.length === 0
+    ? []
+    : services
+        .images()
+        .filter((image) => hasWords(keywordsOf(image), words))
+        .slice(0, MAX_ROWS)
+        .map((image) => ({
+          href: address('/ui/machines', { q: `image:"${image.name}"` }),
+          title: image.name,
+          about: aboutImage(image),
+        }))
+
+/** For those who may see their page; each leads to what they did. */
+function findPeople(context: CurrentContext, words: readonly string[]): readonly FoundLink[] {
+  const { site, event } = context
+  if (words.length === 0 || !site.mayOpen(event, '/ui/people')) return []
+  const people = site.people?.store.list() ?? []
+  return people
+    .filter(({ name }) => hasWords(name, words))
+    .slice(0, MAX_ROWS)
+    .map(({ name, role }) => ({
+      href: address('/ui/events', { person: name }),
+      title: fill(t.person, { name }),
+      about: role === null ? PAGES.account.session.noRole : PAGES.account.roles[role].title,
+    }))
+}
+
+/** For those who may see their page; by title, name and explanation. */
+function findSettings(context: CurrentContext, words: readonly string[]): readonly FoundLink[] {
+  const { site, event, services } = context
+  if (words.length === 0 || !site.mayOpen(event, '/ui/settings')) return []
+  const rows = translateRows(services.config.list(), services.settingTexts)
+  const named = rows.filter(({ name, setting }) => hasWords(`${setting.title} ${name}`, words))
+  const explained = rows.filter(({ setting }) =>
+    hasWords(`${setting.title} ${setting.help}`, words),
+  )
+  return [...new Set([...named, ...explained])].slice(0, MAX_ROWS).map(({ name, setting }) => ({
+    href: `/ui/settings#${name}`,
+    title: setting.title,
+    about: name,
+  }))
+}
+
+// The card of /ui/account that changes the administrator password, or says where it is set.
+
+const PATH = '/ui/account'
+
+const FIELDS = ['current', 'password', 'repeated'] as const
+type PasswordField = (typeof FIELDS)[number]
+
+const PASSWORD_POSTS = [formAt(`${PATH}/password`, changePassword)]
+
+function renderPassword(context: CurrentContext): Html {
+  if (isOfProvider(context))
+    return card({
+      title: PAGES.account.password.title,
+      body: html`<p>${PAGES.account.password.ofProvider}</p>`,
+    })
+  const origin = findOrigin(context)
+  return card({
+    title: PAGES.account.password.title,
+    id: 'change-password',
+    body: origin === null ? renderForm(context) : renderOrigin(origin),
+  })
+}
+
+function isOfProvider({ site, event }: CurrentContext): boolean {
+  const id = personOf(site.caller(event))?.id
+  const person = id === undefined ? null : (site.people?.store.find(id) ?? null)
+  return person !== null && person.provider !== null
+}
+
+const findOrigin = ({ site, event, services }: CurrentContext): Origin | null =>
+  personOf(site.caller(event)) === null ? findPasswordOrigin(services.config) : null
+
+const renderOrigin = (origin: Origin): Html =>
+  html`<p>${describeOrigin(origin)}</p>
+    <p class="small dim">
+      ${fillHtml(PAGES.account.password.origin.note, { command: html`<code>flasher-web password</code>` })}
+    </p>`
+
+function describeOrigin(origin: Origin): Content {
+  if (origin.by === 'environment')
+    return fillHtml(PAGES.account.password.origin.environment, {
+      variable: html`<code>${origin.variable}</code>`,
+    })
+  if (origin.by === 'file')
+    return fillHtml(PAGES.account.password.origin.file, { path: html`<code>${origin.path}</code>` })
+  return PAGES.account.password.origin.other
+}
+
+function renderForm(context: CurrentContext): Html {
+  const notice = context.notice()
+  const field = (
+    name: PasswordField,
+    label: string,
+    more: Partial<Parameters<typeof textField>[0]> = {},
+  ) =>
+    textField({
+      name,
+      label,
+      type: 'password',
+      autocomplete: 'new-password',
+      required: true,
+      error: notice?.typed['at'] === name ? notice.error : null,
+      ...more,
+    })
+  return html`<form method="post" action="${PATH}/password" class="narrow">
+    <input name="username" value="${nameOf(context)}" autocomplete="username" hidden />
+    ${field('current', PAGES.account.password.current, { autocomplete: 'current-password' })}
+    ${field('password', PAGES.account.password.next, {
+      minLength: MIN_PASSWORD_LENGTH,
+      maxLength: MAX_PASSWORD_LENGTH,
+      hint: fill(PAGES.account.password.hint, { count: MIN_PASSWORD_LENGTH }),
+    })}
+    ${field('repeated', PAGES.account.password.repeated)}
+    <button class="primary">${PAGES.account.password.button}</button>
+    <p class="hint">${PAGES.account.password.note}</p>
+  </form>`
+}
+
+/** For password managers. */
+const nameOf = ({ site, event }: CurrentContext): string =>
+  personOf(site.caller(event))?.name ?? 'administrator'
+
+async function changePassword(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  if (findOrigin(context) !== null) {
+    throw refuse(409, 'the configuration sets the password: change it there')
+  }
+  if (isOfProvider(context)) throw refuse(409, 'the provider knows the password: change it there')
+  const [current = '', password = '', repeated = ''] = FIELDS.map((name) => form.get(name) ?? '')
+  const changed = await context.site.changePassword(context.event, { current, password, repeated })
+  if (changed.ok) return context.goTo(`${PATH}?changed=password`)
+  const { at, error } = describeRefusal(changed.refusal)
+  // What was typed is not kept: browsers keep pages.
+  return context.goBack(PATH, { error, typed: { at }, anchor: 'change-password' })
+}
+
+function describeRefusal(refusal: PasswordRefusal): {
+  readonly at: PasswordField
+  readonly error: string
+} {
+  switch (refusal.why) {
+    case 'wait':
+      return {
+        at: 'current',
+        error: fill(PAGES.account.password.errors.wait, { seconds: refusal.seconds }),
+      }
+    case 'wrong':
+    case 'elsewhere':
+      return { at: 'current', error: PAGES.account.password.errors[refusal.why] }
+    case 'too-short':
+      return {
+        at: 'password',
+        error: fill(PAGES.account.password.errors.tooShort, { count: MIN_PASSWORD_LENGTH }),
+      }
+    case 'too-long':
+      return {
+        at: 'password',
+        error: fill(PAGES.account.password.errors.tooLong, { count: MAX_PASSWORD_LENGTH }),
+      }
+    case 'unchanged':
+      return { at: 'password', error: PAGES.account.password.errors.unchanged }
+    case 'control-characters':
+      return { at: 'password', error: PAGES.account.password.errors.controlCharacters }
+    case 'differs':
+      return { at: 'repeated', error: PAGES.account.password.errors.differs }
+  }
+}
+
+// /ui/find: one search of machines, labels, images, people, settings, pages and actions; and the list of its dialog.
+
+const FIND_PATH = '/ui/find'
+
+const FIND_PAGES = [pageAt(FIND_PATH, show)]
+
+async function show(context: CurrentContext): Promise<Answer> {
+  const text = (context.query.get('q') ?? '').slice(0, MAX_FIND)
+  const groups = await findAll(context, text)
+  // For the dialog, while somebody types.
+  if (context.query.has('list')) return page(String(renderOptions(groups)))
+  return await context.show({
+    title: t.title,
+    section: FIND_PATH,
+    body: html`<div class="tools">
+        <form class="search" role="search" action="${FIND_PATH}">
+          ${searchField({ name: 'q', value: text, label: t.form.label, placeholder: t.form.placeholder })}
+          <button>${icon('search')}${t.form.button}</button>
+        </form>
+      </div>
+      ${groups.length === 0 ? emptyState(t.none.title, t.none.text) : null}
+      <div class="stack found">${groups.map(renderGroup)}</div>`,
+  })
+}
+
+async function findAll(context: CurrentContext, text: string): Promise<readonly FoundGroup[]> {
+  const words = splitFind(text)
+  const { machines, deeds, labels } = await findMachines(context, text)
+  const groups: readonly FoundGroup[] = [
+    { name: 'machines', rows: machines },
+    { name: 'actions', rows: [...deeds, ...findActions(context, words)] },
+    { name: 'labels', rows: labels },
+    { name: 'images', rows: findImages(context, words) },
+    { name: 'people', rows: findPeople(context, words) },
+    { name: 'settings', rows: findSettings(context, words) },
+    { name: 'pages', rows: findPages(context, words) },
+  ]
+  return groups.filter(({ rows }) => rows.length > 0)
+}
+
+const renderGroup = ({ name, rows }: FoundGroup): Html =>
+  card({
+    title: t.groups[name],
+    body: html`<ul class="rows">
+      ${rows.map(
+        (row) =>
+          html`<li>
+            <a class="grow" href="${row.href}">${renderTitle(row)}</a>${renderAbout(row)}
+          </li>`,
+      )}
+    </ul>`,
+  })
+
+const renderOptions = (groups: readonly FoundGroup[]): Html =>
+  html`${groups.map(
+    ({ name, rows }) =>
+      html`<div role="group" aria-label="${t.groups[name]}">
+        <p aria-hidden="true">${t.groups[name]}</p>
+        ${rows.map(
+          (row) =>
+            html`<a role="option" tabindex="-1" href="${row.href}"
+              >${renderTitle(row)}${renderAbout(row)}</a
+            >`,
+        )}
+      </div>`,
+  )}`
+
+const renderTitle = ({ title }: FoundLink): Html => html`<bdi>${title}</bdi>`
+
+const renderAbout = ({ about }: FoundLink): Content =>
+  about === undefined || about === '' ? null : html` <span class="small dim">${about}</span>`
 
 const EXAMPLES = [
   'mode:flash-once',

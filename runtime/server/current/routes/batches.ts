@@ -7,8 +7,13 @@ import { checked, renderSchema } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import type { Site } from '#server/routes/site.ts'
-import { actOnBatch, BATCH_ACTIONS, type BatchAction } from '../batches/batch-actions.ts'
-import type { BatchKeeper, BatchView } from '../batches/batch-keeper.ts'
+import {
+  actOnBatch,
+  BATCH_ACTIONS,
+  type BatchAction,
+  type BatchKeeper,
+  type BatchView,
+} from '../batches/batch-keeper.ts'
 import type { Machine } from '../rules/machine.ts'
 
 const BATCH = z.object({

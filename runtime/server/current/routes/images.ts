@@ -1,17 +1,27 @@
 /** `GET /images` and `GET /catalog.toml`: the same rows of the catalog, as JSON and as a manifest. */
-import { replaceLoopback } from '#engine/catalog/rules/blob-address.ts'
+import { replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
 import { type CatalogEntry, renderImageEntry } from '#engine/catalog/rules/catalog.ts'
 import { renderImagerList, type ListedFolder } from '#appliance/imager-list.ts'
-import { listForImager } from '#engine/catalog/rules/imager-images.ts'
+import { listForImager } from '#engine/catalog/rules/catalog-source.ts'
 import { renderManifest } from '#engine/catalog/rules/manifest.ts'
 import { ImagesSchema, ManifestSchema } from '../rules/api-schema.ts'
-import { taggedJson, text, type TaggedText } from '#kit/web/answers/answers.ts'
+import {
+  taggedJson,
+  text,
+  type TaggedText,
+  createKeptText,
+  downloadCsv,
+} from '#kit/web/answers/answers.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
-import { createKeptText } from '#kit/web/answers/kept-text.ts'
 import { renderSchema } from '#kit/web/answers/checked.ts'
 import { peerOf } from '#kit/web/answers/caller.ts'
 import type { Site } from '#server/routes/site.ts'
 import { documentObject, type Route } from '#kit/web/answers/route.ts'
+import { parseHardware } from '#engine/inventory/rules/hardware.ts'
+import { letOthersIn } from '#server/routes/many.ts'
+import type { Contact } from '#server/routes/transition.ts'
+import { MACHINES_CSV_HEAD, renderMachineCsv } from '../rules/table/machine-file.ts'
+import type { Machine } from '../rules/machine.ts'
 
 const TOML = { 'content-type': 'application/toml; charset=utf-8', 'cache-control': 'no-cache' }
 
@@ -97,3 +107,52 @@ const toKnown = (entry: CatalogEntry) => ({
   rawSha256: entry.rawSha256 ?? null,
   addedAt: entry.addedAt ?? null,
 })
+
+/** `/machines.csv`: the machines that a search finds, as a table whose names and labels can be read back. */
+interface ShownMachine {
+  readonly image: { readonly name: string } | null
+  readonly view: { readonly state: string }
+}
+
+const STEP = 50
+
+/** `view`: what is shown of a machine to a request. */
+export function machineTableRoutes(
+  site: Site<Machine>,
+  view: (machine: Machine, contact: Contact) => ShownMachine,
+): readonly Route[] {
+  async function* render(found: readonly Machine[], contact: Contact) {
+    let part = MACHINES_CSV_HEAD
+    for (const [at, machine] of found.entries()) {
+      const posted = await site.machines.findHardware(machine.mac)
+      const serial = posted === null ? null : (parseHardware(posted.json)?.serial ?? null)
+      const { image, view: shown } = view(machine, contact)
+      part += renderMachineCsv({ machine, serial, image: image?.name ?? null, state: shown.state })
+      await letOthersIn(at, STEP)
+      if (at % STEP < STEP - 1) continue
+      yield part
+      part = ''
+    }
+    yield part
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/machines.csv',
+      access: 'read',
+      doc: {
+        summary: 'Machines as CSV, of which names, labels, racks and slots can be read back',
+        query: {
+          q: 'Only those that the search of the machines page finds',
+          sort: 'A column of the machines page, - before it: the other way round',
+        },
+        answers: { 200: { type: 'string', contentMediaType: 'text/csv' } },
+      },
+      async handle(event) {
+        const found = site.views.match(await site.machines.list(), event.url.searchParams)
+        return downloadCsv(render(found, site.contact(event)), 'machines.csv')
+      },
+    },
+  ]
+}

@@ -1,8 +1,9 @@
 /** How the power of machines is reached: the BMC of each, the credentials of labels and of all, lists as CSV. */
 import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
-import { MAX_CSV_BYTES, parseBmcCsv } from '#fleet/power/rules/bmc-csv.ts'
 import {
+  MAX_CSV_BYTES,
+  parseBmcCsv,
   AddressesSchema,
   BmcUpsertSchema,
   CredentialSchema,

@@ -2,8 +2,7 @@
 import { getRouterParam } from 'h3'
 import { BOOT_ARCHS } from '#fleet/boot/rules/boot-set.ts'
 import { Fault } from '#kit/foundation/fault.ts'
-import { splitReleaseSource } from '#fleet/boot/rules/release-source.ts'
-import { ReleaseTagSchema } from '#fleet/boot/rules/release.ts'
+import { splitReleaseSource, ReleaseTagSchema } from '#fleet/boot/rules/release.ts'
 import { isOver } from '#kit/host/jobs.ts'
 import type { Releases } from '#fleet/boot/releases.ts'
 import type { Requester } from '#fleet/state/journal.ts'
@@ -16,7 +15,7 @@ import { PAGES } from '#server/texts/texts.ts'
 import { goBack, goTo } from '#server/pages/form-answer.ts'
 import { checked, renderSchema } from '#kit/web/answers/checked.ts'
 import { ReleaseRequestSchema } from '../rules/job-request.ts'
-import type { saveSettings } from '../assembly/saved-settings.ts'
+import type { saveSettings } from '../assembly/configuration.ts'
 
 interface ReleaseRouteDependencies {
   readonly releases: Releases

@@ -2,8 +2,12 @@
 import { BOOT_MODES } from './boot-mode.ts'
 import { z } from 'zod'
 import { SERIAL_CONSOLES } from '#fleet/boot/rules/boot-decision.ts'
-import { isForEach, NAME_FOR_EACH, nameCapture } from '#engine/capture/rules/capture-name.ts'
-import { CaptureNameSchema } from '#engine/capture/rules/capture-upload.ts'
+import {
+  isForEach,
+  NAME_FOR_EACH,
+  nameCapture,
+  CaptureNameSchema,
+} from '#engine/capture/rules/order.ts'
 import { fieldError, listFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
@@ -20,8 +24,14 @@ import {
 import { disarmByHand } from './disarming.ts'
 import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
 import { LabelSchema } from '#fleet/machine/rules/label.ts'
-import { LabelsSchema, MAX_LABELS, NameSchema, sortLabels } from './label.ts'
-import { isSameIdentity, type Machine } from './machine.ts'
+import {
+  LabelsSchema,
+  MAX_LABELS,
+  NameSchema,
+  sortLabels,
+  isSameIdentity,
+  type Machine,
+} from './machine.ts'
 import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
 
 export interface MachineAction {

@@ -2,10 +2,10 @@
 import { BOOT_MODES } from './boot-mode.ts'
 import { z } from 'zod'
 import { CaptureOrderSchema } from '#engine/capture/rules/order.ts'
-import { PickedDiskSchema } from '#engine/inventory/rules/disk-pick.ts'
+import { PickedDiskSchema } from '#engine/inventory/rules/machine.ts'
 import { InventorySchema } from '#engine/inventory/rules/inventory.ts'
 
-import { NameSchema } from './label.ts'
+import { NameSchema } from './machine.ts'
 import { PLAN_MODES } from './plan.ts'
 import { MachineUpsertSchema } from './upsert.ts'
 

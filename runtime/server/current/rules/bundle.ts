@@ -16,8 +16,7 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { listOwnSerials } from '#engine/inventory/rules/hardware.ts'
 import { InventoryDiskSchema, MAX_DISKS } from '#engine/inventory/rules/inventory.ts'
 import { keepHeldBack } from './disarming.ts'
-import { createMachine, type Machine } from './machine.ts'
-import { NameSchema } from './label.ts'
+import { createMachine, type Machine, NameSchema } from './machine.ts'
 
 const BUNDLE_VERSION = 3
 

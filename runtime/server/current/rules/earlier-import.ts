@@ -3,10 +3,9 @@ import { DISCOVERED_MODE } from './boot-mode.ts'
 import { z } from 'zod'
 import { LIVE_SUMS, LIVE_TRIO } from '#appliance/assets.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { MacSchema } from '#kit/net/rules/mac-schema.ts'
+import { MacSchema } from '#kit/net/rules/mac.ts'
 import { decodePart } from '#kit/net/rules/image-location.ts'
-import { NameSchema } from './label.ts'
-import { createMachine, type Machine } from './machine.ts'
+import { NameSchema, createMachine, type Machine } from './machine.ts'
 
 const time = z.iso.datetime({ offset: true }).nullable().catch(null)
 const text = z.string().nullable().catch(null)

@@ -13,9 +13,9 @@ import {
   targetOf,
   type Cycle,
   type Machine,
+  sortLabels,
 } from './machine.ts'
-import { sortLabels } from './label.ts'
-import { nameAmong, pickDisk, type DiskPick } from '#engine/inventory/rules/disk-pick.ts'
+import { nameAmong, pickDisk, type DiskPick } from '#engine/inventory/rules/machine.ts'
 import { findDiskMismatch, renderDiskMismatch } from './target.ts'
 import type { MachineUpsert } from './upsert.ts'
 

@@ -1,16 +1,16 @@
 /** Current line: decides the response of `GET /pxe/{mac}/plan` ("Plan", "Wizard plan modes"). */
 import { MODES, flashesAlways, flashesOnce, type ModePurpose } from './boot-mode.ts'
-import { renderCacheBase, replaceLoopback } from '#engine/catalog/rules/blob-address.ts'
+import { renderCacheBase, replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
-import { findTemplateObstacle, type LiveFeatures } from '#engine/first-boot/rules/obstacle.ts'
+import { findTemplateObstacle, type LiveFeatures } from '#engine/first-boot/rules/seed.ts'
 import {
   isListBlind,
   wantsDiskId,
   type DiskPick,
   type PickedDisk,
-} from '#engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+  type InventoryDisk,
+} from '#engine/inventory/rules/machine.ts'
 import { isHalfWritten, isHeldBack, type Machine } from './machine.ts'
 import { DISARMED_RULES, findStop, HELD_BACK, STOPPED, type StopRule } from './disarming.ts'
 import type { Surroundings } from './surroundings.ts'

@@ -10,8 +10,8 @@ import {
   renderPicked,
   type DiskPick,
   type PickRefusal,
-} from '#engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+  type InventoryDisk,
+} from '#engine/inventory/rules/machine.ts'
 import { targetOf, type Machine } from './machine.ts'
 import type { Surroundings } from './surroundings.ts'
 

@@ -6,7 +6,7 @@ import { accept, type Result } from '#kit/foundation/result.ts'
 import { MAX_SERIAL_CHARACTERS } from '#engine/inventory/rules/inventory.ts'
 import { TemplateNameSchema } from '#engine/first-boot/rules/template.ts'
 import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
-import { LabelsSchema, NameSchema, sortLabels } from './label.ts'
+import { LabelsSchema, NameSchema, sortLabels } from './machine.ts'
 
 /**
  * Unknown keys are refused; absent fields have defaults, whatever was there before. Only name,

@@ -1,12 +1,21 @@
 /** Earlier line: opens the database and everything stored in it, the machines of a deployed server included. */
 import { openFleetState, type FleetState } from '#server/app/fleet-state.ts'
 import { renderDisarmed, type OrderRules } from '#fleet/backup/disarming.ts'
-import { readDeployedMachines } from '#fleet/backup/deployed-machines.ts'
+import { readDeployedMachines } from '#fleet/backup/earlier-state.ts'
 import { SYSTEM_EVENT } from '#fleet/state/event-rows.ts'
 import { describe } from '../rules/machine-events.ts'
-import { parseDeployedRow, parseRecord } from '../rules/record.ts'
-import { disarm, keepHeldBack, nameMachine, type Machine } from '../rules/machine.ts'
-import type { LineConfig } from './configuration.ts'
+import {
+  parseDeployedRow,
+  parseRecord,
+  disarm,
+  keepHeldBack,
+  nameMachine,
+  type Machine,
+} from '../rules/machine.ts'
+import { readConfig, type Config } from '#kit/config/config.ts'
+import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
+import { parseSettings, SETTINGS } from '../rules/settings.ts'
+import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 
 const ORDERS: OrderRules<Machine> = {
   parseRecord,
@@ -64,4 +73,32 @@ async function takeOver(
   log.warn(words)
   const kind = 'system.state.disarmed'
   await journal.record({ ...SYSTEM_EVENT, kind, summary: words, details: { disarmed } })
+}
+
+// Earlier line: reads the configuration of its server.
+
+export type LineConfig = Config<typeof SETTINGS>
+
+/** From the usual places, or the files of `--config`. Rejects with a Fault for each bad value. */
+export const readConfiguration = (
+  environment: Pick<ProcessEnvironment, 'env' | 'systemDir' | 'isRoot'>,
+  given: Pick<Arguments, 'lists'>,
+): Promise<LineConfig> => readConfig({ table: SETTINGS, parse: parseSettings }, environment, given)
+
+/** Below the state directory, unless a setting names another path. */
+export function decideFolders(config: LineConfig) {
+  const { stateDir } = config
+  const { boot_dir, image_root } = config.current().paths
+  return {
+    stateDir,
+    secret: `${stateDir}/session-secret`,
+    signedOut: `${stateDir}/signed-out.json`,
+    fetches: `${stateDir}/fetches`,
+    provision: `${stateDir}/provision`,
+    workflows: `${stateDir}/workflows`,
+    workflowRecords: `${stateDir}/workflow-records`,
+    keys: `${stateDir}/keys`,
+    boot: boot_dir || `${stateDir}/boot`,
+    images: image_root,
+  } as const
 }

@@ -1,7 +1,7 @@
 /** Earlier line: the runs of `cijoe-online`: begun where a record says so, and entered there when they end. */
 import { renderError } from '#kit/foundation/fault.ts'
 import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
-import { openJobRecords } from '#kit/host/job-records.ts'
+import { openJobRecords } from '#kit/host/jobs.ts'
 import { createRecords } from '#kit/host/records.ts'
 import { createShell, type Environment } from '#kit/host/shell.ts'
 import {
@@ -9,14 +9,15 @@ import {
   WorkflowStateSchema,
   type OnlineWorkflows,
   type WorkflowState,
+  createSshKeys,
+  type SshKeys,
+  createWorkflowFolders,
+  type WorkflowFolders,
 } from '#fleet/workflow/online-workflows.ts'
-import { createSshKeys, type SshKeys } from '#fleet/workflow/ssh-key.ts'
 import { SYSTEM_EVENT } from '#fleet/state/event-rows.ts'
-import { createWorkflowFolders, type WorkflowFolders } from '#fleet/workflow/workflow-folders.ts'
 import { describeWorkflowEnd, describeWorkflowStart } from '../rules/machine-events.ts'
 import { endWorkflow, findRun, findTarget } from '../rules/workflow.ts'
-import { decideFolders, type LineConfig } from './configuration.ts'
-import type { State } from './state.ts'
+import { decideFolders, type LineConfig, type State } from './state.ts'
 
 export interface Workflows extends AsyncDisposable {
   readonly runs: Pick<OnlineWorkflows, 'list' | 'find'>

@@ -6,12 +6,16 @@ import { banner, icon, renderBytes } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
 import { findMissing } from '#fleet/workflow/rules/provisioning.ts'
-import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
-import { nameDisk } from '#server/pages/machines/run-bar.ts'
+import {
+  machinePath,
+  MACHINES_PATH,
+  MACHINES_TRAIL,
+  nameDisk,
+} from '#server/pages/machines/machines-list.ts'
 import { renderQuestion } from '#server/pages/question.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { Machine } from '../rules/machine.ts'
-import type { EarlierContext } from './page-context.ts'
+import type { EarlierContext } from './machine-view.ts'
 import { listKept } from './provision.ts'
 
 const t = PAGES.earlier.machine.arming

@@ -7,14 +7,12 @@ import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
-import { machinePath, MACHINES_PATH } from '#server/pages/machines/machines-list.ts'
-import { renderBar } from '#server/pages/machines/run-bar.ts'
+import { machinePath, MACHINES_PATH, renderBar } from '#server/pages/machines/machines-list.ts'
 import { renderTiles } from '#server/pages/number-tiles.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { isUnassigned, type Machine } from '../rules/machine.ts'
 import { BOOT_FILES } from './boot.ts'
-import { nameOf, viewOf, type StatedMachine } from './machine-view.ts'
-import type { EarlierContext } from './page-context.ts'
+import { nameOf, viewOf, type StatedMachine, type EarlierContext } from './machine-view.ts'
 
 const t = PAGES.earlier.dashboard
 const shared = PAGES.dashboard

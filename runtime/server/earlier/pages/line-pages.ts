@@ -3,30 +3,348 @@ import type { Runs } from '#fleet/run/runs.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { fill } from '#kit/texts/text.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
-import { fillHtml, html } from '#kit/web/ui/html.ts'
+import { fillHtml, html, type Html, address, attributes, type Content } from '#kit/web/ui/html.ts'
 import type { NavLink } from '#kit/web/ui/layout.ts'
-import type { Clock } from '#kit/web/ui/times.ts'
-import type { ContextRoute } from '#server/pages/context-routes.ts'
+import { type Clock, renderTime } from '#kit/web/ui/times.ts'
+import { type ContextRoute, keysPages, pageAt, formAt } from '#server/pages/context-routes.ts'
 import { createPages } from '#server/pages/site-pages.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { ChannelViews } from '#server/updates/channel.ts'
-import type { Machine } from '../rules/machine.ts'
+import {
+  type Machine,
+  BOOT_POLICIES,
+  isArmed,
+  isUnassigned,
+  WORKFLOW_STATUSES,
+} from '../rules/machine.ts'
 import { BOOT_PAGES } from './boot.ts'
-import { createMatch } from './fleet-query.ts'
 import { DASHBOARD_PAGE } from './dashboard.ts'
-import { FLEET_PAGES } from './fleet.ts'
 import { IMAGE_PAGES } from './images.ts'
-import { keysPages } from '#server/pages/keys-page.ts'
-import { renderBar } from '#server/pages/machines/run-bar.ts'
-import { renderMachineRow } from './machine-row.ts'
-import { viewMachine } from './machine-view.ts'
+import {
+  renderBar,
+  addMachine,
+  MACHINES_PATH,
+  renderFound,
+  renderFleetTable,
+  renderFoldedAddForm,
+  renderGone,
+  renderNoMachines,
+  renderNoneFound,
+  renderMistakes,
+  listStateNames,
+  STATE_VALUES,
+  URGENCY,
+  renderNameCell,
+} from '#server/pages/machines/machines-list.ts'
+import {
+  viewMachine,
+  type EarlierContext,
+  type EarlierServices,
+  viewOf,
+  type StatedMachine,
+  nameOf,
+} from './machine-view.ts'
 import { isOverdue } from '../rules/state.ts'
 import { MACHINE_PAGES } from './machine.ts'
-import type { EarlierContext, EarlierServices } from './page-context.ts'
 import { PROVISION_PAGES } from './provision.ts'
-import { PXE_PAGES } from './pxe.ts'
-import { SETTINGS_PAGES } from './settings.ts'
+import { PXE_PAGES, renderPxe } from './pxe.ts'
 import { WORKFLOW_PAGES } from './workflow.ts'
+import { renderError } from '#kit/foundation/fault.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import {
+  banner,
+  card,
+  copyable,
+  copyBlock,
+  badge,
+  middle,
+  progress,
+  tag,
+} from '#kit/web/ui/elements.ts'
+import { accountPages } from '#server/pages/account/account.ts'
+import { filePosts } from '#server/pages/settings/file-posts.ts'
+import {
+  SETTINGS_PATH,
+  showSettings,
+  type SettingsView,
+} from '#server/pages/settings/settings-list.ts'
+import {
+  cutPage,
+  renderPager,
+  readListQuery,
+  renderSearch,
+  type ListQuery,
+} from '#kit/web/ui/tables.ts'
+import { refreshOnNews } from '#kit/web/ui/refresh.ts'
+import { createSelector, type Description } from '#fleet/machine/rules/selection.ts'
+import type { Vocabulary } from '#fleet/machine/rules/query.ts'
+import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
+import { listSpellings, renderHyphens } from '#kit/net/rules/mac.ts'
+import { naturalKey } from '#kit/net/rules/natural-order.ts'
+
+// One machine as a row of the table: the same on the page and in what it is sent.
+
+const { columns: titles, row } = PAGES.view
+
+/** The first click on a time sorts from the newest. */
+const COLUMNS = [
+  { title: titles.state, className: 'state', key: 'state' },
+  { title: titles.name, className: 'name', key: 'name' },
+  { title: titles.next, className: 'will', key: 'next' },
+  { title: titles.image, className: 'image', key: 'image' },
+  { title: titles.flashed, className: 'time flashed', key: '-flashed' },
+  { title: titles.seen, className: 'time seen', key: '-seen' },
+] as const
+
+const renderMachineRow = ({ machine, view, run }: StatedMachine, clock: Clock): Html =>
+  html`<tr id="row-${renderHyphens(machine.mac)}">
+    <td class="state">${badge(view.state, view.word)}</td>
+    ${renderNameCell(machine.mac, printable(nameOf(machine)))}
+    <td class="will" data-label="${row.nextBoot}">${renderDoing({ machine, view, run })}</td>
+    <td class="image" data-label="${titles.image}">
+      ${machine.image === null ? tag(row.discovered) : middle(printable(machine.image))}
+      ${renderProvisioning(machine)}
+    </td>
+    <td class="time flashed" data-label="${titles.flashed}">
+      ${renderTime(machine.last_flashed_at, clock, row.never)}
+    </td>
+    <td class="time seen" data-label="${titles.seen}">
+      ${renderTime(machine.last_seen_at, clock, row.never)}
+    </td>
+  </tr>`
+
+function renderProvisioning({ provisioning_mode: mode, last_workflow_status }: Machine): Content {
+  const status = last_workflow_status === null ? null : tag(last_workflow_status)
+  return mode === 'none' && status === null
+    ? null
+    : html`<span class="small dim">${mode} ${status}</span>`
+}
+
+function renderDoing({ machine, view: { state, is, next }, run }: StatedMachine): Content {
+  if (run !== null) return renderBar(run)
+  if (state === 'running') return progress(null, null, is)
+  const isTrouble = state === 'failed' || state === 'needs-you'
+  return html`<span title="${is} ${next}"
+    >${isTrouble ? is : PAGES.earlier.machines.policies[machine.boot_policy]}</span
+  >`
+}
+
+// The search of the machines page: terms, fields, times, and the order of columns.
+
+interface SearchedFleet {
+  /** A new object whenever anything besides the machine changed that states depend on. */
+  context(): object
+  view(machine: Machine): StatedMachine
+  now(): Date
+}
+
+const VOCABULARY: Vocabulary = {
+  fields: ['mac', 'hostname', 'state', 'policy', 'image', 'provisioning', 'workflow', 'ip', 'is'],
+  times: ['seen', 'flashed', 'discovered'],
+  values: {
+    state: STATE_VALUES,
+    policy: BOOT_POLICIES,
+    provisioning: MACHINE_PROVISIONING,
+    workflow: WORKFLOW_STATUSES,
+    is: ['discovered', 'assigned', 'armed'],
+  },
+}
+
+/** `q` and `sort` of an address; `filter=discovered` is the deployed spelling. */
+export function createMatch({ context, view, now }: SearchedFleet) {
+  const select = createSelector<Machine, object>({
+    vocabulary: VOCABULARY,
+    describe: (machine) => describe(view(machine)),
+  })
+  return (machines: readonly Machine[], query: URLSearchParams): readonly Machine[] => {
+    const filter = query.get('filter') === 'discovered' ? 'is:discovered' : ''
+    const text = `${query.get('q') ?? ''} ${filter}`.trim()
+    return select(
+      machines,
+      { text, sort: query.get('sort') },
+      { context: context(), now: now().getTime() },
+    )
+  }
+}
+
+function describe({ machine, view }: StatedMachine): Description {
+  const { mac, image, last_seen_ip: ip } = machine
+  const hostname = machine.hostname ?? ''
+  const times = timesOf(machine)
+  return {
+    text: [...listSpellings(mac), hostname, image, ip, view.is].filter(Boolean).join(' '),
+    fields: {
+      mac: listSpellings(mac),
+      hostname: [hostname],
+      state: listStateNames(view.state),
+      policy: [machine.boot_policy],
+      image: [image ?? ''],
+      provisioning: [machine.provisioning_mode],
+      workflow: [machine.last_workflow_status ?? ''],
+      ip: [ip ?? ''],
+      is: [
+        isUnassigned(machine) ? 'discovered' : 'assigned',
+        ...(isArmed(machine) ? ['armed'] : []),
+      ],
+    },
+    times,
+    order: {
+      ...times,
+      state: URGENCY[view.state],
+      name: hostname === '' ? `\uffff${mac}` : naturalKey(hostname),
+      next: BOOT_POLICIES.indexOf(machine.boot_policy),
+      image: image === null ? null : naturalKey(image),
+    },
+  }
+}
+
+const timesOf = ({ last_seen_at, last_flashed_at, discovered_at }: Machine) => ({
+  seen: millis(last_seen_at),
+  flashed: millis(last_flashed_at),
+  discovered: millis(discovered_at),
+})
+
+const millis = (iso: string | null) => (iso === null ? null : Date.parse(iso))
+
+/** /ui/machines: the fleet in one live table, with a search. */
+const { filters } = PAGES.machines.search
+
+const PATH = MACHINES_PATH
+
+const FLEET_PAGES = [pageAt(PATH, showMachines), formAt(PATH, addMachine)]
+
+async function showMachines(context: EarlierContext): Promise<Answer> {
+  const { site } = context
+  const query = readListQuery(context.query, ['q', 'filter', 'sort', 'page'], 1000)
+  const all = await site.machines.list()
+  const count = (q: string) => site.views.match(all, new URLSearchParams({ q })).length
+  // Default: by state if something failed.
+  const sort = query['sort'] ?? (count('state:failed') > 0 ? 'state' : null)
+  const sorted = sort === null ? query : { ...query, sort }
+  const found = site.views.match(all, new URLSearchParams(sorted))
+  const page = cutPage(found, context.query)
+  const clock = context.clock()
+  return await context.show({
+    title: PAGES.frame.titles.machines,
+    section: PATH,
+    count: html`<span
+      ${attributes({ 'hx-select-oob': all.length === 0 ? null : '#views:morph' })}
+      ${refreshOnNews('count', address(PATH, query), 2000)}
+      >${renderFound(found.length, all.length)}</span
+    >`,
+    updates: address('/events/machines', { q: '', page: 1, ...sorted }),
+    messages: html`${context.message()}${renderGone(context.query)}`,
+    body: html`${all.length === 0 ? null : renderTools(query, count)}
+      <form>
+        ${renderFleetTable({
+          query: sorted,
+          columns: COLUMNS,
+          rows: page.rows.map((machine) => renderMachineRow(viewOf(context, machine), clock)),
+        })}
+      </form>
+      ${
+        all.length === 0
+          ? renderNoMachines(context.contact().baseUrl)
+          : found.length === 0
+            ? renderNoneFound()
+            : renderPager(PATH, query, page)
+      }
+      ${renderFoldedAddForm()}`,
+  })
+}
+
+const VIEWS = [
+  [filters.all, ''],
+  [filters.needsAttention, 'state:needs-attention,failed'],
+  [filters.failed, 'state:failed'],
+  [filters.discovered, 'is:discovered'],
+  [filters.armed, 'state:armed'],
+  [filters.running, 'state:running'],
+  [filters.done, 'state:done'],
+  [PAGES.earlier.machines.views.flash, 'policy:flash'],
+] as const
+
+const renderTools = (
+  { page: _page, filter: _filter, ...kept }: ListQuery,
+  count: (q: string) => number,
+): Html =>
+  html`${renderSearch({
+    path: PATH,
+    query: kept,
+    name: 'q',
+    label: PAGES.machines.search.label,
+    placeholder: PAGES.earlier.machines.example,
+    views: VIEWS.map(([title, q]): [string, ListQuery, number] => [
+      title,
+      { ...kept, q },
+      count(q),
+    ]),
+  })}
+  ${renderMistakes(kept, VOCABULARY)}`
+
+/** /ui/settings and /ui/account: what this line adds to the pages of both lines. */
+const SETTINGS_PAGES = [
+  pageAt(SETTINGS_PATH, show),
+  ...filePosts(),
+  ...accountPages((context: EarlierContext) =>
+    card({
+      title: PAGES.earlier.settings.authentication.title,
+      id: 'authentication',
+      body: renderAuthentication(context),
+    }),
+  ),
+]
+
+async function show(context: EarlierContext): Promise<Answer> {
+  return await showSettings(context, async (view) => ({
+    first: null,
+    fields: null,
+    last: card({
+      title: PAGES.earlier.settings.title,
+      id: 'this-server',
+      body: await renderCards(context, view),
+    }),
+  }))
+}
+
+async function renderCards(context: EarlierContext, { search }: SettingsView): Promise<Html> {
+  const boot = html`<p>${PAGES.earlier.settings.boot.text}</p>
+    <p>${copyable(`${context.contact().baseUrl}/pxe-bootstrap.ipxe`)}</p>`
+  const { authentication, key } = PAGES.earlier.settings
+  return html`${search.fold(PAGES.earlier.settings.keywords.authentication, { title: authentication.title, id: 'authentication', body: renderAuthentication(context) })}
+  ${search.fold(PAGES.earlier.settings.keywords.pxe, { title: PAGES.earlier.pxe.title, id: 'pxe', ...(await renderPxe(context)) })}
+  ${search.fold(PAGES.earlier.settings.keywords.boot, { title: PAGES.earlier.settings.boot.title, id: 'bootstrap', body: boot })}
+  ${search.fold(PAGES.earlier.settings.keywords.key, { title: key.title, id: 'ssh-key', body: await renderKey(context) })}`
+}
+
+/** Creates the key pair where there is none. */
+async function renderKey({ services }: EarlierContext): Promise<Html> {
+  const [key] = await Promise.allSettled([services.workflows.keys.ensure()])
+  return key.status === 'rejected'
+    ? banner(
+        'failed',
+        fill(PAGES.earlier.settings.key.absent, { reason: printable(renderError(key.reason)) }),
+      )
+    : html`<p>
+          ${fillHtml(PAGES.earlier.settings.key.text, {
+            mode: html`<code>cijoe-online</code>`,
+            file: html`<code>/root/.ssh/authorized_keys</code>`,
+          })}
+        </p>
+        ${copyBlock(key.value.publicLine, PAGES.earlier.settings.key.label)}`
+}
+
+const renderAuthentication = ({ services: { user } }: EarlierContext): Html =>
+  html`<p>
+      ${fillHtml(PAGES.earlier.settings.authentication.password, {
+        user: html`<code>${printable(user)}</code>`,
+        command: html`<code>passwd ${printable(user)}</code>`,
+      })}
+    </p>
+    <p>
+      ${fillHtml(PAGES.earlier.settings.authentication.session, { file: html`<code>session-secret</code>` })}
+    </p>
+    <p class="dim">${PAGES.earlier.settings.authentication.open}</p>`
 
 const t = PAGES.frame.titles
 

@@ -3,7 +3,14 @@ import type { Run } from '#engine/inventory/rules/run.ts'
 import type { Workflows } from '../assembly/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 import { decideState, type StateView } from '../rules/state.ts'
-import type { EarlierContext } from './page-context.ts'
+import type { ImageShelf } from '#engine/image/image-shelf.ts'
+import type { LiveFiles } from '#fleet/boot/boot-files.ts'
+import type { PxeHelper } from '#fleet/boot/pxe-helper.ts'
+import type { ReleaseFetches } from '#fleet/boot/releases.ts'
+import type { InterfaceAddress } from '#fleet/boot/rules/dhcp.ts'
+import type { ProvisionFiles } from '#fleet/workflow/provision-files.ts'
+import type { PageContext, PageServices } from '#server/pages/page-context.ts'
+import type { LineConfig } from '../assembly/state.ts'
 
 export interface StatedMachine {
   readonly machine: Machine
@@ -36,3 +43,24 @@ export const viewOf = (
   })
 
 export const nameOf = ({ hostname, mac }: Machine): string => hostname ?? mac
+
+// Earlier line: what its pages use beside the site.
+
+export interface PxeServices extends PxeHelper {
+  listAddresses(): readonly InterfaceAddress[]
+  port(): number
+}
+
+export interface EarlierServices extends PageServices {
+  readonly config: LineConfig
+  readonly shelf: ImageShelf
+  readonly files: ProvisionFiles
+  readonly workflows: Workflows
+  readonly bootFiles: LiveFiles
+  readonly releases: ReleaseFetches
+  readonly pxe: PxeServices
+  /** The account whose password is the operator's. */
+  readonly user: string
+}
+
+export type EarlierContext = PageContext<Machine, EarlierServices>

@@ -1,5 +1,5 @@
 /** /ui/machines/{mac}: one machine, its form, its provisioning files, and the script that it would get. */
-import { hideBootTokens } from '#fleet/boot/rules/boot-token.ts'
+import { hideBootTokens } from '#fleet/boot/rules/boot-decision.ts'
 import { renderFieldErrors } from '#kit/foundation/field-error.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
@@ -17,12 +17,15 @@ import {
   findMissing,
   type ProvisionFile,
 } from '#fleet/workflow/rules/provisioning.ts'
-import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
-import { renderBar } from '#server/pages/machines/run-bar.ts'
+import {
+  machinePath,
+  MACHINES_PATH,
+  MACHINES_TRAIL,
+  renderBar,
+} from '#server/pages/machines/machines-list.ts'
 import { opensQuestion, questionButton, renderRemoval } from '#server/pages/question.ts'
 import { askToArm } from './arming-question.ts'
-import { nameOf, viewOf } from './machine-view.ts'
-import type { EarlierContext } from './page-context.ts'
+import { nameOf, viewOf, type EarlierContext } from './machine-view.ts'
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { listKept, provisioningCard } from './provision.ts'
 import { PAGES } from '#server/texts/texts.ts'

@@ -14,7 +14,7 @@ import {
   type ProvisionFile,
 } from '#fleet/workflow/rules/provisioning.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
-import type { EarlierContext } from './page-context.ts'
+import type { EarlierContext } from './machine-view.ts'
 import { formAt } from '#server/pages/context-routes.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill } from '#kit/texts/text.ts'
@@ -24,7 +24,7 @@ const t = PAGES.earlier.provisioning
 /** A form may encode a byte as three. */
 const MAX_FORM = 3 * MAX_PROVISION_BYTES + 64 * 1024
 
-export const PROVISION_PAGES = [formAt('/ui/machines/:mac/provision', save, MAX_FORM)]
+export const PROVISION_PAGES = [formAt('/ui/machines/:mac/provision', saveProvision, MAX_FORM)]
 
 export async function listKept(
   { services }: EarlierContext,
@@ -65,7 +65,7 @@ ${text}</textarea>
     </form>
   </details>`
 
-async function save(context: EarlierContext, form: URLSearchParams): Promise<Answer> {
+async function saveProvision(context: EarlierContext, form: URLSearchParams): Promise<Answer> {
   const { site, services } = context
   const mac = readMac(context.event)
   const name = parseProvisionFile(form.get('name') ?? '')

@@ -4,14 +4,14 @@ import {
   planActivation,
   renderNetwork,
   type ActiveProxy,
-} from '#fleet/boot/rules/pxe-activation.ts'
+} from '#fleet/boot/rules/dhcp.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Result } from '#kit/foundation/result.ts'
 import { seeOther, type Answer } from '#kit/web/answers/answers.ts'
 import { badge, banner, factList } from '#kit/web/ui/elements.ts'
 import { checkField, postButton, selectField, textField } from '#kit/web/ui/fields.ts'
 import { html, type Content, type Html } from '#kit/web/ui/html.ts'
-import type { EarlierContext } from './page-context.ts'
+import type { EarlierContext } from './machine-view.ts'
 import { buttonAt, formAt } from '#server/pages/context-routes.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill } from '#kit/texts/text.ts'

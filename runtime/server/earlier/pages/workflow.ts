@@ -20,7 +20,7 @@ import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { readRun } from '../routes/workflows.ts'
 import type { Machine } from '../rules/machine.ts'
 import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
-import type { EarlierContext } from './page-context.ts'
+import type { EarlierContext } from './machine-view.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import { PAGES } from '#server/texts/texts.ts'
 

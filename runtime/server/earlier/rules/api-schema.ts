@@ -3,9 +3,8 @@ import { z } from 'zod'
 import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import { InventorySchema } from '#engine/inventory/rules/inventory.ts'
 import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
-import { BOOT_POLICIES, WORKFLOW_STATUSES } from './machine.ts'
-import { PLAN_MODES } from './plan.ts'
-import { MachineUpsertSchema } from './upsert.ts'
+import { BOOT_POLICIES, WORKFLOW_STATUSES, MachineUpsertSchema } from './machine.ts'
+import { PLAN_MODES } from './boot.ts'
 
 const maybeText = z.string().nullable()
 const time = z.iso.datetime()

@@ -5,12 +5,13 @@ import {
   DEFAULT_DRIVE,
   type BootDecision,
   type ToDisk,
+  type KernelArg,
 } from '#fleet/boot/rules/boot-decision.ts'
-import { LIVE_SET } from '#fleet/boot/rules/live-release.ts'
+import { LIVE_SET } from '#fleet/boot/rules/release.ts'
 import { segment } from '#fleet/boot/rules/ipxe.ts'
-import type { KernelArg } from '#fleet/boot/rules/kernel-args.ts'
-import { isHeldBack, type Machine } from './machine.ts'
+import { isHeldBack, type Machine, createMachine } from './machine.ts'
 import { CLIENT_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 type BootRuleName = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'
 type OfferRule = BootRuleName | 'other-arch'
@@ -38,7 +39,7 @@ export function decideBoot(machine: Machine, surroundings: BootSurroundings): Bo
   return { rule, reason: REASONS[rule], decision: decide(rule, machine, surroundings) }
 }
 
-export function decideRule(machine: Machine): BootRuleName {
+function decideRule(machine: Machine): BootRuleName {
   const { boot_policy, image, disarmed_at } = machine
   if (isHeldBack(machine)) return 'held-back'
   if (boot_policy === 'tui') return 'wizard'
@@ -104,3 +105,77 @@ const liveBootArgs = (base: string): readonly KernelArg[] => [
   ['components', null],
   ['fetch', `${base}/boot/${segment(LIVE_SET.squashfs)}`],
 ]
+
+// Earlier line: `GET /pxe/{mac}/plan`, for live systems that ask for it.
+
+export const PLAN_MODES = ['exit', 'interactive'] as const
+
+/**
+ * Never `flash`: this line names no disk, so such a live system asks a person. Its own live systems
+ * read the kernel command line.
+ */
+export function decidePlan(machine: Machine) {
+  const flat = PLANS[decideRule(machine)]
+  return { ...flat, plan: flat }
+}
+
+const NO_DISK = 'This server names no disk: choose one.'
+
+const HELD_BACK =
+  'A flash of this machine never reported its end, and an older state of the server was restored since: its disk may be half written.'
+
+const PLANS = {
+  local: { mode: 'exit' },
+  'no-image': { mode: 'exit' },
+  disarmed: { mode: 'exit' },
+  'held-back': { mode: 'interactive', reason: HELD_BACK },
+  flash: { mode: 'interactive', reason: NO_DISK },
+  wizard: { mode: 'interactive' },
+} as const satisfies Readonly<
+  Record<
+    ReturnType<typeof decideRule>,
+    { readonly mode: (typeof PLAN_MODES)[number]; readonly reason?: string }
+  >
+>
+
+// Earlier line: what becomes of a record when its machine contacts the server ("Transitions").
+
+/** A person in front of the machine decides what it does. */
+export const discover = (mac: Mac, now: string): Machine => ({
+  ...createMachine(mac, 'tui', now),
+  discovered_at: now,
+})
+
+/** Returns the same record where nothing changes. */
+export function rememberOffer(machine: Machine, { rule }: BootRuling, now: string): Machine {
+  const seen =
+    machine.discovered_at === null ? { ...machine, discovered_at: now, updated_at: now } : machine
+  const { image, armed_by } = seen
+  if (rule !== 'flash' || image === null) return seen
+  return { ...seen, offered_at: now, sent: { image, at: now, armed_by }, updated_at: now }
+}
+
+/**
+ * The policy stays, so constant reflashing survives reboots; the tokens of this flash are void. An
+ * order that the machine has not asked for yet stays: the report is late or repeated.
+ */
+export function rememberDone(machine: Machine, now: string): Machine {
+  const flashed = { ...machine, last_flashed_at: now, updated_at: now, sent: null }
+  if (isUntouched(machine)) return flashed
+  return { ...flashed, armed_at: now, offered_at: null, failure: null }
+}
+
+/**
+ * Its order is another than the one that ended. An order after an end begins at the time of that
+ * end; times that differ do not say which came first.
+ */
+const isUntouched = ({ offered_at, sent, last_flashed_at, armed_at }: Machine): boolean =>
+  offered_at === null &&
+  (sent !== null || (last_flashed_at !== null && last_flashed_at !== armed_at))
+
+/** `POST /pxe/{mac}/status`, `failed`. The last flash stays flashed. */
+export const rememberFailure = (machine: Machine, reason: string | null, now: string): Machine => ({
+  ...machine,
+  updated_at: now,
+  failure: { at: now, reason },
+})

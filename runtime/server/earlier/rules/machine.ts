@@ -1,9 +1,15 @@
 /** Earlier line: the machine record ("Machine"), what of it is never on the wire, and its order to be flashed. */
-import type { Mac } from '#kit/net/rules/mac.ts'
+import { type Mac, MacSchema } from '#kit/net/rules/mac.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
-import type { RecordedOutcome } from '#fleet/machine/rules/flash-outcome.ts'
-import type { MachineProvisioning } from '#fleet/workflow/rules/provisioning.ts'
+import { type RecordedOutcome, decodeDeployedRow } from '#fleet/machine/rules/flash-events.ts'
+import {
+  type MachineProvisioning,
+  MACHINE_PROVISIONING,
+} from '#fleet/workflow/rules/provisioning.ts'
 import type { Armer } from '#engine/inventory/rules/run.ts'
+import { z } from 'zod'
+import { isBareFileName } from '#kit/foundation/file-name.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 export const BOOT_POLICIES = ['local', 'flash', 'tui'] as const
 export type BootPolicy = (typeof BOOT_POLICIES)[number]
@@ -151,3 +157,137 @@ export const decideArming = (before: Machine | null, after: Machine): boolean =>
   after.boot_policy === 'flash' &&
   after.image !== null &&
   !(before !== null && isArmed(before) && before.image === after.image)
+
+// Earlier line: the body of `PUT /machines/{mac}` ("MachineUpsert"), and what it makes of a record.
+
+/** Forms and clients send empty texts for none. */
+const maybe = (text: z.ZodType<string, string>) =>
+  z
+    .string()
+    .transform((given) => given.trim() || null)
+    .pipe(text.nullable())
+    .nullable()
+    .default(null)
+
+/** Drops unknown keys, as this line always did. Absent fields have defaults, whatever was there. */
+export const MachineUpsertSchema = z.object({
+  image: maybe(z.string().refine(isBareFileName, 'the name of a file in the image folder')),
+  provisioning_mode: z.enum(MACHINE_PROVISIONING).default('none'),
+  hostname: maybe(
+    z
+      .string()
+      .max(253)
+      .regex(/^[a-z0-9][\w.:-]*$/i, 'a host name or an address'),
+  ),
+  // An argument of a program: never an option.
+  cijoe_workflow_ref: maybe(
+    z
+      .string()
+      .max(1024)
+      .regex(/^[^-\p{Cc}][^\p{Cc}]*$/u, 'the path of a workflow on the server'),
+  ),
+  boot_policy: z.enum(BOOT_POLICIES).default('local'),
+})
+
+type MachineUpsert = Readonly<z.infer<typeof MachineUpsertSchema>>
+
+/** `before` null: a new machine. */
+export function applyUpsert(
+  before: Machine | null,
+  mac: Mac,
+  upsert: MachineUpsert,
+  by: Armer,
+): Machine {
+  const machine = before ?? createMachine(mac, upsert.boot_policy, by.at)
+  const next = { ...machine, ...upsert, updated_at: by.at }
+  return before !== null && isSameIntent(machine, next) ? next : arm(next, by)
+}
+
+/** A new cycle makes the tokens of the one before void. */
+const arm = (machine: Machine, by: Armer): Machine => ({
+  ...machine,
+  armed_at: by.at,
+  armed_by: by,
+  offered_at: null,
+  failure: null,
+  disarmed_at: null,
+})
+
+const isSameIntent = (before: Machine, after: Machine): boolean =>
+  before.boot_policy === after.boot_policy &&
+  before.image === after.image &&
+  before.provisioning_mode === after.provisioning_mode
+
+// Earlier line: stores and parses a machine's record.
+
+const time = z.iso.datetime({ offset: true })
+const maybeTime = time.nullable().catch(null)
+const maybeText = z.string().nullable().catch(null)
+
+const ArmerSchema = z
+  .object({ actor: z.string(), ip: z.string().nullable(), at: time })
+  .nullable()
+  .catch(null)
+
+/** What must be right is the MAC, and the policy; all else has a value that does no harm. */
+const RecordSchema = z.object({
+  mac: MacSchema,
+  boot_policy: z.enum(BOOT_POLICIES),
+  image: maybeText,
+  provisioning_mode: z.enum(MACHINE_PROVISIONING).catch('none'),
+  hostname: maybeText,
+  cijoe_workflow_ref: maybeText,
+  last_known_good: z.record(z.string(), z.unknown()).nullable().catch(null),
+  discovered_at: maybeTime,
+  last_seen_at: maybeTime,
+  last_seen_ip: maybeText,
+  last_flashed_at: maybeTime,
+  last_workflow_run_at: maybeTime,
+  last_workflow_status: z.enum(WORKFLOW_STATUSES).nullable().catch(null),
+  last_workflow_output_path: maybeText,
+  created_at: time,
+  updated_at: time,
+  armed_at: maybeTime,
+  armed_by: ArmerSchema,
+  offered_at: maybeTime,
+  failure: z.object({ at: time, reason: z.string().nullable() }).nullable().catch(null),
+  disk_boot: z.object({ at: time, ip: z.string() }).nullable().catch(null),
+  disarmed_at: maybeTime,
+  sent: z.object({ image: z.string(), at: time, armed_by: ArmerSchema }).nullable().catch(null),
+})
+
+/** Null where it cannot be a machine. */
+export function parseRecord(stored: unknown): Machine | null {
+  const parsed = RecordSchema.safeParse(stored)
+  if (!parsed.success) return null
+  const { armed_at, ...fields } = parsed.data
+  return {
+    ...createMachine(fields.mac, fields.boot_policy, fields.created_at),
+    ...fields,
+    armed_at: armed_at ?? fields.updated_at,
+  }
+}
+
+/** Null where it cannot be a machine. */
+export const parseDeployedRow = (row: Readonly<Record<string, unknown>>): Machine | null =>
+  parseRecord(decodeDeployedRow(row))
+
+// Earlier line: what an operator can do to one machine or many: set its policy.
+
+export const NoParameters = z.strictObject({}).nullish()
+
+export const POLICY_PASTS: Readonly<Record<BootPolicy, string>> = {
+  local: 'boots its own disk from now on',
+  flash: 'is flashed at its next network boot',
+  tui: 'asks the person in front of it from now on',
+}
+
+/** The same policy again begins a new cycle. */
+export const applyPolicy = (
+  machine: Machine,
+  policy: BootPolicy,
+  by: Armer,
+): Result<Machine, string> =>
+  policy === 'flash' && machine.image === null
+    ? refuse('No image is assigned.')
+    : accept(arm({ ...machine, boot_policy: policy, updated_at: by.at }, by))

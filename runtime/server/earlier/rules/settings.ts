@@ -1,7 +1,12 @@
 /** Earlier line: every setting of its server, with the variables of the specification ("Configuration"). */
 import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
 import * as kinds from '#kit/config/rules/setting-kinds.ts'
-import { listForeignSections } from '#kit/config/rules/setting-sections.ts'
+import {
+  listForeignSections,
+  settingOf,
+  type SettingsTable,
+  type SettingTexts,
+} from '#kit/config/rules/setting.ts'
 import {
   DISCOVERY_SETTINGS,
   HISTORY_SETTINGS,
@@ -12,7 +17,6 @@ import {
   SESSION_SECRET,
   WARN_FREE_BYTES,
 } from '#kit/config/rules/shared-settings.ts'
-import { settingOf, type SettingsTable, type SettingTexts } from '#kit/config/rules/setting.ts'
 import {
   parseSettings as parse,
   type KnownElsewhere,

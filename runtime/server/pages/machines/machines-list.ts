@@ -1,13 +1,23 @@
 /** What the machines pages of both lines share: the live table, the form that adds a machine, and what an empty list says. */
-import { parseMac } from '#kit/net/rules/mac.ts'
+import { parseMac, renderHyphens } from '#kit/net/rules/mac.ts'
 import { fill, renderNumber } from '#kit/texts/text.ts'
 import { seeOther, type Answer } from '#kit/web/answers/answers.ts'
-import { banner, emptyState } from '#kit/web/ui/elements.ts'
-import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import type { ListQuery } from '#kit/web/ui/search.ts'
-import { renderTable, type TableColumn } from '#kit/web/ui/tables.ts'
+import { banner, emptyState, type Tone } from '#kit/web/ui/elements.ts'
+import { fillHtml, html, type Content, type Html, address, attributes } from '#kit/web/ui/html.ts'
+import { type ListQuery, renderTable, type TableColumn } from '#kit/web/ui/tables.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { PageContext } from '../page-context.ts'
+import { listMistakes, type Vocabulary } from '#fleet/machine/rules/query.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import {
+  renderDuration,
+  renderPercent,
+  renderRate,
+  renderPartOf,
+  renderSize,
+} from '#kit/foundation/size.ts'
+import type { Run, RunDisk, RunPhase } from '#engine/inventory/rules/run.ts'
+import { shareOf } from '#fleet/run/rules/run-record.ts'
 
 const t = PAGES.machines.list
 
@@ -119,3 +129,111 @@ export const renderNameCell = (mac: string, name: string, about: Content = null)
       </th>`
 
 export const MACHINES_TRAIL = html`<a href="${MACHINES_PATH}">${PAGES.frame.titles.machines}</a>`
+
+/** Such terms were searched for as text. */
+export function renderMistakes(query: ListQuery, vocabulary: Vocabulary): Content {
+  const filters = [...vocabulary.fields, ...vocabulary.times].join(', ')
+  return listMistakes(query['q'] ?? '', vocabulary).map(
+    ({ term: text, what, suggestion, corrected }) => {
+      const term = html`<code>${text}</code>`
+      if (what === 'time') {
+        return banner(
+          'needs-you',
+          fillHtml(PAGES.machines.search.mistakes.time, { term, examples: TIMES }),
+        )
+      }
+      if (suggestion === null)
+        return banner(
+          'needs-you',
+          fillHtml(PAGES.machines.search.mistakes[what], { term, filters }),
+        )
+      const href = address(MACHINES_PATH, { ...query, q: corrected })
+      const meant = html`<a href="${href}"><code>${suggestion}</code></a>`
+      return banner(
+        'needs-you',
+        fillHtml(PAGES.machines.search.mistakes[`${what}Meant`], { term, suggestion: meant }),
+      )
+    },
+  )
+}
+
+const TIMES = html`<code>seen:&lt;1h</code>, <code>seen:&gt;7d</code>, <code>seen:never</code>`
+
+// How the search of the machines pages of both lines names and sorts the states of machines.
+
+const NEEDS_ATTENTION = 'needs-attention'
+
+/** Sorted by need: failures, then what needs attention. */
+export const URGENCY = {
+  failed: 0,
+  'needs-you': 1,
+  running: 2,
+  capture: 3,
+  armed: 4,
+  done: 5,
+  ready: 6,
+} as const satisfies Record<Tone, number>
+
+export const STATE_VALUES: readonly string[] = [...Object.keys(URGENCY), NEEDS_ATTENTION]
+
+export const listStateNames = (state: Tone): readonly string[] =>
+  state === 'needs-you' ? [state, NEEDS_ATTENTION] : [state]
+
+// The progress of a run: a bar for rows, the machine's page and the dashboard.
+
+const PHASES: Readonly<Record<RunPhase, string>> = PAGES.view.run.phases
+const CAPTURE_PHASES = { ...PHASES, ...PAGES.view.run.capturePhases }
+
+const phasesOf = ({ mode }: Run) => (mode === 'capture' ? CAPTURE_PHASES : PHASES)
+
+/** Its model, else its serial number or path. */
+export const shortDisk = ({ model, serial, path }: RunDisk): string =>
+  printable(model?.trim() || serial || path || PAGES.view.run.someDisk)
+
+export const nameDisk = (disk: RunDisk): string => {
+  const { model, serial, path } = disk
+  const names = [...new Set([model?.trim(), serial, path].filter(Boolean))]
+  return printable(names.join(', ') || PAGES.view.run.someDisk)
+}
+
+/** `writing 41%`. */
+function renderPhase(run: Run): string {
+  const share = shareOf(run)
+  const phase = phasesOf(run)[run.phase]
+  return share === null
+    ? phase
+    : fill(PAGES.view.run.progress, { phase, percent: renderPercent(share) })
+}
+
+/** `412 MB/s, 0:07 left, 1.80 of 4.00 GB`: most important first, as space is narrow. */
+function renderFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run): string {
+  if (phase !== 'write' && phase !== 'verify') return ''
+  const bytes = step_total === null ? renderSize(step_bytes) : renderPartOf(step_bytes, step_total)
+  return [
+    ...(rate === null || rate <= 0 ? [] : [renderRate(rate)]),
+    ...(eta_seconds === null
+      ? []
+      : [fill(PAGES.view.run.timeLeft, { time: renderDuration(eta_seconds) })]),
+    bytes,
+  ].join(', ')
+}
+
+/** `live.js` replaces the bar by its id as the run continues. */
+export function renderBar(run: Run): Html {
+  const share = shareOf(run)
+  const progress = renderPhase(run)
+  const label = run.stalled ? fill(PAGES.view.run.stalled, { progress }) : progress
+  const figures = run.stalled ? '' : renderFigures(run)
+  const bar = {
+    max: share === null ? null : 1,
+    value: share === null ? null : share.toFixed(4),
+    'aria-label': label,
+  }
+  return html`<span
+    id="b-${renderHyphens(run.mac)}"
+    class="bar run${run.stalled ? ' stalled' : ''}"
+    title="${figures === '' ? label : `${label}, ${figures}`}"
+    ><progress ${attributes(bar)}></progress
+    ><span><b>${label}</b> <span class="figures">${figures}</span></span></span
+  >`
+}

@@ -1,10 +1,10 @@
 /** Handles the posts of the settings page that change lines of configuration files. */
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { compareFields } from '#fleet/state/rules/event-changes.ts'
+import { compareFields } from '#fleet/state/rules/event-table.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { REACH_SETTINGS } from '#kit/config/rules/shared-settings.ts'
 import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
-import { renderEditRefusal, type ConfigEdit, type RefusedEdits } from '#kit/config/config-editor.ts'
+import { renderEditRefusal, type ConfigEdit, type RefusedEdits } from '#kit/config/config.ts'
 import { peerOf } from '#kit/web/answers/caller.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { accept } from '#kit/foundation/result.ts'
@@ -12,9 +12,8 @@ import { fill } from '#kit/texts/text.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { formAt, type ContextRoute } from '../context-routes.ts'
 import type { PageContext } from '../page-context.ts'
-import { savedAddress, SEARCH_FIELD, searchOf, SETTINGS_PATH } from './after-post.ts'
+import { savedAddress, SEARCH_FIELD, searchOf, SETTINGS_PATH, findRow } from './settings-list.ts'
 import { inputOf } from './setting-fields.ts'
-import { findRow } from './settings-list.ts'
 
 const t = PAGES.settings.errors
 

@@ -1,7 +1,12 @@
 /** The settings page of both lines: every setting with its source, a search, and one form for the configuration files. */
-import type { EditPaths, ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import {
+  type EditPaths,
+  type ShownSetting,
+  decideLock,
+  type Lock,
+} from '#kit/config/rules/shown-setting.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { banner, card, emptyState, icon } from '#kit/web/ui/elements.ts'
+import { banner, card, emptyState, icon, badge } from '#kit/web/ui/elements.ts'
 import {
   attributes,
   fillHtml,
@@ -10,15 +15,192 @@ import {
   trusted,
   type Content,
   type Html,
+  address,
 } from '#kit/web/ui/html.ts'
-import { searchField } from '#kit/web/ui/search.ts'
-import { fillCount } from '#kit/texts/text.ts'
+import { searchField } from '#kit/web/ui/tables.ts'
+import { fillCount, fill } from '#kit/texts/text.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { PageContext } from '../page-context.ts'
-import { MAX_SEARCH, readSavedNames, SEARCH_FIELD, SETTINGS_PATH } from './after-post.ts'
-import { GROUP_TEXTS, translateRows } from './setting-texts.ts'
-import { renderFold } from './settings-fold.ts'
-import { keywordsOf, renderSetting, type Refusals } from './settings-rows.ts'
+import {
+  GROUP_TEXTS,
+  translateRows,
+  inputOf,
+  renderControl,
+  renderHint,
+  describeFallback,
+  describeValue,
+} from './setting-fields.ts'
+import { pathOfUrl } from '#kit/net/rules/host-header.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+
+// One setting on the settings page: its name, its field, its default and source, or why it is locked.
+
+interface Typed {
+  readonly text: string
+  /** Null: another field was refused. */
+  readonly error: string | null
+}
+
+type Refusals = ReadonlyMap<string, Typed>
+
+/** `topic`: the headings above. Of secrets, the text says only whether they are set. */
+const keywordsOf = (row: ShownSetting, topic: string): string => {
+  const { title, help, labels } = row.setting
+  const variable = row.variable.replace(PREFIX, '')
+  const words = [help.replaceAll(PROGRAM, ''), row.shown, ...Object.values(labels), topic]
+  return [title, row.name, variable, ...words].join(' ')
+}
+
+/** Ignored with the names of our programs: "flash" would find everything. */
+const PREFIX = /^FLASHER_/
+const PROGRAM = /flasher(?:-(?:web|cache))?/g
+
+interface SettingView {
+  readonly paths: EditPaths
+  readonly refusals: Refusals
+  readonly keywords: string
+  readonly isHidden: boolean
+  readonly isSaved: boolean
+}
+
+function renderSetting(row: ShownSetting, view: SettingView): Html {
+  const { name } = row
+  const typed = view.refusals.get(name)
+  const isHidden = view.isHidden && typed === undefined && !view.isSaved
+  const found = { 'data-keywords': view.keywords, hidden: isHidden }
+  const lock = decideLock(row, view.paths)
+  const isEdited = lock === null
+  return html`<li class="setting" id="${name}" ${attributes(found)}>
+    <div>
+      ${renderTitle(row, isEdited)} <code class="key">${name}</code>
+      <p class="small dim" id="${idOf(name)}-help">${renderHelp(row.setting.help)}</p>
+    </div>
+    <div>
+      ${lock === null ? renderEdit(row, typed) : renderFixed(row)}
+      ${view.isSaved ? html`<p class="saved">${badge('done', PAGES.settings.row.saved)}</p>` : null}
+      ${typed?.error ? html`<p class="error" id="${idOf(name)}-error">${typed.error}</p>` : null}
+      ${renderWarnings(row)}
+      <p class="small dim">${lock === null ? sourceOf(row) : fillLock(row, lock)}</p>
+    </div>
+  </li>`
+}
+
+/** The row's id is the name itself. */
+const idOf = (name: string): string => `set-${name}`
+
+const renderTitle = ({ name, setting: { title } }: ShownSetting, isEdited: boolean): Html =>
+  isEdited ? html`<label for="${idOf(name)}">${title}</label>` : html`<strong>${title}</strong>`
+
+function renderEdit(row: ShownSetting, typed: Typed | undefined): Html {
+  const { name, setting } = row
+  const id = idOf(name)
+  const [hints, isWrong] = [[renderHint(row), effectOf(row)].filter(Boolean), Boolean(typed?.error)]
+  const described = [
+    `${id}-help`,
+    hints.length === 0 ? '' : `${id}-hint`,
+    isWrong ? `${id}-error` : '',
+  ]
+  const isSet = isRemovable(row) && setting.field.as !== 'toggle'
+  return html`${hidden({ [`was:${name}`]: setting.isSecret ? null : inputOf(row) })}
+    <div class="control">
+      ${renderControl(row, {
+        id,
+        text: typed?.text ?? inputOf(row),
+        isWrong,
+        describedBy: described.filter(Boolean).join(' '),
+      })}
+      ${isSet ? renderReset(row) : null}
+    </div>
+    ${hints.length === 0 ? null : html`<p class="hint" id="${id}-hint">${hints.join(' ')}</p>`}`
+}
+
+/** Values of cards are not in files. */
+const isRemovable = ({ setting, origin }: ShownSetting): boolean =>
+  origin.by === (setting.card === null ? 'file' : 'settings-page')
+
+/** Null: at once. */
+function effectOf({ setting: { program, reload }, isPending }: ShownSetting): string | null {
+  if (program === 'flasher-cache')
+    return PAGES.settings.row.effect[reload === 'restart' ? 'restartCache' : 'reloadCache']
+  return reload === 'restart' && !isPending ? PAGES.settings.row.effect.restart : null
+}
+
+function renderReset({ name, setting }: ShownSetting): Html {
+  const word = setting.isSecret ? PAGES.settings.row.remove : PAGES.settings.row.reset
+  const label = fill(PAGES.settings.row.resetLabel, { word, setting: setting.title })
+  return html`<button name="reset" value="${name}" formnovalidate aria-label="${label}">
+    ${word}
+  </button>`
+}
+
+function renderFixed(row: ShownSetting): Html {
+  const value = row.setting.isSecret
+    ? row.shown === 'set' && PAGES.settings.row.secret
+    : describeValue(row.setting, row.value) || row.shown
+  return html`<p class="fixed">
+    ${icon('lock')}
+    <span class="value"
+      >${value || html`<span class="dim">${PAGES.settings.row.unset}</span>`}</span
+    >
+  </p>`
+}
+
+function renderWarnings(row: ShownSetting): Content {
+  // A proxy with a path serves no pages there.
+  const path = row.name === 'server.public_url' ? pathOfUrl(row.shown) : ''
+  const warnings = [
+    row.isPending ? PAGES.settings.row.pending : '',
+    path && fill(PAGES.settings.row.publicPath, { path }),
+  ]
+  return warnings.filter(Boolean).map((text) => html`<p class="small warning">${text}</p>`)
+}
+
+function sourceOf({ setting, origin, variable }: ShownSetting): Content {
+  const values = {
+    variable: html`<code>${variable}</code>`,
+    default: describeFallback(setting),
+  }
+  switch (origin.by) {
+    case 'environment':
+      return null
+    case 'settings-page':
+      return fillHtml(PAGES.settings.row.origin.page, values)
+    case 'file':
+      return fillHtml(PAGES.settings.row.origin.file, {
+        path: html`<code>${origin.path}</code>`,
+        ...values,
+      })
+    case 'default':
+      return fillHtml(PAGES.settings.row.origin.default, values)
+  }
+}
+
+function fillLock(row: ShownSetting, lock: Lock): Content {
+  switch (lock.why) {
+    case 'environment':
+      return fillHtml(PAGES.settings.row.locked.environment, {
+        variable: html`<code>${lock.variable}</code>`,
+      })
+    case 'kept':
+      return html`${row.name === 'admin.password' ? renderAccount() : PAGES.settings.row.locked.kept}
+      ${sourceOf(row)}`
+    case 'read-only': {
+      const paths = html`<code>${lock.paths.join(', ')}</code>`
+      return row.origin.by === 'file'
+        ? fillHtml(PAGES.settings.row.locked.file, { path: paths })
+        : html`${fillHtml(lock.paths.length === 0 ? PAGES.settings.row.locked.noFile : PAGES.settings.row.locked.files, { paths })}
+          ${sourceOf(row)}`
+    }
+  }
+}
+
+const renderAccount = (): Html =>
+  fillHtml(PAGES.settings.row.locked.password, {
+    account: html`<a href="/ui/account#change-password">${PAGES.settings.row.account}</a>`,
+  })
+
+const renderHelp = (text: string): Content =>
+  text.split('`').map((part, at) => (at % 2 === 0 ? part : html`<code>${part}</code>`))
 
 const t = PAGES.settings
 
@@ -249,3 +431,78 @@ function renderProblems({ services }: PageContext): Content {
 
 export const findRow = (rows: readonly ShownSetting[], name: string): ShownSetting | undefined =>
   rows.find((row) => row.name === name)
+
+// Where the forms of the settings page lead: to the row that was changed, with the search that found it.
+
+export const SETTINGS_PATH = '/ui/settings'
+
+/** Programs that post to the page send none. */
+export const SEARCH_FIELD = 'q'
+const MAX_SEARCH = 200
+
+type SavedWord = keyof (typeof PAGES)['settings']['saved']
+
+interface SavedPost {
+  readonly saved: SavedWord
+  /** Dotted. */
+  readonly names: readonly string[]
+  /** Null: the top of the page. */
+  readonly anchor: string | null
+  /** For programs, as the deployed server sends it; undefined: `anchor`. */
+  readonly plainAnchor?: string | null
+}
+
+/** With the search and *Saved* for a form of the page; for programs, the same address as ever. */
+export function savedAddress(
+  form: URLSearchParams,
+  { saved, names, anchor, plainAnchor = anchor }: SavedPost,
+): string {
+  const isPage = form.has(SEARCH_FIELD)
+  const query = isPage ? { saved, at: names.join(' '), ...searchOf(form) } : { saved }
+  const at = isPage ? anchor : plainAnchor
+  const page = address(SETTINGS_PATH, query)
+  return at === null ? page : `${page}#${at}`
+}
+
+export const searchOf = (form: URLSearchParams): { readonly q: string | null } => ({
+  q: form.get(SEARCH_FIELD)?.slice(0, MAX_SEARCH) ?? null,
+})
+
+/** Unknown names are ignored. */
+const readSavedNames = (query: URLSearchParams): ReadonlySet<string> =>
+  new Set((query.get('at') ?? '').split(' ').filter((name) => name !== ''))
+
+/** A part of the settings page that is folded until somebody opens it, a link leads into it, or the search finds something in it. */
+interface Fold {
+  readonly title: string
+  /** A link's target, inside because browsers open what holds it. */
+  readonly id: string
+  readonly about?: Content
+  readonly aside?: Content
+  readonly isOpen: boolean
+  /** Opened by the search, and folded again when that is cleared. */
+  readonly isFound: boolean
+  /** For a part that is found as a whole. */
+  readonly keywords?: string
+  readonly isHidden?: boolean
+  readonly body: Content
+}
+
+/** Its title line opens it without a script. */
+const renderFold = (fold: Fold): Html =>
+  html`<details
+    class="fold"
+    ${attributes({
+      open: fold.isOpen || fold.isFound,
+      'data-found': fold.isFound ? '' : null,
+      'data-keywords': fold.keywords ?? null,
+      hidden: fold.isHidden === true,
+    })}
+  >
+    <summary>
+      <h3>${fold.title}</h3>
+      ${fold.about === undefined ? null : html`<span class="holds small dim">${fold.about}</span>`}
+      ${fold.aside}
+    </summary>
+    <div id="${fold.id}" class="folded">${fold.body}</div>
+  </details>`

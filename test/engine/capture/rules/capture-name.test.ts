@@ -2,9 +2,8 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { CaptureNameSchema } from '#engine/capture/rules/capture-upload.ts'
+import { CaptureNameSchema, NAME_FOR_EACH, nameCapture } from '#engine/capture/rules/order.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
-import { NAME_FOR_EACH, nameCapture } from '#engine/capture/rules/capture-name.ts'
 
 const test = suite('names of captured images')
 const parsed = parseMac('52:54:00:00:00:2a')

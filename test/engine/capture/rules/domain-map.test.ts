@@ -2,8 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDomainParser } from '#engine/capture/rules/domain-map.ts'
-import type { RangeList } from '#engine/capture/rules/range-list.ts'
+import { createDomainParser, type RangeList } from '#engine/capture/rules/range-list.ts'
 
 const test = suite('domain maps')
 

@@ -3,17 +3,14 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { walkBtrfs } from '#engine/capture/rules/btrfs-extents.ts'
-import { walkExfat } from '#engine/capture/rules/exfat-bitmap.ts'
-import { walkExt } from '#engine/capture/rules/ext-groups.ts'
-import { walkFat } from '#engine/capture/rules/fat-table.ts'
-import { judgeNtfs } from '#engine/capture/rules/ntfs-clusters.ts'
+import { walkExfat, walkExt, walkXfs } from '#engine/capture/rules/ext-groups.ts'
+import { walkFat, judgeNtfs } from '#engine/capture/rules/used-blocks.ts'
 import { countWithin, listRanges } from '#engine/capture/rules/range-list.ts'
 import {
   createUnitCheck,
   type SecondReading,
   type Looked,
 } from '#engine/capture/rules/second-reading.ts'
-import { walkXfs } from '#engine/capture/rules/xfs-groups.ts'
 import { makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('second looks')

@@ -7,7 +7,7 @@ import {
   parseBlobToken,
   renderCacheBase,
   replaceLoopback,
-} from '#engine/catalog/rules/blob-address.ts'
+} from '#engine/catalog/rules/cache-entry.ts'
 
 const test = suite('blob addresses')
 

@@ -6,7 +6,7 @@ import {
   publicFields,
   secretSourceOf,
 } from '#engine/catalog/rules/cache-entry.ts'
-import { fileSource, parseFileSource, parseFileUrl } from '#engine/catalog/rules/dropped-file.ts'
+import { fileSource, parseFileSource, parseFileUrl } from '#engine/catalog/rules/image-upload.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
 
 const test = suite('cache entries')

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { planEviction } from '#engine/catalog/rules/eviction.ts'
+import { planEviction } from '#engine/catalog/rules/upstream.ts'
 
 const test = suite('planEviction')
 

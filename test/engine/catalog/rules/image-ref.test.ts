@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
-import { canonicaliseSource } from '#kit/net/rules/canonical-source.ts'
+import { canonicaliseSource } from '#kit/net/rules/image-location.ts'
 
 const test = suite('ref')
 

@@ -3,8 +3,11 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseCatalogDocument } from '#engine/catalog/rules/catalog-document.ts'
-import { parseKeptCatalog, renderKeptCatalog } from '#engine/catalog/rules/kept-catalog.ts'
-import { parseManifest } from '#engine/catalog/rules/manifest.ts'
+import {
+  parseKeptCatalog,
+  renderKeptCatalog,
+  parseManifest,
+} from '#engine/catalog/rules/manifest.ts'
 
 const test = suite('kept catalog')
 

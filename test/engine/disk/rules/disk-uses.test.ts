@@ -1,17 +1,17 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideUses } from '#engine/disk/rules/disk-uses.ts'
-import { renderUse, type DiskUse } from '#engine/disk/rules/disk.ts'
-import { indexNodes, parseLsblk } from '#engine/disk/rules/lsblk.ts'
-import type { MountTable } from '#engine/disk/rules/mount-map.ts'
-import { parseMountinfo, parseSwaps } from '#engine/disk/rules/mount-map.ts'
 import {
+  decideUses,
   assembleFacts,
   listPaths,
   type Backing,
   type Sightings,
 } from '#engine/disk/rules/sightings.ts'
+import { renderUse, type DiskUse } from '#engine/disk/rules/disk.ts'
+import { indexNodes, parseLsblk } from '#engine/disk/rules/lsblk.ts'
+import type { MountTable } from '#engine/disk/rules/mount-map.ts'
+import { parseMountinfo, parseSwaps } from '#engine/disk/rules/mount-map.ts'
 import { listMachineBlocks, LIVE, SERVER, type Machine } from '#test/support/server/machines.ts'
 
 const test = suite('decideUses')

@@ -1,7 +1,11 @@
 /** Which btrfs can grow: of one device, whatever number that has. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { detectGrowable, readBtrfsNumber, SIGNATURE_BYTES } from '#engine/disk/rules/growable.ts'
+import {
+  detectGrowable,
+  readBtrfsNumber,
+  SIGNATURE_BYTES,
+} from '#engine/disk/rules/hashed-partitions.ts'
 
 const test = suite('a btrfs that grows')
 

@@ -1,7 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
-import { chooseNames, listInventory, renderListedSize } from '#engine/disk/rules/inventory-disk.ts'
+import {
+  type SurveyedDisk,
+  chooseNames,
+  listInventory,
+  renderListedSize,
+} from '#engine/disk/rules/disk.ts'
 import { parseInventory } from '#engine/inventory/rules/inventory.ts'
 
 const test = suite('inventory')

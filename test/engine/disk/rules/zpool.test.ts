@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseZpoolStatus } from '#engine/disk/rules/zpool.ts'
+import { parseZpoolStatus } from '#engine/disk/rules/sightings.ts'
 
 const test = suite('zpool')
 

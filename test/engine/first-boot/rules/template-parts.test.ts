@@ -7,9 +7,9 @@ import {
   findNetworkMistakes,
   readNetwork,
   renderNetwork,
-} from '#engine/first-boot/rules/network-choice.ts'
+  parseTemplate,
+} from '#engine/first-boot/rules/template.ts'
 import { renderFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
-import { parseTemplate } from '#engine/first-boot/rules/template.ts'
 
 const HASH = '$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7'
 

@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findUserDataProblem } from '#engine/first-boot/rules/user-data.ts'
+import { findUserDataProblem } from '#engine/first-boot/rules/template.ts'
 
 const test = suite('the beginning of user-data')
 const CONFIG = '#cloud-config\nhostname: a\n'

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideBottleneck } from '#engine/flash/rules/bottleneck.ts'
+import { decideBottleneck } from '#engine/flash/rules/flash.ts'
 
 const test = suite('bottleneck')
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createBusyMeter } from '#engine/flash/rules/busy-meter.ts'
+import { createBusyMeter } from '#engine/flash/rules/zeros.ts'
 
 const test = suite('busy meter')
 const MIB = 1 << 20

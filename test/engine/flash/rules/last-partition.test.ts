@@ -2,8 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { planLastGrowth, type GrowthDisk } from '#engine/flash/rules/last-partition.ts'
-import { parseGptPartitions } from '#engine/disk/rules/tables/gpt-partitions.ts'
-import { parseTable } from '#engine/disk/rules/tables/gpt.ts'
+import { parseGptPartitions, parseTable } from '#engine/disk/rules/tables/gpt.ts'
 import { makeDiskImage } from '#test/support/disk/disk-images.ts'
 
 const test = suite('planLastGrowth')

@@ -1,7 +1,7 @@
 /** Marks lie inside the disk and outside the image, and a disk that is smaller than it says cannot keep all of them. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MARK_BYTES, planMarks } from '#engine/flash/rules/mark-places.ts'
+import { MARK_BYTES, planMarks } from '#engine/flash/rules/last-partition.ts'
 
 const test = suite('marks')
 const MIB = 2 ** 20

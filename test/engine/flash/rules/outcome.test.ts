@@ -1,7 +1,7 @@
 /** What the writes of a flash have done to the disk so far. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { nextStage } from '#engine/flash/rules/outcome.ts'
+import { nextStage } from '#engine/flash/rules/run-report.ts'
 
 const test = suite('nextStage')
 

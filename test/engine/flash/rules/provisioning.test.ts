@@ -1,13 +1,14 @@
 /** What provisioning decides: inputs, file contents, argument lists, which volume, in which words. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideVolumeFolder, parseFstab } from '#engine/disk/rules/fstab.ts'
-import { parseLsblk } from '#engine/disk/rules/lsblk.ts'
 import {
+  decideVolumeFolder,
+  parseFstab,
   decideMountOptions,
   findRootFileSystem,
   subvolumeOption,
 } from '#engine/disk/rules/mount.ts'
+import { parseLsblk } from '#engine/disk/rules/lsblk.ts'
 import {
   CIJOE_CONFIG,
   cijoeArgv,
@@ -17,8 +18,13 @@ import {
   renderMetaData,
   SEED_FOLDER,
 } from '#engine/flash/rules/provisioning.ts'
-import { decideGroups, parsePhysicalVolumes } from '#engine/disk/rules/volume-group.ts'
-import { listVolumes, parseBlkid, type FilledVolume } from '#engine/disk/rules/volume.ts'
+import {
+  decideGroups,
+  parsePhysicalVolumes,
+  listVolumes,
+  parseBlkid,
+  type FilledVolume,
+} from '#engine/disk/rules/volume-group.ts'
 
 const contents = parseBlkid('')
 const volume = (node: string, said: Partial<FilledVolume> = {}): FilledVolume => ({

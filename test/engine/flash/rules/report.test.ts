@@ -9,7 +9,7 @@ import {
   REPORT_EVERY_MS,
   untilDue,
   type ReportQueue,
-} from '#engine/flash/rules/report.ts'
+} from '#engine/flash/rules/run-report.ts'
 import type { ProgressPost, RunPhase } from '#engine/inventory/rules/run.ts'
 
 const test = suite('reports')

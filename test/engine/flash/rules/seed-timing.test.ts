@@ -1,12 +1,12 @@
 /** When a seed can be written before the ends, and which sectors are held back for that. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { planEarlySeed } from '#engine/flash/rules/seed-timing.ts'
+import { planEarlySeed } from '#engine/flash/rules/provisioning.ts'
 import {
   MAX_LOGICAL,
   numberLogical,
   parseLogicalTable,
-} from '#engine/flash/rules/logical-partitions.ts'
+} from '#engine/flash/rules/last-partition.ts'
 import { makeDiskImage, writeGpt } from '#test/support/disk/disk-images.ts'
 
 const MIB = 2 ** 20

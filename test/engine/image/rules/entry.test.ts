@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decidePromisedIndex } from '#engine/image/rules/entry.ts'
+import { decidePromisedIndex } from '#engine/image/rules/frame-map.ts'
 
 const test = suite('the promised digest of an index')
 const INDEX = 'a'.repeat(64)

@@ -142,7 +142,7 @@ const NAMED_IN: readonly string[] = [
   'runtime/engine/image/rules/format.ts',
   'runtime/engine/image/formats.ts',
   // Which compressions of an initrd are read is the kernel's matter.
-  'runtime/fleet/boot/initrd-kind.ts',
+  'runtime/fleet/boot/boot-sets.ts',
 ]
 
 test('the tables alone name formats: all else follows from their rows', () => {

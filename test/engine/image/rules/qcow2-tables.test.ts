@@ -4,9 +4,14 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Qcow2Header } from '#engine/image/rules/qcow2.ts'
-import { groupCompressed, type CompressedPart } from '#engine/image/rules/qcow2-plan.ts'
-import { nextRun, parseL1Entry, parseL2Entry } from '#engine/image/rules/qcow2-tables.ts'
-import { findFrameEnd } from '#engine/image/rules/zstd-frame.ts'
+import {
+  groupCompressed,
+  type CompressedPart,
+  nextRun,
+  parseL1Entry,
+  parseL2Entry,
+} from '#engine/image/rules/qcow2-tables.ts'
+import { findFrameEnd } from '#engine/image/rules/zstd.ts'
 
 const tables = suite('qcow2 tables')
 const GIB = 2 ** 30

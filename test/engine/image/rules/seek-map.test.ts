@@ -9,7 +9,7 @@ import {
   MAX_SEEK_TABLE_BYTES,
   parseSeekFooter,
   SEEK_FOOTER_BYTES,
-} from '#engine/image/rules/seek-table.ts'
+} from '#engine/image/rules/zstd-walker.ts'
 
 const test = suite('maps from seek tables')
 const MIB = 2 ** 20

@@ -7,7 +7,7 @@ import {
   nameAmong,
   pickDisk,
   wantsDiskId,
-} from '#engine/inventory/rules/disk-pick.ts'
+} from '#engine/inventory/rules/machine.ts'
 import { diskOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('what disks are picked by')

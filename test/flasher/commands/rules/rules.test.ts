@@ -2,8 +2,12 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { FAULT_CODES } from '#kit/foundation/fault.ts'
 import { COMMANDS } from '#flasher/commands/rules/commands.ts'
-import { errorFields, renderEnvelope } from '#flasher/commands/rules/envelope.ts'
-import { EXIT, EXIT_CODES } from '#flasher/commands/rules/exit-codes.ts'
+import {
+  errorFields,
+  renderEnvelope,
+  EXIT,
+  EXIT_CODES,
+} from '#flasher/commands/rules/exit-codes.ts'
 
 const test = suite('earlier rules')
 

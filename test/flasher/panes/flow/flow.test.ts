@@ -2,7 +2,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import { planFlash, type FlashPlan } from '#engine/flash/rules/flash.ts'
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import { next } from '#flasher/panes/flow/flow.ts'
 import { listRows } from '#flasher/panes/flow/rows.ts'
 import {
@@ -14,8 +14,8 @@ import {
   type PanesSetting,
   type PanesState,
 } from '#flasher/panes/flow/state.ts'
-import { renderScreen } from '#flasher/panes/screens/screen.ts'
-import { createInk } from '#kit/terminal/text/ink.ts'
+import { renderScreen } from '#flasher/panes/program.ts'
+import { createInk } from '#kit/terminal/text/terminal-style.ts'
 
 const test = suite('flasher-tui flow')
 const GB = 1e9

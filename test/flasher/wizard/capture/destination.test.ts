@@ -1,7 +1,7 @@
 /** Where a captured image goes, by what was typed, and what it is called by default. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderDestination } from '#engine/capture/rules/capture-destination.ts'
+import { renderDestination } from '#engine/capture/rules/capture.ts'
 import { decideDestination, suggestName } from '#flasher/wizard/capture/destination.ts'
 
 const test = suite('choices of a capture')

@@ -13,7 +13,7 @@ import {
   type WizardStep,
 } from '#flasher/wizard/flow/flow.ts'
 import type { DiskChoice } from '#flasher/order/rules/flash-choice.ts'
-import type { FlashOutcome } from '#engine/flash/rules/outcome.ts'
+import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import type { ChosenImage } from '#flasher/order/rules/flash-choice.ts'
 
 const test = suite('wizard flow')

@@ -5,8 +5,12 @@ import type { DiskUse, SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import { offerDisk, renderLosses } from '#flasher/text/rules/disk-offer.ts'
 import type { ImageFacts } from '#engine/image/rules/image.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
-import { renderDiskRow } from '#flasher/wizard/screens/disk-list.ts'
-import { imageColumns, listImageOffers, renderImageRow } from '#flasher/wizard/flow/image-offers.ts'
+import { renderDiskRow } from '#flasher/wizard/screens/choose-disk.ts'
+import {
+  imageColumns,
+  listImageOffers,
+  renderImageRow,
+} from '#flasher/wizard/screens/choose-image.ts'
 
 import { layOut } from '#kit/terminal/text/columns.ts'
 

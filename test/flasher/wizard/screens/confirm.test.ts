@@ -1,10 +1,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderConfirm, type KnownPlan } from '#flasher/wizard/screens/confirm-text.ts'
+import { renderConfirm, type KnownPlan } from '#flasher/wizard/screens/confirm.ts'
 import type { WizardState } from '#flasher/wizard/flow/flow.ts'
 import { createQuestion } from '#flasher/wizard/screens/screen-layout.ts'
 import { refuse } from '#kit/foundation/result.ts'
-import { createInk } from '#kit/terminal/text/ink.ts'
+import { createInk } from '#kit/terminal/text/terminal-style.ts'
 import { UNTOUCHED } from '#kit/terminal/prompt/menu.ts'
 
 const test = suite('wizard confirm')

@@ -6,7 +6,7 @@ import { createQuestion, layOutScreen } from '#flasher/wizard/screens/screen-lay
 import { createMachineCode } from '#flasher/wizard/screens/machine-code.ts'
 import { createSubject } from '#flasher/wizard/screens/pending-question.ts'
 import { openState } from '#flasher/wizard/flow/flow.ts'
-import { createInk } from '#kit/terminal/text/ink.ts'
+import { createInk } from '#kit/terminal/text/terminal-style.ts'
 import { UNTOUCHED, type Menu } from '#kit/terminal/prompt/menu.ts'
 import type { Frame, Size } from '#kit/terminal/prompt/painter.ts'
 import { runFlasher, startFlasher } from '#test/support/terminal/flasher.ts'

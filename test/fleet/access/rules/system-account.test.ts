@@ -5,7 +5,7 @@ import {
   parseAccountStatus,
   parseNoNewPrivileges,
   parseVerdict,
-} from '#fleet/access/rules/system-account.ts'
+} from '#fleet/access/rules/provider-identity.ts'
 
 const test = suite('system account')
 const isUsable = (given: string) => encodePassword(given).ok

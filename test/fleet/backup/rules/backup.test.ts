@@ -10,8 +10,9 @@ import {
   planBackupPruning,
   readBackupTime,
   sortBackups,
+  parseManifest,
+  renderManifest,
 } from '#fleet/backup/rules/backup.ts'
-import { parseManifest, renderManifest } from '#fleet/backup/rules/backup-manifest.ts'
 
 const test = suite('backup')
 const ID = '2026-11-21T06-55-53Z'

@@ -9,9 +9,12 @@ import {
   type LiveSets,
   type ToDisk,
 } from '#fleet/boot/rules/boot-decision.ts'
-import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
-import { renderAutoexec, renderBootstrap } from '#fleet/boot/rules/bootstrap.ts'
-import { IPXE_EXIT } from '#fleet/boot/rules/ipxe-script.ts'
+import {
+  renderBoot,
+  renderAutoexec,
+  renderBootstrap,
+  IPXE_EXIT,
+} from '#fleet/boot/rules/boot-script.ts'
 import { parseHost } from '#kit/net/rules/host-header.ts'
 import { anyDecision, anyText } from '#test/support/boot/decisions.ts'
 import { MAC, setOf } from '#test/support/server/machine-fixture.ts'

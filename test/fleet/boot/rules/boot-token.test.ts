@@ -8,8 +8,8 @@ import {
   parseBootToken,
   renderBootToken,
   type BootToken,
-} from '#fleet/boot/rules/boot-token.ts'
-import { renderKernelArgs } from '#fleet/boot/rules/kernel-args.ts'
+  renderKernelArgs,
+} from '#fleet/boot/rules/boot-decision.ts'
 import { MAC, macOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('boot token')

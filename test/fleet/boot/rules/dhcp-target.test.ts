@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideDhcpTarget } from '#fleet/boot/rules/dhcp-target.ts'
+import { decideDhcpTarget } from '#fleet/boot/rules/dhcp.ts'
 
 const test = suite('the address of this host for DHCP servers')
 

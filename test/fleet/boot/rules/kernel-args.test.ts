@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseKernelArgs, renderKernelArgs } from '#fleet/boot/rules/kernel-args.ts'
+import { parseKernelArgs, renderKernelArgs } from '#fleet/boot/rules/boot-decision.ts'
 
 const test = suite('kernel arguments')
 

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderNewc, type Entry } from '#build/initrd/newc.ts'
-import { createNewcWalker } from '#fleet/boot/rules/newc-walker.ts'
+import { createNewcWalker } from '#fleet/boot/rules/boot-set.ts'
 
 const test = suite('newc walker')
 const file = (name: string, length: number): Entry => ({

@@ -5,7 +5,7 @@ import {
   planActivation,
   renderActivation,
   renderNetwork,
-} from '#fleet/boot/rules/pxe-activation.ts'
+} from '#fleet/boot/rules/dhcp.ts'
 
 const test = suite('PXE activation')
 const ADDRESSES = [

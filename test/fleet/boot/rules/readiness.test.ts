@@ -1,7 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listReadiness, type ReadinessFacts } from '#fleet/boot/rules/readiness.ts'
-import { describeTftp } from '#fleet/boot/rules/tftp.ts'
+import { listReadiness, type ReadinessFacts, describeTftp } from '#fleet/boot/rules/readiness.ts'
 
 const test = suite('readiness')
 

@@ -1,10 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import {
-  completeSource,
-  proposeSource,
-  splitReleaseSource,
-} from '#fleet/boot/rules/release-source.ts'
+import { completeSource, proposeSource, splitReleaseSource } from '#fleet/boot/rules/release.ts'
 
 const test = suite('splitReleaseSource')
 

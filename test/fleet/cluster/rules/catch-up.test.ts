@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideCatchUp } from '#fleet/cluster/rules/catch-up.ts'
+import { decideCatchUp } from '#fleet/cluster/rules/lease.ts'
 
 const test = suite('catch-up')
 const ENDS = { cluster: 'c', newest: { seq: 9, change: 'nine' }, oldest: 5, atSeq: 'seven' }

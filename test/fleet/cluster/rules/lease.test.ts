@@ -6,8 +6,8 @@ import {
   decideTakeover,
   renderTake,
   type LeaseWatch,
+  TIMES,
 } from '#fleet/cluster/rules/lease.ts'
-import { TIMES } from '#fleet/cluster/rules/times.ts'
 
 const test = suite('lease')
 const LOOK_MS = 500

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideSharedFile, type SharedFileName } from '#fleet/cluster/rules/shared-file.ts'
+import { decideSharedFile, type SharedFileName } from '#fleet/cluster/rules/member.ts'
 
 const test = suite('files that servers share')
 const noted = { version: 'v1', digest: 'one' }

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseTimes, TIMES } from '#fleet/cluster/rules/times.ts'
+import { parseTimes, TIMES } from '#fleet/cluster/rules/lease.ts'
 
 const test = suite('times of servers that share a database')
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listMistakes } from '#fleet/machine/rules/query-mistakes.ts'
+import { listMistakes } from '#fleet/machine/rules/query.ts'
 
 const VOCABULARY = {
   fields: ['mac', 'label', 'state', 'image'],

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { groupByRack } from '#fleet/machine/rules/rack.ts'
+import { groupByRack } from '#fleet/machine/rules/label.ts'
 
 const test = suite('racks and slots')
 const at = (...labels: string[]) => ({ labels })

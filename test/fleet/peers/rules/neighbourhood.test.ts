@@ -1,7 +1,7 @@
 /** Which images are handed on, and among which machines. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findNeighbourhood } from '#fleet/peers/rules/neighbourhood.ts'
+import { findNeighbourhood } from '#fleet/peers/rules/chain.ts'
 
 const test = suite('a neighbourhood')
 const CACHE = 'http://10.0.0.2:8081'

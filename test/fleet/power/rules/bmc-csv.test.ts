@@ -1,7 +1,7 @@
 /** Cells of a list of BMCs are read as those of a file of machines. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseBmcCsv } from '#fleet/power/rules/bmc-csv.ts'
+import { parseBmcCsv } from '#fleet/power/rules/bmc.ts'
 import { listSpellings } from '#kit/net/rules/mac.ts'
 import { macOf } from '#test/support/power/acting.ts'
 

@@ -1,8 +1,7 @@
 /** Which addresses are contacted for a machine's power, and what may be entered as one. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseBmcCsv } from '#fleet/power/rules/bmc-csv.ts'
-import { BmcSchema } from '#fleet/power/rules/bmc.ts'
+import { parseBmcCsv, BmcSchema } from '#fleet/power/rules/bmc.ts'
 import { refuseAddress } from '#fleet/power/rules/reach.ts'
 
 const test = suite('addresses of BMCs')

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseRunColumn, RUN_KEYS, type RunColumn } from '#fleet/run/rules/run-order.ts'
+import { parseRunColumn, RUN_KEYS, type RunColumn } from '#fleet/run/rules/run-record.ts'
 import type { RunResult } from '#engine/inventory/rules/run.ts'
 import { sortRows } from '#fleet/machine/rules/selection.ts'
 import { macOf } from '#test/support/server/state.ts'

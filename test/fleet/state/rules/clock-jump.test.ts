@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findLastJump } from '#fleet/state/rules/clock-jump.ts'
+import { findLastJump } from '#fleet/state/rules/change-count.ts'
 
 const test = suite('clock jumps')
 const DAY = 86_400_000

@@ -7,7 +7,7 @@ import {
   isOver,
   nextWindow,
   type FloodWindow,
-} from '#fleet/state/rules/flood.ts'
+} from '#fleet/state/rules/event-table.ts'
 
 const test = suite('flood')
 

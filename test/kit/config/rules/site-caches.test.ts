@@ -1,7 +1,7 @@
 /** What `sources.caches` accepts: an address, then networks and labels. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { siteCaches } from '#kit/config/rules/site-kinds.ts'
+import { siteCaches } from '#kit/config/rules/setting-kinds.ts'
 
 const test = suite('caches of a site')
 const accepts = (text: string) => siteCaches.schema.safeParse(siteCaches.fromText(text)).success

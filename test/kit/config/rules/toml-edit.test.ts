@@ -2,9 +2,15 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import * as fc from 'fast-check'
 import type { TomlValue } from '#kit/config/rules/setting.ts'
-import { editToml, locateTomlKey, locateTomlSection } from '#kit/config/rules/toml-edit.ts'
+import {
+  editToml,
+  locateTomlKey,
+  locateTomlSection,
+  isSameToml,
+  isTable,
+  parseToml,
+} from '#kit/config/rules/toml.ts'
 import { listStatements } from '#kit/config/rules/toml-statements.ts'
-import { isSameToml, isTable, parseToml } from '#kit/config/rules/toml.ts'
 
 const test = suite('editToml')
 

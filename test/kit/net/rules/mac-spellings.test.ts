@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { findMac, listSpellings, parseMac } from '#kit/net/rules/mac.ts'
-import { createMatch } from '#server/earlier/pages/fleet-query.ts'
+import { createMatch } from '#server/earlier/pages/line-pages.ts'
 import { viewMachine } from '#server/earlier/pages/machine-view.ts'
 import { createMachine } from '#server/earlier/rules/machine.ts'
 import { createStateFolder, macOf, noteOf } from '#test/support/server/state.ts'

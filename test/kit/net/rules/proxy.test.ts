@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideProxies } from '#kit/net/rules/proxy.ts'
+import { decideProxies } from '#kit/net/rules/direct-host.ts'
 
 const test = suite('proxy')
 

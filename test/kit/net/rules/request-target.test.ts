@@ -1,7 +1,7 @@
 /** Which request targets are served, and as what. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { isPlainTarget, parseTarget } from '#kit/net/rules/request-target.ts'
+import { isPlainTarget, parseTarget } from '#kit/net/rules/host-header.ts'
 
 const test = suite('request target')
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { isServerVersion, parseServerAddress } from '#kit/net/rules/server-address.ts'
+import { isServerVersion, parseServerAddress } from '#kit/net/rules/host-header.ts'
 
 const test = suite('parseServerAddress')
 

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readS3Access } from '#kit/net/s3/s3-keys.ts'
+import { readS3Access } from '#kit/net/s3/s3-client.ts'
 import { faultOf } from '#test/support/collect.ts'
 import { makeFolder } from '#test/support/server/image-cache.ts'
 

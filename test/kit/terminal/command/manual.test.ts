@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { WIZARD_ENVIRONMENT } from '#kit/terminal/command/rules/environment.ts'
+import { WIZARD_ENVIRONMENT } from '#kit/terminal/command/rules/command.ts'
 import { COMMAND_LINE as CACHE } from '#cache/rules/commands.ts'
 import { COMMAND_LINE as WEB } from '#server/current/rules/commands.ts'
 import { WIZARD } from '#flasher/wizard/options.ts'

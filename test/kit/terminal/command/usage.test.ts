@@ -5,7 +5,7 @@ import { groupsOf } from '#kit/terminal/command/rules/command.ts'
 import { COMMAND_LINE } from '#flasher/commands/rules/commands.ts'
 import { COMMAND_LINE as SERVER } from '#server/current/rules/commands.ts'
 import { renderHelp, renderUsage } from '#kit/terminal/command/usage.ts'
-import { wrap, wrapColumns } from '#kit/terminal/text/wrap.ts'
+import { wrap, wrapColumns } from '#kit/terminal/text/columns.ts'
 
 const test = suite('usage')
 const levels = [...groupsOf(COMMAND_LINE), ...COMMAND_LINE.commands.map(({ words }) => words)]

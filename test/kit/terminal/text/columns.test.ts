@@ -2,8 +2,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { displayWidth } from '#kit/foundation/printable.ts'
-import { clip, clipApart } from '#kit/terminal/text/clip.ts'
-import { layOut } from '#kit/terminal/text/columns.ts'
+import { clip, clipApart, layOut } from '#kit/terminal/text/columns.ts'
 
 const test = suite('columns')
 

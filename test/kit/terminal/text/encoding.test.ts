@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { displayWidth } from '#kit/foundation/printable.ts'
-import { encodeFor, encodeOutput } from '#kit/terminal/text/encoding.ts'
+import { encodeFor, encodeOutput } from '#kit/terminal/text/terminal-style.ts'
 import { createPainter } from '#kit/terminal/prompt/painter.ts'
 
 const test = suite('encoding')

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerLog, type LogLevel } from '#kit/terminal/text/server-log.ts'
+import { createServerLog, type LogLevel } from '#kit/terminal/text/log.ts'
 import type { Environment } from '#kit/host/shell.ts'
 
 const AT = '2026-03-01T10:20:30.400Z'

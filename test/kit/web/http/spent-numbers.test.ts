@@ -1,7 +1,7 @@
 /** Numbers that count once: in any order, for each sender on its own, and never again once they are old. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSpentNumbers } from '#kit/web/http/spent-numbers.ts'
+import { createSpentNumbers } from '#kit/web/http/peer.ts'
 
 const test = suite('spent numbers')
 

@@ -8,7 +8,7 @@ import {
   shorten,
 } from '#kit/web/ui/elements.ts'
 import { address, attributes, fillHtml, html } from '#kit/web/ui/html.ts'
-import { localPath } from '#kit/web/answers/local-path.ts'
+import { localPath } from '#kit/web/answers/checked.ts'
 import { renderAge, renderExact, renderTime } from '#kit/web/ui/times.ts'
 
 const test = suite('html')

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { PAGE_GATE } from '#server/routes/rules/page-gate.ts'
+import { PAGE_GATE } from '#server/routes/rules/api-reach.ts'
 import { logIn, openContext, startSite } from '#test/support/browser/browser.ts'
 import { createSharedBrowser } from '#test/support/browser/shared.ts'
 import { macOf, serialOf } from '#test/support/server/web-machines.ts'

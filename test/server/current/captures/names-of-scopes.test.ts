@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
-import { fileSource } from '#engine/catalog/rules/dropped-file.ts'
+import { fileSource } from '#engine/catalog/rules/image-upload.ts'
 import { addPerson, createCurrentServer } from '#test/support/people/current-server.ts'
 import { asJson } from '#test/support/server/server.ts'
 

@@ -1,7 +1,7 @@
 /** Every route has an expectation, and keeps it for the callers that matter most; `real/rights-matrix.test.ts` asks as everybody. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { PAGE_GATE } from '#server/routes/rules/page-gate.ts'
+import { PAGE_GATE } from '#server/routes/rules/api-reach.ts'
 import { createCurrentServer } from '#test/support/people/current-server.ts'
 import { EXPECTED, listUnmatched } from '#test/support/people/expected-routes.ts'
 import { askEverything, openCurrentScene } from '#test/support/people/rights-matrix.ts'

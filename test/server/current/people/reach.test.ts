@@ -1,8 +1,7 @@
 /** Whoever has a scope gets nothing of a machine outside of it, by any route there is, and changes nothing there. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { PAGE_GATE } from '#server/routes/rules/page-gate.ts'
-import { API_REACH } from '#server/routes/rules/api-reach.ts'
+import { PAGE_GATE, API_REACH } from '#server/routes/rules/api-reach.ts'
 import {
   addPerson,
   createCurrentServer,

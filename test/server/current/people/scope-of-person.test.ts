@@ -2,8 +2,8 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createAccounts } from '#fleet/access/accounts.ts'
-import { MAX_SCOPE_CHARACTERS, parseScope } from '#fleet/access/rules/label-scope.ts'
-import { isSameReach, reachOf, sees } from '#kit/web/answers/rules/reach.ts'
+import { MAX_SCOPE_CHARACTERS, parseScope } from '#fleet/access/rules/person.ts'
+import { isSameReach, reachOf, sees } from '#kit/web/answers/rules/rights.ts'
 import {
   addPerson,
   asForm,

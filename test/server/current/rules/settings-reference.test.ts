@@ -2,8 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { listSettings } from '#kit/config/rules/setting.ts'
-import { renderReference } from '#server/current/rules/settings-reference.ts'
-import { SETTINGS } from '#server/current/rules/settings.ts'
+import { renderReference, SETTINGS } from '#server/current/rules/settings.ts'
 
 const test = suite('settings reference')
 

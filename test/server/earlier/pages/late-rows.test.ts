@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { MAX_SILENT_FLASH_MS, isOverdue } from '#server/earlier/rules/state.ts'
-import { createRowCaches } from '#server/updates/row-cache.ts'
+import { createRowCaches } from '#server/updates/channel.ts'
 import { BY, createEarlierFixture } from '#test/support/server/earlier-machine.ts'
 
 const test = suite('the earlier line: rows of late flashes')

@@ -1,9 +1,7 @@
 /** The earlier line: a flash that a restored state brought back. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { applyPolicy } from '#server/earlier/rules/action.ts'
-import { disarm, keepHeldBack } from '#server/earlier/rules/machine.ts'
-import { parseRecord } from '#server/earlier/rules/record.ts'
+import { applyPolicy, disarm, keepHeldBack, parseRecord } from '#server/earlier/rules/machine.ts'
 import { BY, contactAt, createEarlierFixture } from '#test/support/server/earlier-machine.ts'
 
 const test = suite('the earlier line: disarming')

@@ -1,7 +1,7 @@
 /** "Machine", "MachineUpsert" and "Transitions", row by row. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseRecord } from '#server/earlier/rules/record.ts'
+import { parseRecord } from '#server/earlier/rules/machine.ts'
 import { BY, contactAt, createEarlierFixture } from '#test/support/server/earlier-machine.ts'
 import { MAC } from '#test/support/server/machine-fixture.ts'
 

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { valueOf } from '#kit/config/rules/settings-parser.ts'
-import { decideFolders, readConfiguration } from '#server/earlier/assembly/configuration.ts'
+import { decideFolders, readConfiguration } from '#server/earlier/assembly/state.ts'
 import { parseSettings, SETTINGS } from '#server/earlier/rules/settings.ts'
 
 const test = suite('settings of the earlier line')

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseRecord } from '#server/earlier/rules/record.ts'
+import { parseRecord } from '#server/earlier/rules/machine.ts'
 import {
   beginWorkflow,
   endWorkflow,

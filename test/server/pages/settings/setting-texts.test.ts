@@ -1,8 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { findNamed, listSettings } from '#kit/config/rules/setting.ts'
-import { SETTING_GROUPS } from '#kit/config/rules/setting-groups.ts'
-import { describeFallback, describeValue, findTitle } from '#server/pages/settings/setting-texts.ts'
+import { findNamed, listSettings, SETTING_GROUPS } from '#kit/config/rules/setting.ts'
+import {
+  describeFallback,
+  describeValue,
+  findTitle,
+} from '#server/pages/settings/setting-fields.ts'
 import { SETTING_TEXTS, SETTINGS } from '#server/current/rules/settings.ts'
 
 const test = suite('texts of settings')

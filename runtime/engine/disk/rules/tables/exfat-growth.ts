@@ -8,10 +8,22 @@ import {
   sectorOf,
   SECTORS_PER_CLUSTER,
   sumBootRegion,
+  sumBootBytes,
 } from '#appliance/images-volume.ts'
-import type { DiskWrite } from './planned-write.ts'
-import { sumTo } from './exfat-checksum.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import {
+  GPT_AT,
+  hasHeader,
+  isSealed,
+  moveBackup,
+  parseTable,
+  seal,
+  type MovedBackup,
+  type GuidTable,
+  changeLast,
+  parseGptPartitions,
+  type GptPartition,
+} from './gpt.ts'
 
 export interface VolumeFacts {
   /** The volume's first `BOOT_BYTES`. */
@@ -119,4 +131,158 @@ function growRegion(region: Buffer, clusters: number, sectors: number): Buffer {
   grown.writeBigUInt64LE(BigInt(end), BOOT_AT.volumeLength)
   grown.writeUInt8(0xff, BOOT_AT.percentInUse)
   return sumTo(grown, sumBootRegion(region))
+}
+
+/** Four bytes, eight apart: the sum turns by eight of its 32 bits in between. */
+const STEPS = 4
+const APART = 8
+/** The end of the boot code, which never runs on a volume of ours. */
+const END: number = BOOT_AT.signature
+const FIRST = END - STEPS * APART
+/** Two more bytes that change what the last of the four finds. */
+const SALT = FIRST - APART
+/** Turns of the sum after the last of the four. */
+const TURNS_AFTER = APART - 1
+
+/** Nearly every one of 65,536 salts will do, so that the Error does not happen. */
+export function sumTo(region: Buffer, wanted: number): Buffer {
+  const tried = Buffer.from(region)
+  const before = sumBootBytes(region, { sum: 0, from: 0, to: SALT })
+  const behind = undoBootBytes(region, wanted)
+  const aims = [behind, lessTheCarry(behind)]
+  for (let salt = 0; salt < 0x10000; salt += 1) {
+    tried.writeUInt16BE(salt, SALT)
+    for (const aim of aims) {
+      fill(tried, before, aim)
+      if (sumBootBytes(tried, { sum: before, from: SALT, to: END }) === behind) return tried
+    }
+  }
+  throw new Error('no boot code gives the boot region its checksum')
+}
+
+/** Each byte sets the eight bits that are lowest at its turn. */
+function fill(region: Buffer, before: number, behind: number) {
+  region.fill(0, FIRST, END)
+  let sum = sumBootBytes(region, { sum: before, from: SALT, to: FIRST })
+  for (let at = FIRST; at < END; at += APART) {
+    const turnsToCome = END - 1 - at
+    region.writeUInt8((turnRight(behind, -turnsToCome) - turnRight(sum, 1)) & 0xff, at)
+    sum = sumBootBytes(region, { sum, from: at, to: at + APART })
+  }
+}
+
+/** The target of the first three bytes where the last of the four carries. */
+const lessTheCarry = (sum: number): number =>
+  turnRight(turnRight(sum, -TURNS_AFTER) - 0x100, TURNS_AFTER)
+
+/** The sum at `END`, from the final `sum`. */
+function undoBootBytes(region: Buffer, sum: number): number {
+  let undone = sum
+  for (let at = CHECKSUM_OFFSET - 1; at >= END; at -= 1) {
+    undone = turnRight(undone - (region[at] ?? 0), -1)
+  }
+  return undone
+}
+
+/** 32 bits; negative turns left. */
+function turnRight(value: number, bits: number): number {
+  const by = bits & 31
+  return ((value >>> by) | (value << (32 - by))) >>> 0
+}
+
+// Plans the writes that grow the images partition, the last of its disk, to the disk's end.
+
+/** Our media have these sectors; a disk with larger ones shows no table of ours. */
+const SECTOR = 512
+/** Partitions begin and end at whole MiB. */
+const ALIGNMENT = 2048
+export const TABLE_BYTES: number = 64 * SECTOR
+
+export interface TableFacts {
+  /** The first and the last `TABLE_BYTES` of the disk. */
+  readonly head: Buffer
+  readonly tail: Buffer
+  readonly diskBytes: number
+}
+
+export type TableRefusal = 'no-table' | 'no-partition' | 'not-last' | 'disk-too-small'
+
+type GrownPartition = Pick<GptPartition, 'number' | 'name' | 'firstSector' | 'lastSector'>
+
+interface TableGrowth {
+  readonly partition: GrownPartition
+  readonly writes: readonly DiskWrite[]
+}
+
+/**
+ * The backup first: one of the two tables is always whole, and planning again gives the rest. The
+ * first sector with its boot code stays.
+ */
+export function planTableGrowth(
+  facts: TableFacts,
+  name: string,
+): Result<TableGrowth, TableRefusal> {
+  const head = findTable(facts)
+  const table = head === null ? null : parseTable(head, SECTOR)
+  if (head === null || table === null) return refuse('no-table')
+  const all = parseGptPartitions(table)
+  const found = all.find((each) => each.name === name)
+  if (found === undefined) return refuse('no-partition')
+  if (all.some(({ firstSector }) => firstSector > found.firstSector)) return refuse('not-last')
+  const partition = { ...found, lastSector: chooseLast(found, table, facts.diskBytes) }
+  const moved = moveBackup(changeLast(head, table, partition, SECTOR), facts.diskBytes, SECTOR)
+  if (!moved.ok) return refuse(moved.refusal === 'disk-too-small' ? 'disk-too-small' : 'no-table')
+  return accept({ partition, writes: planWrites(facts, moved.value) })
+}
+
+/** The disk's first sectors as they are, or as the backup says that they were. */
+function findTable({ head, tail, diskBytes }: TableFacts): Buffer | null {
+  if (parseTable(head, SECTOR) !== null) return head
+  const header = Buffer.from(tail.subarray(-SECTOR))
+  if (!hasHeader(header, 0) || !isSealed(header)) return null
+  const entriesLba = Number(header.readBigUInt64LE(GPT_AT.entriesLba))
+  const start = entriesLba * SECTOR - (diskBytes - tail.length)
+  if (start < 0) return null
+  const own = header.subarray(0, header.readUInt32LE(GPT_AT.headerBytes))
+  own.writeBigUInt64LE(1n, GPT_AT.myLba)
+  own.writeBigUInt64LE(BigInt(diskBytes / SECTOR - 1), GPT_AT.otherLba)
+  own.writeBigUInt64LE(2n, GPT_AT.entriesLba)
+  seal(own)
+  return Buffer.concat([head.subarray(0, SECTOR), header, tail.subarray(start, -SECTOR)])
+}
+
+/** Never before its present end; less than a MiB more is not worth a write. */
+function chooseLast(partition: GrownPartition, table: GuidTable, diskBytes: number): number {
+  const entriesLba = diskBytes / SECTOR - 1 - Math.ceil(table.entries.length / SECTOR)
+  const last = Math.floor(entriesLba / ALIGNMENT) * ALIGNMENT - 1
+  return last - partition.lastSector < ALIGNMENT ? partition.lastSector : last
+}
+
+function planWrites(
+  facts: TableFacts,
+  { head, backup, offset }: MovedBackup,
+): readonly DiskWrite[] {
+  const header = head.subarray(SECTOR, 2 * SECTOR)
+  const start = Number(header.readBigUInt64LE(GPT_AT.entriesLba)) * SECTOR
+  const entryBytes = backup.length - SECTOR
+  const wanted: readonly DiskWrite[] = [
+    { what: 'backup entries', offset, bytes: backup.subarray(0, entryBytes) },
+    { what: 'backup header', offset: offset + entryBytes, bytes: backup.subarray(entryBytes) },
+    { what: 'entries', offset: start, bytes: head.subarray(start, start + entryBytes) },
+    { what: 'header', offset: SECTOR, bytes: header },
+  ]
+  return wanted.filter(({ offset: at, bytes }) => !readFacts(facts, at, bytes.length).equals(bytes))
+}
+
+function readFacts({ head, tail, diskBytes }: TableFacts, offset: number, length: number): Buffer {
+  const from = offset - (diskBytes - tail.length)
+  return from >= 0 ? tail.subarray(from, from + length) : head.subarray(offset, offset + length)
+}
+
+/** Must be on the medium before the next write. */
+export interface DiskWrite {
+  readonly what: string
+  /** On the disk or in the planned volume. */
+  readonly offset: number
+  readonly bytes: Buffer
 }

@@ -162,3 +162,64 @@ const readStatus = (status: number): ProviderFailure | null =>
         why: status >= 500 || status === 429 ? 'away' : 'settings',
         detail: `it answers with status ${status}`,
       }
+
+// What an OpenID provider says of a person in two answers: the ID token, and what its userinfo address adds.
+
+/** `iss` and `sub` are texts. */
+export type ProviderClaims = Readonly<Record<string, unknown>> & {
+  readonly iss: string
+  readonly sub: string
+}
+
+/**
+ * Joins the two; the ID token counts more. That an address is verified counts only beside the address
+ * of the same answer: the other one may name another address, which anybody can set.
+ */
+export function joinClaims(
+  token: ProviderClaims,
+  userinfo: Readonly<Record<string, unknown>>,
+): ProviderClaims {
+  const { email_verified: _, ...joined } = { ...userinfo, ...token }
+  const whole = [token, userinfo].find(
+    (said) => Object.hasOwn(said, 'email') && Object.hasOwn(said, 'email_verified'),
+  )
+  if (whole === undefined) return joined
+  return { ...joined, email: whole['email'], email_verified: whole['email_verified'] }
+}
+
+// Decides what an OpenID provider's address may be: https, or http on this host.
+
+const MAX_CHARACTERS = 2048
+
+/** Whether an address may name a provider. It is compared as it is written: no slash is added or taken away. */
+export function isIssuer(address: string): boolean {
+  const url = parse(address)
+  return url !== null && url.search === '' && isSafe(url)
+}
+
+/** Whether two addresses name the same provider; that of a host alone may end in a slash or not. */
+export const isSameIssuer = (one: string, other: string): boolean =>
+  one === other || (URL.canParse(one) && new URL(one).href === URL.parse(other)?.href)
+
+/**
+ * Whether an address that a provider names is asked: it is on https, or on this host where the provider
+ * itself is.
+ */
+export function isAskable(address: string, issuer: string): boolean {
+  const [url, of] = [parse(address), parse(issuer)]
+  if (url === null || of === null) return false
+  return url.protocol === 'https:' || (isSafe(url) && of.protocol === 'http:' && isSafe(of))
+}
+
+function parse(address: string): URL | null {
+  const url = address.length > MAX_CHARACTERS ? null : URL.parse(address)
+  const isPlain = url !== null && url.username === '' && url.password === '' && url.hash === ''
+  return isPlain && /^https?:\/\/[^\s\\#]+$/i.test(address) ? url : null
+}
+
+/** Nobody between the two reads along. */
+const isSafe = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
+
+const isLoopback = (hostname: string): boolean =>
+  /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname)

@@ -1,10 +1,69 @@
 /** Parses a registry's manifests: which layer is the disk image, and for which architecture. */
 import { z } from 'zod'
 import { parseJson } from '#kit/foundation/json-reader.ts'
-import { IMAGE_ANNOTATIONS, TITLE_ANNOTATION } from './image-manifest.ts'
 import { isDigest } from './oras.ts'
 import { parseEach } from '#kit/foundation/shape.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+
+// Renders what our manifests say of an image: its index, format, architecture and name.
+
+/** The keys of the annotations, at the layer and at the manifest. */
+const IMAGE_ANNOTATIONS = {
+  indexSha256: 'vnd.flasher.index_sha256',
+  format: 'vnd.flasher.format',
+  arch: 'vnd.flasher.arch',
+  name: 'vnd.flasher.name',
+} as const
+
+const TITLE_ANNOTATION = 'org.opencontainers.image.title'
+
+export interface StoredImage {
+  /** 64 hexadecimal digits, of the file as stored. */
+  readonly sha256: string
+  readonly sizeBytes: number
+  /** 64 hexadecimal digits, of the body of its index; null: it has none. */
+  readonly indexSha256: string | null
+  /** `img.zst`; empty: nobody said. */
+  readonly format: string
+  /** Null: nobody said. */
+  readonly arch: string | null
+  /** The name of the image, without what its format adds. */
+  readonly name: string
+}
+
+export const IMAGE_MANIFEST = 'application/vnd.oci.image.manifest.v1+json'
+
+/**
+ * Renders the manifest of one image, which is the same at each push of the same bytes: it says
+ * nothing of when or where it was made.
+ */
+export function renderImageManifest(image: StoredImage): string {
+  const annotations = {
+    [IMAGE_ANNOTATIONS.name]: image.name,
+    ...(image.format === '' ? {} : { [IMAGE_ANNOTATIONS.format]: image.format }),
+    ...(image.arch === null ? {} : { [IMAGE_ANNOTATIONS.arch]: image.arch }),
+    ...(image.indexSha256 === null ? {} : { [IMAGE_ANNOTATIONS.indexSha256]: image.indexSha256 }),
+  }
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: IMAGE_MANIFEST,
+    artifactType: 'application/vnd.flasher.disk-image.v1',
+    config: EMPTY_CONFIG.descriptor,
+    layers: [
+      {
+        mediaType: image.format.endsWith('.zst') ? 'application/zstd' : 'application/octet-stream',
+        digest: `sha256:${image.sha256}`,
+        size: image.sizeBytes,
+        annotations: {
+          [TITLE_ANNOTATION]: [image.name, image.format].filter(Boolean).join('.'),
+          ...annotations,
+        },
+      },
+    ],
+    annotations,
+  }
+  return `${JSON.stringify(manifest, null, 2)}\n`
+}
 
 /** What is asked for; registries leave out what is not listed. */
 export const MANIFEST_TYPES = [
@@ -193,3 +252,13 @@ const listArchs = (images: readonly PlatformManifest[]) =>
     .filter((name) => /^[\w.-]{1,32}$/.test(name))
     .slice(0, 20)
     .join(', ')
+
+/** `{}`, and its descriptor. */
+export const EMPTY_CONFIG = {
+  bytes: '{}',
+  descriptor: {
+    mediaType: 'application/vnd.oci.empty.v1+json',
+    digest: 'sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a',
+    size: 2,
+  },
+} as const

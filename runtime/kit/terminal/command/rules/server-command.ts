@@ -1,5 +1,6 @@
 /** The parts that the command lines of both servers share: flags, files, and `serve` as the default command. */
 import type { CommandLine, Entry, Flag } from './command.ts'
+import type { FaultCode } from '#kit/foundation/fault.ts'
 
 export const CONFIG: Flag = {
   name: 'config',
@@ -45,3 +46,22 @@ function countLeadingOptions(argv: readonly string[]): number {
   }
   return index
 }
+
+// Maps faults to exit codes for the servers: `flasher-web` and `flasher-cache`.
+
+export const SUCCESS = 0
+/** Also what any surprise without a code of its own ends with. */
+export const FAILED = 1
+/** The arguments or the configuration are invalid. */
+export const MISUSED = 2
+
+const MISUSES: ReadonlySet<FaultCode> = new Set(['misuse', 'input-invalid'])
+
+export const exitCodeOf = (code: FaultCode): number => (MISUSES.has(code) ? MISUSED : FAILED)
+
+/** `what` is the program in a word. */
+export const listExitCodes = (what: string): readonly Entry[] => [
+  ['0', `success; the ${what} was asked to stop and did`],
+  ['1', `failure: a file, the network or the ${what}'s data could not be used`],
+  ['2', 'misuse: wrong arguments or an invalid configuration'],
+]

@@ -1,7 +1,7 @@
 /** /ui/backups: create backups, list them, restore one. */
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { getRouterParam } from 'h3'
-import { readBackupTime } from '#fleet/backup/rules/backup.ts'
+import { readBackupTime, type MachineDifference } from '#fleet/backup/rules/backup.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { banner, card, emptyState, progress, renderBytes, badge } from '#kit/web/ui/elements.ts'
 import { postButton, textField } from '#kit/web/ui/fields.ts'
@@ -9,21 +9,105 @@ import { refuse } from '#kit/web/answers/faults.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { refreshEvery } from '#kit/web/ui/refresh.ts'
 import type { Backups } from '#fleet/backup/backups.ts'
-import type { Foreseen } from '#fleet/backup/restore.ts'
+import type { Foreseen, Differences } from '#fleet/backup/restore.ts'
 import type { BackupJob } from '#fleet/backup/backup-job.ts'
 import type { StoredBackup } from '#fleet/backup/backup-store.ts'
 import { buttonAt, formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
-import { renderDifferences } from './differences-list.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderRemoval, questionButton } from '#server/pages/question.ts'
-import { renderEventList } from '../view/event-list.ts'
+import {
+  renderEventList,
+  readEventWords,
+  renderFieldChanges,
+  type EventWords,
+} from '../view/event-list.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill, fillCount, pluralOf } from '#kit/texts/text.ts'
 import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { renderExact, renderMoment, renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { parseDisarmed, type DisarmedMachine } from '#fleet/backup/disarming.ts'
 import type { Journal } from '#fleet/state/journal.ts'
+
+/** The rest is folded. */
+const MAX_IN_SIGHT = 10
+/** Further ones are only counted. */
+const MAX_MACHINES = 200
+const MAX_SETTINGS = 20
+
+/** Nothing where the backup does not say (null). */
+function renderDifferences(found: Differences | null, context: CurrentContext): Content {
+  if (found === null) return null
+  const { machines, settings } = found
+  return html`${machines.length === 0 ? html`<p>${PAGES.backups.restore.changes.none}</p>` : renderMachines(found, context)}
+  ${settings.length === 0 ? null : html`<p>${renderSettings(settings, readEventWords(context))}</p>`}`
+}
+
+function renderMachines(found: Differences, context: CurrentContext): Html {
+  const { machines } = found
+  const words = readEventWords(context)
+  const render = (listed: Differences['machines']) =>
+    listed.map((machine) => renderMachine(machine, words))
+  const folded = machines.slice(MAX_IN_SIGHT, MAX_MACHINES)
+  const more = machines.length - MAX_MACHINES
+  return html`<h2>${fillCount(PAGES.backups.restore.changes.title, machines.length)}</h2>
+    <p>${sayCounts(found)}</p>
+    <ul class="rows differences">
+      ${render(machines.slice(0, MAX_IN_SIGHT))}
+    </ul>
+    ${
+      folded.length === 0
+        ? null
+        : html`<details>
+            <summary>
+              ${fillCount(PAGES.backups.restore.changes.rest, machines.length - MAX_IN_SIGHT)}
+            </summary>
+            <ul class="rows differences">
+              ${render(folded)}
+              ${more > 0 ? html`<li class="dim">${fill(PAGES.backups.restore.changes.more, { count: more })}</li>` : null}
+            </ul>
+          </details>`
+    }`
+}
+
+/** `2 are forgotten, 1 comes back, 40 stay as they are.` */
+function sayCounts({ machines, unchanged }: Differences): string {
+  const counts = Map.groupBy(machines, ({ kind }) => kind)
+  const said = (['goes', 'returns', 'changes'] as const).map(
+    (kind) => [PAGES.backups.restore.changes.counts[kind], counts.get(kind)?.length ?? 0] as const,
+  )
+  return `${[...said, [PAGES.backups.restore.changes.counts.unchanged, unchanged] as const]
+    .filter(([, count]) => count > 0)
+    .map(([text, count]) => fillCount(text, count))
+    .join(', ')}.`
+}
+
+function renderMachine({ mac, name, kind, changes }: MachineDifference, words: EventWords): Html {
+  const label = html`<bdi>${name ?? mac}</bdi>`
+  return html`<li>
+    <div class="grow">
+      <p>
+        ${kind === 'returns' ? html`<strong>${label}</strong>` : html`<a href="/ui/machines/${mac}">${label}</a>`}
+        ${name === null ? null : html`<code class="small dim">${mac}</code>`}
+        <span class="dim">${PAGES.backups.restore.changes.kinds[kind]}</span>
+      </p>
+      ${renderFieldChanges(changes, mac, words, true)}
+    </div>
+  </li>`
+}
+
+function renderSettings(names: readonly string[], { findSetting }: EventWords): string {
+  const shown = names.slice(0, MAX_SETTINGS).map((name) => findSetting(name) ?? name)
+  const more = names.length - shown.length
+  const listed = [
+    ...shown,
+    ...(more > 0 ? [fill(PAGES.backups.restore.changes.more, { count: more })] : []),
+  ].join(', ')
+  return fill(pluralOf(PAGES.backups.restore.changes.settings, names.length), {
+    count: names.length,
+    names: listed,
+  })
+}
 
 const t = PAGES.backups
 

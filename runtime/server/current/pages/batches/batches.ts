@@ -13,13 +13,17 @@ import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
 import { buttonAt, formAt, pageAt } from '#server/pages/context-routes.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
-import { machinePath, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
-import { renderBar } from '#server/pages/machines/run-bar.ts'
+import { machinePath, MACHINES_TRAIL, renderBar } from '#server/pages/machines/machines-list.ts'
 import { questionButton, renderQuestion } from '#server/pages/question.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { PowerUnderway } from '#server/power/power-control.ts'
-import { actOnBatch, type BatchAction } from '#server/current/batches/batch-actions.ts'
-import { WRITES, type BatchView, type MemberView } from '#server/current/batches/batch-keeper.ts'
+import {
+  actOnBatch,
+  type BatchAction,
+  WRITES,
+  type BatchView,
+  type MemberView,
+} from '#server/current/batches/batch-keeper.ts'
 import {
   BATCHES_PATH,
   batchPath,

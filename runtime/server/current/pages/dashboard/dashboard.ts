@@ -1,30 +1,373 @@
 /** /ui/dashboard: the state of the fleet, what needs attention, and whether the server is ready. */
-import type { Answer } from '#kit/web/answers/answers.ts'
-import { badge, card, emptyState, progress } from '#kit/web/ui/elements.ts'
-import { address, html, type Html } from '#kit/web/ui/html.ts'
+import { type Answer, seeOther } from '#kit/web/answers/answers.ts'
+import { badge, card, emptyState, progress, icon, type Tone } from '#kit/web/ui/elements.ts'
+import { address, html, type Html, attributes, type Content } from '#kit/web/ui/html.ts'
 import { refreshOnNews } from '#kit/web/ui/refresh.ts'
-import { renderTime } from '#kit/web/ui/times.ts'
-import { isUnassigned } from '#server/current/rules/machine.ts'
-import { pageAt } from '#server/pages/context-routes.ts'
+import { renderTime, dayOf, startOfDay } from '#kit/web/ui/times.ts'
+import { isUnassigned, type Machine } from '#server/current/rules/machine.ts'
+import { pageAt, formAt } from '#server/pages/context-routes.ts'
 import type { BatchView } from '#server/current/batches/batch-keeper.ts'
 import { BATCHES_PATH, renderBatchRow } from '../view/batch-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { renderMedian } from './median-card.ts'
-import { renderTrends } from './trend-card.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
-import { machinePath } from '#server/pages/machines/machines-list.ts'
-import { renderBar } from '#server/pages/machines/run-bar.ts'
+import { machinePath, renderBar } from '#server/pages/machines/machines-list.ts'
 import { renderWhat, runPath } from '../view/run-table.ts'
 import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
-import { renderSetup, SETUP_POSTS } from './setup-card.ts'
-import { renderTiles } from '#server/pages/number-tiles.ts'
-import { listTiles, NEEDS_ATTENTION } from './tiles.ts'
+import { fill, fillCount, renderNumber } from '#kit/texts/text.ts'
+import { renderTiles, type Tile } from '#server/pages/number-tiles.ts'
+import { renderDuration } from '#kit/foundation/size.ts'
+import { countTrends, type Trends } from '#fleet/run/rules/trends.ts'
+import { numberColumn, renderTable } from '#kit/web/ui/tables.ts'
+import type { RunCondition } from '#fleet/run/run-rows.ts'
+import { getCookie } from 'h3'
+import type { ReadinessRow } from '#fleet/boot/rules/readiness.ts'
+import { postButton } from '#kit/web/ui/fields.ts'
+
+// The checklist of the dashboard: what network boot requires, and what this browser has dismissed of it.
+
+const PATH = '/ui/dashboard'
+const DISMISS_PATH = `${PATH}/setup`
+const COOKIE = 'flasher-setup'
+const YEAR_SECONDS = 365 * 24 * 3600
+/** In place of a row's key: the whole card. */
+const CARD = 'card'
+const MAX_CHARACTERS = 200
+
+/** With its state: a row that becomes worse is shown again. */
+const keyOf = ({ id, state }: ReadinessRow): string => `${id}-${state}`
+
+const readDismissed = ({ event }: CurrentContext): readonly string[] =>
+  (getCookie(event, COOKIE) ?? '').slice(0, MAX_CHARACTERS).split('.').filter(Boolean)
+
+const SETUP_POSTS = [formAt(DISMISS_PATH, dismiss)]
+
+/** A row, the whole card, or shows all again. */
+function dismiss(context: CurrentContext, form: URLSearchParams): Answer {
+  const given = form.get('dismiss') ?? ''
+  const isKey = /^[a-z]{1,20}(-[a-z]{1,20})?$/.test(given)
+  const kept = isKey ? [...new Set([...readDismissed(context), given])] : []
+  const value = kept.join('.').slice(-MAX_CHARACTERS)
+  const age = value === '' ? 0 : YEAR_SECONDS
+  return seeOther(PATH, {
+    'set-cookie': `${COOKIE}=${value}; Path=${PATH}; Max-Age=${age}; HttpOnly; SameSite=Lax`,
+  })
+}
+
+const renderDismiss = (key: string, label: string): Html =>
+  postButton({ action: DISMISS_PATH, label, values: { dismiss: key } })
+
+/** Folded once everything is ready; after the first flash, ready rows always are. */
+function renderSetup(
+  context: CurrentContext,
+  rows: readonly ReadinessRow[],
+  hasFlashed: boolean,
+): Html {
+  const dismissed = new Set(readDismissed(context))
+  const isDismissed = (row: ReadinessRow) => !row.ok && dismissed.has(keyOf(row))
+  const [ready, hidden] = [rows.filter(({ ok }) => ok), rows.filter(isDismissed)]
+  const open = rows.filter((row) => !row.ok && !isDismissed(row))
+  const again = hidden.length === 0 && !dismissed.has(CARD) ? null : showAgain
+  if (dismissed.has(CARD) && open.every(({ state }) => state !== 'attention')) {
+    return html`<div id="readiness">${again}</div>`
+  }
+  if (open.length === 0) {
+    return html`<details class="card" id="readiness">
+      <summary>${icon('done')} ${PAGES.dashboard.setup.done}</summary>
+      ${renderList([...ready, ...hidden], null)} ${again}
+    </details>`
+  }
+  const isFolded = hasFlashed && ready.length > 0
+  return card({
+    title: fill(PAGES.dashboard.setup.title, {
+      done: ready.length,
+      total: rows.length - hidden.length,
+    }),
+    id: 'readiness',
+    aside: renderDismiss(CARD, PAGES.dashboard.setup.dismissAll),
+    body: html`${renderList(isFolded ? open : [...open, ...ready], open[0] ?? null)}
+    ${isFolded ? renderFolded(ready) : null} ${again}`,
+  })
+}
+
+const showAgain = postButton({ action: DISMISS_PATH, label: PAGES.dashboard.setup.showAgain })
+
+const renderFolded = (ready: readonly ReadinessRow[]): Html =>
+  html`<details>
+    <summary>${fillCount(PAGES.dashboard.setup.ready, ready.length)}</summary>
+    ${renderList(ready, null)}
+  </details>`
+
+const renderList = (rows: readonly ReadinessRow[], next: ReadinessRow | null): Html =>
+  html`<ul class="rows setup">
+    ${rows.map((row) => renderRow(row, row === next))}
+  </ul>`
+
+const TONES = {
+  ready: 'done',
+  attention: 'needs-you',
+  missing: 'needs-you',
+  unknown: 'ready',
+} as const satisfies Record<ReadinessRow['state'], Tone>
+
+function renderRow(row: ReadinessRow, isNext: boolean): Html {
+  const { ok, state, title, text, why, href } = row
+  return html`<li>
+    <span class="check-state">${badge(TONES[state], PAGES.dashboard.setup.states[state])}</span>
+    <span class="grow"
+      ><a href="${href}"><strong>${title}</strong></a> ${text}${
+        ok ? null : html`<span class="why dim small">${why}</span>`
+      }</span
+    >${ok ? null : renderButtons(row, isNext)}
+  </li>`
+}
+
+const renderButtons = (row: ReadinessRow, isNext: boolean): Content =>
+  html`${renderDismiss(keyOf(row), PAGES.dashboard.setup.dismiss)}<a
+      class="${isNext ? 'button primary' : 'button'}"
+      href="${row.href}"
+      >${row.action}</a
+    >`
+
+// The numbers of the dashboard: each is a link, and says how it moved since the day before.
+
+const NEEDS_ATTENTION = 'state:needs-attention,failed'
+const DAY_MS = 86_400_000
+
+interface TileFacts {
+  readonly machines: readonly Machine[]
+  /** Flashed or captured now. */
+  readonly running: number
+  readonly waiting: number
+  readonly images: number
+}
+
+/** Failures are runs, compared with the 24 hours before. */
+function listTiles(context: CurrentContext, facts: TileFacts): readonly Tile[] {
+  const { site } = context
+  const ago = (days: number) => new Date(site.now().getTime() - days * DAY_MS).toISOString()
+  const count = (condition: RunCondition) => site.runs.count(condition)
+  const unassigned = facts.machines.filter(isUnassigned)
+  const day = { since: ago(1) }
+  const dayBefore = { since: ago(2), until: day.since }
+  const failed = count({ result: 'failed', ...day })
+  const isNew = ({ discovered_at: at }: Machine) => at !== null && at >= day.since
+  return [
+    {
+      title: PAGES.dashboard.numbers.machines,
+      count: facts.machines.length,
+      href: '/ui/machines',
+      trend: renderMore(facts.machines.filter(isNew).length),
+    },
+    {
+      title: PAGES.dashboard.numbers.running,
+      count: facts.running,
+      href: '/ui/machines?q=state:running',
+      trend: fillCount(PAGES.dashboard.numbers.doneToday, count({ result: 'done', ...day })),
+    },
+    {
+      title: PAGES.dashboard.numbers.failed,
+      count: failed,
+      href: address('/ui/runs', { state: 'failed', ...day }),
+      trend: compare(failed, count({ result: 'failed', ...dayBefore })),
+    },
+    ...listUnbooted(context, day, dayBefore),
+    {
+      title: PAGES.dashboard.numbers.attention,
+      count: facts.waiting,
+      href: `/ui/machines?q=${NEEDS_ATTENTION}`,
+      trend: null,
+    },
+    {
+      title: PAGES.dashboard.numbers.unassigned,
+      count: unassigned.length,
+      href: '/ui/machines?q=is:discovered',
+      trend: renderMore(unassigned.filter(isNew).length),
+    },
+    { title: PAGES.dashboard.numbers.images, count: facts.images, href: '/ui/cache', trend: null },
+  ]
+}
+
+/** Nothing unless first boots are awaited. */
+function listUnbooted(
+  { site: { proof, runs } }: CurrentContext,
+  day: { readonly since: string },
+  dayBefore: { readonly since: string; readonly until: string },
+): readonly Tile[] {
+  if (proof?.isEnabled() !== true) return []
+  const count = runs.count({ boot: 'failed', ...day })
+  return [
+    {
+      title: PAGES.dashboard.numbers.notBooted,
+      count,
+      href: address('/ui/runs', { boot: 'failed', ...day }),
+      trend: compare(count, runs.count({ boot: 'failed', ...dayBefore })),
+    },
+  ]
+}
+
+const renderMore = (count: number): string | null =>
+  count === 0 ? null : fill(PAGES.dashboard.numbers.more, { count: renderNumber(count) })
+
+/** `2 more than the day before`; null where both days had none. */
+export function compare(now: number, before: number): string | null {
+  if (now === 0 && before === 0) return null
+  if (now === before) return PAGES.dashboard.numbers.same
+  const difference = { count: renderNumber(Math.abs(now - before)) }
+  return fill(
+    now > before ? PAGES.dashboard.numbers.moreThanBefore : PAGES.dashboard.numbers.fewerThanBefore,
+    difference,
+  )
+}
+
+/** The card of the dashboard with the trends of the last two weeks: how many flashes succeeded, and how long they took. */
+const DAYS = 14
+/** In units of the drawings, which scale to their place. */
+const [STEP, HEIGHT] = [20, 60]
+
+/** Nothing before a flash has ended in these days. */
+function renderTrends(context: CurrentContext): Content {
+  const clock = context.clock()
+  const days = Array.from({ length: DAYS }, (_, at) => dayOf(clock, at - DAYS + 1))
+  const since = startOfDay(days[0] ?? '', clock.zone)
+  const flashes = since === null ? [] : context.site.runs.listEndedFlashes(since)
+  if (flashes.length === 0) return null
+  const format = new Intl.DateTimeFormat('sv-SE', { timeZone: clock.zone, dateStyle: 'short' })
+  const trends = countTrends(flashes, days, (iso) => format.format(new Date(iso)))
+  return card({
+    title: PAGES.dashboard.trends.title,
+    id: 'trends',
+    body: html`<h3>${PAGES.dashboard.trends.success}</h3>
+      ${renderSuccess(trends.days)}
+      <h3>${PAGES.dashboard.trends.duration}</h3>
+      ${renderMedians(trends.days)} ${renderDays(trends.days)}
+      ${renderNames(PAGES.dashboard.trends.byImage, trends.images, 'image')}
+      ${renderNames(PAGES.dashboard.trends.byModel, trends.models, 'q')}`,
+  })
+}
+
+type Days = Trends['days']
+
+const describe = ({ name, done, failed, medianSeconds }: Days[number]): string =>
+  medianSeconds === null
+    ? fill(PAGES.dashboard.trends.dayWithout, { date: name, done, all: done + failed })
+    : fill(PAGES.dashboard.trends.day, {
+        date: name,
+        done,
+        all: done + failed,
+        time: renderDuration(medianSeconds),
+      })
+
+function renderSuccess(days: Days): Html {
+  const most = Math.max(1, ...days.map(({ done, failed }) => done + failed))
+  const [done, failed] = [sum(days, 'done'), sum(days, 'failed')]
+  const unit = HEIGHT / most
+  return html`${renderChart(
+    fill(PAGES.dashboard.trends.successSummary, { done, all: done + failed }),
+    days.map((day, at) => {
+      const [good, bad] = [day.done * unit, day.failed * unit]
+      return html`<g>
+        <title>${describe(day)}</title>
+        ${renderTrendBar(at, HEIGHT - good, good, null)}
+        ${renderTrendBar(at, HEIGHT - good - bad, bad, 'failed')}
+      </g>`
+    }),
+  )}
+  ${renderAxis(days, fill(PAGES.dashboard.trends.successSummary, { done, all: done + failed }))}`
+}
+
+function renderMedians(days: Days): Html {
+  const medians = days.map(({ medianSeconds }) => medianSeconds ?? 0)
+  const longest = Math.max(1, ...medians)
+  const summary = fill(PAGES.dashboard.trends.durationSummary, { time: renderDuration(longest) })
+  return html`${renderChart(
+    summary,
+    days.map((day, at) => {
+      const height = (HEIGHT * (day.medianSeconds ?? 0)) / longest
+      return html`<g>
+        <title>${describe(day)}</title>
+        ${renderTrendBar(at, HEIGHT - height, height, null)}
+      </g>`
+    }),
+  )}
+  ${renderAxis(days, summary)}`
+}
+
+/** The figures of both charts, for those who cannot see them. */
+const renderDays = (days: Days): Html =>
+  html`<details id="trend-days">
+    <summary>${PAGES.dashboard.trends.table.title}</summary>
+    ${renderTable({
+      caption: PAGES.dashboard.trends.title,
+      columns: [
+        PAGES.dashboard.trends.table.day,
+        numberColumn(PAGES.dashboard.trends.table.succeeded),
+        numberColumn(PAGES.dashboard.trends.table.failed),
+        numberColumn(PAGES.dashboard.trends.table.median),
+      ],
+      rows: days.toReversed().map(
+        ({ name, done, failed, medianSeconds }) =>
+          html`<tr>
+            <th scope="row">${name}</th>
+            <td class="number" data-label="${PAGES.dashboard.trends.table.succeeded}">${done}</td>
+            <td class="number" data-label="${PAGES.dashboard.trends.table.failed}">${failed}</td>
+            <td class="number" data-label="${PAGES.dashboard.trends.table.median}">
+              ${medianSeconds === null ? '–' : renderDuration(medianSeconds)}
+            </td>
+          </tr>`,
+      ),
+    })}
+  </details>`
+
+const sum = (days: Days, name: 'done' | 'failed'): number =>
+  days.reduce((total, day) => total + day[name], 0)
+
+const renderChart = (label: string, bars: readonly Html[]): Html =>
+  html`<svg
+    class="chart"
+    viewBox="0 0 ${DAYS * STEP} ${HEIGHT}"
+    preserveAspectRatio="none"
+    role="img"
+    aria-label="${label}"
+  >
+    ${bars}
+  </svg>`
+
+const renderTrendBar = (at: number, y: number, height: number, tone: 'failed' | null): Html =>
+  html`<rect
+    ${attributes({ class: tone })}
+    x="${at * STEP + 2}"
+    y="${y.toFixed(1)}"
+    width="${STEP - 4}"
+    height="${height.toFixed(1)}"
+  ></rect>`
+
+const renderAxis = (days: Days, summary: string): Html =>
+  html`<p class="axis small dim">
+    <span>${days[0]?.name}</span><span>${summary}</span><span>${PAGES.dashboard.trends.today}</span>
+  </p>`
+
+const renderNames = (title: string, rows: Trends['images'], by: 'image' | 'q'): Content =>
+  rows.length === 0
+    ? null
+    : html`<h3>${title}</h3>
+        <ul class="rows">
+          ${rows.map(
+            ({ name, done, failed, medianSeconds }) =>
+              html`<li>
+                <a class="grow" href="${address('/ui/runs', { [by]: name })}"><bdi>${name}</bdi></a>
+                <span class="small dim"
+                  >${fill(PAGES.dashboard.trends.rate, { done, all: done + failed })}${
+                    medianSeconds === null ? null : html`, ${renderDuration(medianSeconds)}`
+                  }</span
+                >
+              </li>`,
+          )}
+        </ul>`
 
 const t = PAGES.dashboard
 
-const PATH = '/ui/dashboard'
 /** Per list; its link leads to the rest. */
 const MAX_ROWS = 8
 /** Short, so that what runs is in sight as well. */

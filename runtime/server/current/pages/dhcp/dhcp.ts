@@ -7,8 +7,8 @@ import {
   UEFI_FILES,
   type DhcpRecipe,
   type FirmwareLoader,
+  decideDhcpTarget,
 } from '#fleet/boot/rules/dhcp.ts'
-import { decideDhcpTarget } from '#fleet/boot/rules/dhcp-target.ts'
 import { listLanAddresses } from '#fleet/boot/host-addresses.ts'
 import { card, copyable, copyBlock, factList } from '#kit/web/ui/elements.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'

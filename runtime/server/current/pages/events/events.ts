@@ -1,23 +1,299 @@
 /** /ui/events: what happened, newest first, with filters, exports, and failures to acknowledge. */
-import type { Answer } from '#kit/web/answers/answers.ts'
-import type { JournalEvent } from '#fleet/state/journal.ts'
+import { type Answer, json } from '#kit/web/answers/answers.ts'
+import type { JournalEvent, EventFilter } from '#fleet/state/journal.ts'
 import { isAlarm } from '#fleet/state/rules/event-table.ts'
-import { json } from '#kit/web/answers/answers.ts'
-import { localPath } from '#kit/web/answers/local-path.ts'
-import { banner, card, emptyState } from '#kit/web/ui/elements.ts'
+import { localPath } from '#kit/web/answers/checked.ts'
+import { banner, card, emptyState, badge, icon } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
-import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { renderOlder, type ListQuery } from '#kit/web/ui/search.ts'
+import { address, html, type Content, type Html, fillHtml, attributes } from '#kit/web/ui/html.ts'
+import {
+  renderOlder,
+  type ListQuery,
+  readListQuery,
+  renderCount,
+  searchField,
+} from '#kit/web/ui/tables.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { readEventWords } from '../view/event-words.ts'
-import { PATH, readEventView, renderFilters, ROWS } from './event-filter.ts'
-import { foldSteps } from './event-groups.ts'
-import { renderEvent } from './event-row.ts'
-import { dayOf, type Clock } from '#kit/web/ui/times.ts'
+import {
+  readEventWords,
+  renderSummary,
+  renderChanges,
+  renderWritten,
+  type EventWords,
+} from '../view/event-list.ts'
+import { dayOf, type Clock, renderTime } from '#kit/web/ui/times.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill, fillCount } from '#kit/texts/text.ts'
+import { printableText } from '#kit/foundation/printable.ts'
+import { nameActor, personOfActor } from '../view/actor-name.ts'
+import { parseEventFilter } from '#server/routes/events.ts'
+import { readDayRange, renderDayFields, renderDayProblem } from '#server/pages/day-range.ts'
+
+// Events as the page groups them: what a machine reported on its way is folded below where it led to.
+
+/** `earlier`: the machine's reports before it, newest first. */
+interface FoldedEvent {
+  readonly event: JournalEvent
+  readonly earlier: readonly JournalEvent[]
+}
+
+const STEPS: ReadonlySet<string> = new Set([
+  'machine.discovered',
+  'machine.inventory',
+  'netboot.pxe.offered',
+  'netboot.flasher.armed',
+  'netboot.pxe.plan',
+  'machine.flash_started',
+  'machine.capture_started',
+])
+
+/**
+ * Folds steps of a flash below its end, for example. Ends of flashes, acts of others and failures
+ * to acknowledge stay visible. `events`: newest first.
+ */
+export function foldSteps(events: readonly JournalEvent[]): readonly FoldedEvent[] {
+  const folded: FoldedEvent[] = []
+  /** By machine: where its next older step is folded. */
+  const open = new Map<string, JournalEvent[]>()
+  for (const event of events) {
+    const { subject_id: subject, actor } = event
+    const isOfMachine = subject !== null && actor === 'pxe-client'
+    const above = isOfMachine && isStep(event) ? open.get(subject) : undefined
+    if (above !== undefined) {
+      above.push(event)
+      continue
+    }
+    const earlier: JournalEvent[] = []
+    folded.push({ event, earlier })
+    if (subject === null) continue
+    if (isOfMachine) open.set(subject, earlier)
+    else open.delete(subject)
+  }
+  return folded
+}
+
+const isStep = ({ kind }: JournalEvent): boolean => STEPS.has(kind) && !isAlarm(kind)
+
+// What /ui/events shows: the filters of its address, and the form that sets them.
+
+const PATH = '/ui/events'
+const ROWS = 100
+const MAX_LENGTH = 200
+
+const KEPT = [
+  'text',
+  'subject_kind',
+  'failed',
+  'unacknowledged',
+  'from',
+  'to',
+  'kind',
+  'subject_id',
+  'batch',
+  'actor',
+  'source_ip',
+  'person',
+  'erased',
+] as const
+
+/** Filters that also list the events of a batch's machines. */
+const NARROW = ['text', 'kind', 'subject_id', 'batch'] as const
+
+interface EventView {
+  readonly query: ListQuery
+  readonly filter: EventFilter
+  readonly exported: ListQuery
+  readonly isNewest: boolean
+  /** Why the dates were ignored; null: they were not. */
+  readonly problem: string | null
+}
+
+/** `from` and `to`: days in the zone of the page, both included. */
+function readEventView(given: URLSearchParams, zone: string): EventView {
+  const query = readListQuery(given, KEPT, MAX_LENGTH)
+  const { exported, problem } = readDayRange(query, zone)
+  const before = readBefore(given)
+  const asked = { ...exported, ...foldBatches(query), limit: String(ROWS), ...before }
+  const filter = parseEventFilter(new URLSearchParams(asked))
+  return { query, filter, exported, isNewest: !('before_id' in before), problem }
+}
+
+/** The event where the previous page ended. */
+function readBefore(given: URLSearchParams): ListQuery {
+  const before_id = /^\d{1,15}$/.exec(given.get('before_id') ?? '')?.[0]
+  return before_id === undefined ? {} : { before_id }
+}
+
+/** A batch has one line, unless somebody looks for what a machine got. */
+const foldBatches = (query: ListQuery): ListQuery =>
+  NARROW.some((name) => query[name] !== undefined) ? {} : { folded: '1' }
+
+/** `weekAgo`: a day, for the filter of erased disks. */
+function renderFilters(
+  { query, problem }: EventView,
+  { alarms, weekAgo }: { readonly alarms: number; readonly weekAgo: string },
+): Html {
+  return html`<div class="tools">
+      <form class="search filters" role="search" action="${PATH}">
+        ${searchField({ name: 'text', value: query['text'], label: PAGES.events.filter.label, placeholder: PAGES.events.filter.placeholder })}
+        ${renderSubjects(query['subject_kind'] ?? '')} ${renderDayFields(query, problem)}
+        ${hidden({ ...query, text: null, subject_kind: null, from: null, to: null })}
+        <button>${icon('search')}${PAGES.events.filter.button}</button>
+      </form>
+      <nav class="views" aria-label="${PAGES.events.filter.views.label}">
+        ${renderView(PAGES.events.filter.views.all, query, {})}
+        ${renderView(PAGES.events.filter.views.attention, query, { unacknowledged: '1' }, alarms)}
+        ${renderView(PAGES.events.filter.views.failures, query, { failed: '1' })}
+        ${renderView(PAGES.events.filter.views.erased, query, { erased: '1', from: weekAgo })}
+      </nav>
+    </div>
+    ${renderDayProblem(problem)} ${renderChips(query)}`
+}
+
+const renderSubjects = (selected: string): Html =>
+  html`<select name="subject_kind" aria-label="${PAGES.events.filter.subject}">
+    ${Object.entries(PAGES.events.filter.subjects).map(
+      ([value, text]) =>
+        html`<option${attributes({ value, selected: value === selected })}>${text}</option>`,
+    )}
+  </select>`
+
+const VIEWS = ['failed', 'unacknowledged', 'erased'] as const
+
+function renderView(title: string, query: ListQuery, view: ListQuery, count?: number): Html {
+  const isHere = VIEWS.every((name) => (query[name] ?? '') === (view[name] ?? ''))
+  // Without the filter of erased disks, its week goes, too.
+  const from = query['erased'] === undefined ? query['from'] : null
+  const others = { ...query, from, failed: null, unacknowledged: null, erased: null }
+  return html`<a
+    href="${address(PATH, { ...others, ...view })}"
+    ${attributes({ 'aria-current': isHere ? 'true' : null })}
+    >${title}${renderCount(count)}</a
+  >`
+}
+
+function renderChips(query: ListQuery): Content {
+  const chips = Object.entries(PAGES.events.filter.linked).flatMap(([name, title]) =>
+    query[name] === undefined ? [] : [{ name, title, value: query[name] }],
+  )
+  if (chips.length === 0) return null
+  return html`<p class="row filters-set">
+    ${chips.map(
+      ({ name, title, value }) =>
+        html`<a class="button chip" href="${address(PATH, { ...query, [name]: null })}"
+          ><span
+            >${fillHtml(PAGES.events.filter.chip, { title, value: html`<strong>${value}</strong>` })}</span
+          >
+          <span aria-hidden="true">×</span
+          ><span class="spoken">${PAGES.events.filter.remove}</span></a
+        >`,
+    )}
+  </p>`
+}
+
+const filterLink = (
+  query: ListQuery,
+  name: keyof typeof PAGES.events.filter.linked,
+  value: string,
+  shown: string = value,
+): Html => html`<a href="${address(PATH, { ...query, [name]: value })}">${shown}</a>`
+
+/** One event in words: what happened, what it changed, who did it and when; the rest is folded away. */
+interface EventContext extends EventWords {
+  readonly clock: Clock
+  readonly query: ListQuery
+}
+
+const renderEvent = ({ event, earlier }: FoldedEvent, context: EventContext): Html =>
+  html`<li class="event">
+    <span class="pick">${renderBox(event)}</span>
+    <div class="grow">
+      <p>${renderAlarm(event)}${renderName(event, context)}${renderSummary(event)}</p>
+      ${renderWritten(event, context)}${renderChanges(event, context)}
+      <div class="about small dim">
+        <span
+          >${fillHtml(PAGES.events.row.by, { actor: filterLink(context.query, 'actor', event.actor, nameActor(event.actor)) })}</span
+        >
+        ${renderArmer(event, context)}
+        ${event.source_ip === null ? null : html`<span>${fillHtml(PAGES.events.row.from, { address: filterLink(context.query, 'source_ip', event.source_ip) })}</span>`}
+        ${renderDetails(event, context)} ${renderEarlier(earlier, context)}
+      </div>
+    </div>
+    <span class="when">${renderTime(event.ts, context.clock)}</span>
+  </li>`
+
+const renderAlarm = (event: JournalEvent): Content =>
+  isAlarm(event.kind) && !event.acknowledged
+    ? html`${badge('failed', PAGES.events.row.attention)} `
+    : null
+
+/** A summary has only the MAC address, which nobody knows by heart. */
+function renderName(
+  { subject_kind: kind, subject_id: mac }: JournalEvent,
+  words: EventWords,
+): Content {
+  const name = kind === 'machine' && mac !== null ? words.findName(mac) : null
+  return name === null ? null : html`<strong><bdi>${name}</bdi></strong> `
+}
+
+function renderBox(event: JournalEvent): Content {
+  if (!isAlarm(event.kind)) return null
+  if (event.acknowledged) {
+    return html`<span class="dim" title="${PAGES.events.selection.acknowledged}"
+      ><span aria-hidden="true">✓</span
+      ><span class="spoken">${PAGES.events.selection.acknowledged}</span></span
+    >`
+  }
+  return html`<input
+    type="checkbox"
+    name="ids"
+    value="${event.id}"
+    aria-label="${fill(PAGES.events.selection.select, { id: event.id })}"
+  />`
+}
+
+function renderArmer({ details }: JournalEvent, { query }: EventContext): Content {
+  const armer = details?.['armed_by']
+  if (typeof armer !== 'string') return null
+  const person = personOfActor(armer)
+  const name = nameActor(armer)
+  const actor = person === null ? name : filterLink(query, 'person', person, name)
+  return html`<span>${fillHtml(PAGES.events.row.armedBy, { actor })}</span>`
+}
+
+const renderDetails = ({ kind, details }: JournalEvent, { query }: EventContext): Html =>
+  html`<details>
+    <summary>${PAGES.events.row.details}</summary>
+    <p>${filterLink(query, 'kind', kind)}</p>
+    ${
+      details === null || Object.keys(details).length === 0
+        ? null
+        : html`<pre
+            tabindex="0"
+          ><code>${printableText(JSON.stringify(details, null, 2))}</code></pre>`
+    }
+  </details>`
+
+function renderEarlier(earlier: readonly JournalEvent[], context: EventContext): Content {
+  if (earlier.length === 0) return null
+  return html`<details>
+    <summary>${fillCount(PAGES.events.row.earlier, earlier.length)}</summary>
+    <ul class="rows">
+      ${earlier.map(
+        (event) =>
+          html`<li>
+            <div class="grow">
+              <p>${renderSummary(event)}</p>
+              <div class="about small dim">${renderDetails(event, context)}</div>
+            </div>
+            <span class="when">${renderTime(event.ts, context.clock)}</span>
+          </li>`,
+      )}
+    </ul>
+  </details>`
+}
 
 const t = PAGES.events
 

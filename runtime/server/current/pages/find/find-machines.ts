@@ -1,14 +1,13 @@
 /** Machines, their labels and what can be done with them, as the search of everything finds them. */
 import { findMac } from '#kit/net/rules/mac.ts'
 import { fill, fillCount } from '#kit/texts/text.ts'
-import { address } from '#kit/web/ui/html.ts'
+import { address, type Content } from '#kit/web/ui/html.ts'
 import { MACHINES_PATH, machinePath } from '#server/pages/machines/machines-list.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import { hasPower } from '../power/power-card.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { hasWords, splitFind, type FoundLink } from './found.ts'
 
 const t = PAGES.find
 
@@ -152,4 +151,26 @@ function listLabels(all: readonly Machine[], words: readonly string[]): readonly
       title: label,
       about: fillCount(t.counted, count),
     }))
+}
+
+// What the search of everything finds: groups of links, each with what it is about.
+
+export interface FoundLink {
+  readonly href: string
+  readonly title: string
+  readonly about?: Content
+}
+
+export interface FoundGroup {
+  readonly name: keyof typeof PAGES.find.groups
+  readonly rows: readonly FoundLink[]
+}
+
+/** In lower case; empty without a search. */
+export const splitFind = (text: string): readonly string[] =>
+  text.toLowerCase().split(/\s+/).filter(Boolean)
+
+export function hasWords(text: string, words: readonly string[]): boolean {
+  const lower = text.toLowerCase()
+  return words.every((word) => lower.includes(word))
 }

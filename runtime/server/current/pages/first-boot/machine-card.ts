@@ -12,8 +12,7 @@ import type { Machine } from '#server/current/rules/machine.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
-import { TEMPLATES_PATH, templatePath } from './template-path.ts'
-import { renderFirstBootTexts } from './template-preview.ts'
+import { renderFirstBootTexts } from './template-form.ts'
 
 const t = PAGES.firstBoot.card
 
@@ -96,3 +95,10 @@ const renderTexts = (firstBoot: FirstBoot): Html =>
     <summary>${t.preview}</summary>
     ${renderFirstBootTexts(firstBoot)}
   </details>`
+
+// The addresses of the pages of first-boot templates.
+
+export const TEMPLATES_PATH = '/ui/first-boot'
+
+export const templatePath = (name: string): string =>
+  `${TEMPLATES_PATH}/${encodeURIComponent(name)}`

@@ -4,9 +4,23 @@ import {
   readNetwork,
   renderNetwork,
   type NetworkChoice,
-} from '#engine/first-boot/rules/network-choice.ts'
-import { DOTS, hideSecrets, listFiles, type Template } from '#engine/first-boot/rules/template.ts'
+  DOTS,
+  hideSecrets,
+  listFiles,
+  type Template,
+  findNetworkMistakes,
+  parseTemplate,
+} from '#engine/first-boot/rules/template.ts'
 import { mapNames } from '#kit/web/ui/fields.ts'
+import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { fill } from '#kit/texts/text.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { exampleOf } from '#engine/first-boot/rules/example-subject.ts'
+import { renderFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { card, copyBlock } from '#kit/web/ui/elements.ts'
+import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
 
 export const SECTIONS = [
   'hostname',
@@ -144,7 +158,7 @@ export const listUserRows = listRows('user', ['name', 'keys', 'password'])
 export const listFileRows = listRows('file', ['path', 'text'])
 
 /** Unknown choices leave the network to the image. */
-export function readChoice(fields: FieldTexts): NetworkChoice {
+function readChoice(fields: FieldTexts): NetworkChoice {
   const kind = NETWORK_KINDS.find((one) => one === fields['network']) ?? 'image'
   const { address = '', gateway = '', nameservers = '', network_text: text = '' } = fields
   switch (kind) {
@@ -213,7 +227,7 @@ export const readFields = (form: URLSearchParams): FieldTexts =>
   Object.fromEntries([...form].map(([name, text]) => [name, text.replaceAll('\r\n', '\n')]))
 
 /** Parts that were not in `shown` stay as in `before`, with dots for secrets. */
-export function draftTemplate(fields: FieldTexts, before: Template | null): Draft {
+function draftTemplate(fields: FieldTexts, before: Template | null): Draft {
   const shown = (fields['shown'] ?? '').split(' ')
   const kept: Draft = before === null ? {} : hideSecrets(before)
   const parts = mapNames(SECTIONS, (section) =>
@@ -248,3 +262,169 @@ const hideValues = (text: string): string =>
   Object.entries(parseSecrets(text))
     .map(([name, value]) => `${name}=${value === DOTS ? DOTS : ''}`)
     .join('\n')
+
+/** Checks what was typed into the form of a first-boot template, and says at each field what is wrong with it. */
+const t = PAGES.firstBoot.errors
+
+export function parseFields(
+  fields: FieldTexts,
+  before: Template | null,
+): Result<Template, FieldTexts> {
+  const { document } = fields
+  if (document !== undefined) return parseDocument(document)
+  const choice = readChoice(fields)
+  const wrong = choice.kind === 'static' ? findNetworkMistakes(choice) : []
+  const parsed = parseTemplate(draftTemplate(fields, before))
+  const errors = {
+    ...(parsed.ok ? {} : nameErrors(parsed.refusal, fields)),
+    ...Object.fromEntries(wrong.map((name) => [name, t[name]])),
+  }
+  return parsed.ok && wrong.length === 0 ? parsed : refuse(errors)
+}
+
+function parseDocument(text: string): Result<Template, FieldTexts> {
+  const document = parseJson(text)
+  if (document === undefined) return refuse({ document: t.json })
+  const parsed = parseTemplate(document)
+  return parsed.ok
+    ? accept(parsed.value)
+    : refuse({ document: sentence(renderFieldErrors(parsed.refusal)) })
+}
+
+function nameErrors(errors: readonly FieldError[], fields: FieldTexts): FieldTexts {
+  const named: Record<string, string> = {}
+  for (const { loc, msg } of errors) {
+    const [section = '', at, ...rest] = loc.slice(1)
+    const [name, text] =
+      typeof at === 'number'
+        ? nameRowError(String(section), at, { rest, msg, fields })
+        : nameError(String(section), msg, fields)
+    named[name] ??= text
+  }
+  return named
+}
+
+type Path = FieldError['loc']
+type NamedError = readonly [name: string, text: string]
+
+interface RowError {
+  readonly rest: Path
+  readonly msg: string
+  readonly fields: FieldTexts
+}
+
+function nameRowError(section: string, at: number, { rest, msg, fields }: RowError): NamedError {
+  const [part, item] = rest
+  switch (section) {
+    case 'users':
+      return nameUserError(listUserRows(fields)[at] ?? 0, { part, item, msg })
+    case 'files': {
+      const row = listFileRows(fields)[at] ?? 0
+      const isRow = part === 'mode' || part === 'text'
+      return [fieldName('file', row, isRow ? part : 'path'), sentence(msg)]
+    }
+    case 'packages':
+      return [section, fill(t.package, { number: at + 1 })]
+    default:
+      return [section, fill(t.command, { number: at + 1, reason: msg })]
+  }
+}
+
+/** For a part that is no list, or a list as a whole. */
+function nameError(section: string, msg: string, fields: FieldTexts): NamedError {
+  switch (section) {
+    case 'users':
+      return [fieldName('user', 0, 'name'), sentence(msg)]
+    case 'files':
+      return [fieldName('file', listFileRows(fields)[0] ?? 0, 'path'), sentence(msg)]
+    case 'network':
+      return [readChoice(fields).kind === 'static' ? 'address' : 'network_text', sentence(msg)]
+    case 'secrets':
+      return [section, fill(t.secret, { reason: msg })]
+    default:
+      return [section, sentence(msg)]
+  }
+}
+
+interface UserError {
+  readonly part: Path[number] | undefined
+  readonly item: Path[number] | undefined
+  readonly msg: string
+}
+
+function nameUserError(row: number, { part, item, msg }: UserError): NamedError {
+  switch (part) {
+    case 'ssh_keys':
+      return [
+        fieldName('user', row, 'keys'),
+        typeof item === 'number' ? fill(t.key, { number: item + 1 }) : sentence(msg),
+      ]
+    case 'password_hash':
+      return [fieldName('user', row, 'password'), sentence(msg)]
+    default:
+      return [fieldName('user', row, 'name'), part === undefined ? sentence(msg) : t.user]
+  }
+}
+
+const sentence = (msg: string): string => {
+  const text = `${msg.charAt(0).toUpperCase()}${msg.slice(1)}`
+  return /[.?!]$/.test(text) ? text : `${text}.`
+}
+
+// The preview beside the form of a first-boot template: what a machine would get, with dots for secrets.
+
+/** Its fields are previewed while somebody types; without scripts, by its button. */
+export const FORM_ID = 'template-form'
+
+/** `path`: of the form's post. */
+export const renderPreviewCard = (path: string, drafted: Result<Template, FieldTexts>): Html =>
+  card({
+    title: PAGES.firstBoot.preview.title,
+    id: 'preview',
+    body: html`<p class="hint">${PAGES.firstBoot.preview.text}</p>
+      <div
+        ${attributes({
+          'hx-post': path,
+          'hx-include': `#${FORM_ID}`,
+          'hx-vals': JSON.stringify({ do: 'preview' }),
+          'hx-trigger': ['input', 'delay:400ms', `from:#${FORM_ID}`].join(' '),
+          'hx-select': '#preview-texts',
+          'hx-swap': 'innerHTML',
+        })}
+      >
+        ${renderPreviewTexts(drafted)}
+      </div>`,
+  })
+
+export const renderPreviewTexts = (drafted: Result<Template, FieldTexts>): Html =>
+  html`<div id="preview-texts" class="stack">
+    ${drafted.ok ? renderTemplate(drafted.value) : renderErrors(Object.values(drafted.refusal))}
+  </div>`
+
+const renderErrors = (errors: readonly string[]): Html =>
+  html`<p>${PAGES.firstBoot.preview.incomplete}</p>
+    <ul>
+      ${errors.map((error) => html`<li>${error}</li>`)}
+    </ul>`
+
+function renderTemplate(template: Template): Html {
+  const subject = exampleOf(template)
+  const rendered = renderFirstBoot(template, subject, { instance: 'flasher-…', secrets: 'hidden' })
+  return rendered.ok
+    ? renderFirstBootTexts(rendered.value)
+    : html`<p>${fill(PAGES.firstBoot.preview.refused, { reason: rendered.refusal })}</p>`
+}
+
+export const renderFirstBootTexts = ({ cloudInit, ignition, reason }: FirstBoot): Html =>
+  html`${
+    cloudInit === null
+      ? null
+      : Object.entries(cloudInit).map(([name, text]) =>
+          text === null || text === undefined ? null : renderText(name, text),
+        )
+  }
+  ${ignition === null ? html`<p class="hint">${fill(PAGES.firstBoot.preview.noIgnition, { reason: reason ?? '' })}</p>` : renderText('config.ign', ignition)}`
+
+const renderText = (name: string, text: string): Content =>
+  html`<p class="mono small">${name}</p>
+    ${copyBlock(text, name)}`

@@ -6,25 +6,323 @@ import {
   TemplateNameSchema,
   type NamedTemplate,
   type Template,
+  hideSecrets,
 } from '#engine/first-boot/rules/template.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill, fillCount } from '#kit/texts/text.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { banner, card, emptyState } from '#kit/web/ui/elements.ts'
-import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { address, fillHtml, html, type Content, type Html, attributes } from '#kit/web/ui/html.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
 import { countMachines, removeTemplate, saveTemplate } from '#server/current/routes/first-boot.ts'
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { renderCurlBlock } from '#server/pages/curl-block.ts'
+import { renderCurlBlock, blank, type CurlCall } from '#server/pages/curl-block.ts'
 import { questionButton, renderRemoval } from '#server/pages/question.ts'
-import { parseFields } from './template-check.ts'
-import { hideTyped, readFields, type FieldTexts } from './template-form.ts'
-import { renderEditor } from './template-editor.ts'
-import { TEMPLATES_PATH, templatePath } from './template-path.ts'
-import { renderPreviewTexts } from './template-preview.ts'
+import {
+  parseFields,
+  hideTyped,
+  readFields,
+  type FieldTexts,
+  renderPreviewTexts,
+  fieldsOf,
+  listKept,
+  SECTIONS,
+  type Section,
+  FORM_ID,
+  renderPreviewCard,
+  fieldName,
+  listFileRows,
+  listUserRows,
+} from './template-form.ts'
+import { TEMPLATES_PATH, templatePath } from './machine-card.ts'
+import { textField, areaField, checkField, hidden, selectField } from '#kit/web/ui/fields.ts'
 
+// Draws the form of a first-boot template: people, packages, files, network, and what is left as text.
+
+interface FormState {
+  readonly fields: FieldTexts
+  readonly errors: FieldTexts
+  readonly kept: readonly Section[]
+}
+
+/** Empty rows that open without a script; a saved page has more. */
+const SPARE_ROWS = 3
+
+function renderFields(state: FormState): Html {
+  const { kept } = state
+  return html`${hidden({ shown: SECTIONS.filter((section) => !kept.includes(section)).join(' ') })}
+  ${SECTIONS.map((section) => (kept.includes(section) ? null : FIELDS[section](state)))}`
+}
+
+const renderDocumentField = (document: string, errors: FieldTexts): Html =>
+  areaField({
+    name: 'document',
+    label: PAGES.firstBoot.form.document,
+    value: document,
+    rows: 28,
+    hint: PAGES.firstBoot.form.documentHint,
+    error: errors['document'] ?? null,
+  })
+
+type Renderer = (state: FormState) => Content
+
+const FIELDS: Readonly<Record<Section, Renderer>> = {
+  hostname: (state) =>
+    textField({
+      ...fieldOf(state, 'hostname'),
+      label: PAGES.firstBoot.form.hostname,
+      mono: true,
+      placeholder: '{{name}}',
+      maxLength: 253,
+      hint: PAGES.firstBoot.form.hostnameHint,
+    }),
+  users: (state) => renderRows('user', listUserRows(state.fields), state),
+  packages: (state) =>
+    areaField({
+      ...fieldOf(state, 'packages'),
+      label: PAGES.firstBoot.form.packages,
+      rows: 2,
+      hint: PAGES.firstBoot.form.packagesHint,
+    }),
+  files: (state) => renderRows('file', listFileRows(state.fields), state),
+  network: renderNetwork,
+  commands: (state) =>
+    areaField({
+      ...fieldOf(state, 'commands'),
+      label: PAGES.firstBoot.form.commands,
+      rows: 3,
+      hint: PAGES.firstBoot.form.commandsHint,
+    }),
+  user_data: renderUserData,
+  secrets: (state) =>
+    areaField({
+      ...fieldOf(state, 'secrets'),
+      label: PAGES.firstBoot.form.secrets,
+      rows: 2,
+      hint: fillHtml(PAGES.firstBoot.form.secretsHint, {
+        placeholder: html`<code>{{secret.name}}</code>`,
+        setting: html`<code>[pxe] tokens = require</code>`,
+      }),
+    }),
+}
+
+const fieldOf = ({ fields, errors }: FormState, name: string) => ({
+  name,
+  value: fields[name] ?? '',
+  error: errors[name] ?? null,
+})
+
+/** Used rows, at least one open, then spare ones. */
+function renderRows(kind: 'user' | 'file', used: readonly number[], state: FormState): Html {
+  const next = Math.max(-1, ...used) + 1
+  const shown = kind === 'user' && used.length === 0 ? [0] : used
+  const free = Math.max(next, ...shown.map((row) => row + 1))
+  return html`<fieldset class="rows-of">
+    <legend>${PAGES.firstBoot.form[kind].title}</legend>
+    ${shown.map((row, at) => renderRow(kind, row, { number: at + 1, state }))}
+    ${renderSpare(kind, { row: free, number: shown.length + 1, left: SPARE_ROWS, state })}
+  </fieldset>`
+}
+
+interface SpareRow {
+  readonly row: number
+  readonly number: number
+  readonly left: number
+  readonly state: FormState
+}
+
+const renderSpare = (kind: 'user' | 'file', { row, number, left, state }: SpareRow): Content =>
+  left === 0
+    ? null
+    : html`<details>
+        <summary>${PAGES.firstBoot.form[kind].add}</summary>
+        ${renderRow(kind, row, { number, state })}
+        ${renderSpare(kind, { row: row + 1, number: number + 1, left: left - 1, state })}
+      </details>`
+
+interface NumberedRow {
+  readonly number: number
+  readonly state: FormState
+}
+
+const renderRow = (kind: 'user' | 'file', row: number, { number, state }: NumberedRow): Html =>
+  html`<fieldset class="row-of">
+    <legend>${fill(PAGES.firstBoot.form[kind].one, { number })}</legend>
+    ${kind === 'user' ? renderUser(row, state) : renderFile(row, state)}
+  </fieldset>`
+
+function renderUser(row: number, state: FormState): Html {
+  const name = (part: string) => fieldName('user', row, part)
+  return html`${textField({ ...fieldOf(state, name('name')), label: PAGES.firstBoot.form.user.name, mono: true, maxLength: 32 })}
+  ${areaField({ ...fieldOf(state, name('keys')), label: PAGES.firstBoot.form.user.keys, rows: 2, hint: PAGES.firstBoot.form.user.keysHint })}
+  ${checkField({ name: name('sudo'), label: PAGES.firstBoot.form.user.sudo, checked: (state.fields[name('sudo')] ?? '') !== '' })}
+  ${textField({ ...fieldOf(state, name('password')), label: PAGES.firstBoot.form.user.password, mono: true, maxLength: 512, hint: fillHtml(PAGES.firstBoot.form.user.passwordHint, { command: html`<code>mkpasswd</code>` }) })}`
+}
+
+function renderFile(row: number, state: FormState): Html {
+  const name = (part: string) => fieldName('file', row, part)
+  const mode = fieldOf(state, name('mode'))
+  return html`${textField({ ...fieldOf(state, name('path')), label: PAGES.firstBoot.form.file.path, mono: true, maxLength: 1024, placeholder: '/etc/motd' })}
+  ${textField({ ...mode, value: mode.value || '0644', label: PAGES.firstBoot.form.file.mode, mono: true, maxLength: 4, hint: fillHtml(PAGES.firstBoot.form.file.modeHint, { private: html`<code>0600</code>`, program: html`<code>0755</code>` }) })}
+  ${areaField({ ...fieldOf(state, name('text')), label: PAGES.firstBoot.form.file.text, rows: 4 })}`
+}
+
+/** The stylesheet shows the fields of the choice. */
+function renderNetwork(state: FormState): Html {
+  const { value, ...rest } = fieldOf(state, 'network')
+  return html`<fieldset class="network">
+    <legend>${PAGES.firstBoot.form.network.title}</legend>
+    ${selectField({
+      ...rest,
+      label: PAGES.firstBoot.form.network.kind,
+      value: value || 'image',
+      options: Object.entries(PAGES.firstBoot.form.network.kinds).map(([kind, text]) => ({
+        value: kind,
+        text,
+      })),
+    })}
+    <div class="by-static">
+      ${textField({ ...fieldOf(state, 'address'), label: PAGES.firstBoot.form.network.address, mono: true, placeholder: '192.0.2.{{label.slot}}/24', hint: PAGES.firstBoot.form.network.addressHint })}
+      ${textField({ ...fieldOf(state, 'gateway'), label: PAGES.firstBoot.form.network.gateway, mono: true, placeholder: '192.0.2.1' })}
+      ${textField({ ...fieldOf(state, 'nameservers'), label: PAGES.firstBoot.form.network.nameservers, mono: true, placeholder: '192.0.2.1', hint: PAGES.firstBoot.form.network.nameserversHint })}
+    </div>
+    <div class="by-text">
+      ${areaField({ ...fieldOf(state, 'network_text'), label: PAGES.firstBoot.form.network.text, rows: 5, hint: PAGES.firstBoot.form.network.textHint })}
+    </div>
+  </fieldset>`
+}
+
+function renderUserData(state: FormState): Html {
+  const field = fieldOf(state, 'user_data')
+  return html`<details ${attributes({ open: field.value !== '' || field.error !== null })}>
+    <summary>${PAGES.firstBoot.form.userDataOpen}</summary>
+    ${areaField({ ...field, label: PAGES.firstBoot.form.userData, rows: 6, hint: fillHtml(PAGES.firstBoot.form.userDataHint, { braces: html`<code>\\{{</code>` }) })}
+  </details>`
+}
+
+/** The editor of a first-boot template: as a form or as one text, with a preview beside it. */
 const t = PAGES.firstBoot
+
+/** Characters that fit into the form that sends it back. */
+const MAX_DOCUMENT = 100_000
+
+interface Editor {
+  readonly path: string
+  readonly before: Template | null
+  readonly isText: boolean
+  readonly fields: FieldTexts
+  readonly errors: FieldTexts
+  readonly kept: readonly Section[]
+}
+
+function renderEditor(context: CurrentContext, found: NamedTemplate | null): Html {
+  const editor = readEditor(context, found)
+  const { path, before, isText, kept, fields } = editor
+  const shown = SECTIONS.filter((each) => !kept.includes(each)).join(' ')
+  const other = address(path, {
+    new: before === null ? '1' : null,
+    as: isText ? null : 'text',
+  })
+  return html`<div class="columns">
+    ${card({
+      title: before === null ? t.create : t.template,
+      id: 'template',
+      aside: html`<a class="small" href="${other}">${isText ? t.asForm : t.asText}</a>`,
+      body: html`${isText ? null : renderKept(kept, before, other)} ${renderForm(editor)}
+      ${renderCurlBlock(context, [callTemplate(found)])}`,
+    })}
+    ${renderPreviewCard(path, parseFields(isText ? fields : { ...fields, shown }, before))}
+  </div>`
+}
+
+/** What was typed and refused, else what is stored. */
+function readEditor(context: CurrentContext, found: NamedTemplate | null): Editor {
+  const template = found?.template ?? EMPTY
+  const isText = context.query.get('as') === 'text'
+  const notice = context.notice()
+  return {
+    path: found === null ? TEMPLATES_PATH : templatePath(found.name),
+    before: found === null ? null : template,
+    isText,
+    fields: notice?.typed ?? (isText ? { document: renderDocument(template) } : fieldsOf(template)),
+    errors: notice?.errors ?? {},
+    kept: listKept(template),
+  }
+}
+
+function renderForm({ path, before, isText, fields, errors, kept }: Editor): Html {
+  return html`<form ${attributes({ id: FORM_ID, method: 'post', action: path })}>
+    ${before === null ? renderName(fields, errors) : null}
+    ${isText ? renderText(fields, errors) : renderFields({ fields, errors, kept })}
+    <div class="row">
+      <button class="primary">${before === null ? t.createButton : t.saveButton}</button>
+      <button name="do" value="preview" formtarget="_blank" formnovalidate>
+        ${t.preview.button}
+      </button>
+    </div>
+  </form>`
+}
+
+/** As stored; dots keep secrets. */
+const callTemplate = (found: NamedTemplate | null): CurlCall => ({
+  method: 'PUT',
+  path: `/first-boot/${found === null ? blank('name') : encodeURIComponent(found.name)}`,
+  body: hideSecrets(found?.template ?? EMPTY),
+  scope: 'admin',
+})
+
+const EMPTY: Template = {
+  hostname: null,
+  users: [],
+  packages: [],
+  commands: [],
+  network: null,
+  user_data: null,
+  secrets: {},
+}
+
+const renderDocument = (template: Template): string =>
+  JSON.stringify(hideSecrets(template), null, 2)
+
+const renderText = (fields: FieldTexts, errors: FieldTexts): Content => {
+  const document = fields['document'] ?? ''
+  return document.length > MAX_DOCUMENT
+    ? banner('needs-you', t.tooLong)
+    : renderDocumentField(document, errors)
+}
+
+const renderName = (typed: FieldTexts, errors: FieldTexts): Html =>
+  textField({
+    name: 'name',
+    label: t.form.name,
+    value: typed['name'] ?? '',
+    required: true,
+    autofocus: Object.keys(errors).length === 0,
+    maxLength: 64,
+    mono: true,
+    hint: t.form.nameHint,
+    error: errors['name'] ?? null,
+  })
+
+/** Parts that the form keeps and a text would replace. */
+function renderKept(
+  parts: readonly Section[],
+  template: Template | null,
+  textPath: string,
+): Content {
+  const names = parts.map((part) => t.sections[part]).join(', ')
+  const link = html`<a href="${textPath}">${t.kept.link}</a>`
+  return html`${(template?.user_data ?? null) === null ? null : banner('ready', t.isText)}
+  ${
+    parts.length === 0
+      ? null
+      : banner(
+          'needs-you',
+          html`${fill(t.kept.title, { parts: names })} ${fillHtml(t.kept.text, { link })}`,
+        )
+  }`
+}
 
 /** In bytes: files and texts are longer once they are escaped. */
 const MAX_FORM_BYTES = 512 * 1024

@@ -1,5 +1,5 @@
 /** The pages of an action on many machines: its parameters, the preview, the result. */
-import { etagOf } from '#kit/web/answers/rules/etag.ts'
+import { etagOf } from '#kit/web/answers/rules/content-coding.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { PAGES } from '#server/texts/texts.ts'
@@ -10,14 +10,76 @@ import { address, fillHtml, html, STRONG, type Content, type Html } from '#kit/w
 import { isFlashMode, USUAL_FLASH_MODE } from '#server/current/rules/boot-mode.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import { batchPath } from '../view/batch-view.ts'
-import { titleOf, type BulkAction } from './bulk-bar.ts'
 import { renderAnswer, renderQuestion } from '#server/pages/question.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { isArmed, nameOf, renderChannel, type MachineView } from '../view/machine-view.ts'
-import { aboutDisk, modelOf } from '../view/disk-text.ts'
+import {
+  isArmed,
+  nameOf,
+  renderChannel,
+  type MachineView,
+  aboutDisk,
+  modelOf,
+} from '../view/machine-view.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
+import type { ListQuery } from '#kit/web/ui/tables.ts'
+
+// The bar below the table: how many machines are selected, and the actions on them.
 
 const t = PAGES.machines.bulk
+
+/** In the order of the menu: erasing and deleting at its end. */
+export const BULK_ACTIONS = [
+  'disarm',
+  'image',
+  'mode',
+  'first-boot',
+  'label',
+  'capture',
+  'refresh',
+  'power',
+  'lock',
+  'unlock',
+  'flash',
+  'delete',
+] as const
+export type BulkAction = (typeof BULK_ACTIONS)[number]
+
+export const titleOf = (action: BulkAction): string => t.actions[action].title
+
+export const renderBulkBar = (total: number, query: ListQuery, hasPower: boolean): Html =>
+  total === 0
+    ? html`<span class="bulk" hidden></span>`
+    : html`<div class="bulk" role="group" aria-label="${t.selected}">
+        <output data-text="${t.countSelected}">${fill(t.countSelected, { count: 0 })}</output>
+        <label class="check"
+          ><input type="checkbox" name="all" value="1" data-total="${total}" />
+          ${fill(t.allMatching, { count: total })}</label
+        >
+        ${hidden({ q: query['q'] ?? '', filter: query['filter'], back: new URLSearchParams(query).toString() })}
+        <details class="menu" name="menu">
+          <summary class="button primary">${t.action}</summary>
+          <div class="panel">
+            ${BULK_ACTIONS.filter((action) => action !== 'power' || hasPower).map(renderChoice)}
+          </div>
+        </details>
+        <button type="reset">${t.clear}</button>
+      </div>`
+
+function renderChoice(action: BulkAction): Html {
+  const button = html`<button name="action" value="${action}">${t.actions[action].menu}</button>`
+  const group = GROUPS[action]
+  return group === undefined
+    ? button
+    : html`<div role="group" aria-label="${group}">
+        <p class="small dim" aria-hidden="true">${group}</p>
+        ${button}
+      </div>`
+}
+
+const GROUPS: Partial<Readonly<Record<BulkAction, string>>> = {
+  flash: t.erasing,
+  delete: t.deleting,
+}
 
 interface BulkResult {
   readonly machine: Machine

@@ -1,12 +1,11 @@
 /** The search of the machines page: terms, fields, times, and the order of columns. */
 import { BOOT_MODES } from '#server/current/rules/boot-mode.ts'
 import { createSelector, type Description } from '#fleet/machine/rules/selection.ts'
-import type { Vocabulary } from '#fleet/machine/rules/query.ts'
+import { type Vocabulary, listMistakes, type QueryMistake } from '#fleet/machine/rules/query.ts'
 import { listSpellings } from '#kit/net/rules/mac.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
-import { listMistakes, type QueryMistake } from '#fleet/machine/rules/query-mistakes.ts'
 import { channelOf, isUnassigned, type Machine } from '#server/current/rules/machine.ts'
-import { listStateNames, STATE_VALUES, URGENCY } from '#server/pages/machines/state-search.ts'
+import { listStateNames, STATE_VALUES, URGENCY } from '#server/pages/machines/machines-list.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 
 const withoutPrefix = (mode: string) => mode.replace('flasher-', '')

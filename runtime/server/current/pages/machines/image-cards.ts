@@ -5,15 +5,27 @@ import {
   parseImageChoice,
   renderImageChoice,
   type ImageChoice,
-} from '#server/current/channels/rules/image-choice.ts'
+} from '#server/current/channels/rules/channel-order.ts'
 import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
-import { radioCards, type RadioCard } from '#kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { fill, fillCount } from '#kit/texts/text.ts'
+import { radioCards, type RadioCard, hidden, textField } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html, STRONG } from '#kit/web/ui/html.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
-import { aboutImage } from '../view/next-boot.ts'
-import { choiceOf } from './machine-form.ts'
-import { isOtherArch } from './flash-question.ts'
+import {
+  aboutImage,
+  nameOf,
+  renderChannel,
+  type MachineView,
+  bytesOf,
+  aboutDisk,
+  modelOf,
+  warnOf,
+} from '../view/machine-view.ts'
+import { choiceOf, lastFour } from './machine-form.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { banner, icon } from '#kit/web/ui/elements.ts'
+import { renderQuestion } from '#server/pages/question.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
 
 const t = PAGES.machine.images
 
@@ -147,3 +159,107 @@ function renderCard(machine: Machine, image: CatalogEntry): RadioCard {
 
 export const keywordsOf = ({ name, format, arch, sha256 }: CatalogEntry): string =>
   `${name} ${format} ${arch ?? ''} ${sha256?.slice(0, 12) ?? ''}`
+
+// The question before a disk is erased and flashed: which image, which disk, and what is unusual.
+
+export interface FlashQuestion {
+  /** Before a flash: the machine as it would be. */
+  readonly view: MachineView
+  readonly action: string
+  readonly values: Readonly<Record<string, string>>
+  readonly typed?: string
+  readonly error: string | null
+  readonly more?: Content
+  readonly command?: Content
+}
+
+export function renderFlashQuestion({
+  view,
+  action,
+  values,
+  typed = '',
+  error,
+  more,
+  command,
+}: FlashQuestion): Html {
+  const { machine, image, disk } = view
+  const serial = machine.target_disk_serial ?? ''
+  const name = nameOf(machine)
+  return renderQuestion({
+    title: fillHtml(PAGES.machine.flashQuestion.title, { name: html`<bdi>${name}</bdi>` }),
+    body: html`<div class="facing">
+        <div>
+          ${icon('image')}
+          <strong><bdi>${image?.name ?? machine.bty_image_ref?.slice(0, 12)}</bdi></strong
+          >${renderChannel(machine)}<br />
+          <span class="small dim"
+            >${image === null ? PAGES.machine.flashQuestion.goneImage : aboutImage(image)}</span
+          >
+        </div>
+        <span aria-label="${PAGES.machine.flashQuestion.to}">→</span>
+        <div>
+          ${icon('disk')}
+          <strong
+            ><bdi
+              >${disk === null ? PAGES.machine.flashQuestion.unlistedDisk : modelOf(disk)}</bdi
+            ></strong
+          ><br />
+          ${renderSerial(serial)}<br />
+          <span class="small dim"
+            >${disk === null ? PAGES.machine.flashQuestion.unlistedDiskAbout : aboutDisk(disk)}</span
+          >
+        </div>
+      </div>
+      ${listWarnings(view).map((text) => banner('needs-you', text))}
+      <p>${fillHtml(PAGES.machine.flashQuestion.lost, STRONG)}</p>`,
+    command,
+    form: {
+      action,
+      fields: html`${hidden(values)}
+      ${textField({
+        name: 'confirm',
+        label: fillCount(PAGES.machine.flashQuestion.type, lastFour(serial).length),
+        value: typed,
+        mono: true,
+        required: true,
+        maxLength: 8,
+        error,
+      })}
+      ${more}`,
+      cancel: machinePath(machine.mac),
+      button: html`<button class="danger">${PAGES.machine.flashQuestion.button}</button>`,
+    },
+  })
+}
+
+/** In full, with the characters to type marked. */
+function renderSerial(serial: string): Html {
+  const typed = lastFour(serial)
+  const end = serial.trimEnd().length
+  return html`<code
+    >${printable(serial.slice(0, end - typed.length))}<mark>${printable(typed)}</mark></code
+  >`
+}
+
+/** Possible mistakes that do not prevent the flash. */
+function listWarnings({ machine, image, disk, boot }: MachineView): readonly Content[] {
+  const warnings: Content[] = []
+  if (boot.decision.kind !== 'to-live') warnings.push(boot.reason)
+  if (isOtherArch(machine.arch, image?.arch ?? null)) {
+    warnings.push(
+      fillHtml(PAGES.machine.flashQuestion.otherArch, {
+        imageArch: html`<strong>${image?.arch}</strong>`,
+        machineArch: html`<strong>${machine.arch}</strong>`,
+      }),
+    )
+  }
+  if (disk !== null) {
+    warnings.push(...warnOf(disk, machine.known_disks ?? [], image).map(({ text }) => text))
+    if (bytesOf(disk) === null) warnings.push(PAGES.machine.flashQuestion.unknownSize)
+  }
+  return warnings
+}
+
+/** iPXE says `x86_64`, `i386` and `arm64`; 32-bit loaders run on 64-bit PCs, too. */
+export const isOtherArch = (machine: string | null, image: string | null): boolean =>
+  machine !== null && image !== null && (machine === 'i386' ? 'x86_64' : machine) !== image

@@ -1,16 +1,25 @@
 /** The form of a machine: parses its fields, redisplays them after a refusal, and builds the request body. */
-import { DEFAULT_MODE } from '#server/current/rules/boot-mode.ts'
+import {
+  DEFAULT_MODE,
+  BOOT_MODES,
+  type BootMode,
+  MODES,
+  USUAL_FLASH_MODE,
+} from '#server/current/rules/boot-mode.ts'
 import { SERIAL_CONSOLES, type SerialConsole } from '#fleet/boot/rules/boot-decision.ts'
 import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { PAGES } from '#server/texts/texts.ts'
-import { mapNames } from '#kit/web/ui/fields.ts'
+import { mapNames, radioCards } from '#kit/web/ui/fields.ts'
 import { fill } from '#kit/texts/text.ts'
-import { parseImageChoice, renderImageChoice } from '#server/current/channels/rules/image-choice.ts'
-import { splitLabels } from '#server/current/rules/label.ts'
-import { channelOf, type Machine } from '#server/current/rules/machine.ts'
+import {
+  parseImageChoice,
+  renderImageChoice,
+} from '#server/current/channels/rules/channel-order.ts'
+import { splitLabels, channelOf, type Machine } from '#server/current/rules/machine.ts'
 import { lacksTarget, parseUpsert, type UpsertRequest } from '#server/current/rules/upsert.ts'
+import { html, type Html } from '#kit/web/ui/html.ts'
 
 const t = PAGES.machine.form
 
@@ -127,3 +136,28 @@ export const isTyped = (typed: string, serial: string): Result<true, string> =>
   typed.trim().toLowerCase() === lastFour(serial).toLowerCase()
     ? accept(true)
     : refuse(fill(PAGES.machine.flashQuestion.mistyped, { serial: printable(serial) }))
+
+// The modes of a machine as cards: what it does on network boot.
+
+export const MODE_TEXTS: Readonly<
+  Record<BootMode, { readonly title: string; readonly text: string }>
+> = PAGES.machine.modes
+
+const inOrder = BOOT_MODES.toSorted((one, other) => MODES[one].card - MODES[other].card)
+export const MODE_CARDS = inOrder.map((value) => ({ value, ...MODE_TEXTS[value] }))
+
+/** `value`: the selected mode; `isFlashed`: flashed as `stored` says, and not again by itself. */
+export const renderModes = (value: string, stored: BootMode, isFlashed: boolean): Html =>
+  radioCards({
+    name: 'boot_mode',
+    legend: t.mode,
+    value,
+    stored,
+    className: 'modes',
+    before: html`<p class="hint unscripted-only">
+      ${fill(t.modeHint, { mode: MODE_TEXTS[USUAL_FLASH_MODE].title })}
+    </p>`,
+    cards: isFlashed
+      ? MODE_CARDS.map((card) => (card.value === stored ? { ...card, text: t.modeDone } : card))
+      : MODE_CARDS,
+  })

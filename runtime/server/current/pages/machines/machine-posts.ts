@@ -4,9 +4,8 @@ import { PAGES } from '#server/texts/texts.ts'
 import { fill } from '#kit/texts/text.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { banner } from '#kit/web/ui/elements.ts'
-import { address, fillHtml, html, type Content } from '#kit/web/ui/html.ts'
-import { localPath } from '#kit/web/answers/local-path.ts'
-import { readMac } from '#kit/web/answers/checked.ts'
+import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { localPath, readMac } from '#kit/web/answers/checked.ts'
 import { CaptureFieldsSchema } from '#server/current/rules/action.ts'
 import { allowDisk, applyUpsert, flashAgain } from '#server/current/rules/operator-edits.ts'
 import { resolveArming } from '#server/current/channels/rules/channel-order.ts'
@@ -17,14 +16,13 @@ import { NOTHING_BACK } from '#server/routes/fleet.ts'
 import type { UpsertRefusal } from '#server/routes/site.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
-import { isAsked, renderRemoval } from '#server/pages/question.ts'
+import { isAsked, renderRemoval, renderQuestion } from '#server/pages/question.ts'
 import {
   readCapture,
   renderCaptureQuestion,
   typedCapture,
 } from '#server/current/captures/capture-card.ts'
 import { callAction, callDelete, callFlash, callSave } from './machine-calls.ts'
-import { renderDiskQuestion } from './disk-question.ts'
 import {
   describeRefusal,
   EMPTY,
@@ -41,8 +39,59 @@ import {
 import { isArmed, nameOf, type MachineView } from '../view/machine-view.ts'
 import { bootAfter } from '../power/power-posts.ts'
 import { renderBootField } from '../power/power-card.ts'
-import { renderFlashQuestion } from './flash-question.ts'
+import { renderFlashQuestion, type FlashQuestion } from './image-cards.ts'
 import { machinePath, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
+import { isFlashMode } from '#server/current/rules/boot-mode.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
+
+/** The question before a machine boots a disk that may be only partly written. */
+interface DiskQuestion extends FlashQuestion {
+  /** Whether anybody on the network can fetch a plan. */
+  readonly isOpen: boolean
+}
+
+function renderDiskQuestion(
+  { view, action, values, error, isOpen, command }: DiskQuestion,
+  clock: Clock,
+): Html {
+  const { planned_at: plannedAt, target_disk_serial: serial, mac, boot_mode } = view.machine
+  return renderQuestion({
+    title: fillHtml(PAGES.machine.diskQuestion.title, {
+      name: html`<bdi>${nameOf(view.machine)}</bdi>`,
+    }),
+    body: html`${error === null ? null : banner('failed', error)}
+      <p>${view.boot.reason}</p>
+      ${
+        plannedAt === null
+          ? null
+          : html`<p>
+              ${renderPlanned(renderTime(plannedAt, clock), serial)}
+              ${isOpen ? PAGES.machine.diskQuestion.open : null}
+            </p>`
+      }
+      ${banner('needs-you', PAGES.machine.diskQuestion.warning)}
+      <p>
+        ${isFlashMode(boot_mode) ? PAGES.machine.diskQuestion.afterwards : PAGES.machine.diskQuestion.afterwardsMode}
+      </p>`,
+    command,
+    form: {
+      action,
+      fields: hidden({ ...values, confirm: 'yes' }),
+      cancel: machinePath(mac),
+      button: html`<button class="danger">${PAGES.machine.diskQuestion.button}</button>`,
+    },
+  })
+}
+
+const renderPlanned = (time: Html, serial: string | null): Html =>
+  serial === null
+    ? fillHtml(PAGES.machine.diskQuestion.planned, { time })
+    : fillHtml(PAGES.machine.diskQuestion.plannedFor, {
+        time,
+        serial: html`<code>${printable(serial)}</code>`,
+      })
 
 const t = PAGES.machine
 

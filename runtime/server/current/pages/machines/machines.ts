@@ -1,11 +1,11 @@
 /** /ui/machines: the fleet in one live table, with a search and a bar of actions. */
 import { parseMac } from '#kit/net/rules/mac.ts'
-import type { Answer } from '#kit/web/answers/answers.ts'
+import { type Answer, json } from '#kit/web/answers/answers.ts'
 import { PAGES } from '#server/texts/texts.ts'
-import type { Reach } from '#kit/web/answers/rules/reach.ts'
+import type { Reach } from '#kit/web/answers/rules/rights.ts'
 import { fill } from '#kit/texts/text.ts'
-import { describeReach } from '#server/pages/seen-labels.ts'
-import { emptyState } from '#kit/web/ui/elements.ts'
+import { describeReach } from '#server/pages/page-context.ts'
+import { emptyState, icon } from '#kit/web/ui/elements.ts'
 import {
   address,
   attributes,
@@ -15,22 +15,30 @@ import {
   type Content,
   type Html,
 } from '#kit/web/ui/html.ts'
-import { cutPage } from '#kit/web/ui/paging.ts'
-import { readListQuery } from '#kit/web/ui/search.ts'
+import {
+  cutPage,
+  pickColumn,
+  renderPager,
+  type TableColumn,
+  readListQuery,
+  type ListQuery,
+} from '#kit/web/ui/tables.ts'
 import { refreshOnNews } from '#kit/web/ui/refresh.ts'
-import { pickColumn, renderPager, type TableColumn } from '#kit/web/ui/tables.ts'
 import { hasPower } from '../power/power-card.ts'
-import { renderBulkBar } from './bulk-bar.ts'
+import { renderBulkBar } from './bulk-question.ts'
 import { MACHINE_FILE_PATH } from '../machine-file/file-path.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import { blank, renderCurlBlock } from '#server/pages/curl-block.ts'
-import type { CurrentContext } from '../view/page-context.ts'
-import { renderUndo } from '../view/undo-button.ts'
+import { type CurrentContext, renderUndo } from '../view/page-context.ts'
 import { opensQuestion } from '#server/pages/question.ts'
-import { LIST_CHOICES, readColumns, readSaved } from './list-choices.ts'
-import { renderTools } from './list-tools.ts'
-import { renderWall, WALL_PAGES } from './wall.ts'
-import { COLUMN_TITLES, isUsual, renderColumns, type ColumnName } from '../view/fleet-columns.ts'
+import { LIST_CHOICES, readColumns, readSaved, renderTools } from './list-tools.ts'
+import {
+  COLUMN_TITLES,
+  isUsual,
+  renderColumns,
+  type ColumnName,
+  renderMachineRow,
+} from '../view/machine-row.ts'
 import {
   addMachine,
   MACHINES_PATH,
@@ -41,9 +49,123 @@ import {
   renderGone,
   renderNoMachines,
   renderNoneFound,
+  renderBar,
 } from '#server/pages/machines/machines-list.ts'
-import { renderMachineRow } from '../view/machine-row.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { etagOf } from '#kit/web/answers/rules/content-coding.ts'
+import { groupByRack, type Rack, type RackSlot } from '#fleet/machine/rules/label.ts'
+import type { StateView } from '#server/current/rules/state.ts'
+import { nameOf } from '../view/machine-view.ts'
+
+// The wall: every machine as a small tile, rack by rack, on one screen; and the states that keep it up to date.
+
+const STATES_PATH = '/ui/machines/wall'
+/** At 1920 by 1080 pixels. */
+const MAX_TILES = 1000
+
+const WALL_PAGES = [pageAt(STATES_PATH, sendStates)]
+
+interface WallTile {
+  readonly machine: Machine
+  readonly labels: readonly string[]
+  readonly view: StateView
+  readonly run: Run | null
+}
+
+/** `shape` changes when tiles come, go or move. */
+interface Wall {
+  readonly racks: readonly Rack<WallTile>[]
+  readonly tiles: readonly WallTile[]
+  readonly shape: string
+}
+
+/** By name, so that no tile moves when a state changes. */
+function findMachines(
+  { site, query }: CurrentContext,
+  all: readonly Machine[],
+): readonly Machine[] {
+  const search = new URLSearchParams(query)
+  search.set('sort', 'name')
+  return site.views.match(all, search)
+}
+
+function readWall(context: CurrentContext, found: readonly Machine[]): Wall {
+  const tiles = found.slice(0, MAX_TILES).map((machine) => {
+    const { view, run } = context.view(machine)
+    return { machine, labels: machine.labels, view, run }
+  })
+  const racks = groupByRack(tiles)
+  const places = racks.map(({ label, slots }) => [
+    label,
+    slots.map(({ number, row }) => [number, row?.machine.mac, row?.machine.name]),
+  ])
+  const shape = etagOf(JSON.stringify(places))
+  return { racks, tiles, shape }
+}
+
+/** A few bytes a machine: `wall.js` changes the tiles that differ. */
+async function sendStates(context: CurrentContext): Promise<Answer> {
+  const all = await context.site.machines.list()
+  const { tiles, shape } = readWall(context, findMachines(context, all))
+  const states = tiles.map(({ machine, view }) => [machine.mac, view.state, wordOf(view)])
+  return json({ shape, states })
+}
+
+const wordOf = ({ state, word }: StateView): string => word ?? PAGES.frame.states[state]
+
+function renderWall(context: CurrentContext, all: readonly Machine[], query: ListQuery): Html {
+  const found = findMachines(context, all)
+  const { racks, shape } = readWall(context, found)
+  const { q, filter } = query
+  return html`${
+      found.length > MAX_TILES
+        ? html`<p class="dim">
+            ${fill(PAGES.machines.wall.tooMany, { most: MAX_TILES, found: found.length })}
+          </p>`
+        : null
+    }
+    <div
+      class="wall"
+      id="rows"
+      ${attributes({
+        'data-every': 1000,
+        'data-states': address(STATES_PATH, { q, filter }),
+        'data-shape': shape,
+        'data-machine': MACHINES_PATH,
+      })}
+    >
+      ${racks.map(renderRack)}
+    </div>`
+}
+
+const renderRack = ({ label, slots }: Rack<WallTile>): Html =>
+  html`<section class="rack${widthOf(slots.length)}">
+    <h2>
+      ${label === null ? PAGES.machines.wall.noRack : html`<a href="${address(MACHINES_PATH, { q: `label:"${label}"`, view: 'wall' })}">${label}</a>`}
+    </h2>
+    <div>${slots.map(renderSlot)}</div>
+  </section>`
+
+/** Racks of many slots are turned: always, or in narrow windows only. */
+const widthOf = (slots: number): string => (slots > 100 ? ' loose' : slots > 40 ? ' long' : '')
+
+/** The number, else the end of the MAC. */
+function renderSlot({ number, row }: RackSlot<WallTile>): Content {
+  if (row === null)
+    return html`<span class="t free" title="${PAGES.machines.wall.free}">${number}</span>`
+  const { machine, view, run } = row
+  const name = nameOf(machine)
+  const about = number === null ? name : fill(PAGES.machines.wall.inSlot, { name, slot: number })
+  return html`<label class="t pick ${view.state}"
+    ><input
+      type="checkbox"
+      name="macs"
+      value="${machine.mac}"
+      aria-label="${fill(PAGES.machines.wall.tile, { name: about, state: wordOf(view) })}"
+    />${icon(view.state)}${number ?? html`<small>${machine.mac.slice(-5).replace(':', '')}</small>`}${run === null ? null : renderBar(run)}</label
+  >`
+}
 
 const t = PAGES.machines.list
 

@@ -15,13 +15,11 @@ import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { questionButton } from '#server/pages/question.ts'
-import { isWaiting, willFlash, type MachineView } from '../view/machine-view.ts'
-import { renderSentence } from '../view/next-boot.ts'
-import { nameDisk, renderBar } from '#server/pages/machines/run-bar.ts'
+import { isWaiting, willFlash, type MachineView, renderSentence } from '../view/machine-view.ts'
+import { nameDisk, renderBar } from '#server/pages/machines/machines-list.ts'
 import { runPath } from '../view/run-table.ts'
-import { listActions, type MachineButton } from './machine-actions.ts'
-import { listButtonCalls } from './machine-calls.ts'
-import { MODE_TEXTS } from './mode-cards.ts'
+import { listActions, type MachineButton, listButtonCalls } from './machine-calls.ts'
+import { MODE_TEXTS } from './machine-form.ts'
 
 const t = PAGES.machine.now
 

@@ -8,31 +8,189 @@ import {
   progress,
   renderBytes,
   renderTabs,
+  renderWays,
 } from '#kit/web/ui/elements.ts'
-import { postButton } from '#kit/web/ui/fields.ts'
+import { postButton, textField } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { refreshEvery } from '#kit/web/ui/refresh.ts'
 import { numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { listIncomplete, type IncompleteSet, type ForeignSet } from '#fleet/boot/rules/boot-set.ts'
-import { renderTftpSetup } from '#fleet/boot/rules/tftp.ts'
+import { renderTftpSetup } from '#fleet/boot/rules/readiness.ts'
 import type { BootFile, BootFolder, KnownSet } from '#fleet/boot/boot-files.ts'
-import type { FetchJob } from '#fleet/boot/release-job.ts'
+import type { FetchJob } from '#fleet/boot/releases.ts'
 import { isOver } from '#kit/host/jobs.ts'
 import { STICK_FILES } from '#appliance/assets.ts'
-import { renderInstall } from './install.ts'
-import { renderServers } from './servers.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
 import { PAGES } from '#server/texts/texts.ts'
-import { findTitle } from '#server/pages/settings/setting-texts.ts'
+import { findTitle } from '#server/pages/settings/setting-fields.ts'
 import { fill, fillCount } from '#kit/texts/text.ts'
+import type { ClusterView } from '#fleet/cluster/presence.ts'
+import { isSilent } from '#fleet/cluster/rules/member.ts'
+import { standingOf } from '#fleet/cluster/rules/shared-netboot.ts'
+import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import { completeSource } from '#fleet/boot/rules/release.ts'
+import type { Notice } from '#kit/web/ui/form-notices.ts'
+import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
+
+/** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
+const PATH = '/ui/netboot'
+
+/** Folded once machines boot one; a link to the card opens it. */
+function renderInstall(context: CurrentContext): Html {
+  const ways = renderWays([
+    [PAGES.netboot.install.fetch.title, renderFetch(context)],
+    [PAGES.netboot.install.upload.title, renderUpload()],
+    [PAGES.netboot.install.build.title, renderBuild(context)],
+  ])
+  const isInstalled = Object.values(context.services.netboot.bootFiles.active()).some(Boolean)
+  const isRefused = context.notice() !== null
+  return isInstalled && !isRefused
+    ? html`<details class="card">
+        <summary>${PAGES.netboot.install.another}</summary>
+        <div id="install">${ways}</div>
+      </details>`
+    : card({ title: PAGES.netboot.install.title, id: 'install', body: ways })
+}
+
+function renderFetch(context: CurrentContext): Html {
+  const { services, notice } = context
+  const rows = services.config.list()
+  const site = find(rows, 'releases', 'base_url')
+  const repository = find(rows, 'boot', 'release_repo')
+  const set = { site: textOf(site), repository: textOf(repository) }
+  const { typed, errors } = notice() ?? NOTHING_REFUSED
+  const values = { ...completeSource(set, services.releaseSource), ...typed }
+  const tag = typed['tag'] ?? services.config.current().boot.release_tag
+  return html`<form method="post" action="${PATH}/fetch-release">
+      ${sourceField(site, {
+        name: 'site',
+        label: PAGES.netboot.install.fetch.site,
+        placeholder: 'https://github.com',
+        hint: PAGES.netboot.install.fetch.siteHint,
+        value: values.site,
+        error: errors['site'] ?? null,
+      })}
+      ${sourceField(repository, {
+        name: 'repository',
+        label: PAGES.netboot.install.fetch.repository,
+        placeholder: 'owner/name',
+        hint: PAGES.netboot.install.fetch.repositoryHint,
+        value: values.repository,
+        error: errors['repository'] ?? null,
+      })}
+      ${textField({
+        name: 'tag',
+        label: PAGES.netboot.install.fetch.tag,
+        value: tag,
+        error: errors['tag'] ?? null,
+        hint: fillHtml(PAGES.netboot.install.fetch.tagHint, {
+          tag: html`<code>v1.4.0</code>`,
+          latest: html`<code>latest</code>`,
+        }),
+      })}
+      <button class="primary">${PAGES.netboot.install.fetch.button}</button>
+      <p class="hint">${PAGES.netboot.install.fetch.hint}</p>
+    </form>
+    ${renderCurlBlock(context, [
+      { method: 'POST', path: '/boot/releases', body: tag === '' ? {} : { tag }, scope: 'admin' },
+    ])}`
+}
+
+const NOTHING_REFUSED: Pick<Notice, 'typed' | 'errors'> = { typed: {}, errors: {} }
+
+const textOf = (row: ShownSetting | undefined): string => row?.text ?? ''
+
+const find = (rows: readonly ShownSetting[], section: string, key: string) =>
+  rows.find((row) => row.section === section && row.key === key)
+
+interface SourceField {
+  readonly name: 'site' | 'repository'
+  readonly label: string
+  readonly placeholder: string
+  readonly hint: string
+  readonly value: string
+  readonly error: string | null
+}
+
+/** Read-only where the environment sets it. */
+function sourceField(row: ShownSetting | undefined, { label, ...field }: SourceField): Content {
+  if (row?.origin.by === 'environment') {
+    return html`<div class="field">
+      <strong>${label}</strong>
+      <p><code>${row.shown}</code></p>
+      <p class="hint">
+        ${fillHtml(PAGES.netboot.install.fetch.setBy, { variable: html`<code>${row.origin.variable}</code>` })}
+      </p>
+    </div>`
+  }
+  return textField({ ...field, label, mono: true })
+}
+
+/** A script sends files by `PUT /boot/<name>`, checksums first so that the rest is checked. */
+const renderUpload = (): Html =>
+  renderUploadForm({
+    kind: { name: 'files', to: '/boot/' },
+    done: `${PATH}?uploaded=`,
+    id: 'boot-files',
+    label: PAGES.netboot.install.upload.label,
+    hint: fillHtml(PAGES.netboot.install.upload.hint, {
+      name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
+      sums: html`<code>.sha256</code>`,
+    }),
+    accept: '.vmlinuz,.initrd,.squashfs,.sha256,.efi,.zip,.html',
+    isMultiple: true,
+    button: PAGES.netboot.install.upload.button,
+    unscripted: PAGES.netboot.install.upload.unscripted,
+  })
+
+const renderBuild = ({ services }: CurrentContext): Html => {
+  const { dir } = services.netboot.bootFiles
+  return html`<p>${PAGES.netboot.install.build.text}</p>
+    ${copyBlock(
+      `npx pnpm build:images netboot-pc\ncp dist/flasher-netboot-pc-* ${dir}/\n`,
+      PAGES.netboot.install.build.label,
+    )}
+    <p class="hint">
+      ${fillHtml(PAGES.netboot.install.build.hint, { folder: html`<code>${dir}</code>` })}
+    </p>`
+}
+
+/** The card of the live system on the other servers of a fleet: which of them have it, and what keeps one from it. */
+const TONES = { whole: 'done', copying: 'ready', troubled: 'needs-you' } as const
+
+/** `view` null: a single server, or the database is away. Silent servers are not shown. */
+function renderServers(view: ClusterView | null): Content {
+  const row = view?.netboot ?? null
+  if (view === null || row === null) return null
+  const servers = view.members
+    .filter((each) => !isSilent(each))
+    .map(({ name, facts: { netboot } }) => ({ name, netboot, standing: standingOf(netboot, row) }))
+  const isEvery = servers.every(({ standing }) => standing === 'whole')
+  return card({
+    title: PAGES.netboot.servers.title,
+    id: 'servers',
+    body: isEvery
+      ? html`<p>${fillCount(PAGES.netboot.servers.every, servers.length)}</p>`
+      : html`<p>${PAGES.netboot.servers.some}</p>
+          <ul class="rows">
+            ${servers.map(
+              ({ name, netboot, standing }) =>
+                html`<li>
+                  <span class="grow"
+                    ><strong>${name}</strong
+                    ><span class="small dim missing">${netboot.trouble}</span></span
+                  >${badge(TONES[standing], PAGES.netboot.servers.states[standing])}
+                </li>`,
+            )}
+          </ul>`,
+  })
+}
 
 const t = PAGES.netboot
-
-const PATH = '/ui/netboot'
 
 const TABS = [
   [t.systems.title, '#artifacts'],

@@ -83,7 +83,7 @@ async function show(context: CurrentContext): Promise<Answer> {
 }
 
 function renderForm(context: CurrentContext, action: string, rule: NotifyRule | null): Html {
-  const { typed = valuesOf(rule), errors = {} } = context.notice() ?? {}
+  const { typed = ruleValues(rule), errors = {} } = context.notice() ?? {}
   const field = (name: 'search' | 'person') => ({
     name,
     label: t.rules[name],
@@ -105,7 +105,7 @@ function renderForm(context: CurrentContext, action: string, rule: NotifyRule | 
   </form>`
 }
 
-const valuesOf = (rule: NotifyRule | null): Readonly<Record<string, string>> =>
+const ruleValues = (rule: NotifyRule | null): Readonly<Record<string, string>> =>
   rule === null ? {} : { events: rule.events.join(' '), search: rule.search, person: rule.person }
 
 const renderChoice = (name: EventGroupName, checked: boolean): Html =>

@@ -1,23 +1,327 @@
 /** /ui/people: who logs in with a name, and how somebody is added. */
-import { MIN_PASSWORD_LENGTH } from '#kit/web/access/rules/new-password.ts'
-import type { Person } from '#fleet/access/rules/person.ts'
+import { MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH } from '#kit/web/access/rules/login-throttle.ts'
+import { type Person, MAX_SCOPE_CHARACTERS, MAX_PEOPLE } from '#fleet/access/rules/person.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { card, emptyState } from '#kit/web/ui/elements.ts'
-import { textField } from '#kit/web/ui/fields.ts'
-import { fillHtml, html, type Html } from '#kit/web/ui/html.ts'
+import { card, emptyState, factList, banner, badge, tag } from '#kit/web/ui/elements.ts'
+import { textField, postButton, selectField } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Html, address, type Content } from '#kit/web/ui/html.ts'
 import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { fill } from '#kit/texts/text.ts'
-import { formAt, pageAt } from '#server/pages/context-routes.ts'
+import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { PERSON_PAGES } from './person.ts'
-import { readLabels, readRole, renderPasswordField, renderRightsFields } from './person-fields.ts'
-import { accountsOf, describeRefusal, goDone, PEOPLE_PATH, renderDone } from './person-path.ts'
-import { renderPersonRow } from './person-row.ts'
+import { refuse, type Result } from '#kit/foundation/result.ts'
+import { renderTime } from '#kit/web/ui/times.ts'
+import { questionButton, renderRemoval } from '#server/pages/question.ts'
+import { ROLES, type Role, type Reach } from '#kit/web/answers/rules/rights.ts'
+import { LabelSchema } from '#fleet/machine/rules/label.ts'
+import { getRouterParam } from 'h3'
+import type { Accounts, PersonRefusal } from '#fleet/access/accounts.ts'
+import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
+
+// The fields of a person's role, scope and password, and how they are read.
+
+// The row of a person in the table of people, and what it says of them.
 
 const t = PAGES.people
+const { roles } = PAGES.account
 
+function renderPersonRow(context: CurrentContext, person: Person, tokens: number): Html {
+  const { id, name, role, provider } = person
+  const { columns } = t
+  return html`<tr>
+    <th scope="row"><bdi>${name}</bdi></th>
+    <td data-label="${t.role}">${role === null ? t.noRole : roles[role].title}</td>
+    <td data-label="${t.scope}">${renderLabels(person)}</td>
+    <td data-label="${columns.by}">${provider === null ? columns.password : hostOf(person)}</td>
+    <td class="nowrap" data-label="${columns.seen}">${renderLastLogin(context, person)}</td>
+    <td class="number" data-label="${columns.tokens}">${tokens}</td>
+    <td data-label="${columns.state}">${renderState(person)}</td>
+    <td>
+      <a class="button" href="${pathOfPerson(id)}" aria-label="${fill(columns.changeOf, { name })}"
+        >${columns.change}</a
+      >
+    </td>
+  </tr>`
+}
+
+/** Administrators have no scope, whatever is stored. */
+function renderLabels({ role, labels }: Person): Content {
+  if (role === 'administrate' || labels === null) return t.everything
+  return labels.length === 0 ? t.provider.noMachine : labels.map((label) => html`${tag(label)} `)
+}
+
+const renderState = ({ role, blocked_at }: Person): Html =>
+  blocked_at !== null
+    ? badge('failed', t.provider.blocked)
+    : role === null
+      ? badge('needs-you', t.noRole)
+      : badge('done', t.active)
+
+/** Logins with a password have been recorded only since a later release. */
+const renderLastLogin = (context: CurrentContext, { seen_at, provider }: Person): Content =>
+  renderTime(seen_at, context.clock(), provider === null ? t.noLogin : t.provider.never)
+
+// What the pages of people share: their addresses, where a form leads, and why it was refused.
+
+const PEOPLE_PATH = '/ui/people'
+
+const pathOfPerson = (id: string): string => `${PEOPLE_PATH}/${id}`
+
+const idOf = ({ event }: CurrentContext): string => getRouterParam(event, 'id') ?? ''
+
+const findPerson = (context: CurrentContext): Person | null =>
+  context.site.people?.store.find(idOf(context)) ?? null
+
+function accountsOf({ site }: CurrentContext): Accounts {
+  if (site.accounts === null) throw refuseRequest(404, t.errors.unknown)
+  return site.accounts
+}
+
+type Done = keyof typeof t.done
+
+const goDone = (context: CurrentContext, what: Done, { name }: Person): Answer =>
+  context.goTo(address(PEOPLE_PATH, { done: what, name }))
+
+/** To the list, or back to the person with the refusal. */
+function answerChange(
+  context: CurrentContext,
+  what: Done,
+  changed: Result<Person, PersonRefusal>,
+): Answer {
+  if (changed.ok) return goDone(context, what, changed.value)
+  return goBack(context, describeRefusal(changed.refusal))
+}
+
+const goBack = (context: CurrentContext, error: string): Answer =>
+  context.goBack(findPerson(context) === null ? PEOPLE_PATH : pathOfPerson(idOf(context)), {
+    error,
+  })
+
+function renderDone({ query }: CurrentContext): Content {
+  const [done, name] = [query.get('done'), query.get('name')]
+  const text = Object.entries(t.done).find(([key]) => key === done)?.[1]
+  return text === undefined || name === null ? null : banner('done', fill(text, { name }))
+}
+
+const COUNTS: Partial<Readonly<Record<PersonRefusal, number>>> = {
+  'too-many': MAX_PEOPLE,
+  'scope-long': MAX_SCOPE_CHARACTERS,
+  'too-short': MIN_PASSWORD_LENGTH,
+  'too-long': MAX_PASSWORD_LENGTH,
+}
+
+const describeRefusal = (refusal: PersonRefusal): string =>
+  fill(t.errors[refusal], { count: COUNTS[refusal] ?? 0 })
+
+// What is said of somebody whom a provider lets in: their role, their scope, their tokens.
+
+/** Empty: no provider. */
+const hostOf = ({ provider }: Person): string => URL.parse(provider?.issuer ?? '')?.host ?? ''
+
+const describeRights = (person: Person): string => `${describeRole(person)}${describeScope(person)}`
+
+function describeRole(person: Person): string {
+  const { role } = person
+  return role === null
+    ? fill(t.provider.noRole, { provider: hostOf(person) })
+    : fill(t.provider.role, { role: roles[role].title, provider: hostOf(person) })
+}
+
+/** Administrators have no scope, whatever their groups say. */
+function describeScope({ role, labels }: Person): string {
+  if (labels === null || role === null || role === 'administrate') return ''
+  const named = labels.length === 0 ? t.provider.noMachine : labels.join(', ')
+  return ` ${fill(t.provider.scope, { labels: named })}`
+}
+
+/** Tokens work on while nobody is logged in, so they are named. */
+function describeTokens({ role }: Person, tokens: readonly string[]): string {
+  const names = tokens.join(', ')
+  return fill(role === null ? t.provider.voidTokens : t.provider.tokens, { names })
+}
+
+const LABELS = 'labels-in-use'
+const MAX_SUGGESTED = 200
+
+/** Below the list, because browsers cut longer options. */
+const ROLE_HINT = ROLES.map((role) => `${roles[role].title}: ${roles[role].text}.`).join(' ')
+
+const ROLE_TITLES = ROLES.map((role) => ({ value: role, text: roles[role].title }))
+
+/** For an unreadable role: saved unchanged, it becomes no other. */
+const NO_ROLE = { value: '', text: t.noRole }
+
+/** `role` empty: none; `labels`: the text of the scope. */
+const renderRightsFields = (
+  { site }: CurrentContext,
+  { role, labels }: { readonly role: string; readonly labels: string },
+): Html =>
+  html`${selectField({ name: 'role', label: t.role, value: role, options: role === '' ? [NO_ROLE, ...ROLE_TITLES] : ROLE_TITLES, hint: ROLE_HINT })}
+    ${textField({ name: 'labels', label: t.scope, hint: t.scopeHint, value: labels, placeholder: t.everything, list: LABELS, autocomplete: 'off' })}
+    <datalist id="${LABELS}">
+      ${[...new Set(site.machines.peekAll().flatMap((machine) => machine.labels))]
+        .toSorted()
+        .slice(0, MAX_SUGGESTED)
+        .map((label) => html`<option value="${label}"></option>`)}
+    </datalist>`
+
+const renderPasswordField = (label: string, hint: string): Html =>
+  textField({
+    name: 'password',
+    label,
+    type: 'password',
+    autocomplete: 'new-password',
+    required: true,
+    minLength: MIN_PASSWORD_LENGTH,
+    maxLength: MAX_PASSWORD_LENGTH,
+    hint,
+  })
+
+const readLabels = (form: URLSearchParams) => readScope(form.get('labels') ?? '')
+
+const readRole = (form: URLSearchParams): Role | null =>
+  ROLES.find((role) => role === form.get('role')) ?? null
+
+// The scope of a person as the text of a form: what is shown of it says the same when it is saved again.
+
+/** For a scope without machines; no label begins so. */
+const NOTHING = '-'
+
+/** Without stored labels that no machine can have: they show nothing. */
+function renderScope(labels: Reach): string {
+  if (labels === null) return ''
+  return labels.filter((label) => LabelSchema.safeParse(label).success).join(', ') || NOTHING
+}
+
+/** Null: empty, so all machines are seen. */
+function readScope(text: string): Reach {
+  if (text.trim() === '') return null
+  if (text.trim() === NOTHING) return []
+  return text
+    .split(',')
+    .map((label) => label.trim())
+    .filter((label) => label !== '')
+}
+
+/** /ui/people/{id}: what one person may do, their password, and how to keep them out. */
+
+const ONE = `${PEOPLE_PATH}/:id`
 const SETTINGS = '/ui/settings'
+
+const PERSON_PAGES = [
+  pageAt(ONE, showPerson),
+  formAt(`${ONE}/role`, setRole),
+  formAt(`${ONE}/password`, setPassword),
+  formAt(`${ONE}/block`, (context: CurrentContext) => setBlocked(context, true)),
+  formAt(`${ONE}/unblock`, (context: CurrentContext) => setBlocked(context, false)),
+  removalAt(`${ONE}/remove`, askRemoval, remove),
+]
+
+const TRAIL = html`<a href="${PEOPLE_PATH}">${t.title}</a>`
+
+async function showPerson(context: CurrentContext): Promise<Answer> {
+  const person = findPerson(context)
+  if (person === null) return answerChange(context, 'removed', refuse('unknown'))
+  const owned = (await context.site.tokens.list()).filter(({ owner }) => owner === person.id)
+  const tokens = owned.map(({ name }) => name)
+  return await context.show({
+    title: person.name,
+    section: SETTINGS,
+    trail: TRAIL,
+    messages: context.message(),
+    body: html`<div class="columns even">
+      <div>${card({ body: renderFacts(context, person, tokens) })}</div>
+      <div>${person.provider === null ? renderForms(context, person) : null}</div>
+    </div>`,
+  })
+}
+
+function renderFacts(context: CurrentContext, person: Person, tokens: readonly string[]): Html {
+  const { id, name, provider, blocked_at } = person
+  const path = pathOfPerson(id)
+  const [what, label] =
+    blocked_at === null
+      ? (['block', t.provider.block] as const)
+      : (['unblock', t.provider.unblock] as const)
+  const facts: (readonly [string, Content])[] = [
+    [t.columns.state, renderState(person)],
+    ...(provider === null ? [] : [[t.role, describeRights(person)] as const]),
+    [t.columns.seen, renderLastLogin(context, person)],
+    [t.columns.added, renderTime(person.created_at, context.clock())],
+    ...(tokens.length === 0 ? [] : [[t.columns.tokens, describeTokens(person, tokens)] as const]),
+  ]
+  return html`${factList(facts)}
+    <p><a href="${address('/ui/events', { person: name })}">${fill(t.events, { name })}</a></p>
+    <div class="row">
+      ${provider === null ? null : postButton({ action: `${path}/${what}`, label })}
+      ${questionButton({ action: `${path}/remove`, label: t.remove.button, tone: 'danger' })}
+    </div>`
+}
+
+function renderForms(context: CurrentContext, { id, name, role, labels }: Person): Html {
+  const path = pathOfPerson(id)
+  const hint = fill(t.password.hint, { count: MIN_PASSWORD_LENGTH, name })
+  return html`${card({
+    title: t.rights,
+    body: html`<form method="post" action="${path}/role" class="narrow">
+      ${renderRightsFields(context, { role: role ?? '', labels: renderScope(labels) })}
+      <button class="primary">${t.save}</button>
+    </form>`,
+  })}
+  ${card({
+    title: t.password.title,
+    body: html`<form method="post" action="${path}/password" class="narrow">
+      ${renderPasswordField(t.password.field, hint)}
+      <button>${t.password.button}</button>
+    </form>`,
+  })}`
+}
+
+async function setRole(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const role = readRole(form)
+  if (role === null) return goBack(context, t.errors.role)
+  // Without the field, the scope stays.
+  const rights = { role, ...(form.has('labels') && { labels: readLabels(form) }) }
+  const changed = await accountsOf(context).setRights(idOf(context), rights, context.by())
+  return answerChange(context, 'role', changed)
+}
+
+async function setPassword(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+  const given = form.get('password') ?? ''
+  const changed = await accountsOf(context).setPassword(idOf(context), given, context.by())
+  return answerChange(context, 'password', changed)
+}
+
+async function askRemoval(context: CurrentContext): Promise<Answer> {
+  const person = findPerson(context)
+  if (person === null) return answerChange(context, 'removed', refuse('unknown'))
+  const { id, name, provider } = person
+  return await context.show({
+    title: fill(t.remove.title, { name }),
+    section: SETTINGS,
+    trail: TRAIL,
+    body: renderRemoval({
+      title: fillHtml(t.remove.question, { name: html`<bdi>${name}</bdi>` }),
+      body: html`<p>${t.remove.consequence}</p>
+        ${provider === null ? null : html`<p>${t.provider.comesBack}</p>`}`,
+      action: context.event.url.pathname,
+      cancel: pathOfPerson(id),
+      button: t.remove.confirm,
+    }),
+  })
+}
+
+async function setBlocked(context: CurrentContext, isBlocked: boolean): Promise<Answer> {
+  const changed = await accountsOf(context).setBlocked(idOf(context), isBlocked, context.by())
+  return answerChange(context, isBlocked ? 'blocked' : 'unblocked', changed)
+}
+
+async function remove(context: CurrentContext): Promise<Answer> {
+  const removed = await accountsOf(context).remove(idOf(context), context.by())
+  return answerChange(context, 'removed', removed)
+}
+
 const ADD = `${PEOPLE_PATH}/add`
 
 export const PEOPLE_PAGES = [

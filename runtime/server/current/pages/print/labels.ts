@@ -5,16 +5,31 @@ import { printable } from '#kit/foundation/printable.ts'
 import { fill, fillCount } from '#kit/texts/text.ts'
 import { emptyState } from '#kit/web/ui/elements.ts'
 import { address, attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { cutPage } from '#kit/web/ui/paging.ts'
-import { readListQuery } from '#kit/web/ui/search.ts'
-import { renderPager } from '#kit/web/ui/tables.ts'
+import { cutPage, renderPager, readListQuery } from '#kit/web/ui/tables.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import { MACHINES_PATH } from '#server/pages/machines/machines-list.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { renderQr } from './qr-svg.ts'
+import { encode } from 'uqr'
+
+/** In modules; the label around it is white as well. */
+const BORDER = 2
+
+/** `label`: for screen readers. */
+function renderQr(text: string, label: string): Html {
+  const { data, size } = encode(text, { ecc: 'M', border: BORDER })
+  const strokes = data.flatMap((row, y) => listStrokes(row).map(([x, n]) => `M${x} ${y}h${n}`))
+  return html`<svg class="qr" viewBox="0 -.5 ${size} ${size}" role="img" aria-label="${label}">
+    <path stroke="#000" d="${strokes.join('')}" />
+  </svg>`
+}
+
+function listStrokes(row: readonly boolean[]): readonly (readonly [at: number, count: number])[] {
+  const text = row.map((isDark) => (isDark ? '1' : '0')).join('')
+  return [...text.matchAll(/1+/g)].map(({ index, 0: dark }) => [index, dark.length])
+}
 
 const t = PAGES.machines.labels
 

@@ -2,7 +2,7 @@
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill } from '#kit/texts/text.ts'
-import { parseRunColumn, RUN_KEYS } from '#fleet/run/rules/run-order.ts'
+import { parseRunColumn, RUN_KEYS } from '#fleet/run/rules/run-record.ts'
 import { sortRows } from '#fleet/machine/rules/selection.ts'
 import type { RunFilter, Runs } from '#fleet/run/runs.ts'
 import {
@@ -14,11 +14,17 @@ import {
 } from '#server/pages/day-range.ts'
 import { emptyState } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
-import { cutPage, PAGE_ROWS } from '#kit/web/ui/paging.ts'
-import { renderPager } from '#kit/web/ui/tables.ts'
-import { address, html, type Html } from '#kit/web/ui/html.ts'
+import {
+  cutPage,
+  PAGE_ROWS,
+  renderPager,
+  readListQuery,
+  renderOlder,
+  renderSearch,
+  type ListQuery,
+} from '#kit/web/ui/tables.ts'
+import { address, html, type Html, attributes } from '#kit/web/ui/html.ts'
 import { refreshOnNews } from '#kit/web/ui/refresh.ts'
-import { readListQuery, renderOlder, renderSearch, type ListQuery } from '#kit/web/ui/search.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { parseRunFilter, readRunPage } from '#server/routes/runs.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
@@ -26,9 +32,51 @@ import type { CurrentContext } from '../view/page-context.ts'
 import { opensQuestion } from '#server/pages/question.ts'
 import { nameKeyOf } from '../machines/fleet-query.ts'
 import { RUN_PAGE } from './run.ts'
-import { renderRemoved, renderRunValue, RUN_REMOVAL, RUN_REMOVAL_PATH } from './run-removal.ts'
-import { renderComparisonButton, RUN_COMPARISON } from './run-comparison.ts'
-import { renderRunTable } from '../view/run-table.ts'
+import {
+  renderRemoved,
+  renderRunValue,
+  RUN_REMOVAL,
+  RUN_REMOVAL_PATH,
+  listSelected,
+} from './run-removal.ts'
+import { renderRunTable, runPath } from '../view/run-table.ts'
+import { localPath } from '#kit/web/answers/checked.ts'
+
+// /ui/runs/compare: leads from two selected runs to the page of one, with the facts and the bars of the other beside its own.
+
+const COMPARE_PATH = '/ui/runs/compare'
+
+const RUN_COMPARISON = pageAt(COMPARE_PATH, compare)
+
+/** Changes nothing, so it is for everybody. */
+const renderComparisonButton = (): Html =>
+  html`<button
+    ${attributes({
+      formmethod: 'get',
+      formaction: COMPARE_PATH,
+      'hx-get': COMPARE_PATH,
+      'hx-include': '#bulk',
+    })}
+  >
+    ${PAGES.runs.comparison.button}
+  </button>`
+
+function compare(context: CurrentContext): Answer {
+  const [one, other, ...more] = listSelected(context, context.query)
+  const back = localPath(context.query.get('back'), '/ui/runs')
+  const refuse = (error: string) => context.goBack(pathOf(back), { error, query: queryOf(back) })
+  if (one === undefined || other === undefined || more.length > 0)
+    return refuse(PAGES.runs.comparison.two)
+  return context.goTo(`${address(runPath(one), { with: renderRunValue(other) })}#compared`)
+}
+
+const urlOf = (path: string): URL => new URL(path, 'http://localhost')
+const pathOf = (path: string): string => urlOf(path).pathname
+const queryOf = (path: string): Readonly<Record<string, string>> =>
+  Object.fromEntries([...urlOf(path).searchParams].filter(([name]) => !SAID.has(name)))
+
+/** An earlier refusal is not repeated. */
+const SAID: ReadonlySet<string> = new Set(['error', 'notice'])
 
 const t = PAGES.runs.list
 

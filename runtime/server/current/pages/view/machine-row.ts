@@ -7,12 +7,24 @@ import { fill } from '#kit/texts/text.ts'
 import { badge, icon, middle, progress, tag } from '#kit/web/ui/elements.ts'
 import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
-import { MACHINES_PATH, renderNameCell } from '#server/pages/machines/machines-list.ts'
-import { modelOf, renderDiskSize } from './disk-text.ts'
-import type { ColumnName } from './fleet-columns.ts'
-import { nameOf, renderChannel, willFlash, isWaiting, type MachineView } from './machine-view.ts'
-import { nameDisk, renderBar, shortDisk } from '#server/pages/machines/run-bar.ts'
-import { renderWill, stemOf } from './next-boot.ts'
+import {
+  MACHINES_PATH,
+  renderNameCell,
+  nameDisk,
+  renderBar,
+  shortDisk,
+} from '#server/pages/machines/machines-list.ts'
+import {
+  modelOf,
+  renderDiskSize,
+  nameOf,
+  renderChannel,
+  willFlash,
+  isWaiting,
+  type MachineView,
+  renderWill,
+  stemOf,
+} from './machine-view.ts'
 
 const t = PAGES.view.row
 const { columns: titles } = PAGES.view
@@ -124,3 +136,37 @@ function renderDisk({ machine, disk, run }: MachineView): Content {
   return html`<span class="model" title="${modelOf(disk)}">${modelOf(disk)}</span
     ><span class="serial">${code} <span class="size">${renderDiskSize(disk)}</span></span>`
 }
+
+// The columns of the machines table: their titles, and which of them are shown.
+
+export const COLUMN_NAMES = [
+  'state',
+  'name',
+  'next',
+  'image',
+  'disk',
+  'labels',
+  'ip',
+  'arch',
+  'flashed',
+  'discovered',
+  'seen',
+] as const
+
+export type ColumnName = (typeof COLUMN_NAMES)[number]
+
+export const COLUMN_TITLES: Readonly<Record<ColumnName, string>> = PAGES.view.columns
+
+const SPARE: ReadonlySet<ColumnName> = new Set(['labels', 'ip', 'arch', 'flashed', 'discovered'])
+
+/** `state.image.disk`, in our order; the name is always shown. Null or empty: the usual columns. */
+export function parseColumns(text: string | null): readonly ColumnName[] {
+  const given = new Set((text ?? '').slice(0, 200).split('.'))
+  const chosen = COLUMN_NAMES.filter((name) => name === 'name' || given.has(name))
+  return text === null || text === '' ? COLUMN_NAMES.filter((name) => !SPARE.has(name)) : chosen
+}
+
+export const renderColumns = (columns: readonly ColumnName[]): string => columns.join('.')
+
+export const isUsual = (columns: readonly ColumnName[]): boolean =>
+  renderColumns(columns) === renderColumns(parseColumns(null))

@@ -1,16 +1,95 @@
 /** A machine as pages show it: its record, the decisions of the rules, its image and its disk. */
-import { type BootRule, isFlashMode } from '#server/current/rules/boot-mode.ts'
+import { type BootRule, isFlashMode, flashesAlways } from '#server/current/rules/boot-mode.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
-import { findPicked } from '#engine/inventory/rules/disk-pick.ts'
-import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
+import {
+  findPicked,
+  type InventoryDisk,
+  countTwins,
+  nameAmong,
+  pickDisk,
+} from '#engine/inventory/rules/machine.ts'
 import { decideDrift, type Drift, type LastWritten } from '#fleet/run/rules/drift.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { decideBoot, type BootRuling } from '#server/current/rules/boot.ts'
-import { html, type Content } from '#kit/web/ui/html.ts'
+import { html, type Content, fillHtml, type Html } from '#kit/web/ui/html.ts'
 import { channelOf, targetOf, type Machine } from '#server/current/rules/machine.ts'
 import { decidePlan, type PlanRuling } from '#server/current/rules/plan.ts'
-import { decideState, type StateView } from '#server/current/rules/state.ts'
+import { decideState, type StateView, type MachineState } from '#server/current/rules/state.ts'
 import type { Surroundings } from '#server/current/rules/surroundings.ts'
+import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { PAGES } from '#server/texts/texts.ts'
+import { renderBytes, shorten, renderDiskBytes } from '#kit/web/ui/elements.ts'
+import { nameDisk } from '#server/pages/machines/machines-list.ts'
+import { fill } from '#kit/texts/text.ts'
+import { findDiskMismatch } from '#server/current/rules/target.ts'
+
+// Disks as texts: model, size, transport, and warnings.
+
+const UNITS = 'BKMGTPE'
+
+/** Null: unknown. lsblk's `465.8G` is in binary units. */
+export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
+  if (size_bytes != null) return size_bytes
+  const parts = /^(\d+(?:\.\d+)?)([BKMGTPE])?$/.exec(size ?? '')
+  if (parts === null) return null
+  return Math.round(Number(parts[1]) * 1024 ** UNITS.indexOf(parts[2] ?? 'B'))
+}
+
+/** Binary units on hover; the machine's own text if that is no size. */
+export function renderDiskSize(disk: InventoryDisk): Content {
+  const bytes = bytesOf(disk)
+  return bytes === null ? (disk.size ?? PAGES.view.disk.unknownSize) : renderDiskBytes(bytes)
+}
+
+/** `Samsung SSD 980`, else the path. */
+export const modelOf = ({ vendor, model, path }: InventoryDisk): string =>
+  [vendor, model]
+    .map((text) => text?.trim() ?? '')
+    .filter((text, at, all) => text !== '' && !(at === 0 && all[1]?.startsWith(text)))
+    .join(' ') || printable(path)
+
+const TRANSPORTS: Readonly<Record<string, string>> = PAGES.view.disk.transports
+
+const transportOf = ({ tran }: InventoryDisk): string =>
+  tran === null ? PAGES.view.disk.unknownTransport : (TRANSPORTS[tran] ?? tran)
+
+/** `500 GB, NVMe`. */
+export const aboutDisk = (disk: InventoryDisk): Content =>
+  fillHtml(PAGES.view.disk.about, { size: renderDiskSize(disk), transport: transportOf(disk) })
+
+interface DiskWarning {
+  readonly text: string
+  readonly isHard: boolean
+}
+
+/** `all`: the machine's disks; `image` null: none is assigned. */
+export function warnOf(
+  disk: InventoryDisk,
+  all: readonly InventoryDisk[],
+  image: CatalogEntry | null,
+): readonly DiskWarning[] {
+  const id = nameAmong(disk, all)
+  const twins = countTwins(disk, all)
+  const warnings: readonly (DiskWarning | false)[] = [
+    id === null && twins < 2 && { text: PAGES.view.disk.warnings.noSerial, isHard: true },
+    disk.readonly && { text: PAGES.view.disk.warnings.readOnly, isHard: true },
+    twins > 1 && {
+      text: fill(PAGES.view.disk.warnings.sharedSerial, { count: twins }),
+      isHard: id === null,
+    },
+    isTooSmall(disk, id, image) && { text: PAGES.view.disk.warnings.tooSmall, isHard: true },
+    disk.removable && { text: PAGES.view.disk.warnings.removable, isHard: false },
+  ]
+  return warnings.filter((warning) => warning !== false)
+}
+
+function isTooSmall(disk: InventoryDisk, id: string | null, image: CatalogEntry | null): boolean {
+  const sized = { ...disk, size_bytes: bytesOf(disk) }
+  const pick = pickDisk(id, null, [sized])
+  if (pick === null || image === null) return false
+  return findDiskMismatch([sized], pick, image)?.why === 'disk-too-small'
+}
 
 export interface MachineView {
   readonly machine: Machine
@@ -96,3 +175,117 @@ export function renderChannel(machine: Machine): Content {
   const channel = channelOf(machine)
   return channel === null ? null : html` <span class="dim nowrap">(${channel})</span>`
 }
+
+// Describes the next network boot of a machine: a phrase for a row, a sentence for a page.
+
+const t = PAGES.view.nextBoot
+
+const LONGEST_NAME = 26
+
+/** "flash *debian-13* to *S5GXNX0T123456*" and the like; the disk is never shortened. */
+export function renderWill(view: MachineView): Content {
+  const { state, is } = view.view
+  if (isWaiting(view)) return is
+  if (state === 'failed') return renderFailure(view)
+  if (SHOWN.has(state)) return is
+  if (view.boot.rule === 'capture') return renderCaptureOf(view.machine) ?? is
+  if (willFlash(view)) return renderFlash(view)
+  return WILL[view.boot.rule] ?? is
+}
+
+const renderFlash = ({ machine, image }: MachineView): Content =>
+  fillHtml(t.flash, {
+    image: html`<em><bdi>${shorten(stemOf(image?.name ?? ''), LONGEST_NAME)}</bdi></em>`,
+    disk: html`<em class="target">${printable(machine.target_disk_serial ?? '')}</em>`,
+  })
+
+/** A badge beside it says that it failed, so a row has the reason alone. */
+const renderFailure = ({ machine: { cycle }, view }: MachineView): string =>
+  printable(cycle.failure?.reason ?? view.is)
+
+/** States shown in place of what comes next. */
+const SHOWN: ReadonlySet<MachineState> = new Set(['needs-you', 'running'])
+
+function renderCaptureOf({ capture }: MachineView['machine']): Content {
+  if (capture === null) return null
+  return fillHtml(t.capture, {
+    image: html`<em><bdi>${shorten(stemOf(capture.name), LONGEST_NAME)}</bdi></em>`,
+    disk: html`<em>${printable(capture.disk_serial)}</em>`,
+  })
+}
+
+/** Rules that need no attention; otherwise the row says what is wrong. */
+const WILL: Partial<Readonly<Record<BootRule, string>>> = {
+  'ipxe-exit': t.bootDisk,
+  wizard: t.wizard,
+  'disks-wanted': t.listDisks,
+  'disks-stale': t.listDisks,
+  'disks-known': t.bootDisk,
+  flashed: t.bootDisk,
+  'disk-after-flash': t.diskThenFlash,
+}
+
+/** `debian-13` of `debian-13.img.zst`. */
+export const stemOf = (name: string): string => name.replace(ENDING, '') || name
+
+const ENDING = new RegExp(
+  `(\\.img\\.\\w+|\\.raw|${IMAGE_ENDINGS.join('|').replaceAll('.', String.raw`\.`)})$`,
+  'i',
+)
+
+/** With the disk that will be erased. */
+export function renderSentence(view: MachineView): Html {
+  if (view.run !== null) return renderRunning(view.run, view.view.is, view.view.next)
+  const state = html`<p class="sentence">${view.view.is} ${view.view.next}</p>`
+  if (!willFlash(view) || view.image === null) return state
+  if (isWaiting(view)) return html`${state} ${renderSubjects(view.image.name, renderTarget(view))}`
+  const isAlways = flashesAlways(view.machine.boot_mode)
+  const sentence = fillHtml(isAlways ? t.flashesAlways : t.flashesOnce, {
+    disk: renderTarget(view),
+    image: fillHtml(t.image, {
+      name: html`<strong><bdi>${view.image.name}</bdi></strong
+        >${renderChannel(view.machine)}`,
+      about: aboutImage(view.image),
+    }),
+  })
+  return html`<p class="sentence">${sentence}</p>`
+}
+
+function renderTarget({ machine, disk }: MachineView): Html {
+  const serial = printable(machine.target_disk_serial ?? '')
+  if (disk === null) return fillHtml(t.unlistedDisk, { serial: html`<strong>${serial}</strong>` })
+  return fillHtml(t.disk, {
+    model: html`<strong><bdi>${modelOf(disk)}</bdi></strong>`,
+    serial: html`<code>${serial}</code>`,
+    about: aboutDisk(disk),
+  })
+}
+
+const renderSubjects = (image: string, disk: Content): Html =>
+  html`<p class="subjects">
+    ${fillHtml(t.subjectImage, { image: html`<strong><bdi>${image}</bdi></strong>` })}<br />
+    ${fillHtml(t.subjectDisk, { disk })}
+  </p>`
+
+function renderRunning({ image, disk, stalled, mode }: Run, is: string, next: string): Html {
+  if (image === null) return html`<p class="sentence">${is} ${next}</p>`
+  if (stalled && mode !== 'capture') {
+    return html`<p class="sentence">${is} ${next}</p>
+      ${renderSubjects(image.name, disk === null ? t.subjectUnknown : nameDisk(disk))}`
+  }
+  const name = html`<strong><bdi>${image.name}</bdi></strong>`
+  const [alone, both] =
+    mode === 'capture' ? [t.capturing, t.capturingFrom] : [t.flashing, t.flashingTo]
+  const sentence =
+    disk === null
+      ? fillHtml(alone, { image: name })
+      : fillHtml(both, { image: name, disk: html`<strong>${nameDisk(disk)}</strong>` })
+  return html`<p class="sentence">${stalled ? is : sentence} ${next}</p>`
+}
+
+/** `a1b2c3d4e5f6, 412 MB`. */
+export const aboutImage = ({ sha256, sizeBytes }: CatalogEntry): Content =>
+  fillHtml(PAGES.view.image.about, {
+    checksum: html`<code>${sha256?.slice(0, 12) ?? PAGES.view.image.noChecksum}</code>`,
+    size: renderBytes(sizeBytes, PAGES.view.image.unknownSize),
+  })

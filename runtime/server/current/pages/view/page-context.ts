@@ -2,7 +2,7 @@
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import type { Presence } from '#fleet/cluster/presence.ts'
 import type { Backups } from '#fleet/backup/backups.ts'
-import type { ReleaseSource } from '#fleet/boot/rules/release-source.ts'
+import type { ReleaseSource } from '#fleet/boot/rules/release.ts'
 import type { Channels } from '#fleet/channel/channels.ts'
 import type { Templates } from '#fleet/first-boot/templates.ts'
 import type { SettingsStore } from '#fleet/state/settings-store.ts'
@@ -10,7 +10,7 @@ import type { Mac } from '#kit/net/rules/mac.ts'
 import type { PageContext, PageServices } from '#server/pages/page-context.ts'
 import type { PowerControl } from '#server/power/power-control.ts'
 import type { BatchKeeper } from '#server/current/batches/batch-keeper.ts'
-import type { FilePreviews } from '#fleet/machine/file-previews.ts'
+import type { FilePreviews } from '#fleet/machine/undoable-edits.ts'
 import type { ChangedLine } from '#server/current/rules/table/machine-file.ts'
 import type { LineConfig } from '#server/current/assembly/configuration.ts'
 import type { Notify } from '#server/current/assembly/notify.ts'
@@ -18,6 +18,10 @@ import type { Netboot } from '#server/current/assembly/netboot.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import type { Surroundings } from '#server/current/rules/surroundings.ts'
 import { nameOf, viewMachine, type MachineView } from './machine-view.ts'
+import { hidden } from '#kit/web/ui/fields.ts'
+import { attributes, html, type Content } from '#kit/web/ui/html.ts'
+import { machinePath } from '#server/pages/machines/machines-list.ts'
+import { PAGES } from '#server/texts/texts.ts'
 
 interface Queue {
   readonly most: number
@@ -76,4 +80,16 @@ export function withMachines(base: PageContext<Machine, CurrentServices>): Curre
       ),
     foresee: (machine) => viewMachine(machine, services.gather(contact()), null),
   }
+}
+
+/** The button that undoes the newest edit of a machine, for a minute after it. */
+export function renderUndo({ site }: Pick<CurrentContext, 'site'>, mac: Mac): Content {
+  const edit = site.fleet.findUndoable(mac)
+  if (edit === null) return null
+  return html`<form
+    class="inline"
+    ${attributes({ method: 'post', action: `${machinePath(mac)}/undo` })}
+  >
+    ${hidden({ edit })}<button>${PAGES.frame.undo}</button>
+  </form>`
 }

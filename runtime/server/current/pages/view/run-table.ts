@@ -1,20 +1,30 @@
 /** Runs as a table or a list: image and disk, duration, result, and who armed the machine. */
-import { renderRate } from '#kit/foundation/rate.ts'
+import { renderRate } from '#kit/foundation/size.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderHyphens } from '#kit/net/rules/mac.ts'
-import type { RunColumn } from '#fleet/run/rules/run-order.ts'
+import {
+  type RunColumn,
+  averageRateOf,
+  secondsOf,
+  stateOf,
+  type RunState,
+} from '#fleet/run/rules/run-record.ts'
 import type { Proof, ProofState, Run } from '#engine/inventory/rules/run.ts'
-import { averageRateOf, secondsOf, stateOf, type RunState } from '#fleet/run/rules/run-view.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill } from '#kit/texts/text.ts'
 import { badge, middle, type Tone } from '#kit/web/ui/elements.ts'
 import { attributes, DIM, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import type { ListQuery } from '#kit/web/ui/search.ts'
-import { numberColumn, pickColumn, renderTable, type TableColumn } from '#kit/web/ui/tables.ts'
+import {
+  type ListQuery,
+  numberColumn,
+  pickColumn,
+  renderTable,
+  type TableColumn,
+} from '#kit/web/ui/tables.ts'
 import { renderExact, renderSpan, renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { nameActor } from './actor-name.ts'
-import { stemOf } from './next-boot.ts'
-import { nameDisk, renderBar, shortDisk } from '#server/pages/machines/run-bar.ts'
+import { stemOf } from './machine-view.ts'
+import { nameDisk, renderBar, shortDisk } from '#server/pages/machines/machines-list.ts'
 
 const t = PAGES.view.run
 const titles = PAGES.view.runTable

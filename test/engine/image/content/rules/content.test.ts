@@ -1,11 +1,15 @@
 /** What files are by their first bytes, and what may follow their end. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { isDiskImage, isKnownStart } from '#engine/image/content/rules/disk-marks.ts'
+import {
+  isDiskImage,
+  isKnownStart,
+  findCutPartitions,
+  renderShortfall,
+  describePage,
+} from '#engine/image/content/rules/raw-image.ts'
 import { isTrailer } from '#engine/image/content/rules/gzip-trailer.ts'
-import { describePage } from '#engine/image/content/rules/page.ts'
-import { parseSent } from '#kit/net/rules/sent.ts'
-import { findCutPartitions, renderShortfall } from '#engine/image/content/rules/raw-image.ts'
+import { parseSent } from '#kit/net/rules/http-range.ts'
 import { makeBytes } from '#test/support/collect.ts'
 import { makeTrailer } from '#test/support/disk/compressed.ts'
 import { makeDiskImage } from '#test/support/disk/disk-images.ts'

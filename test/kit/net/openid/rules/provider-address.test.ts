@@ -1,7 +1,7 @@
 /** Which addresses of a provider are asked. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { isAskable, isIssuer } from '#kit/net/openid/rules/provider-address.ts'
+import { isAskable, isIssuer } from '#kit/net/openid/rules/provider-failure.ts'
 
 const test = suite('addresses of a provider')
 

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { joinClaims } from '#kit/net/openid/rules/provider-claims.ts'
+import { joinClaims } from '#kit/net/openid/rules/provider-failure.ts'
 
 const test = suite('claims of a provider')
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { locateRegistry } from '#kit/net/registry/rules/docker-hub.ts'
+import { locateRegistry } from '#kit/net/registry/rules/oras.ts'
 import {
   findCredentials,
   findHelper,

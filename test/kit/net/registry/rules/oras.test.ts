@@ -1,8 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseChallenges } from '#kit/net/registry/rules/challenge.ts'
-import { findCredentials } from '#kit/net/registry/rules/docker-config.ts'
+import { parseChallenges, findCredentials } from '#kit/net/registry/rules/docker-config.ts'
 import {
   blobUrlOf,
   decideSchemes,

@@ -1,7 +1,7 @@
 /** The dashboard, as the real program renders it. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { compare } from '#server/current/pages/dashboard/tiles.ts'
+import { compare } from '#server/current/pages/dashboard/dashboard.ts'
 import { createServerHome, login } from '#test/support/server/flasher-web.ts'
 import { bodyOf } from '#test/support/server/runs.ts'
 import { asJson } from '#test/support/server/server.ts'

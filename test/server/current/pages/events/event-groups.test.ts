@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { JournalEvent } from '#fleet/state/journal.ts'
-import { foldSteps } from '#server/current/pages/events/event-groups.ts'
+import { foldSteps } from '#server/current/pages/events/events.ts'
 
 const test = suite('groups of events')
 const MAC = '52:54:00:00:00:01'

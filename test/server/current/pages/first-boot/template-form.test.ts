@@ -3,8 +3,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import * as fc from 'fast-check'
 import { keepSecrets, parseTemplate, type Template } from '#engine/first-boot/rules/template.ts'
-import { parseFields } from '#server/current/pages/first-boot/template-check.ts'
 import {
+  parseFields,
   fieldsOf,
   hideTyped,
   listKept,

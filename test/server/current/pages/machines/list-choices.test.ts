@@ -6,8 +6,8 @@ import {
   parseSaved,
   renderSaved,
   type SavedSearch,
-} from '#server/current/pages/machines/saved-searches.ts'
-import { isUsual, parseColumns, renderColumns } from '#server/current/pages/view/fleet-columns.ts'
+} from '#server/current/pages/machines/list-tools.ts'
+import { isUsual, parseColumns, renderColumns } from '#server/current/pages/view/machine-row.ts'
 
 const test = suite('what a browser remembers of the machines list')
 

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Run } from '#engine/inventory/rules/run.ts'
-import { listActions } from '#server/current/pages/machines/machine-actions.ts'
+import { listActions } from '#server/current/pages/machines/machine-calls.ts'
 import { viewMachine } from '#server/current/pages/view/machine-view.ts'
 import { allowDisk } from '#server/current/rules/operator-edits.ts'
 import {

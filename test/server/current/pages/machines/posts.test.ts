@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderNewc } from '#build/initrd/newc.ts'
-import { findTitle } from '#server/pages/settings/setting-texts.ts'
+import { findTitle } from '#server/pages/settings/setting-fields.ts'
 import { SETTING_TEXTS } from '#server/current/rules/settings.ts'
 import { createServerHome } from '#test/support/server/flasher-web.ts'
 

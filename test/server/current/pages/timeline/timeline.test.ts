@@ -1,7 +1,7 @@
 /** The timeline of a machine: everything in one list, in words, page by page. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { foldRepeated } from '#server/current/pages/timeline/timeline-list.ts'
+import { foldRepeated } from '#server/current/pages/timeline/timeline.ts'
 import type { JournalEvent } from '#fleet/state/journal.ts'
 import { createServerHome, login } from '#test/support/server/flasher-web.ts'
 import { bodyOf } from '#test/support/server/runs.ts'

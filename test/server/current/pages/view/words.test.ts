@@ -1,10 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
-import { bytesOf, modelOf, warnOf } from '#server/current/pages/view/disk-text.ts'
+import { bytesOf, modelOf, warnOf, stemOf } from '#server/current/pages/view/machine-view.ts'
 import { isTyped, lastFour } from '#server/current/pages/machines/machine-form.ts'
-import { isOtherArch } from '#server/current/pages/machines/flash-question.ts'
-import { stemOf } from '#server/current/pages/view/next-boot.ts'
+import { isOtherArch } from '#server/current/pages/machines/image-cards.ts'
 import { entryOf, REF } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('words of the pages')

@@ -3,11 +3,19 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { ACTIONS } from '#server/current/rules/action.ts'
-import { applyIdentity } from '#server/current/rules/table/identity.ts'
-import { NameSchema, sortLabels } from '#server/current/rules/label.ts'
-import { createLinePlanner, parseMachineFile } from '#server/current/rules/table/machine-file.ts'
-import { MACHINES_CSV_HEAD, renderMachineCsv } from '#server/current/rules/table/machine-table.ts'
-import { createMachine, type Identity } from '#server/current/rules/machine.ts'
+import {
+  applyIdentity,
+  createLinePlanner,
+  parseMachineFile,
+  MACHINES_CSV_HEAD,
+  renderMachineCsv,
+} from '#server/current/rules/table/machine-file.ts'
+import {
+  NameSchema,
+  sortLabels,
+  createMachine,
+  type Identity,
+} from '#server/current/rules/machine.ts'
 import { LabelSchema } from '#fleet/machine/rules/label.ts'
 import { asMac } from '#test/support/people/canaries.ts'
 
