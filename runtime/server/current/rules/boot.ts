@@ -33,7 +33,7 @@ export interface BootRuling {
   readonly givesUpCapture: boolean
 }
 
-/** Changes nothing: `noteOffer` (contact.ts) makes the record that follows from the decision. */
+/** Changes nothing: `rememberOffer` (contact.ts) makes the record that follows from the decision. */
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
   const capture = decideCapture(machine, surroundings)
   const rule = decideRule(machine, surroundings, capture === 'due')

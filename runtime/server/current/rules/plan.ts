@@ -76,7 +76,7 @@ export interface PlanRuling {
   readonly mismatch: DiskMismatch | null
 }
 
-/** Changes nothing: `notePlan` (contact.ts) does. `features`: announced by the live system. */
+/** Changes nothing: `rememberPlan` (contact.ts) does. `features`: announced by the live system. */
 export const decidePlan = (
   machine: Machine,
   surroundings: Surroundings,

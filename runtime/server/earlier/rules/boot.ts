@@ -31,7 +31,7 @@ interface BootSurroundings {
   readonly token: string | null
 }
 
-/** Pure: `noteOffer` makes the record that follows. */
+/** Pure: `rememberOffer` makes the record that follows. */
 export function decideBoot(machine: Machine, surroundings: BootSurroundings): BootRuling {
   const wanted = decideRule(machine)
   const isOther = decideArch(surroundings.arch ?? null) === 'other'

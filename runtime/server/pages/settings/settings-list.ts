@@ -134,14 +134,12 @@ function renderReset({ name, setting }: ShownSetting): Html {
 }
 
 function renderFixed(row: ShownSetting): Html {
+  const { secret, unset } = PAGES.settings.row
   const value = row.setting.isSecret
-    ? row.shown === 'set' && PAGES.settings.row.secret
+    ? row.shown === 'set' && secret
     : describeValue(row.setting, row.value) || row.shown
   return html`<p class="fixed">
-    ${icon('lock')}
-    <span class="value"
-      >${value || html`<span class="dim">${PAGES.settings.row.unset}</span>`}</span
-    >
+    ${icon('lock')} <span class="value">${value || html`<span class="dim">${unset}</span>`}</span>
   </p>`
 }
 

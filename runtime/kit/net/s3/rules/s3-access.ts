@@ -1,7 +1,7 @@
+/** What opens buckets: where the service is, and with which keys; and the address of one object there. */
 import { printable } from '#kit/foundation/printable.ts'
 import type { Headers } from '#kit/net/rules/http-range.ts'
 
-/** What opens buckets: where the service is, and with which keys; and the address of one object there. */
 export interface S3Access {
   /** `https://s3.example.org`, without a slash at its end; empty: that of AWS in the region. */
   readonly endpoint: string
