@@ -60,7 +60,6 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'runtime/server': ['h3', 'srvx', 'hono', 'zod', 'node:'],
   'runtime/cache/arrivals': ['zod', 'unstorage', 'node:'],
   'runtime/cache/captures': ['h3', 'zod', 'unstorage', 'node:'],
-  'runtime/cache/follow': ['h3', 'zod', 'unstorage', 'node:'],
   'runtime/cache/blobs': ['unstorage', 'zod', 'node:'],
   'runtime/cache/store': ['unstorage', 'zod', 'node:'],
   'runtime/cache': ['h3', 'hono', 'consola', 'zod'],

@@ -40,7 +40,7 @@ interface JobWork<State extends JobState> {
   onEnd?(job: Job<State>): Promise<void>
 }
 
-/** What outlives the process: see `job-records.ts`. */
+/** What outlives the process: see `openJobRecords` below. */
 export interface JobRecords<State extends JobState> extends AsyncDisposable {
   /** By their keys, those that began last at the end; all have ended. */
   readonly before: readonly (readonly [key: string, state: State])[]

@@ -59,7 +59,7 @@ test('frames that are too small, too large, too many, or only one are not entere
 const SCRIPT = `
   const [{ createTableMap }, { parseSeekFooter, SEEK_FOOTER_BYTES }] = await Promise.all([
     import('${new URL('../../../../runtime/engine/image/rules/seek-map.ts', import.meta.url)}'),
-    import('${new URL('../../../../runtime/engine/image/rules/seek-table.ts', import.meta.url)}'),
+    import('${new URL('../../../../runtime/engine/image/rules/zstd-walker.ts', import.meta.url)}'),
   ])
   const frames = ${Math.floor((MAX_SEEK_TABLE_BYTES - 17) / 8)}
   const table = Buffer.alloc(frames * 8 + 17, 1)

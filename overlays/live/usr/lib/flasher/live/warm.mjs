@@ -14,7 +14,8 @@ import { setFlagsFromString } from 'node:v8'
 
 const [, , runtime = '/opt/flasher/runtime', cache = '/opt/flasher/cache'] = argv
 const PROGRAMS = ['bin/flasher-live.ts', 'bin/flasher-grow.ts']
-const SPECIFIER = /(?:from|import\()\s*'(\.[^']+\.ts)'/g
+const SPECIFIER = /(?:from|import\()\s*'([.#][^']+\.ts)'/g
+const { imports } = JSON.parse(readFileSync(join(runtime, '../package.json'), 'utf8'))
 
 /**
  * With so much room nothing is collected while it compiles. V8 leaves gaps in code as they are: in memory that
@@ -32,11 +33,28 @@ async function compile() {
   // A set also visits what is added meanwhile.
   for (const url of found) {
     for (const [, path] of readFileSync(new URL(url), 'utf8').matchAll(SPECIFIER)) {
-      found.add(new URL(path, url).href)
+      found.add(path.startsWith('#') ? findRoom(path) : new URL(path, url).href)
     }
   }
   for (const url of found) await import(url)
   // Back to their defaults, for they count as well.
   for (const name of ROOM) setFlagsFromString(`${name}=0`)
   flushCompileCache()
+}
+
+/** `#kit/host/shell.ts` by the `imports` of package.json. */
+function findRoom(path) {
+  for (const [pattern, target] of Object.entries(imports)) {
+    const [head, tail] = pattern.split('*')
+    if (!path.startsWith(head)) continue
+    const rest = path.slice(head.length, -tail.length)
+    return pathToFileURL(
+      join(
+        runtime,
+        '..',
+        target.replace('*', () => rest),
+      ),
+    ).href
+  }
+  throw new Error(`${path} is in no room of package.json`)
 }
