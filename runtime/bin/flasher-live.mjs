@@ -8,6 +8,6 @@ import { env } from 'node:process'
 
 enableCompileCache('/var/cache/flasher')
 // As in flasher.mjs: threads for the disk.
-env['UV_THREADPOOL_SIZE'] ??= '16'
+env['UV_THREADPOOL_SIZE'] ??= '64'
 const { start } = await import('./flasher-live.ts')
 await start()

@@ -3,7 +3,7 @@ import process from 'node:process'
 import { leave, openProcess } from './open-process.ts'
 
 // The threads for disks are as many as in flasher.ts.
-process.env['UV_THREADPOOL_SIZE'] ??= '16'
+process.env['UV_THREADPOOL_SIZE'] ??= '64'
 
 const environment = openProcess('flasher-tui', ['SIGINT', 'SIGTERM', 'SIGHUP'])
 const { tui } = await import('#flasher/programs.ts')

@@ -7,7 +7,7 @@ import { leave, openProcess } from './open-process.ts'
 const CANCELLED = 128 + constants.signals.SIGINT
 
 // Reads and writes of disks wait in these threads; the size counts until the first of them is used.
-process.env['UV_THREADPOOL_SIZE'] ??= '16'
+process.env['UV_THREADPOOL_SIZE'] ??= '64'
 
 const environment = openProcess('flasher', ['SIGINT', 'SIGTERM', 'SIGHUP'])
 // Loaded only now, so that the setting above counts for all of it.

@@ -154,7 +154,7 @@ export function createRecorder({ device, zeroer, verifies, onWritten }: Recordin
 
 /** Collects zeros into runs, and launches the zeroing of each. */
 export function createZeroRuns(
-  { tasks, signal, from }: Pick<CopyOrder, 'tasks' | 'signal' | 'from'>,
+  { slots, tasks, signal, from }: Pick<CopyOrder, 'slots' | 'tasks' | 'signal' | 'from'>,
   recorder: Recorder,
 ) {
   let run: Range = { offset: from, bytes: 0 }
@@ -170,7 +170,13 @@ export function createZeroRuns(
       // The flash has failed: the command was not refused by the device, it was never run.
       if (recorder.isZeroerClosed()) return
       const part = ZEROS.subarray(0, Math.min(SLOT_BYTES, range.bytes - at))
-      await recorder.write(part, range.offset + at, checksumOfZeros)
+      // Writes of zeros take places as well: a disk that hangs must leave others the process's threads.
+      await slots.enter()
+      try {
+        await recorder.write(part, range.offset + at, checksumOfZeros)
+      } finally {
+        slots.leave()
+      }
     }
   }
 

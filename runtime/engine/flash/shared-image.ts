@@ -18,7 +18,7 @@ import { SLOT_BYTES, type SlotPool } from './write-slots.ts'
 
 /** How much the fastest disk may be ahead of the slowest: 64 MiB. */
 const DECODED_SLOTS = 16
-/** All memory of slots, for however many disks: 80 MiB, and at most 20 MiB for each that hangs. */
+/** All memory of slots, for however many disks: 80 MiB, and at most 24 MiB for each that hangs. */
 const ALL_SLOTS = 20
 /** The time between two looks for disks that have stalled. */
 const LOOK_MS = 250
@@ -92,12 +92,9 @@ function createSharedContent({ open, verifies, signal, stallMs }: ContentOptions
   let ending: { readonly failure: { readonly thrown: unknown } | null } | null = null
   let pumping: Promise<void> | null = null
 
-  const slots = createSharedSlots((waitingMs) => {
+  const slots = createSharedSlots(() => {
     const all = [...lanes]
-    const seen = all.map(({ isHolding, idleMs }) => ({
-      isHolding: isHolding(),
-      idleMs: Math.min(idleMs(), waitingMs),
-    }))
+    const seen = all.map(({ isHolding, idleMs }) => ({ isHolding: isHolding(), idleMs: idleMs() }))
     for (const index of decideStalled(seen, stallMs)) all[index]?.stall(stallMs)
   })
 
@@ -166,25 +163,28 @@ const stalled = (node: string, milliseconds: number) =>
     { hint: 'The disk, its cable or its reader is failing: flash it alone, or use another one.' },
   )
 
-/**
- * The memory of all disks. `look` is called again and again while somebody waits for a slot, with the
- * milliseconds since the first of those who wait began to.
- */
-function createSharedSlots(look: (waitingMs: number) => void) {
+/** The memory of all disks. `look` is called again and again while somebody waits for a slot. */
+function createSharedSlots(look: () => void) {
   const free: Buffer[] = []
   const waiting: { readonly most: number; readonly resolve: () => void }[] = []
   let used = 0
+  /** Counted, not read from a clock: a process that was stopped for a while saw no disk do nothing. */
+  let waitedMs = 0
   let looking: NodeJS.Timeout | undefined
 
   async function untilFree(most: number) {
     const { promise, resolve } = Promise.withResolvers<void>()
     waiting.push({ most, resolve })
-    const since = performance.now()
-    looking ??= setInterval(() => look(performance.now() - since), LOOK_MS)
+    looking ??= setInterval(() => {
+      waitedMs += LOOK_MS
+      look()
+    }, LOOK_MS)
     await promise
   }
 
   return {
+    /** For how long somebody has waited for a slot, in all. */
+    waitedMs: () => waitedMs,
     /** Waits until fewer than `most` are used. */
     async take(most: number): Promise<Buffer> {
       if (used < most) used += 1
@@ -268,6 +268,8 @@ function splitSlot(slot: Buffer, bytes: number, verifies: boolean): Decoded['spl
 /** What is decoded for all disks, and their memory. */
 interface Content {
   readonly slots: {
+    /** For how long somebody has waited for a slot, in all. */
+    waitedMs(): number
     /** Waits until fewer than `most` are used. */
     take(most: number): Promise<Buffer>
     /** Null: one that was given up. */
@@ -298,15 +300,18 @@ function createLane(content: Content, stall: (milliseconds: number) => void) {
   const { take, release } = parts
   /** The slots that it reads the disk back into. */
   let reading = 0
-  let doneAt = performance.now()
+  let doneAt = slots.waitedMs()
   let hasLeft = false
   const note = () => {
-    doneAt = performance.now()
+    doneAt = slots.waitedMs()
   }
+  const isHolding = () => reading > 0 || parts.isHolding()
 
   const pool: SlotPool = {
     async take() {
       const slot = await slots.take(ALL_SLOTS)
+      // Before it held something, nobody waited for it.
+      if (!isHolding()) note()
       reading += 1
       if (!hasLeft) return slot
       pool.give(slot)
@@ -347,11 +352,14 @@ function createLane(content: Content, stall: (milliseconds: number) => void) {
       return { end: offset, written: recorder.written }
     },
     pool,
-    push: parts.push,
+    push(piece: Piece) {
+      if (!isHolding()) note()
+      parts.push(piece)
+    },
     wake: parts.wake,
     stall,
-    isHolding: () => reading > 0 || parts.isHolding(),
-    idleMs: () => performance.now() - doneAt,
+    isHolding,
+    idleMs: () => slots.waitedMs() - doneAt,
     /** Gives everything back, and gives up what the disk has not answered for: that may never end. */
     leave() {
       hasLeft = true
@@ -405,6 +413,7 @@ function createParts({ start, ending, release: releasePiece }: Content) {
     /** The next part of at most `limit` bytes; null: the image ends here. */
     async take(limit: number): Promise<Part | null> {
       const piece = await awaitPiece()
+      if (hasLeft) throw left()
       if (piece === null) return null
       const from = taken
       const bytes = Math.min(limit, piece.bytes - from)

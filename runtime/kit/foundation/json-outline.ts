@@ -1,5 +1,7 @@
 /** Looks at the bytes of JSON without building it: how deep, how many values, and where one member stands. */
 
+import { parseJson } from './json-reader.ts'
+
 interface Member {
   /** Its value begins here, and ends before `to`. */
   readonly from: number
@@ -39,8 +41,10 @@ export function outlineJson(bytes: Buffer, name = ''): JsonOutline {
   }
 
   function beginMember(at: number) {
-    if (depth !== 1 || textTo - textFrom !== name.length) return
-    if (bytes.toString('latin1', textFrom, textTo) !== name) return
+    if (depth !== 1 || textTo - textFrom > 6 * name.length) return
+    const text = bytes.toString('latin1', textFrom, textTo)
+    // A key may be spelled with escapes, of six characters each.
+    if (text !== name && (!text.includes('\\') || parseJson(`"${text}"`) !== name)) return
     let from = at
     while ((bytes[from] ?? QUOTE) <= BLANK) from += 1
     begun = { from, values }

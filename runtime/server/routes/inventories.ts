@@ -18,11 +18,11 @@ export interface Inventories {
 
 const MAX_PARSE_MS = 30_000
 
-/** Twice what the worst bodies need: 64 MiB of keys that nobody knows, 250,000 values in the tree and as many beside it. */
+/** Twice what the worst bodies need: 8 MiB of keys that nobody knows, 250,000 values in the tree and as many beside it. */
 const MAX_HEAP_MB = 512
 
 /** It has the ending of this file: `.ts` here, `.js` in the npm package. */
-const THREAD = new URL(import.meta.url.replace('inventories', 'inventory-thread'))
+const THREAD = new URL(import.meta.url.replace(/inventories(?=\.[jt]s$)/, 'inventory-thread'))
 
 interface InventoriesOptions {
   /** What the thread runs. */
@@ -42,6 +42,10 @@ export function createInventories(options: InventoriesOptions = {}) {
     const started = new Worker(thread, { resourceLimits: { maxOldGenerationSizeMb: maxHeapMb } })
     // Who waits for it is told; without a listener the error would end the program.
     started.on('error', () => {})
+    // The next body gets another one.
+    started.once('exit', () => {
+      if (worker === started) worker = null
+    })
     return started
   }
 
@@ -49,9 +53,11 @@ export function createInventories(options: InventoriesOptions = {}) {
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), maxParseMs)
     const signal = AbortSignal.any([ending.signal, late.signal])
-    worker ??= start()
-    worker.ref()
     try {
+      signal.throwIfAborted()
+      // The system may have no thread left.
+      worker ??= start()
+      worker.ref()
       const answered = once(worker, 'message', { signal })
       worker.postMessage(body, [body.buffer])
       const [parsed] = await answered
@@ -61,7 +67,7 @@ export function createInventories(options: InventoriesOptions = {}) {
     } catch {
       // It has no more memory, or takes too long: the next body gets another one.
       // Nobody waits for its end: while it collects garbage it may take long.
-      void worker.terminate()
+      void worker?.terminate()
       worker = null
       return refuse('busy')
     } finally {

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createRecorder, createZeroRuns } from '#engine/flash/copier.ts'
-import { createTaskGroup } from '#engine/flash/write-slots.ts'
+import { createSlots, createTaskGroup } from '#engine/flash/write-slots.ts'
 
 const test = suite('runs of zeros')
 const MIB = 1 << 20
@@ -33,6 +33,7 @@ async function zeroAll(bytes: number, { zero, isClosed, rate }: Zeroing) {
       rate,
       [Symbol.asyncDispose]: () => Promise.resolve(),
     },
+    slots: createSlots(3),
     tasks,
     signal: new AbortController().signal,
     verifies: false,

@@ -48,6 +48,7 @@ const at = (text: string) => {
 test('counts what is not in texts; the member is one of the outermost object, the last of its name', () => {
   assert.equal(at('{"a":"[[{,\\"[,","b":"\\\\"}'), [1, 3, null])
   assert.equal(at('{"m":1 , "m" :\n[ 2 ] }'), [2, 4, '[ 2 ]'])
+  assert.equal(at('{"m":1,"\\u006d":2}'), [1, 3, '2'])
   assert.equal(at('{"a":{"m":1},"b":"m"}'), [2, 4, null])
   assert.equal(at('[{"m":1}]'), [2, 3, null])
   assert.equal(at(' 7 '), [0, 1, null])

@@ -172,7 +172,8 @@ test('disks that hang, each in another place, fail alone: the others go on witho
     const good = []
     for (let n = 0; n < 2; n += 1) good.push(undo.use(await createLoop({ megabytes: 144 })))
     const hanging = []
-    for (const from of [0, 30, 60]) {
+    // Twenty-one writes hang at once: each holds a thread of the process.
+    for (const from of [0, 30, 60, 30, 60]) {
       const disk = undo.use(await createFaultyDisk({ nbdkit: gated(144, from * MIB) }))
       disk.setFlag(true)
       hanging.push(disk)

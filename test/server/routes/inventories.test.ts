@@ -47,6 +47,8 @@ test('a tree of millions of values is left out and the disks are kept; anywhere 
     [`{"disks":[${disk}],"lshw":${many('[]')}}`, 204],
     [`{"disks":[{"children":${many('{}')},"path":"/dev/sda","serial":"S2"}]}`, 413],
     [`{"more":${many('[]')},"disks":[]}`, 413],
+    // Keys of 9 MiB that nobody knows: a refusal that names them takes many times their memory.
+    [`{"disks":[],"${'k'.repeat(9_000_000)}":0}`, 413],
     [`{"more":${'x'.repeat(300_000)},"disks":[]}`, 422],
     [`{"disks":${'['.repeat(300_000)}`, 422],
   ] as const

@@ -2,7 +2,7 @@
 import process from 'node:process'
 import { leave, openProcess } from '#bin/open-process.ts'
 
-process.env['UV_THREADPOOL_SIZE'] = '16'
+process.env['UV_THREADPOOL_SIZE'] = '64'
 
 const environment = {
   ...openProcess('flasher'),

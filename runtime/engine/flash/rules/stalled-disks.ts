@@ -7,10 +7,11 @@ export interface SharingDisk {
   readonly idleMs: number
 }
 
-/** By their indexes. Never all of them: then no disk is better off than the others. */
+/** By their indexes. None unless a disk is better off: what stops all of them, such as their hub, fails none. */
 export function decideStalled(disks: readonly SharingDisk[], limitMs: number): readonly number[] {
   const stalled = disks.flatMap(({ isHolding, idleMs }, index) =>
     isHolding && idleMs >= limitMs ? [index] : [],
   )
-  return stalled.length < disks.length ? stalled : []
+  const goesOn = disks.some(({ isHolding, idleMs }) => !isHolding || idleMs < limitMs / 2)
+  return goesOn ? stalled : []
 }

@@ -17,6 +17,8 @@ export const MAX_HARDWARE_VALUES = 250_000
 const MAX_DEPTH = 100
 /** Beside the hardware tree; 1,024 disks with all that lsblk says of them have 50,000. */
 const MAX_OTHER_VALUES = 250_000
+/** 1,024 disks take less than 2 MiB; keys of 64 MiB would take more memory than the thread has. */
+const MAX_OTHER_BYTES = 8 * 1024 * 1024
 
 const exactly = (most: number) => z.string().max(most).nullable().default(null)
 /** For people, on terminals as well. */
@@ -73,7 +75,8 @@ export function parseInventory(body: Buffer): Result<Inventory, InventoryRefusal
   const { depth, values, member } = outlineJson(body, 'lshw')
   const tree = member !== null && isTree(body[member.from]) ? member : NO_MEMBER
   if (depth > MAX_DEPTH) return refuse('too-deep')
-  if (values - tree.values > MAX_OTHER_VALUES) return refuse('too-many-values')
+  const others = { bytes: body.length - (tree.to - tree.from), values: values - tree.values }
+  if (isTooMuch(others)) return refuse('too-many-values')
   // The tree is taken out first: it keeps its bytes, and is never parsed where it is too large.
   const rest = [body.subarray(0, tree.from), body.subarray(tree.to)].map(String)
   const document = parseJson(rest.join(tree === NO_MEMBER ? '' : '{}'))
@@ -83,6 +86,9 @@ export function parseInventory(body: Buffer): Result<Inventory, InventoryRefusal
   const told = parseTold(document)
   return told.ok ? accept({ ...told.value, ...read }) : told
 }
+
+const isTooMuch = ({ bytes, values }: { readonly bytes: number; readonly values: number }) =>
+  bytes > MAX_OTHER_BYTES || values > MAX_OTHER_VALUES
 
 const NO_MEMBER = { from: 0, to: 0, values: 0 }
 

@@ -28,6 +28,8 @@ export const LIMITS = {
   /** So many larger ones are read at once; the others wait so long: our live system gives a request 15 s. */
   largeAtOnce: 16,
   turnSeconds: 10,
+  /** So many wait. */
+  largeWaiting: 1024,
   listeners: 1000,
   /** Pages that share a stream, and characters of the query of each. */
   views: 16,

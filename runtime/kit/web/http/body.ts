@@ -161,7 +161,7 @@ export const JSON_REFUSALS = {
       fields: [{ loc: ['body'], msg: 'the body is not valid JSON', type: 'json_invalid' }],
     }),
   'too-deep': () => refuse(422, 'the JSON nests too deep'),
-  'too-many-values': () => refuse(413, 'the JSON holds too many values'),
+  'too-many-values': () => refuse(413, 'the JSON holds too many values, or too much text'),
   busy: () => refuse(503, 'too much is being received', { headers: SOON }),
 } as const
 
@@ -215,9 +215,11 @@ function asRefusal(error: unknown): unknown {
 /** Small bodies never wait for larger ones: each kind has a budget, and few of the larger are read at once. */
 function createBudgets() {
   const left = { small: LIMITS.smallBodies, large: LIMITS.largeBodies }
-  const turns = createTurns(LIMITS.largeAtOnce, LIMITS.turnSeconds)
+  const [machines, people] = [createTurns(), createTurns()]
 
   return (event: H3Event) => {
+    // Anybody may post as a machine, and holds up nobody who is logged in.
+    const turns = event.url.pathname.startsWith('/pxe/') ? machines : people
     const length = Number(event.req.headers.get('content-length') ?? 0)
     let [isLarge, size] = [false, 0]
     const free = () => {
@@ -229,7 +231,8 @@ function createBudgets() {
       async resize(bytes: number): Promise<void> {
         free()
         if (!isLarge && Math.max(bytes, length) > LIMITS.smallBody) {
-          await turns.take()
+          // Only who has sent nothing waits: what was received is held meanwhile.
+          await turns.take(bytes === 0 ? event.req.signal : null)
           isLarge = true
         }
         const kind = isLarge ? 'large' : 'small'
@@ -245,25 +248,33 @@ function createBudgets() {
   }
 }
 
-/** Who waits is served in the order of coming; a 503 ends a wait that is too long. */
-function createTurns(most: number, seconds: number) {
+/** Who waits is served in the order of coming; a 503 ends a wait that is too long, or one too many. */
+function createTurns() {
   const waiting = new Set<() => void>()
-  let free = most
+  let free: number = LIMITS.largeAtOnce
   return {
-    async take(): Promise<void> {
+    /** `signal`: the client goes away; null: it does not wait. */
+    async take(signal: AbortSignal | null): Promise<void> {
       if (free > 0) {
         free -= 1
         return
       }
+      if (signal === null || waiting.size >= LIMITS.largeWaiting) throw tooMuch()
       const { promise, resolve, reject } = Promise.withResolvers<undefined>()
       const begin = () => resolve(undefined)
+      // It leaves the queue at once: a turn that is given to who has gone would be lost.
+      const end = () => {
+        waiting.delete(begin)
+        reject(tooMuch())
+      }
       waiting.add(begin)
-      const timer = setTimeout(() => reject(tooMuch()), seconds * 1000)
+      const timer = setTimeout(end, LIMITS.turnSeconds * 1000)
+      signal.addEventListener('abort', end, { once: true })
       try {
         await promise
       } finally {
         clearTimeout(timer)
-        waiting.delete(begin)
+        signal.removeEventListener('abort', end)
       }
     },
     giveBack(): void {

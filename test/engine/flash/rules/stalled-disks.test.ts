@@ -20,6 +20,7 @@ test('one that did nothing for too long, and holds what another one waits for', 
     ],
     // Nobody is better off.
     [[disk(true, 90_000), disk(true, 90_000)], []],
+    [[disk(true, 60_000), disk(true, 59_800)], []],
     [[disk(true, 90_000)], []],
     [[], []],
   ]
