@@ -2,7 +2,7 @@
 import type { DiskPart, SurveyedDisk } from './rules/disk.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import type { Range } from './rules/extents.ts'
-import { parseBlkid, type Contents } from './rules/volume-group.ts'
+import { parseBlkid, type Contents } from './rules/volume.ts'
 import type { Shell } from '#kit/host/shell.ts'
 
 /** A device that does not answer must not hold up everything. */

@@ -8,7 +8,7 @@ import {
   type GroupDecision,
   type PhysicalVolume,
   PHYSICAL_VOLUME,
-} from './rules/volume-group.ts'
+} from './rules/volume.ts'
 import type { Shell } from '#kit/host/shell.ts'
 
 const TRIES = 5

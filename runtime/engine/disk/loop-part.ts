@@ -1,5 +1,5 @@
 /** Parts of a disk as block devices of their own, whatever the disk's partition table says. */
-import type { Partition } from './rules/tables/dos-table.ts'
+import type { Partition } from './rules/tables/partitions.ts'
 import type { Range } from './rules/extents.ts'
 import { type Shell, needTools, type Finished } from '#kit/host/shell.ts'
 import type { Device } from './device.ts'

@@ -13,11 +13,11 @@ import {
 } from './rules/mount.ts'
 import { systemCodeOf } from '#kit/foundation/system-error.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import type { FilledVolume } from './rules/volume-group.ts'
+import type { FilledVolume } from './rules/volume.ts'
 import { mountPrivately, type Mounted, type MountTools } from './mounts.ts'
 import { createSlot, type Device } from './device.ts'
-import { SIGNATURE_BYTES, locateEnd, type SeenPartition } from './rules/hashed-partitions.ts'
-import type { Partition } from './rules/tables/dos-table.ts'
+import { SIGNATURE_BYTES, locateEnd, type SeenPartition } from './rules/file-systems.ts'
+import type { Partition } from './rules/tables/partitions.ts'
 
 export interface Root<Seen> {
   readonly volume: FilledVolume

@@ -1,7 +1,7 @@
 /** Lists the volumes of a disk that was just written, once the kernel shows them. */
 import { access } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
-import { listVolumes, PHYSICAL_VOLUME, type FilledVolume } from './rules/volume-group.ts'
+import { listVolumes, PHYSICAL_VOLUME, type FilledVolume } from './rules/volume.ts'
 import { probeContents } from './disk-contents.ts'
 import { readLsblk } from './disks.ts'
 import { activateGroups } from './logical-volumes.ts'

@@ -8,8 +8,8 @@ import {
   type Unnumbered,
 } from './rules/last-partition.ts'
 import { planEarlySeed } from './rules/provisioning.ts'
-import { isPhysicalVolume, PHYSICAL_BYTES } from '#engine/disk/rules/volume-group.ts'
-import { readIdentity, type Partition } from '#engine/disk/rules/tables/dos-table.ts'
+import { isPhysicalVolume, PHYSICAL_BYTES } from '#engine/disk/rules/volume.ts'
+import { readIdentity, type Partition } from '#engine/disk/rules/tables/partitions.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
 import { createSlot, type Device } from '#engine/disk/device.ts'
 import { writeEnds } from '#engine/disk/disk-ends.ts'

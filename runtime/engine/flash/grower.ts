@@ -10,7 +10,7 @@ import {
   type Growable,
   listHashed,
   type SeenPartition,
-} from '#engine/disk/rules/hashed-partitions.ts'
+} from '#engine/disk/rules/file-systems.ts'
 import { planLastGrowth, renderLastRefusal, type LastGrowth } from './rules/last-partition.ts'
 import type { Device } from '#engine/disk/device.ts'
 import { locateEnds } from '#engine/disk/rules/disk-end.ts'
@@ -19,7 +19,7 @@ import { type HeldShell, openLoopPart } from '#engine/disk/loop-part.ts'
 import type { MountPurpose } from '#engine/disk/rules/mount.ts'
 import { checkMountPlace, type Mounted, type MountTools } from '#engine/disk/mounts.ts'
 import { readDeviceStarts, readImageStarts, mountVolume } from '#engine/disk/root-file-systems.ts'
-import { parsePartitions } from '#engine/disk/rules/tables/dos-table.ts'
+import { parsePartitions } from '#engine/disk/rules/tables/partitions.ts'
 import { needTools, type Shell } from '#kit/host/shell.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 import type { Decoders } from '#engine/image/formats.ts'

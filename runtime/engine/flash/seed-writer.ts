@@ -5,7 +5,7 @@ import {
   type SeedLocation,
 } from '#engine/first-boot/rules/seed-location.ts'
 import type { CloudInitSeed, FirstBoot } from '#engine/first-boot/rules/seed.ts'
-import { parsePartitions } from '#engine/disk/rules/tables/dos-table.ts'
+import { parsePartitions } from '#engine/disk/rules/tables/partitions.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
 import type { Device } from '#engine/disk/device.ts'

@@ -24,7 +24,7 @@ import {
   mountVolume,
   type Root,
 } from '#engine/disk/root-file-systems.ts'
-import type { Partition } from '#engine/disk/rules/tables/dos-table.ts'
+import type { Partition } from '#engine/disk/rules/tables/partitions.ts'
 import {
   existsInside,
   isFolderInside,
@@ -33,7 +33,7 @@ import {
   writeInside,
 } from '#engine/disk/mounted-tree.ts'
 import type { MountTools } from '#engine/disk/mounts.ts'
-import { nameOf, type FilledVolume } from '#engine/disk/rules/volume-group.ts'
+import { nameOf, type FilledVolume } from '#engine/disk/rules/volume.ts'
 import type { FlashedDisk } from '#engine/disk/volumes.ts'
 
 /** What is written, and where cloud-init looks for it. */

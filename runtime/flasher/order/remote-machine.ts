@@ -103,7 +103,7 @@ function createTranscript({ screen, given }: RemoteMachineOptions) {
   }
 }
 
-/** In the live system the wait is long: a person is told once how to end it. */
+/** In the live system the wait is long: the console says once how to end it. */
 function createWaitHint(env: Environment, say: (line: string) => void) {
   let isSaid = env['FLASHER_LIVE'] !== '1'
   return () => {

@@ -1,5 +1,4 @@
 /** Looks at the bytes of JSON without building it: how deep, how many values, and where one member stands. */
-
 import { parseJson } from './json-reader.ts'
 
 interface Member {

@@ -27,20 +27,19 @@ const THREAD = new URL(import.meta.url.replace(/inventories(?=\.[jt]s$)/, 'inven
 interface InventoriesOptions {
   /** What the thread runs. */
   readonly thread?: URL
-  readonly maxHeapMb?: number
   readonly maxParseMs?: number
 }
 
 /** The thread starts with the first large body, and ends with what is returned. */
 export function createInventories(options: InventoriesOptions = {}) {
-  const { thread = THREAD, maxHeapMb = MAX_HEAP_MB, maxParseMs = MAX_PARSE_MS } = options
+  const { thread = THREAD, maxParseMs = MAX_PARSE_MS } = options
   const ending = new AbortController()
   let worker: Worker | null = null
   let last: Promise<Parsed | null> = Promise.resolve(null)
 
   function start(): Worker {
-    const started = new Worker(thread, { resourceLimits: { maxOldGenerationSizeMb: maxHeapMb } })
-    // Who waits for it is told; without a listener the error would end the program.
+    const started = new Worker(thread, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } })
+    // `once` rejects below; without a listener of its own an error would end the server.
     started.on('error', () => {})
     // The next body gets another one.
     started.once('exit', () => {

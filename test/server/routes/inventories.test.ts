@@ -149,7 +149,7 @@ test('a thread that dies, or takes too long, is another one for the next body', 
   )
 })
 
-test('what waits for a thread when the server ends is told to come again', async () => {
+test('inventories that wait for the thread when the server ends get a 503', async () => {
   const waiting = await (async () => {
     await using inventories = createInventories({ thread: THREAD })
     return ['w', 'x'].map((first) => inventories.parse(long(first)))

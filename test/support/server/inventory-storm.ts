@@ -25,7 +25,7 @@ const TREE = JSON.stringify({
 }).replace('"size":1', '"size": 18446744073709551615')
 
 /**
- * All are stored, as the bytes that were sent; who is told to come again does. Resolves to the longest
+ * All inventories are stored as they were sent; a client that gets a 503 posts again. Resolves to the longest
  * time that `/healthz` took meanwhile, in seconds.
  */
 export async function postAtOnce(machines: number): Promise<number> {

@@ -1,5 +1,5 @@
 /** What a partition is for, as the type in its table says: file systems are looked for only where one may be. */
-import { isExtendedType, renderGuid } from '#engine/disk/rules/tables/dos-table.ts'
+import { isExtendedType, renderGuid } from '#engine/disk/rules/tables/partitions.ts'
 import { isBootLoaderType } from '#engine/disk/rules/tables/gpt.ts'
 
 /** `data`: one file system. `disk`: all of a disk without a table. */

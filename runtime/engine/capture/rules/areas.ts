@@ -5,7 +5,7 @@ import {
   isBootSector,
   PROTECTIVE,
   readDosEntries,
-} from '#engine/disk/rules/tables/dos-table.ts'
+} from '#engine/disk/rules/tables/partitions.ts'
 import {
   GPT_AT,
   hasHeader,
@@ -14,7 +14,7 @@ import {
   parseGptPartitions,
 } from '#engine/disk/rules/tables/gpt.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
-import type { Contents } from '#engine/disk/rules/volume-group.ts'
+import type { Contents } from '#engine/disk/rules/volume.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import {
   DYNAMIC_TYPE,

@@ -1,17 +1,17 @@
 /** Decides from the first bytes of a partition how its used blocks are found, or that it is read whole. */
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import type { Contents } from '#engine/disk/rules/volume-group.ts'
+import type { Contents } from '#engine/disk/rules/volume.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
 import {
   readFileSystemBytes,
   isHashedBeside,
   MAX_HASHED_SHARE,
   type Neighbour,
-} from '#engine/disk/rules/hashed-partitions.ts'
-import { hasDosStates, readDosEntries } from '#engine/disk/rules/tables/dos-table.ts'
+} from '#engine/disk/rules/file-systems.ts'
+import { hasDosStates, readDosEntries } from '#engine/disk/rules/tables/partitions.ts'
 import type { AreaRole } from './area-role.ts'
 import { walkBtrfs } from './btrfs-extents.ts'
-import { walkExfat, walkExt, walkXfs } from './ext-groups.ts'
+import { walkExfat, walkExt, walkXfs } from './block-counts.ts'
 import { parseChunks, type Chunk } from './mirrors.ts'
 import {
   type SecondReading,

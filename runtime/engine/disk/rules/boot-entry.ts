@@ -1,5 +1,5 @@
 /** Parses the firmware's boot entries from efibootmgr, and plans the one that boots a flashed disk once. */
-import { hasDosSignature, readDosEntries } from './tables/dos-table.ts'
+import { hasDosSignature, readDosEntries } from './tables/partitions.ts'
 import { parseTable, EFI_SYSTEM, parseGptPartitions } from './tables/gpt.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 

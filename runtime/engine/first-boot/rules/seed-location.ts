@@ -1,9 +1,9 @@
 /** Decides where on an image the first-boot configuration goes, from the partition table alone. */
-import { parsePartitions, type Partition } from '#engine/disk/rules/tables/dos-table.ts'
-import { listHashed, type SeenPartition } from '#engine/disk/rules/hashed-partitions.ts'
+import { parsePartitions, type Partition } from '#engine/disk/rules/tables/partitions.ts'
+import { listHashed, type SeenPartition } from '#engine/disk/rules/file-systems.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import type { FilledVolume } from '#engine/disk/rules/volume-group.ts'
+import type { FilledVolume } from '#engine/disk/rules/volume.ts'
 import type { FirstBoot } from './seed.ts'
 
 /** Paths have no leading slash. */

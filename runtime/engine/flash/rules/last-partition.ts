@@ -15,7 +15,7 @@ import {
   isExtendedType,
   readDosEntries,
   type Partition,
-} from '#engine/disk/rules/tables/dos-table.ts'
+} from '#engine/disk/rules/tables/partitions.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { locateEnds } from '#engine/disk/rules/disk-end.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'

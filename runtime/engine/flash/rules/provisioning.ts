@@ -1,7 +1,7 @@
 /** The step after a write: what it requires, writes into the image, and runs ("Provisioning"). */
 import { printable } from '#kit/foundation/printable.ts'
 import { renderSize } from '#kit/foundation/size.ts'
-import { PHYSICAL_VOLUME, type FilledVolume } from '#engine/disk/rules/volume-group.ts'
+import { PHYSICAL_VOLUME, type FilledVolume } from '#engine/disk/rules/volume.ts'
 import {
   hasDosSignature,
   isExtendedType,
@@ -10,7 +10,7 @@ import {
   readDosEntries,
   parsePartitions,
   type Partition,
-} from '#engine/disk/rules/tables/dos-table.ts'
+} from '#engine/disk/rules/tables/partitions.ts'
 import { hasHeader, parseTable } from '#engine/disk/rules/tables/gpt.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
 import {

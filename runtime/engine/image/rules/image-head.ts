@@ -5,9 +5,9 @@ import { isStoredRaw, detectContent, formatOfContent, type ContentMismatch } fro
 import type { ImageFacts } from './image.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { isExtendedType, parseDosTable } from '#engine/disk/rules/tables/dos-table.ts'
+import { isExtendedType, parseDosTable } from '#engine/disk/rules/tables/partitions.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
-import { hasFileSystem, SIGNATURE_BYTES } from '#engine/disk/rules/hashed-partitions.ts'
+import { hasFileSystem, SIGNATURE_BYTES } from '#engine/disk/rules/file-systems.ts'
 
 export interface FittedImage {
   readonly image: ImageFacts & { readonly format: ImageFormat }

@@ -259,7 +259,7 @@ function createTurns() {
         free -= 1
         return
       }
-      if (signal === null || waiting.size >= LIMITS.largeWaiting) throw tooMuch()
+      if (signal === null || signal.aborted || waiting.size >= LIMITS.largeWaiting) throw tooMuch()
       const { promise, resolve, reject } = Promise.withResolvers<undefined>()
       const begin = () => resolve(undefined)
       // It leaves the queue at once: a turn that is given to who has gone would be lost.

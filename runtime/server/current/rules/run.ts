@@ -195,7 +195,7 @@ export function decideRequest(
   if (match === 'unproven' || request === 'report') return accept('granted')
   if (request === 'inventory' && isLateHardware(machine, match, now)) return accept('granted')
   if (match === 'before') return refuse('other-boot')
-  return isOverToken(machine) && request !== 'plan' ? refuse('over') : accept('granted')
+  return isFinished(machine) && request !== 'plan' ? refuse('over') : accept('granted')
 }
 
 /**
@@ -204,11 +204,11 @@ export function decideRequest(
  */
 export function isLateHardware(machine: Machine, match: TokenMatch, now: string): boolean {
   const { finished_at, before, offers } = machine.cycle
-  if (match === 'current') return isOverToken(machine) && isMomentAgo(finished_at, now)
+  if (match === 'current') return isFinished(machine) && isMomentAgo(finished_at, now)
   return match === 'before' && offers === 0 && isMomentAgo(before?.finished_at ?? null, now)
 }
 
-const isOverToken = ({ boot_mode, cycle, capture }: Machine): boolean =>
+const isFinished = ({ boot_mode, cycle, capture }: Machine): boolean =>
   isFlashMode(boot_mode) && cycle.finished_at !== null && !isPending(capture)
 
 /** `lshw` is given 30 seconds, and a server that is busy is asked again. */

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { walkBtrfs } from '#engine/capture/rules/btrfs-extents.ts'
-import { walkExfat, walkExt, walkXfs } from '#engine/capture/rules/ext-groups.ts'
+import { walkExfat, walkExt, walkXfs } from '#engine/capture/rules/block-counts.ts'
 import { walkFat, judgeNtfs } from '#engine/capture/rules/used-blocks.ts'
 import { countWithin, listRanges } from '#engine/capture/rules/range-list.ts'
 import {

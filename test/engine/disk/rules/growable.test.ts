@@ -5,7 +5,7 @@ import {
   detectGrowable,
   readBtrfsNumber,
   SIGNATURE_BYTES,
-} from '#engine/disk/rules/hashed-partitions.ts'
+} from '#engine/disk/rules/file-systems.ts'
 
 const test = suite('a btrfs that grows')
 

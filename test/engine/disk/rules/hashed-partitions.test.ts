@@ -1,7 +1,7 @@
 /** Partitions under dm-verity: by their types, by hashes in a partition of their own, and by hashes behind a file system. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listHashed, locateEnd, type SeenPartition } from '#engine/disk/rules/hashed-partitions.ts'
+import { listHashed, locateEnd, type SeenPartition } from '#engine/disk/rules/file-systems.ts'
 
 const test = suite('dm-verity')
 const MIB = 2 ** 20

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { SIGNATURE_BYTES } from '#engine/disk/rules/hashed-partitions.ts'
+import { SIGNATURE_BYTES } from '#engine/disk/rules/file-systems.ts'
 import { isCidata } from '#engine/first-boot/rules/seed-location.ts'
 
 const test = suite('volumes that cloud-init prefers')

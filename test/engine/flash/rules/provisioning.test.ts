@@ -24,7 +24,7 @@ import {
   listVolumes,
   parseBlkid,
   type FilledVolume,
-} from '#engine/disk/rules/volume-group.ts'
+} from '#engine/disk/rules/volume.ts'
 
 const contents = parseBlkid('')
 const volume = (node: string, said: Partial<FilledVolume> = {}): FilledVolume => ({

@@ -5,7 +5,7 @@ import type { Command, CommandLine } from '../rules/command.ts'
 export const LIST_DISKS = 'lsblk -dpnro NAME -e 1,7,11 2>/dev/null'
 
 /** In single quotes, as bash and zsh read them; what is quoted here holds no line ends. */
-export const quoteWord = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+export const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 export const flagNames = (command: Command): readonly string[] => [
   ...command.flags.map(({ name }) => `--${name}`),

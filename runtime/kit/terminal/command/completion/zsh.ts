@@ -7,7 +7,7 @@ import {
   type Value,
 } from '../rules/command.ts'
 import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
-import { indent, LIST_DISKS, quoteWord, script, topFlags } from './script.ts'
+import { indent, LIST_DISKS, quote, script, topFlags } from './script.ts'
 
 /** zsh sources it, or finds it in its `fpath`. */
 export function renderZshCompletion(line: CommandLine): string {
@@ -31,7 +31,7 @@ export function renderZshCompletion(line: CommandLine): string {
 
 /** Whether the words typed behind the program's name begin with these. */
 const isTyped = (words: readonly string[]) =>
-  `[[ "\${words[2,${words.length + 1}]}" == ${quoteWord(words.join(' '))} ]]`
+  `[[ "\${words[2,${words.length + 1}]}" == ${quote(words.join(' '))} ]]`
 
 function group(line: CommandLine, words: readonly string[]): readonly string[] {
   const next = [...nextWords(line, words), ...topFlags(line, words)]
@@ -48,13 +48,13 @@ const leaf = (me: string, command: Command): readonly string[] => [
   `if ${isTyped(command.words)}; then`,
   `  shift ${command.words.length} words`,
   `  (( CURRENT -= ${command.words.length} ))`,
-  `  _arguments ${specs(me, command).map(quoteWord).join(' ')}`,
+  `  _arguments ${specs(me, command).map(quote).join(' ')}`,
   '  return',
   'fi',
 ]
 
 const mainLeaf = (me: string, main: Command): readonly string[] => [
-  `_arguments ${specs(me, main).map(quoteWord).join(' ')}`,
+  `_arguments ${specs(me, main).map(quote).join(' ')}`,
 ]
 
 function specs(me: string, command: Command): readonly string[] {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parsePartitions } from '#engine/disk/rules/tables/dos-table.ts'
+import { parsePartitions } from '#engine/disk/rules/tables/partitions.ts'
 
 const test = suite('partitions')
 const MIB = 2 ** 20

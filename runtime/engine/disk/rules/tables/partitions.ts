@@ -1,4 +1,4 @@
-/** The four primary entries of an MBR. */
+/** Lists the partitions of a disk from its first bytes: a GUID partition table, else the four entries of an MBR. */
 import { hasHeader, parseTable, type GuidTable, parseGptPartitions } from './gpt.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 

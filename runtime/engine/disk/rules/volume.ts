@@ -1,4 +1,4 @@
-/** Decides which LVM volume groups of a flashed disk may be activated, and explains why others may not. */
+/** The places of file systems on a flashed disk, and which LVM volume groups of it may be activated. */
 import { z } from 'zod'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'

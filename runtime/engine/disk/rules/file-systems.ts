@@ -1,5 +1,5 @@
-/** Which partitions dm-verity protects: every byte of them is hashed, so that nothing may be written there. */
-import type { Partition } from './tables/dos-table.ts'
+/** What the first bytes of a partition say of its file system: its size, whether it can grow, and whether dm-verity protects it. */
+import type { Partition } from './tables/partitions.ts'
 import type { Range } from './extents.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 

@@ -1,4 +1,4 @@
-/** ext2, ext3 and ext4: how many blocks the descriptors of its block groups say are free. */
+/** How many blocks ext, XFS and exFAT themselves say are used. */
 import type { Range } from '#engine/disk/rules/extents.ts'
 import {
   isAtMostFree,
