@@ -35,11 +35,8 @@ import { replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
 import { findNeighbourhood } from '#fleet/peers/rules/chain.ts'
 import { listSources } from '#engine/catalog/rules/near-caches.ts'
 import type { QueuePosition } from './rules/queue.ts'
+import { decideOutcome, decideOwner, originOf, whoseEnd, rememberArmer } from './rules/run.ts'
 import {
-  decideOutcome,
-  decideOwner,
-  originOf,
-  whoseEnd,
   decideTokenMatch,
   decideRequest,
   planToken,
@@ -48,8 +45,7 @@ import {
   type TokenRules,
   isLateHardware,
   type TokenMatch,
-  rememberArmer,
-} from './rules/run.ts'
+} from './rules/token.ts'
 import type { PxeRules, Surroundings } from './rules/surroundings.ts'
 import { parseUpsert } from './rules/upsert.ts'
 import { describeFlashed, describeFlashFailed } from '#fleet/machine/rules/flash-events.ts'

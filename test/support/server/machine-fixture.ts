@@ -10,7 +10,7 @@ import type { Machine } from '#server/current/rules/machine.ts'
 import { decidePlan, type PlanRuling } from '#server/current/rules/plan.ts'
 import type { PxeRules, Surroundings } from '#server/current/rules/surroundings.ts'
 import type { QueueRules } from '#server/current/rules/queue.ts'
-import type { TokenRules } from '#server/current/rules/run.ts'
+import type { TokenRules } from '#server/current/rules/token.ts'
 import { parseUpsert } from '#server/current/rules/upsert.ts'
 
 export const REF = 'a'.repeat(64)

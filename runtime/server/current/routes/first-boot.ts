@@ -41,7 +41,7 @@ import type { Machine } from '../rules/machine.ts'
 import { MODES } from '../rules/boot-mode.ts'
 import type { Secret } from '#kit/web/access/secret.ts'
 import { describeFirstBootFetched } from '../rules/machine-events.ts'
-import type { TokenPolicy } from '../rules/run.ts'
+import type { TokenPolicy } from '../rules/token.ts'
 import { addProofCall } from '#engine/first-boot/rules/proof-call.ts'
 import { renderProofToken } from '#fleet/proof/rules/proof.ts'
 

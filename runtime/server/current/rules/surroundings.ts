@@ -3,7 +3,7 @@ import type { LiveSets } from '#fleet/boot/rules/boot-decision.ts'
 import type { Machine } from './machine.ts'
 import type { QueuePosition } from './queue.ts'
 import type { Template } from '#engine/first-boot/rules/template.ts'
-import type { TokenPolicy } from './run.ts'
+import type { TokenPolicy } from './token.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 
 export interface PxeRules {

@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseFirstBoot } from '#engine/first-boot/rules/document.ts'
 import { DOTS } from '#engine/first-boot/rules/template.ts'
-import type { TokenPolicy } from '#server/current/rules/run.ts'
+import type { TokenPolicy } from '#server/current/rules/token.ts'
 import { diskOf, entryOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
 import { asJson, createTestServer } from '#test/support/server/server.ts'
 

@@ -9,7 +9,7 @@ import { createMachine, type Machine } from '#server/current/rules/machine.ts'
 import { applyUpsert, flashAgain } from '#server/current/rules/operator-edits.ts'
 import { decidePlan, renderPlan } from '#server/current/rules/plan.ts'
 import { parseRecord } from '#server/current/rules/record.ts'
-import { decideRequest } from '#server/current/rules/run.ts'
+import { decideRequest } from '#server/current/rules/token.ts'
 import { createFixture, diskOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('captures: rules')
