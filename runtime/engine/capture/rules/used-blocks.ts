@@ -223,11 +223,12 @@ const NAMES: { readonly [Type in string]?: string } = {
   DM_verity_hash: 'the hashes of dm-verity',
 }
 
-/** Their boot sectors end as a partition table does. */
+/** Their boot sectors end as a partition table does; some (mformat's) have one entry for themselves, from sector 0 on. */
 const BOOT_SECTORS = ['vfat', 'exfat', 'ntfs']
 const isTable = (type: string, table: string | null, first: Buffer) =>
   BOOT_SECTORS.includes(type)
-    ? hasDosStates(first) && readDosEntries(first).some(({ sectors }) => sectors !== 0)
+    ? hasDosStates(first) &&
+      readDosEntries(first).some((entry) => entry.sectors !== 0 && entry.first !== 0)
     : table !== null
 
 interface LookedPart {
