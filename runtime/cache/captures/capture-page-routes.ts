@@ -59,11 +59,11 @@ export function capturePageRoutes(
   }
 
   return [
-    pageRoute(CAPTURE_PAGE, (event) =>
+    pageRoute(CAPTURE_PAGE, 'read', (event) =>
       show(event, find(captures, event.url.searchParams.get('id') ?? ''), null),
     ),
-    formRoute(`${CAPTURE_PAGE}/accept`, accept),
-    formRoute(`${CAPTURE_PAGE}/reject`, async (event, form) => {
+    formRoute(`${CAPTURE_PAGE}/accept`, 'admin', accept),
+    formRoute(`${CAPTURE_PAGE}/reject`, 'admin', async (event, form) => {
       const { id, name } = find(captures, form.get('id') ?? '')
       await captures.reject(id)
       log.info(`the captured image ${name} was rejected (${renderActor(event)})`)

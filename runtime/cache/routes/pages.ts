@@ -34,25 +34,25 @@ export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[]
   const { cache } = site
   const show: ShowImages = (event, form, status) => showImages(site, pages, event, form, status)
   return [
-    pageRoute(HOME, (event) => rememberServer(event) ?? show(event, EMPTY_FORM)),
-    pageRoute('/ui/remove', (event) => askRemoval(site, pages, event)),
-    pageRoute('/ui/account', (event) => showAccount(pages, event)),
-    pageRoute(KEYS_PATH, (event) => showKeys(pages, event)),
-    formRoute(KEYS_PATH, (_, form) => chooseKeys(form)),
-    formRoute('/ui/add', (event, form) => addImage(site, show, event, form)),
-    formRoute('/ui/fetch', async (_, form) => {
+    pageRoute(HOME, 'read', (event) => rememberServer(event) ?? show(event, EMPTY_FORM)),
+    pageRoute('/ui/remove', 'read', (event) => askRemoval(site, pages, event)),
+    pageRoute('/ui/account', 'read', (event) => showAccount(pages, event)),
+    pageRoute(KEYS_PATH, 'own', (event) => showKeys(pages, event)),
+    formRoute(KEYS_PATH, 'own', (_, form) => chooseKeys(form)),
+    formRoute('/ui/add', 'admin', (event, form) => addImage(site, show, event, form)),
+    formRoute('/ui/fetch', 'admin', async (_, form) => {
       await cache.download(nameIn(form), { force: true })
       return seeOther(HOME)
     }),
-    formRoute('/ui/discard', async (_, form) => {
+    formRoute('/ui/discard', 'admin', async (_, form) => {
       await cache.uploads.remove(form.get('id') ?? '')
       return seeOther(HOME)
     }),
-    formRoute('/ui/cancel', async (_, form) => {
+    formRoute('/ui/cancel', 'admin', async (_, form) => {
       await cache.cancel(nameIn(form))
       return seeOther(HOME)
     }),
-    formRoute('/ui/remove', async (_, form) => {
+    formRoute('/ui/remove', 'admin', async (_, form) => {
       const name = nameIn(form)
       await cache.remove(name, { force: form.has('force') })
       return seeOther(address(HOME, { removed: name }))

@@ -516,6 +516,7 @@ export const cacheRoutes = (site: Site): readonly Route[] => [
     method: 'POST',
     path: '/admin/cache/refresh',
     access: 'admin',
+    reach: 'shared',
     doc: {
       summary: 'Fetch the catalog of the cache service now',
       answers: { 204: null, 303: null },

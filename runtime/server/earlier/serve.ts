@@ -279,6 +279,7 @@ function imageRoutes(
       method: 'PUT',
       path: '/images/:name',
       access: 'admin',
+      reach: 'shared',
       takes: 'bytes',
       most: () => site.settings().uploadMostBytes,
       doc: {

@@ -3,7 +3,15 @@ import type { H3Event } from 'h3'
 import type { Eventual } from '#kit/foundation/eventual.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import type { Route } from '#kit/web/answers/route.ts'
-import { buttonRoute, formRoute, pageRoute, uploadRoute } from '#kit/web/ui/page-routes.ts'
+import type { PageScope } from '#kit/web/answers/rules/rights.ts'
+import {
+  buttonRoute,
+  formRoute,
+  pageRoute,
+  uploadRoute,
+  type FormOptions,
+  type PageOptions,
+} from '#kit/web/ui/page-routes.ts'
 import { isAsked } from './question.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { KEYS_PATH, chooseKeys, renderKeysPage, type PageKeys } from '#kit/web/ui/keys-page.ts'
@@ -14,35 +22,57 @@ export type ContextRoute<Context> = (contextOf: (event: H3Event) => Context) => 
 type Handle<Context> = (context: Context) => Eventual<Answer>
 type HandleForm<Context> = (context: Context, form: URLSearchParams) => Eventual<Answer>
 
+/** `scope`: what it takes to open or press it; all of the fleet is needed, too, where `reach` says no less. */
 export const pageAt =
-  <Context>(path: string, handle: Handle<Context>): ContextRoute<Context> =>
+  <Context>(
+    path: string,
+    scope: PageScope,
+    handle: Handle<Context>,
+    options?: PageOptions,
+  ): ContextRoute<Context> =>
   (contextOf) =>
-    pageRoute(path, (event) => handle(contextOf(event)))
+    pageRoute(path, scope, (event) => handle(contextOf(event)), options)
 
 export const buttonAt =
-  <Context>(path: string, handle: Handle<Context>): ContextRoute<Context> =>
+  <Context>(
+    path: string,
+    scope: PageScope,
+    handle: Handle<Context>,
+    options?: PageOptions,
+  ): ContextRoute<Context> =>
   (contextOf) =>
-    buttonRoute(path, (event) => handle(contextOf(event)))
+    buttonRoute(path, scope, (event) => handle(contextOf(event)), options)
 
-/** `most`: bytes, for longer forms. */
 export const formAt =
-  <Context>(path: string, handle: HandleForm<Context>, most?: number): ContextRoute<Context> =>
+  <Context>(
+    path: string,
+    scope: PageScope,
+    handle: HandleForm<Context>,
+    options?: FormOptions,
+  ): ContextRoute<Context> =>
   (contextOf) =>
-    formRoute(path, (event, form) => handle(contextOf(event), form), most)
+    formRoute(path, scope, (event, form) => handle(contextOf(event), form), options)
 
-/** Files as texts. `most`: bytes of all of it. */
+/** Files as texts. */
 export const uploadAt =
-  <Context>(path: string, handle: HandleForm<Context>, most: number): ContextRoute<Context> =>
+  <Context>(
+    path: string,
+    scope: PageScope,
+    handle: HandleForm<Context>,
+    options: FormOptions & { readonly most: number },
+  ): ContextRoute<Context> =>
   (contextOf) =>
-    uploadRoute(path, (event, form) => handle(contextOf(event), form), most)
+    uploadRoute(path, scope, (event, form) => handle(contextOf(event), form), options)
 
 /** The answer to the question of `ask` is posted to the same path. */
 export const removalAt = <Context>(
   path: string,
+  scope: PageScope,
   ask: HandleForm<Context>,
   remove: HandleForm<Context>,
+  options?: FormOptions,
 ): ContextRoute<Context> =>
-  formAt(path, (context, form) => (isAsked(form) ? ask : remove)(context, form))
+  formAt(path, scope, (context, form) => (isAsked(form) ? ask : remove)(context, form), options)
 
 /** /ui/keys: the keys of the pages, as a page or a dialog, and the switch that turns them off. */
 const texts = PAGES.find.keys
@@ -50,12 +80,16 @@ const texts = PAGES.find.keys
 export const keysPages = <Context extends PageContext>(
   line: Omit<PageKeys, 'texts'>,
 ): readonly ContextRoute<Context>[] => [
-  pageAt(KEYS_PATH, (context: Context) =>
-    context.show({
-      title: texts.title,
-      section: KEYS_PATH,
-      body: renderKeysPage(context.event, { ...line, texts }),
-    }),
+  pageAt(
+    KEYS_PATH,
+    'own',
+    (context: Context) =>
+      context.show({
+        title: texts.title,
+        section: KEYS_PATH,
+        body: renderKeysPage(context.event, { ...line, texts }),
+      }),
+    { reach: 'shared' },
   ),
-  formAt(KEYS_PATH, (_context: Context, form) => chooseKeys(form)),
+  formAt(KEYS_PATH, 'own', (_context: Context, form) => chooseKeys(form), { reach: 'shared' }),
 ]

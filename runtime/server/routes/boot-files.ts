@@ -62,6 +62,7 @@ export function bootFileRoutes(site: Site): readonly Route[] {
       method: 'PUT',
       path: '/boot/:name',
       access: 'admin',
+      reach: 'shared',
       takes: 'bytes',
       most: () => site.settings().uploadMostBytes,
       doc: {

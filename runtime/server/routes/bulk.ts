@@ -116,6 +116,7 @@ export function bulkRoutes(site: Site): readonly Route[] {
       method: 'POST',
       path: '/machines/bulk',
       access: 'machines',
+      reach: 'list',
       takes: 'json',
       doc: {
         summary: 'Applies one action to many machines',

@@ -88,6 +88,7 @@ export function eventRoutes(site: Site): readonly Route[] {
       method: 'GET',
       path: '/events',
       access: 'read',
+      reach: 'list',
       doc: {
         summary: 'Recorded events, newest first',
         query: {
@@ -117,6 +118,7 @@ export function eventRoutes(site: Site): readonly Route[] {
       method: 'POST',
       path: '/events/ack',
       access: 'machines',
+      reach: 'list',
       takes: 'json',
       doc: {
         summary: 'Acknowledges many events, or takes that back',
@@ -132,6 +134,7 @@ export function eventRoutes(site: Site): readonly Route[] {
       method: 'POST',
       path: '/events/:id/ack',
       access: 'machines',
+      reach: 'list',
       takes: 'json',
       doc: {
         summary: 'Acknowledges one event, or takes that back',

@@ -13,7 +13,7 @@ import type {
   ServerServices,
   UpsertRefusal,
 } from './site.ts'
-import type { EditBounds } from './rules/api-reach.ts'
+import type { EditBounds } from './rules/edit-bounds.ts'
 import type { Transition } from './transition.ts'
 import {
   createUndoableEdits,

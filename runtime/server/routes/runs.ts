@@ -119,6 +119,7 @@ export function runRoutes(site: Site): readonly Route[] {
       method: 'GET',
       path: '/runs',
       access: 'read',
+      reach: 'list',
       doc: {
         summary: 'Runs of all machines, newest first',
         query: { mac: 'Of this machine', ...FILTERS, ...PAGING },

@@ -27,13 +27,7 @@ import { createAccounts, type Accounts } from '#fleet/access/accounts.ts'
 import { createOwnedTokens } from '#fleet/access/owned-tokens.ts'
 import { createProviderLogins } from '#server/openid/provider-logins.ts'
 import { createGuard, renderBy, type Guard, createTokenCheck } from '#kit/web/access/guard.ts'
-import {
-  findApiReach,
-  findPageReach,
-  findPageScope,
-  isPagePath,
-  createEditBounds,
-} from './rules/api-reach.ts'
+import { createEditBounds } from './rules/edit-bounds.ts'
 import { createNarrowing } from '#kit/web/http/narrowing.ts'
 import { createSeenJournal } from '#fleet/state/journal.ts'
 import { createSeenMachines } from '#fleet/state/machines.ts'
@@ -54,7 +48,7 @@ import { metricsRoutes } from './metrics-route.ts'
 import { createNotices } from '#kit/web/ui/form-notices.ts'
 import { documentRoutes } from './openapi.ts'
 import { createClientSeal, createPassedReader, createPeers } from '#kit/web/http/peer.ts'
-import type { Route } from '#kit/web/answers/route.ts'
+import { reachOf, type Route } from '#kit/web/answers/route.ts'
 import { countRun, renderLost, runRoutes, runPostRoutes } from './runs.ts'
 import { createSessions, type Sessions } from '#kit/web/access/session.ts'
 import { signalRoutes } from './signals.ts'
@@ -92,7 +86,10 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const ofPeople = logins.named
   const changePassword = createPasswordChange({ ...options, sessions, check, recordAll, ofPeople })
   const metrics = createMetrics()
-  const site = createSite({ ...options, metrics, recordAll, changePassword, accounts }, guard)
+  const site = createSite(
+    { ...options, metrics, recordAll, changePassword, accounts },
+    { guard, findRoute: (name) => byName.get(name) },
+  )
   const channel = createChannel({ ...site, views })
   const added = options.plugins.map((plugin) => plugin(site))
   runs.onLost(async (run) => {
@@ -123,13 +120,13 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...logins.providerRoutes, //                 /ui/login/openid /callback /finish
     ...makeSeenRoutes(site),
   ]
+  const byName = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
 
   const app = createApp({
     routes,
     guard,
     findPeer: createPeers(options.settings, openPassedReader(options)),
-    pageScope: findPageScope,
-    routeReach: findRouteReach,
+    reachOf,
     narrow: createNarrowing((bounds) => makeSeenRoutes(scopeSite(site, bounds))),
     confirmRead: options.confirmRead,
     failures: {
@@ -148,9 +145,6 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     close: channel.close,
   }
 }
-
-const findRouteReach = (path: string) =>
-  isPagePath(path) ? findPageReach(path) : findApiReach(path)
 
 function createPeopleLogins<M extends MachineBase>(
   options: ServerOptions<M>,
@@ -185,7 +179,10 @@ function findObstacle({ leader = null }: Pick<ServerServices, 'leader'>): string
   return isLeading ? null : 'the database of the fleet does not answer'
 }
 
-function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): Site<M> {
+function createSite<M extends MachineBase>(
+  base: ServerBase<M>,
+  { guard, findRoute }: { readonly guard: Guard; findRoute(name: string): Route | undefined },
+): Site<M> {
   const clock = createClock(base.now)
   return {
     ...base,
@@ -202,8 +199,11 @@ function createSite<M extends MachineBase>(base: ServerBase<M>, guard: Guard): S
     peer: peerOf,
     isStillValid: guard.isStillValid,
     checkScope: (event, scope) => guard.checkScope(callerOf(event), scope),
-    mayOpen: (event, path, method = 'GET') =>
-      guard.permits(callerOf(event), findPageScope(method, path), findPageReach(path)),
+    mayOpen(event, path, method = 'GET') {
+      const route = findRoute(`${method} ${path}`)
+      const access = typeof route?.access === 'object' ? route.access.page : 'admin'
+      return guard.permits(callerOf(event), access, reachOf(route ?? { path }))
+    },
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
     admitMachine: createAdmission(base),
     contact: (event) => readContact(event, peerOf(event), clock()),
@@ -367,6 +367,7 @@ function machineRoutes(site: Site): readonly Route[] {
       method: 'GET',
       path: '/machines',
       access: 'read',
+      reach: 'list',
       doc: {
         summary: 'All machines, by MAC',
         query: { q: 'Only those that the search of the machines page finds' },

@@ -8,7 +8,7 @@ import type {
   RecordEvents,
 } from '#kit/web/answers/caller.ts'
 import type { Bounds, Scope } from '#kit/web/answers/rules/rights.ts'
-import type { EditBounds } from './rules/api-reach.ts'
+import type { EditBounds } from './rules/edit-bounds.ts'
 import type { Accounts, People } from '#fleet/access/accounts.ts'
 import type { Passwords } from '#fleet/access/passwords.ts'
 import type { ServerSessions } from '#fleet/access/owner-rows.ts'

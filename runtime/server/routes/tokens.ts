@@ -150,6 +150,7 @@ export function tokenRoutes(site: Site): readonly Route[] {
       method: 'GET',
       path: '/tokens',
       access: 'read',
+      reach: 'shared',
       doc: {
         summary:
           'API tokens, without their text: all of them for those who administrate, for others their own',
@@ -161,6 +162,7 @@ export function tokenRoutes(site: Site): readonly Route[] {
       method: 'POST',
       path: '/tokens',
       access: 'admin',
+      reach: 'shared',
       takes: 'json',
       doc: {
         summary: 'Creates a token; its text is only in this response',

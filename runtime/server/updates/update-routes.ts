@@ -24,6 +24,7 @@ export function updateRoutes(
       method: 'GET',
       path: '/events/machines',
       access: 'read',
+      reach: 'list',
       doc: {
         summary: 'Server-sent events: the machines table, now and after every change',
         query: {

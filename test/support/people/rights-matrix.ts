@@ -124,7 +124,7 @@ function find(expected: Scene['expected'], route: Route): Expectation {
 }
 
 /** Pages take no token: whoever shows one is nobody there. */
-const isNobody = ({ access }: Route, isToken: boolean) => isToken && access === 'page'
+const isNobody = ({ access }: Route, isToken: boolean) => isToken && typeof access === 'object'
 
 function expect(
   route: Route,

@@ -67,7 +67,7 @@ const dashboardAlone = (): readonly Route[] => [
   {
     method: 'GET',
     path: '/ui/dashboard',
-    access: 'page',
+    access: { page: 'read' },
     handle: () => page('<h1>dashboard</h1>'),
   },
 ]

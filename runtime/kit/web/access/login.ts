@@ -75,7 +75,13 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
       },
     },
     { method: 'POST', path: '/ui/login', access: 'open', takes: 'form', handle: createLogIn(site) },
-    { method: 'POST', path: '/ui/logout', access: 'page', handle: createLogOut(site) },
+    {
+      method: 'POST',
+      path: '/ui/logout',
+      access: { page: 'own' },
+      reach: 'shared',
+      handle: createLogOut(site),
+    },
   ]
 }
 

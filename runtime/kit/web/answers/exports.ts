@@ -27,6 +27,7 @@ export function exportRoutes<Row>(of: Export<Row>): readonly Route[] {
       method: 'GET',
       path: `${path}.csv`,
       access: 'read',
+      reach: 'list',
       doc: {
         summary: `All ${name} that the filters find, as CSV`,
         query,
@@ -39,6 +40,7 @@ export function exportRoutes<Row>(of: Export<Row>): readonly Route[] {
       method: 'GET',
       path: `${path}.json`,
       access: 'read',
+      reach: 'list',
       doc: {
         summary: `All ${name} that the filters find, as one JSON array`,
         query,

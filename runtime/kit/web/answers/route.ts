@@ -2,7 +2,7 @@
 import type { H3Event } from 'h3'
 import type { Eventual } from '#kit/foundation/eventual.ts'
 import type { Answer } from './answers.ts'
-import type { Scope } from './rules/rights.ts'
+import type { PageScope, RouteReach, Scope } from './rules/rights.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
 
@@ -25,7 +25,7 @@ export interface RouteDoc {
   readonly query?: Readonly<Record<string, string>>
 }
 
-export type Access = 'open' | 'page' | Scope
+export type Access = 'open' | { readonly page: PageScope } | Scope
 
 interface RouteBase {
   readonly method: Method
@@ -34,11 +34,12 @@ interface RouteBase {
   /** GET answers HEAD too, and whatever a GET records is not recorded then. False: HEAD is a 405. */
   readonly answersHead?: false
   /**
-   * `open`: everybody. `page`: a session, else 303 to the login page, with what the table of pages says
-   * (`createApp`); errors are HTML under `/ui`. Otherwise a session or a token with this scope; errors
-   * are JSON.
+   * `open`: everybody. `page`: a session with this scope, else 303 to the login page; errors are HTML
+   * under `/ui`. Otherwise a session or a token with this scope; errors are JSON.
    */
   readonly access: Access | (() => Access)
+  /** How it keeps to the scope of people; see `reachOf`. */
+  readonly reach?: 'list' | 'shared'
   /** Whether it is answered whatever the `Host` header is; nothing of the caller is known then. */
   readonly isForAnyHost?: true
   /** Whether it says how this server is, which it knows itself; all other routes but open ones wait (`createApp`). */
@@ -92,6 +93,10 @@ interface BytesRoute extends RouteBase, BodyLimits {
 
 /** What `handle` returns is made by a function of answers.ts; what it refuses is thrown. */
 export type Route = PlainRoute | JsonRoute | JsonBytesRoute | FormRoute | BytesRoute
+
+/** Whoever has a scope passes no route that says nothing, unless it is about one machine. */
+export const reachOf = ({ reach, path }: Pick<Route, 'reach' | 'path'>): RouteReach =>
+  reach ?? (path.includes('/:mac') ? 'machine' : 'whole')
 
 export const documentObject = (summary: string, ...refuses: readonly number[]): RouteDoc => ({
   summary,

@@ -16,7 +16,7 @@ import { boundsOf, callerOf, type Peer, type RecordTime } from '../answers/calle
 import { renderResponse } from '../answers/response.ts'
 import { createRepeatedForms, type RepeatedForms } from './repeated-forms.ts'
 import type { Method, Route } from '../answers/route.ts'
-import type { Bounds, RouteReach, PageScope } from '../answers/rules/rights.ts'
+import type { Bounds, RouteReach } from '../answers/rules/rights.ts'
 import { randomBytes, randomInt } from 'node:crypto'
 import { chooseCoding, type Coding } from '../answers/rules/content-coding.ts'
 import { compress, compressParts } from '../answers/assets.ts'
@@ -26,10 +26,8 @@ interface AppDependencies {
   readonly guard: Guard
   readonly findPeer: (event: H3Event) => Peer
   readonly failures: FailureContext
-  /** What a page or a form of the table requires; unless given, reading for pages and all rights for forms. */
-  pageScope?(method: Method, path: string): PageScope
   /** How each route that is not open keeps to the scope of who asks; absent: none is about machines. */
-  routeReach?(path: string): RouteReach
+  reachOf?(route: Route): RouteReach
   /** The same route for a caller with bounds; absent: bounds mean nothing here. */
   narrow?(route: Route, bounds: Bounds): Route
   /** For each route and method, where somebody wants to know how long answers take to begin. */
@@ -86,16 +84,14 @@ function identifyCaller(event: H3Event, { findPeer, guard }: AppDependencies): v
 function guarded(
   route: Route,
   method: Method | 'HEAD',
-  { guard, findPeer, timeRoute, confirmRead, narrow, ...gate }: AppDependencies,
+  { guard, findPeer, timeRoute, confirmRead, narrow, reachOf }: AppDependencies,
   reading: Reading,
 ) {
   const isHeld = route.access !== 'open' && route.isOfServer !== true
   const confirm = isHeld ? confirmRead : undefined
   const time = timeRoute?.(method, route.path)
   const finish = compresses(route) ? respondCompressed : respond
-  const { pageScope = usualPageScope, routeReach = () => 'shared' as const } = gate
-  const scopeOfPage = pageScope(route.method, route.path)
-  const reach = routeReach(route.path)
+  const reach = reachOf?.(route) ?? 'shared'
   /** Throws, or returns the answer for who must log in first. */
   function admit(event: H3Event, { access: asked }: Route): Answer | null {
     const { context } = event
@@ -104,11 +100,11 @@ function guarded(
     const access = typeof asked === 'function' ? asked() : asked
     if (access === 'open') return null
     context.isPrivate = true
-    const isForPage = access === 'page'
+    const isForPage = typeof access === 'object'
     const caller = isForPage ? guard.identifyOperator(event, peer) : guard.identify(event, peer)
     if (isForPage && caller.kind !== 'session') return sendToLogin(event)
     context.caller = caller
-    guard.checkScope(caller, isForPage ? scopeOfPage : access)
+    guard.checkScope(caller, isForPage ? access.page : access)
     guard.checkReach(caller, reach)
     return null
   }
@@ -128,14 +124,6 @@ function guarded(
         : after(confirm(), () => receive(taken, event, reading))
     return after(received, (answered) => finish(answered, event))
   }
-}
-
-/** What everybody may do who is logged in. */
-const OWN: ReadonlySet<string> = new Set(['/ui/logout', '/ui/theme', '/ui/keys'])
-
-const usualPageScope = (method: Method, path: string): PageScope => {
-  if (OWN.has(path)) return 'own'
-  return method === 'GET' ? 'read' : 'admin'
 }
 
 const respondCompressed = (answered: Answer, event: H3Event): Eventual<Response> =>
@@ -160,7 +148,7 @@ interface Reading {
 function receive(route: Route, event: H3Event, reading: Reading): Eventual<Answer> {
   checkConditions(route, event)
   const isButton =
-    route.takes === undefined && route.access === 'page' && event.req.method === 'POST'
+    route.takes === undefined && typeof route.access === 'object' && event.req.method === 'POST'
   if (!isButton && route.takes !== 'form' && route.method !== 'GET') reading.forms.forget(event)
   if (route.takes === undefined) {
     checkLength(event, LIMITS.noBody)

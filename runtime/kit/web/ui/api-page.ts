@@ -29,7 +29,7 @@ function renderRow(route: Route, summary: string, query: Readonly<Record<string,
   )
   return html`<tr>
     <td class="nowrap"><code>${route.method} ${route.path}</code></td>
-    <td>${access === 'open' ? '–' : access}</td>
+    <td>${typeof access === 'object' || access === 'open' ? '–' : access}</td>
     <td>${summary}${terms}</td>
   </tr>`
 }

@@ -4,51 +4,52 @@ import type { Eventual } from '#kit/foundation/eventual.ts'
 import type { Answer } from '../answers/answers.ts'
 import { LIMITS } from '../answers/limits.ts'
 import type { Route } from '../answers/route.ts'
+import type { PageScope } from '../answers/rules/rights.ts'
 
 type HandleRequest = (event: H3Event) => Eventual<Answer>
+type HandleForm = (event: H3Event, form: URLSearchParams) => Eventual<Answer>
 
-/** For an operator's session alone. */
-export const pageRoute = (path: string, handle: HandleRequest): Route => ({
-  method: 'GET',
-  path,
-  access: 'page',
-  handle,
-})
-
-/** Its body is not read. */
-export const buttonRoute = (path: string, handle: HandleRequest): Route => ({
-  method: 'POST',
-  path,
-  access: 'page',
-  handle,
-})
+export type PageOptions = Pick<Route, 'reach'>
 
 /** `most`: its limit in bytes, where it may be longer than usual. */
+export type FormOptions = PageOptions & { readonly most?: number }
+
+/** For an operator's session alone. */
+export const pageRoute = (
+  path: string,
+  scope: PageScope,
+  handle: HandleRequest,
+  options?: PageOptions,
+): Route => ({ method: 'GET', path, access: { page: scope }, handle, ...options })
+
+/** Its body is not read. */
+export const buttonRoute = (
+  path: string,
+  scope: PageScope,
+  handle: HandleRequest,
+  options?: PageOptions,
+): Route => ({ method: 'POST', path, access: { page: scope }, handle, ...options })
+
 export const formRoute = (
   path: string,
-  handle: (event: H3Event, form: URLSearchParams) => Eventual<Answer>,
-  most?: number,
-): Route => ({
-  method: 'POST',
-  path,
-  access: 'page',
-  takes: 'form',
-  handle,
-  ...(most === undefined ? {} : { most }),
-})
+  scope: PageScope,
+  handle: HandleForm,
+  options?: FormOptions,
+): Route => ({ method: 'POST', path, access: { page: scope }, takes: 'form', handle, ...options })
 
-/** Files are taken as texts. `most`: bytes of all of it. */
+/** Files are taken as texts. */
 export const uploadRoute = (
   path: string,
-  handle: (event: H3Event, form: URLSearchParams) => Eventual<Answer>,
-  most: number,
+  scope: PageScope,
+  handle: HandleForm,
+  options: FormOptions & { readonly most: number },
 ): Route => ({
   method: 'POST',
   path,
-  access: 'page',
+  access: { page: scope },
   takes: 'form',
   takesFiles: true,
   handle,
-  most,
   seconds: LIMITS.uploadSeconds,
+  ...options,
 })

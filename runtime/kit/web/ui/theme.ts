@@ -44,7 +44,8 @@ export const themeSwitch = (selected: Theme, here: string): Html =>
 export const themeRoute: Route = {
   method: 'POST',
   path: '/ui/theme',
-  access: 'page',
+  access: { page: 'own' },
+  reach: 'shared',
   takes: 'form',
   handle(_event, form) {
     const theme = parseTheme(form.get('theme'))

@@ -35,6 +35,7 @@ export function channelRoutes(parts: ChannelEditDependencies): readonly Route[] 
       method: 'GET',
       path: '/channels',
       access: 'read',
+      reach: 'shared',
       doc: {
         summary: 'All channels, by name: each points to an image',
         answers: { 200: renderSchema(z.array(WireSchema), 'output') },

@@ -175,7 +175,7 @@ const PATH = '/ui/account'
 const FIELDS = ['current', 'password', 'repeated'] as const
 type PasswordField = (typeof FIELDS)[number]
 
-const PASSWORD_POSTS = [formAt(`${PATH}/password`, changePassword)]
+const PASSWORD_POSTS = [formAt(`${PATH}/password`, 'own', changePassword, { reach: 'shared' })]
 
 function renderPassword(context: CurrentContext): Html {
   if (isOfProvider(context))
@@ -299,7 +299,7 @@ function describeRefusal(refusal: PasswordRefusal): {
 
 const FIND_PATH = '/ui/find'
 
-const FIND_PAGES = [pageAt(FIND_PATH, show)]
+const FIND_PAGES = [pageAt(FIND_PATH, 'read', show, { reach: 'list' })]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const text = (context.query.get('q') ?? '').slice(0, MAX_FIND)

@@ -64,6 +64,7 @@ export function batchRoutes(site: Site<Machine>, keeper: BatchKeeper): readonly 
       method: 'GET',
       path: '/batches',
       access: 'read',
+      reach: 'list',
       doc: {
         summary: 'What was done to many machines at once, newest first',
         query: { limit: '1 to 200; default 50' },
@@ -80,6 +81,7 @@ export function batchRoutes(site: Site<Machine>, keeper: BatchKeeper): readonly 
       method: 'GET',
       path: '/batches/:id',
       access: 'read',
+      reach: 'list',
       doc: {
         summary: 'One batch, with where each of its machines is',
         answers: { 200: renderSchema(WHOLE_BATCH, 'output') },
@@ -95,6 +97,7 @@ export function batchRoutes(site: Site<Machine>, keeper: BatchKeeper): readonly 
       method: 'POST',
       path: `/batches/:id/${action}`,
       access: BATCH_ACTIONS[action].scope,
+      reach: 'list',
       doc: { summary, answers: { 200: renderSchema(ACTED, 'output') }, refuses: [409] },
       handle: (event) => act(event, action),
     })),

@@ -56,6 +56,7 @@ function readingRoutes(site: Site<Machine>, templates: Templates): readonly Rout
       method: 'GET',
       path: '/first-boot',
       access: 'read',
+      reach: 'list',
       doc: {
         summary: 'All first-boot templates, by name; secrets are dots',
         answers: { 200: { type: 'array', items: renderSchema(NamedTemplateSchema, 'output') } },
@@ -66,6 +67,7 @@ function readingRoutes(site: Site<Machine>, templates: Templates): readonly Rout
       method: 'GET',
       path: '/first-boot/:name',
       access: 'read',
+      reach: 'list',
       doc: {
         summary: 'One first-boot template; secrets are dots',
         answers: { 200: renderSchema(NamedTemplateSchema, 'output') },
@@ -98,6 +100,7 @@ function changingRoutes(site: Site<Machine>, templates: Templates): readonly Rou
       method: 'PUT',
       path: '/first-boot/:name',
       access: 'admin',
+      reach: 'list',
       takes: 'json',
       doc: {
         summary: 'Creates or replaces a first-boot template; a secret of dots keeps its value',
@@ -120,6 +123,7 @@ function changingRoutes(site: Site<Machine>, templates: Templates): readonly Rou
       method: 'DELETE',
       path: '/first-boot/:name',
       access: 'admin',
+      reach: 'list',
       doc: {
         summary: 'Removes a first-boot template that no machine has',
         answers: { 204: null },

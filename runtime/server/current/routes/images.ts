@@ -141,6 +141,7 @@ export function machineTableRoutes(
       method: 'GET',
       path: '/machines.csv',
       access: 'read',
+      reach: 'list',
       doc: {
         summary: 'Machines as CSV, of which names, labels, racks and slots can be read back',
         query: {

@@ -92,6 +92,7 @@ export function powerRoutes(
       method: 'POST',
       path: '/power/bulk',
       access: 'power',
+      reach: 'list',
       takes: 'json',
       doc: {
         summary:

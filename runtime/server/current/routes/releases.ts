@@ -41,6 +41,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       method: 'GET',
       path: '/boot/releases',
       access: 'read',
+      reach: 'shared',
       doc: documentObject('Fetches of releases by this process'),
       handle: () => json({ boot_root: ROOT, max_parallel: 1, fetches: releases.jobs() }),
     },
@@ -48,6 +49,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       method: 'POST',
       path: '/boot/releases',
       access: 'admin',
+      reach: 'shared',
       takes: 'json',
       doc: {
         summary: 'Begins to fetch a release',
@@ -64,6 +66,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       method: 'PUT',
       path: '/boot/releases',
       access: 'admin',
+      reach: 'shared',
       handle() {
         throw refuse(400, 'releases is a route of this server: a boot file needs another name')
       },
@@ -72,6 +75,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       method: 'DELETE',
       path: '/boot/releases',
       access: 'admin',
+      reach: 'shared',
       doc: documentObject('Cancels every fetch that is queued or running'),
       async handle(event) {
         const active = releases.jobs().filter((job) => !isOver(job))
@@ -84,6 +88,7 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
       method: 'DELETE',
       path: '/boot/releases/:tag',
       access: 'admin',
+      reach: 'shared',
       doc: documentObject('Cancels a fetch that is queued or running', 422),
       async handle(event) {
         const given = getRouterParam(event, 'tag', { decode: true }) ?? ''
@@ -109,7 +114,8 @@ function formRoutes(
   ): Route => ({
     method: 'POST',
     path: `${PAGE}/${action}`,
-    access: 'page',
+    access: { page: 'admin' },
+    reach: 'shared',
     takes: 'form',
     async handle(event, form) {
       try {

@@ -26,12 +26,17 @@ export const BOOT_FILES = [...Object.values(LIVE_TRIO), LIVE_SUMS]
 const PATIENCE_MS = 10_000
 
 export const BOOT_PAGES = [
-  pageAt(PATH, show),
-  formAt(`${PATH}/fetch-release`, fetchRelease),
-  formAt(`${PATH}/cancel-fetch`, async (context: EarlierContext, form) => {
-    await context.services.releases.cancel(form.get('tag') ?? '', context.by())
-    return seeOther(PATH)
-  }),
+  pageAt(PATH, 'read', show, { reach: 'shared' }),
+  formAt(`${PATH}/fetch-release`, 'admin', fetchRelease, { reach: 'shared' }),
+  formAt(
+    `${PATH}/cancel-fetch`,
+    'admin',
+    async (context: EarlierContext, form) => {
+      await context.services.releases.cancel(form.get('tag') ?? '', context.by())
+      return seeOther(PATH)
+    },
+    { reach: 'shared' },
+  ),
 ]
 
 async function show(context: EarlierContext): Promise<Answer> {

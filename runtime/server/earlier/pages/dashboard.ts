@@ -22,7 +22,7 @@ const NEEDS_ATTENTION = 'state:needs-attention,failed'
 /** Per list; its link leads to the rest. */
 const MAX_ROWS = 8
 
-export const DASHBOARD_PAGE = pageAt(PATH, show)
+export const DASHBOARD_PAGE = pageAt(PATH, 'read', show, { reach: 'list' })
 
 async function show(context: EarlierContext): Promise<Answer> {
   const { site, services } = context

@@ -40,7 +40,13 @@ const LIST = '/ui/images'
 const IMAGE_REMOVAL_PATH = `${LIST}/remove`
 const MAX_SHOWN = 8
 
-const IMAGE_REMOVAL = removalAt(IMAGE_REMOVAL_PATH, (context, form) => ask(context, form), remove)
+const IMAGE_REMOVAL = removalAt(
+  IMAGE_REMOVAL_PATH,
+  'admin',
+  (context, form) => ask(context, form),
+  remove,
+  { reach: 'shared' },
+)
 
 const renderRemovalButton = (name: string): Html =>
   html`<form class="inline" ${opensQuestion(IMAGE_REMOVAL_PATH)}>
@@ -152,7 +158,7 @@ const ENDINGS = {
 
 const PATH = '/ui/images'
 
-export const IMAGE_PAGES = [pageAt(PATH, show), IMAGE_REMOVAL]
+export const IMAGE_PAGES = [pageAt(PATH, 'read', show, { reach: 'shared' }), IMAGE_REMOVAL]
 
 async function show(context: EarlierContext): Promise<Answer> {
   const { shelf } = context.services

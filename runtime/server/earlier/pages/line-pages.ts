@@ -211,7 +211,10 @@ const { filters } = PAGES.machines.search
 
 const PATH = MACHINES_PATH
 
-const FLEET_PAGES = [pageAt(PATH, showMachines), formAt(PATH, addMachine)]
+const FLEET_PAGES = [
+  pageAt(PATH, 'read', showMachines, { reach: 'list' }),
+  formAt(PATH, 'machines', addMachine, { reach: 'list' }),
+]
 
 async function showMachines(context: EarlierContext): Promise<Answer> {
   const { site } = context
@@ -284,7 +287,7 @@ const renderTools = (
 
 /** /ui/settings and /ui/account: what this line adds to the pages of both lines. */
 const SETTINGS_PAGES = [
-  pageAt(SETTINGS_PATH, show),
+  pageAt(SETTINGS_PATH, 'admin', show),
   ...filePosts(),
   ...accountPages((context: EarlierContext) =>
     card({

@@ -39,9 +39,9 @@ const { deletion } = PAGES.machine
 const PATH = `${MACHINES_PATH}/:mac`
 
 export const MACHINE_PAGES = [
-  pageAt(PATH, show),
-  formAt(PATH, save),
-  removalAt(`${PATH}/delete`, askDeletion, remove),
+  pageAt(PATH, 'read', show),
+  formAt(PATH, 'machines', save),
+  removalAt(`${PATH}/delete`, 'machines', askDeletion, remove),
 ]
 
 async function show(context: EarlierContext): Promise<Answer> {

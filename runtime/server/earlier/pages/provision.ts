@@ -24,7 +24,9 @@ const t = PAGES.earlier.provisioning
 /** A form may encode a byte as three. */
 const MAX_FORM = 3 * MAX_PROVISION_BYTES + 64 * 1024
 
-export const PROVISION_PAGES = [formAt('/ui/machines/:mac/provision', saveProvision, MAX_FORM)]
+export const PROVISION_PAGES = [
+  formAt('/ui/machines/:mac/provision', 'machines', saveProvision, { most: MAX_FORM }),
+]
 
 export async function listKept(
   { services }: EarlierContext,

@@ -22,8 +22,8 @@ const PATH = '/ui/settings'
 const HERE = `${PATH}#pxe`
 
 export const PXE_PAGES = [
-  formAt(`${PATH}/pxe-activate`, activate),
-  buttonAt(`${PATH}/pxe-deactivate`, async (context: EarlierContext) => {
+  formAt(`${PATH}/pxe-activate`, 'admin', activate),
+  buttonAt(`${PATH}/pxe-deactivate`, 'admin', async (context: EarlierContext) => {
     const outcome = await context.services.pxe.deactivate()
     return answer(context, outcome, {
       kind: 'netboot.pxe.deactivated',

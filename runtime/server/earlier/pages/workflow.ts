@@ -29,7 +29,7 @@ const t = PAGES.earlier.workflow
 const MAX_SHOWN_LOG = 64 * 1024
 const MAX_SHOWN_RUNS = 5
 
-export const WORKFLOW_PAGES = [pageAt('/ui/machines/:mac/workflows/:run', show)]
+export const WORKFLOW_PAGES = [pageAt('/ui/machines/:mac/workflows/:run', 'read', show)]
 
 const runPath = (mac: Mac, run: string) => `${machinePath(mac)}/workflows/${run}`
 

@@ -31,12 +31,17 @@ export function accountPages<Context extends PageContext>(
   const show = (context: Context, fresh: string | null) =>
     showAccount(context, renderPassword(context), fresh)
   return [
-    pageAt(PATH, (context: Context) => show(context, null)),
-    formAt(`${PATH}/tokens`, async (context: Context, form) => {
-      const created = await create(context, form)
-      return created.ok ? await show(context, created.value) : created.refusal
-    }),
-    removalAt(`${PATH}/tokens/:id/revoke`, askRevocation, revoke),
+    pageAt(PATH, 'own', (context: Context) => show(context, null), { reach: 'shared' }),
+    formAt(
+      `${PATH}/tokens`,
+      'own',
+      async (context: Context, form) => {
+        const created = await create(context, form)
+        return created.ok ? await show(context, created.value) : created.refusal
+      },
+      { reach: 'shared' },
+    ),
+    removalAt(`${PATH}/tokens/:id/revoke`, 'own', askRevocation, revoke, { reach: 'shared' }),
   ]
 }
 

@@ -38,10 +38,11 @@ export const filePosts = <C extends PageContext>(
 ): readonly ContextRoute<C>[] => [
   formAt(
     `${SETTINGS_PATH}/config`,
+    'admin',
     (context: C, form) => saveConfig(context, form, cardsOf(context)),
-    MAX_FORM,
+    { most: MAX_FORM },
   ),
-  formAt(`${SETTINGS_PATH}/config/edit`, (context: C, form) => editConfig(context, form)),
+  formAt(`${SETTINGS_PATH}/config/edit`, 'admin', (context: C, form) => editConfig(context, form)),
 ]
 
 const NO_CARDS: CardStore = { check: () => new Map(), save: async () => {} }

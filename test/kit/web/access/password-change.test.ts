@@ -15,7 +15,7 @@ const routes = (site: Site<Machine>): readonly Route[] => [
   {
     method: 'POST',
     path: '/change',
-    access: 'page',
+    access: { page: 'admin' },
     takes: 'form',
     async handle(event, form) {
       const [current, password] = [form.get('current') ?? '', form.get('password') ?? '']

@@ -26,8 +26,18 @@ interface Sent {
 }
 
 const ROUTES: readonly Route[] = [
-  { method: 'GET', path: '/ui/dashboard', access: 'page', handle: () => page(`<h1>${LONG}</h1>`) },
-  { method: 'GET', path: '/ui/short', access: 'page', handle: () => page('<h1>short</h1>') },
+  {
+    method: 'GET',
+    path: '/ui/dashboard',
+    access: { page: 'read' },
+    handle: () => page(`<h1>${LONG}</h1>`),
+  },
+  {
+    method: 'GET',
+    path: '/ui/short',
+    access: { page: 'read' },
+    handle: () => page('<h1>short</h1>'),
+  },
   { method: 'GET', path: '/list', access: 'read', handle: () => json({ LONG }) },
   {
     method: 'GET',

@@ -16,13 +16,13 @@ async function open(carryOut: () => Promise<void> = async () => {}) {
   let times = 0
   const server = await createTestServer({
     routes: () => [
-      formRoute('/ui/arm', async (event) => {
+      formRoute('/ui/arm', 'admin', async (event) => {
         times += 1
         addCookie(event, `time=${times}`)
         await carryOut()
         return seeOther(`/ui/armed?${times}`)
       }),
-      buttonRoute('/ui/button', () => seeOther(`/ui/pressed?${(times += 1)}`)),
+      buttonRoute('/ui/button', 'admin', () => seeOther(`/ui/pressed?${(times += 1)}`)),
     ],
   })
   const admin = await server.operator()

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { PAGE_GATE } from '#server/routes/rules/api-reach.ts'
+import { EXPECTED } from '#test/support/people/expected-routes.ts'
 import { logIn, openContext, startSite } from '#test/support/browser/browser.ts'
 import { createSharedBrowser } from '#test/support/browser/shared.ts'
 import { macOf, serialOf } from '#test/support/server/web-machines.ts'
@@ -57,9 +57,12 @@ test('no page shows a field without a button', async () => {
   await using opened = await openContext(shared.browser, site, {})
   const page = await opened.context.newPage()
   await logInAsLea(page)
-  const paths = Object.entries(PAGE_GATE).flatMap(([path, { GET }]) =>
-    GET === 'read' && !/:(id|name|run)|\/(cache|images|boot|compare)/.test(path) ? [path] : [],
-  )
+  const paths = [...EXPECTED.server].flatMap(([name, { need }]) => {
+    const isShown = need === 'read' && name.startsWith('GET /ui/')
+    return isShown && !/:(id|name|run)|\/(cache|images|boot|compare)/.test(name)
+      ? [name.slice('GET '.length)]
+      : []
+  })
   const found: string[] = []
   for (const path of paths) {
     await page.goto(path.replace(':mac', macOf(1)))

@@ -40,7 +40,7 @@ async function openFixture(site: string) {
       {
         method: 'GET',
         path: '/ui/netboot',
-        access: 'page',
+        access: { page: 'read' },
         handle: (event) => page(given.notices.read(event)?.error ?? 'nothing was refused'),
       },
     ],

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createEditBounds } from '#server/routes/rules/api-reach.ts'
+import { createEditBounds } from '#server/routes/rules/edit-bounds.ts'
 
 const test = suite('bounds of edits')
 

@@ -114,18 +114,18 @@ const t = PAGES.backups
 const PATH = '/ui/backups'
 
 export const BACKUP_PAGES = [
-  pageAt(PATH, show),
-  buttonAt(PATH, async (context: CurrentContext) => {
+  pageAt(PATH, 'read', show),
+  buttonAt(PATH, 'admin', async (context: CurrentContext) => {
     await context.services.backups.start('manual', context.by())
     return context.goTo(PATH)
   }),
-  buttonAt(`${PATH}/:id/cancel`, async (context: CurrentContext) => {
+  buttonAt(`${PATH}/:id/cancel`, 'admin', async (context: CurrentContext) => {
     const job = await context.services.backups.cancel(idOf(context), context.by())
     return job === null ? context.goBack(PATH, { error: t.errors.notRunning }) : context.goTo(PATH)
   }),
-  removalAt(`${PATH}/:id/delete`, askRemoval, remove),
-  pageAt(`${PATH}/:id/restore`, (context: CurrentContext) => ask(context, null)),
-  formAt(`${PATH}/:id/restore`, restore),
+  removalAt(`${PATH}/:id/delete`, 'admin', askRemoval, remove),
+  pageAt(`${PATH}/:id/restore`, 'admin', (context: CurrentContext) => ask(context, null)),
+  formAt(`${PATH}/:id/restore`, 'admin', restore),
 ]
 
 function idOf({ event }: CurrentContext): string {

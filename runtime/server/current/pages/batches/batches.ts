@@ -44,14 +44,17 @@ const PATH = `${BATCHES_PATH}/:id`
 const MAX_ROWS = 100
 
 export const BATCH_PAGES = [
-  pageAt(BATCHES_PATH, showAll),
-  pageAt(PATH, show),
-  buttonAt(`${PATH}/pause`, (context: CurrentContext) => act(context, 'pause')),
-  buttonAt(`${PATH}/disarm`, (context: CurrentContext) => act(context, 'disarm')),
-  buttonAt(`${PATH}/undo`, (context: CurrentContext) => act(context, 'undo')),
-  buttonAt(`${BATCHES_PATH}/power/:id/stop`, stopPower),
-  formAt(`${PATH}/resume`, (context: CurrentContext, form) => ask(context, form, 'resume')),
-  formAt(`${PATH}/retry`, (context: CurrentContext, form) => ask(context, form, 'retry')),
+  pageAt(BATCHES_PATH, 'read', showAll, { reach: 'list' }),
+  pageAt(PATH, 'read', show, { reach: 'list' }),
+  ...(['pause', 'disarm', 'undo'] as const).map((action) => {
+    const handle = (context: CurrentContext) => act(context, action)
+    return buttonAt(`${PATH}/${action}`, 'machines', handle, { reach: 'list' })
+  }),
+  buttonAt(`${BATCHES_PATH}/power/:id/stop`, 'power', stopPower, { reach: 'list' }),
+  ...(['resume', 'retry'] as const).map((action) => {
+    const handle = (context: CurrentContext, form: URLSearchParams) => ask(context, form, action)
+    return formAt(`${PATH}/${action}`, 'flash', handle, { reach: 'list' })
+  }),
 ]
 
 async function showAll(context: CurrentContext): Promise<Answer> {

@@ -41,7 +41,7 @@ const keyOf = ({ id, state }: ReadinessRow): string => `${id}-${state}`
 const readDismissed = ({ event }: CurrentContext): readonly string[] =>
   (getCookie(event, COOKIE) ?? '').slice(0, MAX_CHARACTERS).split('.').filter(Boolean)
 
-const SETUP_POSTS = [formAt(DISMISS_PATH, dismiss)]
+const SETUP_POSTS = [formAt(DISMISS_PATH, 'admin', dismiss)]
 
 /** A row, the whole card, or shows all again. */
 function dismiss(context: CurrentContext, form: URLSearchParams): Answer {
@@ -373,7 +373,7 @@ const MAX_ROWS = 8
 /** Short, so that what runs is in sight as well. */
 const MAX_WAITING = 5
 
-export const DASHBOARD_PAGES = [pageAt(PATH, show), ...SETUP_POSTS]
+export const DASHBOARD_PAGES = [pageAt(PATH, 'read', show, { reach: 'list' }), ...SETUP_POSTS]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { site, services } = context

@@ -23,7 +23,7 @@ const t = PAGES.settings.dhcp
 export const DHCP_ID = 'dhcp-pxe'
 const DHCP_PATH = '/ui/dhcp'
 
-export const DHCP_PAGES = [pageAt(DHCP_PATH, show)]
+export const DHCP_PAGES = [pageAt(DHCP_PATH, 'read', show, { reach: 'shared' })]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const found = findDhcp(context)

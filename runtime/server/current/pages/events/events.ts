@@ -297,7 +297,10 @@ function renderEarlier(earlier: readonly JournalEvent[], context: EventContext):
 
 const t = PAGES.events
 
-export const EVENT_PAGES = [pageAt(PATH, show), formAt('/ui/events/acknowledge', acknowledge)]
+export const EVENT_PAGES = [
+  pageAt(PATH, 'read', show, { reach: 'list' }),
+  formAt('/ui/events/acknowledge', 'machines', acknowledge, { reach: 'list' }),
+]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const given = context.query

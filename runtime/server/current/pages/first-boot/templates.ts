@@ -328,11 +328,11 @@ function renderKept(
 const MAX_FORM_BYTES = 512 * 1024
 
 export const TEMPLATE_PAGES = [
-  pageAt(TEMPLATES_PATH, showAll),
-  formAt(TEMPLATES_PATH, create, MAX_FORM_BYTES),
-  pageAt(`${TEMPLATES_PATH}/:name`, show),
-  formAt(`${TEMPLATES_PATH}/:name`, save, MAX_FORM_BYTES),
-  removalAt(`${TEMPLATES_PATH}/:name/delete`, askRemoval, remove),
+  pageAt(TEMPLATES_PATH, 'read', showAll, { reach: 'list' }),
+  formAt(TEMPLATES_PATH, 'admin', create, { most: MAX_FORM_BYTES, reach: 'list' }),
+  pageAt(`${TEMPLATES_PATH}/:name`, 'read', show, { reach: 'list' }),
+  formAt(`${TEMPLATES_PATH}/:name`, 'admin', save, { most: MAX_FORM_BYTES, reach: 'list' }),
+  removalAt(`${TEMPLATES_PATH}/:name/delete`, 'admin', askRemoval, remove, { reach: 'list' }),
 ]
 
 async function showAll(context: CurrentContext): Promise<Answer> {

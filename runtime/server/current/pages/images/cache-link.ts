@@ -20,9 +20,9 @@ const MAX_WAIT_MS = 3000
 const SETTING = 'withcache.url'
 
 export const CACHE_PAGES = [
-  pageAt(IMAGES, lead),
-  pageAt(`${IMAGES}/back`, leadBack),
-  formAt(IMAGES, connect),
+  pageAt(IMAGES, 'read', lead, { reach: 'shared' }),
+  pageAt(`${IMAGES}/back`, 'read', leadBack, { reach: 'shared' }),
+  formAt(IMAGES, 'admin', connect, { reach: 'shared' }),
 ]
 
 /** The cache has its own pages, and gets our address for their links. */

@@ -24,9 +24,9 @@ import { CHANNEL_SAVE_PATH, CHANNELS_PATH, channelRemovalPath } from './channels
 const t = PAGES.channels
 
 export const CHANNEL_PAGES = [
-  pageAt(CHANNELS_PATH, show),
-  formAt(CHANNEL_SAVE_PATH, save),
-  removalAt(`${CHANNELS_PATH}/:name/remove`, askRemoval, remove),
+  pageAt(CHANNELS_PATH, 'read', show, { reach: 'list' }),
+  formAt(CHANNEL_SAVE_PATH, 'machines', save),
+  removalAt(`${CHANNELS_PATH}/:name/remove`, 'machines', askRemoval, remove),
 ]
 
 const TRAIL = html`<a href="${IMAGES}">${PAGES.images.title}</a>`

@@ -20,9 +20,14 @@ import { renderDone, renderFileForm, renderFilePreview, type DoneLine } from './
 const t = PAGES.machineFile
 
 export const MACHINE_FILE_PAGES = [
-  pageAt(MACHINE_FILE_PATH, (context: CurrentContext) => show(context, renderFileForm(null))),
-  uploadAt(MACHINE_FILE_PATH, preview, LIMITS.table),
-  formAt(APPLY_PATH, apply),
+  pageAt(
+    MACHINE_FILE_PATH,
+    'machines',
+    (context: CurrentContext) => show(context, renderFileForm(null)),
+    { reach: 'list' },
+  ),
+  uploadAt(MACHINE_FILE_PATH, 'machines', preview, { most: LIMITS.table, reach: 'list' }),
+  formAt(APPLY_PATH, 'machines', apply, { reach: 'list' }),
 ]
 
 const show = ({ show: render }: CurrentContext, body: Html): Promise<Answer> =>

@@ -230,7 +230,7 @@ interface Executed {
   readonly rows: readonly BulkDone[]
 }
 
-export const BULK_PAGES = [formAt(BULK_PATH, handle)]
+export const BULK_PAGES = [formAt(BULK_PATH, 'machines', handle, { reach: 'list' })]
 
 async function handle(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const action = readAction(form)

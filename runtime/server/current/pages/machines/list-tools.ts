@@ -97,8 +97,8 @@ export const readSaved = ({ event }: CurrentContext): readonly SavedSearch[] =>
   parseSaved(getCookie(event, SEARCHES_COOKIE) ?? null)
 
 export const LIST_CHOICES = [
-  formAt(COLUMNS_PATH, chooseColumns),
-  formAt(SEARCHES_PATH, changeSaved),
+  formAt(COLUMNS_PATH, 'read', chooseColumns, { reach: 'list' }),
+  formAt(SEARCHES_PATH, 'read', changeSaved, { reach: 'list' }),
 ]
 
 /** The cookie is sent to the list alone. */

@@ -100,21 +100,25 @@ const SAVED = { saved: 1 } as const
 
 /** `flash` and `boot-disk` ask first. */
 export const MACHINE_POSTS = [
-  formAt(PATH, save),
-  removalAt(`${PATH}/delete`, askDeletion, remove),
-  formAt(`${PATH}/do/flash`, (context: CurrentContext, form) => flash(context, form)),
-  formAt(`${PATH}/do/boot-disk`, bootDisk),
-  buttonAt(`${PATH}/do/disarm`, (context: CurrentContext) => act(context, 'disarm', SAVED)),
-  formAt(`${PATH}/undo`, undo),
-  formAt(`${PATH}/do/first-boot`, (context: CurrentContext, form) =>
+  formAt(PATH, 'machines', save),
+  removalAt(`${PATH}/delete`, 'machines', askDeletion, remove),
+  formAt(`${PATH}/do/flash`, 'flash', (context: CurrentContext, form) => flash(context, form)),
+  formAt(`${PATH}/do/boot-disk`, 'machines', bootDisk),
+  buttonAt(`${PATH}/do/disarm`, 'machines', (context: CurrentContext) =>
+    act(context, 'disarm', SAVED),
+  ),
+  formAt(`${PATH}/undo`, 'machines', undo),
+  formAt(`${PATH}/do/first-boot`, 'machines', (context: CurrentContext, form) =>
     act(context, 'first-boot', SAVED, { first_boot: form.get('first_boot') || null }),
   ),
-  formAt(`${PATH}/do/capture`, capture),
-  buttonAt(`${PATH}/do/cancel-capture`, (context: CurrentContext) =>
+  formAt(`${PATH}/do/capture`, 'flash', capture),
+  buttonAt(`${PATH}/do/cancel-capture`, 'flash', (context: CurrentContext) =>
     act(context, 'cancel-capture', { uncaptured: 1 }),
   ),
   ...['refresh', 'lock', 'unlock'].map((action) =>
-    buttonAt(`${PATH}/do/${action}`, (context: CurrentContext) => act(context, action, SAVED)),
+    buttonAt(`${PATH}/do/${action}`, 'machines', (context: CurrentContext) =>
+      act(context, action, SAVED),
+    ),
   ),
 ]
 

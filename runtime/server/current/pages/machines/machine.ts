@@ -506,7 +506,8 @@ const t = PAGES.machine.page
 
 const [MAX_RUNS, MAX_EVENTS] = [8, 20]
 
-export const MACHINE_PAGES = [pageAt('/ui/machines/:mac', show), ...MACHINE_POSTS, ...POWER_POSTS]
+const PATH = '/ui/machines/:mac'
+export const MACHINE_PAGES = [pageAt(PATH, 'read', show), ...MACHINE_POSTS, ...POWER_POSTS]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context
@@ -518,7 +519,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     throw refuse(404, fill(t.missing, { mac }), { hint })
   }
   const view = context.view(machine)
-  const mayChange = site.mayOpen(context.event, '/ui/machines/:mac', 'POST')
+  const mayChange = site.mayOpen(context.event, PATH, 'POST')
   const [posted, events] = await Promise.all([
     site.machines.findHardware(mac),
     site.journal.list({ subject_id: mac, limit: MAX_EVENTS }),

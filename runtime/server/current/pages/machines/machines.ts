@@ -64,7 +64,7 @@ const STATES_PATH = '/ui/machines/wall'
 /** At 1920 by 1080 pixels. */
 const MAX_TILES = 1000
 
-const WALL_PAGES = [pageAt(STATES_PATH, sendStates)]
+const WALL_PAGES = [pageAt(STATES_PATH, 'read', sendStates, { reach: 'list' })]
 
 interface WallTile {
   readonly machine: Machine
@@ -188,8 +188,8 @@ const columnOf = (name: ColumnName): TableColumn => {
 }
 
 export const MACHINES_PAGES = [
-  pageAt(PATH, show),
-  formAt(PATH, addMachine),
+  pageAt(PATH, 'read', show, { reach: 'list' }),
+  formAt(PATH, 'machines', addMachine, { reach: 'list' }),
   ...LIST_CHOICES,
   ...WALL_PAGES,
 ]

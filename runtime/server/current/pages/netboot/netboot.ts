@@ -200,7 +200,7 @@ const TABS = [
 ] as const
 
 /** Posts: `routes/releases.ts`. */
-export const NETBOOT_PAGES = [pageAt(PATH, show)]
+export const NETBOOT_PAGES = [pageAt(PATH, 'read', show, { reach: 'shared' })]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { releases, bootFiles } = context.services.netboot

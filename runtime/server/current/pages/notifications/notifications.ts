@@ -40,16 +40,16 @@ const ONE = `${PATH}/:id`
 const MAX_SHOWN = 50
 
 export const NOTIFICATION_PAGES = [
-  pageAt(PATH, show),
-  pageAt(`${PATH}/add/:kind`, showForm),
-  formAt(`${PATH}/add/:kind`, add),
-  pageAt(ONE, showReceiver),
-  formAt(ONE, edit),
-  buttonAt(`${ONE}/test`, sendTest),
-  buttonAt(`${ONE}/pause`, pause),
-  buttonAt(`${ONE}/resume`, resume),
-  formAt(`${ONE}/again`, sendAgain),
-  removalAt(`${ONE}/remove`, askRemoval, remove),
+  pageAt(PATH, 'admin', show),
+  pageAt(`${PATH}/add/:kind`, 'admin', showForm),
+  formAt(`${PATH}/add/:kind`, 'admin', add),
+  pageAt(ONE, 'admin', showReceiver),
+  formAt(ONE, 'admin', edit),
+  buttonAt(`${ONE}/test`, 'admin', sendTest),
+  buttonAt(`${ONE}/pause`, 'admin', pause),
+  buttonAt(`${ONE}/resume`, 'admin', resume),
+  formAt(`${ONE}/again`, 'admin', sendAgain),
+  removalAt(`${ONE}/remove`, 'admin', askRemoval, remove),
 ]
 
 async function show(context: CurrentContext): Promise<Answer> {

@@ -38,9 +38,9 @@ const PATH = `${NOTIFICATIONS_PATH}/:id/rules/:rule`
 const NEW = 'new'
 
 export const RULE_PAGES = [
-  pageAt(PATH, show),
-  formAt(PATH, save),
-  buttonAt(`${PATH}/remove`, remove),
+  pageAt(PATH, 'admin', show),
+  formAt(PATH, 'admin', save),
+  buttonAt(`${PATH}/remove`, 'admin', remove),
 ]
 
 export const renderRules = (receiver: Receiver): Html =>

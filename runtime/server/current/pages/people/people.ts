@@ -210,12 +210,12 @@ const ONE = `${PEOPLE_PATH}/:id`
 const SETTINGS = '/ui/settings'
 
 const PERSON_PAGES = [
-  pageAt(ONE, showPerson),
-  formAt(`${ONE}/role`, setRole),
-  formAt(`${ONE}/password`, setPassword),
-  formAt(`${ONE}/block`, (context: CurrentContext) => setBlocked(context, true)),
-  formAt(`${ONE}/unblock`, (context: CurrentContext) => setBlocked(context, false)),
-  removalAt(`${ONE}/remove`, askRemoval, remove),
+  pageAt(ONE, 'admin', showPerson),
+  formAt(`${ONE}/role`, 'admin', setRole),
+  formAt(`${ONE}/password`, 'admin', setPassword),
+  formAt(`${ONE}/block`, 'admin', (context: CurrentContext) => setBlocked(context, true)),
+  formAt(`${ONE}/unblock`, 'admin', (context: CurrentContext) => setBlocked(context, false)),
+  removalAt(`${ONE}/remove`, 'admin', askRemoval, remove),
 ]
 
 const TRAIL = html`<a href="${PEOPLE_PATH}">${t.title}</a>`
@@ -325,9 +325,9 @@ async function remove(context: CurrentContext): Promise<Answer> {
 const ADD = `${PEOPLE_PATH}/add`
 
 export const PEOPLE_PAGES = [
-  pageAt(PEOPLE_PATH, show),
-  pageAt(ADD, showForm),
-  formAt(PEOPLE_PATH, add),
+  pageAt(PEOPLE_PATH, 'admin', show),
+  pageAt(ADD, 'admin', showForm),
+  formAt(PEOPLE_PATH, 'admin', add),
   ...PERSON_PAGES,
 ]
 

@@ -38,10 +38,10 @@ const t = PAGES.power
 const PATH = '/ui/machines/:mac'
 
 export const POWER_POSTS = [
-  formAt(`${PATH}/do/power`, press),
-  formAt(`${PATH}/power`, save),
-  removalAt(`${PATH}/power/delete`, askRemoval, remove),
-  buttonAt(`${PATH}/power/unpin`, unpin),
+  formAt(`${PATH}/do/power`, 'power', press),
+  formAt(`${PATH}/power`, 'admin', save),
+  removalAt(`${PATH}/power/delete`, 'admin', askRemoval, remove),
+  buttonAt(`${PATH}/power/unpin`, 'admin', unpin),
 ]
 
 export const requestOf = (choice: PowerChoice, isEven: boolean): PowerBody => ({

@@ -38,7 +38,7 @@ const LABELS_PATH = `${MACHINES_PATH}/labels`
 /** Two sheets of A4 with 24 labels each. */
 const ROWS = 48
 
-export const PRINT_PAGES = [pageAt(LABELS_PATH, show)]
+export const PRINT_PAGES = [pageAt(LABELS_PATH, 'read', show, { reach: 'list' })]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const query = readListQuery(context.query, ['q', 'filter', 'sort'], 1000)

@@ -26,7 +26,7 @@ const MAX_SHOWN = 12
 
 export const renderRunValue = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string => `${mac}/${id}`
 
-export const RUN_REMOVAL = removalAt(RUN_REMOVAL_PATH, ask, remove)
+export const RUN_REMOVAL = removalAt(RUN_REMOVAL_PATH, 'admin', ask, remove, { reach: 'list' })
 
 export const renderRemovalButton = (run: Run): Html =>
   html`<form class="inline" ${opensQuestion(RUN_REMOVAL_PATH)}>

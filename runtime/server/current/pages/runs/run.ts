@@ -387,7 +387,7 @@ function renderProof(proof: Proof | null, clock: Clock): Content {
   })
 }
 
-export const RUN_PAGE = pageAt('/ui/machines/:mac/runs/:id', show)
+export const RUN_PAGE = pageAt('/ui/machines/:mac/runs/:id', 'read', show)
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context

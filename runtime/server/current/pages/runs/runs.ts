@@ -46,7 +46,7 @@ import { localPath } from '#kit/web/answers/checked.ts'
 
 const COMPARE_PATH = '/ui/runs/compare'
 
-const RUN_COMPARISON = pageAt(COMPARE_PATH, compare)
+const RUN_COMPARISON = pageAt(COMPARE_PATH, 'read', compare, { reach: 'list' })
 
 /** Changes nothing, so it is for everybody. */
 const renderComparisonButton = (): Html =>
@@ -94,7 +94,12 @@ const KEPT = [
   'sort',
 ] as const
 
-export const RUN_PAGES = [pageAt(PATH, show), RUN_PAGE, RUN_COMPARISON, RUN_REMOVAL]
+export const RUN_PAGES = [
+  pageAt(PATH, 'read', show, { reach: 'list' }),
+  RUN_PAGE,
+  RUN_COMPARISON,
+  RUN_REMOVAL,
+]
 
 async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context

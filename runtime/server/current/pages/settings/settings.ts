@@ -51,8 +51,8 @@ const UPSTREAM = {
 } as const
 
 const CARD_POSTS = [
-  formAt(`${SETTINGS_PATH}/upstream`, saveUpstream),
-  formAt(`${SETTINGS_PATH}/backup`, saveBackup),
+  formAt(`${SETTINGS_PATH}/upstream`, 'admin', saveUpstream),
+  formAt(`${SETTINGS_PATH}/backup`, 'admin', saveBackup),
 ]
 
 const createCardStore = (context: CurrentContext): CardStore => ({
@@ -276,7 +276,7 @@ const renderDifferences = (differences: ReturnType<typeof listDifferences>): Htm
 const t = PAGES.settings
 
 export const SETTINGS_PAGES = [
-  pageAt(SETTINGS_PATH, show),
+  pageAt(SETTINGS_PATH, 'admin', show),
   ...CARD_POSTS,
   ...filePosts((context: CurrentContext) => createCardStore(context)),
 ]

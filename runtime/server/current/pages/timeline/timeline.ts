@@ -122,7 +122,7 @@ function renderBatch({ details }: JournalEvent): Content {
 
 const ROWS = 100
 
-export const TIMELINE_PAGE = pageAt('/ui/machines/:mac/timeline', show)
+export const TIMELINE_PAGE = pageAt('/ui/machines/:mac/timeline', 'read', show)
 
 type View = keyof typeof t.views
 
