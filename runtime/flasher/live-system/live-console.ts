@@ -21,7 +21,6 @@ import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StringDecoder } from 'node:string_decoder'
 import { printable } from '#kit/foundation/printable.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 
 export interface LiveConsole {
   readonly env: Environment
@@ -202,8 +201,9 @@ async function viewConsole(environment: ConsoleViewer): Promise<'key' | 'ended'>
   const { stdin, stdout, statusPath, signal } = environment
   const keyPressed = new AbortController()
   const stop = () => keyPressed.abort()
-  const { greeting, ownWizard } = WIZARD_TEXTS.viewer
-  stdout.write(`${greeting}\r\n${ownWizard}\r\n\r\n`)
+  stdout.write(
+    `Another console of this machine carries out what its server requests; it is shown here.\r\nPress a key for a wizard of your own.\r\n\r\n`,
+  )
   stdin.setRawMode?.(true)
   stdin.once('data', stop)
   stdin.resume()

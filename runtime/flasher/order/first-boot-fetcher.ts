@@ -2,14 +2,12 @@
 import { OfferSchema, parseFirstBoot } from '#engine/first-boot/rules/document.ts'
 import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { RetryTime, ServerClient } from '#flasher/link/server-client.ts'
 import type { Rejection } from '#flasher/link/server-exchange.ts'
 import { parsePlan, type FirstBootTicket } from './rules/plan.ts'
 import type { TemplateOffer } from './rules/flash-choice.ts'
 
-const TEXTS = WIZARD_TEXTS.driven
+const UNREADABLE = 'it cannot be read'
 
 /** Null: the machine has none. */
 export async function findTemplate(client: ServerClient | null): Promise<TemplateOffer | null> {
@@ -20,12 +18,12 @@ export async function findTemplate(client: ServerClient | null): Promise<Templat
     if (offered.refusal.status === 404 || offered.refusal.status === 405) return null
     return {
       kind: 'unavailable',
-      reason: fill(TEXTS.noTemplate, { reason: trim(offered.refusal) }),
+      reason: `No first-boot template: ${trim(offered.refusal)}.`,
     }
   }
   const parsed = OfferSchema.safeParse(offered.value)
   if (!parsed.success) {
-    return { kind: 'unavailable', reason: fill(TEXTS.noTemplate, { reason: TEXTS.wrongFirstBoot }) }
+    return { kind: 'unavailable', reason: `No first-boot template: ${UNREADABLE}.` }
   }
   const { template: name, token } = parsed.data
   return { kind: 'template', name, fetch: () => fetchChosen(client, token) }
@@ -66,8 +64,12 @@ async function askWith(
   const origin = URL.parse(url)?.origin
   const isHere = client.servers.some((server) => URL.parse(server)?.origin === origin)
   if (isHere) return await client.fetchFirstBoot(token, retryTime())
-  const { wrongTicket: reason } = WIZARD_TEXTS.plan
-  return refuse({ reason, status: null, isPassing: false, waitMs: null })
+  return refuse({
+    reason: 'its first-boot configuration has no address on this server, or no token',
+    status: null,
+    isPassing: false,
+    waitMs: null,
+  })
 }
 
 /** A token is good for one answer: a new plan brings another. */
@@ -92,7 +94,8 @@ async function fetchExchanging<Ticket>(
 }
 
 function judgeFirstBoot(answer: Result<unknown, Rejection>): Result<FirstBoot, string> {
-  if (!answer.ok) return refuse(fill(TEXTS.noFirstBoot, { reason: answer.refusal.reason }))
-  const parsed = parseFirstBoot(answer.value)
-  return parsed.ok ? parsed : refuse(fill(TEXTS.noFirstBoot, { reason: TEXTS.wrongFirstBoot }))
+  const parsed = answer.ok ? parseFirstBoot(answer.value) : null
+  if (parsed?.ok === true) return parsed
+  const reason = answer.ok ? UNREADABLE : answer.refusal.reason
+  return refuse(`The server did not provide the first-boot configuration: ${reason}.`)
 }

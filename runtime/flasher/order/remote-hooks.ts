@@ -1,8 +1,6 @@
 /** Runs around every flash: reports it to the server, and has the firmware boot the disk once if asked. */
 import type { FlashPlan, FlashEvent } from '#engine/flash/rules/flash.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { RunMode, ProgressPost } from '#engine/inventory/rules/run.ts'
 import type { HardwareReader } from '#engine/inventory/hardware-reader.ts'
 import type { Marks } from '#kit/host/marks.ts'
@@ -33,8 +31,6 @@ import { renderDuration } from '#kit/foundation/size.ts'
 import { createReporter } from '#flasher/link/reporter.ts'
 
 // Follows one run, a flash or a capture: reports it to the server, its steps to whoever looks on, and its end until the server has it.
-
-const TEXTS = WIZARD_TEXTS.report
 
 /** Milliseconds. */
 interface ReportTimes {
@@ -116,12 +112,11 @@ export function createRun(first: ProgressPost, options: ReportingOptions) {
       const flushing = flush(times.report)
       for (let wait = times.silence; !(await settle(flushing, wait)); wait = times.silence * 15) {
         const reason = reporter?.trouble() ?? null
-        const text = reason === null ? TEXTS.silent : TEXTS.tryingAgain
-        say(fill(text, { reason: reason ?? '', time: left() }))
+        say(reason === null ? renderSilence(left()) : renderRetry(reason, left()))
       }
       const time = {
         ms: Math.max(0, end - now()),
-        onRetry: ({ reason }: Rejection) => say(fill(TEXTS.tryingAgain, { reason, time: left() })),
+        onRetry: ({ reason }: Rejection) => say(renderRetry(reason, left())),
       }
       const sent = await client.sendDone(time, isNamed ? first.run : null)
       return sent.ok ? null : sent.refusal
@@ -238,7 +233,7 @@ export function createHooks(given: HookDependencies): Hooks {
       if (event.event === 'started') {
         flash = begin(given, choice, plan)
         const { image, disk } = choice
-        void marks.status(fill(WIZARD_TEXTS.driven.statusFlash, { image: image.name, disk }))
+        void marks.status(`flash of ${image.name} to ${disk}`)
       }
       flash?.follow(event)
     },
@@ -285,8 +280,8 @@ async function bootOnce(
   running.post(reportPhase(running.last(), 'uefi'))
   const set = await given.nvram.bootOnce(target)
   const line = set.ok
-    ? fill(TEXTS.bootSet, { outcome: set.value })
-    : fill(TEXTS.bootNotSet, { disk: target.path, reason: set.refusal })
+    ? `UEFI: ${set.value}.`
+    : `UEFI: no one-shot boot of ${target.path}: ${set.refusal}.`
   say(line)
   return line
 }
@@ -309,7 +304,13 @@ async function reportFailure(
 type Say = (line: string) => void
 
 const NEVER = new AbortController().signal
-const NOT_WAITED_FOR = { reason: TEXTS.notWaitedFor }
+const NOT_WAITED_FOR = { reason: 'its answer was not waited for' }
+
+const renderSilence = (time: string) =>
+  `The server does not answer; trying again, for ${time} more.`
+
+const renderRetry = (reason: string, time: string) =>
+  `Not reported yet (${reason}); trying again, for ${time} more.`
 
 const renderUnreported = ({ reason }: Pick<Rejection, 'reason'>) =>
-  fill(TEXTS.notReported, { reason })
+  `The disk is flashed, but the server could not be notified (${reason}), so it would flash this machine again. Reboot when the server is back, or boot the disk by hand.`

@@ -4,9 +4,6 @@ import { renderError } from '#kit/foundation/fault.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill } from '#kit/texts/text.ts'
-import { PROMPT_TEXTS } from '#kit/terminal/prompt/texts.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { readPathNames } from '#engine/disk/sticks.ts'
 import {
   createServerClient,
@@ -22,8 +19,6 @@ import { chooseDisk, type DiskChoice, type DrivenScreen } from './rules/flash-ch
 import { decideTimes, type RemoteDependencies } from './remote-hooks.ts'
 
 export type RemoteMachine = ReturnType<typeof createRemoteMachine>
-
-const TEXTS = WIZARD_TEXTS.driven
 
 const MAX_LINES = 400
 
@@ -58,8 +53,8 @@ export async function openRemoteMachine(
   const onWait = createWaitHint(env, log.say)
   const base = await find(options, { ...log, onWait }, deadline)
   if (base === null) {
-    const addresses = joinBases([...bases, ...others], PROMPT_TEXTS.lists.either)
-    return refuse(fill(TEXTS.noServer, { addresses }))
+    const addresses = [...bases, ...others].join(' or ')
+    return refuse(`No machine server answers at ${addresses}.`)
   }
   const client = createServerClient({
     base,
@@ -70,7 +65,7 @@ export async function openRemoteMachine(
     signal,
     bootTimes,
     retryMs: times.retry,
-    onMove: (from, to) => log.say(fill(TEXTS.otherServer, { from, to })),
+    onMove: (from, to) => log.say(`${from} does not answer; going on with ${to}.`),
     // The limit is for silence: any answer renews it.
     onAnswer: () => (deadline = now() + times.contact),
   })
@@ -107,7 +102,7 @@ function createTranscript({ screen, given }: RemoteMachineOptions) {
 function createWaitHint(env: Environment, say: (line: string) => void) {
   let isSaid = env['FLASHER_LIVE'] !== '1'
   return () => {
-    if (!isSaid) say(TEXTS.endsWait)
+    if (!isSaid) say('Ctrl-C ends the wait, and the wizard opens.')
     isSaid = true
   }
 }
@@ -187,7 +182,7 @@ function createRemoteMachine({ given, client, log, left, tree, bmcAddress }: Mac
     retryTime: (): RetryTime => ({
       ms: left(),
       onRetry({ reason }) {
-        say(fill(TEXTS.tryingAgain, { reason }))
+        say(`The server does not answer (${reason}); trying again…`)
         onWait()
       },
     }),
@@ -204,16 +199,11 @@ async function find(
   const bases = [...own, ...others]
   const { env, signal, now } = given
   const onWait = () => {
-    log.say(fill(TEXTS.looking, { addresses: joinBases(bases, PROMPT_TEXTS.lists.both) }))
+    log.say(`Looking for the machine server at ${bases.join(' and ')}…`)
     log.onWait()
   }
   return await searchServer(bases, { env, signal, ms: deadline - now(), onWait })
 }
-
-type Joining = (typeof PROMPT_TEXTS.lists)[keyof typeof PROMPT_TEXTS.lists]
-
-const joinBases = (bases: readonly string[], text: Joining) =>
-  bases.reduce((one, other) => fill(text, { one, other }))
 
 /** The plan is asked for even where the list cannot be made or sent. */
 async function sendFirst({
@@ -225,12 +215,12 @@ async function sendFirst({
   try {
     await look()
   } catch (thrown) {
-    say(fill(TEXTS.cannotListDisks, { reason: renderError(thrown) }))
+    say(`The disks of this machine cannot be listed: ${renderError(thrown)}`)
     return
   }
   const rejection = await sendDisks(retryTime())
   // 404: unknown to the server until we ask for the plan.
   if (rejection !== null && rejection.status !== 404) {
-    say(fill(TEXTS.disksRefused, rejection))
+    say(`The server refused the list of disks: ${rejection.reason}.`)
   }
 }

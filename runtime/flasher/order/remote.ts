@@ -5,8 +5,6 @@ import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
 import { parseServerAddress } from '#kit/net/rules/host-header.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { renderDiskSize } from '#kit/foundation/size.ts'
 import { linger, settle } from '#kit/host/watch.ts'
 import { createHooks, type RemoteDependencies } from './remote-hooks.ts'
@@ -32,8 +30,6 @@ import {
 } from './rules/flash-choice.ts'
 import type { PeerWindow } from '#flasher/link/peer-window.ts'
 
-const TEXTS = WIZARD_TEXTS.driven
-
 interface RemoteRequest {
   readonly server: string
   /** Asked when it does not answer; invalid addresses are skipped. */
@@ -56,8 +52,8 @@ export async function drive(
   const base = bases.ok ? (bases.value.at(-1) ?? null) : null
   const identity = { ...screen.identity, server: base }
   let session: DrivenSession = { screen, given, identity, machine: null }
-  if (!bases.ok) return open(session, fill(TEXTS.wrongServer, { text: quote(request.server) }))
-  if (!mac.ok) return open(session, fill(TEXTS.wrongMac, { text: quote(request.mac) }))
+  if (!bases.ok) return open(session, `${quote(request.server)} is not the address of a server.`)
+  if (!mac.ok) return open(session, `${quote(request.mac)} is not a MAC address.`)
   try {
     const servers = { bases: bases.value, others: listAddresses(request.others ?? []) }
     const found = await openRemoteMachine({ ...servers, mac: mac.value, screen, given })
@@ -68,7 +64,7 @@ export async function drive(
     session = following
     return await follow(following)
   } catch (thrown) {
-    return open(session, fill(TEXTS.cannotFollow, { reason: renderError(thrown) }))
+    return open(session, `This machine cannot follow the server: ${renderError(thrown)}`)
   }
 }
 
@@ -96,9 +92,10 @@ async function follow(session: Following, plans = 0): Promise<RemoteOutcome> {
   const { machine } = session
   const got = await machine.client.fetchPlan(machine.retryTime())
   void machine.sendHardware()
-  if (!got.ok) return open(session, fill(TEXTS.noPlan, { reason: got.refusal.reason }))
+  if (!got.ok) return open(session, `The server sent no plan: ${got.refusal.reason}.`)
   const plan = parsePlan(got.value)
-  if (!plan.ok) return open(session, fill(TEXTS.wrongPlan, { reason: plan.refusal }))
+  if (!plan.ok)
+    return open(session, `The plan from the server cannot be followed: ${plan.refusal}.`)
   // The request for the plan made this machine known.
   if (!machine.isListed() && machine.disks().length > 0) await machine.sendDisks({ ms: 0 })
   return await act(plan.value, session, plans + 1)
@@ -137,7 +134,7 @@ function open(
   const { given, machine } = session
   const server = machine?.client.base ?? session.identity.server
   const identity = { ...session.identity, server }
-  if (notice !== null) void given.marks.status(fill(TEXTS.statusWizard, { notice }))
+  if (notice !== null) void given.marks.status(`wizard: ${notice}`)
   return {
     kind: 'interactive',
     start: {
@@ -169,8 +166,8 @@ function hooksFor(
 const none = () => []
 
 async function exit(reason: string | null, { machine }: Following): Promise<RemoteOutcome> {
-  machine.say(reason ?? TEXTS.nothingToDo)
-  machine.say(TEXTS.leaving)
+  machine.say(reason ?? 'The server has nothing to do for this machine.')
+  machine.say('Leaving: the machine continues with its own disk.')
   await settle(machine.sendHardware(), LAST_REPORTS_MS)
   return { kind: 'exit', code: 0 }
 }
@@ -179,9 +176,11 @@ async function leaveInventory(session: Following): Promise<RemoteOutcome> {
   const { machine } = session
   const rejection = machine.isListed() ? null : await machine.sendDisks(machine.retryTime())
   if (rejection !== null) {
-    return open(session, fill(TEXTS.disksRefused, { reason: rejection.reason }))
+    return open(session, `The server refused the list of disks: ${rejection.reason}.`)
   }
-  machine.say(fillCount(TEXTS.readingHardware, machine.disks().length))
+  const count = machine.disks().length
+  const disks = count === 1 ? 'disk' : 'disks'
+  machine.say(`The server has the list of ${count} ${disks}; reading the hardware…`)
   // lshw ends by its own limit.
   await machine.sendHardware()
   return await restart(session, 'inventory posted; rebooting')
@@ -194,17 +193,17 @@ async function restart(session: Following, mark: string): Promise<RemoteOutcome>
   const { machine, given } = session
   await settle(machine.sendHardware(), LAST_REPORTS_MS)
   await given.marks.mark(mark)
-  machine.say(TEXTS.rebooting)
+  machine.say('Rebooting…')
   const gone = await given.power.reboot()
   if (gone.ok) return { kind: 'exit', code: 0 }
-  return open(session, fill(TEXTS.cannotRestart, { reason: gone.refusal }))
+  return open(session, `This machine cannot be restarted (${gone.refusal}): restart it by hand.`)
 }
 
 async function isOutdated(plan: NamedFlash, session: Following, plans: number): Promise<boolean> {
   const { machine, given } = session
   if (plan.sha256 === null || plans >= MAX_PLANS) return false
   if (!(await isReplaced(plan, given))) return false
-  machine.say(TEXTS.imageMoved)
+  machine.say('The image was replaced since the plan was made; asking for the plan again…')
   await linger(ASK_AGAIN_MS, given.signal)
   return true
 }
@@ -244,7 +243,9 @@ async function flash(plan: NamedFlash, session: Following): Promise<RemoteOutcom
     firstBoot: firstBoot.value,
     ...(peers === null ? {} : { sources: [peers.source, ...(plan.sources ?? [])] }),
   }
-  machine.say(fill(TEXTS.flashing, { image: choice.image.name, disk: renderDisk(disk.value) }))
+  machine.say(
+    `Flashing ${choice.image.name} to ${renderDisk(disk.value)}, as the server requested.`,
+  )
   const following = peers === null ? hooks : { ...hooks, onEvent: renameFor(hooks, peers) }
   const { end, notice } = await screen.runFlash(choice, following)
   if (end.kind !== 'done') return open(session, renderFailure(end))
@@ -296,12 +297,14 @@ async function capture(plan: CaptureByPlan, session: Following): Promise<RemoteO
   const disk = await findAgain(plan, machine)
   const shown = disk.ok ? renderDisk(disk.value) : plan.disk
   const { captureDisk } = await import('./remote-capture.ts')
-  machine.say(fill(TEXTS.capturing, { image: printable(plan.name), disk: printable(shown) }))
+  machine.say(
+    `Capturing ${printable(shown)} into ${printable(plan.name)}, as the server requested.`,
+  )
   await given.marks.mark('capture starting')
   const captured = await captureDisk({ plan, machine, given, disk })
   if (captured.ok) return await restart(session, 'capture complete; rebooting')
   const reason = captured.refusal.replace(/\.$/, '')
-  return open(session, fill(TEXTS.captureFailed, { reason }))
+  return open(session, `The capture that the server requested failed: ${reason}.`)
 }
 
 /** Before anything was written: reports why, and a person may go on. */
@@ -325,7 +328,7 @@ async function findAgain(
   try {
     return findDisk(await machine.readDisks(), plan.disk, plan.seen ?? null)
   } catch (thrown) {
-    return refuse(fill(TEXTS.cannotListDisks, { reason: renderError(thrown) }))
+    return refuse(`The disks of this machine cannot be listed: ${renderError(thrown)}`)
   }
 }
 
@@ -338,7 +341,7 @@ function renderDisk({ path, size, size_bytes: bytes, model, serial }: InventoryD
 function renderFailure({ kind, reason, leaves, hint }: FlashFailure): string {
   const what =
     kind === 'cancelled'
-      ? TEXTS.flashCancelled
-      : fill(TEXTS.flashFailed, { reason: reason.replace(/\.$/, '') })
+      ? 'The flash that the server requested was cancelled.'
+      : `The flash that the server requested failed: ${reason.replace(/\.$/, '')}.`
   return [what, leaves, hint].filter((part) => part !== null && part !== '').join(' ')
 }

@@ -1,7 +1,6 @@
 /** What would be lost on a disk, as lines below each other. Pure. */
 import type { DiskPart } from '#engine/disk/rules/disk.ts'
 import { renderLosses } from './rules/disk-offer.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { layOut, type Column } from '#kit/terminal/text/columns.ts'
 
 const COLUMNS: readonly Column[] = [
@@ -18,5 +17,5 @@ export const layOutLosses = (
   unicode: boolean,
 ): readonly string[] =>
   parts.length === 0
-    ? [WIZARD_TEXTS.confirm.nothingFound]
+    ? ['no partitions or file systems found']
     : layOut(COLUMNS, renderLosses(parts), width, unicode).lines

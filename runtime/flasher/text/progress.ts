@@ -15,9 +15,14 @@ import {
   renderRate,
   renderPartOf,
 } from '#kit/foundation/size.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { columnsOf, type TerminalStyle, type Output } from '#kit/terminal/text/terminal-style.ts'
+
+const DELTA = {
+  compared: 'Writing what differs from the image; the rest stays on the disk.',
+  'mostly-different': 'Writing the whole image; the disk holds something else.',
+  'no-index': 'Writing the whole image; it has no index to compare the disk with.',
+  untrusted: 'Writing the whole image; the digest of its index is not known.',
+} as const
 
 // Renders the progress of a write on one line, for the live bar and for the log.
 
@@ -52,10 +57,8 @@ export function renderStatus(progress: WriteProgress, storedBytes: number | null
 export function renderBar(progress: WriteProgress, style: BarStyle): string {
   const fraction = fractionOf(progress, style.storedBytes)
   const [percent, ...details] = statusParts(progress, style.storedBytes)
-  const { phases } = WIZARD_TEXTS.bar
-  const width = Math.max(...Object.values(phases).map(({ length }) => length))
   const phase = style.isReading === true ? 'read' : progress.phase
-  const head = ` ${phases[phase].padEnd(width)} ${(percent ?? '').padStart(4)}`
+  const head = ` ${phase.padEnd('verify'.length)} ${(percent ?? '').padStart(4)}`
   const tail = details.join('  ')
   const room = Math.min(40, style.columns - 1 - head.length - tail.length - 4)
   const bar = fraction !== null && room >= 8 ? ` ${drawBar(fraction, room, style.unicode)}` : ''
@@ -69,9 +72,7 @@ function statusParts(progress: WriteProgress, storedBytes: number | null): reado
     fraction === null ? '' : renderPercent(fraction),
     total_bytes === null ? renderSize(bytes_written) : renderPartOf(bytes_written, total_bytes),
     ...(rate > 0 ? [renderRate(rate)] : []),
-    ...(eta_seconds === null
-      ? []
-      : [fill(WIZARD_TEXTS.bar.left, { time: renderDuration(eta_seconds) })]),
+    ...(eta_seconds === null ? [] : [`${renderDuration(eta_seconds)} left`]),
   ]
 }
 
@@ -90,8 +91,6 @@ function drawBar(fraction: number, width: number, unicode: boolean): string {
 }
 
 const clamp = (fraction: number) => Math.min(1, Math.max(0, fraction))
-
-const TEXTS = WIZARD_TEXTS.events
 
 interface ProgressVoice {
   show(event: FlashEvent): void
@@ -145,25 +144,25 @@ export const renderEventWords = (event: FlashEvent): string =>
 const NOTES: Cases<'event', FlashEvent, string> = {
   started: ({ total_bytes }) =>
     total_bytes === null
-      ? TEXTS.started
-      : fill(TEXTS.startedWithSize, { size: renderSize(total_bytes) }),
+      ? 'Preparing the disk.'
+      : `Preparing the disk, ${renderSize(total_bytes)} to write.`,
   writing: ({ phase, note, delta }) => {
-    if (delta !== undefined) return TEXTS.delta[delta]
-    if (note === GROWING) return TEXTS.growing
-    if (note === CAPTURING) return TEXTS.capturing
-    if (phase === 'verify') return TEXTS.readingBack
-    return note === undefined ? TEXTS.writing : fill(TEXTS.writingNote, { note })
+    if (delta !== undefined) return DELTA[delta]
+    if (note === GROWING) return 'Growing the last partition and its file system.'
+    if (note === CAPTURING) return 'Writing the image of the disk.'
+    if (phase === 'verify') return 'Reading back what was written.'
+    return note === undefined ? 'Writing the image.' : `Writing the image (${note}).`
   },
-  synced: () => TEXTS.synced,
-  partprobed: () => TEXTS.partprobed,
+  synced: () => 'Everything is on the disk.',
+  partprobed: () => 'The kernel has read the new partition table.',
   provisioning: ({ note }) => PROVISIONING[note] ?? note,
-  done: () => TEXTS.done,
-  failed: ({ note }) => fill(TEXTS.failed, { reason: note }),
+  done: () => 'The disk is ready.',
+  failed: ({ note }) => `Failed: ${note}`,
 }
 
 const PROVISIONING: Readonly<Record<string, string>> = {
-  'cloud-init': TEXTS.cloudInit,
-  cijoe: TEXTS.cijoe,
+  'cloud-init': 'Adding the cloud-init data.',
+  cijoe: 'Running the cijoe workflow.',
 }
 
 const REDRAW_SECONDS = 0.1

@@ -1,7 +1,5 @@
 /** `flasher` without a command: the wizard, alone or driven by a server ("Wizard command line"). */
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 import type { WizardContext } from './screens/pending-question.ts'
 import { openWizardContext, type WizardEnvironment } from './open-context.ts'
@@ -15,8 +13,6 @@ import {
   type WizardState,
   type WizardStep,
 } from './flow/flow.ts'
-
-const TEXTS = WIZARD_TEXTS.program
 
 const SUCCESS = 0
 const FAILED = 1
@@ -42,12 +38,12 @@ export async function wizard(environment: WizardEnvironment, given: Arguments): 
     if (!hasTerminal) {
       // There may be a screen without a keyboard.
       context.painter.leave()
-      const message = start.notice ?? TEXTS.leftToWizard
+      const message = start.notice ?? 'the server leaves the choice to the wizard'
       const { createLog } = await import('#kit/terminal/text/log.ts')
       const style = decideTerminalStyle(environment.env, environment.stderr.isTTY)
       createLog({ program: 'flasher', stderr: environment.stderr, style }).fail(
         message,
-        TEXTS.terminalNeededToGoOn,
+        'The wizard, which would continue here, needs a terminal.',
       )
       return signal.aborted ? CANCELLED : FAILED
     }
@@ -86,8 +82,12 @@ async function beginAlone(
   // With FLASHER_LIVE_MAC another console follows the server; flashes here are only reported.
   const isAlone = server !== null && (context.env['FLASHER_LIVE_MAC'] ?? '') === ''
   const notices = [
-    ...(isAlone ? [fill(TEXTS.notFollowed, { server })] : []),
-    ...(context.isRoot ? [] : [TEXTS.notRoot]),
+    ...(isAlone
+      ? [
+          `The server ${server} is not used, and flashes are not reported to it: the MAC address of this machine is unknown (set --mac, or flasher.mac= on the kernel command line).`,
+        ]
+      : []),
+    ...(context.isRoot ? [] : ['Without root, disks can be looked at but not written.']),
   ]
   const notice = notices.join(' ') || null
   const identity = { ...context.drawing.setting.identity, server }
@@ -156,10 +156,9 @@ async function runWizard(start: WizardStart, context: WizardContext): Promise<'q
 
 /** Null: it is under way. */
 async function restart({ reboot }: WizardContext): Promise<string | null> {
-  const { notRestartedFromHere, restartFailed } = WIZARD_TEXTS.program
-  if (reboot === null) return notRestartedFromHere
+  if (reboot === null) return 'this machine is not restarted from here'
   const outcome = await reboot()
-  return outcome.ok ? null : fill(restartFailed, { reason: outcome.refusal })
+  return outcome.ok ? null : `the restart failed: ${outcome.refusal}`
 }
 
 async function flash(state: WizardState, context: WizardContext): Promise<WizardStep> {

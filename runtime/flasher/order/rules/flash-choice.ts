@@ -10,7 +10,6 @@ import {
 import type { OrderedImage, FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderDevice } from '#flasher/text/rules/flash-text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { OrderedFlash } from './plan.ts'
 import type { Result } from '#kit/foundation/result.ts'
 
@@ -61,7 +60,7 @@ export const chooseOrdered = (
   { path: disk, ...seen }: DiskChoice | Pick<DiskChoice, 'path'>,
 ): FlashChoice => ({
   image: {
-    name: flash.name ?? (lastPart(flash.image) || WIZARD_TEXTS.driven.namelessImage),
+    name: flash.name ?? (lastPart(flash.image) || 'image'),
     location: flash.image,
     format: flash.format,
     sizeBytes: flash.sizeBytes ?? null,

@@ -12,13 +12,12 @@ import {
 import { printable } from '#kit/foundation/printable.ts'
 import { isRecord } from '#kit/foundation/shape.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill, pluralOf } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { Provisioning } from '#engine/flash/rules/provisioning.ts'
 
-type PlannedOrder = Order<NamedFlash>
+const NO_DISK = 'it names no disk'
+const WRONG_SEEN = 'what it says about the disk cannot be read'
 
-const TEXTS = WIZARD_TEXTS.plan
+type PlannedOrder = Order<NamedFlash>
 
 const MAX_ADDRESS = 4096
 const MAX_IDENTITY = 256
@@ -26,14 +25,14 @@ const MAX_WORDS = 400
 
 /** The refusal is a clause that is safe for a terminal. */
 export function parsePlan(document: unknown): Result<PlannedOrder, string> {
-  if (!isRecord(document)) return refuse(TEXTS.noObject)
+  if (!isRecord(document)) return refuse('it is not a JSON object')
   // Deployed servers have `mode` at the top, the specification `plan.mode`.
   const nested = document['plan']
   const fields = document['mode'] === undefined && isRecord(nested) ? nested : document
   const { mode } = fields
-  if (typeof mode !== 'string') return refuse(TEXTS.noMode)
+  if (typeof mode !== 'string') return refuse('it names no mode')
   const read = READ.get(mode)
-  if (read === undefined) return refuse(fill(TEXTS.unknownMode, { mode: quote(mode) }))
+  if (read === undefined) return refuse(`it names the unknown mode ${quote(mode)}`)
   return read(fields)
 }
 
@@ -49,17 +48,19 @@ const READ: ReadonlyMap<string, (fields: Fields) => Result<PlannedOrder, string>
 
 function readFlash(fields: Fields): Result<PlannedOrder, string> {
   const { image, target_disk_serial: disk, disk_image_sha: digest } = fields
-  if (!isText(image, MAX_ADDRESS)) return refuse(TEXTS.noImage)
-  if (!isRemote(image)) return refuse(fill(TEXTS.imageElsewhere, { image: quote(image) }))
-  if (!isText(disk, MAX_IDENTITY)) return refuse(TEXTS.noDisk)
+  if (!isText(image, MAX_ADDRESS)) return refuse('it names no image')
+  if (!isRemote(image))
+    return refuse(`its image is not at the address of a server: ${quote(image)}`)
+  if (!isText(disk, MAX_IDENTITY)) return refuse(NO_DISK)
   const seen = readSeen(fields['target_disk'])
-  if (seen === undefined) return refuse(TEXTS.wrongSeen)
+  if (seen === undefined) return refuse(WRONG_SEEN)
   const sha256 = readDigest(digest)
   if (sha256 === undefined) {
-    return refuse(fill(TEXTS.wrongDigest, { digest: quote(String(digest)) }))
+    return refuse(`its digest is not a SHA-256: ${quote(String(digest))}`)
   }
   const firstBoot = readTicket(fields['first_boot'])
-  if (firstBoot === undefined) return refuse(TEXTS.wrongTicket)
+  if (firstBoot === undefined)
+    return refuse('its first-boot configuration has no address on this server, or no token')
   return accept({
     mode: 'flash',
     image: image.trim(),
@@ -102,13 +103,14 @@ const readSize = ({ size_bytes: bytes }: Fields) =>
 
 function readCapture(fields: Fields): Result<PlannedOrder, string> {
   const { source_disk_serial: disk, name, generalize, upload } = fields
-  if (!isText(disk, MAX_IDENTITY)) return refuse(TEXTS.noDisk)
+  if (!isText(disk, MAX_IDENTITY)) return refuse(NO_DISK)
   const seen = readSeen(fields['source_disk'])
-  if (seen === undefined) return refuse(TEXTS.wrongSeen)
-  if (!isText(name, MAX_IDENTITY)) return refuse(TEXTS.noName)
+  if (seen === undefined) return refuse(WRONG_SEEN)
+  if (!isText(name, MAX_IDENTITY)) return refuse('it names no image to be made')
   const { url, token } = isRecord(upload) ? upload : NO_UPLOAD
   const isUsable = isText(url, MAX_ADDRESS) && parseHttpTarget(url.trim()) !== null
-  if (!isUsable || !isText(token, MAX_ADDRESS)) return refuse(TEXTS.wrongUpload)
+  if (!isUsable || !isText(token, MAX_ADDRESS))
+    return refuse('the place for the captured image has no address, or no token')
   return accept({
     mode: 'capture',
     disk: disk.trim(),
@@ -198,22 +200,26 @@ export function findDisk(
     case 'disk-ambiguous': {
       const paths = found.refusal.disks.map(({ path }) => printable(path)).join(', ')
       const count = found.refusal.disks.length
-      return refuse(fill(pluralOf(TEXTS.disksAlike, count), { count, disk, paths }))
+      return refuse(
+        count === 1
+          ? `${count} disk of this machine is called ${disk}: ${paths}.`
+          : `${count} disks of this machine are called ${disk}: ${paths}.`,
+      )
     }
     case 'disk-changed': {
       const [was, is] = [renderPicked(found.refusal.was), renderPicked(found.refusal.is)]
-      return refuse(fill(TEXTS.diskChanged, { disk, was, is }))
+      return refuse(`Another disk is at ${disk}: ${is}. When it was selected, there was ${was}.`)
     }
   }
 }
 
 function describeMissing(disks: readonly InventoryDisk[], disk: string): string {
   const known = disks.map(
-    (each) => `${printable(each.path)} ${quote(identifyDisk(each) ?? TEXTS.namelessDisk)}`,
+    (each) => `${printable(each.path)} ${quote(identifyDisk(each) ?? 'unnamed')}`,
   )
   return known.length === 0
-    ? fill(TEXTS.noDisks, { disk })
-    : fill(TEXTS.diskMissing, { disk, disks: known.slice(0, 8).join(', ') })
+    ? `The disk ${disk} is not in this machine: it has no disks.`
+    : `The disk ${disk} is not in this machine: it has ${known.slice(0, 8).join(', ')}.`
 }
 
 const isText = (value: unknown, most: number): value is string =>

@@ -6,7 +6,7 @@ import { printable } from '#kit/foundation/printable.ts'
 import { renderDuration } from '#kit/foundation/size.ts'
 import { renderBar } from '#flasher/text/progress.ts'
 import { layOutLosses } from '#flasher/text/loss-table.ts'
-import { wrap, wrapColumns } from '#kit/terminal/text/columns.ts'
+import { fitLines, wrap, wrapColumns } from '#kit/terminal/text/columns.ts'
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import type { ChosenFlash, Dialog, PaneImage } from '../flow/state.ts'
 import type { ScreenRow, PaneStyle } from './panes.ts'
@@ -89,7 +89,7 @@ function renderConfirm({
   // Drops blank lines first, then the last of the losses; never the disk.
   const spare = height - head.length - 1
   const shown = spare >= Math.min(3, losses.length) ? head : head.filter((line) => line !== BLANK)
-  const rest = fit(losses, Math.max(1, height - shown.length - 1))
+  const rest = fitLines(losses, Math.max(1, height - shown.length - 1))
   return {
     title: 'Erase this disk and write the image?',
     lines: [
@@ -108,13 +108,6 @@ const renderShort = (image: PaneImage, { path, device }: SurveyedDisk): readonly
   { text: printable(`all on ${path} (${renderDevice(device)})`), ink: 'danger' },
   { text: printable(`for ${image.name}`) },
 ]
-
-/** The last row counts what does not fit. */
-function fit(rows: readonly string[], room: number): readonly string[] {
-  if (rows.length <= room) return rows
-  const shown = rows.slice(0, Math.max(0, room - 1))
-  return [...shown, `and ${rows.length - shown.length} more`]
-}
 
 function renderFlash({
   choice,

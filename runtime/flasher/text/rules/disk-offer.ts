@@ -9,11 +9,8 @@ import {
 import { printable } from '#kit/foundation/printable.ts'
 import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
 import type { ImageFacts } from '#engine/image/rules/image.ts'
-import { fill, fillCount, pluralOf } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { renderNumber } from '#kit/texts/text.ts'
 import { decideTargetRefusals, type FlashRefusal } from '#engine/flash/rules/flash.ts'
-
-const TEXTS = WIZARD_TEXTS.disk
 
 export interface DiskOffer {
   readonly disk: SurveyedDisk
@@ -40,9 +37,9 @@ function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[
 
 /** Null: nothing uses it. */
 export function renderUsed(uses: readonly DiskUse[]): string | null {
-  if (uses.some(({ kind }) => kind === 'running-system')) return TEXTS.refused.system
+  if (uses.some(({ kind }) => kind === 'running-system')) return 'holds this system'
   const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
-  if (points.length > 0) return fill(TEXTS.refused.mounted, { points: points.join(', ') })
+  if (points.length > 0) return `mounted on ${points.join(', ')}`
   const [use] = uses
   return use === undefined ? null : renderUse(use)
 }
@@ -50,26 +47,31 @@ export function renderUsed(uses: readonly DiskUse[]): string | null {
 function renderShort(refusal: FlashRefusal): string {
   if (refusal.why === 'image-too-big') {
     const size = renderSize(refusal.needs)
-    return fill(refusal.isDoubtful ? TEXTS.refused.tooSmallOrCut : TEXTS.refused.tooSmall, { size })
+    return refusal.isDoubtful
+      ? `too small: its last bytes say that the image needs ${size}; cut off? compare its checksum`
+      : `too small: the image needs ${size}`
   }
-  return REASONS[refusal.why] ?? TEXTS.refused.other
+  return REASONS[refusal.why] ?? 'not a disk that can be written'
 }
 
 const REASONS: { readonly [Why in FlashRefusal['why']]?: string } = {
-  'read-only': TEXTS.refused.readOnly,
-  'target-empty': TEXTS.refused.noMedium,
+  'read-only': 'read-only',
+  'target-empty': 'no medium in it',
 }
 
 /** `EFI, 3 more`; `4 partitions` where none has a name. */
 export function summariseParts(parts: readonly DiskPart[]): string {
-  if (parts.length === 0) return TEXTS.empty
+  if (parts.length === 0) return 'nothing known'
   const known = parts.map(({ label, partlabel, fstype }) => label ?? partlabel ?? fstype)
-  if (known.every((name) => name === null)) return fillCount(TEXTS.partitions, parts.length)
+  if (known.every((name) => name === null)) return countParts(parts.length)
   const names = known.map((name) => name ?? '?')
   if (names.length <= 3) return names.join(', ')
   const [first = '', ...more] = names
-  return fill(pluralOf(TEXTS.firstAndMore, more.length), { first, count: more.length })
+  return `${first}, ${more.length} more`
 }
+
+export const countParts = (count: number): string =>
+  `${renderNumber(count)} ${count === 1 ? 'partition' : 'partitions'}`
 
 /** Printable: path, size, model, serial number, bus, then content or reason. */
 export function renderDiskCells({ disk, refusal }: DiskOffer): readonly string[] {
@@ -79,7 +81,7 @@ export function renderDiskCells({ disk, refusal }: DiskOffer): readonly string[]
   return [
     path,
     identity.sizeBytes === 0 ? '' : renderDiskSize(identity.sizeBytes),
-    maker === '' && type !== 'disk' ? fill(TEXTS.device, { type }) : maker,
+    maker === '' && type !== 'disk' ? `${type} device` : maker,
     identity.serial ?? '',
     tran ?? '',
     refusal === null ? summariseParts(parts) : `(${refusal})`,
@@ -92,7 +94,7 @@ export const renderLosses = (parts: readonly DiskPart[]): readonly (readonly str
     [
       device,
       sizeBytes === 0 ? '' : renderSize(sizeBytes),
-      fstype ?? TEXTS.unknownContent,
+      fstype ?? 'unknown',
       [...new Set([label, partlabel])].filter((name) => name !== null).join(' / '),
     ].map(printable),
   )

@@ -2,8 +2,6 @@
 import type { TargetDevice } from '#engine/disk/rules/disk.ts'
 import { decideNotes, type FlashOptions } from '#engine/flash/rules/flash.ts'
 import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { ImageFacts, VirtualSize } from '#engine/image/rules/image.ts'
 import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
 
@@ -28,7 +26,7 @@ export function renderSource(
 ): readonly string[] {
   // An address may hold a password.
   const address = location.includes('://') ? renderSafeUrl(location) : null
-  const from = address === null ? [] : [fill(WIZARD_TEXTS.confirm.from, { address })]
+  const from = address === null ? [] : [`from ${address}`]
   if (found === null) return [name, ...from]
   const { image, options } = found
   return [renderImage({ ...image, name }), ...from, renderChecks(options), ...decideNotes(image)]

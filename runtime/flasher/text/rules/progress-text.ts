@@ -1,11 +1,20 @@
 /** Says how far a flash is, and how it ended, in the words that every screen for people uses. Pure. */
 import { renderDuration, renderExactSize, renderPartOf, renderSize } from '#kit/foundation/size.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { GROWING, type FlashEvent, type WriteProgress } from '#engine/flash/rules/flash.ts'
 import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 
-const { flashing: TEXTS, outcome: ENDS } = WIZARD_TEXTS
+const DELTA = {
+  compared: 'writing what differs',
+  'mostly-different': 'writing the whole image, as the disk holds something else',
+  'no-index': 'writing the whole image, as it has no index',
+  untrusted: 'writing the whole image, as the digest of its index is not known',
+} as const
+
+const WHOLE = {
+  'mostly-different': 'All of it was written: the disk held something else.',
+  'no-index': 'All of it was written: the image has no index to compare the disk with.',
+  untrusted: "All of it was written: the digest of the image's index is not known.",
+} as const
 
 interface ShownProgress {
   readonly phase: string
@@ -13,10 +22,10 @@ interface ShownProgress {
 }
 
 const PHASES: { readonly [Name in FlashEvent['event']]?: string } = {
-  started: TEXTS.preparing,
-  provisioning: TEXTS.firstBoot,
-  synced: TEXTS.partitions,
-  partprobed: TEXTS.done,
+  started: 'preparing the disk ...',
+  provisioning: 'writing the first-boot configuration ...',
+  synced: 'the kernel reads the new partitions ...',
+  partprobed: 'done',
 }
 
 export function nextProgress(event: FlashEvent, { phase, progress }: ShownProgress): ShownProgress {
@@ -30,16 +39,18 @@ function renderPhase(
   { phase, note, total_bytes, delta }: WriteProgress,
   before: WriteProgress | null,
 ): string {
-  if (note === GROWING) return TEXTS.growing
-  if (phase === 'write') return delta === undefined ? TEXTS.writing : TEXTS.delta[delta]
+  if (note === GROWING) return 'growing the last partition and its file system ...'
+  if (phase === 'write') return delta === undefined ? 'writing' : DELTA[delta]
   const isLess = total_bytes !== null && total_bytes < (before?.bytes_written ?? 0)
-  return isLess ? TEXTS.readingBackSamples : TEXTS.readingBack
+  return isLess
+    ? 'reading back what was written, samples of its zeros'
+    : 'reading back what was written'
 }
 
 export function renderWaiting(phase: string, progress: WriteProgress | null): string {
   const bottleneck = progress?.bottleneck ?? null
   if (bottleneck === null) return phase
-  return fill(TEXTS.waitingFor, { phase, part: TEXTS.parts[bottleneck] })
+  return `${phase}, waiting for the ${bottleneck}`
 }
 
 /** `1.2 of 3.4 GB of the image read, 12 s so far`. `storedBytes` null: unknown. */
@@ -48,33 +59,29 @@ export function renderReadSoFar(
   storedBytes: number | null,
   time: string,
 ): string {
-  if (progress === null || progress.phase !== 'write') return fill(TEXTS.soFar, { time })
+  if (progress === null || progress.phase !== 'write') return `${time} so far`
   const { bytes_read: read } = progress
   const amount = storedBytes === null ? renderSize(read) : renderPartOf(read, storedBytes)
-  return fill(TEXTS.readSoFar, { amount, time })
+  return `${amount} of the image read, ${time} so far`
 }
 
 /** Null: only what differs was written, or all was wanted. */
 export const renderWhole = ({
   delta = null,
 }: Pick<Extract<FlashOutcome, { kind: 'done' }>, 'delta'>): string | null =>
-  delta === null || delta === 'compared' ? null : ENDS.whole[delta]
+  delta === null || delta === 'compared' ? null : WHOLE[delta]
 
 /** Empty where the flash did not succeed. */
 export function renderSuccess(end: FlashOutcome | null): string {
   if (end?.kind !== 'done') return ''
   const { plan, bytesWritten, bytesKept, seconds, verified } = end
-  const written = fill(verified ? ENDS.verified : ENDS.notVerified, {
-    size: renderExactSize(bytesWritten),
-    disk: plan.target.path,
-    time: renderDuration(seconds),
-  })
+  const written = `Done. Wrote ${renderExactSize(bytesWritten)} to ${plan.target.path} in ${renderDuration(seconds)}, ${verified ? '' : 'not '}verified.`
   const whole = renderWhole(end)
   return [
     written,
-    ...(bytesKept ? [fill(ENDS.kept, { size: renderExactSize(bytesKept) })] : []),
+    ...(bytesKept ? [`${renderExactSize(bytesKept)} of it was already on the disk.`] : []),
     ...(whole === null ? [] : [whole]),
-    ...(plan.sha256 === null ? [] : [ENDS.checksumMatches]),
-    ...(end.warnings ?? []).map((warning) => fill(ENDS.warning, { warning })),
+    ...(plan.sha256 === null ? [] : ['The checksum of the image matches.']),
+    ...(end.warnings ?? []).map((warning) => `Warning: ${warning}.`),
   ].join(' ')
 }

@@ -1,7 +1,6 @@
 /** Decides whether a listed disk can be captured, and says in a few words why not. Pure. */
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import { renderUsed, type DiskOffer } from './disk-offer.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { decideSource } from '#engine/capture/rules/capture.ts'
 
 /** The reason is a few words. */
@@ -12,4 +11,4 @@ export function offerSource(disk: SurveyedDisk): DiskOffer {
 }
 
 const renderSize = ({ identity }: SurveyedDisk['device']): string =>
-  identity.sizeBytes === 0 ? WIZARD_TEXTS.disk.refused.noMedium : WIZARD_TEXTS.capture.disk.tooLarge
+  identity.sizeBytes === 0 ? 'no medium in it' : 'larger than an image can be: 4 TiB'

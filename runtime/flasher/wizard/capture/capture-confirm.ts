@@ -1,6 +1,5 @@
 /** The confirm screen of a capture: what is read and how, where it goes, whether the identity is cleared. */
 import { hintOf, renderError } from '#kit/foundation/fault.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { MenuKey } from '#kit/terminal/prompt/menu.ts'
 import { checkCapture, type ChosenCapture, makeCapture } from './capture-run.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
@@ -11,7 +10,6 @@ import { renderWaiting } from '#flasher/text/rules/progress-text.ts'
 import type { WriteProgress } from '#engine/flash/rules/flash.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderDuration, renderSize } from '#kit/foundation/size.ts'
-import { fill } from '#kit/texts/text.ts'
 import type { OpenedCapture } from '#engine/capture/capturer.ts'
 import { renderBar, createProgress } from '#flasher/text/progress.ts'
 import { renderDestination, type CaptureOutcome } from '#engine/capture/rules/capture.ts'
@@ -34,7 +32,7 @@ async function runCapturing(
   const cancelling = new AbortController()
   const signal = AbortSignal.any([context.signal, cancelling.signal])
   const shown: ShownCapture = {
-    phase: WIZARD_TEXTS.capture.run.reading,
+    phase: 'reading the disk',
     progress: null,
     storedBytes: 0,
   }
@@ -42,7 +40,7 @@ async function runCapturing(
     render: (seconds, columns) => renderBody(chosen, shown, context, { seconds, columns }),
     phase: () => shown.phase,
     cancel() {
-      shown.phase = WIZARD_TEXTS.capture.run.cancelling
+      shown.phase = 'cancelling ...'
       cancelling.abort()
     },
   })
@@ -60,7 +58,7 @@ async function runCapturing(
         shown.storedBytes = bytes
       },
       onSent() {
-        shown.phase = WIZARD_TEXTS.capture.run.verifying
+        shown.phase = 'the image cache verifies the image ...'
         screen.draw()
       },
     },
@@ -85,13 +83,11 @@ function renderBody(
     progress === null ? '' : renderBar(progress, bar),
     '',
     renderWaiting(phase, progress),
-    ink.faint(fill(WIZARD_TEXTS.capture.run.stored, { size: renderSize(storedBytes), time })),
+    ink.faint(`${renderSize(storedBytes)} of the image made, ${time} so far`),
     '',
-    ink.faint(WIZARD_TEXTS.capture.run.cancel),
+    ink.faint('Ctrl-C cancels, and nothing is left of the image. ? shows help.'),
   ]
 }
-
-const { confirm: TEXTS, keys: CAPTURE_KEYS } = WIZARD_TEXTS.capture
 
 /** The disk that was looked at stays held until the image is complete. */
 export async function confirmCapture(
@@ -138,15 +134,15 @@ async function askAndRun(
 }
 
 /** One key, but one that nothing else on the way here asks for. */
-const YES: MenuKey = { key: 'y', words: ['yes'], does: CAPTURE_KEYS.capture, isInstant: true }
+const YES: MenuKey = { key: 'y', words: ['yes'], does: 'CAPTURE', isInstant: true }
 
 function viewOf(known: CaptureKnown, { drawing }: WizardContext): ScreenView {
   const isFree = known.reasons?.length === 0
-  const does = known.generalize ? CAPTURE_KEYS.keep : CAPTURE_KEYS.clear
+  const does = known.generalize ? 'keep identity' : 'clear identity'
   const clear: MenuKey = { key: 'g', words: ['generalize'], does, isInstant: true }
   return {
     menu: {
-      prompt: isFree ? TEXTS.prompt : WIZARD_TEXTS.confirm.promptBack,
+      prompt: isFree ? 'Capture' : 'Back',
       columns: [],
       rows: [],
       keys: [...(isFree ? [YES] : []), ...(canClear(known) ? [clear] : []), NO_KEY, QUIT_KEY],

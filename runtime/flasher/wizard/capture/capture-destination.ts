@@ -1,10 +1,8 @@
 /** The screens on which a person types where a captured image goes, and the token of an upload. */
-import { displayWidth, printable } from '#kit/foundation/printable.ts'
+import { printable } from '#kit/foundation/printable.ts'
 import { joinImagePath } from '#engine/image/image-folder.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { isFolder } from '#kit/host/folders.ts'
-import { pad, wrapInFull } from '#kit/terminal/text/columns.ts'
+import { wrapInFull } from '#kit/terminal/text/columns.ts'
 import { decideDestination } from './destination.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import {
@@ -16,9 +14,6 @@ import {
 } from '../screens/pending-question.ts'
 import { fitted, inFull, type ScreenView } from '../screens/screen-layout.ts'
 
-const { keys: KEYS } = WIZARD_TEXTS
-const { destination: TEXTS, token: TOKEN } = WIZARD_TEXTS.capture
-
 /** Enter alone takes the suggested name in the image root. */
 export async function chooseDestination(
   state: WizardState,
@@ -26,13 +21,13 @@ export async function chooseDestination(
 ): Promise<WizardStep> {
   const { imageRoot } = context.drawing.setting
   const name = state.capture?.name ?? ''
-  const view = textView(TEXTS.prompt, KEYS.disk, (size) => [
-    ...inFull([TEXTS.question], size),
+  const view = textView('Image', 'disk', (size) => [
+    ...inFull(['Where does the image go? Enter alone takes this name:'], size),
     ...wrapInFull(joinImagePath(imageRoot, name), size.columns - 1 - INDENT.length).map(
       (line) => INDENT + line,
     ),
     '',
-    ...fitted([TEXTS.others, ...listKinds(imageRoot)], size, context.drawing),
+    ...fitted(['Or type one of these:', ...listKinds(imageRoot)], size, context.drawing),
   ])
   const typed = await askText(state, view, context)
   if (typeof typed !== 'string') return typed
@@ -42,20 +37,11 @@ export async function chooseDestination(
 
 const INDENT = '  '
 
-const EXAMPLES = {
-  path: '/media/usb/web.img.zst',
-  address: 'http://cache:8081',
-} as const
-
-function listKinds(folder: string): readonly string[] {
-  const width = Math.max(...Object.values(TEXTS.kinds).map(displayWidth))
-  const { name, path, address } = TEXTS.kinds
-  return [
-    [name, fill(TEXTS.nameIn, { name: 'web.img.zst', folder: printable(folder) })],
-    [path, EXAMPLES.path],
-    [address, fill(TEXTS.addressOf, { address: EXAMPLES.address })],
-  ].map(([kind = '', example]) => `${INDENT}${pad(kind, width)}   ${example}`)
-}
+const listKinds = (folder: string): readonly string[] => [
+  `${INDENT}a name       web.img.zst, in ${printable(folder)}`,
+  `${INDENT}a path       /media/usb/web.img.zst`,
+  `${INDENT}an address   http://cache:8081 (an image cache)`,
+]
 
 /** Enter alone takes the token of `FLASHER_UPLOAD_TOKEN`. */
 export async function typeToken(state: WizardState, context: WizardContext): Promise<WizardStep> {
@@ -63,14 +49,14 @@ export async function typeToken(state: WizardState, context: WizardContext): Pro
   if (destination?.kind !== 'upload') return { step: 'back' }
   const known = context.env['FLASHER_UPLOAD_TOKEN'] ?? ''
   const view = textView(
-    TOKEN.prompt,
-    KEYS.back,
+    'Token',
+    'back',
     (size) =>
       inFull(
         [
-          TOKEN.question,
-          fill(TOKEN.where, { name: destination.name }),
-          ...(known === '' ? [] : [TOKEN.fromEnvironment]),
+          'The image cache takes the image with a one-time token.',
+          `"flasher-cache token ${destination.name}" makes one, where the cache runs.`,
+          ...(known === '' ? [] : ['Enter alone: the one in FLASHER_UPLOAD_TOKEN.']),
         ],
         size,
       ),

@@ -1,6 +1,5 @@
 /** The disk screen of a capture: one disk that nothing uses, and why the others cannot be chosen. */
 import { offerSource } from '#flasher/text/rules/source-offer.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { suggestName } from './destination.ts'
 import { chooseDisk } from '#flasher/order/rules/flash-choice.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
@@ -13,8 +12,6 @@ import {
 import { askMeanwhile, stepOf, type WizardContext } from '../screens/pending-question.ts'
 import { inFull, type ScreenView } from '../screens/screen-layout.ts'
 
-const TEXTS = WIZARD_TEXTS.capture.disk
-
 /** Also suggests a name that no local image has. */
 export async function chooseSource(
   state: WizardState,
@@ -22,11 +19,11 @@ export async function chooseSource(
 ): Promise<WizardStep> {
   const list: DiskList = { disks: null, troubles: [] }
   const view = (): ScreenView => ({
-    menu: createDiskMenu((list.disks ?? []).map(offerSource), WIZARD_TEXTS.keys.back),
+    menu: createDiskMenu((list.disks ?? []).map(offerSource), 'back'),
     intro: (size) => [
-      ...inFull([TEXTS.question], size),
+      ...inFull(['Which disk? It is only read.'], size),
       '',
-      ...introduceDisks(list, TEXTS.none, context, size),
+      ...introduceDisks(list, 'No disks detected.', context, size),
     ],
   })
   const asked = await askMeanwhile(state, view, context, (changed) =>

@@ -5,10 +5,7 @@ import {
   type CaptureOutcome,
   type CaptureDestination,
 } from '#engine/capture/rules/capture.ts'
-import { displayWidth } from '#kit/foundation/printable.ts'
 import { renderDuration, renderExactSize, renderSize } from '#kit/foundation/size.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { pad, wrapInFull } from '#kit/terminal/text/columns.ts'
 import type { Voice } from '#kit/terminal/text/voice.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
@@ -17,10 +14,8 @@ import { askNext, listNext, QUIT } from '../screens/outcome.ts'
 import { nextChoice } from '../screens/screen-layout.ts'
 import type { WizardContext } from '../screens/pending-question.ts'
 
-const { outcome: TEXTS, confirm: CONFIRM } = WIZARD_TEXTS.capture
-
-const RETRY = nextChoice('b', ['back', 'again'], [TEXTS.choices.retry])
-const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
+const RETRY = nextChoice('b', ['back', 'again'], ['try again'])
+const AGAIN = nextChoice('b', ['back', 'disk'], ['another disk'])
 
 export async function showCaptureFailure(
   state: WizardState,
@@ -42,12 +37,15 @@ function explain(
   destination: CaptureDestination | null,
   voice: Voice,
 ) {
-  const leaves = destination?.kind === 'upload' ? TEXTS.uploadLeaves : TEXTS.leaves
+  const leaves =
+    destination?.kind === 'upload'
+      ? 'The disk is as it was. What the cache has received is removed after a day.'
+      : 'Nothing is left of the image; the disk is as it was.'
   if (kind === 'cancelled') {
-    voice.warn(`${TEXTS.cancelled} ${leaves}`)
+    voice.warn(`Cancelled. ${leaves}`)
     return
   }
-  voice.fail(fill(TEXTS.failed, { reason }))
+  voice.fail(`The capture failed: ${reason}`)
   if (hint !== null) voice.info(hint)
   voice.warn(leaves)
 }
@@ -60,14 +58,17 @@ export async function showCaptured(
   return await askNext(state, context, listNext(context, AGAIN), (voice) => {
     if (end?.kind !== 'done' || destination === null) return
     const disk = state.disks[0]?.path ?? ''
-    voice.success(fill(TEXTS.done, { disk, time: renderDuration(end.seconds) }))
+    voice.success(`Done. Captured ${disk} in ${renderDuration(end.seconds)}.`)
     const { columns, rows } = context.painter.size()
     // A small screen has only room for the path.
     if (rows >= ROOMY_ROWS) voice.log('')
     voice.log(listFacts(end, renderDestination(destination), columns).join('\n'))
     const isLast = destination.kind === 'file' && end.identity.kind === 'absent'
     if (!isLast) voice.log('')
-    if (destination.kind === 'upload') voice.info(TEXTS.waiting)
+    if (destination.kind === 'upload')
+      voice.info(
+        'Machines can have the image after an operator has accepted it on the page Images of the cache.',
+      )
     warn(end.identity, voice)
   })
 }
@@ -75,8 +76,14 @@ export async function showCaptured(
 const ROOMY_ROWS = 16
 
 function warn(identity: IdentityFiles, voice: Voice) {
-  if (identity.kind === 'found') voice.warn(fill(TEXTS.found, nameFiles(identity)))
-  if (identity.kind === 'possible') voice.warn(CONFIRM.possible)
+  if (identity.kind === 'found')
+    voice.warn(
+      `The identity of this machine is in the image: ${nameFiles(identity)}. Machines that are flashed with it share it.`,
+    )
+  if (identity.kind === 'possible')
+    voice.warn(
+      'The identity of this machine may be in the image: SSH host keys, machine-id, random seed, leases.',
+    )
 }
 
 function listFacts(
@@ -84,16 +91,12 @@ function listFacts(
   address: string,
   columns: number,
 ): readonly string[] {
-  const size = fill(TEXTS.size, {
-    stored: renderExactSize(storedBytes),
-    unpacked: renderSize(imageBytes),
-  })
-  const { labels } = TEXTS
-  const left = Math.max(...Object.values(labels).map(displayWidth)) + 4
+  const size = `${renderExactSize(storedBytes)}, ${renderSize(imageBytes)} unpacked`
+  const left = 'SHA-256'.length + 4
   return [
-    [labels.image, address],
-    [labels.size, size],
-    [labels.sha256, sha256],
+    ['Image', address],
+    ['Size', size],
+    ['SHA-256', sha256],
   ].flatMap(([label = '', value = '']) =>
     wrapInFull(value, columns - 1 - left).map(
       (line, at) => pad(at === 0 ? `  ${label}` : '', left) + line,

@@ -6,14 +6,10 @@ import {
 } from '#engine/capture/rules/capture.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
-import { layOut, type Column } from '#kit/terminal/text/columns.ts'
+import { fitLines, layOut, type Column } from '#kit/terminal/text/columns.ts'
 import { renderVoice, type Voice } from '#kit/terminal/text/voice.ts'
 import type { CheckedCapture, ChosenCapture } from './capture-run.ts'
 import type { Drawing } from '../screens/header.ts'
-
-const { confirm: TEXTS, files: FILES } = WIZARD_TEXTS.capture
 
 export interface CaptureKnown extends ChosenCapture {
   readonly checked: Pick<CheckedCapture, 'opened' | 'room'> | null
@@ -37,9 +33,9 @@ export function renderCapture(
 ): readonly string[] {
   const { checked, reasons } = known
   const say = (speak: (voice: Voice) => void) => renderVoice({ ink, unicode, columns }, speak)
-  if (reasons === null) return say(({ start }) => start(TEXTS.looking))
+  if (reasons === null) return say(({ start }) => start('looking at what is on the disk ...'))
   if (checked === null) {
-    return say(({ fail }) => fail([WIZARD_TEXTS.confirm.rejected, ...reasons].join('\n')))
+    return say(({ fail }) => fail(['Rejected:', ...reasons].join('\n')))
   }
   const facts = say((voice) => describe(known, checked, voice))
   const warnings = say((voice) => warn(known, checked, voice))
@@ -53,10 +49,10 @@ export function renderCapture(
   ]
   const left = room - spaced.length
   if (left >= Math.min(MIN_ROWS, rows.length)) {
-    return spaced.toSpliced(facts.length + 2, 0, ...fitRows(rows, left))
+    return spaced.toSpliced(facts.length + 2, 0, ...fitLines(rows, left, INDENT))
   }
   // What the image holds of the machine counts more than how it is read.
-  const promise = say(({ info }) => info(fill(TEXTS.readOnly, { disk: known.disk.path })))
+  const promise = say(({ info }) => info(promiseOf(known)))
   const forms = [
     [...facts, ...warnings],
     [...promise, ...warnings],
@@ -67,14 +63,15 @@ export function renderCapture(
 /** Rows of partitions. */
 const MIN_ROWS = 2
 
-function describe(
-  { disk }: CaptureKnown,
-  { opened }: Pick<CheckedCapture, 'opened'>,
-  voice: Voice,
-) {
+const promiseOf = ({ disk }: CaptureKnown) =>
+  `${disk.path} is opened read-only: nothing on it changes.`
+
+function describe(known: CaptureKnown, { opened }: Pick<CheckedCapture, 'opened'>, voice: Voice) {
   const used = renderSize(opened.ranges.totalBytes)
-  voice.info(fill(TEXTS.readOnly, { disk: disk.path }))
-  voice.info(fill(TEXTS.amount, { used, size: renderDiskSize(opened.device.sizeBytes) }))
+  voice.info(promiseOf(known))
+  voice.info(
+    `${used} of ${renderDiskSize(opened.device.sizeBytes)} will be read. Compression makes the image smaller.`,
+  )
 }
 
 function warn(
@@ -86,30 +83,39 @@ function warn(
   const identity = decideIdentity(opened.parts)
   if (generalize) {
     const isFound = identity.kind === 'found'
-    voice.info(isFound ? fill(TEXTS.cleared, nameFiles(identity)) : TEXTS.nothingToClear)
-  } else if (identity.kind === 'found') voice.warn(fill(TEXTS.found, nameFiles(identity)))
-  else if (identity.kind === 'possible') voice.warn(TEXTS.possible)
+    voice.info(
+      isFound
+        ? `Cleared in the image, not on the disk: ${nameFiles(identity)}.`
+        : 'Nothing was found that identifies this machine.',
+    )
+  } else if (identity.kind === 'found')
+    voice.warn(
+      `The identity of this machine would be in the image: ${nameFiles(identity)}. g clears it there.`,
+    )
+  else if (identity.kind === 'possible')
+    voice.warn(
+      'The identity of this machine may be in the image: SSH host keys, machine-id, random seed, leases.',
+    )
 }
 
 const KINDS = [
-  [/\/machine-id$/, FILES.machineId],
-  [/\/ssh_host_/, FILES.sshKeys],
-  [/\/random-seed$/, FILES.seed],
-  [/./, FILES.leases],
+  [/\/machine-id$/, 'machine-id'],
+  [/\/ssh_host_/, 'SSH host keys'],
+  [/\/random-seed$/, 'random seed'],
+  [/./, 'network leases and keys'],
 ] as const
 
 /** `machine-id, SSH host keys` instead of each path. */
-export const nameFiles = ({ paths }: Extract<IdentityFiles, { kind: 'found' }>) => ({
-  files: [
-    ...new Set(paths.flatMap((path) => KINDS.find(([names]) => names.test(path))?.[1] ?? [])),
-  ].join(', '),
-})
+export const nameFiles = ({ paths }: Extract<IdentityFiles, { kind: 'found' }>): string =>
+  [...new Set(paths.flatMap((path) => KINDS.find(([names]) => names.test(path))?.[1] ?? []))].join(
+    ', ',
+  )
 
 const COLUMNS: readonly Column[] = [
-  { title: TEXTS.columns.part },
-  { title: TEXTS.columns.size, side: 'right' },
-  { title: TEXTS.columns.type, drops: 1 },
-  { title: TEXTS.columns.read, least: 12 },
+  { title: 'Partition' },
+  { title: 'Size', side: 'right' },
+  { title: 'Type', drops: 1 },
+  { title: 'Read', least: 12 },
 ]
 
 function layParts(
@@ -120,20 +126,12 @@ function layParts(
   return [head, ...lines].map((line) => INDENT + line)
 }
 
-function fitRows(rows: readonly string[], most: number): readonly string[] {
-  if (rows.length <= most) return rows
-  const shown = rows.slice(0, most - 1)
-  return [...shown, INDENT + fillCount(TEXTS.more, rows.length - shown.length)]
-}
-
 const INDENT = '  '
 
 const renderPart = ({ number, type, bytes, usedBytes, whole }: CapturedPart): readonly string[] =>
   [
-    number === 0 ? TEXTS.wholeDisk : String(number),
+    number === 0 ? 'no table' : String(number),
     renderSize(bytes),
-    type ?? TEXTS.unknown,
-    whole === null
-      ? fill(TEXTS.used, { size: renderSize(usedBytes) })
-      : fill(TEXTS.whole, { reason: whole }),
+    type ?? 'unknown',
+    whole === null ? `used blocks: ${renderSize(usedBytes)}` : `all of it: ${whole}`,
   ].map(printable)

@@ -1,7 +1,6 @@
 /** The disk screen: one disk or several, and why some cannot be chosen, also by the image's size once it is known. */
 import { offerDisk, type DiskOffer, renderDiskCells } from '#flasher/text/rules/disk-offer.ts'
 import { renderError } from '#kit/foundation/fault.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { CheckedImage } from '#engine/flash/image-checks.ts'
 import {
   type WizardContext,
@@ -15,7 +14,6 @@ import { chooseDisk } from '#flasher/order/rules/flash-choice.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { type ScreenView, inFull } from './screen-layout.ts'
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
-import { fill } from '#kit/texts/text.ts'
 import type { Menu, MenuRow } from '#kit/terminal/prompt/menu.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'
 import type { Column } from '#kit/terminal/text/columns.ts'
@@ -30,8 +28,8 @@ export async function chooseTarget(
 ): Promise<WizardStep> {
   const known: KnownDisks = { disks: null, image: null, troubles: [] }
   const view = (): ScreenView => ({
-    menu: { ...createDiskMenu(listOffers(known), WIZARD_TEXTS.keys.image), takesSeveral: true },
-    intro: (size) => introduceDisks(known, WIZARD_TEXTS.disk.none, context, size),
+    menu: { ...createDiskMenu(listOffers(known), 'image'), takesSeveral: true },
+    intro: (size) => introduceDisks(known, 'No flash-eligible disks detected.', context, size),
   })
   const asked = await askMeanwhile(state, view, context, (changed, signal) =>
     Promise.all([
@@ -68,8 +66,6 @@ const listOffers = ({ disks, image }: KnownDisks): readonly DiskOffer[] =>
 
 // The disks of a screen that offers them: listed at once, what they contain a moment later.
 
-const { disk: TEXTS } = WIZARD_TEXTS
-
 export interface DiskList {
   /** Null while they are looked for. */
   disks: readonly SurveyedDisk[] | null
@@ -87,7 +83,7 @@ export async function readDiskList(
     list.disks = await surveyDisks()
   } catch (thrown) {
     list.disks = []
-    list.troubles.push(fill(TEXTS.cannotList, { reason: renderError(thrown) }))
+    list.troubles.push(`the disks cannot be listed: ${renderError(thrown)}`)
   }
   changed()
   list.disks = await Promise.all(list.disks.map(fillContents))
@@ -95,7 +91,7 @@ export async function readDiskList(
 }
 
 export const createDiskMenu = (offers: readonly DiskOffer[], back: string): Menu => ({
-  prompt: TEXTS.prompt,
+  prompt: 'Disk',
   columns: DISK_COLUMNS,
   rows: offers.map(renderDiskRow),
   keys: [backKey(back), REFRESH_KEY, QUIT_KEY],
@@ -110,19 +106,27 @@ export function introduceDisks(
 ): readonly string[] {
   const lines = [
     ...inFull(troubles, size).map(ink.danger),
-    ...(disks === null ? [ink.faint(TEXTS.looking)] : []),
-    ...(disks?.length === 0 ? inFull([none, TEXTS.plugIn], size) : []),
+    ...(disks === null ? [ink.faint('looking at the disks ...')] : []),
+    ...(disks?.length === 0
+      ? inFull(
+          [
+            none,
+            'Plug one in and look again with [r]; "lsblk" in another shell shows what the kernel sees.',
+          ],
+          size,
+        )
+      : []),
   ]
   return lines.length === 0 ? [] : [...lines, '']
 }
 
 const DISK_COLUMNS: readonly Column[] = [
-  { title: TEXTS.columns.path },
-  { title: TEXTS.columns.size, side: 'right' },
-  { title: TEXTS.columns.model, least: 14, cut: 'middle', drops: 2 },
-  { title: TEXTS.columns.serial, least: 10, cut: 'middle', drops: 1, tells: true },
-  { title: TEXTS.columns.bus, drops: 3 },
-  { title: TEXTS.columns.holds, least: 22 },
+  { title: 'Path' },
+  { title: 'Size', side: 'right' },
+  { title: 'Model', least: 14, cut: 'middle', drops: 2 },
+  { title: 'Serial', least: 10, cut: 'middle', drops: 1, tells: true },
+  { title: 'Bus', drops: 3 },
+  { title: 'On it now', least: 22 },
 ]
 
 /** A row with a refusal cannot be chosen. */

@@ -3,8 +3,7 @@ import type { CatalogImage, CatalogRefusal } from '#engine/catalog/rules/catalog
 import { renderError } from '#kit/foundation/fault.ts'
 import type { ImageRow } from '#engine/image/rules/image.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
+import { renderNumber } from '#kit/texts/text.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'
 import {
   type WizardContext,
@@ -22,9 +21,6 @@ import { renderSize } from '#kit/foundation/size.ts'
 import type { Column } from '#kit/terminal/text/columns.ts'
 import type { MenuRow } from '#kit/terminal/prompt/menu.ts'
 import type { ChosenImage } from '#flasher/order/rules/flash-choice.ts'
-
-const TEXTS = WIZARD_TEXTS.image
-const { keys: KEYS, capture: CAPTURE } = WIZARD_TEXTS
 
 interface ListedCatalog {
   readonly images: readonly CatalogImage[]
@@ -90,12 +86,12 @@ function viewOf(state: WizardState, known: KnownImages, context: WizardContext):
   const rows = listOffers(known).map(renderImageRow)
   return {
     menu: {
-      prompt: TEXTS.prompt,
+      prompt: 'Image',
       columns: imageColumns(rows),
       rows,
       keys: [
-        backKey(KEYS.catalog),
-        { key: 'm', words: ['make', CAPTURE.key], does: CAPTURE.key },
+        backKey('catalog'),
+        { key: 'm', words: ['make', 'capture'], does: 'capture' },
         REFRESH_KEY,
         QUIT_KEY,
       ],
@@ -115,7 +111,7 @@ function introduce(
   const { ink, setting } = drawing
   const isLoading = source !== null && catalog === null
   const red = [...(trouble === null ? [] : [trouble]), ...renderFailure(catalog)]
-  const faint = isLoading ? [fill(TEXTS.loading, { source })] : renderFlaws(catalog)
+  const faint = isLoading ? [`loading catalog from ${source} ...`] : renderFlaws(catalog)
   const empty = isEmpty && !isLoading ? nothingHere(setting.imageRoot, source) : []
   const lines = [
     ...inFull(red, size).map(ink.danger),
@@ -128,22 +124,24 @@ function introduce(
 function renderFailure(catalog: KnownImages['catalog']): readonly string[] {
   if (catalog?.ok !== false) return []
   const { message, hint } = catalog.refusal
-  return [fill(TEXTS.loadFailed, { reason: message }), ...(hint === null ? [] : [hint])]
+  return [`catalog load failed: ${message}`, ...(hint === null ? [] : [hint])]
 }
 
 /** Two of them are enough to see what is wrong. */
 function renderFlaws(catalog: KnownImages['catalog']): readonly string[] {
   if (catalog?.ok !== true) return []
   const { flaws } = catalog.value
-  const shown = flaws.slice(0, 2).map((flaw) => fill(TEXTS.leftOut, { flaw }))
+  const shown = flaws.slice(0, 2).map((flaw) => `left out: ${flaw}`)
   const more = flaws.length - shown.length
-  return more > 0 ? [...shown, fillCount(TEXTS.moreLeftOut, more)] : shown
+  return more > 0 ? [...shown, `and ${renderNumber(more)} more left out`] : shown
 }
 
 const nothingHere = (imageRoot: string, source: string | null): readonly string[] => [
-  source === null ? TEXTS.noneHere : TEXTS.noneAnywhere,
-  fill(TEXTS.copySome, { folder: imageRoot }),
-  TEXTS.thenLookAgain,
+  source === null
+    ? 'There are no images here yet.'
+    : 'Neither this machine nor the catalog has images.',
+  `Copy some (.img, .img.zst, .qcow2 ...) to ${imageRoot}.`,
+  'Then look again with [r], or go back with [b] and choose a catalog.',
 ]
 
 // Lists the images that can be chosen, this machine's first, and why some cannot. Pure.
@@ -158,16 +156,16 @@ interface ImageOffer {
 
 /** In the order of the cells. `tells`: it can tell images of the same name apart. */
 const COLUMNS = [
-  { title: TEXTS.columns.name, least: 16, cut: 'middle', tells: true },
-  { title: TEXTS.columns.size, side: 'right', drops: 1 },
-  { title: TEXTS.columns.format, drops: 3 },
-  { title: TEXTS.columns.arch, drops: 4 },
-  { title: TEXTS.columns.from, drops: 5 },
-  { title: TEXTS.columns.sha256, least: 8, drops: 2 },
+  { title: 'Name', least: 16, cut: 'middle', tells: true },
+  { title: 'Size', side: 'right', drops: 1 },
+  { title: 'Format', drops: 3 },
+  { title: 'Arch', drops: 4 },
+  { title: 'From', drops: 5 },
+  { title: 'SHA-256', least: 8, drops: 2 },
 ] as const satisfies readonly Column[]
 
 /** Reasons are in the last column, which then stays. */
-const REASONS = { title: TEXTS.columns.sha256, least: 17 } as const
+const REASONS = { title: 'SHA-256', least: 17 } as const
 
 /** The column that tells images of the same name apart is shortened last, as the name is. */
 export function imageColumns(rows: readonly MenuRow[]): readonly Column[] {
@@ -220,7 +218,7 @@ function offerLocal(
   // Null: a digest beside the image is still read before the flash.
   const sha256 = listed?.sha256 ?? null
   const choice = { name, location, format, sizeBytes: size_bytes, sha256, ref }
-  const refusal = size_bytes === 0 ? TEXTS.fileEmpty : null
+  const refusal = size_bytes === 0 ? 'the file is empty' : null
   return { choice, arch: decideArch(null, [name]), from: 'local', refusal }
 }
 
@@ -240,7 +238,7 @@ export function renderImageRow({ choice, arch, from, refusal }: ImageOffer): Men
     sizeBytes === null ? '' : renderSize(sizeBytes),
     format ?? '',
     arch ?? '',
-    TEXTS.from[from],
+    from,
     refusal === null ? (sha256?.slice(0, 12) ?? '') : `(${refusal})`,
   ]
   return { cells: cells.map(printable), refusal }

@@ -1,15 +1,8 @@
 /** The catalog screen, and the one where a location is typed. */
-import { displayWidth, printable } from '#kit/foundation/printable.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
-import { pad } from '#kit/terminal/text/columns.ts'
+import { printable } from '#kit/foundation/printable.ts'
 import { type WizardContext, askChoice, askStill } from './pending-question.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { fitted, nextChoice, type NextChoice, type ScreenView } from './screen-layout.ts'
-
-const TEXTS = WIZARD_TEXTS.source
-const { choices: CHOICES } = TEXTS
-const { capture: CAPTURE } = WIZARD_TEXTS
 
 export async function chooseCatalog(
   state: WizardState,
@@ -18,12 +11,9 @@ export async function chooseCatalog(
   const { defaultCatalog, drawing } = context
   const choices = listChoices(defaultCatalog, drawing.setting.imageRoot)
   const view = {
-    prompt: TEXTS.prompt,
-    message: TEXTS.question,
-    columns: [
-      { title: TEXTS.columns.catalog },
-      { title: TEXTS.columns.images, least: 20, cut: 'middle' },
-    ],
+    prompt: 'Catalog',
+    message: 'Where do the images come from?',
+    columns: [{ title: 'Catalog' }, { title: 'Images', least: 20, cut: 'middle' }],
     choices,
     intro: () => [],
   } as const
@@ -40,58 +30,50 @@ const listChoices = (fallback: string | null, imageRoot: string): readonly NextC
         key: 'd',
         words: ['default'],
         // A letter that does nothing is not offered.
-        cells: [`    ${CHOICES.default}`, ''],
-        refusal: TEXTS.noDefault,
+        cells: ['    default', ''],
+        refusal: 'none is set; FLASHER_DEFAULT_CATALOG names one',
       }
-    : nextChoice('d', ['default'], [CHOICES.default, printable(fallback)]),
-  nextChoice('c', ['custom'], [CHOICES.custom, TEXTS.customFrom]),
+    : nextChoice('d', ['default'], ['default', printable(fallback)]),
+  nextChoice('c', ['custom'], ['custom', 'from a file, an http(s) URL or a registry']),
+  nextChoice('l', ['local', 'local only'], ['local only', printable(`those in ${imageRoot}`)]),
   nextChoice(
-    'l',
-    ['local', 'local only'],
-    [CHOICES.local, printable(fill(TEXTS.localFrom, { folder: imageRoot }))],
+    'm',
+    ['make', 'make one', 'capture'],
+    ['make one', 'captured from a disk of this machine'],
   ),
-  nextChoice('m', ['make', CAPTURE.choice, CAPTURE.key], [CAPTURE.choice, CAPTURE.choiceFrom]),
-  nextChoice('q', ['quit', 'exit'], [CHOICES.quit, '']),
+  nextChoice('q', ['quit', 'exit'], ['quit', '']),
 ]
 
-const EXAMPLES = {
-  file: '/media/usb/catalog.toml',
-  address: 'http://server:8080/catalog.toml',
-  registry: 'oras://registry.example/lab/catalog:latest',
-} as const
-
-function listExamples(): readonly string[] {
-  const { examples: names } = TEXTS
-  const width = Math.max(...Object.values(names).map(displayWidth))
-  return (['file', 'address', 'registry'] as const).map(
-    (kind) => `  ${pad(names[kind], width)}   ${EXAMPLES[kind]}`,
-  )
-}
+const EXAMPLES = [
+  ['a TOML file', '/media/usb/catalog.toml'],
+  ['an address', 'http://server:8080/catalog.toml'],
+  ['an image in a registry', 'oras://registry.example/lab/catalog:latest'],
+] as const
 
 /** Enter alone means none; leaving the screen keeps the present one. */
 export async function typeSource(state: WizardState, context: WizardContext): Promise<WizardStep> {
   const { drawing } = context
   const view: ScreenView = {
     menu: {
-      prompt: TEXTS.locationPrompt,
+      prompt: 'Location',
       columns: [],
       rows: [],
-      keys: [{ key: 'q', words: ['quit', 'back', 'b'], does: WIZARD_TEXTS.keys.leave }],
+      keys: [{ key: 'q', words: ['quit', 'back', 'b'], does: 'leave it as it is' }],
       enter: '',
       takesText: true,
     },
     intro: (size) => [
       ...fitted(
         [
-          TEXTS.location,
-          ...listExamples(),
+          'Where is the catalog? It may be:',
+          ...EXAMPLES.map(([kind, example]) => `  ${kind.padEnd(22)}   ${example}`),
           '',
-          fill(TEXTS.now, { source: printable(state.source ?? TEXTS.nowNone) }),
+          `Now it is: ${printable(state.source ?? 'none, local images only')}`,
         ],
         size,
         drawing,
       ),
-      ...fitted([TEXTS.none], size, drawing).map(drawing.ink.faint),
+      ...fitted(['Enter alone: no catalog.'], size, drawing).map(drawing.ink.faint),
     ],
   }
   const asked = await askStill(state, view, context)

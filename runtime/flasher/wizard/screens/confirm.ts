@@ -1,6 +1,5 @@
 /** The confirm screen: image and disks, what is lost, and whether the flash is possible. */
 import { renderError } from '#kit/foundation/fault.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { MenuKey } from '#kit/terminal/prompt/menu.ts'
 import type { PlannedDisk } from '#engine/flash/flash-planner.ts'
 import { type WizardContext, askMeanwhile, askStill, NO_KEY, QUIT_KEY } from './pending-question.ts'
@@ -16,8 +15,7 @@ import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import type { FlashPlan } from '#engine/flash/rules/flash.ts'
 import { renderSource } from '#flasher/text/rules/flash-text.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
-import { clip, wrapInFull } from '#kit/terminal/text/columns.ts'
+import { clip, fitLines, wrapInFull } from '#kit/terminal/text/columns.ts'
 import { layOutLosses } from '#flasher/text/loss-table.ts'
 import {
   boxWidth,
@@ -27,11 +25,8 @@ import {
   type VoiceStyle,
 } from '#kit/terminal/text/voice.ts'
 import type { Drawing } from './header.ts'
-import { summariseParts } from '#flasher/text/rules/disk-offer.ts'
+import { countParts, summariseParts } from '#flasher/text/rules/disk-offer.ts'
 import type { Ink } from '#kit/terminal/text/terminal-style.ts'
-
-const TEXTS = WIZARD_TEXTS.confirm
-const { keys: KEYS } = WIZARD_TEXTS
 
 type Learned = { -readonly [Name in keyof KnownPlan]: KnownPlan[Name] }
 
@@ -81,7 +76,7 @@ async function check(
     )
     known.plan = plans.flatMap((plan) => (plan.ok ? [plan.value] : []))[0] ?? null
     known.template = decideTemplate(await offering, choices.length)
-    const rights = context.isRoot ? [] : [TEXTS.rootNeeded]
+    const rights = context.isRoot ? [] : ['writing to a disk needs root: run it again as root']
     const refusals = plans.flatMap((plan) => (plan.ok ? [] : plan.refusal))
     known.reasons = [...new Set(refusals), ...rights]
   } catch (thrown) {
@@ -92,7 +87,10 @@ async function check(
 /** A template is for one machine, and several disks are for several. */
 const decideTemplate = (offer: TemplateOffer | null, disks: number): TemplateOffer | null =>
   offer?.kind === 'template' && disks > 1
-    ? { kind: 'unavailable', reason: TEXTS.templateForOne }
+    ? {
+        kind: 'unavailable',
+        reason: 'No first-boot template: it is only written where one disk is flashed.',
+      }
     : offer
 
 async function planAll(
@@ -106,12 +104,12 @@ async function planAll(
 }
 
 /** The one key that erases a disk: nothing else on the way asks for it. */
-const YES: MenuKey = { key: 'y', words: ['yes'], does: KEYS.flash, isInstant: true }
+const YES: MenuKey = { key: 'y', words: ['yes'], does: 'ERASE AND FLASH', isInstant: true }
 
 const keyOfTemplate = (isWritten: boolean): MenuKey => ({
   key: 't',
   words: ['template'],
-  does: isWritten ? KEYS.withoutTemplate : KEYS.withTemplate,
+  does: isWritten ? 'without template' : 'with template',
   isInstant: true,
 })
 
@@ -120,7 +118,7 @@ function viewOf(state: WizardState, known: KnownPlan, { drawing }: WizardContext
   const choice = known.template?.kind === 'template' ? [keyOfTemplate(known.isTemplateWritten)] : []
   return {
     menu: {
-      prompt: isFree ? TEXTS.promptFlash : TEXTS.promptBack,
+      prompt: isFree ? 'Flash' : 'Back',
       columns: [],
       rows: [],
       keys: [...(isFree ? [YES, ...choice] : []), NO_KEY, QUIT_KEY],
@@ -200,8 +198,8 @@ function renderSeveral(
 function renderState({ reasons }: KnownPlan, style: Style): readonly string[] | null {
   if (reasons?.length === 0) return null
   return renderVoice(style, ({ start, fail }) => {
-    if (reasons === null) start(TEXTS.checking)
-    else fail([TEXTS.rejected, ...reasons].join('\n'))
+    if (reasons === null) start('checking ...')
+    else fail(['Rejected:', ...reasons].join('\n'))
   })
 }
 
@@ -212,7 +210,7 @@ function renderImageBox(
 ): readonly string[] {
   const found = plan === null ? null : { image: plan.image, options: plan }
   const source = image === null ? [] : renderSource(image, found).map(printable)
-  return renderVoice(style, ({ box }) => box({ title: TEXTS.image, message: source.join('\n') }))
+  return renderVoice(style, ({ box }) => box({ title: 'Image', message: source.join('\n') }))
 }
 
 function renderBoxes(state: WizardState, known: KnownPlan, style: Style): readonly string[] {
@@ -222,7 +220,7 @@ function renderBoxes(state: WizardState, known: KnownPlan, style: Style): readon
   const arrow = ' '.repeat(Math.floor(boxWidth(columns) / 2)) + (unicode ? '▼' : 'v')
   const below = renderVoice(style, (voice) => {
     voice.log(arrow)
-    voice.box({ title: TEXTS.disk, message: target.join('\n') })
+    voice.box({ title: 'Disk', message: target.join('\n') })
   })
   return [...renderImageBox(state, known, style), ...below]
 }
@@ -254,9 +252,11 @@ function renderOutcome(
   const { ink, columns } = style
   const stopped = renderState(known, style)
   if (stopped !== null) return { least: stopped.length, lines: () => stopped }
-  const whole = printable(fill(TEXTS.allLostOn, { disk: disk?.path ?? '' }))
+  const whole = printable(`Everything on ${disk?.path ?? ''} will be lost:`)
   const isShort = whole.length + MARK_WIDTH < columns
-  const [headline = ''] = renderVoice(style, ({ warn }) => warn(isShort ? whole : TEXTS.allLost))
+  const [headline = ''] = renderVoice(style, ({ warn }) =>
+    warn(isShort ? whole : 'All of it will be lost:'),
+  )
   const losses = layOutLosses(known.found[0]?.parts ?? [], columns - 3, style.unicode)
   const template = renderTemplate(known, style)
   return {
@@ -264,7 +264,7 @@ function renderOutcome(
     lines: (rows) => [
       ...template,
       headline,
-      ...fit(losses, rows - template.length - 1).map((line) => ink.strong(`  ${line}`)),
+      ...fitLosses(losses, rows - template.length - 1).map((line) => ink.strong(`  ${line}`)),
     ],
   }
 }
@@ -274,19 +274,16 @@ function renderTemplate(
   style: Style,
 ): readonly string[] {
   if (template === null) return []
-  const text = isTemplateWritten ? TEXTS.withTemplate : TEXTS.withoutTemplate
-  const said = template.kind === 'template' ? fill(text, { name: template.name }) : template.reason
+  const written = isTemplateWritten ? 'is written with the image' : 'is not written'
+  const said =
+    template.kind === 'template'
+      ? `The first-boot template ${template.name} ${written}.`
+      : template.reason
   return renderVoice(style, ({ info }) => info(printable(said)))
 }
 
-function fit(lines: readonly string[], rows: number): readonly string[] {
-  if (lines.length <= rows) return lines
-  const shown = lines.slice(0, Math.max(0, rows - 1))
-  const rest = lines.length - shown.length
-  if (rows < 1) return []
-  const { partitions } = WIZARD_TEXTS.disk
-  return [...shown, fillCount(shown.length === 0 ? partitions : TEXTS.more, rest)]
-}
+const fitLosses = (losses: readonly string[], rows: number): readonly string[] =>
+  rows === 1 && losses.length > 1 ? [countParts(losses.length)] : fitLines(losses, rows)
 
 // The several disks of the confirm screen: with what lies on them if there is room, else shorter, but all. Pure.
 
@@ -310,7 +307,9 @@ function listForms(
 }
 
 const headlineOf = (count: number, style: VoiceStyle): readonly string[] =>
-  renderVoice(style, ({ warn }) => warn(fillCount(TEXTS.allLostOnAll, count)))
+  renderVoice(style, ({ warn }) =>
+    warn(`Everything on ${count === 1 ? '1 disk' : `these ${count} disks`} will be lost:`),
+  )
 
 const INDENT = '  '
 

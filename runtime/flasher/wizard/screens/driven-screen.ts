@@ -1,13 +1,10 @@
 /** The terminal while a server drives: lines below the header, and its flashes on the flashing screen. */
 import { printable } from '#kit/foundation/printable.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { renderVoice } from '#kit/terminal/text/voice.ts'
 import type { WizardContext } from './pending-question.ts'
 import { openState, type WizardState } from '../flow/flow.ts'
 import { layOutScreen, openScreenCode } from './screen-layout.ts'
 import type { FlashChoice, DrivenScreen } from '#flasher/order/rules/flash-choice.ts'
-
-const { catalog: PLANNED } = WIZARD_TEXTS.driven
 
 /** No terminal shows more of the last lines. */
 const MAX_LINES = 12
@@ -33,7 +30,7 @@ export function createDrivenScreen(given: WizardContext, server: string): Driven
     words = '',
   }: FlashChoice): WizardState => ({
     ...state,
-    source: PLANNED,
+    source: "the server's plan",
     image,
     disks: seen === null ? [] : [{ path, identity: seen, words }],
   })

@@ -9,8 +9,6 @@ import {
   type FlashFailure,
   type FlashOutcome,
 } from '#engine/flash/rules/run-report.ts'
-import { fill, pluralOf } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { renderBar, createProgress, createManyProgress } from '#flasher/text/progress.ts'
 import { pad } from '#kit/terminal/text/columns.ts'
 import type { WizardContext } from './pending-question.ts'
@@ -27,9 +25,6 @@ import { HELP_KEY } from '#kit/terminal/prompt/question.ts'
 import { renderHelp } from './help.ts'
 import { fitted, layOutScreen, openScreenCode } from './screen-layout.ts'
 import type { Flasher, RunOptions } from '#engine/flash/flasher.ts'
-import { PROMPT_TEXTS } from '#kit/terminal/prompt/texts.ts'
-
-const TEXTS = WIZARD_TEXTS.flashing
 
 interface DiskShown {
   phase: string
@@ -77,7 +72,10 @@ export async function runFlash(
   const shown: ShownFlash = {
     storedBytes: null,
     disks: new Map(
-      choices.map(({ disk }) => [disk, { phase: TEXTS.checking, progress: null, end: null }]),
+      choices.map(({ disk }) => [
+        disk,
+        { phase: 'checking image and disk ...', progress: null, end: null },
+      ]),
     ),
     isReporting: false,
     said: [],
@@ -86,7 +84,7 @@ export async function runFlash(
     render: (seconds, columns) => renderBody(choices, shown, seconds, context, columns),
     phase: () => shown.disks.get(choices[0].disk)?.phase ?? '',
     cancel() {
-      if (!shown.isReporting) for (const disk of shown.disks.values()) disk.phase = TEXTS.cancelling
+      if (!shown.isReporting) for (const disk of shown.disks.values()) disk.phase = 'cancelling ...'
       ;(shown.isReporting ? leaving : cancelling).abort()
     },
   })
@@ -139,7 +137,11 @@ function renderBody(
       : renderSeveral(choices, shown, time, context, columns)),
     '',
     ...said.slice(-4).map(printable),
-    ink.faint(isReporting ? TEXTS.stopReporting : TEXTS.cancel),
+    ink.faint(
+      isReporting
+        ? 'Ctrl-C goes on without waiting. ? shows help.'
+        : 'Ctrl-C cancels; what is half written cannot boot. ? shows help.',
+    ),
   ]
 }
 
@@ -174,16 +176,16 @@ function renderSeveral(
   const barStyle = { columns: columns - width - 1, unicode: style.unicode, storedBytes }
   const count = disks.size
   return [
-    ink.strong(printable(fill(pluralOf(TEXTS.onto, count), { image: image.name, count }))),
+    ink.strong(printable(`${image.name} -> ${count} ${count === 1 ? 'disk' : 'disks'}`)),
     '',
     ...[...disks].map(([disk, { phase, progress, end }]) => {
       const head = pad(printable(disk), width)
-      if (end?.kind === 'done') return `${head} ${ink.good(TEXTS.done)}`
+      if (end?.kind === 'done') return `${head} ${ink.good('done')}`
       if (end !== null) return `${head} ${ink.danger(printable(end.reason))}`
       return `${head} ${progress === null ? printable(phase) : renderBar(progress, barStyle)}`
     }),
     '',
-    ink.faint(fill(TEXTS.soFar, { time })),
+    ink.faint(`${time} so far`),
   ]
 }
 
@@ -279,11 +281,11 @@ export async function runChoices(
   const named = choices.flatMap(({ disk }, index) => {
     const end = ends[index]
     if (end === undefined || end.kind === 'done') return []
-    return [{ ...end, reason: fill(WIZARD_TEXTS.outcome.failedOn, { disk, reason: end.reason }) }]
+    return [{ ...end, reason: `${disk}: ${end.reason}` }]
   })
   const [only = describeFailure(NOT_RUN, { ...UNTOUCHED, target: first.disk })] = ends
   return more.length === 0 ? { end: only } : { end: named[0] ?? only, ends }
 }
 
-const NOT_RUN = new Fault('cancelled', PROMPT_TEXTS.cancelled)
+const NOT_RUN = new Fault('cancelled', 'cancelled')
 const UNTOUCHED = { stage: 'checking', isAborted: true } as const

@@ -1,7 +1,5 @@
 /** The top of every screen: the program, this machine, the step, and what is chosen so far. Pure. */
 import { displayWidth, printable } from '#kit/foundation/printable.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import { clip, pad, spread, wrap } from '#kit/terminal/text/columns.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'
 import type { Ink, TerminalStyle } from '#kit/terminal/text/terminal-style.ts'
@@ -9,8 +7,21 @@ import { renderDestination } from '#engine/capture/rules/capture.ts'
 import { SCREENS, stepsOf, type WizardState } from '../flow/flow.ts'
 import type { DiskChoice, MachineIdentity } from '#flasher/order/rules/flash-choice.ts'
 
-const TEXTS = WIZARD_TEXTS.header
-const { labels: LABELS } = TEXTS
+const STEPS = {
+  catalog: 'Catalog',
+  image: 'Image',
+  disk: 'Disk',
+  flash: 'Flash',
+  capture: 'Capture',
+  reboot: 'Reboot',
+} as const
+
+const LABELS = {
+  imageRoot: 'image_root:',
+  catalog: 'catalog:',
+  image: 'image:',
+  disk: 'disk:',
+} as const
 
 interface WizardSetting {
   readonly version: string
@@ -45,14 +56,14 @@ export function renderHeader(
   const fit = (text: string) => clip(printable(text), width, { cut: 'middle', unicode })
   const { mac, server, address } = identity
   const right = [mac, address].filter((part) => part !== null).join('  ')
-  const left = `flasher ${version}  ${server ?? TEXTS.standalone}`
+  const left = `flasher ${version}  ${server ?? 'standalone'}`
   const all = stepsOf(state.screen)
   const steps = reboots ? all : all.slice(0, -1)
   const step = steps.indexOf(SCREENS[state.screen].step)
-  const titles = steps.map((name) => TEXTS.steps[name])
+  const titles = steps.map((name) => STEPS[name])
   const title = titles.at(step) ?? ''
   const at = step === -1 ? steps.length : step + 1
-  const count = ` ${fill(TEXTS.step, { at, count: steps.length })}`
+  const count = ` ${at} of ${steps.length}`
   const trail = titles.map((name) => (name === title ? `[${name}]` : name)).join(' > ')
   const where = [
     ink.strong(spread(fit(left), printable(right), width, unicode)),
@@ -79,7 +90,7 @@ function listChosen({ source, image, disks, capture }: WizardState): readonly st
     ]
   }
   const chosen = image === null ? [] : [labelled('image', image.name)]
-  return [labelled('catalog', source ?? TEXTS.localOnly), ...chosen, ...disk]
+  return [labelled('catalog', source ?? 'local only'), ...chosen, ...disk]
 }
 
 const labelled = (label: keyof typeof LABELS, value: string) =>
@@ -90,7 +101,7 @@ function disksInWords(disks: readonly DiskChoice[]): string {
   if (first === undefined) return ''
   if (more.length === 0) return first.words === '' ? first.path : `${first.path}, ${first.words}`
   const paths = disks.map(({ path }) => path).join(', ')
-  return fill(TEXTS.disks, { count: disks.length, disks: paths })
+  return `${disks.length}: ${paths}`
 }
 
 export function renderNotice(notice: string, width: number): readonly string[] {

@@ -1,7 +1,5 @@
 /** The help of each screen: what it asks, and its keys; as many pages as the terminal needs. Pure. */
 import { displayWidth } from '#kit/foundation/printable.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { MenuKey } from '#kit/terminal/prompt/menu.ts'
 import type { Frame, Size } from '#kit/terminal/prompt/painter.ts'
 import { HELP_KEY } from '#kit/terminal/prompt/question.ts'
@@ -9,8 +7,45 @@ import { wrap } from '#kit/terminal/text/columns.ts'
 import { isCapture, type WizardState } from '../flow/flow.ts'
 import { renderHeader, type Drawing } from './header.ts'
 
-const { help: TEXTS, capture: CAPTURE } = WIZARD_TEXTS
-const ASKS = { ...TEXTS.asks, ...CAPTURE.help.asks }
+const ASKS = {
+  catalog:
+    'Choose where the images come from: the default catalog, another one, only the images of this machine, or a disk that an image is made of.',
+  source:
+    'Type the location of a catalog: a file, an http(s) address, or an oras reference. Enter alone means no catalog.',
+  image:
+    'Choose the image to write. Images of this machine come first, then those of the catalog. A row that begins with - cannot be chosen; the reason is in brackets.',
+  disk: 'Choose the disk to write to. Everything on it will be lost. Tick several to write the image to all of them. A row that begins with - cannot be chosen; the reason is in brackets. Tell equal disks apart by their serial numbers.',
+  confirm:
+    'Check the image and the disk, and what will be lost. Nothing has been written yet: only y starts the flash.',
+  flash:
+    'The image is being written, then read back. Nothing is asked. A flash that is cancelled leaves a disk that does not boot.',
+  failed:
+    'The flash failed; the screen says why, and what is on the disk now. Choose what to do next.',
+  done: 'The disk is ready. Choose what to do next.',
+  'capture-disk':
+    'Choose the disk that an image is made of. It is only read. A row that begins with - cannot be chosen; the reason is in brackets: a disk is captured while nothing uses it.',
+  'capture-destination':
+    'Type where the image goes: a name for the image folder, a path of a file or folder, or the address of an image cache. Its name ends in .img.zst, which is added where it is missing.',
+  'capture-token':
+    'Type the one-time token with which the image cache takes the image. It is not shown.',
+  'capture-confirm':
+    'Check the disk, where the image goes, and what is read. Nothing has been written yet: only y starts the capture.',
+  'capture-failed':
+    'The capture failed or was cancelled; the screen says why. Choose what to do next.',
+  'capture-done': 'The image is complete. Choose what to do next.',
+} as const
+
+const LETTERS = {
+  b: 'back to the step before',
+  m: 'capture a disk of this machine',
+  r: 'look again at files, catalog or disks',
+  y: 'erase the disk and flash it, at once',
+  t: 'write the first-boot template with the image, or not',
+  q: 'quit; nothing more is written',
+} as const
+
+const CHOOSE_NUMBER = 'chooses that row; Enter after each input'
+const CHOOSE_TEXT = 'chooses the first row with that text'
 
 export type HelpKind =
   | 'list'
@@ -61,7 +96,7 @@ export function renderHelp(
   const room = Math.max(1, size.rows - header.length - FOOT_ROWS)
   const count = Math.ceil(lines.length / room)
   return Array.from({ length: count }, (_, page) => {
-    const foot = page + 1 < count ? TEXTS.more : TEXTS.end
+    const foot = page + 1 < count ? 'Any key: more help.' : 'Any key: back to the screen.'
     const shown = lines.slice(page * room, (page + 1) * room)
     return { lines: [...header, ...shown, '', ink.faint(foot)], cursor: null }
   })
@@ -78,14 +113,18 @@ interface HelpWords {
 }
 
 const FLASH_WORDS: HelpWords = {
-  runs: TEXTS.asks.flash,
-  cancel: TEXTS.does.cancel,
-  letters: TEXTS.letters,
+  runs: ASKS.flash,
+  cancel: 'cancels the flash',
+  letters: LETTERS,
 }
 const CAPTURE_WORDS: HelpWords = {
-  runs: CAPTURE.help.runs,
-  cancel: CAPTURE.help.cancel,
-  letters: { ...TEXTS.letters, ...CAPTURE.help.letters },
+  runs: 'The disk is being read, and its image made. Nothing is asked. Nothing is left of an image that is cancelled.',
+  cancel: 'cancels the capture',
+  letters: {
+    ...LETTERS,
+    g: 'clear the files that identify this machine in the image, or keep them',
+    y: 'make the image, at once',
+  },
 }
 
 function listKeys(
@@ -104,37 +143,39 @@ function listKeys(
           ],
         ],
   )
-  const { names, does } = TEXTS
-  const end = kind === 'none' ? words.cancel : does.quit
-  return [...listMoves(kind, unicode), ...letters, [names.interrupt, end], [HELP_KEY, does.help]]
+  const end = kind === 'none' ? words.cancel : 'quits'
+  return [...listMoves(kind, unicode), ...letters, ['Ctrl-C', end], [HELP_KEY, 'shows this help']]
 }
 
 function listMoves(kind: HelpKind, unicode: boolean): readonly KeyRow[] {
-  const { names, does } = TEXTS
-  const arrows = unicode ? names.arrows : names.arrowsPlain
+  const arrows = unicode ? '↑ ↓' : 'Up Down'
   const inList: readonly KeyRow[] = [
-    [fill(names.pages, { arrows }), does.moveInList],
-    [names.numbers, does.markByNumber],
+    [`${arrows} PgUp PgDn`, 'move the mark; Enter chooses the marked row'],
+    ['1, 2, ...', 'mark the row with that number; Enter chooses it'],
   ]
-  const filter: KeyRow = [names.filter, does.filter]
+  const filter: KeyRow = ['/ and text', 'show only the rows with that text; Esc shows all']
   const moves: Readonly<Record<HelpKind, readonly KeyRow[]>> = {
     list: [...inList, filter],
-    several: [...inList, [names.space, does.tick], filter],
+    several: [
+      ...inList,
+      ['Space', 'tick the marked row, or take its tick away; Enter goes on with all ticked rows'],
+      filter,
+    ],
     choices: [
-      [arrows, does.move],
-      [names.numbers, does.markNumber],
-      [names.letter, does.markLetter],
+      [arrows, 'move the mark; Enter chooses'],
+      ['1, 2, ...', 'mark the row with that number'],
+      ['a letter', 'mark the row with that letter in brackets'],
     ],
     plain: [
-      [names.number, does.chooseNumber],
-      [names.filter, does.chooseText],
+      ['a number', CHOOSE_NUMBER],
+      ['/ and text', CHOOSE_TEXT],
     ],
     plainSeveral: [
-      [names.number, does.chooseNumber],
-      [names.several, does.chooseSeveral],
-      [names.filter, does.chooseText],
+      ['a number', CHOOSE_NUMBER],
+      ['1 2', 'chooses several rows, by their numbers'],
+      ['/ and text', CHOOSE_TEXT],
     ],
-    text: [[names.enter, does.takeText]],
+    text: [['Enter', 'takes what was typed']],
     letters: [],
     none: [],
   }

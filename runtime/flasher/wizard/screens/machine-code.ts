@@ -1,11 +1,9 @@
 /** The way to this machine's page for a phone: its address, and as a QR code where a screen has room. */
 import { encode } from 'uqr'
-import { fill } from '#kit/texts/text.ts'
 import { clip } from '#kit/terminal/text/columns.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'
 import type { TerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 import type { MachineIdentity } from '#flasher/order/rules/flash-choice.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 
 /** Modules. Readers need a light border, and terminals are dark. */
 const BORDER = 1
@@ -35,7 +33,7 @@ export function createMachineCode(address: string, { unicode }: Pick<TerminalSty
   const { data } = encode(address, { ecc: 'L', border: BORDER })
   const code = unicode ? renderHalves(data) : renderWhole(data)
   const shown = address === address.toUpperCase() ? address.toLowerCase() : address
-  const text = fill(WIZARD_TEXTS.driven.phone, { address: shown })
+  const text = `On a phone: ${shown}`
   return ({ columns, rows }: Size): readonly string[] => {
     if (rows < 2) return []
     const line = clip(text, columns - 1, { cut: 'middle', unicode })

@@ -1,7 +1,5 @@
 /** The two screens after a flash: success, or why it failed. */
 import { renderSuccess } from '#flasher/text/rules/progress-text.ts'
-import { fill } from '#kit/texts/text.ts'
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'
 import { renderVoice, type Voice } from '#kit/terminal/text/voice.ts'
 import { type WizardContext, askChoice } from './pending-question.ts'
@@ -9,12 +7,10 @@ import type { WizardState, WizardStep } from '../flow/flow.ts'
 import { nextChoice, type NextChoice } from './screen-layout.ts'
 import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 
-const TEXTS = WIZARD_TEXTS.outcome
-
-const REBOOT = nextChoice('r', ['reboot', 'y', 'yes'], [TEXTS.choices.reboot])
-const BACK = nextChoice('b', ['back', 'disk'], [TEXTS.choices.disks])
-const AGAIN = nextChoice('b', ['back', 'disk'], [TEXTS.choices.again])
-export const QUIT = nextChoice('q', ['quit', 'exit', 'n', 'no'], [TEXTS.choices.quit])
+const REBOOT = nextChoice('r', ['reboot', 'y', 'yes'], ['reboot'])
+const BACK = nextChoice('b', ['back', 'disk'], ['back to the disks'])
+const AGAIN = nextChoice('b', ['back', 'disk'], ['another disk, same image'])
+export const QUIT = nextChoice('q', ['quit', 'exit', 'n', 'no'], ['quit'])
 
 export async function showFailure(state: WizardState, context: WizardContext): Promise<WizardStep> {
   return await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
@@ -38,8 +34,8 @@ export async function askNext(
   speak: (voice: Voice) => void,
 ): Promise<WizardStep> {
   const view = {
-    prompt: TEXTS.prompt,
-    message: TEXTS.question,
+    prompt: 'Next',
+    message: 'What next?',
     columns: [{ title: '' }],
     choices,
     intro: ({ columns }: Size) => [...renderVoice({ ...context.drawing, columns }, speak), ''],
@@ -52,12 +48,12 @@ export async function askNext(
 function explain(state: WizardState, voice: Voice): void {
   const { disks, end } = state
   if (end === null || end.kind === 'done') return
-  if (end.kind === 'cancelled') voice.warn(TEXTS.cancelled)
+  if (end.kind === 'cancelled') voice.warn('Cancelled.')
   if (disks.length > 1) {
     explainEach(state, voice)
     return
   }
-  if (end.kind === 'failed') voice.fail(fill(TEXTS.failed, { reason: end.reason }))
+  if (end.kind === 'failed') voice.fail(`The flash failed: ${end.reason}`)
   if (end.hint !== null) voice.info(end.hint)
   voice.warn(end.leaves)
 }
@@ -78,7 +74,7 @@ function explainEach({ disks, ends }: WizardState, voice: Voice): void {
 }
 
 const nameDisk = (sentence: string, disk: string) =>
-  sentence.startsWith(disk) ? sentence : fill(TEXTS.failedOn, { disk, reason: sentence })
+  sentence.startsWith(disk) ? sentence : `${disk}: ${sentence}`
 
 /** More than these are one message. */
 const MAX_MESSAGES = 4
@@ -91,5 +87,5 @@ function praise(ends: readonly FlashOutcome[], voice: Voice): void {
   }
   const disks = done.map(({ plan }) => plan.target.path).join(', ')
   const isVerified = done.every(({ verified }) => verified)
-  voice.success(fill(isVerified ? TEXTS.allVerified : TEXTS.allNotVerified, { disks }))
+  voice.success(isVerified ? `Done and verified: ${disks}.` : `Done, not verified: ${disks}.`)
 }

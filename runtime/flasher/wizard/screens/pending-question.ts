@@ -1,5 +1,4 @@
 /** Asks the question of a screen, also while its choices are still loading; the letters that mean the same everywhere. */
-import { WIZARD_TEXTS } from '#flasher/texts/texts.ts'
 import type { MenuKey } from '#kit/terminal/prompt/menu.ts'
 import {
   stillSubject,
@@ -20,13 +19,11 @@ import type { RemoteDependencies } from '#flasher/order/remote-hooks.ts'
 import type { Drawing } from './header.ts'
 import type { Hooks } from '#flasher/order/rules/flash-choice.ts'
 
-const { keys: KEYS } = WIZARD_TEXTS
-
 export const backKey = (does: string): MenuKey => ({ key: 'b', words: ['back'], does })
 /** `b` also answers a question that `y` affirms. */
-export const NO_KEY: MenuKey = { key: 'b', words: ['back', 'n', 'no'], does: KEYS.back }
-export const REFRESH_KEY: MenuKey = { key: 'r', words: ['refresh'], does: KEYS.refresh }
-export const QUIT_KEY: MenuKey = { key: 'q', words: ['quit', 'exit'], does: KEYS.quit }
+export const NO_KEY: MenuKey = { key: 'b', words: ['back', 'n', 'no'], does: 'back' }
+export const REFRESH_KEY: MenuKey = { key: 'r', words: ['refresh'], does: 'refresh' }
+export const QUIT_KEY: MenuKey = { key: 'q', words: ['quit', 'exit'], does: 'quit' }
 
 const STEPS: Readonly<Record<string, 'back' | 'capture' | 'refresh'>> = {
   b: 'back',

@@ -1,6 +1,5 @@
 /** Renders a few choices as text: what Inquirer draws, and the same before it is loaded. Pure. */
 import { displayWidth } from '#kit/foundation/printable.ts'
-import { PROMPT_TEXTS } from './texts.ts'
 import { clip, layOut, type Column } from '../text/columns.ts'
 import type { Ink } from '../text/terminal-style.ts'
 
@@ -45,13 +44,10 @@ export function layOutChoices(
     const reason = refusal === null ? null : clip(`(${refusal})`, room, { cut: 'end', unicode })
     return { name, reason }
   })
-  const { chosenByKeys, chosenByKeysPlain } = PROMPT_TEXTS
-  const { move, choose, leave, help } = unicode ? chosenByKeys : chosenByKeysPlain
   const known = [
-    move,
-    choose,
-    ...(canLeave === true ? [leave] : []),
-    ...(hasHelp === true ? [help] : []),
+    ...(unicode ? ['↑ ↓ move', 'Enter chooses'] : ['Up, Down: move', 'Enter: choose']),
+    ...(canLeave === true ? [unicode ? 'Esc leaves' : 'Esc: leave'] : []),
+    ...(hasHelp === true ? [unicode ? '? help' : '?: help'] : []),
   ].join(unicode ? ' · ' : '  ')
   const titles = head === '' ? '' : `\n${' '.repeat(CURSOR)}${ink.faint(head)}`
   return {

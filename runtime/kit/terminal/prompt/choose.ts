@@ -1,7 +1,6 @@
 /** Asks for one of a few choices with arrow keys: Inquirer's select in this terminal's style. */
 import select from '@inquirer/select'
 import { Fault } from '#kit/foundation/fault.ts'
-import { PROMPT_TEXTS } from './texts.ts'
 import {
   type Encode,
   columnsOf,
@@ -61,7 +60,7 @@ export async function choose<Value>(
       error: ink.danger,
       keysHelpTip: () => keys,
     },
-    i18n: { disabledError: PROMPT_TEXTS.thatOneRefused },
+    i18n: { disabledError: 'That one cannot be chosen.' },
   }
   using leaving = question.canLeave === true ? holdEnding({ stdin: input, atEscape: true }) : null
   const until = leaving === null ? signal : AbortSignal.any([signal, leaving.signal])
@@ -78,6 +77,6 @@ export async function choose<Value>(
       { input, output, signal: until, clearPromptOnDone: isCleared },
     )
   } catch (thrown) {
-    throw isEnding(thrown) ? new Fault('cancelled', PROMPT_TEXTS.cancelled) : thrown
+    throw isEnding(thrown) ? new Fault('cancelled', 'cancelled') : thrown
   }
 }

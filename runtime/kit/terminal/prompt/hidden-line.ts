@@ -1,6 +1,5 @@
 /** Reads one line from a person or a pipe; a terminal does not echo it. */
 import { Fault } from '#kit/foundation/fault.ts'
-import { PROMPT_TEXTS } from './texts.ts'
 import type { Output } from '../text/terminal-style.ts'
 
 /** Standard input, or a test's. */
@@ -50,8 +49,8 @@ async function readLine(stdin: LineInput): Promise<string> {
     const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
     const [first = '', ...more] = `${line}${text}`.replaceAll(END, '\n').split(LINE_END)
     line = first
-    if (line.includes(INTERRUPT)) throw new Fault('cancelled', PROMPT_TEXTS.cancelled)
-    if (line.length > MAX_LENGTH) throw new Fault('misuse', PROMPT_TEXTS.lineTooLong)
+    if (line.includes(INTERRUPT)) throw new Fault('cancelled', 'cancelled')
+    if (line.length > MAX_LENGTH) throw new Fault('misuse', 'the line is too long')
     if (more.length > 0) break
   }
   return rubOut(line)

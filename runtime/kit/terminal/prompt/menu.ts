@@ -1,7 +1,5 @@
 /** A menu to choose from by number, arrow, filter or letter: the effect of each input. Pure. */
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill } from '#kit/texts/text.ts'
-import { PROMPT_TEXTS } from './texts.ts'
 import { type Column, layOut, clip } from '../text/columns.ts'
 import { displayWidth, printable } from '#kit/foundation/printable.ts'
 import type { Ink, TerminalStyle } from '../text/terminal-style.ts'
@@ -224,7 +222,7 @@ function decideChoice(menu: Menu, text: string, marked: number | null): Result<M
   if (text === '' && menu.enter !== null) return accept({ kind: 'key', key: menu.enter })
   return refuse(
     text.startsWith('/')
-      ? fill(PROMPT_TEXTS.noMatch, { text: text.slice(1) })
+      ? `Nothing that can be chosen matches "${text.slice(1)}".`
       : unrecognised(menu, text),
   )
 }
@@ -235,27 +233,25 @@ function decideRow(menu: Menu, index: number, text: string): Result<MenuAnswer, 
   if (row === undefined) {
     return refuse(
       menu.rows.length === 0
-        ? fill(PROMPT_TEXTS.nothingYet, { noun })
-        : fill(PROMPT_TEXTS.outOfRange, { text, noun, count: menu.rows.length }),
+        ? `There is no ${noun} to choose yet.`
+        : `"${text}" is out of range; valid ${noun} numbers are 1..${menu.rows.length}.`,
     )
   }
   return row.refusal === null
     ? accept({ kind: 'row', index })
-    : refuse(fill(PROMPT_TEXTS.refused, { number: index + 1, reason: row.refusal }))
+    : refuse(`Number ${index + 1} cannot be chosen: ${row.refusal}.`)
 }
 
 function unrecognised({ rows, keys }: Menu, text: string): string {
   const known = keys.filter(({ does }) => does !== null).map(({ key }) => key)
-  const numbers = rows.length === 0 ? [] : [fill(PROMPT_TEXTS.numbers, { count: rows.length })]
+  const numbers = rows.length === 0 ? [] : [`a number from 1 to ${rows.length}`]
   const all = [...numbers, ...known]
   const [one, other = ''] = [all.slice(0, -1).join(', '), all.at(-1)]
-  const choices = one === '' ? other : fill(PROMPT_TEXTS.lists.either, { one, other })
-  return fill(text === '' ? PROMPT_TEXTS.type : PROMPT_TEXTS.unrecognised, { text, choices })
+  const choices = one === '' ? other : `${one} or ${other}`
+  return text === '' ? `Type ${choices}.` : `Unrecognised choice "${text}"; type ${choices}.`
 }
 
 // Renders a menu as lines: the page of rows around the selected one, the prompt, the keys. Pure.
-
-const { footer: FOOTER } = PROMPT_TEXTS
 
 interface MenuRoom extends Pick<TerminalStyle, 'unicode' | 'tty'> {
   readonly columns: number
@@ -338,10 +334,9 @@ function pageOf(shown: readonly number[], marked: number | null, size: number): 
   const at = Math.max(0, marked === null ? 0 : shown.indexOf(marked))
   const first = Math.floor(at / size) * size
   const indexes = shown.slice(first, first + size)
-  if (shown.length <= size)
-    return { indexes, note: shown.length === 0 ? PROMPT_TEXTS.nothingMatches : null }
+  if (shown.length <= size) return { indexes, note: shown.length === 0 ? 'nothing matches' : null }
   const [from, to] = [first + 1, first + indexes.length]
-  return { indexes, note: fill(PROMPT_TEXTS.page, { from, to, count: shown.length }) }
+  return { indexes, note: `${from} to ${to} of ${shown.length}; PgUp and PgDn turn the page` }
 }
 
 /** What was wrong, the typed text, and the keys that there are; where in the typed text the cursor is. */
@@ -372,9 +367,7 @@ interface Ways {
 }
 
 const waysOf = (tty: boolean, unicode: boolean): Ways =>
-  tty
-    ? { one: unicode ? '↑↓' : FOOTER.arrows, several: FOOTER.space }
-    : { one: FOOTER.number, several: FOOTER.numbers }
+  tty ? { one: unicode ? '↑↓' : 'arrows', several: 'space' } : { one: 'number', several: '1 2' }
 
 /** Names as many keys as there is room for; the rest is in the help. */
 function keysInWords(menu: Menu, width: number, ways: Ways): string {
@@ -401,17 +394,15 @@ function listKeys(menu: Menu, ways: Ways): readonly ShownKey[] {
   const { rows, keys, takesText, takesSeveral, enter } = menu
   const free = rows.filter(({ refusal }) => refusal === null).length
   const isList = takesText !== true && free > 0
-  const list = isList ? [{ text: fill(FOOTER.choose, { keys: ways.one }), rank: 0 }] : []
+  const list = isList ? [{ text: `[${ways.one}] choose`, rank: 0 }] : []
   const more =
-    takesSeveral === true && free > 1
-      ? [{ text: fill(FOOTER.several, { keys: ways.several }), rank: 2 }]
-      : []
-  const filter = isList && rows.length > 1 ? [{ text: FOOTER.filter, rank: 3 }] : []
+    takesSeveral === true && free > 1 ? [{ text: `[${ways.several}] tick several`, rank: 2 }] : []
+  const filter = isList && rows.length > 1 ? [{ text: '[/] filter', rank: 3 }] : []
   // The letters are the same in every list; what Enter alone does as well goes first.
   const letters = keys.flatMap(({ key, does }, at) =>
     does === null
       ? []
       : [{ text: `[${key}] ${does}`, rank: isList ? (key === enter ? 20 : 10 + at) : at / 100 }],
   )
-  return [...list, ...more, ...filter, ...letters, { text: FOOTER.help, rank: 1 }]
+  return [...list, ...more, ...filter, ...letters, { text: '[?] help', rank: 1 }]
 }

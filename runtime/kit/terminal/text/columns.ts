@@ -264,3 +264,9 @@ function breakUp(text: string, width: number): readonly string[] {
   }
   return [...lines, last]
 }
+
+/** The last line counts those for which there is no room. */
+export function fitLines(lines: readonly string[], room: number, indent = ''): readonly string[] {
+  if (lines.length <= room || room < 1) return lines.slice(0, Math.max(0, room))
+  return [...lines.slice(0, room - 1), `${indent}and ${lines.length - room + 1} more`]
+}
