@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseRecord } from '#server/current/rules/record.ts'
+import { parseRecord } from '#server/current/rules/machine.ts'
 import { openBatchLab, RACK } from '#test/support/batch/batch-lab.ts'
 import { OTHER_REF, REF } from '#test/support/server/machine-fixture.ts'
 import { asJson, readJson } from '#test/support/server/server.ts'

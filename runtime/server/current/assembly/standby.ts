@@ -13,7 +13,7 @@ import { findOwnUrl, openStandingBy } from '#server/app/standing-by.ts'
 import { exitOf } from '#server/routes/contact.ts'
 import type { Contact } from '#server/routes/transition.ts'
 import { mayBootDisk, toDisk } from '../rules/boot.ts'
-import { parseRecord } from '../rules/record.ts'
+import { parseRecord } from '../rules/machine.ts'
 import { type LineConfig, listenSettingsOf } from './configuration.ts'
 import { openBootFiles } from './netboot.ts'
 

@@ -1,7 +1,6 @@
 /** Current line: the actions of operators on one machine or on many, apart from replacing its record. */
 import { BOOT_MODES } from './boot-mode.ts'
 import { z } from 'zod'
-import { SERIAL_CONSOLES } from '#fleet/boot/rules/boot-decision.ts'
 import {
   isForEach,
   NAME_FOR_EACH,
@@ -12,27 +11,28 @@ import { fieldError, listFieldErrors, type FieldError } from '#kit/foundation/fi
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import {
-  adjust,
   allowDisk,
   applyUpsert,
   cancelCapture,
   flashAgain,
   orderCapture,
   refreshInventory,
-  type Adjustment,
 } from './operator-edits.ts'
 import { disarmByHand } from './disarming.ts'
 import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
 import { LabelSchema } from '#fleet/machine/rules/label.ts'
 import {
   LabelsSchema,
+  MACHINE_FIELDS,
   MAX_LABELS,
   NameSchema,
   sortLabels,
   isSameIdentity,
+  namesWith,
+  type Column,
   type Machine,
 } from './machine.ts'
-import { MachineUpsertSchema, type MachineUpsert } from './upsert.ts'
+import { MachineUpsertSchema } from './upsert.ts'
 
 export interface MachineAction {
   readonly past: string
@@ -72,7 +72,10 @@ export const CaptureFieldsSchema = z.strictObject({
   generalize: z.boolean().default(false),
 })
 
+type FieldAction = Column<'setBy'>[keyof Column<'setBy'>]['action']
+
 export const ACTIONS = {
+  ...actionsOfFields(),
   flash: action({
     past: 'was armed to be flashed',
     scope: 'flash',
@@ -123,7 +126,7 @@ export const ACTIONS = {
       const kept = machine.labels.filter((label) => !remove.includes(label))
       const next = sortLabels([...kept, ...add])
       if (next.length > MAX_LABELS) return refuse(`It would have more than ${MAX_LABELS} labels.`)
-      return accept(adjust(machine, { labels: next }, now))
+      return accept({ ...machine, labels: next, updated_at: now })
     },
   }),
   name: action({
@@ -133,26 +136,11 @@ export const ACTIONS = {
     checkMany: ({ name }) => (name ? fieldError(['name'], NAME_OF_ONE) : null),
     apply(machine, { name = machine.name, labels: wanted = machine.labels, before }, now) {
       if (before !== undefined && !isSameIdentity(machine, before)) return refuse(CHANGED)
-      return accept({
-        ...adjust(machine, { labels: wanted }, now),
-        name: name || null,
-      })
+      return accept({ ...machine, name: name || null, labels: sortLabels(wanted), updated_at: now })
     },
   }),
-  'first-boot': adjusting(
-    'got another first-boot template',
-    z.strictObject({ first_boot: asked.first_boot.unwrap() }),
-  ),
-  lock: adjusting('was locked', nothing, { locked: true }),
-  unlock: adjusting('was unlocked', nothing, { locked: false }),
-  console: adjusting(
-    'got another serial console',
-    z.strictObject({ serial_console: z.enum(SERIAL_CONSOLES) }),
-  ),
-  grow: adjusting(
-    'is grown or left as it is when it is flashed',
-    z.strictObject({ grow: z.boolean() }),
-  ),
+  lock: setting('was locked', nothing, { locked: true }),
+  unlock: setting('was unlocked', nothing, { locked: false }),
   capture: action({
     past: 'is to be captured',
     scope: 'flash',
@@ -216,16 +204,25 @@ function action<Schema extends z.ZodType>(row: ActionRow<Schema>): MachineAction
   }
 }
 
-function adjusting(
+function actionsOfFields() {
+  const actions = namesWith('setBy').map((field) => {
+    const { schema, setBy } = MACHINE_FIELDS[field]
+    return [setBy.action, setting(setBy.past, z.strictObject({ [field]: schema }))]
+  })
+  return Object.fromEntries(actions) as Readonly<Record<FieldAction, MachineAction>>
+}
+
+/** Fields as the schema has them, and as they are `fixed`. */
+function setting(
   past: string,
-  schema: z.ZodType<Adjustment | null | undefined>,
-  fixed: Adjustment = {},
+  schema: z.ZodType<object | null | undefined>,
+  fixed: Partial<Machine> = {},
 ): MachineAction {
   return action({
     past,
     scope: 'machines',
     schema,
-    apply: (machine, fields, now) => accept(adjust(machine, { ...fields, ...fixed }, now)),
+    apply: (machine, fields, now) => accept({ ...machine, ...fields, ...fixed, updated_at: now }),
   })
 }
 
@@ -235,17 +232,13 @@ function edit(
   fields: z.output<typeof FieldsSchema>,
   now: string,
 ): Result<Machine, string> {
-  const upsert: MachineUpsert = {
-    bty_image_ref:
-      fields.bty_image_ref === undefined ? machine.bty_image_ref : fields.bty_image_ref,
-    labels: [...machine.labels],
-    boot_mode: fields.boot_mode ?? machine.boot_mode,
-    sanboot_drive: machine.sanboot_drive,
-    target_disk_serial:
-      fields.target_disk_serial === undefined
-        ? machine.target_disk_serial
-        : fields.target_disk_serial?.trim() || null,
-  }
-  const edited = applyUpsert(machine, machine.mac, upsert, now)
+  const { bty_image_ref = machine.bty_image_ref, boot_mode = machine.boot_mode } = fields
+  const target_disk_serial =
+    fields.target_disk_serial === undefined
+      ? machine.target_disk_serial
+      : fields.target_disk_serial?.trim() || null
+  const { mac, labels: kept, sanboot_drive } = machine
+  const upsert = { bty_image_ref, boot_mode, labels: kept, sanboot_drive, target_disk_serial }
+  const edited = applyUpsert(machine, mac, upsert, now)
   return edited.ok ? edited : refuse(edited.refusal.map(({ msg }) => msg).join(' '))
 }

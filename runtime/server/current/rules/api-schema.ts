@@ -1,50 +1,18 @@
 /** Current line: its resources as JSON Schema for the API document, generated from the validators. */
-import { BOOT_MODES } from './boot-mode.ts'
 import { z } from 'zod'
-import { CaptureOrderSchema } from '#engine/capture/rules/order.ts'
 import { PickedDiskSchema } from '#engine/inventory/rules/machine.ts'
 import { InventorySchema } from '#engine/inventory/rules/inventory.ts'
-
-import { NameSchema } from './machine.ts'
+import { MACHINE_FIELDS, SENT_FIELDS, type FieldRow } from './machine.ts'
 import { PLAN_MODES } from './plan.ts'
 import { MachineUpsertSchema } from './upsert.ts'
 
-const asked = MachineUpsertSchema.shape
-const maybeText = z.string().nullable()
-const time = z.iso.datetime()
-
-const DiskSchema = z.object({
-  path: z.string(),
-  size: maybeText,
-  vendor: maybeText,
-  model: maybeText,
-  serial: maybeText,
-  tran: maybeText,
-  removable: z.boolean(),
-  readonly: z.boolean(),
-  wwn: maybeText.optional(),
-  by_path: maybeText.optional(),
-  size_bytes: z.int().nullable().optional(),
-})
-
 const MachineSchema = z.object({
-  mac: z.string(),
-  bty_image_ref: asked.bty_image_ref.unwrap(),
-  name: NameSchema,
-  labels: asked.labels.unwrap(),
-  discovered_at: time.nullable(),
-  last_seen_at: time.nullable(),
-  last_seen_ip: maybeText,
-  boot_mode: z.enum(BOOT_MODES),
-  sanboot_drive: asked.sanboot_drive.unwrap(),
-  last_flashed_at: time.nullable(),
-  known_disks: z.array(DiskSchema).nullable(),
-  known_disks_at: time.nullable(),
-  target_disk_serial: asked.target_disk_serial.unwrap(),
-  created_at: time,
-  updated_at: time,
-  first_boot: asked.first_boot.unwrap(),
-  capture: CaptureOrderSchema.nullable(),
+  ...Object.fromEntries(
+    SENT_FIELDS.map((name) => {
+      const { schema, sent }: FieldRow = MACHINE_FIELDS[name]
+      return [name, sent === true ? schema : (sent ?? schema)]
+    }),
+  ),
   channel: z
     .string()
     .optional()

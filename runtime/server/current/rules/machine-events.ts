@@ -2,24 +2,17 @@
 import { describeDisks, type MachineEvent } from '#fleet/machine/rules/flash-events.ts'
 import type { Inventory } from '#engine/inventory/rules/machine.ts'
 import type { BootRuling } from './boot.ts'
-import { channelOf, type Machine } from './machine.ts'
+import { channelOf, namesWith, type Machine } from './machine.ts'
 import type { PlanRuling } from './plan.ts'
 import { renderDiskMismatch } from './target.ts'
 
-export const describe = (machine: Machine): Readonly<Record<string, unknown>> => ({
-  bty_image_ref: machine.bty_image_ref,
-  ...(channelOf(machine) === null ? {} : { channel: channelOf(machine) }),
-  boot_mode: machine.boot_mode,
-  sanboot_drive: machine.sanboot_drive,
-  name: machine.name,
-  labels: machine.labels,
-  target_disk_serial: machine.target_disk_serial,
-  locked: machine.locked,
-  first_boot: machine.first_boot,
-  serial_console: machine.serial_console,
-  grow: machine.grow,
-  capture: machine.capture?.name ?? null,
-})
+const DESCRIBED = namesWith('title')
+
+export function describe(machine: Machine): Readonly<Record<string, unknown>> {
+  const said = { ...machine, channel: channelOf(machine), capture: machine.capture?.name ?? null }
+  const named = DESCRIBED.filter((name) => name !== 'channel' || said.channel !== null)
+  return Object.fromEntries(named.map((name) => [name, said[name]]))
+}
 
 const OFFER_TEXTS = {
   'to-disk': 'boots its own disk',

@@ -1,260 +1,27 @@
-/** Current line: the machine record ("Machine"), and the cycle, which separates intent from state. */
-import type { CaptureOrder } from '#engine/capture/rules/order.ts'
-import type { SerialConsole } from '#fleet/boot/rules/boot-decision.ts'
-import type { Mac } from '#kit/net/rules/mac.ts'
-import { isFlashMode, type BootMode } from './boot-mode.ts'
-import type {
-  DiskPick,
-  PickedDisk,
-  InventoryDisk,
-  MachineBase,
+/** Current line: the machine record ("Machine"): a table of its fields, and the cycle, which separates intent from state. */
+import { CaptureOrderSchema } from '#engine/capture/rules/order.ts'
+import { TemplateNameSchema } from '#engine/first-boot/rules/template.ts'
+import { InventoryDiskSchema, MAX_SERIAL_CHARACTERS } from '#engine/inventory/rules/inventory.ts'
+import {
+  PickedDiskSchema,
+  type DiskPick,
+  type InventoryDisk,
 } from '#engine/inventory/rules/machine.ts'
-import type { Armer, RunDisk, RunImage } from '#engine/inventory/rules/run.ts'
+import { RunSchema } from '#engine/inventory/rules/run.ts'
+import { SERIAL_CONSOLES } from '#fleet/boot/rules/boot-decision.ts'
+import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
+import { MacSchema, type Mac } from '#kit/net/rules/mac.ts'
 import { z } from 'zod'
+import { BOOT_MODES, DEFAULT_MODE, isFlashMode, type BootMode } from './boot-mode.ts'
 import { LabelSchema, nameCharacter } from '#fleet/machine/rules/label.ts'
 import { printable } from '#kit/foundation/printable.ts'
 
-interface Failure {
-  readonly at: string
-  readonly reason: string | null
-}
-
-/** The cycle whose flash may still be under way: news of it are not news of this cycle. */
-interface FormerCycle {
-  readonly started_at: string
-  readonly finished_at: string | null
-}
-
-/** `restored`: the state of the server was replaced by an older one; `expired`: `[pxe] armed_hours`. */
-export const DISARM_CAUSES = ['restored', 'operator', 'expired'] as const
-export type DisarmCause = (typeof DISARM_CAUSES)[number]
-
-/** The machine's way through one flash or inventory; never on the wire. A new intent starts a new one. */
-export interface Cycle {
-  readonly started_at: string
-  /** Live boots that were offered in this cycle and did not finish. */
-  readonly offers: number
-  /** When the newest flashing live boot was offered; null: none was. */
-  readonly offered_at: string | null
-  /** Whether a flash plan was handed out: from then on the disk may be half written. */
-  readonly planned: boolean
-  /** Whether a flash of the cycle before was under way when this one started. */
-  readonly carried: boolean
-  readonly before: FormerCycle | null
-  /** When done arrived or, in inventory mode, the disks. */
-  readonly finished_at: string | null
-  /** Something ended, and the machine has not booted its disk since. */
-  readonly owes_disk_boot: boolean
-  readonly loop_suspected_at: string | null
-  readonly failure: Failure | null
-  /** Since when it waits for its turn (ISO); null: it does not wait. */
-  readonly queued_at: string | null
-  /** When an operator allowed its disk after a flash without an end; null: nobody did. */
-  readonly disk_allowed_at: string | null
-  /** When its order was taken away, which holds a half-written disk back; null: it was not. */
-  readonly disarmed_at: string | null
-  readonly disarmed_by: DisarmCause | null
-  readonly batch: string | null
-  /** When its batch was paused: it boots its disk unless it has a plan; null: not paused. */
-  readonly paused_at: string | null
-  /** When its order ends if no boot was offered by then (ISO); null: never. */
-  readonly expires_at: string | null
-  /** When its machine first asked or reported a run in this cycle; null: never. */
-  readonly begun_at: string | null
-}
-
-/** Kept until its end is heard: reports are about this plan. */
-export interface PlannedFlash {
-  readonly order: string
-  readonly image: RunImage | null
-  readonly disk: RunDisk | null
-  readonly armed_by: Armer | null
-}
-
-/** The image it pointed to when the machine was armed. */
-export interface MachineChannel {
-  readonly name: string
-  readonly ref: string
-}
-
-export interface Machine extends MachineBase {
-  readonly bty_image_ref: string | null
-  /** Not in the specification; null: nobody gave one. */
-  readonly name: string | null
-  readonly labels: readonly string[]
-  readonly boot_mode: BootMode
-  readonly sanboot_drive: string | null
-  readonly known_disks: readonly InventoryDisk[] | null
-  readonly known_disks_at: string | null
-  readonly target_disk_serial: string | null
-  /** From here on not in the specification; `WIRE_FIELDS` names those that are sent. */
-  /** The disk when it was picked by another name than its serial number; null: unknown. */
-  readonly target_disk_seen: PickedDisk | null
-  readonly saw_flasher_boot: boolean
-  readonly cycle: Cycle
-  /** Of the newest cycle that a person began. */
-  readonly armed_by: Armer | null
-  /** Of the last plan to flash, or to let a person do so. */
-  readonly planned_at: string | null
-  /** Null: none was given, or its end was heard. */
-  readonly planned_as: PlannedFlash | null
-  /** Refuses every flash mode. */
-  readonly locked: boolean
-  readonly first_boot: string | null
-  /** When the newest token was made that fetched its first-boot configuration. */
-  readonly first_boot_taken_at: string | null
-  readonly serial_console: SerialConsole
-  /** The image's last partition and its file system fill the disk. */
-  readonly grow: boolean
-  /** Ask `channelOf`, which knows about images assigned otherwise since; null: none. */
-  readonly channel: MachineChannel | null
-  readonly capture: CaptureOrder | null
-  /** `buildarch` of the last iPXE contact; null until then. */
-  readonly arch: string | null
-  /** From DHCP at the last iPXE contact; null until then. */
-  readonly hostname: string | null
-  /** As its live system last reported; null: it did not say. */
-  readonly secure_boot: boolean | null
-  /** As its live system last reported, only a suggestion; null: it did not say. */
-  readonly bmc_address: string | null
-  /** Of its system and boards, as its live system last reported; never on the wire. */
-  readonly own_serials: readonly string[]
-}
-
-export type Identity = Pick<Machine, 'name' | 'labels'>
-
-export const isSameIdentity = (a: Identity, b: Identity): boolean =>
-  a.name === b.name &&
-  a.labels.length === b.labels.length &&
-  a.labels.every((label, at) => label === b.labels[at])
-
-/** The fields of "Machine" in the specified order, then ours. */
-const WIRE_FIELDS = [
-  'mac',
-  'bty_image_ref',
-  'labels',
-  'discovered_at',
-  'last_seen_at',
-  'last_seen_ip',
-  'boot_mode',
-  'sanboot_drive',
-  'last_flashed_at',
-  'known_disks',
-  'known_disks_at',
-  'target_disk_serial',
-  'created_at',
-  'updated_at',
-  'name',
-  'first_boot',
-  'secure_boot',
-  'bmc_address',
-  'capture',
-] as const satisfies readonly (keyof Machine)[]
-
-/** "Machine (server responses)"; a channel is sent only where there is one. */
-export function toWire(machine: Machine): Readonly<Record<string, unknown>> {
-  const channel = channelOf(machine)
-  return {
-    ...Object.fromEntries(WIRE_FIELDS.map((field) => [field, machine[field]])),
-    ...(channel === null ? {} : { channel }),
-  }
-}
-
-/** Null: its image comes by no channel. */
-export const channelOf = ({
-  channel,
-  bty_image_ref: ref,
-}: Pick<Machine, 'channel' | 'bty_image_ref'>): string | null =>
-  channel !== null && channel.ref === ref ? channel.name : null
-
-export function targetOf({
-  target_disk_serial: serial,
-  target_disk_seen: seen,
-}: Pick<Machine, 'target_disk_serial' | 'target_disk_seen'>): DiskPick | null {
-  const name = serial?.trim() ?? ''
-  return name === '' ? null : { name, seen }
-}
-
-export function createMachine(mac: Mac, bootMode: BootMode, now: string): Machine {
-  return {
-    mac,
-    bty_image_ref: null,
-    name: null,
-    labels: [],
-    discovered_at: null,
-    last_seen_at: null,
-    last_seen_ip: null,
-    boot_mode: bootMode,
-    sanboot_drive: null,
-    last_flashed_at: null,
-    known_disks: null,
-    known_disks_at: null,
-    target_disk_serial: null,
-    target_disk_seen: null,
-    created_at: now,
-    updated_at: now,
-    saw_flasher_boot: false,
-    cycle: createCycle(now),
-    armed_by: null,
-    planned_at: null,
-    planned_as: null,
-    locked: false,
-    first_boot: null,
-    first_boot_taken_at: null,
-    serial_console: 'ttyS0',
-    grow: false,
-    channel: null,
-    capture: null,
-    arch: null,
-    hostname: null,
-    secure_boot: null,
-    bmc_address: null,
-    own_serials: [],
-  }
-}
-
-export const createCycle = (now: string): Cycle => ({
-  started_at: now,
-  offers: 0,
-  offered_at: null,
-  planned: false,
-  carried: false,
-  before: null,
-  finished_at: null,
-  owes_disk_boot: false,
-  loop_suspected_at: null,
-  failure: null,
-  queued_at: null,
-  disk_allowed_at: null,
-  disarmed_at: null,
-  disarmed_by: null,
-  batch: null,
-  paused_at: null,
-  expires_at: null,
-  begun_at: null,
-})
-
-/** Whatever the mode is now. The end of an inventory does not end a carried-over flash. */
-export const hasUnfinishedFlash = ({ cycle }: Machine): boolean =>
-  cycle.carried || (cycle.planned && cycle.finished_at === null)
-
-/** A mode that does not flash permits the disk, unless the order was taken away. */
-export const isHalfWritten = (machine: Machine): boolean =>
-  (isFlashMode(machine.boot_mode) || machine.cycle.disarmed_at !== null) &&
-  hasUnfinishedFlash(machine)
-
-/** Its order was taken away: it is not flashed by it, and its disk may be half written. */
-export const isHeldBack = (machine: Machine): boolean =>
-  machine.cycle.disarmed_at !== null && isHalfWritten(machine)
-
-export const isUnassigned = (machine: Machine): boolean => machine.bty_image_ref === null
-
-// Current line: validates what people call machines: their name, and their labels ("Limits").
+// What people call machines ("Limits").
 
 export const MAX_LABELS = 16
 
 /** At most 16, counted before duplicates are dropped. */
-export const LabelsSchema = z
+export const LabelsSchema: z.ZodType<readonly string[]> = z
   .array(LabelSchema)
   .max(MAX_LABELS, `a machine has at most ${MAX_LABELS} labels`)
 
@@ -304,3 +71,334 @@ export const NameSchema = z
 /** DHCP's name is the machine's own word: only a valid host name is believed. */
 export const parseHostname = (text: string): string | null =>
   /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/.test(text) ? text : null
+
+// The cycle: the machine's way through one flash or inventory; never on the wire. A new intent starts a new one.
+
+/** `restored`: the state of the server was replaced by an older one; `expired`: `[pxe] armed_hours`. */
+export const DISARM_CAUSES = ['restored', 'operator', 'expired'] as const
+export type DisarmCause = (typeof DISARM_CAUSES)[number]
+
+const time = z.iso.datetime({ offset: true })
+const maybeTime = time.nullable()
+const lenientTime = maybeTime.catch(null)
+const text = z.string().nullable()
+const flag = z.boolean()
+
+const CycleSchema = z.object({
+  started_at: time,
+  /** Live boots that were offered in this cycle and did not finish. */
+  offers: z.int().min(0),
+  /** When the newest flashing live boot was offered; null: none was. */
+  offered_at: lenientTime,
+  /** Whether a flash plan was handed out: from then on the disk may be half written. */
+  planned: flag,
+  /** Whether a flash of the cycle before was under way when this one started. */
+  carried: flag.catch(false),
+  /** The cycle whose flash may still be under way: news of it are not news of this cycle. */
+  before: z.object({ started_at: time, finished_at: maybeTime }).nullable().catch(null),
+  /** When done arrived or, in inventory mode, the disks. */
+  finished_at: maybeTime,
+  /** Something ended, and the machine has not booted its disk since. */
+  owes_disk_boot: flag.catch(false),
+  loop_suspected_at: lenientTime,
+  failure: z.object({ at: time, reason: text }).nullable().catch(null),
+  /** Since when it waits for its turn (ISO); null: it does not wait. */
+  queued_at: lenientTime,
+  /** When an operator allowed its disk after a flash without an end; null: nobody did. */
+  disk_allowed_at: lenientTime,
+  /** When its order was taken away, which holds a half-written disk back; null: it was not. */
+  disarmed_at: lenientTime,
+  disarmed_by: z.enum(DISARM_CAUSES).nullable().catch(null),
+  batch: z.string().max(40).nullable().catch(null),
+  /** When its batch was paused: it boots its disk unless it has a plan; null: not paused. */
+  paused_at: lenientTime,
+  /** When its order ends if no boot was offered by then (ISO); null: never. */
+  expires_at: lenientTime,
+  /** When its machine first asked or reported a run in this cycle; null: never. */
+  begun_at: maybeTime,
+})
+export type Cycle = Readonly<z.output<typeof CycleSchema>>
+
+const NEW_CYCLE: Cycle = CycleSchema.parse({
+  started_at: '1970-01-01T00:00:00Z',
+  offers: 0,
+  planned: false,
+  finished_at: null,
+  begun_at: null,
+})
+
+export const createCycle = (now: string): Cycle => ({ ...NEW_CYCLE, started_at: now })
+
+// The fields. What is stored, sent, taken and recorded of a machine follows from this table.
+
+export interface FieldRow {
+  readonly schema: z.ZodType
+  readonly stored: z.ZodType
+  /** In a new record. */
+  readonly initial?: unknown
+  /** In answers of the API, by its schema. */
+  readonly sent?: true | z.ZodType
+  /** In the body of `PUT /machines/{mac}`, by its schema. Without a default, an absent one stays. */
+  readonly put?: z.ZodType
+  /** In the journal and its events. */
+  readonly title?: string
+  /** The action that sets it, and what its event says of the machine. */
+  readonly setBy?: { readonly action: string; readonly past: string }
+}
+
+/** What cannot be read counts as the initial value. */
+const field = <T>(schema: z.ZodType<T>, initial: T) => ({
+  schema,
+  initial,
+  stored: schema.catch(() => initial),
+})
+
+/** A record without it is no machine. */
+const needed = <Schema extends z.ZodType>(schema: Schema) => ({ schema, stored: schema })
+
+const sentTime = z.iso.datetime()
+const MOMENT = { ...field(maybeTime, null), sent: sentTime.nullable() }
+
+/** A cycle that cannot be read counts as one in which a flash was under way. */
+const UNREADABLE: Cycle = { ...NEW_CYCLE, carried: true }
+
+const RefSchema = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, 'the ref of a catalog entry: 64 hexadecimal digits, lower case')
+  .nullable()
+const DriveSchema = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{1,2}$/, 'a drive number such as 0x80')
+  .nullable()
+const PickSchema = z.string().max(MAX_SERIAL_CHARACTERS).nullable()
+const ModeSchema = z.enum(BOOT_MODES)
+const TemplateSchema = TemplateNameSchema.nullable()
+const DisksSchema: z.ZodType<readonly InventoryDisk[] | null> = z
+  .array(InventoryDiskSchema)
+  .nullable()
+const SerialsSchema: z.ZodType<readonly string[]> = z.array(z.string())
+const DiskSchema = z.object({
+  path: z.string(),
+  size: text,
+  vendor: text,
+  model: text,
+  serial: text,
+  tran: text,
+  removable: flag,
+  readonly: flag,
+  wwn: text.optional(),
+  by_path: text.optional(),
+  size_bytes: z.int().nullable().optional(),
+})
+const ChannelSchema = z.object({ name: z.string(), ref: z.string() })
+const { image, disk, armed_by } = RunSchema.shape
+const PlannedSchema = z.object({ order: time, image, disk, armed_by })
+const ArmerSchema = z.object({ actor: z.string(), ip: text, at: time })
+
+/** In the order of records and events. */
+export const MACHINE_FIELDS = {
+  mac: { ...needed(MacSchema), sent: z.string() },
+  bty_image_ref: {
+    ...field(RefSchema, null),
+    sent: true,
+    put: RefSchema.default(null),
+    title: 'Image',
+  },
+  /**
+   * The image it pointed to when the machine was armed. Ask `channelOf`, which knows about images
+   * assigned otherwise since; null: none.
+   */
+  channel: {
+    ...field(ChannelSchema.nullable(), null),
+    /** In place of an image, or beside the one that it is expected to point to. */
+    put: ChannelNameSchema.nullable().optional(),
+    title: 'Channel',
+  },
+  boot_mode: {
+    ...needed(ModeSchema),
+    sent: true,
+    put: ModeSchema.default(DEFAULT_MODE),
+    title: 'On network boot',
+  },
+  sanboot_drive: {
+    ...field(DriveSchema, null),
+    sent: true,
+    put: DriveSchema.default(null),
+    title: 'BIOS boot drive',
+  },
+  /** Not in the specification; null: nobody gave one. */
+  name: { ...field(NameSchema, null), sent: true, put: NameSchema.exactOptional(), title: 'Name' },
+  labels: {
+    ...field(LabelsSchema, []),
+    sent: true,
+    put: LabelsSchema.default([]),
+    title: 'Labels',
+  },
+  target_disk_serial: {
+    ...field(PickSchema, null),
+    sent: true,
+    put: PickSchema.default(null),
+    title: 'Target disk',
+  },
+  /** The disk when it was picked by another name than its serial number; null: unknown. */
+  target_disk_seen: field(PickedDiskSchema.nullable(), null),
+  discovered_at: MOMENT,
+  last_seen_at: MOMENT,
+  last_seen_ip: { ...field(text, null), sent: true },
+  last_flashed_at: MOMENT,
+  known_disks: { ...field(DisksSchema, null), sent: z.array(DiskSchema).nullable() },
+  known_disks_at: MOMENT,
+  created_at: { ...needed(time), sent: sentTime },
+  updated_at: { ...needed(time), sent: sentTime },
+  saw_flasher_boot: field(flag, false),
+  cycle: field<Cycle>(CycleSchema, UNREADABLE),
+  /** Of the newest cycle that a person began. */
+  armed_by: field(ArmerSchema.nullable(), null),
+  /** Of the last plan to flash, or to let a person do so. */
+  planned_at: field(maybeTime, null),
+  /** Kept until its end is heard: reports are about this plan. Null: none was given, or that was. */
+  planned_as: field(PlannedSchema.nullable(), null),
+  /** Refuses every flash mode. */
+  locked: { ...field(flag, false), title: 'Locked' },
+  first_boot: {
+    ...field(TemplateSchema, null),
+    sent: true,
+    put: TemplateSchema.exactOptional(),
+    title: 'First-boot template',
+    setBy: { action: 'first-boot', past: 'got another first-boot template' },
+  },
+  /** When the newest token was made that fetched its first-boot configuration. */
+  first_boot_taken_at: field(maybeTime, null),
+  serial_console: {
+    ...field(z.enum(SERIAL_CONSOLES), 'ttyS0'),
+    title: 'Serial console',
+    setBy: { action: 'console', past: 'got another serial console' },
+  },
+  /** The image's last partition and its file system fill the disk. */
+  grow: {
+    ...field(flag, false),
+    title: 'Grows to fill the disk',
+    setBy: { action: 'grow', past: 'is grown or left as it is when it is flashed' },
+  },
+  /** As its live system last reported; null: it did not say. */
+  secure_boot: { ...field(flag.nullable(), null), sent: true },
+  /** As its live system last reported, only a suggestion; null: it did not say. */
+  bmc_address: { ...field(text, null), sent: true },
+  capture: { ...field(CaptureOrderSchema.nullable(), null), sent: true, title: 'Capture' },
+  /** `buildarch` of the last iPXE contact; null until then. */
+  arch: field(text, null),
+  /** From DHCP at the last iPXE contact; null until then. */
+  hostname: field(text, null),
+  /** Of its system and boards, as its live system last reported; never on the wire. */
+  own_serials: field(SerialsSchema, []),
+} as const satisfies Readonly<Record<string, FieldRow>>
+
+type Fields = typeof MACHINE_FIELDS
+type FieldName = keyof Fields
+export type Column<Name extends keyof FieldRow> = {
+  readonly [
+    Field in FieldName as Fields[Field] extends Readonly<Record<Name, unknown>> ? Field : never
+  ]: Fields[Field] extends Readonly<Record<Name, infer Value>> ? Value : never
+}
+
+/** Fields that have it. */
+export const namesWith = <Name extends keyof FieldRow>(column: Name) =>
+  (Object.keys(MACHINE_FIELDS) as readonly FieldName[]).filter(
+    (name): name is FieldName & keyof Column<Name> => column in MACHINE_FIELDS[name],
+  )
+
+export function columnOf<Name extends keyof FieldRow>(column: Name): Column<Name> {
+  const rows: Readonly<Record<FieldName, FieldRow>> = MACHINE_FIELDS
+  const values = namesWith(column).map((name) => [name, rows[name][column]])
+  // `fromEntries` forgets which names there are.
+  return Object.fromEntries(values) as Column<Name>
+}
+
+const RecordSchema = z.object(columnOf('stored'))
+export type Machine = Readonly<z.output<typeof RecordSchema>>
+export type MachineChannel = NonNullable<Machine['channel']>
+export type PlannedFlash = NonNullable<Machine['planned_as']>
+
+/** Null where it cannot be a machine. */
+export function parseRecord(stored: unknown): Machine | null {
+  const { data: machine } = RecordSchema.safeParse(stored)
+  if (machine?.cycle !== UNREADABLE) return machine ?? null
+  return { ...machine, cycle: { ...UNREADABLE, started_at: machine.updated_at } }
+}
+
+const INITIAL = columnOf('initial')
+
+export const createMachine = (mac: Mac, boot_mode: BootMode, now: string): Machine => ({
+  ...INITIAL,
+  mac,
+  boot_mode,
+  cycle: createCycle(now),
+  created_at: now,
+  updated_at: now,
+})
+
+const SPECIFIED = [
+  'mac',
+  'bty_image_ref',
+  'labels',
+  'discovered_at',
+  'last_seen_at',
+  'last_seen_ip',
+  'boot_mode',
+  'sanboot_drive',
+  'last_flashed_at',
+  'known_disks',
+  'known_disks_at',
+  'target_disk_serial',
+  'created_at',
+  'updated_at',
+] as const satisfies readonly FieldName[]
+
+/** In the specified order, then ours. */
+export const SENT_FIELDS: readonly FieldName[] = [...new Set([...SPECIFIED, ...namesWith('sent')])]
+
+/** "Machine (server responses)"; a channel is sent only where there is one. */
+export function toWire(machine: Machine): Readonly<Record<string, unknown>> {
+  const channel = channelOf(machine)
+  return {
+    ...Object.fromEntries(SENT_FIELDS.map((name) => [name, machine[name]])),
+    ...(channel === null ? {} : { channel }),
+  }
+}
+
+export type Identity = Pick<Machine, 'name' | 'labels'>
+
+export const isSameIdentity = (a: Identity, b: Identity): boolean =>
+  a.name === b.name &&
+  a.labels.length === b.labels.length &&
+  a.labels.every((label, at) => label === b.labels[at])
+
+/** Null: its image comes by no channel. */
+export const channelOf = ({
+  channel,
+  bty_image_ref: ref,
+}: Pick<Machine, 'channel' | 'bty_image_ref'>): string | null =>
+  channel !== null && channel.ref === ref ? channel.name : null
+
+export function targetOf({
+  target_disk_serial: serial,
+  target_disk_seen: seen,
+}: Pick<Machine, 'target_disk_serial' | 'target_disk_seen'>): DiskPick | null {
+  const name = serial?.trim() ?? ''
+  return name === '' ? null : { name, seen }
+}
+
+/** Whatever the mode is now. The end of an inventory does not end a carried-over flash. */
+export const hasUnfinishedFlash = ({ cycle }: Machine): boolean =>
+  cycle.carried || (cycle.planned && cycle.finished_at === null)
+
+/** A mode that does not flash permits the disk, unless the order was taken away. */
+export const isHalfWritten = (machine: Machine): boolean =>
+  (isFlashMode(machine.boot_mode) || machine.cycle.disarmed_at !== null) &&
+  hasUnfinishedFlash(machine)
+
+/** Its order was taken away: it is not flashed by it, and its disk may be half written. */
+export const isHeldBack = (machine: Machine): boolean =>
+  machine.cycle.disarmed_at !== null && isHalfWritten(machine)
+
+export const isUnassigned = (machine: Machine): boolean => machine.bty_image_ref === null

@@ -1,7 +1,6 @@
 /** Current line: how operators' edits change a machine's record ("Transitions", docs/decisions/0006). */
 import { MODES, flashesOnce, isFlashMode } from './boot-mode.ts'
 import { createOrder, endOrder, isPending, type CaptureOrder } from '#engine/capture/rules/order.ts'
-import type { SerialConsole } from '#fleet/boot/rules/boot-decision.ts'
 import { fieldError, type FieldError } from '#kit/foundation/field-error.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
@@ -68,8 +67,6 @@ export function applyUpsert(
     ...upsert,
     ...picked,
     channel: nextChannel(begun, upsert, isSame),
-    name: upsert.name === undefined ? begun.name : upsert.name,
-    first_boot: upsert.first_boot === undefined ? begun.first_boot : upsert.first_boot,
     labels: sortLabels(upsert.labels),
     updated_at: now,
   })
@@ -190,20 +187,6 @@ export const cancelCapture = (machine: Machine, now: string): Result<Machine, st
         updated_at: now,
       })
     : refuse('No capture is ordered.')
-
-/** Absent: unchanged. */
-export interface Adjustment {
-  readonly locked?: boolean
-  readonly serial_console?: SerialConsole
-  readonly grow?: boolean
-  readonly labels?: readonly string[]
-  readonly first_boot?: string | null
-}
-
-export function adjust(machine: Machine, adjustment: Adjustment, now: string): Machine {
-  const labels = sortLabels(adjustment.labels ?? machine.labels)
-  return { ...machine, ...adjustment, labels, updated_at: now }
-}
 
 const CAPTURING =
   'A capture is ordered: cancel it, or wait for its end, before the machine is flashed.'

@@ -1,36 +1,15 @@
 /** Current line: the body of `PUT /machines/{mac}` ("MachineUpsert"). */
-import { BOOT_MODES, DEFAULT_MODE, isFlashMode } from './boot-mode.ts'
+import { isFlashMode } from './boot-mode.ts'
 import { z } from 'zod'
 import { parseFields, type FieldError } from '#kit/foundation/field-error.ts'
 import { accept, type Result } from '#kit/foundation/result.ts'
-import { MAX_SERIAL_CHARACTERS } from '#engine/inventory/rules/inventory.ts'
-import { TemplateNameSchema } from '#engine/first-boot/rules/template.ts'
-import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
-import { LabelsSchema, NameSchema, sortLabels } from './machine.ts'
+import { columnOf, sortLabels } from './machine.ts'
 
 /**
  * Unknown keys are refused; absent fields have defaults, whatever was there before. Only name,
  * template and channel stay: clients of the specification do not know them.
  */
-export const MachineUpsertSchema = z.strictObject({
-  bty_image_ref: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, 'the ref of a catalog entry: 64 hexadecimal digits, lower case')
-    .nullable()
-    .default(null),
-  /** In place of an image, or beside the one that it is expected to point to. */
-  channel: ChannelNameSchema.nullable().optional(),
-  name: NameSchema.optional(),
-  first_boot: TemplateNameSchema.nullable().optional(),
-  labels: LabelsSchema.default([]),
-  boot_mode: z.enum(BOOT_MODES).default(DEFAULT_MODE),
-  sanboot_drive: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{1,2}$/, 'a drive number such as 0x80')
-    .nullable()
-    .default(null),
-  target_disk_serial: z.string().max(MAX_SERIAL_CHARACTERS).nullable().default(null),
-})
+export const MachineUpsertSchema = z.strictObject(columnOf('put'))
 
 export type UpsertRequest = Readonly<z.infer<typeof MachineUpsertSchema>>
 
@@ -44,7 +23,7 @@ export function parseUpsert(body: unknown): Result<UpsertRequest, readonly Field
   return accept({
     ...fields,
     ...(name === undefined ? {} : { name: name || null }),
-    labels: [...sortLabels(labels)],
+    labels: sortLabels(labels),
     target_disk_serial: target_disk_serial?.trim() || null,
   })
 }

@@ -4,8 +4,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { MAX_HARDWARE_BYTES } from '#engine/inventory/rules/machine.ts'
 import { MAX_HARDWARE_VALUES, parseInventory } from '#engine/inventory/rules/inventory.ts'
-import { createMachine } from '#server/current/rules/machine.ts'
-import { parseRecord } from '#server/current/rules/record.ts'
+import { createMachine, parseRecord } from '#server/current/rules/machine.ts'
 import { createFixture, diskOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('inventory')

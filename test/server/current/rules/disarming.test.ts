@@ -8,7 +8,7 @@ import {
   orderCapture,
   refreshInventory,
 } from '#server/current/rules/operator-edits.ts'
-import { parseRecord } from '#server/current/rules/record.ts'
+import { parseRecord } from '#server/current/rules/machine.ts'
 import {
   createFixture,
   diskOf,

@@ -5,7 +5,7 @@ import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { renderDisks } from '#server/current/pages/machines/machine.ts'
 import { orderCapture } from '#server/current/rules/operator-edits.ts'
 import { decidePlan, renderPlan } from '#server/current/rules/plan.ts'
-import { parseRecord } from '#server/current/rules/record.ts'
+import { parseRecord } from '#server/current/rules/machine.ts'
 import { findDisk, parsePlan } from '#flasher/order/rules/plan.ts'
 import { createFixture, diskOf, REF, type Fixture } from '#test/support/server/machine-fixture.ts'
 

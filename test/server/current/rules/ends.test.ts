@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { rememberDone, rememberRunBegan } from '#server/current/rules/contact.ts'
 import { flashAgain } from '#server/current/rules/operator-edits.ts'
-import { parseRecord } from '#server/current/rules/record.ts'
+import { parseRecord } from '#server/current/rules/machine.ts'
 import { decideOutcome, decideOwner, originOf } from '#server/current/rules/run.ts'
 import {
   createFixture,

@@ -3,9 +3,8 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasFlashOrder } from '#server/current/rules/disarming.ts'
-import { channelOf, toWire, type Machine } from '#server/current/rules/machine.ts'
+import { channelOf, toWire, type Machine, parseRecord } from '#server/current/rules/machine.ts'
 import { createMachineLine, type LineDependencies } from '#server/current/machine-line.ts'
-import { parseRecord } from '#server/current/rules/record.ts'
 import {
   entryOf,
   MAC,
