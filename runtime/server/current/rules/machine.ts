@@ -75,7 +75,7 @@ export const parseHostname = (text: string): string | null =>
 // The cycle: the machine's way through one flash or inventory; never on the wire. A new intent starts a new one.
 
 /** `restored`: the state of the server was replaced by an older one; `expired`: `[pxe] armed_hours`. */
-export const DISARM_CAUSES = ['restored', 'operator', 'expired'] as const
+const DISARM_CAUSES = ['restored', 'operator', 'expired'] as const
 export type DisarmCause = (typeof DISARM_CAUSES)[number]
 
 const time = z.iso.datetime({ offset: true })

@@ -79,19 +79,5 @@ export const EVENTS = {
     /** Read out before and after the arrow of a change. */
     before: 'from',
     after: 'to',
-    fields: {
-      name: 'Name',
-      labels: 'Labels',
-      boot_mode: 'On network boot',
-      bty_image_ref: 'Image',
-      channel: 'Channel',
-      target_disk_serial: 'Target disk',
-      sanboot_drive: 'BIOS boot drive',
-      first_boot: 'First-boot template',
-      serial_console: 'Serial console',
-      grow: 'Grows to fill the disk',
-      locked: 'Locked',
-      capture: 'Capture',
-    },
   },
 } as const

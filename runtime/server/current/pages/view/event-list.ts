@@ -14,6 +14,7 @@ import { html, type Content, type Html, fillHtml } from '#kit/web/ui/html.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { printableText } from '#kit/foundation/printable.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
+import { columnOf } from '#server/current/rules/machine.ts'
 import { findTitle } from '#server/pages/settings/setting-fields.ts'
 import { fill } from '#kit/texts/text.ts'
 import { modelOf } from './machine-view.ts'
@@ -110,7 +111,7 @@ export function renderWritten(event: JournalEvent, { findRun }: EventWords): Con
 const saysAll = (summary: string, { image, disk }: Run): boolean =>
   image !== null && summary.includes(image.name ?? '') && summary.includes(disk?.serial ?? '')
 
-const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(PAGES.events.row.fields))
+const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(columnOf('title')))
 
 const MAX_CHANGES = 4
 const MAX_CHARACTERS = 60
