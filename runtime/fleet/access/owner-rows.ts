@@ -4,7 +4,8 @@ import { parseJson } from '#kit/foundation/json-reader.ts'
 import type { SessionBook, SessionClaims } from '#kit/web/access/session.ts'
 import type { CallerPerson } from '#kit/web/answers/caller.ts'
 import type { Database } from '#fleet/state/database.ts'
-import { readOnce, readText, readTextOrNull, type Row, type Sql } from '#fleet/state/sqlite.ts'
+import { keepRead } from '#fleet/state/kept-rows.ts'
+import { readOnce, readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
 import {
   MAX_PEOPLE,
   OwnSessionsSchema,
@@ -40,21 +41,7 @@ const MAX_ENDED = 1000
 type OwnerRows = ReturnType<typeof createOwnerRows>
 
 export function createOwnerRows(database: Database, now: () => Date) {
-  let kept: ReadonlyMap<string, KeptOwner> = new Map()
-  let epoch: number | null = null
-
-  const current = () => {
-    const present = database.epoch()
-    if (present !== epoch) {
-      kept = new Map(database.sql.all(ALL).flatMap(readOwner))
-      epoch = present
-    }
-    return kept
-  }
-
-  /** A failed write may have been read before it was undone, so everything is read again. */
-  const write = <T>(work: (sql: Sql) => T): Promise<T> =>
-    database.write(work).finally(() => (epoch = null))
+  const { current, write } = keepRead(database, (sql) => new Map(sql.all(ALL).flatMap(readOwner)))
 
   async function update(
     id: string,

@@ -6,6 +6,7 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { SCOPES, type Scope } from '#kit/web/answers/rules/rights.ts'
 import { createLaggedWrites } from '#kit/host/lagged-writes.ts'
 import type { Database } from '#fleet/state/database.ts'
+import { keepRead } from '#fleet/state/kept-rows.ts'
 import { readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
 import { readFile } from 'node:fs/promises'
 import { replaceFile } from '#kit/host/atomic-file.ts'
@@ -44,21 +45,18 @@ export function createTokens(
   database: Database,
   { now = () => new Date() }: { now?(): Date } = {},
 ) {
-  const byDigest = new Map<string, TokenRecord>()
-  let epoch: number | null = null
-  const uses = createTokenUses(database, () => (epoch = null))
-
-  const current = () => {
-    const present = database.epoch()
-    if (present === epoch) return byDigest
-    byDigest.clear()
-    for (const row of database.sql.all(ALL)) {
-      const record = readRecord(row)
-      if (record !== null) byDigest.set(readText(row, 'digest'), record)
-    }
-    epoch = present
-    return byDigest
-  }
+  /** By digest. */
+  const { current, write } = keepRead(
+    database,
+    (sql) =>
+      new Map(
+        sql.all(ALL).flatMap((row) => {
+          const record = readRecord(row)
+          return record === null ? [] : [[readText(row, 'digest'), record]]
+        }),
+      ),
+  )
+  const uses = createTokenUses(database, write)
 
   return {
     hasName: (name: string): boolean =>
@@ -81,22 +79,19 @@ export function createTokens(
       const record = { id, name, scopes, owner, maker, created_at, last_used_at: null, expires_at }
       const more = { owner: owner ?? undefined, maker: maker ?? undefined }
       const stored = JSON.stringify({ name, scopes, ...more, expires_at })
-      const obstacle = await database.write((sql) => {
+      const obstacle = await write((sql) => {
         const known = sql.all(ALL).flatMap((row) => readRecord(row) ?? [])
         if (known.some((each) => each.name === name)) return 'name-taken'
         if (known.length >= most) return 'too-many'
         sql.run(ADD, id, stored, digestOf(token), created_at)
         return null
       })
-      epoch = null
       return obstacle === null ? accept({ record, token }) : refuse(obstacle)
     },
     /** Revokes the tokens that it made, too. False: no such token. */
-    async revoke(id: string): Promise<boolean> {
+    revoke(id: string): Promise<boolean> {
       const at = now().toISOString()
-      const revoked = await database.write((sql) => sql.run(REVOKE, at, id) > 0)
-      epoch = null
-      return revoked
+      return write((sql) => sql.run(REVOKE, at, id) > 0)
     },
     /** Never waits for a disk. The use is on disk within a minute. */
     find(token: string): TokenRecord | null {
@@ -111,13 +106,12 @@ export function createTokens(
 }
 
 /** Last uses are kept in memory for a moment, so that no request waits for the disk. */
-function createTokenUses(database: Database, stored: () => void) {
-  const used = createLaggedWrites<string, string>(LAG_MS, async (uses) => {
-    await database.write((sql) => {
+function createTokenUses(database: Database, write: Database['write']) {
+  const used = createLaggedWrites<string, string>(LAG_MS, (uses) =>
+    write((sql) => {
       for (const [id, at] of uses) sql.run(NOTE_USE, at, id)
-    })
-    stored()
-  })
+    }),
+  )
   database.beforeClosing(used.flush)
 
   return {

@@ -4,6 +4,7 @@ import { parseJson } from '#kit/foundation/json-reader.ts'
 import type { Changes } from '#kit/host/changes.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import type { Database } from '#fleet/state/database.ts'
+import { keepRead } from '#fleet/state/kept-rows.ts'
 import { readNumber, readText, type Row, type Sql } from '#fleet/state/sqlite.ts'
 import { AMONG, renderList } from '#fleet/state/event-rows.ts'
 import {
@@ -26,7 +27,15 @@ export function createBatches(
   { changes }: { readonly changes?: Changes } = {},
 ) {
   const announce = (id: string) => changes?.announce({ topic: 'batch', id })
-  const { list, write } = createList(database, announce)
+  const { current: list, write: change } = keepRead(database, (sql): readonly Batch[] =>
+    sql
+      .all('SELECT record FROM batches ORDER BY made_at DESC, id')
+      .flatMap((row) => parseBatch(row) ?? []),
+  )
+  const write = async (id: string, work: (sql: Sql) => void): Promise<void> => {
+    await change(work)
+    announce(id)
+  }
   const find = (id: string): Batch | null => list().find((batch) => batch.id === id) ?? null
   return {
     /** Newest first; from memory, like `isPaused`. */
@@ -62,31 +71,6 @@ export function createBatches(
 }
 
 type Announce = (id: string) => void
-
-function createList(database: Database, announce: Announce) {
-  let kept: readonly Batch[] = []
-  let epoch: number | null = null
-
-  function list(): readonly Batch[] {
-    const present = database.epoch()
-    if (present === epoch) return kept
-    const rows = database.sql.all('SELECT record FROM batches ORDER BY made_at DESC, id')
-    kept = rows.flatMap((row) => parseBatch(row) ?? [])
-    epoch = present
-    return kept
-  }
-
-  async function write(id: string, work: (sql: Sql) => void): Promise<void> {
-    try {
-      await database.write(work)
-    } finally {
-      epoch = null
-    }
-    announce(id)
-  }
-
-  return { list, write }
-}
 
 const createMembers = (database: Database, announce: Announce) => ({
   async keepMembers(id: string, members: readonly BatchMember[]): Promise<void> {

@@ -9,6 +9,7 @@ import { ifMissing } from '#kit/foundation/system-error.ts'
 import { replaceFile } from '#kit/host/atomic-file.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import type { Database } from '#fleet/state/database.ts'
+import { keepRead } from '#fleet/state/kept-rows.ts'
 import type { JournalEntry, Requester } from '#fleet/state/journal.ts'
 import { readNumber, readText, type Row, type Sql } from '#fleet/state/sqlite.ts'
 import {
@@ -28,24 +29,7 @@ type ReceiverRefusal = 'name-taken' | 'too-many' | 'unknown'
 
 /** Lookups come from memory; a change is on disk before it resolves. */
 export function createReceivers(database: Database) {
-  let kept: readonly Receiver[] = []
-  let epoch: number | null = null
-
-  function list(): readonly Receiver[] {
-    const present = database.epoch()
-    if (present === epoch) return kept
-    kept = readAll(database.sql)
-    epoch = present
-    return kept
-  }
-
-  async function change<T>(work: (sql: Sql) => T): Promise<T> {
-    try {
-      return await database.write(work)
-    } finally {
-      epoch = null
-    }
-  }
+  const { current: list, write: change } = keepRead(database, readAll)
 
   return {
     /** Lists them by name. */

@@ -3,6 +3,7 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { RunColumn, RunSortRow } from './rules/run-record.ts'
 import { type Run, MAX_LOG_BYTES } from '#engine/inventory/rules/run.ts'
 import type { Database } from '#fleet/state/database.ts'
+import { keepRead } from '#fleet/state/kept-rows.ts'
 import type { Changes } from '#kit/host/changes.ts'
 import { HOUR_MS, pruneRows, type Retention } from '#fleet/state/pruning.ts'
 import { createRunPosts } from './run-posts.ts'
@@ -166,18 +167,11 @@ const goesOn = (run: Run | null): Run | null => (run?.result === null ? run : nu
 
 /** Knows what the last flash of each machine wrote: read from the runs once, then kept as runs end. */
 function createLastWrites(database: Database) {
-  let kept = new Map<string, LastWritten>()
-  let epoch: number | null = null
   let version = 0
-
-  function current(): Map<string, LastWritten> {
-    const present = database.epoch()
-    if (present === epoch) return kept
-    kept = new Map(database.sql.all(NEWEST_OF_ALL).map(readWritten))
-    epoch = present
+  const { current } = keepRead(database, (sql) => {
     version += 1
-    return kept
-  }
+    return new Map(sql.all(NEWEST_OF_ALL).map(readWritten))
+  })
 
   function readAgain(mac: string): void {
     const known = current()

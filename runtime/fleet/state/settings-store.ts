@@ -1,5 +1,6 @@
 /** Stores what the settings pages save: values by dotted name, in the database (docs/decisions/0014). */
 import type { Database } from './database.ts'
+import { keepRead } from './kept-rows.ts'
 import type { Changes } from '#kit/host/changes.ts'
 import { readText } from './sqlite.ts'
 
@@ -15,19 +16,14 @@ export function createSettingsStore(
   database: Database,
   { changes, now = () => new Date() }: SettingsStoreOptions = {},
 ) {
-  let kept: Readonly<Record<string, string>> = {}
-  let epoch: number | null = null
-
   /** By dotted name (`backup.cadence`), as saved text; from memory. */
-  const list = () => {
-    const present = database.epoch()
-    if (present !== epoch) {
-      const rows = database.sql.all('SELECT name, value FROM settings ORDER BY name')
-      kept = Object.fromEntries(rows.map((row) => [readText(row, 'name'), readText(row, 'value')]))
-      epoch = present
-    }
-    return kept
-  }
+  const { current: list, write } = keepRead(database, (sql): Readonly<Record<string, string>> =>
+    Object.fromEntries(
+      sql
+        .all('SELECT name, value FROM settings ORDER BY name')
+        .map((row) => [readText(row, 'name'), readText(row, 'value')]),
+    ),
+  )
 
   return {
     list,
@@ -36,16 +32,12 @@ export function createSettingsStore(
     /** All or nothing, on disk before it resolves; null removes a value. */
     async save(values: Readonly<Record<string, string | null>>): Promise<void> {
       const at = now().toISOString()
-      try {
-        await database.write((sql) => {
-          for (const [name, value] of Object.entries(values)) {
-            if (value === null) sql.run('DELETE FROM settings WHERE name = ?', name)
-            else sql.run(SAVE, name, value, at)
-          }
-        })
-      } finally {
-        epoch = null
-      }
+      await write((sql) => {
+        for (const [name, value] of Object.entries(values)) {
+          if (value === null) sql.run('DELETE FROM settings WHERE name = ?', name)
+          else sql.run(SAVE, name, value, at)
+        }
+      })
       changes?.announce({ topic: 'settings' })
     },
   }

@@ -24,8 +24,8 @@ test('are there after a restart and after an upgrade, with their secrets', async
     const templates = createTemplates(state.database)
     assert.ok((await templates.save('web', () => template)).ok)
     assert.ok((await templates.save('db', (before) => before ?? template)).ok)
-    assert.is(await templates.remove('db'), true)
-    assert.is(await templates.remove('db'), false)
+    assert.is((await templates.remove('db'))?.name, 'db')
+    assert.is(await templates.remove('db'), null)
   }
   for (const release of ['1.2.3', '9.9.9']) {
     await using state = await folder.open({ release })

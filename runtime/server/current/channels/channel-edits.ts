@@ -34,8 +34,7 @@ export async function saveChannel(
     found.before = before
     return isExpected(before) ? editChannel(before, name, fields, { actor: by.actor, at }) : null
   })
-  if (!saved.ok) return saved
-  if (saved.value === null) return refuse('stale')
+  if (!saved.ok) return refuse(saved.refusal === 'stays' ? 'stale' : saved.refusal)
   await record(site, by, { before: found.before, after: saved.value })
   return accept(saved.value)
 }
@@ -49,13 +48,9 @@ export async function removeChannel(
 ): Promise<Result<boolean, number>> {
   const armed = listArmed(site.machines.peekAll(), name).length
   if (armed > 0) return refuse(armed)
-  const found: { before: ImageChannel | null } = { before: null }
-  const isGone = await channels.remove(name, (before) => {
-    found.before = before
-    return isExpected(before)
-  })
-  if (isGone && found.before !== null) await record(site, by, { before: found.before, after: null })
-  return accept(isGone)
+  const before = await channels.remove(name, isExpected)
+  if (before !== null) await record(site, by, { before, after: null })
+  return accept(before !== null)
 }
 
 interface ChannelChange {

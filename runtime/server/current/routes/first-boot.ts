@@ -185,7 +185,7 @@ export async function removeTemplate(
   event: H3Event,
   name: string,
 ): Promise<void> {
-  if (await templates.remove(name)) await recordEvent(site, event, name, 'removed')
+  if ((await templates.remove(name)) !== null) await recordEvent(site, event, name, 'removed')
 }
 
 /** Without what the template says. */
