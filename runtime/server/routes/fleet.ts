@@ -6,6 +6,7 @@ import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
 import { compareFields } from '#fleet/state/rules/event-table.ts'
 import type {
+  Acted,
   ActionRequest,
   Fleet,
   MeantEdit,
@@ -25,201 +26,225 @@ import { awaitOutcome } from './flash-follow.ts'
 import { countRun, renderLost } from './runs.ts'
 
 export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M> {
-  const commit = createCommit(site)
   const edits = createUndoableEdits<M>(
     site.elapsed ?? (() => performance.now()),
     (before, left) => site.line.undo?.(before, left, site.now().toISOString()) !== left,
   )
-  const make = (bounds: EditBounds<M>): Fleet<M> => {
-    const update = createUpdate(site, commit, bounds)
-    const parts = { site, edits, update, bounds }
-    const { edit, removeNoted } = createEdits(parts)
+  const within = (bounds: EditBounds<M>): Fleet<M> => {
+    const parts = { site, edits, bounds }
     return {
-      commit,
-      update,
-      remove: (mac, by) => removeNoted(mac, by, null),
-      upsert: createUpsert(parts, edit),
-      ...createUndo(parts),
-      act: createAct(parts, edit, removeNoted),
+      commit: (mac, by, before, decided) => commit(site, mac, by, before, decided),
+      update: (mac, by, decide) => update(parts, mac, by, decide),
+      remove: (mac, by) => remove(parts, mac, by, null),
+      upsert: (mac, body, by, isExpected) => upsert(parts, mac, body, by, isExpected),
+      act: (mac, request, by) => act(parts, mac, request, by),
+      findUndoable: (mac) => findUndoable(parts, mac)?.id ?? null,
+      listUndoable: (batch) =>
+        edits.listOf(batch).filter((mac) => findUndoable(parts, mac) !== null),
+      undo: (mac, by, meant) => undo(parts, mac, by, meant),
       async awaitOutcome(mac, order, signal) {
         const outcome = await awaitOutcome(site, mac, order, signal)
         const machine = site.machines.peek(mac)
         // A machine that left the bounds meanwhile counts as deleted.
         return machine === null || bounds.sees(machine) ? outcome : 'deleted'
       },
-      within: make,
+      within,
     }
   }
-  return make({ sees: () => true, adds: true, refuse: () => null })
+  return within({ sees: () => true, adds: true, refuse: () => null })
 }
 
-interface BoundFleetDependencies<M extends MachineBase> {
+interface FleetParts<M extends MachineBase> {
   readonly site: ServerBase<M>
   readonly edits: UndoableEdits<M>
-  readonly update: Fleet<M>['update']
   readonly bounds: EditBounds<M>
 }
 
-/** Nothing is decided about unseen machines, and no forbidden record is stored. */
-function createUpdate<M extends MachineBase>(
-  { machines }: ServerBase<M>,
-  commit: Fleet<M>['commit'],
-  { sees, refuse: forbids }: EditBounds<M>,
-): Fleet<M>['update'] {
-  const update: Fleet<M>['update'] = async (mac, by, decide) => {
-    const before = machines.newest(mac)
-    const decided = decide(before !== null && sees(before) ? before : null)
-    if (decided === null || (before !== null && !sees(before))) return null
-    if (before !== null && forbids(before, decided.machine) !== null) return null
-    if (await commit(mac, by, before, decided)) return decided
-    return await update(mac, by, decide)
+async function act<M extends MachineBase>(
+  parts: FleetParts<M>,
+  mac: Mac,
+  request: ActionRequest<M>,
+  by: By,
+): Promise<Acted<M>> {
+  const { site, bounds } = parts
+  const { action, parameters, isDryRun = false, findConflict, batch = null } = request
+  if (action === 'delete') {
+    const known = site.machines.peek(mac)
+    const isThere = isDryRun
+      ? known !== null && bounds.sees(known)
+      : await remove(parts, mac, by, batch)
+    return isThere ? { result: 'done', machine: null } : { result: 'missing' }
   }
-  return update
+  const rule = site.line.actions[action]
+  if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
+  let reason: string | null = null
+  const made = await updateByHand(parts, mac, by, request, (machine) => {
+    if (machine === null) return null
+    const decided = rule.apply(machine, parameters, signed(site, by), batch, bounds.sees)
+    reason = decided.ok
+      ? (bounds.refuse(machine, decided.value.machine) ??
+        findConflict?.(decided.value.machine) ??
+        null)
+      : decided.refusal
+    const isDone = decided.ok && reason === null && !isDryRun
+    return isDone ? decided.value : { machine, events: [] }
+  })
+  if (made === null) return { result: 'missing' }
+  return reason === null ? { result: 'done', machine: made.machine } : { result: 'refused', reason }
 }
 
-type Edit<M extends MachineBase> = ReturnType<typeof createEdits<M>>['edit']
-
-const createUpsert =
-  <M extends MachineBase>(
-    { site, bounds }: BoundFleetDependencies<M>,
-    edit: Edit<M>,
-  ): Fleet<M>['upsert'] =>
-  async (mac, body, by, isExpected = () => true) => {
-    const { line } = site
-    let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
-    await edit(mac, by, {}, (before) => {
-      answer = refuse({ why: before === null && !bounds.adds ? 'missing' : 'stale' })
-      if ((before === null && !bounds.adds) || !isExpected(before)) return null
-      const parsed = line.parseUpsert(body, before, { mac, by: signed(site, by) })
-      answer = parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
-      if (!parsed.ok) return null
-      const reason = bounds.refuse(before, parsed.value)
-      if (reason !== null) answer = refuse({ why: 'forbidden', reason })
-      return reason === null
-        ? { machine: parsed.value, events: [describeUpsert(line, before, parsed.value)] }
-        : null
-    })
-    return answer
-  }
-
-const createAct =
-  <M extends MachineBase>(
-    { site, bounds }: BoundFleetDependencies<M>,
-    edit: Edit<M>,
-    removeNoted: ReturnType<typeof createEdits<M>>['removeNoted'],
-  ): Fleet<M>['act'] =>
-  async (mac, request, by) => {
-    const { action, parameters, isDryRun = false, findConflict, batch = null } = request
-    if (action === 'delete') {
-      const known = site.machines.peek(mac)
-      const isThere = isDryRun
-        ? known !== null && bounds.sees(known)
-        : await removeNoted(mac, by, batch)
-      return isThere ? { result: 'done', machine: null } : { result: 'missing' }
-    }
-    const rule = site.line.actions[action]
-    if (rule === undefined) return { result: 'refused', reason: `there is no action ${action}` }
-    let reason: string | null = null
-    const made = await edit(mac, by, request, (machine) => {
-      if (machine === null) return null
-      const decided = rule.apply(machine, parameters, signed(site, by), batch, bounds.sees)
-      reason = decided.ok
-        ? (bounds.refuse(machine, decided.value.machine) ??
-          findConflict?.(decided.value.machine) ??
-          null)
-        : decided.refusal
-      const isDone = decided.ok && reason === null && !isDryRun
-      return isDone ? decided.value : { machine, events: [] }
-    })
-    if (made === null) return { result: 'missing' }
+async function upsert<M extends MachineBase>(
+  parts: FleetParts<M>,
+  mac: Mac,
+  body: unknown,
+  by: By,
+  isExpected: (before: M | null) => boolean = () => true,
+): Promise<Result<M, UpsertRefusal>> {
+  const { site, bounds } = parts
+  let answer: Result<M, UpsertRefusal> = refuse({ why: 'stale' })
+  await updateByHand(parts, mac, by, {}, (before) => {
+    answer = refuse({ why: before === null && !bounds.adds ? 'missing' : 'stale' })
+    if ((before === null && !bounds.adds) || !isExpected(before)) return null
+    const parsed = site.line.parseUpsert(body, before, { mac, by: signed(site, by) })
+    answer = parsed.ok ? parsed : refuse({ why: 'fields', fields: parsed.refusal })
+    if (!parsed.ok) return null
+    const reason = bounds.refuse(before, parsed.value)
+    if (reason !== null) answer = refuse({ why: 'forbidden', reason })
     return reason === null
-      ? { result: 'done', machine: made.machine }
-      : { result: 'refused', reason }
-  }
+      ? { machine: parsed.value, events: [describeUpsert(site.line, before, parsed.value)] }
+      : null
+  })
+  return answer
+}
 
-function createEdits<M extends MachineBase>({
-  site,
-  edits,
-  update,
-  bounds,
-}: BoundFleetDependencies<M>) {
-  const { line, machines } = site
-  const edit = async <T extends Transition<M>>(
-    mac: Mac,
-    by: By,
-    { batch = null, continues = false }: Partial<Pick<ActionRequest<M>, 'batch' | 'continues'>>,
-    decide: (before: M | null) => T | null,
-  ): Promise<T | null> => {
-    const found: { before: M | null } = { before: null }
-    const made = await update(mac, by, (before) => {
-      found.before = before
-      return decide(before)
-    })
-    const { before } = found
-    if (made !== null && before !== null && before !== made.machine) {
-      const { actor } = by
-      edits.note({ before, after: made.machine, hardware: null, batch, actor }, continues)
-      await leaveBatch(site, before, made.machine)
-    }
-    return made
+/** An update by a person: it can be undone, and takes the machine out of its batch. */
+async function updateByHand<M extends MachineBase>(
+  parts: FleetParts<M>,
+  mac: Mac,
+  by: By,
+  { batch = null, continues = false }: Partial<Pick<ActionRequest<M>, 'batch' | 'continues'>>,
+  decide: (before: M | null) => Transition<M> | null,
+): Promise<Transition<M> | null> {
+  const found: { before: M | null } = { before: null }
+  const made = await update(parts, mac, by, (before) => {
+    found.before = before
+    return decide(before)
+  })
+  const { before } = found
+  if (made !== null && before !== null && before !== made.machine) {
+    const { actor } = by
+    parts.edits.note({ before, after: made.machine, hardware: null, batch, actor }, continues)
+    await leaveBatch(parts.site, before, made.machine)
   }
-  const removeNoted = async (mac: Mac, by: By, batch: string | null) => {
-    const hardware = line.undo === undefined ? null : await machines.findHardware(mac)
-    // A plan on its way to the disk still counts as given.
-    const before = machines.newest(mac)
-    if (before !== null && !bounds.sees(before)) return false
-    const isGone = await removeMachine(site, mac, by)
-    if (isGone && before !== null) {
-      edits.note({ before, after: null, hardware, batch, actor: by.actor }, false)
-    }
-    return isGone
+  return made
+}
+
+/** Nothing is decided about unseen machines, and no forbidden record is stored. */
+async function update<M extends MachineBase, T extends Transition<M>>(
+  { site, bounds }: FleetParts<M>,
+  mac: Mac,
+  by: By,
+  decide: (before: M | null) => T | null,
+): Promise<T | null> {
+  for (;;) {
+    const before = site.machines.newest(mac)
+    const isHidden = before !== null && !bounds.sees(before)
+    const decided = decide(isHidden ? null : before)
+    if (decided === null || isHidden) return null
+    if (before !== null && bounds.refuse(before, decided.machine) !== null) return null
+    if (await commit(site, mac, by, before, decided)) return decided
   }
-  return { edit, removeNoted }
+}
+
+/** Stores only changes. Memory follows at once, for the next machine in the same commit. */
+function commit<M extends MachineBase>(
+  site: ServerBase<M>,
+  mac: Mac,
+  by: By,
+  before: M | null,
+  decided: Transition<M>,
+): Eventual<boolean> {
+  const { machines, onFlashSlot } = site
+  const { machine, slot } = decided
+  if (slot !== undefined) onFlashSlot?.(machine, slot)
+  const isSideBySide = by.actor === 'pxe-client' && !machines.isChanging(mac)
+  const stored = machines.commit(mac, before, machine)
+  if (!(stored instanceof Promise)) {
+    return stored && after(recordEvents(site, mac, by, decided), () => true)
+  }
+  // A record that could not be stored gives its place back.
+  if (slot !== undefined) stored.catch(() => onFlashSlot?.(machine, 'released'))
+  return settle(site, stored, isSideBySide, [mac, by, decided])
+}
+
+async function settle<M extends MachineBase>(
+  site: ServerBase<M>,
+  stored: Promise<boolean>,
+  isSideBySide: boolean,
+  [mac, by, decided]: readonly [Mac, By, Transition<M>],
+): Promise<boolean> {
+  // Side by side, record and events share one wait for the disk. The events wait for the record
+  // where another change or an import beside the server may make it void (an operator's edit).
+  const [isStored] = await Promise.all([
+    stored,
+    isSideBySide ? recordEvents(site, mac, by, decided) : null,
+  ])
+  if (!isStored) return false
+  site.changes.announce({ topic: 'machine', mac })
+  if (!isSideBySide) await recordEvents(site, mac, by, decided)
+  return true
+}
+
+const recordEvents = <M extends MachineBase>(
+  { recordAll }: ServerBase<M>,
+  mac: Mac,
+  { actor, ip }: By,
+  { events }: Transition<M>,
+): Eventual<void> =>
+  events.length === 0 ? undefined : recordAll(events, { subject_id: mac, actor, ip })
+
+/** Bounds hold for what would come back, too. */
+function findEdit<M extends MachineBase>({ site, edits, bounds }: FleetParts<M>, mac: Mac) {
+  const found = site.line.undo === undefined ? null : edits.find(mac)
+  const isSeen =
+    found !== null &&
+    bounds.sees(found.before) &&
+    (found.after === null || bounds.sees(found.after))
+  return isSeen ? found : null
+}
+
+function findUndoable<M extends MachineBase>(parts: FleetParts<M>, mac: Mac) {
+  const found = findEdit(parts, mac)
+  return found !== null && isUnchanged(found.after, parts.site.machines.newest(mac)) ? found : null
 }
 
 /** Only where the record is as the edit left it. */
-function createUndo<M extends MachineBase>({
-  site,
-  edits,
-  update,
-  bounds,
-}: BoundFleetDependencies<M>): Pick<Fleet<M>, 'findUndoable' | 'listUndoable' | 'undo'> {
+async function undo<M extends MachineBase>(
+  parts: FleetParts<M>,
+  mac: Mac,
+  by: By,
+  meant: MeantEdit = {},
+): Promise<Acted<M>> {
+  const { site, edits, bounds } = parts
   const { line, machines, now } = site
-  /** Bounds hold for what would come back, too. */
-  const findEdit = (mac: Mac) => {
-    const edit = line.undo === undefined ? null : edits.find(mac)
-    const isSeen =
-      edit !== null && bounds.sees(edit.before) && (edit.after === null || bounds.sees(edit.after))
-    return isSeen ? edit : null
+  const undone = findEdit(parts, mac)
+  if (undone === null) return { result: 'refused', reason: TOO_LATE }
+  if (!isMeant(undone, by, meant)) return { result: 'refused', reason: CHANGED_SINCE }
+  if (!undone.bringsBack) return { result: 'refused', reason: NOTHING_BACK }
+  const forbidden = bounds.refuse(undone.after ?? undone.before, undone.before)
+  if (forbidden !== null) return { result: 'refused', reason: forbidden }
+  const made = await update(parts, mac, by, (present) => {
+    const restored = line.undo?.(undone.before, present, now().toISOString())
+    if (restored === undefined || !isUnchanged(undone.after, present)) return null
+    return { machine: restored, events: [describeUndo(line, present, restored, meant.batch)] }
+  })
+  if (made === null) return { result: 'refused', reason: CHANGED_SINCE }
+  edits.forget(mac)
+  if (undone.after !== null) await leaveBatch(site, undone.after, made.machine, 'undone')
+  if (undone.hardware !== null) {
+    await machines.saveHardware(mac, undone.hardware.json, undone.hardware.at)
   }
-  const findUndoable = (mac: Mac) => {
-    const edit = findEdit(mac)
-    return edit !== null && isUnchanged(edit.after, machines.newest(mac)) ? edit.id : null
-  }
-  return {
-    findUndoable,
-    listUndoable: (batch) => edits.listOf(batch).filter((mac) => findUndoable(mac) !== null),
-    async undo(mac, by, meant = {}) {
-      const edit = findEdit(mac)
-      if (edit === null) return { result: 'refused', reason: TOO_LATE }
-      if (!isMeant(edit, by, meant)) return { result: 'refused', reason: CHANGED_SINCE }
-      if (!edit.bringsBack) return { result: 'refused', reason: NOTHING_BACK }
-      const forbidden = bounds.refuse(edit.after ?? edit.before, edit.before)
-      if (forbidden !== null) return { result: 'refused', reason: forbidden }
-      const made = await update(mac, by, (present) => {
-        const restored = line.undo?.(edit.before, present, now().toISOString())
-        if (restored === undefined || !isUnchanged(edit.after, present)) return null
-        return { machine: restored, events: [describeUndo(line, present, restored, meant.batch)] }
-      })
-      if (made === null) return { result: 'refused', reason: CHANGED_SINCE }
-      edits.forget(mac)
-      if (edit.after !== null) await leaveBatch(site, edit.after, made.machine, 'undone')
-      if (edit.hardware !== null) {
-        await machines.saveHardware(mac, edit.hardware.json, edit.hardware.at)
-      }
-      return { result: 'done', machine: made.machine }
-    },
-  }
+  return { result: 'done', machine: made.machine }
 }
 
 const isMeant = (
@@ -269,45 +294,6 @@ const signed = <M extends MachineBase>({ now }: ServerServices<M>, { actor, ip }
   at: now().toISOString(),
 })
 
-/** Stores only changes. Memory follows at once, for the next machine in the same commit. */
-function createCommit<M extends MachineBase>({
-  machines,
-  changes,
-  recordAll,
-  onFlashSlot,
-}: ServerBase<M>): Fleet<M>['commit'] {
-  const recordEvents = (mac: Mac, { actor, ip }: By, { events }: Transition<M>): Eventual<void> =>
-    events.length === 0 ? undefined : recordAll(events, { subject_id: mac, actor, ip })
-
-  async function settle(
-    stored: Promise<boolean>,
-    isSideBySide: boolean,
-    [mac, by, decided]: readonly [Mac, By, Transition<M>],
-  ): Promise<boolean> {
-    // A record that could not be stored gives its place back.
-    if (decided.slot !== undefined) stored.catch(() => onFlashSlot?.(decided.machine, 'released'))
-    // Side by side, record and events share one wait for the disk. The events wait for the record
-    // where another change or an import beside the server may make it void (an operator's edit).
-    const [isStored] = await Promise.all([
-      stored,
-      isSideBySide ? recordEvents(mac, by, decided) : null,
-    ])
-    if (!isStored) return false
-    changes.announce({ topic: 'machine', mac })
-    if (!isSideBySide) await recordEvents(mac, by, decided)
-    return true
-  }
-
-  return (mac, by, before, decided) => {
-    const { machine, slot } = decided
-    if (slot !== undefined) onFlashSlot?.(machine, slot)
-    const isSideBySide = by.actor === 'pxe-client' && !machines.isChanging(mac)
-    const stored = machines.commit(mac, before, machine)
-    if (stored instanceof Promise) return settle(stored, isSideBySide, [mac, by, decided])
-    return stored && after(recordEvents(mac, by, decided), () => true)
-  }
-}
-
 /** Kinds that come with each contact of a machine: its answer does not wait until they are on disk. */
 const ROUTINE: ReadonlySet<string> = new Set([
   'netboot.pxe.offered',
@@ -325,18 +311,18 @@ export function createEventRecorder({
 }: Pick<ServerServices, 'log'> & {
   readonly journal: Pick<ServerServices['journal'], 'recordOrCount'>
 }): RecordEvents {
-  let told = ''
+  let logged = ''
   return (events, { subject_id, actor, ip: source_ip }) => {
     const storing = journal.recordOrCount(
       events.map((event) => ({ subject_kind: 'machine', ...event, subject_id, actor, source_ip })),
     )
     const isRoutine = events.every(({ kind }) => ROUTINE.has(kind))
     const recorded = storing?.then(
-      () => void (told = ''),
+      () => void (logged = ''),
       (error: unknown) => {
         const why = renderError(error)
-        if (isRoutine && why === told) return
-        told = why
+        if (isRoutine && why === logged) return
+        logged = why
         log.error(`event ${events.map(({ kind }) => kind).join(', ')}: ${why}`)
       },
     )
@@ -356,6 +342,24 @@ function describeUpsert<M extends MachineBase>(
   const isSame = Object.keys(changes).length === 0
   const summary = `${mac} ${isSame ? 'was saved without a change' : 'was changed'}`
   return { kind: 'machine.upserted', summary, details: { ...details, changes } }
+}
+
+/** False: there was none. */
+async function remove<M extends MachineBase>(
+  { site, edits, bounds }: FleetParts<M>,
+  mac: Mac,
+  by: By,
+  batch: string | null,
+): Promise<boolean> {
+  const hardware = site.line.undo === undefined ? null : await site.machines.findHardware(mac)
+  // A plan on its way to the disk still counts as given.
+  const before = site.machines.newest(mac)
+  if (before !== null && !bounds.sees(before)) return false
+  const isGone = await removeMachine(site, mac, by)
+  if (isGone && before !== null) {
+    edits.note({ before, after: null, hardware, batch, actor: by.actor }, false)
+  }
+  return isGone
 }
 
 async function removeMachine<M extends MachineBase>(

@@ -153,7 +153,7 @@ export type ServerPlugin<M extends MachineBase> = (site: Site<M>) => {
   readonly schemas?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }
 
-type Acted<M> =
+export type Acted<M> =
   | { readonly result: 'done'; readonly machine: M | null }
   | { readonly result: 'refused'; readonly reason: string }
   | { readonly result: 'missing' }
