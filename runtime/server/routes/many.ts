@@ -4,7 +4,7 @@ import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import type { By } from '#kit/web/answers/caller.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { BegunBatch } from './batch-maker.ts'
-import type { Site } from './site.ts'
+import type { ActionRequest, Site } from './site.ts'
 
 interface ManyRequest {
   readonly action: string
@@ -43,19 +43,24 @@ export async function actOnMany<M extends MachineBase>(
   targets: readonly Target[],
   by: By,
 ): Promise<ActedMany> {
+  const { action } = request
   const batch = await beginBatch(site, request, targets, by)
+  const asked = { ...request, ...withConflicts(site, action), batch: batch?.id ?? null }
   const orders: ActedMany['orders'][number][] = []
-  const onDone = (mac: Mac, made: M) => void orders.push({ mac, order: site.line.nameOrder(made) })
-  const act = createAct(site, request, { batch, onDone }, by)
   const results: ActedRow[] = []
   for (const [at, target] of targets.entries()) {
-    results.push(await act(target))
+    const { mac } = target
+    const before = site.machines.newest(mac)
+    const { result, reason, made } = await actOnOne(site, asked, target, by)
+    if (made !== null) orders.push({ mac, order: site.line.nameOrder(made) })
+    batch?.note(mac, before, made, result === 'missing' ? MISSING : reason)
+    results.push({ mac, result, reason })
     if (at % STEP === STEP - 1) await batch?.keep()
     await letOthersIn(at)
   }
   if (batch === null) return { batch, results, orders }
   const name = await batch.settle()
-  await recordBatch(site, { id: batch.id, name, action: request.action }, results, by)
+  await recordBatch(site, { id: batch.id, name, action }, results, by)
   return { batch: batch.id, results, orders }
 }
 
@@ -65,54 +70,33 @@ async function beginBatch<M extends MachineBase>(
   targets: readonly Target[],
   by: By,
 ): Promise<BegunBatch<M> | null> {
-  const { batches } = site
-  if (request.isDryRun === true || batches === undefined) return null
-  if (!(await isTakenByOne(site, request, targets, by))) return null
-  const { action, q = null } = request
-  return await batches.begin({ action, macs: targets.map(({ mac }) => mac), q, by })
-}
-
-async function isTakenByOne<M extends MachineBase>(
-  site: Site<M>,
-  request: ManyRequest,
-  targets: readonly Target[],
-  by: By,
-): Promise<boolean> {
-  const attempt = createAct(site, { ...request, isDryRun: true }, NOT_KEPT, by)
+  const { action, isDryRun = false, q = null } = request
+  if (isDryRun || site.batches === undefined) return null
+  const attempt = { ...request, ...withConflicts(site, action), isDryRun: true }
+  const macs = targets.map(({ mac }) => mac)
   for (const [at, target] of targets.entries()) {
-    if ((await attempt(target)).result === 'done') return true
+    const { result } = await actOnOne(site, attempt, target, by)
+    if (result === 'done') return await site.batches.begin({ action, macs, q, by })
     await letOthersIn(at)
   }
-  return false
+  return null
 }
 
-const NOT_KEPT = { batch: null, onDone: () => undefined }
+/** Each round finds its own. */
+const withConflicts = <M extends MachineBase>({ line }: Site<M>, action: string) => ({
+  findConflict: line.actions[action]?.conflicts?.(),
+})
 
-interface ActKeeping<M> {
-  readonly batch: BegunBatch<M> | null
-  onDone(mac: Mac, made: M): void
-}
-
-function createAct<M extends MachineBase>(
-  { line, fleet, machines }: Site<M>,
-  { action, parameters, isDryRun = false }: ManyRequest,
-  { batch, onDone }: ActKeeping<M>,
+async function actOnOne<M extends MachineBase>(
+  { fleet }: Site<M>,
+  request: ActionRequest<M>,
+  { mac, refusal = null, parameters = request.parameters }: Target,
   by: By,
 ) {
-  const findConflict = line.actions[action]?.conflicts?.()
-  const request = { action, parameters, isDryRun, findConflict, batch: batch?.id ?? null }
-  return async ({ mac, refusal = null, parameters: own }: Target): Promise<ActedRow> => {
-    const before = machines.newest(mac)
-    const acted =
-      refusal === null
-        ? await fleet.act(mac, own === undefined ? request : { ...request, parameters: own }, by)
-        : ({ result: 'refused', reason: refusal } as const)
-    const reason = acted.result === 'refused' ? acted.reason : null
-    const made = acted.result === 'done' ? acted.machine : null
-    if (made !== null) onDone(mac, made)
-    batch?.note(mac, before, made, acted.result === 'missing' ? MISSING : reason)
-    return { mac, result: acted.result, reason }
-  }
+  if (refusal !== null) return { result: 'refused', reason: refusal, made: null } as const
+  const acted = await fleet.act(mac, { ...request, parameters }, by)
+  const reason = acted.result === 'refused' ? acted.reason : null
+  return { result: acted.result, reason, made: acted.result === 'done' ? acted.machine : null }
 }
 
 /** Resolves in a later turn after every `step` rows; `at` counts from 0. */
