@@ -1,5 +1,10 @@
 /** Earlier line: `flasher`, assembled from the folders below. */
-import { findCommand, type Command, type Entry } from '#kit/terminal/command/rules/command.ts'
+import {
+  findCommand,
+  shellOf,
+  type Command,
+  type Entry,
+} from '#kit/terminal/command/rules/command.ts'
 import {
   runProgram,
   type MisuseReport,
@@ -10,20 +15,32 @@ import type { CommandSession, CommandEnvironment } from '#flasher/commands/sessi
 import { COMMAND_LINE, type FlasherCommand } from '#flasher/commands/rules/commands.ts'
 import { TUI_LINE } from '#flasher/panes/rules/tui-commands.ts'
 import type { TuiEnvironment } from '#flasher/panes/program.ts'
-import { errorFields, renderEnvelope } from '#flasher/commands/rules/exit-codes.ts'
+import { errorFields, renderEnvelope, SUCCESS } from '#flasher/commands/rules/exit-codes.ts'
 
 /** Lazy: a command is loaded when it is called. */
 const COMMANDS: Readonly<Record<FlasherCommand, () => Promise<RunCommand<CommandEnvironment>>>> = {
   'list-disks': async () => inSession((await import('#flasher/commands/list.ts')).listDisks),
   'list-images': async () => inSession((await import('#flasher/commands/list.ts')).listImages),
-  'inspect-image': async () =>
-    inSession((await import('#flasher/commands/inspect.ts')).inspectImage),
+  'inspect-image': async () => inSession((await import('#flasher/commands/list.ts')).inspectImage),
   pack: async () => inSession((await import('#flasher/commands/pack.ts')).pack),
   push: async () => inSession((await import('#flasher/commands/push.ts')).push),
   capture: async () => inSession((await import('#flasher/commands/capture.ts')).capture),
   flash: async () => inSession((await import('#flasher/commands/flash.ts')).flash),
-  completion: async () => inSession((await import('#flasher/commands/texts.ts')).completion),
-  manual: async () => inSession((await import('#flasher/commands/texts.ts')).manual),
+  completion: async () => {
+    const { renderCompletion } = await import('#kit/terminal/command/completion.ts')
+    return inSession(async (session) => {
+      const shell = shellOf(session.given.positionals)
+      const script = renderCompletion(session.line, shell)
+      return print(session, script, { shell, script })
+    })
+  },
+  manual: async () => {
+    const { renderManual } = await import('#kit/terminal/command/usage.ts')
+    return inSession(async (session) => {
+      const manual = renderManual(session.line)
+      return print(session, manual, { manual })
+    })
+  },
 }
 
 const inSession =
@@ -37,6 +54,12 @@ const inSession =
       return session.fail(thrown)
     }
   }
+
+function print({ environment, json, document }: CommandSession, text: string, fields: object) {
+  if (json) document({ ...fields })
+  else environment.stdout.write(text)
+  return SUCCESS
+}
 
 /** Runs where no command is named. */
 interface MainProgram<Environment> {

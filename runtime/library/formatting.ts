@@ -1,5 +1,5 @@
 /** Library entry points of the formatting module: tables and records on standard output. */
-import { renderRecord, renderTable } from '#kit/terminal/text/table.ts'
+import { renderRecord, renderTable } from '#kit/terminal/text/columns.ts'
 
 /**
  * Prints rows on standard output as an aligned table: headings in capitals, a line of dashes, one line

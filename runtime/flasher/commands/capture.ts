@@ -18,7 +18,7 @@ import {
 import { isOrasUrl, parseOrasTarget, renderOrasRef } from '#kit/net/registry/rules/oras.ts'
 import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import { createProgress } from '#flasher/text/progress.ts'
-import { findingsFields, renderFindings, type CaptureFindings } from './rules/capture-report.ts'
+import { captureFields, renderCapture, type CaptureFindings } from './rules/report.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import { packedFields, renderPacked, requireFramesName } from './pack.ts'
 import type { CommandSession } from './session.ts'
@@ -50,9 +50,9 @@ export async function capture(session: CommandSession): Promise<number> {
     parts,
     warnings,
   }
-  if (!json) environment.stdout.write(renderFindings(findings))
+  if (!json) environment.stdout.write(renderCapture(findings))
   warnings.forEach(log.note)
-  const fields = findingsFields(findings)
+  const fields = captureFields(findings)
   if (given.switches.has('dry-run')) {
     if (json) document(fields)
     else environment.stdout.write('Dry run: nothing was written.\n')

@@ -6,8 +6,8 @@ import { describeFailure, type FlashOutcome } from '#engine/flash/rules/run-repo
 import { createFlasher } from '#engine/flash/flasher.ts'
 import { emphasise } from '#kit/terminal/text/log.ts'
 import { encodeFor, decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
-import { createProgress } from '#flasher/text/progress.ts'
-import { type DocumentFields, SUCCESS } from './rules/exit-codes.ts'
+import { createProgress, createManyProgress, type ManyProgress } from '#flasher/text/progress.ts'
+import { type DocumentFields, SUCCESS, errorFields, EXIT, FAILED } from './rules/exit-codes.ts'
 import {
   findingsFields,
   hintAgainst,
@@ -16,7 +16,8 @@ import {
   renderLoss,
   resultFields,
   type FlashDocument,
-} from './rules/flash-report.ts'
+  type ReportedFindings,
+} from './rules/report.ts'
 import { parseFlashRequest, type CommandRequest } from './rules/flash-request.ts'
 import {
   asCancel,
@@ -79,7 +80,7 @@ async function carryOut(request: CommandRequest, run: FlashRun): Promise<FlashEn
   try {
     const { signal } = run.environment
     const { dryRun, provisioning, targets } = request
-    const report = targets.length === 1 ? one : await loadManyReport(run)
+    const report = targets.length === 1 ? one : createManyReport(run)
     const flasher = createFlasher(run.environment)
     const planOf = (image: string) => flasher.plan({ ...request, image }, signal)
     await using planned = await planOf(request.image).catch(async (thrown: unknown) =>
@@ -138,11 +139,6 @@ async function chooseImage(
 }
 
 const DIGEST = [{ title: 'Digest' }] as const
-
-async function loadManyReport(run: FlashRun): Promise<FlashDocument> {
-  const { createManyReport } = await import('./flash-many.ts')
-  return createManyReport(run)
-}
 
 function findRefusal(
   disks: readonly (Parameters<typeof hintAgainst>[0] & {
@@ -213,4 +209,80 @@ function createOneReport(run: FlashRun): FlashDocument & { fail(cause: unknown):
       return succeed(resultFields(end))
     },
   }
+}
+
+// What `flasher flash` says where it writes to several disks at once.
+
+function createManyReport(run: FlashRun): FlashDocument {
+  const { environment, json, log, style, say } = run
+  let found: readonly ReportedFindings[] = []
+  let progress: ManyProgress | null = null
+  const fieldsOf = (ends: readonly FlashOutcome[]) => {
+    const [first] = found
+    return manyFields(found, ends, first?.dryRun === true)
+  }
+  return {
+    found(all) {
+      found = all
+      for (const findings of all) {
+        if (!(findings.dryRun && json)) say(`${renderFindings(findings)}\n`)
+      }
+    },
+    refuse: (refused) => run.fail(refused, { known: fieldsOf([]) }),
+    concludeDryRun() {
+      if (json) run.document(fieldsOf([]))
+      else say('Dry run: these flashes would go ahead. Nothing was written.\n')
+      return SUCCESS
+    },
+    begin() {
+      for (const findings of found) say(renderLoss(findings), 'bold')
+      const storedBytes = found[0]?.image.sizeBytes ?? null
+      progress = createManyProgress({
+        ...environment,
+        mode: run.progress,
+        disks: found.map(({ target }) => target.path),
+        style,
+        storedBytes: () => storedBytes,
+      })
+    },
+    event: (event, { target }) => progress?.show(event, target.path),
+    end(end, disk) {
+      if (end.kind === 'done') {
+        progress?.show({ event: 'done' }, disk)
+        say(renderDone(end))
+        return
+      }
+      progress?.show({ event: 'failed', note: end.reason }, disk)
+      log.fail(`${disk}: ${end.reason}`, end.hint ?? undefined)
+      log.line(`  ${end.leaves}`)
+    },
+    conclude(ends) {
+      if (json) run.document(fieldsOf(ends))
+      return exitCode(ends)
+    },
+  }
+}
+
+function exitCode(ends: readonly FlashOutcome[]): number {
+  const failed = ends.find(({ kind }) => kind !== 'done')
+  if (failed === undefined || failed.kind === 'done') return SUCCESS
+  return failed.code === 'unexpected' ? FAILED : EXIT[failed.code]
+}
+
+function manyFields(
+  found: readonly ReportedFindings[],
+  ends: readonly FlashOutcome[],
+  dryRun: boolean,
+): DocumentFields {
+  const targets = found.map((findings, index) => {
+    const { dry_run: _, ...fields } = findingsFields(findings)
+    const end = ends[index]
+    if (end === undefined) return fields
+    if (end.kind === 'done') return { ...fields, ...resultFields(end) }
+    const { code, reason, hint } = end
+    const failure = errorFields(code, reason, hint ?? undefined)
+    return { ...fields, errors: [reason], ok: false, ...failure }
+  })
+  const errors = targets.flatMap((target) => target['errors'] ?? [])
+  return { dry_run: dryRun, targets, errors, ok: errors.length === 0 }
 }

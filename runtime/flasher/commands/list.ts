@@ -1,5 +1,5 @@
-/** `flasher list disks` and `flasher list images`. */
-import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
+/** `flasher list disks`, `flasher list images` and `flasher inspect image`. */
+import { DEFAULT_IMAGE_ROOT, type ImageFormat } from '#appliance/disk-images.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { resolveImageRoot } from '#engine/image/image-folder.ts'
 import { createDisks } from '#engine/disk/disks.ts'
@@ -7,7 +7,7 @@ import { isFolder } from '#kit/host/folders.ts'
 import { createImages } from '#engine/image/images.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { untilAborted } from '#kit/host/watch.ts'
-import { renderTable } from '#kit/terminal/text/table.ts'
+import { renderTable, renderRecord } from '#kit/terminal/text/columns.ts'
 import { tableRoomOf } from '#kit/terminal/text/terminal-style.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
 import {
@@ -15,8 +15,13 @@ import {
   imageColumns,
   renderDiskCells,
   renderImageCells,
+  renderImageFields,
 } from './rules/list-tables.ts'
 import type { CommandSession } from './session.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
+import { recogniseFormat } from '#engine/image/content/recognised-image.ts'
+import { createDecoders, type Decoders } from '#engine/image/formats.ts'
+import { openFileSource } from '#engine/image/sources/file-source.ts'
 
 /** Rejects with a Fault where the disks cannot be listed. */
 export async function listDisks({
@@ -62,4 +67,36 @@ export async function listImages(session: CommandSession): Promise<number> {
     log.note(`${why}; --image-root names another`)
   }
   return SUCCESS
+}
+
+// `flasher inspect image`.
+
+/** Rejects with a Fault where the image cannot be read. */
+export async function inspectImage({
+  given,
+  environment,
+  json,
+  document,
+}: CommandSession): Promise<number> {
+  const [path = ''] = given.positionals
+  const { env, signal } = environment
+  const shell = createShell({ env })
+  const { inspect } = createImages({ shell })
+  const format = await untilAborted(signal, recognise(path, createDecoders({ shell })))
+  const image = await untilAborted(signal, inspect(path, format))
+  if (json) document({ image })
+  else environment.stdout.write(renderRecord(renderImageFields(image, given.switches.has('bytes'))))
+  return SUCCESS
+}
+
+/** Null: the name tells the format, or this is no file, which the caller reports. */
+async function recognise(path: string, decoders: Decoders): Promise<ImageFormat | null> {
+  if (detectFormat(path) !== null) return null
+  try {
+    await using source = await openFileSource(path)
+    return await recogniseFormat(source, decoders)
+  } catch (thrown) {
+    if (thrown instanceof Fault) return null
+    throw thrown
+  }
 }

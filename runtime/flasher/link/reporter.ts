@@ -9,8 +9,7 @@ import {
 } from '#engine/flash/rules/run-report.ts'
 import { decideDelay } from '#kit/net/rules/retry.ts'
 import type { ProgressPost } from '#engine/inventory/rules/run.ts'
-import type { ServerClient } from './server-client.ts'
-import type { Rejection } from './server-exchange.ts'
+import type { ServerClient, Rejection } from './server-client.ts'
 import { settle } from '#kit/host/watch.ts'
 
 interface ReporterOptions {

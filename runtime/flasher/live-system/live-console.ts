@@ -134,7 +134,7 @@ async function findBase(
   if (!bases.ok) return null
   const [base, ...more] = [...bases.value, ...others]
   if (more.length === 0) return base ?? null
-  const { findServer } = await import('#flasher/link/server-site.ts')
+  const { findServer } = await import('#flasher/link/server-client.ts')
   const found = await findServer([...bases.value, ...others], { signal, timeoutMs: SEARCH_MS })
   return found ?? bases.value.at(-1) ?? null
 }

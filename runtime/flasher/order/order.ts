@@ -8,9 +8,12 @@ import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { createMarks, type Marks } from '#kit/host/marks.ts'
 import { settle } from '#kit/host/watch.ts'
-import { fetchProvision } from '#flasher/link/server-exchange.ts'
-import { createServerClient, type ServerClient } from '#flasher/link/server-client.ts'
-import { searchServer } from '#flasher/link/server-site.ts'
+import {
+  fetchProvision,
+  createServerClient,
+  type ServerClient,
+  searchServer,
+} from '#flasher/link/server-client.ts'
 import {
   askPerson,
   decideInvocation,

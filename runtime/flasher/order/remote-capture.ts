@@ -9,12 +9,18 @@ import type { ProgressPost } from '#engine/inventory/rules/run.ts'
 import { openCapture, runCapture, type Captured } from '#engine/capture/capturer.ts'
 import { toUpload } from '#engine/capture/upload-client.ts'
 import { type RemoteDependencies, createRun, type ReportedRun } from './remote-hooks.ts'
-import type { RemoteMachine } from './remote-machine.ts'
+import type { ServerClient } from '#flasher/link/server-client.ts'
+import type { DiskChoice } from './rules/flash-choice.ts'
 import type { CaptureByPlan } from './rules/plan.ts'
 
 interface CaptureSession {
   readonly plan: CaptureByPlan
-  readonly machine: RemoteMachine
+  readonly machine: {
+    readonly client: ServerClient
+    transcript(): readonly string[]
+    say(line: string): void
+    choose(path: string): DiskChoice | null
+  }
   readonly given: RemoteDependencies
   /** Refused in words. */
   readonly disk: Result<InventoryDisk, string>

@@ -1,16 +1,27 @@
 /** Runs around every flash: reports it to the server, and has the firmware boot the disk once if asked. */
+import { LIVE_PATHS } from '#appliance/contract.ts'
+import { isBootWanted } from '#engine/disk/rules/boot-entry.ts'
+import { parseLoops } from '#engine/disk/rules/mount-map.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { parseServerList } from '#kit/net/rules/host-header.ts'
+import { createDisks, type Disks } from '#engine/disk/disks.ts'
+import { createHardware, type HardwareReader } from '#engine/inventory/hardware-reader.ts'
+import { createMarks, NO_MARKS, type Marks } from '#kit/host/marks.ts'
+import { createNvram, type Nvram } from '#engine/disk/nvram.ts'
+import { createPower, type Power } from '#flasher/live-system/power.ts'
+import type { ServerClient, Rejection, RetryTime } from '#flasher/link/server-client.ts'
+import { createShell, type Environment } from '#kit/host/shell.ts'
+import {
+  NO_HOOKS,
+  type Hooks,
+  NO_AFTERMATH,
+  type FlashChoice,
+  type TemplateOffer,
+} from './rules/flash-choice.ts'
 import type { FlashPlan, FlashEvent } from '#engine/flash/rules/flash.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import type { RunMode, ProgressPost } from '#engine/inventory/rules/run.ts'
-import type { HardwareReader } from '#engine/inventory/hardware-reader.ts'
-import type { Marks } from '#kit/host/marks.ts'
-import type { Disks } from '#engine/disk/disks.ts'
-import type { Nvram } from '#engine/disk/nvram.ts'
-import type { Power } from '#flasher/live-system/power.ts'
-import type { Environment } from '#kit/host/shell.ts'
 import type { PeerPaths } from '#flasher/link/peer-window.ts'
-import type { ServerClient } from '#flasher/link/server-client.ts'
-import type { Rejection } from '#flasher/link/server-exchange.ts'
 import { settle, untilAborted } from '#kit/host/watch.ts'
 import {
   reportPhase,
@@ -24,11 +35,68 @@ import {
   type RunFacts,
   isEnd,
 } from '#engine/flash/rules/run-report.ts'
-import { findTemplate } from './first-boot-fetcher.ts'
-import { NO_AFTERMATH, type Hooks, type FlashChoice } from './rules/flash-choice.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderDuration } from '#kit/foundation/size.ts'
 import { createReporter } from '#flasher/link/reporter.ts'
+import { OfferSchema, parseFirstBoot } from '#engine/first-boot/rules/document.ts'
+import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { parsePlan, type FirstBootTicket } from './rules/plan.ts'
+
+// Assembles the services that the server-driven mode requires.
+
+interface RemoteEnvironment extends Pick<RemoteDependencies, 'env' | 'signal' | 'now'> {
+  /** As Node names it. */
+  readonly arch: string
+}
+
+/** `FLASHER_LIVE=1`: console and kernel log may be written to. */
+export function createRemoteDependencies({
+  arch,
+  ...given
+}: RemoteEnvironment): RemoteDependencies {
+  const { env } = given
+  const shell = createShell({ env })
+  return {
+    ...given,
+    loops: parseLoops(env['FLASHER_OFFER_LOOP'] ?? '') !== 'none',
+    disks: createDisks({ shell }),
+    hardware: createHardware({ shell }),
+    nvram: createNvram({ shell, arch }),
+    power: createPower({ shell }),
+    marks: env['FLASHER_LIVE'] === '1' ? createMarks({ status: LIVE_PATHS.status }) : NO_MARKS,
+  }
+}
+
+/**
+ * The firmware boots the disk once if wanted, and the server that booted this machine gets reports.
+ */
+export async function createStandaloneHooks(environment: RemoteEnvironment): Promise<Hooks> {
+  const { env } = environment
+  const registersBoot = isBootWanted(env['FLASHER_REGISTER_UEFI_BOOT'])
+  const client = await openClient(environment)
+  if (!registersBoot && client === null) return NO_HOOKS
+  return createHooks({
+    ...createRemoteDependencies(environment),
+    client,
+    mode: 'interactive',
+    registersBoot,
+    disks: () => [],
+    transcript: () => [],
+  })
+}
+
+async function openClient({ env, signal }: RemoteEnvironment): Promise<ServerClient | null> {
+  const base = env['FLASHER_LIVE_SERVER'] ?? ''
+  const mac = parseMac(env['FLASHER_LIVE_MAC'] ?? '')
+  if (base === '' || !mac.ok) return null
+  const { createServerClient } = await import('#flasher/link/server-client.ts')
+  const token = env['FLASHER_PXE_TOKEN'] || null
+  const others = parseServerList(env['FLASHER_LIVE_SERVERS'] ?? null)
+  // The address that answered when the wizard opened is among `others` as well.
+  const rest = others.filter((other) => other !== base)
+  return createServerClient({ base, others: rest, mac: mac.value, token, env, signal })
+}
 
 // Follows one run, a flash or a capture: reports it to the server, its steps to whoever looks on, and its end until the server has it.
 
@@ -314,3 +382,98 @@ const renderRetry = (reason: string, time: string) =>
 
 const renderUnreported = ({ reason }: Pick<Rejection, 'reason'>) =>
   `The disk is flashed, but the server could not be notified (${reason}), so it would flash this machine again. Reboot when the server is back, or boot the disk by hand.`
+
+// Fetches the first-boot configuration of a flash, a plan's or a person's, before anything is written.
+
+const UNREADABLE = 'it cannot be read'
+
+/** Null: the machine has none. */
+async function findTemplate(client: ServerClient | null): Promise<TemplateOffer | null> {
+  const offered = client === null ? null : await client.offerFirstBoot()
+  if (client === null || offered === null) return null
+  if (!offered.ok) {
+    // A server without that route or template.
+    if (offered.refusal.status === 404 || offered.refusal.status === 405) return null
+    return {
+      kind: 'unavailable',
+      reason: `No first-boot template: ${trim(offered.refusal)}.`,
+    }
+  }
+  const parsed = OfferSchema.safeParse(offered.value)
+  if (!parsed.success) {
+    return { kind: 'unavailable', reason: `No first-boot template: ${UNREADABLE}.` }
+  }
+  const { template: name, token } = parsed.data
+  return { kind: 'template', name, fetch: () => fetchChosen(client, token) }
+}
+
+const trim = ({ reason }: Rejection) => reason.replace(/\.$/, '')
+
+const fetchChosen = (client: ServerClient, token: string) =>
+  fetchExchanging(token, client.fetchFirstBoot, async () => {
+    const offered = await client.offerFirstBoot()
+    const parsed = OfferSchema.safeParse(offered.ok ? offered.value : null)
+    return parsed.success ? parsed.data.token : null
+  })
+
+interface PlanLink {
+  readonly client: ServerClient
+  readonly retryTime: () => RetryTime
+}
+
+/** Null: the plan names none; refused in words. */
+export async function fetchFirstBoot(
+  ticket: FirstBootTicket | null,
+  link: PlanLink,
+): Promise<Result<FirstBoot | null, string>> {
+  if (ticket === null) return accept(null)
+  return await fetchExchanging(
+    ticket,
+    (one) => askWith(one, link),
+    () => renewTicket(link),
+  )
+}
+
+/** Asks only servers that may have given the plan, as they get the boot token. */
+async function askWith(
+  { url, token }: FirstBootTicket,
+  { client, retryTime }: PlanLink,
+): Promise<Result<unknown, Rejection>> {
+  const origin = URL.parse(url)?.origin
+  const isHere = client.servers.some((server) => URL.parse(server)?.origin === origin)
+  if (isHere) return await client.fetchFirstBoot(token, retryTime())
+  return refuse({
+    reason: 'its first-boot configuration has no address on this server, or no token',
+    status: null,
+    isPassing: false,
+    waitMs: null,
+  })
+}
+
+/** A token is good for one answer: a new plan brings another. */
+async function renewTicket({ client, retryTime }: PlanLink): Promise<FirstBootTicket | null> {
+  const got = await client.fetchPlan(retryTime())
+  const plan = got.ok ? parsePlan(got.value) : null
+  return plan?.ok === true && plan.value.mode === 'flash' ? plan.value.firstBoot : null
+}
+
+/**
+ * Exchanges once a ticket that is too old, or whose answer was lost. `renew` null: there is no
+ * other.
+ */
+async function fetchExchanging<Ticket>(
+  ticket: Ticket,
+  ask: (ticket: Ticket) => Promise<Result<unknown, Rejection>>,
+  renew: () => Promise<Ticket | null>,
+): Promise<Result<FirstBoot, string>> {
+  const first = await ask(ticket)
+  const other = first.ok || first.refusal.status !== 401 ? null : await renew()
+  return judgeFirstBoot(other === null ? first : await ask(other))
+}
+
+function judgeFirstBoot(answer: Result<unknown, Rejection>): Result<FirstBoot, string> {
+  const parsed = answer.ok ? parseFirstBoot(answer.value) : null
+  if (parsed?.ok === true) return parsed
+  const reason = answer.ok ? UNREADABLE : answer.refusal.reason
+  return refuse(`The server did not provide the first-boot configuration: ${reason}.`)
+}

@@ -1,6 +1,6 @@
 /** The same flash line by line, for terminals that cannot redraw: image, disk, question, log. */
 import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
-import { renderSuccess } from '#flasher/text/rules/progress-text.ts'
+import { renderSuccess } from '#flasher/text/rules/flash-text.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { askPlain } from '#kit/terminal/prompt/ask-plain.ts'
 import { renderMenu, type Menu, type MenuKey } from '#kit/terminal/prompt/menu.ts'
@@ -9,11 +9,18 @@ import { stillSubject, type Asked, type Question } from '#kit/terminal/prompt/qu
 import { createInk, type Output, type TerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 import { createProgress } from '#flasher/text/progress.ts'
 import { EXIT, SUCCESS } from '#flasher/commands/rules/exit-codes.ts'
-import { ROOT } from './flow/pane-keys.ts'
-import { mark, takeDisks, takeImages, decideChoice, listRows } from './flow/rows.ts'
-import type { ChosenFlash, PaneName, PanesState } from './flow/state.ts'
-import { renderDialog } from './screens/dialogs.ts'
-import { DISK_COLUMNS, IMAGE_COLUMNS } from './screens/panes.ts'
+import {
+  ROOT,
+  mark,
+  takeDisks,
+  takeImages,
+  decideChoice,
+  listRows,
+  type ChosenFlash,
+  type PaneName,
+  type PanesState,
+} from './flow.ts'
+import { renderDialog, DISK_COLUMNS, IMAGE_COLUMNS } from './screens.ts'
 import { orderFor, type TuiServices } from './services.ts'
 
 interface PlainTerminal {

@@ -7,7 +7,7 @@ import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
 import { parseServerAddress } from '#kit/net/rules/host-header.ts'
 import { findOwnCard } from '#fleet/boot/host-addresses.ts'
 import { readVersion } from '#kit/host/package-manifest.ts'
-import { findServer } from '#flasher/link/server-site.ts'
+import { findServer } from '#flasher/link/server-client.ts'
 import type { TerminalEnvironment } from '#kit/terminal/command/program.ts'
 import { createPainter, type Painter, type Frame, type Size } from '#kit/terminal/prompt/painter.ts'
 import {
@@ -29,11 +29,12 @@ import {
   type Dialog,
   type DoneSignal,
   type Status,
-} from './flow/state.ts'
+  next,
+  ROOT,
+} from './flow.ts'
 import { createTuiServices, orderFor, type TuiServices } from './services.ts'
 import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 import { readKeys } from '#kit/terminal/prompt/keyboard.ts'
-import { next } from './flow/flow.ts'
 import {
   type PaneStyle,
   BORDER_WIDTH,
@@ -41,11 +42,10 @@ import {
   pageRowsOf,
   renderMarked,
   renderPanes,
-} from './screens/panes.ts'
+  renderDialog,
+} from './screens.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { clip, spread, wrap } from '#kit/terminal/text/columns.ts'
-import { ROOT } from './flow/pane-keys.ts'
-import { renderDialog } from './screens/dialogs.ts'
 
 export interface TuiEnvironment extends TerminalEnvironment {
   /** Why a person is asked; absent: the person asked for it. */

@@ -6,7 +6,7 @@ import type { Mac } from '#kit/net/rules/mac.ts'
 import type { Flasher } from '#engine/flash/flasher.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { listImages } from '#engine/image/image-folder.ts'
-import type { Checked, ChosenFlash, PaneImage, PaneList } from './flow/state.ts'
+import type { Checked, ChosenFlash, PaneImage, PaneList } from './flow.ts'
 
 export interface TuiServices {
   listImages(): Promise<PaneList<PaneImage>>
@@ -108,7 +108,7 @@ async function listServed(
   env: Environment,
   signal: AbortSignal,
 ): Promise<PaneList<PaneImage>> {
-  const { fetchServedImages } = await import('#flasher/link/served-images.ts')
+  const { fetchServedImages } = await import('#flasher/link/server-client.ts')
   const images = await fetchServedImages(base, { env, signal })
   if (!images.ok) {
     const trouble = `The images cannot be listed: ${images.refusal}. Press r to try again.`

@@ -1,8 +1,12 @@
 /** `flasher` without a command: the wizard, alone or driven by a server ("Wizard command line"). */
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
-import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
-import type { WizardContext } from './screens/pending-question.ts'
-import { openWizardContext, type WizardEnvironment } from './open-context.ts'
+import {
+  decideTerminalStyle,
+  encodeFor,
+  encodeOutput,
+  createInk,
+} from '#kit/terminal/text/terminal-style.ts'
+import type { WizardContext } from './screens/screen.ts'
 import { DEFAULT_SERVER } from './options.ts'
 import type { Hooks, WizardStart } from '#flasher/order/rules/flash-choice.ts'
 import {
@@ -13,6 +17,15 @@ import {
   type WizardState,
   type WizardStep,
 } from './flow/flow.ts'
+import { decideDefaultCatalog } from '#engine/catalog/rules/catalog-source.ts'
+import { resolveImageRoot, listImages } from '#engine/image/image-folder.ts'
+import { findOwnCard } from '#fleet/boot/host-addresses.ts'
+import { readVersion } from '#kit/host/package-manifest.ts'
+import type { TerminalEnvironment } from '#kit/terminal/command/program.ts'
+import { ask } from '#kit/terminal/prompt/ask.ts'
+import { createPainter } from '#kit/terminal/prompt/painter.ts'
+import type { RemoteDependencies } from '#flasher/order/remote-hooks.ts'
+import type { Environment } from '#kit/host/shell.ts'
 
 const SUCCESS = 0
 const FAILED = 1
@@ -65,7 +78,7 @@ async function begin(given: Arguments, context: WizardContext): Promise<Beginnin
   const server = first ?? DEFAULT_SERVER
   const [{ drive }, { createDrivenScreen }, parts] = await Promise.all([
     import('#flasher/order/remote.ts'),
-    import('./screens/driven-screen.ts'),
+    import('./screens/flashing.ts'),
     context.loadRemote(),
   ])
   return drive(createDrivenScreen(context, server), { mac, server, others }, parts)
@@ -112,7 +125,7 @@ async function takeOver(
 }
 
 async function loadCode(drawing: WizardContext['drawing']) {
-  const { loadMachineCode } = await import('./screens/screen-layout.ts')
+  const { loadMachineCode } = await import('./screens/screen.ts')
   return loadMachineCode(drawing)
 }
 
@@ -120,21 +133,21 @@ type Screen = (state: WizardState, context: WizardContext) => Promise<WizardStep
 
 /** Lazy: a screen is loaded when it is shown. */
 const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
-  catalog: async () => (await import('./screens/choose-source.ts')).chooseCatalog,
-  source: async () => (await import('./screens/choose-source.ts')).typeSource,
+  catalog: async () => (await import('./screens/choose-image.ts')).chooseCatalog,
+  source: async () => (await import('./screens/choose-image.ts')).typeSource,
   image: async () => (await import('./screens/choose-image.ts')).chooseImage,
   disk: async () => (await import('./screens/choose-disk.ts')).chooseTarget,
   confirm: async () => (await import('./screens/confirm.ts')).confirm,
   flash: async () => flash,
-  failed: async () => (await import('./screens/outcome.ts')).showFailure,
-  done: async () => (await import('./screens/outcome.ts')).showDone,
-  'capture-disk': async () => (await import('./capture/capture-disk.ts')).chooseSource,
+  failed: async () => (await import('./screens/flashing.ts')).showFailure,
+  done: async () => (await import('./screens/flashing.ts')).showDone,
+  'capture-disk': async () => (await import('./capture/choose-capture.ts')).chooseSource,
   'capture-destination': async () =>
-    (await import('./capture/capture-destination.ts')).chooseDestination,
-  'capture-token': async () => (await import('./capture/capture-destination.ts')).typeToken,
-  'capture-confirm': async () => (await import('./capture/capture-confirm.ts')).confirmCapture,
-  'capture-failed': async () => (await import('./capture/capture-outcome.ts')).showCaptureFailure,
-  'capture-done': async () => (await import('./capture/capture-outcome.ts')).showCaptured,
+    (await import('./capture/choose-capture.ts')).chooseDestination,
+  'capture-token': async () => (await import('./capture/choose-capture.ts')).typeToken,
+  'capture-confirm': async () => (await import('./capture/confirm-capture.ts')).confirmCapture,
+  'capture-failed': async () => (await import('./capture/confirm-capture.ts')).showCaptureFailure,
+  'capture-done': async () => (await import('./capture/confirm-capture.ts')).showCaptured,
 }
 
 async function runWizard(start: WizardStart, context: WizardContext): Promise<'quit' | 'reboot'> {
@@ -166,4 +179,86 @@ async function flash(state: WizardState, context: WizardContext): Promise<Wizard
   if (choices === null) return { step: 'back' }
   const { runChosen } = await import('./screens/flashing.ts')
   return { step: 'ended', ...(await runChosen(state, choices, context)) }
+}
+
+// Opens the wizard's context: the terminal at once, services when a screen first needs them.
+
+/** `FLASHER_LIVE=1`: the machine was booted to be flashed, and may be restarted. */
+interface WizardEnvironment extends TerminalEnvironment {
+  /** As Node names it: `x64`, `arm64`. */
+  readonly arch: string
+}
+
+/** `mac` null: that of this machine's first network card is shown. */
+async function openWizardContext(
+  environment: WizardEnvironment,
+  mac: string | null,
+): Promise<WizardContext> {
+  const { env, stdin, stdout, isRoot, signal, now } = environment
+  const style = decideTerminalStyle(env, stdout.isTTY)
+  const out = encodeOutput(stdout, env)
+  const painter = createPainter(stdout, encodeFor(env))
+  const imageRoot = resolveImageRoot(null, env)
+  const card = findOwnCard(mac?.toLowerCase().replaceAll('-', ':') ?? null)
+  const identity = { ...card, server: null }
+  const reboots = env['FLASHER_LIVE'] === '1'
+  const setting = { version: await readVersion(), identity, imageRoot, reboots }
+  const remoteEnvironment = { ...environment, now: () => now() * 1000 }
+  const loadDisks = once(async () => {
+    const { openOfferedDisks } = await import('#engine/disk/offered-disks.ts')
+    return openOfferedDisks(env)
+  })
+  return {
+    stdin,
+    stdout: out,
+    style,
+    painter,
+    drawing: { setting, ink: createInk(style), unicode: style.unicode, tty: style.tty },
+    signal,
+    isRoot,
+    env,
+    now,
+    defaultCatalog: decideDefaultCatalog({
+      named: env['FLASHER_DEFAULT_CATALOG'],
+      kernel: undefined,
+      releaseBaseUrl: env['FLASHER_RELEASES_BASE_URL'],
+    }),
+    reboot: reboots ? () => rebootHost(env) : null,
+    ask(subject) {
+      painter.forget()
+      return ask(subject, { stdin, stdout: out, style, painter }, signal)
+    },
+    listLocal: () => listImages(imageRoot),
+    async loadCatalog(source, until) {
+      const { createCatalogSources } = await import('#engine/catalog/catalog-sources.ts')
+      return createCatalogSources({ env })(source, until)
+    },
+    async loadHooks() {
+      const { createStandaloneHooks } = await import('#flasher/order/remote-hooks.ts')
+      return createStandaloneHooks(remoteEnvironment)
+    },
+    async loadRemote(): Promise<RemoteDependencies> {
+      const { createRemoteDependencies } = await import('#flasher/order/remote-hooks.ts')
+      return createRemoteDependencies(remoteEnvironment)
+    },
+    surveyDisks: async () => (await loadDisks()).survey(),
+    fillContents: async (disk) => (await loadDisks()).fill(disk),
+    loadFlasher: once(async () => {
+      const { createFlasher } = await import('#engine/flash/flasher.ts')
+      return createFlasher({ env, isRoot })
+    }),
+  }
+}
+
+async function rebootHost(env: Environment) {
+  const [{ createPower }, { createShell }] = await Promise.all([
+    import('#flasher/live-system/power.ts'),
+    import('#kit/host/shell.ts'),
+  ])
+  return createPower({ shell: createShell({ env }) }).reboot()
+}
+
+function once<Value>(load: () => Promise<Value>): () => Promise<Value> {
+  let loaded: Promise<Value> | null = null
+  return () => (loaded ??= load())
 }

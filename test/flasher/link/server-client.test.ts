@@ -3,8 +3,11 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import * as z from 'zod'
 import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
-import { createServerClient, type ServerClientOptions } from '#flasher/link/server-client.ts'
-import { findServer } from '#flasher/link/server-site.ts'
+import {
+  createServerClient,
+  type ServerClientOptions,
+  findServer,
+} from '#flasher/link/server-client.ts'
 import { diskOf } from '#test/support/server/machine-fixture.ts'
 import { createTestServer, listen } from '#test/support/server/server.ts'
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createServerSite, type SiteOptions } from '#flasher/link/server-site.ts'
+import { createServerSite, type SiteOptions } from '#flasher/link/server-client.ts'
 import { makeAuthority } from '#test/support/http/authority.ts'
 import { startHostileServer } from '#test/support/http/hostile-server.ts'
 

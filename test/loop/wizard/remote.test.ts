@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createStandaloneHooks } from '#flasher/order/remote-services.ts'
+import { createStandaloneHooks } from '#flasher/order/remote-hooks.ts'
 import { createDisks } from '#engine/disk/disks.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { makeDiskImage } from '#test/support/disk/disk-images.ts'

@@ -11,6 +11,7 @@ import { renderDiskSize, renderSize } from '#kit/foundation/size.ts'
 import type { ImageFacts } from '#engine/image/rules/image.ts'
 import { renderNumber } from '#kit/texts/text.ts'
 import { decideTargetRefusals, type FlashRefusal } from '#engine/flash/rules/flash.ts'
+import { decideSource } from '#engine/capture/rules/capture.ts'
 
 export interface DiskOffer {
   readonly disk: SurveyedDisk
@@ -36,7 +37,7 @@ function renderReason(refusals: readonly FlashRefusal[], uses: readonly DiskUse[
 }
 
 /** Null: nothing uses it. */
-export function renderUsed(uses: readonly DiskUse[]): string | null {
+function renderUsed(uses: readonly DiskUse[]): string | null {
   if (uses.some(({ kind }) => kind === 'running-system')) return 'holds this system'
   const points = uses.flatMap((use) => (use.kind === 'mounted' ? [renderMountPoint(use)] : []))
   if (points.length > 0) return `mounted on ${points.join(', ')}`
@@ -98,3 +99,15 @@ export const renderLosses = (parts: readonly DiskPart[]): readonly (readonly str
       [...new Set([label, partlabel])].filter((name) => name !== null).join(' / '),
     ].map(printable),
   )
+
+// Decides whether a listed disk can be captured, and says in a few words why not. Pure.
+
+/** The reason is a few words. */
+export function offerSource(disk: SurveyedDisk): DiskOffer {
+  const { path, device } = disk
+  const isFree = decideSource({ path, exists: true, device }, null).ok
+  return { disk, refusal: isFree ? null : (renderUsed(device.uses) ?? refuseSize(device)) }
+}
+
+const refuseSize = ({ identity }: SurveyedDisk['device']): string =>
+  identity.sizeBytes === 0 ? 'no medium in it' : 'larger than an image can be: 4 TiB'

@@ -9,10 +9,11 @@ import {
   backKey,
   QUIT_KEY,
   REFRESH_KEY,
-} from './pending-question.ts'
+  type ScreenView,
+  inFull,
+} from './screen.ts'
 import { chooseDisk } from '#flasher/order/rules/flash-choice.ts'
 import type { WizardState, WizardStep } from '../flow/flow.ts'
-import { type ScreenView, inFull } from './screen-layout.ts'
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import type { Menu, MenuRow } from '#kit/terminal/prompt/menu.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'

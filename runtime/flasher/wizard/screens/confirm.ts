@@ -2,7 +2,15 @@
 import { renderError } from '#kit/foundation/fault.ts'
 import type { MenuKey } from '#kit/terminal/prompt/menu.ts'
 import type { PlannedDisk } from '#engine/flash/flash-planner.ts'
-import { type WizardContext, askMeanwhile, askStill, NO_KEY, QUIT_KEY } from './pending-question.ts'
+import {
+  type WizardContext,
+  askMeanwhile,
+  askStill,
+  NO_KEY,
+  QUIT_KEY,
+  type ScreenView,
+  type Drawing,
+} from './screen.ts'
 import { choiceOf, type WizardState, type WizardStep } from '../flow/flow.ts'
 import {
   orderFor,
@@ -10,7 +18,6 @@ import {
   type TemplateOffer,
   type DiskChoice,
 } from '#flasher/order/rules/flash-choice.ts'
-import type { ScreenView } from './screen-layout.ts'
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import type { FlashPlan } from '#engine/flash/rules/flash.ts'
 import { renderSource } from '#flasher/text/rules/flash-text.ts'
@@ -24,7 +31,6 @@ import {
   renderVoice,
   type VoiceStyle,
 } from '#kit/terminal/text/voice.ts'
-import type { Drawing } from './header.ts'
 import { countParts, summariseParts } from '#flasher/text/rules/disk-offer.ts'
 import type { Ink } from '#kit/terminal/text/terminal-style.ts'
 

@@ -1,5 +1,10 @@
 /** The flashing screen: a bar with progress, rate and time left for each disk; Ctrl-C cancels. */
-import { nextProgress, renderReadSoFar, renderWaiting } from '#flasher/text/rules/progress-text.ts'
+import {
+  nextProgress,
+  renderReadSoFar,
+  renderWaiting,
+  renderSuccess,
+} from '#flasher/text/rules/flash-text.ts'
 import type { FlashEvent, FlashPlan, WriteProgress } from '#engine/flash/rules/flash.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { displayWidth, printable } from '#kit/foundation/printable.ts'
@@ -11,20 +16,31 @@ import {
 } from '#engine/flash/rules/run-report.ts'
 import { renderBar, createProgress, createManyProgress } from '#flasher/text/progress.ts'
 import { pad } from '#kit/terminal/text/columns.ts'
-import type { WizardContext } from './pending-question.ts'
-import type { WizardState } from '../flow/flow.ts'
+import {
+  type WizardContext,
+  renderHelp,
+  fitted,
+  layOutScreen,
+  openScreenCode,
+  askChoice,
+  nextChoice,
+  type NextChoice,
+} from './screen.ts'
+import { type WizardState, type WizardStep, openState } from '../flow/flow.ts'
 import {
   NO_AFTERMATH,
   type Flashed,
   type Hooks,
   type FlashChoices,
   orderFor,
+  type FlashChoice,
+  type DrivenScreen,
 } from '#flasher/order/rules/flash-choice.ts'
 import { holdKeyboard, INTERRUPT } from '#kit/terminal/prompt/keyboard.ts'
 import { HELP_KEY } from '#kit/terminal/prompt/question.ts'
-import { renderHelp } from './help.ts'
-import { fitted, layOutScreen, openScreenCode } from './screen-layout.ts'
 import type { Flasher, RunOptions } from '#engine/flash/flasher.ts'
+import type { Size } from '#kit/terminal/prompt/painter.ts'
+import { renderVoice, type Voice } from '#kit/terminal/text/voice.ts'
 
 interface DiskShown {
   phase: string
@@ -289,3 +305,144 @@ export async function runChoices(
 
 const NOT_RUN = new Fault('cancelled', 'cancelled')
 const UNTOUCHED = { stage: 'checking', isAborted: true } as const
+
+// The two screens after a flash: success, or why it failed.
+
+const REBOOT = nextChoice('r', ['reboot', 'y', 'yes'], ['reboot'])
+const BACK = nextChoice('b', ['back', 'disk'], ['back to the disks'])
+const AGAIN = nextChoice('b', ['back', 'disk'], ['another disk, same image'])
+export const QUIT = nextChoice('q', ['quit', 'exit', 'n', 'no'], ['quit'])
+
+export async function showFailure(state: WizardState, context: WizardContext): Promise<WizardStep> {
+  return await askNext(state, context, [BACK, QUIT], (voice) => explain(state, voice))
+}
+
+export async function showDone(state: WizardState, context: WizardContext): Promise<WizardStep> {
+  return await askNext(state, context, listNext(context, AGAIN), (voice) => {
+    praise(state.ends, voice)
+    if (state.bootEntry !== null) voice.info(state.bootEntry)
+  })
+}
+
+export const listNext = ({ reboot }: WizardContext, again: NextChoice): readonly NextChoice[] =>
+  reboot === null ? [QUIT, again] : [REBOOT, again, QUIT]
+
+/** Enter alone takes the first choice. `speak`: what stands above the question. */
+export async function askNext(
+  state: WizardState,
+  context: WizardContext,
+  choices: readonly NextChoice[],
+  speak: (voice: Voice) => void,
+): Promise<WizardStep> {
+  const view = {
+    prompt: 'Next',
+    message: 'What next?',
+    columns: [{ title: '' }],
+    choices,
+    intro: ({ columns }: Size) => [...renderVoice({ ...context.drawing, columns }, speak), ''],
+  }
+  const key = await askChoice(state, view, context)
+  if (key === REBOOT.key) return { step: 'reboot' }
+  return { step: key === BACK.key ? 'back' : 'quit' }
+}
+
+function explain(state: WizardState, voice: Voice): void {
+  const { disks, end } = state
+  if (end === null || end.kind === 'done') return
+  if (end.kind === 'cancelled') voice.warn('Cancelled.')
+  if (disks.length > 1) {
+    explainEach(state, voice)
+    return
+  }
+  if (end.kind === 'failed') voice.fail(`The flash failed: ${end.reason}`)
+  if (end.hint !== null) voice.info(end.hint)
+  voice.warn(end.leaves)
+}
+
+function explainEach({ disks, ends }: WizardState, voice: Voice): void {
+  // Failures first: there may not be room for all.
+  for (const [index, one] of ends.entries()) {
+    const disk = disks[index]?.path ?? ''
+    if (one.kind === 'done') continue
+    if (one.kind === 'cancelled') voice.warn(nameDisk(one.leaves, disk))
+    else voice.fail(`${nameDisk(one.reason, disk)}\n${one.leaves}`)
+  }
+  const hints = ends.flatMap((one) =>
+    one.kind === 'failed' && one.hint !== null ? [one.hint] : [],
+  )
+  for (const hint of new Set(hints)) voice.info(hint)
+  praise(ends, voice)
+}
+
+const nameDisk = (sentence: string, disk: string) =>
+  sentence.startsWith(disk) ? sentence : `${disk}: ${sentence}`
+
+/** More than these are one message. */
+const MAX_MESSAGES = 4
+
+function praise(ends: readonly FlashOutcome[], voice: Voice): void {
+  const done = ends.flatMap((end) => (end.kind === 'done' ? [end] : []))
+  if (done.length <= MAX_MESSAGES) {
+    for (const end of done) voice.success(renderSuccess(end))
+    return
+  }
+  const disks = done.map(({ plan }) => plan.target.path).join(', ')
+  const isVerified = done.every(({ verified }) => verified)
+  voice.success(isVerified ? `Done and verified: ${disks}.` : `Done, not verified: ${disks}.`)
+}
+
+// The terminal while a server drives: lines below the header, and its flashes on the flashing screen.
+
+/** No terminal shows more of the last lines. */
+const MAX_LINES = 12
+
+/** `server`: as named; where it answers is known later. */
+export function createDrivenScreen(given: WizardContext, server: string): DrivenScreen {
+  const identity = { ...given.drawing.setting.identity, server }
+  // A machine that the server has flashed is restarted, too.
+  const setting = { ...given.drawing.setting, identity, reboots: true }
+  const drawing = { ...given.drawing, setting }
+  const context = { ...given, drawing }
+  const { painter, style, stdout } = context
+  const said: string[] = []
+  const state: WizardState = {
+    ...openState({ screen: 'image', catalog: null, notice: null, identity }),
+    screen: 'flash',
+  }
+
+  const stateOf = ({
+    image,
+    disk: path,
+    identity: seen,
+    words = '',
+  }: FlashChoice): WizardState => ({
+    ...state,
+    source: "the server's plan",
+    image,
+    disks: seen === null ? [] : [{ path, identity: seen, words }],
+  })
+
+  const code = openScreenCode(drawing, draw)
+
+  function draw() {
+    const size = painter.size()
+    const steps = renderVoice({ ...drawing, columns: size.columns }, (voice) =>
+      said.forEach((line) => voice.start(line)),
+    )
+    painter.paint(layOutScreen(state, code(state, steps.slice(-MAX_LINES), size), drawing, size))
+  }
+
+  return {
+    identity,
+    say(line) {
+      said.push(line)
+      if (style.tty) draw()
+      else stdout.write(`${printable(line)}\n`)
+    },
+    async runFlash(choice, hooks) {
+      const flashed = await runFlash(stateOf(choice), [choice], hooks, context)
+      painter.forget()
+      return flashed
+    },
+  }
+}

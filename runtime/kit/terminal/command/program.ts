@@ -97,7 +97,7 @@ const TEXTS: Program<ProgramEnvironment>['commands'] = {
     }
   },
   async manual() {
-    const { renderManual } = await import('./manual.ts')
+    const { renderManual } = await import('./usage.ts')
     return async ({ stdout }, _given, line) => {
       stdout.write(renderManual(line))
       return SUCCESS

@@ -82,7 +82,7 @@ async function askOnTerminal(
     // Inquirer takes half as long to load as Node takes to start: the first frame is there before it,
     // and keys are read before anything is looked up.
     if (choices !== undefined) {
-      const { askChoice } = await import('./ask-choice.ts')
+      const { askChoice } = await import('./choose.ts')
       void subject.settle()
       const until = AbortSignal.any([signal, ending.signal])
       return await askChoice(choices, dependencies, { keys, events, showHelp: reader.show }, until)

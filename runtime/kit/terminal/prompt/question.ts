@@ -1,7 +1,6 @@
 /** A question for a person: its content, how it changes while it is asked, and the answer. */
 import type { TerminalStyle, Output } from '../text/terminal-style.ts'
-import type { Choices } from './choices.ts'
-import type { Menu, MenuAnswer, MenuState } from './menu.ts'
+import type { Choices, Menu, MenuAnswer, MenuState } from './menu.ts'
 import type { Frame, Painter, Size } from './painter.ts'
 
 export interface Question {

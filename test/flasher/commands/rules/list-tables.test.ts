@@ -8,7 +8,7 @@ import {
   renderImageCells,
   renderImageFields,
 } from '#flasher/commands/rules/list-tables.ts'
-import { renderTable } from '#kit/terminal/text/table.ts'
+import { renderTable } from '#kit/terminal/text/columns.ts'
 
 const DISK: DiskRow = {
   path: '/dev/nvme0n1',

@@ -8,7 +8,7 @@ import { WIZARD } from '#flasher/wizard/options.ts'
 import { COMMAND_LINE } from '#flasher/commands/rules/commands.ts'
 import { TUI_LINE as TUI } from '#flasher/panes/rules/tui-commands.ts'
 import { createShell } from '#kit/host/shell.ts'
-import { renderManual } from '#kit/terminal/command/manual.ts'
+import { renderManual } from '#kit/terminal/command/usage.ts'
 
 const test = suite('manual')
 const shell = createShell({ env: process.env })

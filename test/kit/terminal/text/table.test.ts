@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderRecord, renderTable } from '#kit/terminal/text/table.ts'
+import { renderRecord, renderTable } from '#kit/terminal/text/columns.ts'
 
 const test = suite('tables and records')
 

@@ -1,4 +1,4 @@
-/** Renders the plan of a flash and what was written, as a JSON document and as text (`flash`, both modes). */
+/** What flash and capture report: a document with --json, else lines for people. Pure. */
 import type { TargetFacts } from '#engine/disk/rules/disk.ts'
 import { decideCleared } from '#engine/disk/rules/disk-end.ts'
 import {
@@ -14,15 +14,17 @@ import {
   renderDevice,
   renderImage,
   renderImageName,
+  renderWhole,
 } from '#flasher/text/rules/flash-text.ts'
 import { exactBytes, leastBytes } from '#engine/image/rules/image.ts'
 import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
-import { renderDuration, renderExactSize } from '#kit/foundation/size.ts'
-import { renderWhole } from '#flasher/text/rules/progress-text.ts'
+import { renderDuration, renderExactSize, renderSize } from '#kit/foundation/size.ts'
 import type { Fault } from '#kit/foundation/fault.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Provisioning } from '#engine/flash/rules/provisioning.ts'
 import type { DocumentFields } from './exit-codes.ts'
+import type { CapturedPart } from '#engine/capture/rules/capture.ts'
+import type { FoundFile } from '#engine/capture/rules/identity.ts'
 
 export interface ReportedFindings extends FlashFindings {
   readonly dryRun: boolean
@@ -182,3 +184,55 @@ export const resultFields = ({
     sha256: plan.sha256,
   },
 })
+
+// Earlier line: what `flasher capture` says of a disk, as text and as fields of the document.
+
+export interface CaptureFindings {
+  readonly source: string
+  readonly output: string
+  readonly sizeBytes: number
+  readonly usedBytes: number
+  readonly generalize: boolean
+  readonly parts: readonly (CapturedPart & { readonly files: readonly FoundFile[] | null })[]
+  readonly warnings: readonly string[]
+}
+
+const listPaths = (parts: CaptureFindings['parts']) =>
+  parts.flatMap(({ files }) => (files ?? []).map(({ path }) => path))
+
+export const captureFields = (findings: CaptureFindings): DocumentFields => ({
+  source: findings.source,
+  output: findings.output,
+  disk_size_bytes: findings.sizeBytes,
+  used_bytes: findings.usedBytes,
+  parts: findings.parts.map(({ number, type, bytes, usedBytes, whole }) => ({
+    number,
+    type,
+    size_bytes: bytes,
+    used_bytes: usedBytes,
+    whole,
+  })),
+  generalized: findings.generalize ? listPaths(findings.parts) : null,
+  warnings: findings.warnings,
+})
+
+export function renderCapture(findings: CaptureFindings): string {
+  const { source, sizeBytes, usedBytes, parts, generalize } = findings
+  const lines = parts.map((part) => printable(`  ${renderPart(part)}`))
+  const cleared = generalize
+    ? listPaths(parts).map((path) => `  cleared in the image: ${path}`)
+    : []
+  return [
+    `${source}: ${renderExactSize(sizeBytes)}, ${renderSize(usedBytes)} to read`,
+    ...lines,
+    ...cleared.map(printable),
+    '',
+  ].join('\n')
+}
+
+function renderPart({ number, type, bytes, usedBytes, whole }: CapturedPart): string {
+  const what = `${number === 0 ? 'no partitions' : `partition ${number}`}: ${type ?? 'unknown'}`
+  return whole === null
+    ? `${what}, ${renderSize(usedBytes)} used of ${renderSize(bytes)}`
+    : `${what}, ${renderSize(bytes)}, read whole: ${whole}`
+}

@@ -9,7 +9,7 @@ import {
   renderFindings,
   renderLoss,
   type ReportedFindings,
-} from '#flasher/commands/rules/flash-report.ts'
+} from '#flasher/commands/rules/report.ts'
 
 const RAW: ImageFacts = {
   name: 'img/raw.img',

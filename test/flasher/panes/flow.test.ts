@@ -3,9 +3,9 @@ import * as assert from 'uvu/assert'
 import type { SurveyedDisk } from '#engine/disk/rules/disk.ts'
 import { planFlash, type FlashPlan } from '#engine/flash/rules/flash.ts'
 import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
-import { next } from '#flasher/panes/flow/flow.ts'
-import { listRows } from '#flasher/panes/flow/rows.ts'
 import {
+  next,
+  listRows,
   openState,
   type Checked,
   type Effect,
@@ -13,7 +13,7 @@ import {
   type PaneStep,
   type PanesSetting,
   type PanesState,
-} from '#flasher/panes/flow/state.ts'
+} from '#flasher/panes/flow.ts'
 import { renderScreen } from '#flasher/panes/program.ts'
 import { createInk } from '#kit/terminal/text/terminal-style.ts'
 

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderDestination } from '#engine/capture/rules/capture.ts'
-import { decideDestination, suggestName } from '#flasher/wizard/capture/destination.ts'
+import { decideDestination, suggestName } from '#flasher/wizard/capture/choose-capture.ts'
 
 const test = suite('choices of a capture')
 
