@@ -70,6 +70,10 @@ async function compile({ say, line }: Context['voice']): Promise<void> {
       await rm(path)
     }
   }
+  line.start(() => ({ head: 'Rendering the documentation', rest: [] }))
+  const site = join(OUT, 'dist/docs')
+  await run`${process.execPath} build/programs/docs-site.ts --docs docs --readme README.md --out ${site}`
+  line.stop()
   await Promise.all([renameTypes(), mapRooms(), cp(STATIC, join(OUT, STATIC), { recursive: true })])
 }
 

@@ -11,6 +11,7 @@ import {
   type PlanOptions,
 } from './bundles.ts'
 import { ownerOf } from '#build/cache/key.ts'
+import { docsSiteStep } from '#build/steps/docs-site.ts'
 import { appStep, ARM64_APP_STEPS, nodeStep, serverAppStep } from '#build/steps/app.ts'
 import { boardStep } from '#build/steps/board.ts'
 import { containersStep } from '#build/steps/containers.ts'
@@ -147,6 +148,7 @@ function allSteps({ facts, ipxeServer, ipxeSource }: PlanOptions): readonly Step
       packages: '@boot-packages/root',
     }),
     BOOT_PACKAGES_ARM,
+    docsSiteStep,
     ...ARM64_APP_STEPS,
     ...liveSteps('arm64', facts),
     BOARD_PACKAGES,

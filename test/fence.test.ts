@@ -51,7 +51,7 @@ const OXLINT = z.object({
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   appliance: [],
   'build/demo': ['zod', 'node:'],
-  build: ['zx', 'sade', 'consola', 'modern-tar', 'smol-toml', 'node:'],
+  build: ['zx', 'sade', 'consola', 'modern-tar', 'smol-toml', 'vitepress', 'node:'],
   'runtime/bin': ['listhen', 'node:'],
   'runtime/library': [],
   'runtime/server/current': ['h3', 'hono', 'consola', 'zod'],

@@ -1,25 +1,36 @@
-/** The chapters of the documentation, in a reader's order. */
+/** The chapters of the documentation, in a reader's order: those of the PDF, and the site's navigation. */
+
+interface Group {
+  readonly title: string
+  readonly pages: readonly string[]
+}
 
 /** For those who use it, then for those who run a server, then for those who change it. */
-const ORDER = [
-  'usb',
-  'wizard',
-  'cli',
-  'pxe',
-  'remote',
-  'server',
-  'dhcp',
-  'cache',
-  'settings',
-  'api',
-  'earlier-line',
-  'demo',
-  'performance',
-  'library',
-  'find-your-way',
-  'images',
-  'release',
+export const GROUPS: readonly Group[] = [
+  { title: 'Write disks', pages: ['usb', 'wizard', 'cli', 'capture', 'image-format', 'board'] },
+  { title: 'Boot from the network', pages: ['pxe', 'dhcp', 'secure-boot', 'remote', 'demo'] },
+  {
+    title: 'Run a server',
+    pages: [
+      'server',
+      'cache',
+      'first-boot',
+      'people',
+      'notifications',
+      'power',
+      'appliance',
+      'several-servers',
+      'growing',
+      'earlier-line',
+    ],
+  },
+  {
+    title: 'Reference',
+    pages: ['settings', 'http-api', 'flash-jobs', 'library', 'performance', 'waterfall'],
+  },
+  { title: 'Contribute', pages: ['find-your-way', 'images', 'release'] },
 ]
+const ORDER = GROUPS.flatMap(({ pages }) => pages)
 /** In their order, behind everything else. */
 const DECISIONS = 'decisions/'
 

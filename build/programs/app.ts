@@ -1,4 +1,4 @@
-/** Gathers our programs for an image: `app.ts --out DIR --home PATH --list FILE --node FILE --node-path PATH --node-package NAME [--node-folder DIR] [ENTRY…]`; without an entry, all of them. */
+/** Gathers our programs for an image: `app.ts --out DIR --home PATH --list FILE --node FILE --node-path PATH --node-package NAME [--node-folder DIR] [--docs DIR] [ENTRY…]`; without an entry, all of them. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -23,6 +23,8 @@ const { values, positionals } = parseArgs({
     'node-package': text,
     /** Where its npm package lies; default: where this checkout has it. */
     'node-folder': { ...text, default: process.cwd() },
+    /** The documentation as a site. */
+    docs: text,
   },
   allowPositionals: true,
 })
@@ -36,6 +38,7 @@ for (const folder of [dirname(node), join(home, 'node_modules')]) {
 await layFile(values.node, node, true)
 for (const folder of ['runtime', 'appliance']) await layFolder(folder, join(home, folder))
 await layFile('package.json', join(home, 'package.json'))
+if (values.docs !== '') await layFolder(values.docs, join(home, 'dist/docs'))
 
 const wanted =
   positionals.length === 0 ? await readDependencies() : collectImports(positionals).packages

@@ -10,6 +10,8 @@ interface Programs {
   readonly entries: readonly string[]
   readonly home: string
   readonly node: string
+  /** The documentation as a site; absent: it brings none. */
+  readonly docs?: string
 }
 
 const LIVE: Programs = {
@@ -23,7 +25,12 @@ const LIVE: Programs = {
   node: LIVE_PATHS.node,
 }
 
-const SERVICE: Programs = { entries: [], home: SERVICE_HOME, node: `${SERVICE_HOME}/node` }
+const SERVICE: Programs = {
+  entries: [],
+  home: SERVICE_HOME,
+  node: `${SERVICE_HOME}/node`,
+  docs: '@docs-site/site',
+}
 
 /** Node of an architecture as npm packs it. */
 interface NodePackage {
@@ -104,6 +111,7 @@ function stripNode(node: NodePackage, strip: readonly string[], inputs: readonly
 function gather(node: NodePackage, name: string, says: string, programs: Programs): Step {
   const binary = `@${node.prefix}node/node`
   const from = node.folder === '' ? [] : [folderOf(node)]
+  const docs = programs.docs === undefined ? [] : [programs.docs]
   return programStep(
     'app',
     [
@@ -114,12 +122,13 @@ function gather(node: NodePackage, name: string, says: string, programs: Program
       `--node-path=${programs.node}`,
       `--node-package=${node.name}`,
       ...from.map((folder) => `--node-folder=${folder}`),
+      ...docs.map((folder) => `--docs=${folder}`),
       ...programs.entries,
     ],
     {
       name,
       says,
-      inputs: [binary, 'runtime', 'appliance', 'package.json', 'pnpm-lock.yaml', ...from],
+      inputs: [binary, 'runtime', 'appliance', 'package.json', 'pnpm-lock.yaml', ...from, ...docs],
       makes: ['root', 'packages.json'],
     },
   )

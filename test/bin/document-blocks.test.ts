@@ -1,4 +1,4 @@
-/** The blocks of api.md, power.md, first-boot.md, capture.md and cache.md, run in one shell against real servers and a machine. */
+/** The blocks of http-api.md, power.md, first-boot.md, capture.md and cache.md, run in one shell against real servers and a machine. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
@@ -35,7 +35,7 @@ const JSON_TYPE = `-H 'Content-Type: application/json'`
 /** Makes a token with the session of `jar`. */
 const renderMaking = (name: string, scopes: string) =>
   `curl -s -b jar ${JSON_TYPE} -d '{"name": "${name}", "scopes": ${scopes}}' $flasher/tokens`
-const api = blocksRunBy(SELF, 'api.md')
+const api = blocksRunBy(SELF, 'http-api.md')
 const block = (words: string): string => {
   const found = api.filter((text) => text.includes(words))
   assert.is(found.length, 1, words)
@@ -44,7 +44,7 @@ const block = (words: string): string => {
 /** The same assignment, without its removal at the end. */
 const assign = () => block('ref=$(').replace(/^api -X DELETE.*$/m, '')
 
-test('api.md: a session, tokens, and the machine that they read', async () => {
+test('http-api.md: a session, tokens, and the machine that they read', async () => {
   await run(block('flasher=http'))
   const login = `curl -s -o /dev/null -c jar --data-urlencode password="$PASSWORD" $flasher/ui/login`
   await run(login)
@@ -63,7 +63,7 @@ test('api.md: a session, tokens, and the machine that they read', async () => {
   assert.match(read.out, '"class":"system"')
 })
 
-test('api.md: it is assigned an image, removed, and assigned again', async () => {
+test('http-api.md: it is assigned an image, removed, and assigned again', async () => {
   const { requests } = await run(block('ref=$('))
   assert.match(requests.join('\n'), /^200 GET \/images\n20[01] PUT .*\n204 DELETE /)
   assert.match(await valueOf('$ref'), /^[0-9a-f]{8,}/)
@@ -71,7 +71,7 @@ test('api.md: it is assigned an image, removed, and assigned again', async () =>
   await run(assign())
 })
 
-test('api.md: a flash is waited for, twice', async () => {
+test('http-api.md: a flash is waited for, twice', async () => {
   // The assignment has armed it; from here on only the block does.
   await lab().flash('3f2c1e9a-0000')
   const [flashed] = await Promise.all([run(block('--max-time 1860')), lab().flash()])
@@ -82,7 +82,7 @@ test('api.md: a flash is waited for, twice', async () => {
   assert.is(await valueOf('$outcome'), 'flashed')
 })
 
-test('api.md: many at once, runs and events', async () => {
+test('http-api.md: many at once, runs and events', async () => {
   await run('ci=$token; token=$admin')
   const bulk = await run(block('"remove": ["rack1"]'))
   assert.is(bulk.requests.length, 3)
@@ -95,7 +95,7 @@ test('api.md: many at once, runs and events', async () => {
   assert.is((await run(events)).requests.length, 5)
 })
 
-test('power.md and api.md: its BMC, which turns it off and on', async () => {
+test('power.md and http-api.md: its BMC, which turns it off and on', async () => {
   const [own = '', shared = '', list = ''] = blocksRunBy(SELF, 'power.md')
   await run(own.replace('"user": "flasher"', '"user": "admin"'))
   await run(block('"action": "restart"'))
@@ -130,7 +130,7 @@ test('cache.md: an image is uploaded in parts', async () => {
   assert.match(out, `"${name}"`)
 })
 
-test('api.md: a machine is simulated', async () => {
+test('http-api.md: a machine is simulated', async () => {
   const simulated = await run(block('try-00000001'))
   assert.is(simulated.requests.length, 5)
 })

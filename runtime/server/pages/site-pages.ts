@@ -9,6 +9,7 @@ import { createLayout, type NavLink } from '#kit/web/ui/layout.ts'
 import type { Content } from '#kit/web/ui/html.ts'
 import { themeRoute } from '#kit/web/ui/theme.ts'
 import { renderOnward, renderRefused } from '#server/openid/provider-login.ts'
+import { HANDBOOK } from '#server/routes/handbook.ts'
 import type { ServerPlugin, ServerViews, Site } from '#server/routes/site.ts'
 import type { ChannelViews } from '#server/updates/channel.ts'
 import type { ContextRoute } from './context-routes.ts'
@@ -54,6 +55,7 @@ export function createPages<
     assetUrl: assets.url,
     nav,
     hasKeys: true,
+    docs: HANDBOOK,
     ...(find === undefined ? {} : { find }),
   })
   return {

@@ -46,6 +46,7 @@ import { updateRoutes } from '#server/updates/update-routes.ts'
 import { loginRoutes, type NamedLogins } from '#kit/web/access/login.ts'
 import { metricsRoutes } from './metrics-route.ts'
 import { createNotices } from '#kit/web/ui/form-notices.ts'
+import { handbookRoute } from './handbook.ts'
 import { documentRoutes } from './openapi.ts'
 import { createClientSeal, createPassedReader, createPeers } from '#kit/web/http/peer.ts'
 import { reachOf, type Route } from '#kit/web/answers/route.ts'
@@ -114,6 +115,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     ...runPostRoutes(site), //            /pxe/:mac/progress /pxe/:mac/log
     ...bootFileRoutes(site), //           /boot/:name (PUT: admin)
     ...documentRoutes(site, schemas, () => routes), // /openapi.json /docs/api
+    handbookRoute(), //                   /docs/
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
     ...loginRoutes({ ...site, ...logins, sessions, check, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout

@@ -15,6 +15,7 @@ open:
   /M/:mac GET
   /boot/:name GET
   /catalog.toml GET
+  /docs/** GET
   /docs/api GET
   /grub/grub.cfg GET
   /healthz GET

@@ -2,7 +2,7 @@
 
 /** Rules that other programs judge, or that are read from a real disk: these start a program or write a file. */
 const JUDGED = [
-  'build/(app/lock|(cache|board|debian|demo|initrd|release|stick)/.*|exfat|host|ipxe/source|iso|live-console|map|pack|prepare|report|script|server/disk|units|warm)',
+  'build/(app/lock|docs-site|(cache|board|debian|demo|initrd|release|stick)/.*|exfat|host|ipxe/source|iso|live-console|map|pack|prepare|report|script|server/disk|units|warm)',
   'cache/rules/image-list',
   'engine/(capture/rules/areas|catalog/rules/manifest|image/rules/(bzip2[\\w-]*|format|frame-index|gzip|image-head|seek-map|xz|zstd[\\w-]*))',
   'engine/disk/rules/(boot-entry|tables/(gpt|partitions))',

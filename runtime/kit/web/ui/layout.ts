@@ -59,6 +59,8 @@ interface LayoutDependencies {
   /** The path of the search of everything; absent: there is none. */
   readonly find?: string
   readonly hasKeys?: boolean
+  /** Where the documentation is; absent: not here. */
+  readonly docs?: string
 }
 
 export interface PageView {
@@ -206,7 +208,9 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
       ${view.who?.sees ? html`<span class="small dim">${view.who.sees}</span>` : null}
       <span class="version"
         ><span title="${t.version}">${version}</span
-        >${parts.hasKeys === true ? html` <a ${opensKeys(view.here)}>${t.keys.link}</a>` : null}</span
+        >${parts.hasKeys === true ? html` <a ${opensKeys(view.here)}>${t.keys.link}</a>` : null}${
+          parts.docs === undefined ? null : html` <a href="${parts.docs}">Docs</a>`
+        }</span
       >
     </div>
   </header>`

@@ -1,0 +1,66 @@
+/** GET /docs/: the documentation as a site, open to all. `/docs/api` is a page of its own. */
+import type { H3Event } from 'h3'
+import { readdir } from 'node:fs/promises'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { systemCodeOf } from '#kit/foundation/system-error.ts'
+import { openServed } from '#kit/host/served-files.ts'
+import type { Answer } from '#kit/web/answers/answers.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
+import { answerFile } from '#kit/web/answers/file-answer.ts'
+import type { Route } from '#kit/web/answers/route.ts'
+
+export const HANDBOOK = '/docs/'
+/** Where `build:docs` makes it in a checkout, and where packages and images have it. */
+const FOLDER = fileURLToPath(new URL('../../../dist/docs', import.meta.url))
+const ABSENT =
+  'this installation has no documentation: in a checkout, `npx pnpm build:docs` makes it'
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+}
+const TEXT = 'text/plain; charset=utf-8'
+/** The names of these have a digest of what they hold. */
+const KEPT = 'public, max-age=31536000, immutable'
+
+type FileRoute = Route & { handle(event: H3Event): Promise<Answer> }
+
+export function handbookRoute(folder: string = FOLDER): FileRoute {
+  let listed: ReadonlySet<string> | null = null
+  return {
+    method: 'GET',
+    path: '/docs/**',
+    access: 'open',
+    async handle(event: H3Event) {
+      listed ??= await listFiles(folder)
+      if (listed === null) throw refuse(404, ABSENT)
+      const name = event.url.pathname.slice(HANDBOOK.length) || 'index.html'
+      const place = path.join(folder, name)
+      const file = listed.has(name)
+        ? await openServed(path.dirname(place), path.basename(place))
+        : null
+      if (file === null) throw refuse(404, 'Not Found')
+      const headers = {
+        'content-type': TYPES[path.extname(name)] ?? TEXT,
+        'content-disposition': 'inline',
+        'cache-control': name.startsWith('assets/') ? KEPT : 'no-cache',
+      }
+      return (await answerFile(event, name, { ...file, headers })).answer
+    },
+  }
+}
+
+/** Their paths; null: the folder is not there. */
+async function listFiles(folder: string): Promise<ReadonlySet<string> | null> {
+  try {
+    return new Set(await readdir(folder, { recursive: true }))
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return null
+    throw error
+  }
+}
