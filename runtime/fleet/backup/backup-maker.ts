@@ -198,7 +198,7 @@ export function createBundles<Machine extends MachineBase, Item extends { readon
       })),
     )
     for (const one of content.templates) {
-      await templates.save(one.name, (before) => before ?? one.template)
+      await templates.save(one.name, (before) => before ?? { ...one, updated_at: at })
     }
     for (const { mac } of content.machines) changes.announce({ topic: 'machine', mac })
     return content.machines.length

@@ -28,6 +28,15 @@ interface NamedTable<Item> {
   render(item: Item): Readonly<Record<string, string>>
 }
 
+interface NamedChange<Item> {
+  readonly before: Item | null
+  readonly after: Item
+}
+
+export type NamedRows<Item extends { readonly name: string }> = ReturnType<
+  typeof createNamedRows<Item>
+>
+
 /** Records with a name of their own; a change is on disk before it resolves. */
 export function createNamedRows<Item extends { readonly name: string }>(
   database: Database,
@@ -46,20 +55,21 @@ export function createNamedRows<Item extends { readonly name: string }>(
     find: (name: string): Item | null => current().get(name) ?? null,
     /** `change` gets what is stored, in the transaction; null: it stays. */
     save: (name: string, change: (before: Item | null) => Item | null) =>
-      write((sql): Result<Item, 'stays' | 'too-many'> => {
+      write((sql): Result<NamedChange<Item>, 'stays' | 'too-many'> => {
         const found = findRows(sql, name)
         const count = Number(sql.get(`SELECT count(*) AS n FROM ${table}`)?.['n'])
         if (found.length === 0 && count >= most) return refuse('too-many')
-        const item = change(parseAll(found)[0] ?? null)
-        if (item === null) return refuse('stays')
-        const columns = Object.entries({ name, ...render(item) })
+        const before = parseAll(found)[0] ?? null
+        const after = change(before)
+        if (after === null) return refuse('stays')
+        const columns = Object.entries({ name, ...render(after) })
         const names = columns.map(([column]) => column)
         sql.run(
           `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})
             ON CONFLICT (name) DO UPDATE SET ${names.map((each) => `${each} = excluded.${each}`).join(', ')}`,
           ...columns.map(([, value]) => value),
         )
-        return accept(item)
+        return accept({ before, after })
       }),
     /** `isMeant` sees what is stored, in the transaction. Null: nothing was removed. */
     remove: (name: string, isMeant: (before: Item) => boolean = () => true): Promise<Item | null> =>

@@ -56,7 +56,7 @@ import { createFilePreviews } from '#fleet/machine/undoable-edits.ts'
 import { batchRoutes } from './routes/batches.ts'
 import { backupRoutes } from './routes/backups.ts'
 import { createWaitingCaptures } from './captures/waiting-captures.ts'
-import { channelRoutes } from './channels/channel-routes.ts'
+import { createChannelResource } from './channels/channels.ts'
 import { firstBootRoutes } from './routes/first-boot.ts'
 import { peerRoutes } from './routes/peers.ts'
 import { proofRoutes } from './routes/proof.ts'
@@ -211,7 +211,7 @@ function listRoutes(
     ...peerRoutes(site, rules),
     ...cacheRoutes(site),
     ...captureRoutes(site),
-    ...channelRoutes({ site, channels: state.channels }),
+    ...createChannelResource(site, state.channels).routes(),
     ...powerRoutes(site, {
       control: seen.power,
       stagger: () => settings().power.stagger,

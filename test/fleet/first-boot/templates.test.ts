@@ -16,14 +16,15 @@ const parsed = parseTemplate({
 })
 if (!parsed.ok) throw new Error('the template is refused')
 const template = parsed.value
+const named = (name: string) => ({ name, template, updated_at: '2026-01-01T00:00:00.000Z' })
 
 test('are there after a restart and after an upgrade, with their secrets', async () => {
   await using folder = await createStateFolder()
   {
     await using state = await folder.open()
     const templates = createTemplates(state.database)
-    assert.ok((await templates.save('web', () => template)).ok)
-    assert.ok((await templates.save('db', (before) => before ?? template)).ok)
+    assert.ok((await templates.save('web', () => named('web'))).ok)
+    assert.ok((await templates.save('db', (before) => before ?? named('db'))).ok)
     assert.is((await templates.remove('db'))?.name, 'db')
     assert.is(await templates.remove('db'), null)
   }
@@ -41,8 +42,8 @@ test('an export has dots; an import brings what is not there, without secrets', 
   await using source = await createStateFolder()
   await using target = await createStateFolder()
   await using from = await source.open()
-  await createTemplates(from.database).save('web', () => template)
-  await createTemplates(from.database).save('kept', () => template)
+  await createTemplates(from.database).save('web', () => named('web'))
+  await createTemplates(from.database).save('kept', () => named('kept'))
   const out = join(source.dir, 'out')
   await bundlesOf(from).exportTo(out)
   const text = await readFile(join(out, 'inventory.json'), 'utf8')
@@ -50,7 +51,7 @@ test('an export has dots; an import brings what is not there, without secrets', 
   assert.match(text, DOTS)
   await using to = await target.open()
   const templates = createTemplates(to.database)
-  await templates.save('kept', () => template)
+  await templates.save('kept', () => named('kept'))
   await bundlesOf(to).importFrom(out)
   assert.equal(templates.find('web')?.template, { ...template, secrets: { token: null } })
   assert.equal(templates.find('kept')?.template, template)

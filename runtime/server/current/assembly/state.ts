@@ -69,7 +69,7 @@ export async function openState({ leads, start, ...options }: StateOptions): Pro
   const { database, changes } = state
   return {
     ...state,
-    templates: createTemplates(database, options.clock),
+    templates: createTemplates(database),
     channels: createChannels(database),
     batches: createBatches(database, { changes }),
     receivers: createReceivers(database),

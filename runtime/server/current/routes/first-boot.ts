@@ -1,5 +1,5 @@
 /** `/first-boot`: the first-boot templates, and what they are for one machine. */
-import { getRouterParam, type H3Event } from 'h3'
+import type { H3Event } from 'h3'
 import {
   DocumentSchema,
   NamedTemplateSchema,
@@ -32,11 +32,11 @@ import { parseHardware } from '#engine/inventory/rules/hardware.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { type Templates, makeInstance } from '#fleet/first-boot/templates.ts'
 import type { Site } from '#server/routes/site.ts'
-import { nothing, json, type Answer } from '#kit/web/answers/answers.ts'
+import { json, type Answer } from '#kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import type { Route } from '#kit/web/answers/route.ts'
-import { meetsConditions } from '#kit/web/answers/rules/content-coding.ts'
+import { createResource } from '#server/routes/resource.ts'
 import type { Machine } from '../rules/machine.ts'
 import { MODES } from '../rules/boot-mode.ts'
 import type { Secret } from '#kit/web/access/secret.ts'
@@ -45,156 +45,49 @@ import type { TokenPolicy } from '../rules/token.ts'
 import { addProofCall } from '#engine/first-boot/rules/proof-call.ts'
 import { renderProofToken } from '#fleet/proof/rules/proof.ts'
 
-const templateRoutes = (site: Site<Machine>, templates: Templates): readonly Route[] => [
-  ...readingRoutes(site, templates),
-  ...changingRoutes(site, templates),
-]
-
-function readingRoutes(site: Site<Machine>, templates: Templates): readonly Route[] {
-  return [
-    {
-      method: 'GET',
-      path: '/first-boot',
-      access: 'read',
-      reach: 'list',
-      doc: {
-        summary: 'All first-boot templates, by name; secrets are dots',
-        answers: { 200: { type: 'array', items: renderSchema(NamedTemplateSchema, 'output') } },
-      },
-      handle: () => json(templates.list().map((template) => toWire(site, template))),
+export const createTemplateResource = (site: Site<Machine>, templates: Templates) =>
+  createResource<NamedTemplate, Template>(site, {
+    path: '/first-boot',
+    word: 'first-boot template',
+    rows: templates,
+    most: MAX_TEMPLATES,
+    schemas: { name: TemplateNameSchema, fields: TemplateSchema, wire: NamedTemplateSchema },
+    summaries: {
+      list: 'All first-boot templates, by name; secrets are dots',
+      one: 'One first-boot template; secrets are dots',
+      save: 'Creates or replaces a first-boot template; a secret of dots keeps its value',
+      remove: 'Removes a first-boot template that no machine has',
     },
-    {
-      method: 'GET',
-      path: '/first-boot/:name',
-      access: 'read',
-      reach: 'list',
-      doc: {
-        summary: 'One first-boot template; secrets are dots',
-        answers: { 200: renderSchema(NamedTemplateSchema, 'output') },
-      },
-      handle: (event) => json(toWire(site, findTemplate(templates, readName(event)))),
+    scope: 'admin',
+    reach: ['list', 'list'],
+    toWire: ({ name, template, updated_at }) => ({
+      name,
+      ...hideSecrets(template),
+      updated_at,
+      machines: countMachines(site, name),
+    }),
+    edit: (before, { name, ...template }, { at }) => ({
+      name,
+      template: keepSecrets(template, before?.template ?? null),
+      updated_at: at,
+    }),
+    findObstacle({ name }) {
+      const count = countMachines(site, name)
+      return count === 0 ? null : `${count} machines have the template ${name}`
     },
-    {
-      method: 'GET',
-      path: '/machines/:mac/first-boot',
-      access: 'read',
-      doc: {
-        summary: 'What its first-boot template is for this machine; secrets are dots',
-        answers: { 200: renderSchema(DocumentSchema, 'output') },
-        refuses: [409],
-      },
-      async handle(event) {
-        const machine = site.findMachine(readMac(event))
-        const rendered = await previewFirstBoot(site, templates, machine)
-        if (rendered === null) throw refuse(404, `${machine.mac} has no first-boot template`)
-        if (!rendered.ok) throw refuse(409, rendered.refusal)
-        return json(renderDocument(rendered.value))
-      },
+    describeStale: (name) =>
+      `the first-boot template ${name} is there, or is gone, and was not saved`,
+    /** Without what the template says. */
+    describe(before, after) {
+      const done = after === null ? 'removed' : 'saved'
+      const name = (after ?? before)?.name
+      const summary = `The first-boot template ${name} was ${done}`
+      return { kind: `settings.first_boot.${done}`, summary, details: null }
     },
-  ]
-}
-
-function changingRoutes(site: Site<Machine>, templates: Templates): readonly Route[] {
-  return [
-    {
-      method: 'PUT',
-      path: '/first-boot/:name',
-      access: 'admin',
-      reach: 'list',
-      takes: 'json',
-      doc: {
-        summary: 'Creates or replaces a first-boot template; a secret of dots keeps its value',
-        body: renderSchema(TemplateSchema, 'input'),
-        answers: { 200: renderSchema(NamedTemplateSchema, 'output') },
-        refuses: [409, 412],
-        isNeverMissing: true,
-      },
-      async handle(event, body) {
-        const name = checked(TemplateNameSchema, readName(event), 'query')
-        const saved = await saveTemplate(site, templates, event, {
-          name,
-          template: checked(TemplateSchema, body),
-        })
-        if (saved === null) throw refuse(409, `there are ${MAX_TEMPLATES} templates already`)
-        return json(toWire(site, saved))
-      },
-    },
-    {
-      method: 'DELETE',
-      path: '/first-boot/:name',
-      access: 'admin',
-      reach: 'list',
-      doc: {
-        summary: 'Removes a first-boot template that no machine has',
-        answers: { 204: null },
-        refuses: [409],
-      },
-      async handle(event) {
-        const { name } = findTemplate(templates, readName(event))
-        const count = countMachines(site, name)
-        if (count > 0) throw refuse(409, `${count} machines have the template ${name}`)
-        await removeTemplate(site, templates, event, name)
-        return nothing()
-      },
-    },
-  ]
-}
-
-const readName = (event: H3Event): string => getRouterParam(event, 'name', { decode: true }) ?? ''
-
-function findTemplate(templates: Templates, name: string): NamedTemplate {
-  const found = templates.find(name)
-  if (found === null) throw refuse(404, 'no such first-boot template')
-  return found
-}
+  })
 
 export const countMachines = ({ machines }: Site<Machine>, name: string): number =>
   machines.peekAll().filter(({ first_boot }) => first_boot === name).length
-
-const toWire = (site: Site<Machine>, kept: NamedTemplate) => ({
-  name: kept.name,
-  ...hideSecrets(kept.template),
-  updated_at: kept.updated_at,
-  machines: countMachines(site, kept.name),
-})
-
-/** Records the event. A secret sent as dots keeps its value. Null: too many templates. */
-export async function saveTemplate(
-  site: Site<Machine>,
-  templates: Templates,
-  event: H3Event,
-  { name, template }: { readonly name: string; readonly template: Template },
-): Promise<NamedTemplate | null> {
-  // Without a tag, only `*` matches.
-  const isWanted = (before: Template | null) =>
-    meetsConditions(event.req.headers, before === null ? null : '""')
-  const saved = await templates.save(name, (before) =>
-    isWanted(before) ? keepSecrets(template, before) : null,
-  )
-  if (!saved.ok && saved.refusal === 'stays')
-    throw refuse(412, `the first-boot template ${name} is there, or is gone, and was not saved`)
-  if (!saved.ok) return null
-  await recordEvent(site, event, name, 'saved')
-  return saved.value
-}
-
-/** Records the event; does nothing where there is none. */
-export async function removeTemplate(
-  site: Site<Machine>,
-  templates: Templates,
-  event: H3Event,
-  name: string,
-): Promise<void> {
-  if ((await templates.remove(name)) !== null) await recordEvent(site, event, name, 'removed')
-}
-
-/** Without what the template says. */
-function recordEvent({ recordAll, by }: Site<Machine>, event: H3Event, name: string, done: string) {
-  const kind = `settings.first_boot.${done}`
-  const summary = `The first-boot template ${name} was ${done}`
-  const on = { subject_id: name, ...by(event) }
-  return recordAll([{ kind, subject_kind: 'settings', summary, details: null }], on)
-}
 
 /** With dots for secrets. The refusal: why it cannot be used; null: no template, or removed. */
 export async function previewFirstBoot(
@@ -234,7 +127,24 @@ const NO_STORE = { 'cache-control': 'no-store' }
 const NEEDS_TOKENS = 'the template has secrets, which need [pxe] tokens = require'
 
 export const firstBootRoutes = (site: Site<Machine>, given: SeedDependencies): readonly Route[] => [
-  ...templateRoutes(site, given.templates),
+  ...createTemplateResource(site, given.templates).routes(),
+  {
+    method: 'GET',
+    path: '/machines/:mac/first-boot',
+    access: 'read',
+    doc: {
+      summary: 'What its first-boot template is for this machine; secrets are dots',
+      answers: { 200: renderSchema(DocumentSchema, 'output') },
+      refuses: [409],
+    },
+    async handle(event) {
+      const machine = site.findMachine(readMac(event))
+      const rendered = await previewFirstBoot(site, given.templates, machine)
+      if (rendered === null) throw refuse(404, `${machine.mac} has no first-boot template`)
+      if (!rendered.ok) throw refuse(409, rendered.refusal)
+      return json(renderDocument(rendered.value))
+    },
+  },
   {
     method: 'GET',
     path: '/pxe/:mac/first-boot',

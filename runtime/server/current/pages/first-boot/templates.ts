@@ -14,7 +14,7 @@ import { refuse } from '#kit/web/answers/faults.ts'
 import { banner, card, emptyState } from '#kit/web/ui/elements.ts'
 import { address, fillHtml, html, type Content, type Html, attributes } from '#kit/web/ui/html.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
-import { countMachines, removeTemplate, saveTemplate } from '#server/current/routes/first-boot.ts'
+import { countMachines, createTemplateResource } from '#server/current/routes/first-boot.ts'
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderCurlBlock, blank, type CurlCall } from '#server/pages/curl-block.ts'
@@ -468,12 +468,9 @@ async function preview(
 }
 
 /** False: too many templates. */
-async function store(
-  { site, services, event }: CurrentContext,
-  name: string,
-  template: Template,
-): Promise<boolean> {
-  return (await saveTemplate(site, services.templates, event, { name, template })) !== null
+async function store(context: CurrentContext, name: string, template: Template): Promise<boolean> {
+  const resource = createTemplateResource(context.site, context.services.templates)
+  return (await resource.save({ ...template, name }, context.by())).ok
 }
 
 function find({ services, event }: CurrentContext): NamedTemplate {
@@ -544,11 +541,11 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
 
 async function remove(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
-  const { site, services, event } = context
+  const { site, services } = context
   const count = countMachines(site, name)
   if (count > 0) {
     return context.goBack(templatePath(name), { error: fillCount(t.removal.inUse, count) })
   }
-  await removeTemplate(site, services.templates, event, name)
+  await createTemplateResource(site, services.templates).remove(name, context.by())
   return context.goTo(TEMPLATES_PATH)
 }

@@ -11,7 +11,7 @@ import { IMAGES } from '#kit/web/ui/layout.ts'
 import { ACTIONS, renderTable } from '#kit/web/ui/tables.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
 import { PAGES } from '#server/texts/texts.ts'
-import { removeChannel, saveChannel } from '#server/current/channels/channel-edits.ts'
+import { countArmed, createChannelResource } from '#server/current/channels/channels.ts'
 import { channelOf } from '#server/current/rules/machine.ts'
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
@@ -142,13 +142,17 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const read = readChannelForm(form, { images: services.images(), channels: services.channels })
   if (!read.ok) return fail(read.refusal)
   const { name, before, ...body } = read.value
-  const saved = await saveChannel(
-    { site, channels: services.channels },
-    { name, ...body },
-    context.by(),
-    (channel) => (channel?.bty_image_ref ?? null) === before,
-  )
-  if (!saved.ok) return fail({ field: 'bty_image_ref', error: t.errors[saved.refusal] })
+  const isMeant = (channel: ImageChannel | null) => (channel?.bty_image_ref ?? null) === before
+  const { save: store } = createChannelResource(site, services.channels)
+  const saved = await store({ name, ...body }, context.by(), isMeant)
+  if (!saved.ok) {
+    const { refusal } = saved
+    const error =
+      typeof refusal === 'string'
+        ? t.errors[refusal === 'stays' ? 'stale' : refusal]
+        : t.errors.image
+    return fail({ field: 'bty_image_ref', error })
+  }
   return context.goTo(address(CHANNELS_PATH, { saved: name }))
 }
 
@@ -180,10 +184,10 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
 async function remove(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
   const { site, services } = context
-  const removed = await removeChannel({ site, channels: services.channels }, name, context.by())
-  if (!removed.ok) {
-    const error = fillCount(t.errors.armed, removed.refusal)
-    return context.goBack(CHANNELS_PATH, { error })
+  const armed = countArmed(site, name)
+  if (armed > 0) {
+    return context.goBack(CHANNELS_PATH, { error: fillCount(t.errors.armed, armed) })
   }
+  await createChannelResource(site, services.channels).remove(name, context.by())
   return context.goTo(address(CHANNELS_PATH, { removed: name }))
 }
