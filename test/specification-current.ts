@@ -11,7 +11,7 @@ const DATABASE = 'fleet/state/database-upgrade.test.ts'
 const UPSERT = 'server/current/rules/upsert.test.ts'
 const OPEN = 'kit/web/answers/open.test.ts'
 const ROWS = 'server/rows-current.test.ts'
-const MACHINE_ROWS = 'server/rows-machine.test.ts'
+const MACHINE_ROWS = 'server/rows-current.test.ts'
 const LOGIN = 'kit/web/access/login.test.ts'
 const DRIVEN = 'loop/wizard/remote.test.ts'
 const BUNDLE = 'server/current/rules/bundle.test.ts'
@@ -40,19 +40,19 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['image catalog, as a JSON list and as a TOML manifest', 'server/current/routes/images.test.ts', 'both list the same rows to anybody, and any name survives'],
     ['browser UI under /ui', ROWS, PAGES],
     ['server-sent-events channel for live table updates', 'server/updates/live.test.ts', 'the whole table on connect, and after each change'],
-    ['scheduled backups', 'fleet/backup/backup-schedule.test.ts', 'makes one at start when it is due, then one a day'],
+    ['scheduled backups', 'fleet/backup/backups.test.ts', 'makes one at start when it is due, then one a day'],
     ['on-demand backups | state export/import', 'bin/flasher-web.test.ts', 'export, import, backup and restore, beside the server and without it'],
     ['in-process snapshot of GET <FLASHER_WITHCACHE_URL>/catalog | no image store of its own | GET /images/{key}[/{name}] was removed | catalog refresh: automatic at start, on demand', ROWS, CATALOG],
   ]),
   ...rowsOf('Release artifacts', [
     ['a fixed set of assets | flasher-usbboot-pc-x86_64-v*.iso (+ .sha256) | flasher-ipxe-x86_64-v*.efi | release.toml | flasher_lab-X.Y.Z.tar.gz', 'build/release/folder.test.ts', '${line}: the specified names, described and summed'],
-    ['releases/latest/download answers 302 to the newest tag | JSON API GET /repos/<owner>/<name>/releases/latest', 'fleet/boot/releases-bare.test.ts', 'is found and installed: '],
+    ['releases/latest/download answers 302 to the newest tag | JSON API GET /repos/<owner>/<name>/releases/latest', 'fleet/boot/releases.test.ts', 'is found and installed: '],
     ['replacing latest by a tag pins a version', 'fleet/boot/release-folders.test.ts', 'by tag and as the newest: '],
     ['ISO: bootable, writable images partition offered', 'vm/fast/iso.test.ts', 'a stick of 4 GiB under a BIOS: the images partition grows, and its image is offered'],
     ['ISO: images partition 32 MiB when built', 'build/iso.test.ts', 'the images partition is 32 MiB when built, and its volume is laid out for 512 GiB'],
     ['ISO: FLASHER_IMAGES, the name of the partition', 'build/iso.test.ts', 'three partitions that sgdisk and the kernel’s library approve of'],
     ['ISO: grows to fill the stick on first boot', 'loop/sticks.test.ts', 'the partition and its volume reach to the end, files are as they were'],
-    ['ISO: through a grow service', 'build/usb-names.test.ts', 'the boot system starts it by the name of the partition'],
+    ['ISO: through a grow service', 'build/live-console.test.ts', 'the boot system starts it by the name of the partition'],
     ['ISO: uncompressed, written with a raw block copy', 'vm/iso/iso.test.ts', 'a stick, ${firmware}: grown, and its image offered'],
     ['flasher-usbboot-<arm64 board>-v*.img.gz (+ .sha256)', 'build/plan.test.ts', 'the specified names of arm64 are handed over'],
     ['arm64: gzip-compressed | an ext4 partition with the live squashfs', 'build/board/image.test.ts', 'partitions, and what each kind of firmware starts'],
@@ -95,12 +95,12 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
   ...rowsOf('Resources: ImageEntry', [
     ['name | format | size_bytes | url: the source URL | ref: sha256 of the canonicalised source URL | sha_short: 12 hex', 'engine/catalog/rules/catalog.test.ts', 'an entry becomes the six fields of the specification, and where machines get it'],
     ['sha_short: null', 'engine/catalog/rules/catalog.test.ts', 'what is not known is empty, zero or null'],
-    ['ref: the canonicalised source', 'engine/catalog/rules/image-ref.test.ts', '${source} is ${canonical}'],
+    ['ref: the canonicalised source', 'engine/catalog/rules/catalog.test.ts', '${source} is ${canonical}'],
     ['url: oras://', 'engine/catalog/rules/catalog.test.ts', 'what is not known is empty, zero or null'],
   ]),
   ...rowsOf('Resources: InventoryDisk', [
-    ['path | size, such as 500G | vendor | model | serial | removable | readonly', 'engine/disk/rules/inventory-disk.test.ts', 'says what the server asks for'],
-    ['size: human-readable', 'engine/disk/rules/inventory-disk.test.ts', 'sizes read as in a listing'],
+    ['path | size, such as 500G | vendor | model | serial | removable | readonly', 'engine/disk/rules/disk.test.ts', 'says what the server asks for'],
+    ['size: human-readable', 'engine/disk/rules/disk.test.ts', 'sizes read as in a listing'],
     ['string or null | tran: sata, nvme, usb or null', MACHINE_ROWS, CONTACTS],
     ['tran: others are kept as well', 'engine/inventory/rules/inventory.test.ts', 'any transport, any text within its bounds'],
     ['serial: the durable id, used at flash time', 'flasher/order/rules/plan.test.ts', 'finds a disk by serial, by WWN, by path'],
@@ -152,7 +152,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['flasher-flash-once: saw_flasher_boot stays set', PXE, 'flash-once is live until it is done, then the disk, always'],
     ['flasher-flash-always: saw_flasher_boot cleared', PXE, 'flash-always is armed again by done itself'],
     ['bundle import: flasher-inventory, bindings cleared', BUNDLE, 'what was exported is imported, as flasher-inventory with its bindings cleared'],
-    ['bundle import: into a fleet', 'fleet/backup/bundle-files.test.ts', 'what was exported comes in elsewhere: hardware, and nothing that was decided'],
+    ['bundle import: into a fleet', 'fleet/backup/backups-restore.test.ts', 'what was exported comes in elsewhere: hardware, and nothing that was decided'],
     ['no post-flash provisioning', PLAN, 'the JSON is flat and holds itself under plan, keys in the deployed order'],
   ]),
   ...rowsOf('Wizard plan modes', [
@@ -207,10 +207,10 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['netboot: TFTP inactive, a triage hint', 'fleet/boot/tftp-probe.test.ts', 'nobody there, somebody silent, and no such host'],
     ['fetch-release: trio and sha256 manifest of the tag | verifies the manifest', 'fleet/boot/releases.test.ts', 'whatever is wrong with a release, the old set stays in force and nothing is left'],
     ['fetch-release: FLASHER_BOOT_RELEASE_REPO, default tag latest | POST /ui/settings/upstream: read at request time, no restart', ROWS, 'the release that the page fetches is the one that was saved, without a restart'],
-    ['fetch-release: installs atomically', 'fleet/boot/boot-kill.test.ts', 'killed at any moment, the set in force is whole: the last one, or the one that was under way'],
+    ['fetch-release: installs atomically', 'fleet/boot/boot-files.test.ts', 'killed at any moment, the set in force is whole: the last one, or the one that was under way'],
     ['events: list, acknowledged here', 'server/current/pages/events/events-page.test.ts', 'nothing is selected for acknowledging; what is selected, or all of the page, is acknowledged'],
     ['POST /ui/settings/upstream: persists | POST /ui/settings/backup: persists', POSTS, 'settings: saved above files, refused with the reason, secrets never shown'],
-    ['POST /ui/settings/backup: applied on the next tick', 'fleet/backup/backup-schedule.test.ts', 'heeds a change of the settings at its next look'],
+    ['POST /ui/settings/backup: applied on the next tick', 'fleet/backup/backups.test.ts', 'heeds a change of the settings at its next look'],
     ['POST /ui/settings/config/edit: validates one field', POSTS, 'configuration lines: written, refused, not for what the environment says'],
     ['POST /ui/settings/config/edit: keeps the formatting, reloads', CONFIG, 'an edit goes into the file that holds the key, and is in effect'],
     ['cache-service URL at /ui/settings#ramboot', 'server/current/pages/settings/settings-page.test.ts', 'settings have names, sections of the specification are there, and none is empty'],
@@ -226,7 +226,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['--catalog: a local TOML path, an http(s) URL', 'engine/catalog/catalog-sources.test.ts', 'a file, by path or address; only it may name files of this machine'],
     ['--catalog: an oras:// reference', 'engine/catalog/catalog-sources.test.ts', 'a registry: the layer named .toml, else the only one, else the blob itself'],
     ['--catalog: a server\'s /catalog.toml', 'engine/catalog/catalog-sources.test.ts', 'a server by its bare address is asked for its catalog'],
-    ['--server: URL or bare hostname, http:// by default', 'kit/net/rules/server-address.test.ts', 'takes '],
+    ['--server: URL or bare hostname, http:// by default', 'kit/net/rules/host-header.test.ts', 'takes '],
     ['--server: default flasher-server', PROGRAM, 'without --server the machine server is looked for as flasher-server'],
     ['--server: from the kernel parameter | --mac: switches to server-driven mode', 'fleet/boot/rules/live-boot.test.ts', 'a network boot: the server drives, one console for all'],
     ['--version', 'bin/flasher.test.ts', '--version prints the version of package.json'],
@@ -235,7 +235,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['parse failures fall through to interactive mode with /catalog.toml', 'flasher/order/remote.test.ts', '${what} for a plan'],
     ['network failures fall through to interactive mode with /catalog.toml', 'flasher/order/remote.test.ts', 'a bare name whose ports do not answer'],
     ['image root: FLASHER_IMAGE_ROOT, then /var/lib/flasher/images', 'engine/image/image-folder.test.ts', 'the image root: flag, environment, default; empty counts as not given'],
-    ['image root: where the USB live env mounts the images partition', 'build/usb-names.test.ts', 'the unit mounts once, where the wizard looks'],
+    ['image root: where the USB live env mounts the images partition', 'build/live-console.test.ts', 'the unit mounts once, where the wizard looks'],
     ['the server ignores this directory', ROWS, CATALOG],
     ['FLASHER_REGISTER_UEFI_BOOT: 1, true, yes, on; unset means off', 'engine/disk/rules/boot-entry.test.ts', 'the variable: 1, true, yes and on ask for it, everything else does not'],
     ['FLASHER_REGISTER_UEFI_BOOT: after a flash', 'loop/wizard/remote-uefi.test.ts', 'the firmware is asked ('],
@@ -266,7 +266,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['7 open routes carry no credential', ROWS, 'open routes need no session'],
     ['8 GET /events/machines uses the same cookie', ROWS, 'form posts and discoveries are events of the channel, which needs the cookie'],
     ['9 a wrong password opens nothing', LOGIN, 'a wrong, empty or missing password shows the page again'],
-    ['10 pages without a session', 'kit/web/answers/surface.test.ts', 'without a session, pages lead to the login'],
+    ['10 pages without a session', 'kit/web/answers/open.test.ts', 'without a session, pages lead to the login'],
   ]),
   ...decided('Authentication', [['1 a built-in default password', 'docs/decisions/0009-rows-that-we-leave.md']]),
   ...rowsOf('Events', [
@@ -286,7 +286,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['GET unknown MAC: 404 | lshw.json without a blob: 404 | disks.json without an inventory: 404', MACHINES, 'what is not there is a 404 with a reason'],
     ['DELETE unknown MAC: 404, success 204', MACHINES, 'put creates and replaces, get and list answer it, delete removes it'],
     ['form post of a flash mode without a serial: refused', POSTS, 'a machine: saved as posted, refused with what was typed, deleted'],
-    ['import of version 1 or 2: refused', 'fleet/backup/bundle-files.test.ts', 'refused, naming the file, and nothing is changed: '],
+    ['import of version 1 or 2: refused', 'fleet/backup/backups-restore.test.ts', 'refused, naming the file, and nothing is changed: '],
     ['unsupported extension or tarball: not flashable', 'engine/catalog/rules/catalog-source.test.ts', 'what cannot be flashed is listed with the reason'],
     ['failure fetching the plan: interactive mode', 'flasher/order/remote.test.ts', '${what} for a plan'],
     ['failed completion signal does not undo the flash', DRIVEN, 'a server that goes away during the flash: the box stays with the reason'],
@@ -294,7 +294,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
   ...rowsOf('Limits', [
     ['16 labels per machine | 64 characters | first alphanumeric, others alphanumeric, space, - _ .', MACHINE_ROWS, 'labels: what a set of them may hold'],
     ['session lifetime: sliding 7 days', LOGIN, 'a session slides by the hour and ends after seven days of silence'],
-    ['scheduler tick for backups: 60 seconds', 'fleet/backup/backup-schedule.test.ts', 'looks every 60 seconds'],
+    ['scheduler tick for backups: 60 seconds', 'fleet/backup/backups.test.ts', 'looks every 60 seconds'],
     ['default listen address 0.0.0.0, port 8080', 'server/current/rules/settings.test.ts', 'the variables of the specification have the names and defaults that it gives'],
     ['worker processes: exactly one', 'bin/flasher-web.test.ts', 'a second server on the same state, or the same port, says so and ends'],
     ['USB image writable partition at build: 32 MiB', 'build/iso.test.ts', 'the images partition is 32 MiB when built, and its volume is laid out for 512 GiB'],

@@ -2,9 +2,9 @@
 import { decided, rowsOf, type SpecificationRow } from '#test/support/specification-rows.ts'
 
 const WIRE = 'server/earlier/rows.test.ts'
-const CLI = 'flasher/rows.test.ts'
+const CLI = 'flasher/cli.test.ts'
 const BOTH = 'server/shared-rows.test.ts'
-const FIELDS = 'server/shared-fields.test.ts'
+const FIELDS = 'server/shared-rows.test.ts'
 const SHARED_PAGES = 'bin/shared-pages.test.ts'
 const RULES = 'server/earlier/rules/machine.test.ts'
 const SCRIPTS = 'server/earlier/rules/boot.test.ts'
@@ -12,16 +12,16 @@ const WORKFLOWS = 'server/earlier/workflows.test.ts'
 const WORKFLOW_RULES = 'server/earlier/rules/workflow.test.ts'
 const PAGES = 'server/earlier/pages/pages.test.ts'
 const IMAGES = 'server/earlier/routes/images.test.ts'
-const FETCH = 'server/earlier/routes/fetch-release.test.ts'
+const FETCH = 'server/earlier/routes/images.test.ts'
 const SETTINGS = 'server/earlier/rules/settings.test.ts'
 const PROCESS = 'bin/flasher-web-earlier.test.ts'
-const PASSWORD = 'bin/system-password.test.ts'
-const PXE = 'bin/pxe-settings.test.ts'
+const PASSWORD = 'bin/people.test.ts'
+const PXE = 'bin/activate-pxe.test.ts'
 const PXE_HELPER = 'bin/activate-pxe.test.ts'
 const RELEASE = 'build/release/folder.test.ts'
 const FLASH = 'loop/flash-command.test.ts'
 const FLASH_RULES = 'engine/flash/rules/flash.test.ts'
-const EXIT_RULES = 'flasher/commands/rules/rules.test.ts'
+const EXIT_RULES = 'flasher/commands/rules/flash-request.test.ts'
 const PROGRAM = 'bin/flasher.test.ts'
 const FORMATS = 'loop/formats.test.ts'
 const SEEDS = 'loop/provisioning/provisioning.test.ts'
@@ -88,8 +88,8 @@ const SERVICE: readonly SpecificationRow[] = [
     ['2 flasher-tui: picks an image and a disk and flashes', PANES, LOCAL],
     ['3 flasher-web: registry, scripts, discovery, catalog, artifacts, UI, events', 'server/browser/earlier.test.ts', 'log in, upload an image, set the policy flash, see the script'],
     ['4 releases/latest/download/<filename>; latest can be a tag', FETCH, 'a release is fetched with tag "'],
-    ['4 answers 302 to the newest tag', 'server/earlier/routes/fetch-folders.test.ts', 'signed, '],
-    ['4 JSON API GET /repos/<owner>/<name>/releases/latest', 'fleet/boot/releases-bare.test.ts', 'is found and installed: '],
+    ['4 answers 302 to the newest tag', 'server/earlier/routes/images.test.ts', 'signed, '],
+    ['4 JSON API GET /repos/<owner>/<name>/releases/latest', 'fleet/boot/releases.test.ts', 'is found and installed: '],
     ['flasher-usb-x86_64.img.zst (+ .sha256) | flasher-server-x86_64.img.zst (+ .sha256) | flasher-server-<arm64 board>.img.zst (+ .sha256) | flasher-live-x86_64.{vmlinuz,initrd,squashfs} (+ .sha256) | flasher_lab-X.Y.Z.tar.gz', RELEASE, SPECIFIED],
     ['documentation PDF', RELEASE, 'what was not built is named, and what nobody has to build is not'],
     ['bootable USB live image', 'vm/earlier-usb.test.ts', 'an image from the stick onto an NVMe disk, in the terminal UI'],
@@ -147,7 +147,7 @@ const STATES: readonly SpecificationRow[] = [
     ['machines-update event on discovery, PUT and DELETE', BOTH, STREAM],
     ['constant reflashing survives reboots', RULES, 'done sets last_flashed_at and leaves the policy; failed sets neither'],
     ['cijoe-online with a workflow: done sets running', WORKFLOW_RULES, 'done begins a run where the mode is cijoe-online and a workflow is set'],
-    ['done starts it without any other condition', 'server/earlier/rules/ends.test.ts', ALWAYS_DONE],
+    ['done starts it without any other condition', 'server/earlier/rules/machine.test.ts', ALWAYS_DONE],
     ['a background run from the server against the booted target', WORKFLOWS, RUN],
     ['status in the record and on the SSE channel', WORKFLOWS, 'the live channel shows each status'],
     ['running to success or failed (not shown)', WORKFLOWS, 'what a workflow ends with decides: another code is a failure, with the reason'],
@@ -267,7 +267,7 @@ const ROUTES: readonly SpecificationRow[] = [
     ['GET /ui/machines: updates via SSE', 'server/browser/earlier.test.ts', 'log in, upload an image, set the policy flash, see the script'],
     ['GET /ui/machines/{mac}: detail and edit form', WIRE, '/ui/machines/{mac}: what is known, and a form with each field of MachineUpsert'],
     ['POST /ui/machines/{mac}: upsert', PAGES, 'POST /ui/machines/{mac} saves, creates, and says what is wrong'],
-    ['POST /ui/machines/{mac}/delete', 'server/earlier/pages/machines.test.ts', 'POST /ui/machines/{mac}/delete'],
+    ['POST /ui/machines/{mac}/delete', 'server/earlier/pages/pages.test.ts', 'POST /ui/machines/{mac}/delete'],
     ['GET /ui/images: the catalog', WIRE, '/ui/images: the catalog, by name, format and size'],
     ['GET /ui/boot: present or missing', FETCH, 'the page lists each file as present or missing'],
     ['GET /ui/boot: sizes, last-fetched timestamps | GET /ui/boot: fetch-latest-release form', WIRE, BOOT_PAGE],

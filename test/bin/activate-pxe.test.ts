@@ -1,9 +1,20 @@
 /** The privileged helper: a real dnsmasq answers a real machine's question, and nothing else gets through. */
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { readBlocks } from '#test/support/docs.ts'
 import { createDnsmasqHost, HOST_ADDRESS } from '#test/support/net/dnsmasq-host.ts'
+import {
+  DROP_IN,
+  PASSWORD_DROP_IN,
+  PXE_PORT,
+  startPxeServer,
+  SUDOERS,
+} from '#test/support/net/pxe-server.ts'
 
 const test = suite('flasher-web-activate-pxe')
 const BIOS = 0
@@ -101,6 +112,104 @@ test('what dnsmasq refuses is put back as it was, before and after the restart',
   assert.is(kept.exitCode, 1)
   assert.is(await readFile(host.active, 'utf8'), before)
   assert.is(await host.countRestarts(), 3)
+})
+
+const ANALYSE = '/usr/bin/systemd-analyze'
+
+test('sudo takes the documented line', () => {
+  const { status, stderr } = spawnSync('visudo', ['-c', '-f', '-'], {
+    input: SUDOERS,
+    encoding: 'utf8',
+  })
+  assert.is(status, 0, stderr)
+  assert.is(SUDOERS.trim().split('\n').length, 1)
+})
+
+if (existsSync(ANALYSE)) {
+  test('systemd finds nothing wrong with the drop-ins', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'flasher-drop-in-'))
+    try {
+      const [unit = ''] = readBlocks('server.md', 'ini')
+      const here = unit
+        .replace('/usr/local/bin/flasher-web', process.execPath)
+        .replaceAll(/^(User|Group)=flasher$/gm, '$1=daemon')
+      await mkdir(join(dir, 'flasher-web.service.d'))
+      await writeFile(join(dir, 'flasher-web.service'), here)
+      await writeFile(join(dir, 'flasher-web.service.d/earlier.conf'), PASSWORD_DROP_IN)
+      await writeFile(join(dir, 'flasher-web.service.d/pxe.conf'), DROP_IN)
+      const { status, stderr } = spawnSync(ANALYSE, ['verify', join(dir, 'flasher-web.service')], {
+        encoding: 'utf8',
+      })
+      assert.is(stderr, '')
+      assert.is(status, 0)
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+}
+
+test('nothing of the unit sets NoNewPrivileges again, as systemd does by itself', () => {
+  const [unit = ''] = readBlocks('server.md', 'ini')
+  const changed = new Set(namesOf(PASSWORD_DROP_IN))
+  assert.match(PASSWORD_DROP_IN, /^NoNewPrivileges=no$/m)
+  // systemd.exec(5), "NoNewPrivileges": these override it.
+  const setting =
+    /^(DynamicUser|LockPersonality|MemoryDenyWriteExecute|PrivateDevices|ProtectClock|ProtectHostname|ProtectKernel\w+|Restrict(AddressFamilies|Namespaces|Realtime|SUIDSGID)|SystemCall\w+|NoNewPrivileges)$/
+  assert.equal(
+    namesOf(unit).filter((name) => setting.test(name) && !changed.has(name)),
+    [],
+  )
+})
+
+test('the drop-in for sudo adds to the one for the password, and takes nothing back', () => {
+  assert.match(DROP_IN, '/etc/dnsmasq.d')
+  assert.equal(namesOf(DROP_IN), ['ReadWritePaths', 'CapabilityBoundingSet'])
+})
+
+/** Lists the names of the settings in a unit. */
+const namesOf = (text: string) =>
+  text.split('\n').flatMap((line) => /^(\w+)=/.exec(line)?.[1] ?? [])
+
+test('the page activates and deactivates, by sudo and within the sandbox', async () => {
+  await using host = await createDnsmasqHost()
+  await using server = await startPxeServer(host)
+  const { post } = server
+  const offered = await post('')
+  assert.match(offered, 'lan0 (192.168.98.0/24)')
+  assert.not.match(offered, 'Deactivate PXE')
+
+  const active = await post('/ui/settings/pxe-activate', { interface: 'lan0', subnet: '' })
+  assert.match(active, /^303 /)
+  assert.match(active, 'Deactivate PXE')
+  assert.match(await readFile(host.active, 'utf8'), `interface=lan0\ndhcp-range=192.168.98.0,proxy`)
+  const answer = JSON.stringify(await host.ask(0, 'ipxe'))
+  assert.match(answer, `http://${HOST_ADDRESS}:${PXE_PORT}/pxe-bootstrap.ipxe`)
+
+  const signed = { interface: 'lan0', subnet: '', secure_boot: '1' }
+  assert.match(await post('/ui/settings/pxe-activate', signed), /name="secure_boot"[^>]* checked/)
+  assert.match(await readFile(host.active, 'utf8'), ',"flasher",shimx64.efi,')
+
+  for (const [form, reason] of [
+    [{ interface: 'lan1', subnet: '' }, 'no interface of that name'],
+    [{ interface: 'lan0', subnet: '10.0.0.0/8' }, 'no address in that subnet'],
+    [{ interface: 'lan0', subnet: '10.0.0.0;x' }, 'must be written as'],
+    [{}, 'no interface of that name'],
+  ] as const) {
+    const page = await post('/ui/settings/pxe-activate', form)
+    assert.match(page, 'PXE was not activated: ')
+    assert.match(page, reason)
+  }
+
+  await writeFile(join(host.folder, 'fail-once'), '')
+  const failed = await post('/ui/settings/pxe-deactivate')
+  assert.match(
+    failed,
+    'PXE was not deactivated: dnsmasq did not start: Job for dnsmasq.service failed.',
+  )
+  assert.match(failed, 'Deactivate PXE')
+
+  assert.not.match(await post('/ui/settings/pxe-deactivate'), 'Deactivate PXE')
+  assert.is(existsSync(host.active), false)
 })
 
 test.run()

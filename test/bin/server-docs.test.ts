@@ -1,16 +1,18 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseArguments } from '#kit/terminal/command/rules/arguments.ts'
 import { parseToml } from '#kit/config/rules/toml.ts'
-import { parseSettings } from '#server/current/rules/settings.ts'
+import { parseArguments } from '#kit/terminal/command/rules/arguments.ts'
 import { completeArguments } from '#kit/terminal/command/rules/server-command.ts'
 import { COMMAND_LINE } from '#server/current/rules/commands.ts'
+import { parseSettings } from '#server/current/rules/settings.ts'
 import { readBlocks } from '#test/support/docs.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
 
 const ANALYSE = '/usr/bin/systemd-analyze'
 
@@ -60,6 +62,23 @@ test('every command that it shows is one', () => {
     const [, ...argv] = line.replace(/\s*#.*$/, '').split(' ')
     assert.is(parseArguments(COMMAND_LINE, completeArguments(COMMAND_LINE, argv)).ok, true, line)
   }
+})
+
+test('the client that it shows is one', async () => {
+  const [script = ''] = readBlocks('remote.md', 'sh')
+  await using home = await createServerHome()
+  await using server = await home.start()
+  const here = script.replace('http://flasher.lan:8080', server.url)
+  assert.is.not(here, script)
+  // Alone: the server answers from another process.
+  const child = spawn('sh', ['-ec', here], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let said = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  const [code] = await once(child, 'close')
+  assert.is(code, 0)
+  assert.match(said, /^\{.*"inventory".*\}\{.*\}$/s)
 })
 
 test.run()

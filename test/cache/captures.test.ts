@@ -1,18 +1,38 @@
-import { readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises'
+import { copyFileSync, mkdirSync } from 'node:fs'
+import { mkdtempDisposable, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { z } from 'zod'
+import { createUsedOrders } from '#cache/captures/captures.ts'
+import { DATA_FOLDER } from '#cache/store/data-folder.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
 import { fileSource } from '#engine/catalog/rules/image-upload.ts'
+import { createRecords, selectRecords } from '#kit/host/records.ts'
 import {
   captureClient,
+  MAC,
   makeCapture,
   openCaptureLab,
+  secretOf,
   SOURCE,
   uploadCapture,
 } from '#test/support/capture/uploads.ts'
-import { until } from '#test/support/server/image-cache.ts'
+import {
+  addPerson,
+  createCurrentServer,
+  PERSON_PASSWORD,
+} from '#test/support/people/current-server.ts'
+import { PASSWORD } from '#test/support/server/assembled.ts'
+import {
+  asOperator,
+  makeFolder,
+  serveCache,
+  TOKEN,
+  until,
+} from '#test/support/server/image-cache.ts'
 
 const test = suite('cache: captured images')
 const IMAGE = await makeCapture()
@@ -227,6 +247,216 @@ test('captures are limited in number, removed after a day, and kept while they w
     lab.cache.captures.list().map(({ name }) => name),
     [NAME],
   )
+})
+
+const MINE = '52:54:00:00:00:01'
+const [OTHER_NAME, OWN_NAME] = ['canary-outside.img.zst', 'inside.img.zst']
+
+async function openScene() {
+  const server = await createCurrentServer()
+  const lab = await openCaptureLab({
+    prepare(folder) {
+      mkdirSync(dirname(secretOf(folder)), { recursive: true })
+      copyFileSync(join(server.dir, 'session-secret'), secretOf(folder))
+    },
+  })
+  await addPerson(server, 'anna', 'operate', ['lab'])
+  await addPerson(server, 'otto', 'look')
+  const begin = async (mac: string, name: string, order: string) => {
+    const token = lab.sign(name, { mac, order })
+    const source = { ...SOURCE, mac, hostname: `host-of-${name}` }
+    const begun = await lab.machine(token).begin(name, source)
+    assert.is(begun.status, 201)
+    return String(begun.body['id'])
+  }
+  const read = (fields: Readonly<Record<string, string>>) => {
+    const cookie = server.logIn(fields).then((session) => session.cookie)
+    return async (path: string) =>
+      await fetch(`${lab.base}${path}`, { headers: { cookie: await cookie }, redirect: 'manual' })
+  }
+  return {
+    lab,
+    ids: {
+      outside: await begin(MAC, OTHER_NAME, 'order-0001'),
+      inside: await begin(MINE, OWN_NAME, 'order-0002'),
+    },
+    anna: read({ username: 'anna', password: PERSON_PASSWORD }),
+    otto: read({ username: 'otto', password: PERSON_PASSWORD }),
+    operator: read({ password: PASSWORD }),
+    async [Symbol.asyncDispose]() {
+      await lab[Symbol.asyncDispose]()
+      await server[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test('only those that a server says are of machines in the scope, in lists and by their address', async () => {
+  await using scene = await openScene()
+  const { lab, ids, anna, otto, operator } = scene
+  const seen = async (ask: typeof anna) => {
+    const page = await ask('/ui/dashboard')
+    assert.is(page.status, 200)
+    const text = await page.text()
+    const statuses = await Promise.all(
+      [ids.inside, ids.outside].map(async (id) => (await ask(`/ui/capture?id=${id}`)).status),
+    )
+    return [text.includes('inside.img'), text.includes('canary'), ...statuses]
+  }
+  const [all, own, none] = [
+    [true, true, 200, 200],
+    [true, false, 200, 404],
+    [false, false, 404, 404],
+  ]
+  assert.equal(await seen(otto), all)
+  assert.equal(await seen(anna), none, 'no server has said whose they are')
+  const say = async (holder: string, labels: readonly string[]) => {
+    const captured = [
+      { mac: MINE, labels },
+      { mac: MAC, labels: ['rack'] },
+    ]
+    const body = { holder, refs: ['a'.repeat(64)], machines: [7], captured }
+    assert.is((await lab.operator.post('/pins', body)).status, 204)
+  }
+  await say('one', ['lab', 'rack'])
+  assert.equal([await seen(anna), await seen(otto), await seen(operator)], [own, all, all])
+  await say('two', ['rack'])
+  assert.equal(await seen(anna), none, 'another server says something else')
+  await say('two', ['lab'])
+  assert.equal(await seen(anna), own)
+  await say('one', ['rack'])
+  assert.equal(await seen(anna), none, 'its labels have changed')
+  assert.is((await anna('/captures')).status, 403)
+})
+
+const START = Date.parse('2026-11-23T10:00:00Z')
+const order = (at: number) => `order-${String(at).padStart(4, '0')}`
+
+test('a sweep forgets all but the newest thousand, on disk as well', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-orders-'))
+  let now = START
+  const open = () => createUsedOrders(createRecords(folder.path), () => new Date(now))
+  const used = await open()
+  for (let at = 0; at < 1003; at += 1) {
+    now += 1000
+    await used.add(order(at))
+  }
+  const known = (orders: typeof used) => [0, 2, 3, 1002].map((at) => orders.has(order(at)))
+  assert.equal(known(used), [true, true, true, true])
+  await used.sweep()
+  assert.equal(known(used), [false, false, true, true])
+  assert.equal(known(await open()), [false, false, true, true])
+})
+
+test('the cache forgets them at the sweep that its timer runs as well', async () => {
+  await using folder = await makeFolder()
+  const records = selectRecords(
+    createRecords(join(folder.path, DATA_FOLDER, 'records')),
+    'order',
+    z.object({ usedAt: z.number() }),
+  )
+  for (let at = 0; at < 1003; at += 1) await records.write(order(at), { usedAt: START + at })
+  await using served = await serveCache(folder.path)
+  await served.cache.captures.sweep()
+  const left = new Map(await records.list())
+  assert.equal([left.size, left.has(order(2)), left.has(order(3))], [1000, false, true])
+})
+
+test('what differs from what was announced is not kept, and the reason is repeated', async () => {
+  await using lab = await openCaptureLab()
+  const broken = Buffer.from(FILE)
+  broken.writeUInt8(broken.readUInt8(5000) ^ 1, 5000)
+  const cases: readonly (readonly [Buffer, object])[] = [
+    [broken, END],
+    [FILE, { ...END, index_sha256: '0'.repeat(64) }],
+    [FILE, { ...END, sha256: '0'.repeat(64) }],
+    [FILE.subarray(0, PART), { ...END, bytes: PART }],
+  ]
+  for (const [at, [bytes, end]] of cases.entries()) {
+    const machine = lab.machine(lab.sign(NAME, { order: `order-100${at}` }))
+    const id = (await machine.begin(NAME)).body['id']
+    await machine.send(id, 0, bytes)
+    const ended = await machine.finish(id, end)
+    assert.is(ended.status, 422, String(at))
+    assert.match(String(ended.body['detail']), /was announced/)
+    const again = await machine.finish(id, end)
+    assert.equal([again.status, again.body], [ended.status, ended.body])
+  }
+  assert.equal(lab.cache.captures.list(), [])
+  assert.equal(await readdir(join(lab.folder, '.cache/captures')), [])
+})
+
+const HOSTILE_NAMES = [
+  '',
+  '.img.zst',
+  '../x.img.zst',
+  'a/b.img.zst',
+  'a\\b.img.zst',
+  'x.img.zst\0',
+  'gmi.\u202egnp.img.zst',
+  `${'é'.repeat(130)}.img.zst`,
+  'x.img',
+  'x.qcow2',
+]
+
+test('hostile names, offsets, sizes and tokens are refused, and leave nothing behind', async () => {
+  await using lab = await openCaptureLab()
+  for (const name of HOSTILE_NAMES) {
+    const { status } = await lab.machine(lab.sign(name)).begin(name)
+    assert.is(status, 422, JSON.stringify(name))
+  }
+  const machine = lab.machine()
+  for (const disk of [{}, { size_bytes: 0 }, { size_bytes: 2 ** 63 }, { size_bytes: 1.5 }]) {
+    assert.is((await machine.begin(NAME, { ...SOURCE, disk })).status, 422, JSON.stringify(disk))
+  }
+  const strangers = [
+    'no-token',
+    TOKEN,
+    lab.sign('other.img.zst'),
+    lab.sign(NAME, { mac: '52:54:00:00:00:2b' }),
+    lab.sign(NAME, { mac: 'none' }),
+    lab.sign(NAME, { issuedAt: Date.now() - 25 * 3_600_000 }),
+    lab.sign(NAME, { issuedAt: Date.now() + 25 * 3_600_000 }),
+    `${lab.sign(NAME)}x`,
+  ]
+  for (const token of strangers) {
+    assert.is((await lab.machine(token).begin(NAME)).status, 401, token)
+  }
+  const small = { ...SOURCE, disk: { size_bytes: 1 } }
+  const id = (await machine.begin(NAME, small)).body['id']
+  for (const offset of ['', '-1', '1e3', 'x', String(2 ** 63), '0x0', '99999999999999999']) {
+    assert.is((await machine.send(id, offset, FILE)).status, 400, offset)
+  }
+  assert.is((await machine.send(id, 2 ** 52, FILE)).status, 409)
+  assert.is((await machine.send(id, 0, Buffer.alloc(65 * 2 ** 20))).status, 413)
+  for (let at = 0; at < 4; at += 1) await machine.send(id, at * 16_777_216, Buffer.alloc(2 ** 24))
+  assert.is(await machine.offset(id), String(2 ** 26))
+  const long = await machine.send(id, 2 ** 26, Buffer.alloc(2 ** 20))
+  assert.is(long.status, 413, 'an image is never that much larger than its disk')
+  assert.is(await lab.machine(lab.sign(NAME, { order: 'order-0002' })).offset(id), null)
+  assert.is((await lab.operator.ask('DELETE', `/captures/${id}`)).status, 204)
+  assert.equal(await readdir(join(lab.folder, '.cache/captures')), [])
+})
+
+test('nobody without the token uploads, and nobody but an operator decides', async () => {
+  await using lab = await openCaptureLab()
+  const machine = lab.machine()
+  const id = await uploadCapture(machine, NAME, IMAGE)
+  const stranger = captureClient(lab.base, null)
+  for (const client of [stranger, lab.machine(lab.sign(NAME, { order: 'order-0002' }))]) {
+    assert.is((await client.ask('GET', `/captures/${id}`)).status, 401)
+    assert.is((await client.send(id, 0, FILE)).status, 401)
+    assert.is((await client.finish(id, END)).status, 401)
+  }
+  for (const client of [stranger, machine]) {
+    assert.is((await client.ask('GET', '/captures')).status, 401)
+    assert.is((await client.post(`/captures/${id}/accept`, {})).status, 401)
+    assert.is((await client.ask('DELETE', `/captures/${id}`)).status, 401)
+    assert.is((await client.post('/captures/tokens', { name: NAME })).status, 401)
+  }
+  const elsewhere = { ...asOperator, 'sec-fetch-site': 'cross-site' }
+  const forged = await stranger.ask('DELETE', `/captures/${id}`, undefined, elsewhere)
+  assert.is(forged.status, 403)
+  assert.is(lab.cache.captures.list().length, 1)
 })
 
 test.run()

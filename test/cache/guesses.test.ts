@@ -1,7 +1,19 @@
 /** Passwords and tokens that are guessed at the cache: slowed and logged, at the page and as bearers. */
-import { join } from 'node:path'
+import { copyFileSync, mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { parseServerLink } from '#cache/rules/image-list.ts'
+import { MAC, openCaptureLab, secretOf, SOURCE } from '#test/support/capture/uploads.ts'
+import {
+  addPerson,
+  createCurrentServer,
+  PERSON_PASSWORD,
+} from '#test/support/people/current-server.ts'
+import { EXPECTED, listUnmatched } from '#test/support/people/expected-routes.ts'
+import { type Ask, askEverything, askWith, openPeople } from '#test/support/people/rights-matrix.ts'
+import { PASSWORD as SERVER_PASSWORD } from '#test/support/server/assembled.ts'
+import { login } from '#test/support/server/flasher-web.ts'
 import {
   makeFolder,
   PASSWORD,
@@ -92,6 +104,135 @@ test('of hundreds of guesses at once the program looks at a handful, and logs th
   assert.is(program.said().match(/Wrong token \(127\.0\.0\.1\)/g)?.length, looked)
   assert.not.match(program.said(), 'guess-')
   assert.is((await pin(program.base, program.token)).status, 204)
+})
+
+/** `shares`: the state directory of the server, too; else its key alone. */
+async function openScene(shares: boolean) {
+  await using undo = new AsyncDisposableStack()
+  const server = undo.use(await createCurrentServer())
+  const other = undo.use(await createCurrentServer())
+  const lab = undo.use(
+    await openCaptureLab({
+      ...(shares && { beside: join(server.dir, 'state.db') }),
+      prepare(folder) {
+        mkdirSync(dirname(secretOf(folder)), { recursive: true })
+        copyFileSync(join(server.dir, 'session-secret'), secretOf(folder))
+      },
+    }),
+  )
+  const { base, cache, routes } = lab
+  const request: Ask = (path, init) => fetch(`${base}${path}`, { redirect: 'manual', ...init })
+  const people = (await openPeople(server, request)).map((one) =>
+    // A token of the server is none of the cache.
+    one.isToken ? { ...one, scopes: null, isScoped: false } : one,
+  )
+  const { cookie: foreign } = await other.logIn({ password: SERVER_PASSWORD })
+  await addPerson(server, 'lea', 'administrate')
+  const { cookie } = await server.logIn({ username: 'lea', password: PERSON_PASSWORD })
+  await server.state.peopleStore.remove(server.state.peopleStore.findByName('lea')?.id ?? '')
+  const key = askWith(request, 'authorization', `Bearer ${TOKEN}`)
+  const one = { isToken: false, isScoped: false, scopes: null } as const
+  const wrong = `Bearer ${lab.sign('canary.img.zst')}`
+  await cache.add({ src: 'https://images.invalid/debian-13.img.zst' })
+  const token = lab.sign('canary-outside.img.zst')
+  const source = { ...SOURCE, hostname: 'canary-host' }
+  const begun = await lab.machine(token).begin('canary-outside.img.zst', source)
+  const upload = { name: 'other.img', sha256: 'a'.repeat(64), size_bytes: 9 }
+  const sent = await lab.operator.post('/uploads', upload)
+  const [capture = '', uploaded = ''] = [begun, sent].map(({ body }) => String(body['id']))
+  const held = undo.move()
+  return {
+    routes,
+    askers: [
+      { ...one, name: 'nobody', ask: request },
+      { ...one, name: 'a wrong key', ask: askWith(request, 'authorization', wrong) },
+      { ...one, name: 'its key', isToken: true, scopes: ['admin'], ask: key },
+      ...people,
+      { ...one, name: 'of another server', ask: askWith(request, 'cookie', foreign) },
+      // Who has the key alone learns nothing of a removal, and ends as the session says.
+      ...(shares
+        ? [{ ...one, name: 'who was removed', ask: askWith(request, 'cookie', cookie) }]
+        : []),
+    ],
+    expected: EXPECTED.cache,
+    outside: {
+      macs: [MAC],
+      ids: [
+        ['/uploads/', [uploaded]],
+        ['', [capture]],
+      ],
+      fields: { id: capture },
+    },
+    snapshot: async () => [cache.rows(), cache.captures.list(), cache.uploads.list()],
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  } as const
+}
+
+for (const [what, shares] of [
+  ['key', false],
+  ['key and its state', true],
+] as const) {
+  test(`with the ${what} of a server: people do what their role says, and see nothing outside`, async () => {
+    await using scene = await openScene(shares)
+    assert.equal(listUnmatched(EXPECTED.cache, scene.routes), [])
+    const { wrong, asked } = await askEverything(scene, null)
+    assert.equal(wrong, [])
+    assert.ok(asked > 400, `${asked}`)
+  })
+}
+
+test('only an address on the host of the cache itself is linked to', () => {
+  const own = 'lab.example:8081'
+  const rows = [
+    ['http://lab.example:8080', 'http://lab.example:8080'],
+    ['https://LAB.example/', 'https://lab.example'],
+    ['http://evil.example:8080', null],
+    ['http://lab.example.evil.example', null],
+    ['http://lab.example@evil.example', null],
+    ['http://user@lab.example', null],
+    ['http://lab.example/path', null],
+    ['http://lab.example?x', null],
+    ['javascript:alert(1)//lab.example', null],
+    ['ftp://lab.example', null],
+    ['//lab.example', null],
+    ['', null],
+    [`http://lab.example:8080${'/'.repeat(400)}`, null],
+  ] as const
+  for (const [text, expected] of rows) assert.is(parseServerLink(text, own), expected, text)
+  assert.is(parseServerLink('http://[::1]:8080', '[::1]:8081'), 'http://[::1]:8080')
+})
+
+async function visit(base: string, path: string, more = '') {
+  const { cookie } = await login(base, PASSWORD)
+  const headers = { cookie: [cookie, more].filter(Boolean).join('; ') }
+  return fetch(`${base}${path}`, { headers, redirect: 'manual' })
+}
+
+test('a link is remembered, a foreign one ignored, and the setting counts more', async () => {
+  await using folder = await makeFolder()
+  {
+    await using served = await serveCache(folder.path)
+    const server = 'http://127.0.0.1:8080'
+    const led = await visit(served.base, `/ui/dashboard?server=${encodeURIComponent(server)}`)
+    assert.equal([led.status, led.headers.get('location')], [303, '/ui/dashboard'])
+    const kept = led.headers.getSetCookie().find((each) => each.startsWith('flasher-server='))
+    assert.match(kept ?? '', /; HttpOnly; SameSite=Strict$/)
+    const page = await (await visit(served.base, '/ui/dashboard', kept?.split(';')[0])).text()
+    assert.match(page, `href="${server}/ui/cache/back?to=%2Fui%2Fmachines"`)
+
+    const evil = encodeURIComponent('http://evil.example')
+    const ignored = await visit(
+      served.base,
+      `/ui/dashboard?server=${evil}`,
+      `flasher-server=${evil}`,
+    )
+    assert.is(ignored.status, 200)
+    // What leads back to this page has its address.
+    assert.not.match(await ignored.text(), /href="(?!\/)[^"]*evil/)
+  }
+  await using served = await serveCache(folder.path, { serverUrl: 'https://flasher.example/lab/' })
+  const page = await (await visit(served.base, '/ui/dashboard')).text()
+  assert.match(page, 'href="https://flasher.example/lab/ui/cache/back?to=%2Fui%2Fdashboard"')
 })
 
 test.run()

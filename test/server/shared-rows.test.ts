@@ -1,10 +1,30 @@
 /** The rows that both specifications have in the same words, against the servers of both lines. */
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { parseSettings as parseCache, SETTINGS as CACHE } from '#cache/rules/settings.ts'
+import { TRIO } from '#fleet/boot/rules/boot-set.ts'
+import { listSettings, SECTIONS, type SettingsTable } from '#kit/config/rules/setting.ts'
+import {
+  parseSettings as parseCurrent,
+  SETTINGS as CURRENT,
+} from '#server/current/rules/settings.ts'
+import {
+  parseSettings as parseEarlier,
+  SETTINGS as EARLIER,
+} from '#server/earlier/rules/settings.ts'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import {
+  askAs,
+  type ClusterServer,
+  startServer,
+  until as untilWithin,
+} from '#test/support/cluster/servers.ts'
 import { LINES, type LineServer } from '#test/support/lines/both-lines.ts'
-import { readEvents } from '#test/support/server/event-reader.ts'
 import { cookieOf, PASSWORD } from '#test/support/server/assembled.ts'
+import { partName, sha256 } from '#test/support/server/boot-folder.ts'
+import { readEvents } from '#test/support/server/event-reader.ts'
 import { asJson } from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
@@ -276,3 +296,274 @@ for (const line of LINES) {
 
   test.run()
 }
+
+const FIELDS_MAC = '52:54:00:ab:cd:ef'
+const SPELLINGS = [
+  FIELDS_MAC,
+  FIELDS_MAC.toUpperCase(),
+  FIELDS_MAC.replaceAll(':', '-'),
+  '52-54-00-AB-cd-EF',
+]
+const HOUR = 3_600_000
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
+/** Says whether an event is about the last of the 100 machines below. */
+const isLast = ({ data }: { data: string }) => /52[:-]54[:-]00[:-]00[:-]01[:-]63/.test(data)
+const json = async (answer: Promise<Response>) => (await answer).json()
+
+const logIn = async (server: LineServer) =>
+  cookieOf(
+    await server.request('/ui/login', {
+      method: 'POST',
+      body: new URLSearchParams({ password: PASSWORD }),
+    }),
+  )
+
+for (const line of LINES) {
+  const test = suite(`fields of both lines: ${line.name}`)
+
+  test('"mac": any case, with : or -, is one machine, shown in lower case with colons', async () => {
+    await using server = await line.create()
+    const ask = await server.operator()
+    for (const spelled of SPELLINGS) {
+      const put = await json(ask(`/machines/${spelled}`, asJson(line.upsert, 'PUT')))
+      assert.is(put.mac, FIELDS_MAC)
+      assert.is((await json(ask(`/machines/${spelled}`))).mac, FIELDS_MAC)
+      await server.request(`/pxe/${spelled}`)
+    }
+    assert.is(await server.machines.count(), 1)
+    assert.is((await ask(`/machines/${SPELLINGS[3]}`, { method: 'DELETE' })).status, 204)
+  })
+
+  test('"Timestamps are ISO 8601 strings", or null where nothing has happened', async () => {
+    await using server = await line.create()
+    const ask = await server.operator()
+    const path = `/machines/${FIELDS_MAC}`
+    const made = await json(ask(path, asJson(line.upsert, 'PUT')))
+    assert.equal([made.discovered_at, made.last_seen_at, made.last_flashed_at], [null, null, null])
+    assert.match(made.created_at, ISO)
+    assert.match(made.updated_at, ISO)
+    await server.request(`/pxe/${FIELDS_MAC}`)
+    await server.request(`/pxe/${FIELDS_MAC}/done`, post)
+    const seen = await json(ask(path))
+    for (const name of ['discovered_at', 'last_seen_at', 'last_flashed_at', 'updated_at']) {
+      assert.match(seen[name], ISO, name)
+    }
+    assert.is(seen.created_at, made.created_at)
+  })
+
+  test('POST /pxe/{mac}/done leaves what the operator set; PUT replaces the fields', async () => {
+    await using server = await line.create()
+    const ask = await server.operator()
+    const path = `/machines/${FIELDS_MAC}`
+    await ask(path, asJson(line.upsert, 'PUT'))
+    await server.request(`/pxe/${FIELDS_MAC}`)
+    await server.request(`/pxe/${FIELDS_MAC}/done`, post)
+    const done = await json(ask(path))
+    for (const [name, value] of Object.entries(line.upsert)) assert.is(done[name], value, name)
+    const again = await json(ask(path, asJson({}, 'PUT')))
+    assert.is(again.last_flashed_at, done.last_flashed_at)
+    const fresh = await json(ask('/machines/52:54:00:00:00:02', asJson({}, 'PUT')))
+    for (const name of Object.keys(line.upsert)) assert.is(again[name], fresh[name], name)
+  })
+
+  test('"Open routes": no session is asked for', async () => {
+    await using server = await line.create()
+    await server.putBootFile('vmlinuz', 'kernel')
+    for (const [path, status, init] of [
+      ['/healthz', 200, {}],
+      ['/version', 200, {}],
+      [`/pxe/${FIELDS_MAC}`, 200, {}],
+      [`/pxe/${FIELDS_MAC}/done`, 204, post],
+      ['/pxe-bootstrap.ipxe', 200, {}],
+      ['/boot/vmlinuz', 200, {}],
+      ['/ui/login', 200, {}],
+    ] as const) {
+      assert.is((await server.request(path, init)).status, status, path)
+    }
+  })
+
+  test('"no external network address is contacted": pages load from this server alone', async () => {
+    await using server = await line.create()
+    const page = await server.request('/ui/login')
+    const policy = page.headers.get('content-security-policy') ?? ''
+    assert.match(policy, /default-src '(none|self)'/)
+    assert.not.match(policy, /https?:|\*/)
+  })
+
+  test('the session: a flag in a signed cookie that slides for 7 days', async () => {
+    const clock = { at: Date.parse('2026-11-22T12:00:00Z') }
+    await using server = await line.create({ now: () => new Date(clock.at) })
+    const first = await logIn(server)
+    const [claims = ''] = first.slice('flasher-token='.length).split('.')
+    assert.is(JSON.parse(Buffer.from(claims, 'base64url').toString()).bty_authed, true)
+    const use = (cookie: string) => server.request('/machines', { headers: { cookie } })
+    clock.at += 2 * HOUR
+    const slid = cookieOf(await use(first))
+    assert.ok(slid !== '' && slid !== first)
+    clock.at += 7 * 24 * HOUR - HOUR
+    assert.is((await use(first)).status, 401)
+    assert.is((await use(slid)).status, 200)
+    clock.at += 2 * HOUR
+    assert.is((await use(slid)).status, 401)
+  })
+
+  test('a consumer that does not read holds up nobody, and recovers', async () => {
+    await using server = await line.create()
+    const ask = await server.operator()
+    const asleep = await ask('/events/machines')
+    const awake = readEvents(await ask('/events/machines'))
+    for (let n = 0; n < 100; n += 1) {
+      const mac = `52:54:00:00:01:${n.toString(16).padStart(2, '0')}`
+      assert.is((await server.request(`/pxe/${mac}`)).status, 200)
+    }
+    assert.ok(await awake.until(isLast))
+    await awake.close()
+    const late = readEvents(asleep)
+    assert.ok(await late.until(isLast))
+    await late.close()
+  })
+
+  test.run()
+}
+
+const shared = suite('what both lines share')
+const PROGRAMS = [
+  ['flasher-web', CURRENT, parseCurrent],
+  ['the earlier line', EARLIER, parseEarlier],
+  ['flasher-cache', CACHE, parseCache],
+] as const
+const TABLES: readonly SettingsTable[] = [CURRENT, EARLIER, CACHE]
+
+shared('every section of every program has its words', () => {
+  const sections = new Set(TABLES.flatMap((table) => Object.keys(table)))
+  assert.equal([...sections].toSorted(), Object.keys(SECTIONS).toSorted())
+})
+
+for (const [name, own, parse] of PROGRAMS) {
+  shared(`${name} knows the sections that are not its own, and its own keys`, () => {
+    const foreign = TABLES.flatMap(listSettings).filter(
+      ({ section }) => !Object.hasOwn(own, section),
+    )
+    const values = Object.groupBy(foreign, ({ section }) => section)
+    const text = Object.keys(values).map((section) => `[${section}]\n`)
+    const layer = {
+      path: '/etc/flasher/flasher.toml',
+      text: text.join(''),
+      values: Object.fromEntries(
+        Object.entries(values).map(([section, rows = []]) => [
+          section,
+          Object.fromEntries(rows.map(({ key, row }) => [key, row.toToml(row.fallback)])),
+        ]),
+      ),
+    }
+    assert.ok(foreign.length > 0)
+    assert.equal(parse({ env: {}, saved: {}, layers: [layer] }).problems, [])
+    const misspelt = {
+      path: '/a',
+      text: '[admin]\npasword = 1\n',
+      values: { admin: { pasword: 1 } },
+    }
+    assert.is(parse({ env: {}, saved: {}, layers: [misspelt] }).problems.length, 1)
+  })
+}
+
+const postgres = lendDatabases(shared)
+const KEY = { FLASHER_DATABASE_KEY: 'a key of at least thirty-two characters' }
+
+/** A machine with much other work takes its time. */
+const until = <T>(ask: () => Promise<T | null | false>) => untilWithin(ask, 60_000)
+
+type Ask = Awaited<ReturnType<typeof askAs>>
+
+/** As the Netboot page does: the list first, and the files are compared with it. */
+async function upload(ask: Ask, version: string): Promise<void> {
+  const parts = new Map(TRIO.map((part) => [partName(version, part), `${part} ${version}`]))
+  const list = [...parts].map(([name, text]) => `${sha256(text)}  ${name}\n`).join('')
+  for (const [name, body] of [[partName(version, 'sha256'), list], ...parts] as const) {
+    const answer = await ask(`/boot/${name}`, { method: 'PUT', body })
+    assert.is(answer.status, 200, await answer.text())
+  }
+}
+
+const namesOf = ({ home }: ClusterServer) => readdir(home.at('state/boot'))
+const hasSet = async (server: ClusterServer, version: string) => {
+  const names = await namesOf(server)
+  return TRIO.every((part) => names.includes(partName(version, part)))
+}
+const shows = async (ask: Ask, text: string) =>
+  (await (await ask('/ui/netboot')).text()).includes(text)
+const statusOf = async ({ home }: ClusterServer, url: string) =>
+  (await home.run(['database', 'status'], { FLASHER_DATABASE_URL: url, ...KEY })).stdout
+
+/** A server tells the others what it has with its next sign of life. */
+const awaitStatus = (server: ClusterServer, url: string, wanted: RegExp) =>
+  until(async () => {
+    const status = await statusOf(server, url)
+    return wanted.test(status) && status
+  })
+
+shared(
+  'a set that was uploaded by way of any server is on all of them, and is what the next leader gives out',
+  async () => {
+    const url = postgres.urlOf(await postgres.create())
+    await using first = await startServer(url, KEY)
+    await first.leads()
+    await using second = await startServer(url, KEY)
+    await second.standsBy()
+    await upload(await askAs(second), '1.0.0')
+    await until(() => hasSet(second, '1.0.0'))
+    await second.process().saw('machines boot 1.0.0 (x86_64) here as well')
+    const ask = await askAs(first)
+    await until(() => shows(ask, 'All 2 servers have it'))
+    assert.match(await (await ask('/ui/settings')).text(), /Live system/)
+    const status = await awaitStatus(
+      second,
+      url,
+      /has the netboot files[\s\S]*has the netboot files/,
+    )
+    assert.match(status, /Netboot +1\.0\.0 \(x86_64\); 4 files, \d+ B/)
+
+    // Somebody overwrites a file there: machines get what the leader has, and it is mended.
+    await writeFile(second.home.at(`state/boot/${partName('1.0.0', 'squashfs')}`), 'damaged')
+    await until(async () => {
+      const path = second.home.at(`state/boot/${partName('1.0.0', 'squashfs')}`)
+      return (await readFile(path, 'utf8')) === 'squashfs 1.0.0'
+    })
+
+    first.kill('SIGKILL')
+    await second.leads()
+    const asSecond = await askAs(second)
+    assert.match(await (await asSecond('/ui/netboot')).text(), /1\.0\.0/)
+    await upload(asSecond, '1.1.0')
+    // Its files were deleted, and it was away when the set was changed.
+    await rm(first.home.at('state/boot'), { recursive: true })
+    first.restart()
+    await first.standsBy()
+    await until(() => hasSet(first, '1.1.0'))
+    await first.process().saw('machines boot 1.1.0 (x86_64) here as well')
+  },
+)
+
+shared(
+  'who leads and has lost its files, and no other server has them, says so and keeps what it has',
+  async () => {
+    const url = postgres.urlOf(await postgres.create())
+    await using first = await startServer(url, KEY)
+    await first.leads()
+    const ask = await askAs(first)
+    await upload(ask, '1.0.0')
+    await until(() => shows(ask, 'This server has it'))
+    first.kill('SIGTERM')
+    await first.process().ended
+    await rm(first.home.at(`state/boot/${partName('1.0.0', 'initrd')}`))
+    first.restart()
+    await first.leads()
+    await first.process().saw('no other server that is here has all files of 1.0.0 (x86_64)')
+    await awaitStatus(first, url, /lacks netboot files: no other server/)
+    const again = await askAs(first)
+    await upload(again, '1.2.0')
+    await until(() => shows(again, 'This server has it'))
+  },
+)
+
+shared.run()

@@ -1,11 +1,12 @@
 /** The initrd's scripts decide like the wizard, tell all, and leave one card only with an address. */
 import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
-import { mkdtempDisposableSync } from 'node:fs'
+import { mkdtempDisposableSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { BOOT_FACTS, IMAGES_PARTITION, KERNEL_ARGS, LIVE_PATHS } from '#appliance/contract.ts'
 import { parseKernelArgs } from '#fleet/boot/rules/boot-decision.ts'
 import { parseServerAddress } from '#kit/net/rules/host-header.ts'
 
@@ -122,17 +123,17 @@ test('after a transfer that brought nothing the next server is asked, where ther
   assert.is(urlsAfter(''), 'any two three')
 })
 
-const sha256 = (bytes: Buffer) => hash('sha256', bytes)
+const sha256Of = (bytes: Buffer) => hash('sha256', bytes)
 const letters = (letter: string, count: number) => Buffer.alloc(count, letter)
 
 test('a root that comes in pieces is hashed whole', () => {
   const pieces = [1, 2, 3].map(() => 'printf %100000s "" | tr " " a >>"$image"; sleep')
-  assert.equal(transfer(pieces.join('; '), 1), [`0 ${sha256(letters('a', 300_000))}`, 'image'])
+  assert.equal(transfer(pieces.join('; '), 1), [`0 ${sha256Of(letters('a', 300_000))}`, 'image'])
 })
 
 test('a transfer that broke off and goes on is hashed whole, also by a server that begins anew', () => {
   const goesOn = 'printf %150000s "" | tr " " a >>"$image"; sleep'
-  const whole = sha256(letters('a', 300_000))
+  const whole = sha256Of(letters('a', 300_000))
   const [first, ...rest] = transfer(goesOn, 2)
   assert.match(first ?? '', /^1 /)
   assert.equal(rest, [`0 ${whole}`, 'image'])
@@ -141,7 +142,7 @@ test('a transfer that broke off and goes on is hashed whole, also by a server th
     'if [ -s "$image" ]; then printf %300000s "" | tr " " b >"$image"',
     'else printf %150000s "" | tr " " a >>"$image"; fi; sleep',
   ].join('; ')
-  assert.equal(transfer(anew, 2).slice(1), [`0 ${sha256(letters('b', 300_000))}`, 'image'])
+  assert.equal(transfer(anew, 2).slice(1), [`0 ${sha256Of(letters('b', 300_000))}`, 'image'])
 })
 
 test('a long message is sent in parts, without unprintable characters', () => {
@@ -185,6 +186,38 @@ asRoot('the address of a card goes with all its ways when another card gets one'
   assert.match(said, 'default via 10.9.2.1 dev eth1')
   assert.match(said, 'nameserver 10.9.2.2')
   assert.not.match(said, '10.9.1.')
+})
+
+const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
+  .map((name) => join(FOLDER, name))
+  .filter((path) => statSync(path).isFile())
+const text = files.map((path) => readFileSync(path, 'utf8')).join('\n')
+
+test('arguments of the kernel command line', () => {
+  const { server, mac, token, squashfs, sha256, media, verify } = KERNEL_ARGS
+  for (const name of [server, mac, token, squashfs, sha256, media, verify]) {
+    assert.match(text, new RegExp(String.raw`param ${name.replace('.', String.raw`\.`)}\b`), name)
+  }
+})
+
+test('facts for later programs', () => {
+  const noted = [...text.matchAll(/^\s*note (\w+) /gm)].map(([, key]) => key)
+  assert.equal(new Set(noted), new Set(Object.values(BOOT_FACTS)))
+})
+
+test('paths and partitions', () => {
+  assert.match(text, `facts=${LIVE_PATHS.bootFacts}\n`)
+  assert.match(text, `PARTNAME=${IMAGES_PARTITION.name} `)
+})
+
+test('each failure comes with a hint', () => {
+  const calls = [...text.matchAll(/^.*\bfail (?!\(\)).*$/gm)].map(([line]) => line)
+  assert.ok(calls.length > 8)
+  for (const call of calls) {
+    const rest = text.slice(text.indexOf(call) + call.length)
+    const whole = call.endsWith('\\') ? call + (rest.split('\n')[1] ?? '') : call
+    assert.is((whole.match(/'[^']*'|"(?:[^"\\]|\\.)*"/g) ?? []).length >= 2, true, whole)
+  }
 })
 
 test.run()

@@ -1,14 +1,33 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, mkdtempDisposable, symlink, writeFile } from 'node:fs/promises'
+import { mkdtempDisposableSync } from 'node:fs'
+import { mkdir, mkdtempDisposable, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { detectFormat } from '#engine/image/rules/format.ts'
+import { IMAGES_PARTITION } from '#appliance/contract.ts'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import type { VolumeFile } from '#build/exfat/volume.ts'
+import type { DiskWrite } from '#engine/disk/rules/tables/exfat-growth.ts'
 import { createImages } from '#engine/image/images.ts'
+import { detectFormat } from '#engine/image/rules/format.ts'
+import { createSources } from '#engine/image/sources/sources.ts'
 import { createShell, type Shell, toolMissing } from '#kit/host/shell.ts'
-import { faultOf } from '#test/support/collect.ts'
-import { fromFile, makeContent, pipeThrough } from '#test/support/disk/compressed.ts'
+import { faultOf, makeBytes } from '#test/support/collect.ts'
+import {
+  fromFile,
+  makeContent,
+  pipeThrough,
+  pzstd,
+  seekable,
+  unsized,
+} from '#test/support/disk/compressed.ts'
+import { makeNoise } from '#test/support/disk/disk-images.ts'
+import { growWhole, planNextWrites } from '#test/support/disk/growing.ts'
+import type { SparseDisk } from '#test/support/disk/sparse-disk.ts'
+import { sendFile, startHostileServer } from '#test/support/http/hostile-server.ts'
+import { makeStick } from '#test/support/vm/stick.ts'
 
 const test = suite('images')
 
@@ -224,6 +243,231 @@ test('a pipe, a folder or an unknown name has no format, and why; what is missin
     assert.is(fault.code, code, name)
     assert.match(fault.message, at(name))
   }
+})
+
+const SECTOR = 512
+const GIB = 2 ** 30
+const { name: NAME } = IMAGES_PARTITION
+
+/** Fifteen: none, short ones, and ones that take several clusters; names of one entry and of many. */
+const files: readonly VolumeFile[] = Array.from({ length: 15 }, (_, n) => ({
+  name: `${'an image '.repeat(n)}№ ${n}.img.zst`,
+  content: makeNoise(n * n * 2000),
+}))
+
+for (const [title, onIt] of [
+  ['with files', files],
+  ['empty', []],
+] as const) {
+  test(`${title}: a cut before, after or within any write leaves all whole`, () => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'flasher-cuts-'))
+    const { disk: fresh } = makeStick({ diskBytes: 4 * GIB, files: onIt })
+    const whole = fresh.copy()
+    const writes = growWhole(whole)
+    const end = whole.print()
+    let cuts = 0
+    for (const cut of listCuts(fresh, writes)) {
+      cuts += 1
+      checkReadable(cut.disk, folder.path, onIt.length, cut.what)
+      checkRest(cut.disk, end, cut.what)
+    }
+    assert.ok(cuts >= 40, `${cuts} cuts`)
+    checkReadable(whole, folder.path, onIt.length, 'all done')
+  })
+}
+
+interface Cut {
+  readonly what: string
+  readonly disk: SparseDisk
+}
+
+/**
+ * Lists what a power cut leaves: before each write, after the last, and within each one, with a part
+ * from either end on the medium.
+ */
+function* listCuts(fresh: SparseDisk, writes: readonly DiskWrite[]): Generator<Cut> {
+  const done = fresh.copy()
+  for (const { what, offset, bytes } of writes) {
+    yield { what: `before: ${what}`, disk: done.copy() }
+    const sectors = bytes.length / SECTOR
+    for (let torn = 1; torn < sectors; torn += torn < 2 ? 1 : 6) {
+      const front = done.copy()
+      front.write(offset, bytes.subarray(0, torn * SECTOR))
+      yield { what: `${torn} sectors of: ${what}`, disk: front }
+      const back = done.copy()
+      back.write(offset + bytes.length - torn * SECTOR, bytes.subarray(-torn * SECTOR))
+      yield { what: `last ${torn} sectors of: ${what}`, disk: back }
+    }
+    done.write(offset, bytes)
+  }
+  yield { what: 'after the last', disk: done }
+}
+
+/** As a system finds it that knows nothing of the growth: a whole table, and a clean volume in it. */
+function checkReadable(disk: SparseDisk, folder: string, count: number, what: string) {
+  const [whole, volume] = [join(folder, 'disk'), join(folder, 'volume')]
+  disk.save(whole, 0, disk.bytes)
+  const columns = ['--raw', '--noheadings', '--bytes', '--output', 'START,SIZE,NAME']
+  const rows = run('partx', [...columns, whole])
+    .trim()
+    .split('\n')
+  const found = rows.map((row) => row.split(' ')).find(([, , name]) => name === NAME)
+  assert.is(rows.length, 3, what)
+  disk.save(volume, Number(found?.[0]) * SECTOR, Number(found?.[1]))
+  const said = run('fsck.exfat', ['-n', volume])
+  assert.match(said, `clean. directories 1, files ${count}`, what)
+}
+
+const run = (tool: string, args: readonly string[]) =>
+  execFileSync(tool, args, { encoding: 'utf8', stdio: 'pipe' })
+
+/** The next run does what is left, to the very same bytes, and the one after that does nothing. */
+function checkRest(disk: SparseDisk, end: ReadonlyMap<number, string>, what: string) {
+  growWhole(disk)
+  assert.ok(isSame(disk.print(), end), what)
+  assert.equal(planNextWrites(disk), [], what)
+}
+
+const isSame = (one: ReadonlyMap<number, string>, two: ReadonlyMap<number, string>) =>
+  one.size === two.size && [...one].every(([sector, text]) => two.get(sector) === text)
+
+test('files, their chains and their entries are never written', () => {
+  const { disk, volumeOffset } = makeStick({ diskBytes: 4 * GIB, files })
+  const before = disk.copy()
+  const [fat, heap, end] = [2048, 18_944, 65_536].map((sector) => volumeOffset + sector * SECTOR)
+  const within = growWhole(disk).filter(
+    ({ offset }) => offset >= Number(fat) && offset < Number(end),
+  )
+  // The root directory's first sector alone, of which the bitmap's length changes.
+  assert.equal(
+    within.map(({ what, bytes }) => [what, bytes.length]),
+    [['length of the bitmap', SECTOR]],
+  )
+  const [root, rest] = [Number(heap) + 2 * 2 ** 18, Number(heap) + 3 * 2 ** 18]
+  const entries = (of: SparseDisk) => of.read(root, SECTOR).toString('hex', 64)
+  assert.is(entries(disk), entries(before))
+  assert.ok(disk.read(rest, 2 ** 23).equals(before.read(rest, 2 ** 23)))
+})
+
+const sources = createSources({ env: {}, retryMs: 1, stallMs: 5000 })
+
+/** What a probe makes of these bytes in a file and on a server, and what the server was asked. */
+async function probeBoth(
+  name: string,
+  bytes: Buffer,
+  format: ImageFormat | null = detectFormat(name),
+) {
+  await using folder = await temporary()
+  await writeFile(join(folder.path, name), bytes)
+  await using file = await sources.open(join(folder.path, name))
+  const near = await images.probe(file, format)
+  await using server = await startHostileServer((request, response) =>
+    sendFile(bytes, request, response),
+  )
+  await using remote = await sources.open(`${server.origin}/${name}`)
+  const before = server.seen.length
+  const far = await images.probe(remote, format)
+  return { near, far, requests: server.seen.length - before }
+}
+
+const exact = (bytes: number) => ({ kind: 'exact', bytes })
+
+test('probes sizes in files, and on servers with a few requests', async () => {
+  const large = makeBytes(1_000_000)
+  const gz = pipeThrough(['gzip', '-c'], large)
+  const rows: readonly (readonly [string, Buffer, object, object, number])[] = [
+    ['a.img', large, exact(1_000_000), exact(1_000_000), 1],
+    ['a.img.zst', zst(large), exact(1_000_000), exact(1_000_000), 2],
+    ['seekable.img.zst', seekable([large, large]), exact(2_000_000), exact(2_000_000), 2],
+    // Only the table says what its frames hold.
+    [
+      'streamed.img.zst',
+      seekable([large, large], false, unsized),
+      exact(2_000_000),
+      exact(2_000_000),
+      2,
+    ],
+    [
+      'two.img.zst',
+      Buffer.concat([zst(large), zst(large)]),
+      exact(2_000_000),
+      { kind: 'at-least', bytes: 1_000_000 },
+      2,
+    ],
+    ['small.img.zst', ZST, exact(1_000_000), exact(1_000_000), 6],
+    ['p.img.zst', pzstd(large), { kind: 'unknown' }, { kind: 'unknown' }, 2],
+    ['a.img.xz', xz(large), exact(1_000_000), exact(1_000_000), 3],
+    [
+      'a.img.gz',
+      gz,
+      { kind: 'at-least', bytes: 1_000_000 },
+      { kind: 'at-least', bytes: 1_000_000 },
+      2,
+    ],
+    ['a.img.bz2', pipeThrough(['bzip2', '-c'], large), { kind: 'unknown' }, { kind: 'unknown' }, 1],
+  ]
+  for (const [name, bytes, nearSize, farSize, most] of rows) {
+    const { near, far, requests } = await probeBoth(name, bytes)
+    assert.equal(near.virtual, nearSize, name)
+    assert.equal(far.virtual, farSize, name)
+    assert.ok(requests <= most, `${name}: ${requests} requests`)
+    assert.equal(
+      [near.sizeBytes, far.sizeBytes, near.format],
+      [bytes.length, bytes.length, detectFormat(name)],
+    )
+    assert.ok(near.url === null && far.path === null && near.path !== null && far.url !== null)
+  }
+})
+
+test('many streams far away: as many requests as are worth it, then a lower bound', async () => {
+  const stream = xz(makeBytes(100_000))
+  const { near, far, requests } = await probeBoth(
+    'a.img.xz',
+    Buffer.concat(Array.from({ length: 9 }, () => stream)),
+  )
+  assert.equal(near.virtual, exact(900_000))
+  assert.is(far.virtual.kind, 'at-least')
+  assert.is(requests, 8)
+})
+
+test('probes qcow2 by its header', async () => {
+  await using folder = await temporary()
+  const path = join(folder.path, 'a.qcow2')
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', path, '4M'])
+  await truncate(path, 5 * 2 ** 20)
+  await using source = await sources.open(path)
+  assert.equal((await images.probe(source, 'qcow2')).virtual, exact(4 * 2 ** 20))
+})
+
+test('a probe refuses what would fail while it is written', async () => {
+  const rows: readonly (readonly [string, Buffer, string, RegExp])[] = [
+    ['a.img', ZST, 'plan-refused', /is named \.img but holds zst data: name it \.img\.zst/],
+    ['a.img.gz', ZST, 'plan-refused', /is named \.img\.gz but holds zst data/],
+    ['a.img', Buffer.alloc(0), 'plan-refused', /is empty/],
+    ['a.img.zst', zst(Buffer.alloc(0)), 'plan-refused', /holds an empty image/],
+    ['a.img.zst', ZST.subarray(0, -1), 'image-broken', /in the middle of a frame/],
+    ['a.img.zst', Buffer.concat([ZST, Buffer.from('<html>')]), 'image-broken', /follows at byte/],
+    ['a.img.xz', xz(CONTENT).subarray(0, -4), 'image-broken', /cut off/],
+    ['a.img.bz2', Buffer.from('BZh9, nothing'), 'image-broken', /bzip2/],
+  ]
+  for (const [name, bytes, code, words] of rows) {
+    const fault = await faultOf(() => probeBoth(name, bytes))
+    assert.is(fault.code, code, name)
+    assert.match(fault.message, words)
+    assert.match(fault.message, name)
+  }
+})
+
+test('standard input and unknown formats are not looked into', async () => {
+  const stdin = createSources({ env: {}, stdin: Readable.from([ZST]) })
+  await using source = await stdin.open('-')
+  const facts = await images.probe(source, 'img.zst')
+  assert.equal(
+    [facts.virtual, facts.format, facts.sizeBytes],
+    [{ kind: 'unknown' }, 'img.zst', null],
+  )
+  const { near } = await probeBoth('a.iso', CONTENT)
+  assert.equal([near.format, near.virtual], [null, { kind: 'unknown' }])
 })
 
 test.run()

@@ -1,14 +1,15 @@
-import { createHash } from 'node:crypto'
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { mkdtempDisposable, open, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { packImage } from '#engine/pack/packer.ts'
 import { readFrameMap } from '#engine/image/frame-maps.ts'
 import { openFileSource } from '#engine/image/sources/file-source.ts'
+import { packImage, writeWhole } from '#engine/pack/packer.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { faultOf } from '#test/support/collect.ts'
 import { pipeThrough } from '#test/support/disk/compressed.ts'
 import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
@@ -132,6 +133,39 @@ test('more than 4 TiB is refused before anything is written', async () => {
   const { code, message } = await faultOf(() => pack(image, output))
   assert.equal([code, message], ['too-large', 'the image holds more than 4 TiB'])
   assert.equal(await readdir(folder.path), ['a.img'])
+})
+
+test('a file that appears meanwhile stays, and nothing else does', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-whole-'))
+  const path = join(folder.path, 'a.img.zst')
+  try {
+    await writeWhole(path, async (write) => {
+      await write(Buffer.from('ours'))
+      await writeFile(path, 'theirs')
+    })
+    assert.unreachable()
+  } catch (thrown) {
+    assert.ok(thrown instanceof Fault)
+    assert.is(thrown.code, 'conflict')
+  }
+  assert.is(await readFile(path, 'utf8'), 'theirs')
+  assert.equal(await readdir(folder.path), ['a.img.zst'])
+})
+
+test('a folder that does not exist is named', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-whole-'))
+  const missing = join(folder.path, 'nowhere')
+  const fault = await faultOf(() => writeWhole(join(missing, 'a.img.zst'), async () => null))
+  assert.is(fault.code, 'input-missing')
+  assert.is(fault.message, `there is no folder ${missing}`)
+})
+
+test('without one the file has its name and all bytes', async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), 'flasher-whole-'))
+  const path = join(folder.path, 'a.img.zst')
+  await writeWhole(path, (write) => write(Buffer.from('ours')))
+  assert.is(await readFile(path, 'utf8'), 'ours')
+  assert.equal(await readdir(folder.path), ['a.img.zst'])
 })
 
 test.run()

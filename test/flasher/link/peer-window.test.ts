@@ -1,14 +1,15 @@
 /** What goes wrong beside a flash that reads through neighbours costs it the neighbours alone: no wait, and no end. */
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtempDisposable, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openPeerWindow } from '#flasher/link/peer-window.ts'
+import { createWindowKeeper, openPeerWindow } from '#flasher/link/peer-window.ts'
 import type { ServerClient } from '#flasher/link/server-client.ts'
 import { accept, type Result } from '#kit/foundation/result.ts'
 import { NGINX } from '#test/support/http/nginx.ts'
@@ -114,6 +115,59 @@ run('once nginx has ended, this machine is no neighbour any more', async () => {
   const before = asked()
   await sleep(2500)
   assert.is(asked(), before)
+})
+
+const MIB = 1 << 20
+const pieceOf = (at: number) => at.toString(16).padStart(2, '0').repeat(16)
+
+async function openKeeper(windowBytes: number) {
+  const folder = await mkdtempDisposable(join(tmpdir(), 'flasher-window-'))
+  const keeper = createWindowKeeper(folder.path, windowBytes)
+  return {
+    keeper,
+    async add(...pieces: readonly number[]) {
+      for (const piece of pieces) {
+        await writeFile(join(folder.path, pieceOf(piece)), '')
+        await sleep(5)
+      }
+    },
+    addPart: () => writeFile(join(folder.path, `${pieceOf(9)}.0000000009`), ''),
+    drop: (piece: number) => rm(join(folder.path, pieceOf(piece))),
+    list: async () => (await readdir(folder.path)).toSorted(),
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  }
+}
+
+test('the oldest pieces go, and what is still being fetched stays', async () => {
+  await using window = await openKeeper(3 * MIB + 5)
+  await window.add(7, 2, 5)
+  await window.addPart()
+  await window.keeper.tidy()
+  assert.is((await window.list()).length, 4)
+  await window.add(1, 4)
+  await window.keeper.tidy()
+  assert.equal(
+    await window.list(),
+    [1, 4, 5, 9].map((at) => (at === 9 ? `${pieceOf(9)}.0000000009` : pieceOf(at))),
+  )
+})
+
+test('a piece that nginx dropped and fetched again is a new one', async () => {
+  await using window = await openKeeper(2 * MIB)
+  await window.add(1, 2)
+  await window.keeper.tidy()
+  await window.drop(1)
+  await window.keeper.tidy()
+  await window.add(1, 3)
+  await window.keeper.tidy()
+  assert.equal(await window.list(), [1, 3].map(pieceOf))
+})
+
+test('a folder that is not there yet, or no longer, is no trouble', async () => {
+  const window = await openKeeper(MIB)
+  await window[Symbol.asyncDispose]()
+  await window.keeper.tidy()
+  await window.keeper.watch(AbortSignal.abort())
 })
 
 test.run()

@@ -1,9 +1,13 @@
 import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { mock } from 'node:test'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openBackupStore } from '#fleet/backup/backup-store.ts'
+import { type Backups, startBackupSchedule } from '#fleet/backup/backups.ts'
+import { startS3 } from '#test/support/http/s3-server.ts'
 import { BY, openBackupFixture, populate } from '#test/support/server/backups.ts'
+import { until } from '#test/support/server/image-cache.ts'
 import { createStateFolder, faultOf, macOf } from '#test/support/server/state.ts'
 
 const test = suite('backups')
@@ -260,6 +264,213 @@ test('a backup folder that is a file, or lies below one, is refused at the start
     assert.match(fault.message, place)
     assert.match(fault.hint ?? '', 'paths.backup_dir')
   }
+})
+
+test('are made, listed past the first page, pruned and restored', async () => {
+  await using folder = await createStateFolder()
+  await using s3 = await startS3('lab')
+  let at = Date.parse('2026-11-21T06:55:53Z')
+  await using fixture = await openBackupFixture(folder, {
+    now: () => new Date(at),
+    place: { driver: 's3', options: s3.options },
+  })
+  await populate(fixture)
+  fixture.settings.current = { enabled: true, cadence: 'manual', retention: 3 }
+  const made: string[] = []
+  for (let n = 0; n < 5; n += 1) {
+    at += 1000
+    const job = await fixture.backUp()
+    assert.is(job?.error, null)
+    made.unshift(job?.backup_id ?? '')
+  }
+  assert.equal(
+    (await fixture.backups.list()).map(({ backup_id }) => backup_id),
+    made.slice(0, 3),
+  )
+  assert.is(s3.objects.size, 9)
+  await fixture.machines.remove(macOf(1))
+  assert.is((await fixture.backups.restore(made[0] ?? '', BY)).machines, 3)
+})
+
+test('say what the server said, and which option is missing', async () => {
+  await using folder = await createStateFolder()
+  await using s3 = await startS3('lab')
+  const place = { driver: 's3', folder: folder.dir }
+  const options = { ...s3.options, accessKeyId: 'other' }
+  const store = await openBackupStore({ ...place, options })
+  const fault = await faultOf(store.list())
+  assert.match(fault.message, /cannot be listed: HTTP 403/)
+  assert.is(fault.hint, 'Access Denied')
+  const { region: _region, ...incomplete } = s3.options
+  const bare = await openBackupStore({ ...place, options: incomplete })
+  assert.match((await faultOf(bare.list())).message, 'backup.driver_options: region is missing')
+})
+
+test('a driver whose package is not here names it', async () => {
+  const given = { folder: '/nonexistent', options: {} }
+  const fault = await faultOf(openBackupStore({ ...given, driver: 'redis' }))
+  assert.is(fault.message, 'backup.driver: redis needs the package ioredis')
+  assert.match(fault.hint ?? '', /npm install ioredis/)
+  const unknown = await faultOf(openBackupStore({ ...given, driver: 'nowhere' }))
+  assert.is(unknown.message, 'backup.driver: nowhere cannot be used')
+})
+
+const laterNow = () => new Date('2026-11-21T06:55:53.000Z')
+
+test('a cancel that comes too late changes nothing, and is not on record', async () => {
+  await using folder = await createStateFolder()
+  const cancels: ReturnType<Backups['cancel']>[] = []
+  await using fixture = await openBackupFixture(folder, {
+    now: laterNow,
+    beforeFinish(id) {
+      cancels.push(fixture.backups.cancel(id, BY))
+    },
+  })
+  assert.is((await fixture.backUp())?.status, 'completed')
+  assert.is((await cancels[0])?.status, 'completed')
+  assert.is((await fixture.backups.list()).length, 1)
+  assert.equal(await fixture.kinds(), [
+    'backup.create.requested',
+    'backup.create.started',
+    'backup.created',
+  ])
+})
+
+test('backups are listed after a restart; one that it cut off has failed, and says so', async () => {
+  await using folder = await createStateFolder()
+  const records = join(folder.dir, 'backup-jobs')
+  {
+    await using fixture = await openBackupFixture(folder, { now: laterNow, records })
+    await fixture.backUp()
+  }
+  const [name = ''] = await readdir(records)
+  const job = JSON.parse(await readFile(join(records, name), 'utf8'))
+  const later = { status: 'running', started_at: '2026-11-21T06:55:54.000Z', finished_at: null }
+  const cut = { ...job, backup_id: `${ID}-1`, ...later }
+  await writeFile(join(records, `${ID}-1.json`), JSON.stringify(cut))
+  await using fixture = await openBackupFixture(folder, { now: laterNow, records })
+  await fixture.backUp()
+  assert.equal(
+    fixture.backups.jobs().map(({ backup_id, status, error }) => [backup_id, status, error]),
+    [
+      [`${ID}-2`, 'completed', null],
+      [`${ID}-1`, 'failed', 'interrupted by a restart of the program'],
+      [ID, 'completed', null],
+    ],
+  )
+  const failed = (await fixture.journal.list({ limit: 100 })).filter(
+    ({ kind }) => kind === 'backup.failed',
+  )
+  assert.equal(
+    failed.map(({ subject_id, actor }) => [subject_id, actor]),
+    [[`${ID}-1`, 'system']],
+  )
+})
+
+test('a backup that the end of the server cut off is on record', async () => {
+  await using folder = await createStateFolder()
+  {
+    await using fixture = await openBackupFixture(folder, { now: laterNow })
+    await fixture.backups.start('manual', BY)
+  }
+  await using fixture = await openBackupFixture(folder, { now: laterNow })
+  const [last] = await fixture.journal.list({ limit: 1 })
+  assert.equal(
+    [last?.kind, last?.actor, last?.summary],
+    ['backup.create.cancelled', 'system', `Backup ${ID} was cancelled: the server stopped`],
+  )
+})
+
+const START = Date.parse('2026-11-21T06:55:53.000Z')
+const HOUR = 3_600_000
+
+async function createFixture() {
+  const folder = await createStateFolder()
+  const clock = { at: START }
+  const clockNow = () => new Date(clock.at)
+  const fixture = await openBackupFixture(folder, { now: clockNow })
+  fixture.settings.current = { enabled: true, cadence: 'daily', retention: 3 }
+  const schedule = startBackupSchedule({
+    backups: fixture.backups,
+    store: fixture.store,
+    settings: () => fixture.settings.current,
+    now: clockNow,
+    elapsed: () => clock.at,
+  })
+  return {
+    ...fixture,
+    clock,
+    schedule,
+    async [Symbol.asyncDispose]() {
+      schedule[Symbol.dispose]()
+      await fixture[Symbol.asyncDispose]()
+      await folder[Symbol.asyncDispose]()
+    },
+  }
+}
+test('makes one at start when it is due, then one a day', async () => {
+  await using fixture = await createFixture()
+  await fixture.schedule.tick()
+  assert.is(fixture.backups.jobs().length, 1)
+  assert.is(fixture.backups.jobs()[0]?.trigger, 'scheduled')
+  assert.is(fixture.store.find('backup.last_run_at'), new Date(START).toISOString())
+  fixture.clock.at += 23 * HOUR
+  await fixture.schedule.tick()
+  assert.is(fixture.backups.jobs().length, 1)
+  fixture.clock.at += HOUR
+  await fixture.schedule.tick()
+  assert.equal(
+    fixture.backups.jobs().map(({ status }) => status),
+    ['completed', 'completed'],
+  )
+})
+
+test('heeds a change of the settings at its next look', async () => {
+  await using fixture = await createFixture()
+  await fixture.schedule.tick()
+  fixture.clock.at += 30 * HOUR
+  fixture.settings.current = { ...fixture.settings.current, cadence: 'weekly' }
+  await fixture.schedule.tick()
+  fixture.settings.current = { ...fixture.settings.current, cadence: 'daily', enabled: false }
+  await fixture.schedule.tick()
+  assert.is(fixture.backups.jobs().length, 1)
+  fixture.settings.current = { ...fixture.settings.current, enabled: true }
+  await fixture.schedule.tick()
+  assert.is(fixture.backups.jobs().length, 2)
+})
+
+test('looks every 60 seconds', async () => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  try {
+    await using fixture = await createFixture()
+    await fixture.schedule.tick()
+    fixture.clock.at += 24 * HOUR
+    mock.timers.tick(59_999)
+    fixture.clock.at += 1000
+    mock.timers.tick(1)
+    const lastRun = () => fixture.store.find('backup.last_run_at')
+    await until(() => lastRun() !== new Date(START).toISOString())
+    assert.is(lastRun(), new Date(START + 24 * HOUR + 1000).toISOString())
+  } finally {
+    mock.timers.reset()
+  }
+})
+
+test('tries again an hour after a failure, not every minute', async () => {
+  await using fixture = await createFixture()
+  await fixture.schedule.tick()
+  await rm(fixture.backupDir, { recursive: true })
+  await writeFile(fixture.backupDir, 'a file where the folder was')
+  fixture.clock.at += 24 * HOUR
+  for (let minute = 0; minute < 30; minute += 1) {
+    await fixture.schedule.tick()
+    fixture.clock.at += 60_000
+  }
+  assert.is(fixture.backups.jobs().filter(({ status }) => status === 'failed').length, 1)
+  await rm(fixture.backupDir)
+  fixture.clock.at += 30 * 60_000
+  await fixture.schedule.tick()
+  assert.is(fixture.backups.jobs()[0]?.status, 'completed')
 })
 
 test.run()

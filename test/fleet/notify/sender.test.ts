@@ -1,13 +1,19 @@
 /** What is sent over a restore and a change of leaders, on a real database: nothing of an older state, and nothing without its note. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { nameClient, sendMail } from '#fleet/notify/mail.ts'
 import { createMessages } from '#fleet/notify/messages.ts'
+import { createOutgoing, type FindOutgoing } from '#fleet/notify/outgoing.ts'
 import { createReceivers } from '#fleet/notify/receivers.ts'
+import type { TargetOf } from '#fleet/notify/rules/channel.ts'
 import type { DeliveryOutcome } from '#fleet/notify/rules/outcome.ts'
 import type { Receiver } from '#fleet/notify/rules/receiver.ts'
-import { createSender } from '#fleet/notify/sender.ts'
+import { createSender, sendHttp } from '#fleet/notify/sender.ts'
 import { Fault } from '#kit/foundation/fault.ts'
-import { BY, openBackupFixture, type BackupFixture } from '#test/support/server/backups.ts'
+import { startMailServer, startReceiver } from '#test/support/notify/receivers.ts'
+import { type BackupFixture, BY, openBackupFixture } from '#test/support/server/backups.ts'
 import { AT, createStateFolder, macOf, noteOf } from '#test/support/server/state.ts'
 
 const test = suite('sending notifications')
@@ -277,6 +283,194 @@ test('a leader that was replaced sends nothing, and one replaced in mid-send lea
   await next.tick()
   assert.equal(next.sent, bench.sent)
   assert.is(next.messages.countWaiting(), 0)
+})
+
+const post = (url: string) => ({ url, body: '{}' })
+const given = (find: FindOutgoing) => ({
+  find,
+  authorities: undefined,
+  limitMs: 20_000,
+  signal: new AbortController().signal,
+})
+
+const never: FindOutgoing = () => new Promise(() => undefined)
+
+const mailAt = (port: number): TargetOf<'mail'> => ({
+  kind: 'mail',
+  host: 'mail.test',
+  port,
+  security: 'none',
+  user: '',
+  from: 'a@b.test',
+  to: ['c@d.test'],
+})
+const CONTENT = { id: 'msg_1', subject: 's', text: 't', html: 'h' }
+
+/** A name server that gives another answer each time. */
+function changing(...answers: readonly (readonly string[])[]) {
+  const asked: string[] = []
+  const find = createOutgoing(
+    () => ({ networks: ['127.0.0.1/32'], ownPorts: [] }),
+    async (host) => {
+      asked.push(host)
+      return (answers[asked.length - 1] ?? []).map((address) => ({ address }))
+    },
+  )
+  return { asked, find }
+}
+
+test('a name that changes after its check is not asked again, and is checked at the next attempt', async () => {
+  await using receiver = await startReceiver()
+  // No name server knows the name: whoever asked again would not arrive.
+  const url = `http://name.invalid:${receiver.port}/hook`
+  const { asked, find } = changing(['127.0.0.1'], ['127.0.0.2'], ['127.0.0.1', '169.254.169.254'])
+  assert.equal(await sendHttp(post(url), given(find)), { failure: null, wanted: null })
+  assert.is(receiver.received[0]?.headers['host'], `name.invalid:${receiver.port}`)
+  const here = await sendHttp(post(url), given(find))
+  assert.match(here.failure ?? '', /^nothing is sent there: 127\.0\.0\.2 is this host/)
+  const mixed = await sendHttp(post(url), given(find))
+  assert.match(mixed.failure ?? '', /169\.254\.169\.254 is a link-local address/)
+  assert.match((await sendHttp(post(url), given(find))).failure ?? '', 'host name not found')
+  assert.is(receiver.received.length, 1)
+  assert.is(asked.length, 4, 'once for each attempt')
+})
+
+test('a name whose first address is dead is reached by the next one, and by none that was not checked', async () => {
+  await using receiver = await startReceiver()
+  await using smtp = await startMailServer()
+  const find = createOutgoing(
+    () => ({ networks: ['127.0.0.0/8', '::1'], ownPorts: [] }),
+    async () => ['::1', '127.0.0.9', '127.0.0.1'].map((address) => ({ address })),
+  )
+  const dead = given(find)
+  const url = `http://name.invalid:${receiver.port}/hook`
+  assert.equal(await sendHttp(post(url), dead), { failure: null, wanted: null })
+  assert.is(receiver.received.length, 1)
+  assert.equal(await sendMail(mailAt(smtp.port), '', CONTENT, dead), TAKEN)
+  assert.is(smtp.mails.length, 1)
+  const closed = await sendMail(mailAt(1), '', CONTENT, dead)
+  assert.is(closed.failure, 'connection refused')
+})
+
+test('a name server that never answers ends the attempt at its limit, and so does a stop', async () => {
+  // Nothing else keeps this process: the limits of attempts do not.
+  const awake = setInterval(() => undefined, 1000)
+  const limit = 'the name server gave no address within 0.3 s'
+  const short = { ...given(never), limitMs: 300 }
+  assert.is((await sendHttp(post('http://name.test/'), short)).failure, limit)
+  assert.is((await sendMail(mailAt(25), '', CONTENT, short)).failure, limit)
+  const stopped = 'the server was stopped meanwhile'
+  const ended = { ...given(never), signal: AbortSignal.abort() }
+  assert.is((await sendHttp(post('http://name.test/'), ended)).failure, stopped)
+  assert.is((await sendMail(mailAt(25), '', CONTENT, ended)).failure, stopped)
+  clearInterval(awake)
+})
+
+const answerGiven = (limitMs: number) => ({
+  find: createOutgoing(() => ({ networks: ['127.0.0.1'], ownPorts: [] })),
+  authorities: undefined,
+  limitMs,
+  signal: new AbortController().signal,
+})
+
+const target = (port: number, to: readonly string[] = ['a@lab.test']): TargetOf<'mail'> => ({
+  kind: 'mail',
+  host: '127.0.0.1',
+  port,
+  security: 'none',
+  user: '',
+  from: 'flasher@lab.test',
+  to: [...to],
+})
+
+test('an answer from 200 to 299 takes the message, whatever becomes of its body', async () => {
+  await using receiver = await startReceiver((response, { path }) => {
+    response.writeHead(path === '/busy' ? 503 : 200, { 'retry-after': '90' })
+    response.write('later')
+  })
+  // A limit that no test lives to see.
+  assert.equal(await sendHttp(post(`${receiver.url}/hook`), answerGiven(3_600_000)), TAKEN)
+  const busy = await sendHttp(post(`${receiver.url}/busy`), answerGiven(3000))
+  assert.equal(busy, { failure: 'the receiver answered HTTP 503: later', wanted: 90_000 })
+})
+
+test('Retry-After is heeded as seconds and as a date', async () => {
+  let value = ''
+  await using receiver = await startReceiver((response) => {
+    response.writeHead(429, { 'retry-after': value }).end()
+  })
+  const ask = async (text: string) => {
+    value = text
+    return (await sendHttp(post(receiver.url), answerGiven(20_000))).wanted
+  }
+  const wanted = (await ask(new Date(Date.now() + 1_800_000).toUTCString())) ?? 0
+  assert.ok(wanted > 1_700_000 && wanted <= 1_800_000, `${wanted} ms`)
+  assert.is(await ask(new Date(Date.now() - 60_000).toUTCString()), 0)
+  assert.is(await ask('120'), 120_000)
+  assert.is(await ask('soon'), null)
+})
+
+test('a mail server may check a mail for as long as the standard says, and no longer', async () => {
+  const checked = Promise.withResolvers<void>()
+  await using smtp = await startMailServer({ check: () => checked.promise })
+  const talk = { ...answerGiven(20_000), talkMs: 2000 }
+  const late = await sendMail(target(smtp.port), '', CONTENT, { ...talk, takeMs: 300 })
+  assert.is(late.failure, 'no end of the talk within 0.3 s')
+  // It is taken well after all that may be said before.
+  setTimeout(() => checked.resolve(), 3000)
+  const slow = await sendMail(target(smtp.port), '', CONTENT, { ...talk, takeMs: 3_600_000 })
+  assert.equal(slow, TAKEN)
+  assert.is(smtp.mails.length, 2)
+})
+
+test('a mail server that says nothing ends the attempt at its limit', async () => {
+  const silent = createServer().listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const address = silent.address()
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  const said = await sendMail(target(port), '', CONTENT, { ...answerGiven(20_000), talkMs: 300 })
+  assert.is(said.failure, 'no end of the talk within 0.3 s')
+  silent.close()
+})
+
+const SAID: Readonly<Record<string, string>> = {
+  'gone@lab.test': '550 user unknown',
+  'grey@lab.test': '450 try again later',
+  'Full@bücher.test': '452 mailbox full',
+}
+
+test('of a mail that some have, each address has its own outcome', async () => {
+  await using smtp = await startMailServer({ refuse: (address) => SAID[address] ?? null })
+  const all = ['a@lab.test', 'gone@lab.test', 'grey@lab.test', 'Full@bücher.test']
+  const send = (to: readonly string[], left?: readonly string[]) =>
+    sendMail(target(smtp.port, to), '', { ...CONTENT, left }, answerGiven(20_000))
+  const first = await send(all)
+  assert.match(first.failure ?? '', 'gone@lab.test (550 user unknown), grey@lab.test (450 try')
+  assert.equal(first.partly, {
+    later: ['grey@lab.test', 'Full@bücher.test'],
+    never: { 'gone@lab.test': '550 user unknown' },
+  })
+  const again = await send(all, first.partly?.later)
+  assert.equal(again.partly, { later: ['grey@lab.test', 'Full@bücher.test'], never: {} })
+  assert.equal(await send(all, ['a@lab.test']), TAKEN)
+  assert.equal(
+    smtp.mails.map(({ to }) => to),
+    [['a@lab.test'], ['a@lab.test']],
+  )
+  const nobody = await send(['gone@lab.test'])
+  assert.match(nobody.failure ?? '', 'refused an address: 550 user unknown')
+  assert.is(nobody.partly, undefined, 'it is tried again as a whole')
+})
+
+test('a client introduces itself with a name or address that servers take', async () => {
+  assert.is(nameClient('flasher.lab.example', '192.0.2.7'), 'flasher.lab.example')
+  for (const name of ['0391926cb167', 'flasher', 'localhost.localdomain', 'a_b.test', '10.0.0.1'])
+    assert.is(nameClient(name, '192.0.2.7'), '[192.0.2.7]', name)
+  assert.is(nameClient('flasher', '::ffff:192.0.2.7'), '[192.0.2.7]')
+  assert.is(nameClient('flasher', 'fe80::1%eth0'), '[IPv6:fe80::1]')
+  await using smtp = await startMailServer()
+  assert.equal(await sendMail(target(smtp.port), '', CONTENT, answerGiven(20_000)), TAKEN)
+  assert.match(smtp.names[0] ?? '', /\.|^\[127\.0\.0\.1\]$/)
 })
 
 test.run()

@@ -3,12 +3,14 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { BmcSchema, type Bmc } from '#fleet/power/rules/bmc.ts'
-import { actWith, createSubject, macOf, PXE, TIMES } from '#test/support/power/acting.ts'
+import { type Bmc, BmcSchema } from '#fleet/power/rules/bmc.ts'
+import { printable } from '#kit/foundation/printable.ts'
+import { createShell } from '#kit/host/shell.ts'
 import { opened } from '#test/support/opened.ts'
+import { actWith, createSubject, macOf, PXE, TIMES } from '#test/support/power/acting.ts'
 import { startIpmi } from '#test/support/power/ipmi-emulator.ts'
 import { startOutlet } from '#test/support/power/outlet-fake.ts'
-import { BMC_USER, startRedfish } from '#test/support/power/redfish-fake.ts'
+import { BMC_USER, type Lies, startRedfish } from '#test/support/power/redfish-fake.ts'
 
 const test = suite('ways to power')
 const redfish = opened(test, () => startRedfish())
@@ -226,4 +228,129 @@ test('Wake-on-LAN: sends the MAC sixteen times, and promises nothing', async () 
   assert.is(packets.length, 3)
 })
 
+const SEEDS = 100
+const FAULT_TIMES = { limit: 600, poll: 10, again: 120, rest: 10 }
+const PATIENCE_MS = 6000
+
+const faultsTest = suite('seeded faults')
+const fake = opened(faultsTest, () => startRedfish())
+
+/** Mulberry32: the same faults for the same seed. */
+function createDice(seed: number): (sides: number) => number {
+  let state = seed
+  return (sides) => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * sides)
+  }
+}
+
+const FAULTS: readonly ((dice: (sides: number) => number) => Partial<Lies>)[] = [
+  (dice) => ({ lagMs: 20 + dice(900) }),
+  (dice) => ({ task: dice(2) === 0 ? 'Completed' : 'Exception' }),
+  (dice) => ({ lostResets: dice(8) }),
+  (dice) => ({ earlyReadings: dice(2), lagMs: dice(200) }),
+  (dice) => ({ lostBoots: dice(6) }),
+  (dice) => ({ errors: dice(12) }),
+  (dice) => ({ cuts: dice(12) }),
+  (dice) => ({ cutsAfter: dice(8) }),
+  (dice) => ({ maxSessions: dice(2) }),
+  (dice) => ({ wantsEtag: true, weakEtags: dice(2) === 0 }),
+  (dice) => ({ restartMs: dice(900) }),
+  (dice) => ({ slowMs: dice(120) }),
+  () => ({ hostile: true }),
+  (dice) => ({ garbage: dice(6) }),
+]
+
+/** What is tried with a seed, after the faults of it have been put in place. */
+function prepare(seed: number) {
+  fake().reset()
+  const dice = createDice(seed)
+  for (let count = 1 + dice(3); count > 0; count -= 1) {
+    Object.assign(fake().lies, FAULTS[dice(FAULTS.length)]?.(dice))
+  }
+  const action = (['on', 'off', 'restart'] as const)[dice(3)] ?? 'on'
+  fake().state.isOn = action !== 'on'
+  const boot = action !== 'off' && dice(2) === 0 ? PXE : null
+  return { action, boot, told: `seed ${seed}, ${action}, ${JSON.stringify(fake().lies)}` }
+}
+
+async function tryOnce(seed: number): Promise<boolean> {
+  const { action, boot, told } = prepare(seed)
+  const started = performance.now()
+  const bmc = BmcSchema.parse({ way: 'redfish', address: fake().address })
+  const done = await actWith(createSubject(bmc, BMC_USER), { action, boot }, FAULT_TIMES)
+  assert.ok(performance.now() - started < PATIENCE_MS, `it took too long: ${told}`)
+  if (done.ok) {
+    assert.is(fake().state.isOn, action !== 'off', told)
+    assert.is(done.value.state, action === 'off' ? 'off' : 'on', told)
+    if (boot !== null) assert.is(fake().state.boot['BootSourceOverrideTarget'], 'Pxe', told)
+    return true
+  }
+  const { asked, seen, fix } = done.refusal
+  assert.match(asked, /^It(?:s power state)? was to be /, told)
+  assert.ok(seen !== '' && fix.endsWith('.'), told)
+  assert.is(printable(seen + fix), seen + fix, told)
+  return false
+}
+
+faultsTest(
+  `${SEEDS} seeds: done is done, and a failure says what was asked, seen and to be done`,
+  async () => {
+    let overcome = 0
+    for (let seed = 1; seed <= SEEDS; seed += 1) if (await tryOnce(seed)) overcome += 1
+    assert.ok(overcome > SEEDS / 2, `${overcome} of ${SEEDS} were overcome`)
+  },
+)
+
+const SUSHY = `
+import sys
+import sushy
+from sushy import auth
+login = auth.SessionOrBasicAuth('admin', 's3cret')
+root = sushy.Sushy(sys.argv[1], auth=login)
+system = root.get_system('/redfish/v1/Systems/1')
+assert system.power_state == sushy.PowerState.OFF, system.power_state
+system.set_system_boot_options(
+    sushy.BootSource.PXE, enabled=sushy.BootSourceOverrideEnabled.ONCE, mode=sushy.BootSourceOverrideMode.UEFI)
+system.refresh()
+assert system.boot.target == sushy.BootSource.PXE, system.boot.target
+assert system.boot.enabled == sushy.BootSourceOverrideEnabled.ONCE
+system.reset_system(sushy.ResetType.ON)
+system.refresh()
+assert system.power_state == sushy.PowerState.ON
+media = root.get_manager('/redfish/v1/Managers/1').virtual_media.get_members()
+media[0].insert_media('http://192.0.2.1/x.iso')
+login.close()
+print('agreed')
+`
+
+const judgesTest = suite('judges of the Redfish BMC of the tests')
+const judged = opened(judgesTest, () => startRedfish())
+const shell = createShell({ env: process.env })
+judgesTest.before.each(() => judged().reset())
+
+judgesTest('sushy turns it on from the network and inserts a CD', async () => {
+  const ran = await shell.run(['/usr/bin/python3', '-c', SUSHY, judged().address], {
+    timeout: 60_000,
+  })
+  assert.match(ran.stdout, /agreed/, ran.stderr)
+  assert.is(judged().state.isOn, true)
+  assert.is(judged().state.image, 'http://192.0.2.1/x.iso')
+  assert.is(judged().sessions(), 0)
+})
+
+judgesTest('redfishtool turns it on and reads that it is', async () => {
+  const tool = ['redfishtool', '-r', `127.0.0.1:${judged().port}`, '-S', 'Never', '-u', 'admin']
+  const login = ['-p', 's3cret', '-A', 'Basic', 'Systems', '-I', '1']
+  const set = await shell.run([...tool, ...login, 'reset', 'On'], { timeout: 60_000 })
+  assert.is(set.exitCode, 0, set.stderr + set.stdout)
+  assert.is(judged().state.isOn, true)
+  const read = await shell.run([...tool, ...login, 'get'], { timeout: 60_000 })
+  assert.match(read.stdout, /"PowerState": "On"/, read.stderr)
+})
+
 test.run()
+faultsTest.run()
+judgesTest.run()

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -5,8 +6,9 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { z } from 'zod'
 import { Fault } from '#kit/foundation/fault.ts'
+import { createJobs, openJobRecords, QUEUED } from '#kit/host/jobs.ts'
+import { inTurnOf } from '#kit/host/queue.ts'
 import { createRecords } from '#kit/host/records.ts'
-import { openJobRecords, createJobs, QUEUED } from '#kit/host/jobs.ts'
 
 const State = z.object({
   status: z.enum(['queued', 'running', 'completed', 'failed', 'cancelled']),
@@ -175,6 +177,35 @@ test('after a restart all are found; what was running or queued is marked failed
   } finally {
     await rm(folder, { recursive: true })
   }
+})
+
+const MODULE = new URL('../../../runtime/kit/host/watch.ts', import.meta.url).href
+
+test('a program that waits for nothing else stays for it', () => {
+  const script = `
+    import { linger } from ${JSON.stringify(MODULE)}
+    await linger(50, new AbortController().signal)
+    await linger(60_000, AbortSignal.abort())
+    console.log('stayed')`
+  const options = { encoding: 'utf8' } as const
+  const ended = spawnSync(process.execPath, ['--input-type=module', '--eval', script], options)
+  assert.equal([ended.status, ended.stdout], [0, 'stayed\n'])
+})
+
+test('work on one file is done in turn, whatever becomes of it, and other files do not wait', async () => {
+  const order: string[] = []
+  const gate = Promise.withResolvers<null>()
+  const first = inTurnOf('/state/a', async () => {
+    await gate.promise
+    order.push('first')
+    throw new Error('it cannot be written')
+  })
+  const second = inTurnOf('/state/a', async () => void order.push('second'))
+  await inTurnOf('/state/b', async () => void order.push('other'))
+  gate.resolve(null)
+  assert.is(await first.catch((thrown: unknown) => String(thrown)), 'Error: it cannot be written')
+  await second
+  assert.equal(order, ['other', 'first', 'second'])
 })
 
 test.run()

@@ -2,15 +2,17 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Mac } from '#kit/net/rules/mac.ts'
 import type { FlashSlot } from '#engine/inventory/rules/machine.ts'
-import { createFlashGate } from '#server/current/flash-gate.ts'
-import { decideBoot, decideSlot, type BootRuling } from '#server/current/rules/boot.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
+import { createFlashGate, createOrderClock, startOrderExpiry } from '#server/current/flash-gate.ts'
+import { type BootRuling, decideBoot, decideSlot } from '#server/current/rules/boot.ts'
 import * as contacts from '#server/current/rules/contact.ts'
-import { startCycle } from '#server/current/rules/operator-edits.ts'
 import { type Machine, parseRecord } from '#server/current/rules/machine.ts'
+import { startCycle } from '#server/current/rules/operator-edits.ts'
+import { openBatchLab, RACK } from '#test/support/batch/batch-lab.ts'
 import { createFixture, REF } from '#test/support/server/machine-fixture.ts'
 import { macOf } from '#test/support/server/state.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('flash gate')
 
@@ -26,7 +28,7 @@ function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
   const heard = new Map<Mac, number>()
   const { surroundings } = createFixture()
   const settings = { max_flashes, flash_silence }
-  const open = (stored: readonly Machine[]) =>
+  const openGate = (stored: readonly Machine[]) =>
     createFlashGate({
       find: (mac) => records.get(mac) ?? null,
       settings: () => settings,
@@ -41,7 +43,7 @@ function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
   const fleet = {
     time,
     settings,
-    gate: open([]),
+    gate: openGate([]),
     now: tell,
     pass(seconds: number) {
       time.clock += seconds
@@ -53,7 +55,7 @@ function createFleet(size: number, max_flashes: number, flash_silence = 1800) {
         (machine) => parseRecord(structuredClone(machine)) ?? [],
       )
       for (const machine of stored) records.set(machine.mac, machine)
-      fleet.gate = open(stored)
+      fleet.gate = openGate(stored)
     },
     get: (n: number): Machine => {
       const machine = records.get(macOf(n))
@@ -342,5 +344,112 @@ for (const [name, upset] of Object.entries(UPSETS)) {
     )
   })
 }
+
+const [MAC = '', OTHER = ''] = RACK
+const HOUR = 3600
+const FLASH = { boot_mode: 'flasher-flash-once' }
+
+async function open(armed_hours = 8) {
+  const clock = { ms: Date.parse('2026-11-27T01:00:00Z'), elapsed: 0 }
+  const lab = await openBatchLab({
+    now: () => new Date(clock.ms),
+    elapsed: () => clock.elapsed,
+    env: { FLASHER_PXE_ARMED_HOURS: String(armed_hours) },
+  })
+  return {
+    ...lab,
+    set: (seconds: number) => void (clock.ms += seconds * 1000),
+    pass(seconds: number) {
+      clock.ms += seconds * 1000
+      clock.elapsed += seconds * 1000
+    },
+    [Symbol.asyncDispose]: () => lab[Symbol.asyncDispose](),
+  }
+}
+
+test('ends an order that nobody began; the mode stays, and it stays ended', async () => {
+  await using lab = await open()
+  await lab.put(MAC, FLASH)
+  lab.pass(7.9 * HOUR)
+  await lab.put(OTHER, FLASH)
+  lab.pass(0.2 * HOUR)
+  assert.is((await lab.plan(MAC)).mode, 'exit')
+  assert.is(await lab.boot(MAC), 'expired')
+  lab.set(-5 * HOUR)
+  assert.is(await lab.boot(MAC), 'expired')
+  assert.is(lab.server.machines.peek(expiringMac(lab, MAC))?.boot_mode, 'flasher-flash-once')
+  assert.is(await lab.boot(OTHER), 'flash')
+})
+
+const expiringMac = (lab: Awaited<ReturnType<typeof open>>, mac: string) => {
+  const found = lab.server.machines.peekAll().find((machine) => machine.mac === mac)
+  if (found === undefined) throw new Error(mac)
+  return found.mac
+}
+
+for (const [what, options] of [
+  ['a live boot was offered', async (lab) => void (await lab.boot(MAC))],
+  ['a plan was given', async (lab) => void (await lab.plan(MAC))],
+] as const satisfies readonly (readonly [
+  string,
+  (lab: Awaited<ReturnType<typeof open>>) => Promise<void>,
+])[]) {
+  test(`never ends once ${what}`, async () => {
+    await using lab = await open()
+    await lab.put(MAC, FLASH)
+    await options(lab)
+    lab.pass(100 * HOUR)
+    assert.match(await lab.boot(MAC), /^flash(-retry)?$/)
+    assert.is((await lab.plan(MAC)).mode, 'flash')
+  })
+}
+
+test('is off by default, and never ends what flashes always', async () => {
+  await using off = await open(0)
+  await off.put(MAC, FLASH)
+  off.pass(1000 * HOUR)
+  assert.is(await off.boot(MAC), 'flash')
+  await using always = await open()
+  await always.put(MAC, { boot_mode: 'flasher-flash-always' })
+  always.pass(1000 * HOUR)
+  assert.is(await always.boot(MAC), 'flash')
+})
+
+test('a clock that is set back ends nothing later, one that is set ahead only earlier', async () => {
+  await using lab = await open()
+  await lab.put(MAC, FLASH)
+  lab.pass(4 * HOUR)
+  assert.is((await lab.plan(OTHER)).mode, 'exit')
+  lab.set(-3 * HOUR)
+  lab.pass(4.1 * HOUR)
+  assert.is(await lab.boot(MAC), 'expired')
+  await lab.put(OTHER, FLASH)
+  lab.set(9 * HOUR)
+  assert.is(await lab.boot(OTHER), 'expired')
+})
+
+test('a start with a clock that is behind what is stored ends what was there', async () => {
+  await using lab = await open()
+  await lab.put(MAC, FLASH)
+  const fleet = lab.server.machines.peekAll()
+  const [{ cycle } = { cycle: { expires_at: null } }] = fleet.filter(({ mac }) => mac === MAC)
+  const { expires_at } = cycle
+  assert.is(expires_at, '2026-11-27T09:00:00.000Z')
+  const at = (now: string) =>
+    createOrderClock({ fleet, now: () => new Date(now), elapsed: () => 0 }).isPast(expires_at ?? '')
+  assert.is(at('2026-11-27T01:00:01Z'), false)
+  assert.is(at('2026-11-27T00:00:00Z'), true)
+  assert.is(at('2026-11-27T09:00:00Z'), true)
+})
+
+test('is ended and put on record without its machine', async () => {
+  await using lab = await open()
+  await lab.put(MAC, FLASH)
+  lab.pass(9 * HOUR)
+  using _expiry = startOrderExpiry(lab.server.site, {})
+  const isNoted = async () => (await lab.kinds('&kind=machine.order_expired')).length === 1
+  await waitUntil(isNoted, () => 'the event')
+  assert.is(await lab.boot(MAC), 'expired')
+})
 
 test.run()

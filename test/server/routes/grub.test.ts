@@ -1,14 +1,19 @@
 /** What GRUB and shim want from a server, byte by byte; and contacts of GRUB that are no boots. */
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { diskOf, entryOf, MAC, REF, setOf } from '#test/support/server/machine-fixture.ts'
+import { PASSWORD, startSite } from '#test/support/browser/browser.ts'
 import { codeOf, exchange } from '#test/support/http/raw-http.ts'
+import { login } from '#test/support/server/flasher-web.ts'
+import { diskOf, entryOf, MAC, REF, setOf } from '#test/support/server/machine-fixture.ts'
 import {
   asJson,
   createTestServer,
   listen,
   type TestServerOptions,
 } from '#test/support/server/server.ts'
+import { serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('GRUB')
 
@@ -220,6 +225,125 @@ test('an unknown machine is discovered by GRUB; one that names itself badly is a
   const [found] = (await server.machines.list()).filter(({ mac }) => mac.endsWith('77'))
   assert.equal([found?.arch, found?.boot_mode], ['x86_64', 'flasher-inventory'])
   assert.is(codeOf(await server.send('GET', '/pxe/nonsense.grub')), 400)
+})
+
+const [BEGUN, FAULTY] = ['52:54:00:00:00:01', '52:54:00:00:00:02']
+const FLASH = {
+  boot_mode: 'flasher-flash-once',
+  bty_image_ref: REF,
+  target_disk_serial: 'S1',
+}
+/** Nothing that is stored of a machine can be changed, as on a disk without room. */
+const NO_ROOM = `CREATE TRIGGER no_room BEFORE UPDATE ON machines
+  BEGIN SELECT RAISE(ABORT, 'no room'); END`
+
+test('a machine whose flash has begun asks again until the fault is over; one that has not begun boots its disk', async () => {
+  await using server = await createTestServer({
+    catalog: [entryOf(REF)],
+    env: { FLASHER_PXE_SERVERS: 'http://b' },
+  })
+  const { vmlinuz, initrd, squashfs } = setOf('x86_64')
+  for (const name of [vmlinuz, initrd, squashfs]) await server.putBootFile(name, 'bytes')
+  const ask = await server.operator()
+  for (const mac of [BEGUN, FAULTY]) await ask(`/machines/${mac}`, asJson(FLASH, 'PUT'))
+  const read = async (path: string) => {
+    const answer = await server.request(path)
+    assert.is(answer.status, 200)
+    return await answer.text()
+  }
+  assert.match(await read(`/pxe/${BEGUN}`), 'flasher.server=')
+  await read(`/pxe/${BEGUN}/plan`)
+  using file = new DatabaseSync(join(server.dir, 'state.db'))
+  file.exec(NO_ROOM)
+  const waits = await read(`/pxe/${BEGUN}`)
+  assert.match(waits, 'waits: the server could not decide, and the disk may be half written')
+  assert.match(waits, 'chain --timeout 3000 --replace --autofree http://b/pxe/')
+  assert.match(await read(`/pxe/${BEGUN}.grub`), 'may be half written')
+  assert.match(await read(`/pxe/${FAULTY}`), /^sanboot |exit/m)
+  assert.not.match(await read(`/pxe/${FAULTY}`), 'waits')
+  file.exec('DROP TRIGGER no_room')
+  for (const mac of [BEGUN, FAULTY]) assert.match(await read(`/pxe/${mac}`), 'flasher.server=', mac)
+})
+
+const PAGE = `/ui/machines/${MAC}`
+
+/** The real program without a live system, and one who is logged in. */
+async function open() {
+  const site = await startSite({ FLASHER_PATHS_BOOT_DIR: '/nonexistent/boot' })
+  const { cookie } = await login(site.url, PASSWORD)
+  const ask = (path: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('cookie', cookie)
+    return fetch(`${site.url}${path}`, { redirect: 'manual', ...init, headers })
+  }
+  const json = async (path: string, method: string, body: unknown) => {
+    const headers = { 'content-type': 'application/json' }
+    return await (await ask(path, { method, headers, body: JSON.stringify(body) })).json()
+  }
+  const [image] = await (await ask('/images')).json()
+  await site.boxes.boot(1)
+  await json(`/machines/${MAC}`, 'PUT', {
+    boot_mode: 'flasher-flash-once',
+    bty_image_ref: image.ref,
+    target_disk_serial: serialOf(1),
+  })
+  return {
+    ...site,
+    ask,
+    json,
+    text: async (path: string) => await (await ask(path)).text(),
+    post: (path: string, fields: Readonly<Record<string, string>>) =>
+      ask(path, { method: 'POST', body: new URLSearchParams(fields) }),
+  }
+}
+
+const BUTTON = `action="${PAGE}/do/boot-disk"`
+
+test('its page says why it waits and asks; the answer is recorded with who gave it', async () => {
+  await using site = await open()
+  assert.match(await site.boxes.boot(1), 'boots its own disk')
+  assert.not.match(await site.text(PAGE), BUTTON)
+
+  await fetch(`${site.url}/pxe/${MAC}/plan`)
+  assert.match(await site.boxes.boot(1), 'waits: the disk may be half written')
+  const waiting = await site.text(PAGE)
+  assert.match(waiting, 'Waiting: its disk may be half written')
+  assert.match(waiting, BUTTON)
+
+  for (const fields of [{}, { confirm: 'ask' }, { confirm: 'yes', was: '[]' }]) {
+    const asked = await site.post(`${PAGE}/do/boot-disk`, { ...fields })
+    assert.is(asked.status, 200)
+    assert.match(await asked.text(), 'so anybody on the network can request one')
+  }
+  assert.match(await site.boxes.boot(1), 'waits:', 'a question does nothing')
+
+  const question = await (await site.post(`${PAGE}/do/boot-disk`, { confirm: 'ask' })).text()
+  const was = (/name="was" value="([^"]*)"/.exec(question)?.[1] ?? '').replaceAll('&quot;', '"')
+  const saved = await site.post(`${PAGE}/do/boot-disk`, { confirm: 'yes', was })
+  assert.equal([saved.status, saved.headers.get('location')], [303, `${PAGE}?disk=1`])
+  assert.match(await site.boxes.boot(1), 'boots its own disk (disk-allowed)')
+  const after = await site.text(PAGE)
+  assert.match(after, 'as an operator chose')
+  assert.not.match(after, BUTTON)
+
+  await fetch(`${site.url}/pxe/${MAC}/plan`)
+  assert.match(await site.boxes.boot(1), 'boots its own disk (disk-allowed)', 'nobody undoes it')
+  const { events } = await (await site.ask(`/events?subject_id=${MAC}`)).json()
+  const event = events.find(({ kind }: { kind: string }) => kind === 'machine.boot-disk')
+  assert.equal([event.actor, event.source_ip], ['operator', '127.0.0.1'])
+  assert.match(event.summary, `${MAC} is to boot its disk`)
+})
+
+test('scripts have it as an action, refused where no flash is without an end', async () => {
+  await using site = await open()
+  const bulk = () => site.json('/machines/bulk', 'POST', { action: 'boot-disk', macs: [MAC] })
+  const refused = await bulk()
+  assert.equal([refused.done, refused.results[0].result], [0, 'refused'])
+  const page = await site.post(`${PAGE}/do/boot-disk`, { confirm: 'ask' })
+  assert.match(page.headers.get('location') ?? '', /error=/)
+  await fetch(`${site.url}/pxe/${MAC}/plan`)
+  assert.is((await bulk()).done, 1)
+  assert.match(await site.boxes.boot(1), 'boots its own disk (disk-allowed)')
 })
 
 test.run()

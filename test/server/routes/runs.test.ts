@@ -1,6 +1,9 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { MAX_LOG_BYTES, MAX_PROGRESS_BYTES } from '#engine/inventory/rules/run.ts'
+import { PASSWORD, startSite } from '#test/support/browser/browser.ts'
+import { login } from '#test/support/server/flasher-web.ts'
+import { entryOf, REF } from '#test/support/server/machine-fixture.ts'
 import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
 import {
   asJson,
@@ -9,6 +12,7 @@ import {
   readJson,
   type TestServer,
 } from '#test/support/server/server.ts'
+import { macOf } from '#test/support/server/web-machines.ts'
 
 const MAC = '52:54:00:00:00:01'
 const test = suite('runs over HTTP')
@@ -289,6 +293,177 @@ test('the document knows every route of runs, with the schema that validates', a
     assert.ok(paths[path]?.get, path)
   }
   assert.ok(paths['/pxe/{mac}/log']?.post)
+})
+
+const LEFT = { name: 'http://10.1.0.5:8081', bytes: 3_000_000, trouble: 'the server is slow' }
+const LAST = { name: 'http://10.0.0.2:8081', bytes: 1_500_000 }
+
+test('a run keeps the last word on its sources, also where only its end brings it', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  const write = (fields: object) =>
+    server.request(`/pxe/${MAC}/progress`, asJson({ ...bodyOf({ phase: 'write' }), ...fields }))
+  const sourcesNow = async () => (await readJson(ask('/runs.json')))[0].sources
+  await write({ phase: 'started' })
+  assert.is(await sourcesNow(), null)
+  await write({ sources: [{ ...LEFT, trouble: null, bytes: 5 }] })
+  await write({ sources: [LEFT, LAST] })
+  const whole = [LEFT, { ...LAST, trouble: null }]
+  assert.equal(await sourcesNow(), whole)
+  // What cannot be one costs only itself: the post counts.
+  for (const sources of ['x', [{ name: 1 }], Array.from({ length: 50 }, () => LAST)]) {
+    assert.is((await write({ sources })).status, 204)
+  }
+  assert.equal(await sourcesNow(), whole)
+  const evil = { name: 'a\u001b]0;owned\u0007', bytes: 1, trouble: 'x'.repeat(5000) }
+  await write({ sources: [evil] })
+  const [shown] = await sourcesNow()
+  assert.equal([shown.name, shown.trouble.length], ['a\ufffd]0;owned\ufffd', 200])
+  await write({ phase: 'done', sources: [LEFT, LAST] })
+  assert.equal(await sourcesNow(), whole)
+})
+
+test('the page says how much came from where, and why a cache was left', async () => {
+  await using site = await startSite()
+  const { cookie } = await login(site.url, PASSWORD)
+  const run = 'c0ffee00-0001'
+  await site.boxes.boot(1)
+  await site.boxes.report(1, { run, phase: 'write', sources: [LEFT, LAST] })
+  const url = `${site.url}/ui/machines/${macOf(1)}/runs/${run}`
+  const page = await (await fetch(url, { headers: { cookie } })).text()
+  const text = page.replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ')
+  assert.match(text, `Read from ${LEFT.name}: 3.00 MB, then left (the server is slow)`)
+  assert.match(text, `${LAST.name}: 1.50 MB`)
+})
+
+const reportExported = (server: TestServer, fields: Parameters<typeof bodyOf>[0], mac = MAC) =>
+  server.request(`/pxe/${mac}/progress`, asJson(bodyOf(fields)))
+
+test('pages of the history follow each other', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  for (let n = 0; n < 25; n += 1) {
+    const mac = `52:54:00:00:01:${n.toString(16).padStart(2, '0')}`
+    await meet(server, mac)
+    await reportExported(server, { run: runIdOf(n), phase: 'done' }, mac)
+  }
+  const seen: string[] = []
+  let before: number | null = null
+  do {
+    const query: string = before === null ? '' : `&before=${before}`
+    const page = await readJson(ask(`/runs?limit=10${query}`))
+    seen.push(...page.runs.map((run: { id: string }) => run.id))
+    before = page.next
+  } while (before !== null)
+  assert.is(new Set(seen).size, 25)
+  assert.is(seen[0], runIdOf(24))
+  assert.is((await readJson(ask('/runs.json'))).length, 25)
+})
+
+test('CSV: one row a run, and no cell that a spreadsheet would calculate', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await meet(server)
+  const formulas = ['=cmd|"/c calc"!A1', '+1+1', '-2+3', '@SUM(A1)', '\t=1', ' =1', '\r=1', '＝1']
+  for (const [n, name] of formulas.entries()) {
+    const disk = { path: name, serial: 'a,"b"\n=c', model: name }
+    const fields = {
+      run: runIdOf(n),
+      phase: 'failed',
+      image: { name },
+      disk,
+      reason: name,
+    } as const
+    assert.is((await reportExported(server, fields)).status, 204)
+  }
+  const answer = await ask('/runs.csv')
+  assert.match(answer.headers.get('content-type') ?? '', /^text\/csv/)
+  assert.match(answer.headers.get('content-disposition') ?? '', /^attachment/)
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(await answer.arrayBuffer())
+  assert.ok(text.startsWith('\ufeffmac,'), 'a byte order mark, once')
+  const rows = parseCsv(text)
+  assert.is(rows.length, formulas.length + 1)
+  const width = rows[0]?.length
+  for (const row of rows.slice(1)) {
+    assert.is(row.length, width)
+    for (const cell of row) assert.not.match(cell, /^[\s\0]*[=+\-@＝]/)
+  }
+  assert.ok(text.includes('"\'=cmd|""/c calc""!A1"'), text)
+})
+
+test('no control character of a machine leaves the server in CSV or in a log', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await meet(server)
+  const wild = 'a\u001b]0;title\u0007\0b\u009b2J\tc\nd'
+  const disk = { path: wild, serial: wild }
+  await reportExported(server, { phase: 'failed', image: { name: wild }, disk, reason: wild })
+  const log = { method: 'POST', body: wild }
+  assert.is((await server.request(`/pxe/${MAC}/log?run=${runIdOf(1)}`, log)).status, 204)
+  const shown = String.raw`a\x1b]0;title\x07\x00b\x9b2J` + '\tc\nd'
+  const csv = await (await ask('/runs.csv')).text()
+  assert.ok(csv.includes(`"${shown}"`), csv)
+  assert.not.match(csv, /(?![\t\n\r])\p{Cc}/u)
+  const text = await (await ask(`/machines/${MAC}/runs/${runIdOf(1)}/log`)).text()
+  assert.is(text, shown)
+})
+
+/** Parses CSV as a strict reader does. */
+function parseCsv(text: string): string[][] {
+  const rows: string[][] = []
+  let row: string[] = []
+  for (const [, quoted, plain, end] of text.matchAll(
+    /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g,
+  )) {
+    row.push(quoted === undefined ? (plain ?? '') : quoted.replaceAll('""', '"'))
+    if (end === ',') continue
+    rows.push(row)
+    row = []
+  }
+  return rows
+}
+
+test('a client that tells nothing but its end is in the history', async () => {
+  const clock = { now: Date.parse('2027-01-01T00:00:00Z') }
+  await using server = await createTestServer({
+    catalog: [entryOf(REF)],
+    now: () => new Date(clock.now),
+  })
+  const ask = await server.operator()
+  const history = () => readJson(ask(`/machines/${MAC}/runs`))
+  const tell = async (path: string, init: RequestInit = { method: 'POST' }) => {
+    clock.now += 1000
+    assert.is((await server.request(`/pxe/${MAC}${path}`, init)).status, 204)
+  }
+  const put = async (boot_mode: string) => {
+    clock.now += 1000
+    const body = { boot_mode, bty_image_ref: REF, target_disk_serial: 'S1' }
+    assert.is((await ask(`/machines/${MAC}`, asJson(body, 'PUT'))).status, 200)
+  }
+  await put('flasher-flash-once')
+  await tell('/done')
+  assert.is((await history()).total, 0, 'no live boot was offered')
+  await put('flasher-flash-always')
+  clock.now += 1000
+  const offered = new Date(clock.now).toISOString()
+  await server.request(`/pxe/${MAC}`)
+  await tell('/done')
+  const [run] = (await history()).runs
+  assert.equal([run.state, run.mode, run.reported, run.bytes_written], ['done', 'flash', false, 0])
+  assert.equal([run.started_at, run.seconds, run.image.ref], [offered, 1, REF])
+  await tell('/done')
+  assert.is((await history()).total, 1, 'told again')
+  await put('flasher-flash-once')
+  await server.request(`/pxe/${MAC}`)
+  await tell('/status', asJson({ status: 'failed', reason: 'no disk' }))
+  await tell('/status', asJson({ status: 'failed', reason: 'no disk' }))
+  clock.now += 1000
+  await server.request(`/pxe/${MAC}`)
+  await tell('/done')
+  await tell('/done')
+  const states = (await history()).runs.map(({ state }: { readonly state: string }) => state)
+  assert.equal(states, ['done', 'failed', 'done'])
 })
 
 test.run()

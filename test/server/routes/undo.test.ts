@@ -1,6 +1,7 @@
 /** A minute of Undo over HTTP: values come back, nothing is armed by them, and whatever changed since wins. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createEventRecorder } from '#server/routes/fleet.ts'
 import { openBatchLab, RACK } from '#test/support/batch/batch-lab.ts'
 import { OTHER_REF, REF } from '#test/support/server/machine-fixture.ts'
 import { asJson, readJson } from '#test/support/server/server.ts'
@@ -156,6 +157,40 @@ test('a batch is undone machine by machine; what has come since stays', async ()
   assert.is(done, 3)
   assert.is((await lab.machine(OTHER)).boot_mode, 'ipxe-exit')
   assert.is((await lab.machine()).boot_mode, 'flasher-flash-once')
+})
+
+test('each is named but those of every contact, which say each reason once', async () => {
+  const said: string[] = []
+  let why: string | null = 'the database is away'
+  const recordOrCount = async () => {
+    if (why !== null) throw new Error(why)
+  }
+  const log = {
+    ...console,
+    error: (text: string) => said.push(text),
+  }
+  const record = createEventRecorder({ journal: { recordOrCount }, log })
+  const tell = async (kind: 'netboot.pxe.offered' | 'machine.flash_started') => {
+    const by = { subject_id: MAC, actor: 'pxe-client', ip: '192.0.2.1' } as const
+    await record([{ kind, summary: 'an event', details: {} }], by)
+    await new Promise(setImmediate)
+  }
+  for (let contact = 0; contact < 3; contact += 1) await tell('netboot.pxe.offered')
+  await tell('machine.flash_started')
+  await tell('machine.flash_started')
+  why = 'another server leads'
+  await tell('netboot.pxe.offered')
+  why = null
+  await tell('netboot.pxe.offered')
+  why = 'another server leads'
+  await tell('netboot.pxe.offered')
+  assert.equal(said, [
+    'event netboot.pxe.offered: the database is away',
+    'event machine.flash_started: the database is away',
+    'event machine.flash_started: the database is away',
+    'event netboot.pxe.offered: another server leads',
+    'event netboot.pxe.offered: another server leads',
+  ])
 })
 
 test.run()

@@ -2,14 +2,14 @@
 
 /** Rules that other programs judge, or that are read from a real disk: these start a program or write a file. */
 const JUDGED = [
-  'build/(app/lock|docs-site|(cache|board|debian|demo|initrd|release|stick)/.*|exfat|host|ipxe/source|iso|live-console|map|pack|prepare|report|script|server/disk|units|warm)',
+  'build/(app/lock|docs-site|(cache|board|debian|demo|initrd|release|stick)/.*|exfat|host|ipxe/source|iso|live-console|map|pack|prepare|report|script|server/disk)',
   'cache/rules/image-list',
   'engine/(capture/rules/areas|catalog/rules/manifest|image/rules/(bzip2[\\w-]*|format|frame-index|gzip|image-head|seek-map|xz|zstd[\\w-]*))',
   'engine/disk/rules/(boot-entry|tables/(gpt|partitions))',
   'engine/first-boot/rules/cidata',
   'extending|runner.*|shell',
   'flasher/(link|live-system|order)/[\\w-]+',
-  'flasher/(commands/push|link/rules/peer-config|rows|wizard/(capture/destination|screens/(machine-code|program)))',
+  'flasher/(commands/push|link/rules/peer-config|cli|wizard/(capture/destination|screens/(machine-code|program)))',
   'fleet/(boot/rules/dhcp|machine/rules/list-budget)',
   'kit/(foundation/(ssh-signature|system-error|system-text)|net/rules/mac-spellings)',
   'kit/terminal/(command/(completion|manual)|text/server-log)',

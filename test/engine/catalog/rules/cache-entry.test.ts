@@ -1,13 +1,20 @@
+import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
+  blobName,
+  blobUrl,
   freeName,
+  parseBlobToken,
   parseCacheEntry,
   publicFields,
+  renderCacheBase,
+  replaceLoopback,
   secretSourceOf,
 } from '#engine/catalog/rules/cache-entry.ts'
-import { fileSource, parseFileSource, parseFileUrl } from '#engine/catalog/rules/image-upload.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
+import { fileSource, parseFileSource, parseFileUrl } from '#engine/catalog/rules/image-upload.ts'
+import { planEviction } from '#engine/catalog/rules/upstream.ts'
 
 const test = suite('cache entries')
 const parse = (body: unknown, taken: readonly string[] = []) =>
@@ -86,6 +93,107 @@ test('a dropped file has one identity that names it, whatever its name', () => {
   assert.is(parseFileUrl('http://127.0.0.1:8081/files/a.img', 'h:1'), 'a.img')
   assert.is(parseFileUrl('http://other/files/a.img', 'h:1'), null)
   assert.is(parseFileUrl('http://h:1/files/a/b.img', 'h:1'), null)
+})
+
+test('are those of the deployed service', () => {
+  assert.is(
+    blobUrl('http://cache:8081', 'https://example.com/img/debian.img.zst'),
+    'http://cache:8081/b/aHR0cHM6Ly9leGFtcGxlLmNvbS9pbWcvZGViaWFuLmltZy56c3Q/debian.img.zst',
+  )
+  assert.match(
+    blobUrl('cache:8081/', 'oras://ghcr.io/safl/nosi/debian-13-headless:latest'),
+    /^http:\/\/cache:8081\/b\/b3JhczovL2doY3IuaW8vc2FmbC9ub3NpL2RlYmlhbi0xMy1oZWFkbGVzczpsYXRlc3Q\/debian-13-headless%3Alatest$/,
+  )
+})
+
+test('name the last part of the path, whatever else the source holds', () => {
+  const rows = [
+    ['https://h/a/b.img?x=/y#/z', 'b.img'],
+    ['https://h', 'download'],
+    ['https://h/', 'download'],
+    ['https://u:p@h/a/', 'download'],
+    ['file:///x y.img', 'x y.img'],
+  ] as const
+  for (const [source, name] of rows) assert.is(blobName(source), name)
+})
+
+test('any source survives the way there and back', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 200 }), (source) => {
+      const url = new URL(blobUrl('http://cache', source))
+      const token = parseBlobToken(url.pathname.split('/')[2] ?? '')
+      assert.equal(token, { ok: true, value: source })
+    }),
+  )
+})
+
+test('a token has one spelling, padding aside', () => {
+  for (const token of ['YWI', 'YWI=']) {
+    assert.equal(parseBlobToken(token), { ok: true, value: 'ab' })
+  }
+  for (const token of ['', '=', 'YWJ', 'YW I', 'YW+/', 'YWI/', '_____w', 'A'.repeat(20_000)]) {
+    assert.not.ok(parseBlobToken(token).ok, token.slice(0, 20))
+  }
+})
+
+test('a base is tidied, and given a scheme', () => {
+  assert.is(renderCacheBase(' http://h:1/x// '), 'http://h:1/x')
+  assert.is(renderCacheBase('h:1'), 'http://h:1')
+  assert.is(renderCacheBase(''), '')
+})
+
+test('a loopback address becomes one that machines can reach', () => {
+  const rows = [
+    ['http://127.0.0.1:8081/b/x', '10.0.0.5', 'http://10.0.0.5:8081/b/x'],
+    ['http://localhost:8081/', 'server', 'http://server:8081/'],
+    ['http://[::1]:8081/', '[fd00::5]', 'http://[fd00::5]:8081/'],
+    ['http://cache:8081/b/x', '10.0.0.5', 'http://cache:8081/b/x'],
+    ['oras://h/a/b:c', '10.0.0.5', 'oras://h/a/b:c'],
+  ] as const
+  for (const [address, host, wanted] of rows) assert.is(replaceLoopback(address, host), wanted)
+})
+
+const blob = fc.record({
+  sha256: fc.uuid(),
+  sizeBytes: fc.integer({ min: 0, max: 100 }),
+  usedAt: fc.integer({ min: 0, max: 50 }),
+  isNeeded: fc.boolean(),
+})
+const rooms = fc.record({
+  blobs: fc.uniqueArray(blob, { selector: ({ sha256 }) => sha256, maxLength: 12 }),
+  promisedBytes: fc.integer({ min: 0, max: 200 }),
+  neededBytes: fc.integer({ min: 0, max: 300 }),
+  maxBytes: fc.integer({ min: 0, max: 600 }),
+})
+
+test('makes enough room, of the oldest alone, and touches nothing that is needed', () => {
+  fc.assert(
+    fc.property(rooms, (room) => {
+      const plan = planEviction(room)
+      const leaving = plan.ok ? plan.value : []
+      const gone = room.blobs.filter(({ sha256 }) => leaving.includes(sha256))
+      const kept = room.blobs.filter(({ sha256 }) => !leaving.includes(sha256))
+      assert.ok(gone.every(({ isNeeded }) => !isNeeded))
+      const youngest = Math.max(...gone.map(({ usedAt }) => usedAt), -1)
+      assert.ok(kept.every(({ isNeeded, usedAt }) => isNeeded || usedAt >= youngest))
+      const stored = kept.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+      const isWithin = stored + room.promisedBytes + room.neededBytes <= room.maxBytes
+      if (plan.ok && room.maxBytes > 0) assert.ok(isWithin)
+      if (!plan.ok) {
+        const needed = room.blobs.filter(({ isNeeded }) => isNeeded)
+        const least = needed.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+        assert.ok(least + room.promisedBytes + room.neededBytes > room.maxBytes)
+      }
+    }),
+  )
+})
+
+test('removes nothing where there is room, or no limit', () => {
+  const blobs = [{ sha256: 'a', sizeBytes: 50, usedAt: 1, isNeeded: false }]
+  const room = { blobs, promisedBytes: 0, neededBytes: 50, maxBytes: 100 }
+  assert.equal(planEviction(room), { ok: true, value: [] })
+  assert.equal(planEviction({ ...room, neededBytes: 9999, maxBytes: 0 }), { ok: true, value: [] })
+  assert.equal(planEviction({ ...room, neededBytes: 51 }), { ok: true, value: ['a'] })
 })
 
 test.run()

@@ -1,7 +1,14 @@
 /** Partitions under dm-verity: by their types, by hashes in a partition of their own, and by hashes behind a file system. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listHashed, locateEnd, type SeenPartition } from '#engine/disk/rules/file-systems.ts'
+import {
+  detectGrowable,
+  listHashed,
+  locateEnd,
+  readBtrfsNumber,
+  type SeenPartition,
+  SIGNATURE_BYTES,
+} from '#engine/disk/rules/file-systems.ts'
 
 const test = suite('dm-verity')
 const MIB = 2 ** 20
@@ -78,6 +85,23 @@ test('where a file system ends', () => {
   xfs.writeUInt32BE(4096, 4)
   xfs.writeBigUInt64BE(100n, 8)
   assert.equal([ext4(1000), xfs, Buffer.alloc(4096)].map(locateEnd), [4096_000, 409_600, null])
+})
+
+function btrfs(devices: number, own: number) {
+  const first = Buffer.alloc(SIGNATURE_BYTES)
+  first.write('_BHRfS_M', 0x1_0040)
+  first.writeBigUInt64LE(BigInt(devices), 0x1_0088)
+  first.writeBigUInt64LE(BigInt(own), 0x1_00c9)
+  return first
+}
+
+test('knows the number of its device, which is not 1 where it moved', () => {
+  assert.equal(detectGrowable(btrfs(1, 2)), { ok: true, value: 'btrfs' })
+  assert.is(readBtrfsNumber(btrfs(1, 2)), 2)
+})
+
+test('is refused where it has several devices', () => {
+  assert.equal(detectGrowable(btrfs(2, 1)), { ok: false, refusal: 'a btrfs of several devices' })
 })
 
 test.run()

@@ -1,17 +1,18 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import type { DiskUse, TargetDevice, TargetFacts } from '#engine/disk/rules/disk.ts'
 import {
+  decideBottleneck,
   decideNotes,
   decideRace,
-  planFlash,
-  renderRefusal,
   type FlashOptions,
   type FlashPlan,
   type FlashRefusal,
+  planFlash,
+  renderRefusal,
 } from '#engine/flash/rules/flash.ts'
-import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import type { ImageFacts } from '#engine/image/rules/image.ts'
 
 const test = suite('flash')
@@ -269,6 +270,25 @@ test('no plan for a disk that must not be written, whatever else is true', () =>
     }),
     { numRuns: 2000 },
   )
+})
+
+test('what was waited for most holds it up', () => {
+  const [file, packed, web] = [
+    { isRemote: false, isDecoded: false },
+    { isRemote: false, isDecoded: true },
+    { isRemote: true, isDecoded: true },
+  ] as const
+  const cases = [
+    [{ disk: 0.8, filling: 0.1, source: 0.1 }, web, 'disk'],
+    [{ disk: 0.1, filling: 0.8, source: 0.7 }, web, 'network'],
+    [{ disk: 0.1, filling: 0.8, source: 0.7 }, packed, 'source'],
+    [{ disk: 0.1, filling: 0.8, source: 0.1 }, packed, 'decoder'],
+    [{ disk: 0, filling: 0.8, source: 0.1 }, file, 'source'],
+    [{ disk: 0.05, filling: 0.04, source: 0 }, web, null],
+  ] as const
+  for (const [waited, from, found] of cases) {
+    assert.is(decideBottleneck({ ...waited, span: 1 }, from), found)
+  }
 })
 
 test.run()

@@ -1,8 +1,13 @@
 /** Which last partitions fill a disk, and the tables that say so. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { planLastGrowth, type GrowthDisk } from '#engine/flash/rules/last-partition.ts'
 import { parseGptPartitions, parseTable } from '#engine/disk/rules/tables/gpt.ts'
+import {
+  type GrowthDisk,
+  MARK_BYTES,
+  planLastGrowth,
+  planMarks,
+} from '#engine/flash/rules/last-partition.ts'
 import { makeDiskImage } from '#test/support/disk/disk-images.ts'
 
 const test = suite('planLastGrowth')
@@ -113,4 +118,32 @@ test('a damaged GPT is refused', () => {
   const planned = planLastGrowth(image.subarray(0, MIB), disk(64 * MIB))
   assert.equal(planned, { ok: false, refusal: 'damaged-table' })
 })
+
+const GIB = 1024 * MIB
+
+test('only at the very end where nothing grows, and nowhere on a disk without a body', () => {
+  const sizes = { sizeBytes: 200 * MIB, imageEnd: 90 * MIB, grownEnd: null }
+  assert.equal(planMarks(sizes), [200 * MIB - MARK_BYTES])
+  assert.equal(planMarks({ ...sizes, sizeBytes: MIB }), [])
+})
+
+test('behind the image where a partition grows, and few of them', () => {
+  const sizes = { sizeBytes: 200 * MIB, imageEnd: 90 * MIB - 5, grownEnd: 199 * MIB }
+  assert.equal(planMarks(sizes), [90 * MIB, 180 * MIB, 200 * MIB - MARK_BYTES])
+  for (const imageEnd of [8 * MIB, GIB]) {
+    const places = planMarks({ sizeBytes: 1024 * GIB, imageEnd, grownEnd: 1023 * GIB })
+    assert.ok(places.length < 1000, String(places.length))
+    assert.ok(places.every((at) => at >= imageEnd && at <= 1024 * GIB - MARK_BYTES))
+  }
+})
+
+test('one of them falls into the image, wherever the disk begins anew', () => {
+  const [sizeBytes, imageEnd] = [40 * GIB, 700 * MIB]
+  const places = planMarks({ sizeBytes, imageEnd, grownEnd: sizeBytes - MIB })
+  for (let real = imageEnd + MIB; real < sizeBytes; real += 97 * MIB) {
+    const isFound = places.some((at) => at >= real && at % real < imageEnd)
+    assert.ok(isFound, `a real size of ${real}`)
+  }
+})
+
 test.run()

@@ -8,12 +8,12 @@ import {
   digestOfZeros,
   encodeFrameIndex,
   FRAME_BYTES,
+  type IndexContent,
   MAX_STORED_BYTES,
   parseFrameIndex,
   renderIndexRefusal,
-  type IndexContent,
 } from '#engine/image/rules/frame-index.ts'
-import { describeFrames } from '#engine/image/rules/frame-map.ts'
+import { decidePromisedIndex, describeFrames } from '#engine/image/rules/frame-map.ts'
 import { damaged } from '#test/support/disk/compressed.ts'
 
 const test = suite('frame index')
@@ -195,6 +195,20 @@ test('the test vector of docs/image-format.md is read by zstd, and its index is 
     index.value.indexSha256,
     sum(file).toString('hex'),
   ])
+})
+
+const INDEX = 'a'.repeat(64)
+
+test('it counts where nobody knows better, or where the promise has a digest itself', () => {
+  const cases = [
+    [{ isDigestKnown: false, indexSha256: INDEX }, INDEX],
+    [{ isDigestKnown: false, indexSha256: INDEX, isPinned: true }, INDEX],
+    // A registry that lies could name the file that was asked for, and the index of another one.
+    [{ isDigestKnown: true, indexSha256: INDEX }, null],
+    [{ isDigestKnown: true, indexSha256: INDEX, isPinned: true }, INDEX],
+    [{ isDigestKnown: false }, null],
+  ] as const
+  for (const [promises, counts] of cases) assert.is(decidePromisedIndex(promises), counts)
 })
 
 test.run()

@@ -1,23 +1,30 @@
 /** Boot scripts: the commands of the specification, and nothing that anybody else could put in. */
+import { createHmac } from 'node:crypto'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
-  isBootable,
   type BootDecision,
   type BootHeader,
+  type BootToken,
+  hideBootTokens,
+  isBootable,
   type LiveSets,
+  parseBootToken,
+  parseKernelArgs,
+  renderBootToken,
+  renderKernelArgs,
   type ToDisk,
 } from '#fleet/boot/rules/boot-decision.ts'
 import {
-  renderBoot,
-  renderAutoexec,
-  renderBootstrap,
   IPXE_EXIT,
+  renderAutoexec,
+  renderBoot,
+  renderBootstrap,
 } from '#fleet/boot/rules/boot-script.ts'
 import { parseHost } from '#kit/net/rules/host-header.ts'
 import { anyDecision, anyText } from '#test/support/boot/decisions.ts'
-import { MAC, setOf } from '#test/support/server/machine-fixture.ts'
+import { MAC, macOf, setOf } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('boot scripts')
 
@@ -278,6 +285,131 @@ test('a base that was not checked is a fault, not a script', () => {
     assert.throws(() => renderBoot(decision, HEADER), /cannot (stand|be)/)
     assert.throws(() => renderBootstrap(`${base} `, null), /cannot stand/)
   }
+})
+
+test('names with values, and flags', () => {
+  assert.is(
+    renderKernelArgs([
+      ['flasher.server', 'http://[::1]:8080'],
+      ['console', 'ttyS0,115200'],
+      ['gpt', null],
+    ]),
+    'flasher.server=http://[::1]:8080 console=ttyS0,115200 gpt',
+  )
+})
+
+test('what could be read as anything else is a fault', () => {
+  const values = ['', 'a b', 'a"b', "a'b", 'a\nb', '${x}', 'a;b', 'a|b', 'a#b', 'a\\b', 'ä', '\0']
+  for (const value of values) assert.throws(() => renderKernelArgs([['a', value]]), /cannot be/)
+  for (const name of ['', 'a b', 'a=b', '-a', '1']) {
+    assert.throws(() => renderKernelArgs([[name, 'x']]), /cannot be/)
+  }
+  assert.throws(() => renderKernelArgs([['a', 'x'.repeat(2047)]]), /too long/)
+})
+
+test('the last of a name wins, quotes hold blanks together', () => {
+  const line =
+    'BOOT_IMAGE=/v  a=first b="b c" "d=e f" quiet a=second x=\ty= "flag with blanks" =z end="\n'
+  assert.equal(
+    [...parseKernelArgs(line)],
+    [
+      ['BOOT_IMAGE', '/v'],
+      ['a', 'second'],
+      ['b', 'b c'],
+      ['d', 'e f'],
+      ['quiet', ''],
+      ['x', ''],
+      ['y', ''],
+      ['flag with blanks', ''],
+      ['end', ''],
+    ],
+  )
+})
+
+test('what was rendered is parsed as it was', () => {
+  const anyArg = fc.tuple(
+    fc.stringMatching(/^[a-z][\w.-]{0,20}$/),
+    fc.oneof(fc.constant(null), fc.stringMatching(/^[\w.~:/?=&%@,+[\]-]{1,30}$/)),
+  )
+  fc.assert(
+    fc.property(fc.uniqueArray(anyArg, { selector: ([name]) => name, maxLength: 10 }), (args) => {
+      const parsed = parseKernelArgs(renderKernelArgs(args))
+      assert.equal(
+        [...parsed],
+        args.map(([name, value]) => [name, value ?? '']),
+      )
+    }),
+  )
+})
+
+test('no line makes the parser fail', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (line) => {
+      for (const [name] of parseKernelArgs(line)) assert.not.match(name, '=')
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+const sign = (text: string) => createHmac('sha256', 'key').update(text).digest('base64url')
+const verify = (text: string, signature: string) => sign(text) === signature
+
+const NOW = '2026-05-01T00:00:00.000Z'
+const TOKEN: BootToken = {
+  cycle: '2026-04-30T23:59:59.123Z',
+  expiresAt: '2026-05-02T00:00:00.000Z',
+}
+const text = renderBootToken(MAC, TOKEN, sign)
+
+test('says the cycle and when it ends, in words of a kernel command line', () => {
+  assert.equal(parseBootToken(text, { mac: MAC, now: NOW, isOpen: false }, verify), {
+    ok: true,
+    value: TOKEN,
+  })
+  assert.ok(text.length < 70, text)
+  assert.is(renderKernelArgs([['flasher.token', text]]), `flasher.token=${text}`)
+})
+
+test('holds for one machine, one server and until its time', () => {
+  const parse = (mac: typeof MAC, now: string, given = text) =>
+    parseBootToken(given, { mac, now, isOpen: false }, verify)
+  assert.equal(parse(macOf('52:54:00:12:34:57'), NOW), { ok: false, refusal: 'foreign' })
+  assert.equal(parse(MAC, TOKEN.expiresAt), { ok: false, refusal: 'expired' })
+  assert.is(parse(MAC, '2026-05-01T23:59:59.999Z').ok, true)
+  assert.equal(
+    parseBootToken(text, { mac: MAC, now: NOW, isOpen: false }, () => false),
+    {
+      ok: false,
+      refusal: 'foreign',
+    },
+  )
+  for (const other of ['', 'x', `${text}=`, `${text} `, text.replaceAll('.', ','), 'a.b.c']) {
+    assert.equal(parse(MAC, NOW, other), { ok: false, refusal: 'malformed' }, other)
+  }
+})
+
+test('nobody lengthens it, or makes one of nothing', () => {
+  const longText = fc.string({ minLength: 1, maxLength: 90, unit: 'binary' })
+  fc.assert(
+    fc.property(fc.nat(text.length - 1), fc.constantFrom(...'09az.-_A'), (at, character) => {
+      const other = `${text.slice(0, at)}${character}${text.slice(at + 1)}`
+      const parsed = parseBootToken(other, { mac: MAC, now: NOW, isOpen: false }, verify)
+      assert.is(parsed.ok, other === text, other)
+    }),
+  )
+  fc.assert(
+    fc.property(longText, (other) => {
+      assert.is(parseBootToken(other, { mac: MAC, now: NOW, isOpen: false }, verify).ok, false)
+    }),
+  )
+})
+
+test('is hidden where people read command lines', () => {
+  const line = `console=tty0 flasher.token=${text} flasher.mac=${MAC}\nflasher.token="${text}"`
+  assert.is(
+    hideBootTokens(line),
+    `console=tty0 flasher.token=hidden flasher.mac=${MAC}\nflasher.token=hidden`,
+  )
 })
 
 test.run()

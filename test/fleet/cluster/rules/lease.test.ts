@@ -2,10 +2,12 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
+  decideCatchUp,
   decideDoubt,
   decideTakeover,
-  renderTake,
   type LeaseWatch,
+  parseTimes,
+  renderTake,
   TIMES,
 } from '#fleet/cluster/rules/lease.ts'
 
@@ -187,5 +189,49 @@ test('what became of a group whose answer was lost', () => {
     assert.is(decideDoubt({ known, sent: 'mine', found }), verdict)
   }
 })
+
+const ENDS = { cluster: 'c', newest: { seq: 9, change: 'nine' }, oldest: 5, atSeq: 'seven' }
+const at = (seq: number, change: string, cluster = 'c') => ({ cluster, seq, change })
+
+const ROWS = [
+  ['a file that follows no database', null, ENDS, 'everything'],
+  ['one that another change came after', at(7, 'seven'), ENDS, 'changes'],
+  ['one that has all', at(9, 'nine'), { ...ENDS, atSeq: 'nine' }, 'nothing'],
+  ['one that is further behind than the log', at(2, 'two'), { ...ENDS, atSeq: null }, 'everything'],
+  ['one whose restore did not end', at(-1, ''), { ...ENDS, atSeq: null }, 'everything'],
+  ['one of another database', at(7, 'seven', 'd'), ENDS, 'other-database'],
+  ['one that is ahead', at(12, 'twelve'), { ...ENDS, atSeq: null }, 'older-database'],
+  ['one with another change of that number', at(7, 'x'), ENDS, 'older-database'],
+  [
+    'one whose change is missing within the log',
+    at(7, 'x'),
+    { ...ENDS, atSeq: null },
+    'older-database',
+  ],
+] as const
+
+for (const [what, membership, ends, decided] of ROWS) {
+  test(`${what}: ${decided}`, () => assert.is(decideCatchUp(membership, ends), decided))
+}
+
+test('they are those of the specification, and a test may shorten them', () => {
+  assert.is(parseTimes(undefined), TIMES)
+  assert.equal(parseTimes('{"leaseMs":1000}'), { ...TIMES, leaseMs: 1000 })
+  assert.is(TIMES.leaseMs, 5000)
+  assert.is(TIMES.holdMs, 12_000)
+})
+
+for (const [text, why] of [
+  ['', 'it is no JSON object'],
+  ['5', 'it is no JSON object'],
+  ['{"leaseMs":5001}', 'leaseMs must be 100 to 5000'],
+  ['{"leaseMs":0}', 'leaseMs must be 100 to 5000'],
+  ['{"leaseMs":"1000"}', 'leaseMs must be 100 to 5000'],
+  ['{"lease":1000}', 'there is no lease'],
+] as const) {
+  test(`${text} is refused`, () => {
+    assert.throws(() => parseTimes(text), `FLASHER_TEST_TIMES is for tests alone: ${why}`)
+  })
+}
 
 test.run()

@@ -2,7 +2,14 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseHost, parsePublicUrl } from '#kit/net/rules/host-header.ts'
+import {
+  isPlainTarget,
+  isServerVersion,
+  parseHost,
+  parsePublicUrl,
+  parseServerAddress,
+  parseTarget,
+} from '#kit/net/rules/host-header.ts'
 
 const test = suite('host')
 
@@ -106,6 +113,96 @@ test('whatever is taken is short and of harmless characters', () => {
     }),
     { numRuns: 5000 },
   )
+})
+
+const GOOD_ADDRESSES: readonly (readonly [string, readonly string[]])[] = [
+  ['flasher-server', ['http://flasher-server', 'http://flasher-server:8080']],
+  [' Lab.Example/ ', ['http://lab.example', 'http://lab.example:8080']],
+  ['10.0.0.5', ['http://10.0.0.5', 'http://10.0.0.5:8080']],
+  ['[fd00::1]', ['http://[fd00::1]', 'http://[fd00::1]:8080']],
+  ['lab/flasher/', ['http://lab/flasher', 'http://lab:8080/flasher']],
+  ['10.0.0.5:8080', ['http://10.0.0.5:8080']],
+  ['[fd00::1]:81', ['http://[fd00::1]:81']],
+  ['http://lab', ['http://lab']],
+  ['HTTPS://lab:8443/flasher//', ['https://lab:8443/flasher']],
+]
+for (const [text, bases] of GOOD_ADDRESSES) {
+  test(`takes ${JSON.stringify(text)}`, () => {
+    assert.equal(parseServerAddress(text), { ok: true, value: bases })
+  })
+}
+
+for (const text of ['', '/', 'http://', 'ftp://lab', 'lab name', 'lab:99999', 'user@lab', 'a?b']) {
+  test(`refuses ${JSON.stringify(text)}`, () => {
+    assert.is(parseServerAddress(text).ok, false)
+  })
+}
+
+test('tells our server from whatever else answers', () => {
+  assert.is(isServerVersion({ version: '1.2.3' }), true)
+  for (const other of [null, 'ok', [], {}, { version: 1 }]) assert.is(isServerVersion(other), false)
+})
+
+const SERVED: readonly (readonly [target: string, path: string, host?: string])[] = [
+  ['/', '/'],
+  ['*', '*'],
+  ['/pxe/52:54:00:12:34:56?buildarch=x86_64', '/pxe/52:54:00:12:34:56?buildarch=x86_64'],
+  ['/boot/flasher-v1.2.3.initrd', '/boot/flasher-v1.2.3.initrd'],
+  ['/boot//grubx64.efi', '/boot/grubx64.efi'],
+  ['/boot///a//b?x=//', '/boot/a/b?x=//'],
+  ['//boot//x', '/boot/x'],
+  ['///pxe/52-54-00-12-34-56', '/pxe/52-54-00-12-34-56'],
+  ['//pxe-bootstrap.ipxe', '/pxe-bootstrap.ipxe'],
+  ['//bootx//y', '//bootx//y'],
+  ['//evil//boot/x', '//evil//boot/x'],
+  ['/a/...', '/a/...'],
+  ['/a/.hidden', '/a/.hidden'],
+  ['/a/b..', '/a/b..'],
+  ['/%2e%2ex', '/%2e%2ex'],
+  ['/..%2fx', '/..%2fx'],
+  ['/?next=/../\\', '/?next=/../\\'],
+  ['/x#/../', '/x#/../'],
+  ['http://a', '/', 'a'],
+  ['HTTP://A:80/x/y?z', '/x/y?z', 'a:80'],
+  ['https://[::1]:1?z', '/?z', '[::1]:1'],
+  ['http://[fe80::1%25eth0]:80/x', '/x', '[fe80::1]:80'],
+]
+for (const [target, path, host = null] of SERVED) {
+  test(`serves ${target}`, () => {
+    assert.equal(parseTarget(target), { ok: true, value: { path, host } })
+    if (isPlainTarget(target)) assert.is(path, target)
+  })
+}
+
+const REFUSED = {
+  'dot-segment': [
+    ['/..', '/.', '/../', '/./', '/a/..', '/a/../b', '/a/./b', '/..?x', '/..#x'],
+    ['/%2e', '/%2E%2e/', '/.%2e/x', '/a/%2e.', '//..'],
+    ['http://a/..', 'http://a/%2e/x'],
+  ].flat(),
+  backslash: ['/\\', '/a\\b', '/..\\x', 'http://a/\\'],
+  'not-a-target': [
+    ['', 'a', 'a/b', '?x', 'ftp://a/', 'http:/a', 'http:\\\\a', 'http://', 'http:///x'],
+    ['http://a:99999/', 'http://a@b/', 'http://a\\b/', 'http://[::1/', 'http://a b/'],
+  ].flat(),
+}
+for (const [refusal, targets] of Object.entries(REFUSED)) {
+  for (const target of targets) {
+    test(`refuses ${target}: ${refusal}`, () => {
+      assert.equal(parseTarget(target), { ok: false, refusal })
+      assert.not(isPlainTarget(target))
+    })
+  }
+}
+
+test('what machines ask for takes the short way', () => {
+  for (const target of [
+    '/pxe/52:54:00:12:34:56',
+    '/pxe/52-54-00-12-34-56/plan',
+    '/boot/a.b?mac=x',
+  ]) {
+    assert.ok(isPlainTarget(target), target)
+  }
 })
 
 test.run()

@@ -1,7 +1,12 @@
+import { scryptSync } from 'node:crypto'
+import { once } from 'node:events'
+import * as http from 'node:http'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { createPasswords } from '#fleet/access/passwords.ts'
 import { codeOf, exchange } from '#test/support/http/raw-http.ts'
 import { PASSWORD } from '#test/support/server/assembled.ts'
+import { entryOf, REF } from '#test/support/server/machine-fixture.ts'
 import { asJson, checkUp, createTestServer, listen } from '#test/support/server/server.ts'
 
 const MAC = '52:54:00:12:34:56'
@@ -10,7 +15,7 @@ const test = suite('attacks')
 
 test('a Host header goes into no script unless it is one', async () => {
   await using server = await createTestServer()
-  await using http = await listen(server)
+  await using site = await listen(server)
   const bad = [
     'x y',
     'x;reboot',
@@ -41,7 +46,7 @@ test('a Host header goes into no script unless it is one', async () => {
   for (const host of bad) {
     for (const path of ['/pxe-bootstrap.ipxe', `/pxe/${MAC}`, '/version', '/boot/autoexec.ipxe']) {
       const text = await exchange(
-        http.port,
+        site.port,
         Buffer.from(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`, 'latin1'),
       )
       assert.is(codeOf(text), 400, `${host} ${path}: ${text.slice(0, 200)}`)
@@ -49,14 +54,14 @@ test('a Host header goes into no script unless it is one', async () => {
   }
   for (const good of ['x', 'x:80', '10.0.0.1:8080', '[fe80::1]:8080', 'Flasher.Example.']) {
     const text = await exchange(
-      http.port,
+      site.port,
       `GET /pxe-bootstrap.ipxe HTTP/1.1\r\nHost: ${good}\r\nConnection: close\r\n\r\n`,
     )
     assert.is(codeOf(text), 200, good)
     assert.match(text, `http://${good.toLowerCase()}/pxe/`)
   }
   const twice = await exchange(
-    http.port,
+    site.port,
     'GET /version HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n',
   )
   assert.is(codeOf(twice), 400)
@@ -169,10 +174,10 @@ test('behind a proxy, its name for us counts', async () => {
 
 test('an address is taken from proxies that are trusted, and from no one else', async () => {
   await using server = await createTestServer()
-  await using http = await listen(server)
+  await using site = await listen(server)
   const seenAs = async (headers: Record<string, string>, trustedProxies: readonly string[]) => {
     server.set({ FLASHER_SERVER_TRUSTED_PROXIES: trustedProxies.join(',') })
-    await fetch(`${http.url}/pxe/${MAC}`, { headers })
+    await fetch(`${site.url}/pxe/${MAC}`, { headers })
     return (await server.machines.list())[0]?.last_seen_ip
   }
   const spoof = { 'x-forwarded-for': '192.0.2.1' }
@@ -227,7 +232,7 @@ test('unknown machines by the thousand stay bounded, and get a script each', asy
 
 test('malformed HTTP is refused, and the server goes on', async () => {
   await using server = await createTestServer()
-  await using http = await listen(server)
+  await using site = await listen(server)
   const messages = [
     'GARBAGE\r\n\r\n',
     '\x00\x01\x02\r\n\r\n',
@@ -248,7 +253,7 @@ test('malformed HTTP is refused, and the server goes on', async () => {
     'GET /healthz HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\n\r\n',
   ]
   for (const message of messages) {
-    const text = await exchange(http.port, Buffer.from(message, 'latin1'), 1000)
+    const text = await exchange(site.port, Buffer.from(message, 'latin1'), 1000)
     const code = codeOf(text)
     const isUpgrade = message.includes('Upgrade')
     const isClear = (code >= 400 && code < 500) || text === '' || (isUpgrade && code === 200)
@@ -260,12 +265,159 @@ test('malformed HTTP is refused, and the server goes on', async () => {
 
 test('an absolute request target does not stand in for the Host header', async () => {
   await using server = await createTestServer()
-  await using http = await listen(server)
+  await using site = await listen(server)
   const text = await exchange(
-    http.port,
+    site.port,
     'GET http://evil.test/pxe-bootstrap.ipxe HTTP/1.1\r\nHost: real.test\r\nConnection: close\r\n\r\n',
   )
   assert.not.match(text, 'evil')
+})
+
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
+
+test('each wrong one after the third waits longer; a right one passes regardless', async () => {
+  const clock = { now: Date.now() }
+  await using server = await createTestServer({ now: () => new Date(clock.now) })
+  const ask = await server.operator()
+  const made = await ask('/tokens', asJson({ name: 'ci', scopes: ['read'] }))
+  const { token } = await made.json()
+  const guess = (n: number) => server.request('/machines', bearer(`guess-${n}`))
+  for (let n = 0; n < 4; n++) assert.is((await guess(n)).status, 401)
+  const slowed = await guess(4)
+  assert.is(slowed.status, 429)
+  assert.is(slowed.headers.get('retry-after'), '1')
+  assert.match((await slowed.json()).detail, 'too many wrong tokens')
+  assert.is((await server.request('/machines', bearer(token))).status, 200)
+  assert.is((await ask('/machines')).status, 200)
+  const form = new URLSearchParams({ password: PASSWORD })
+  const login = await server.request('/ui/login', { method: 'POST', body: form })
+  assert.is(login.status, 303, 'no bearer is a password here')
+  clock.now += 1000
+  assert.is((await guess(5)).status, 401)
+  assert.is((await guess(6)).headers.get('retry-after'), '2')
+  const noted = await server.journal.list({ kind: 'auth.token.failed', limit: 20 })
+  assert.ok(noted.length > 0)
+  assert.not.match(JSON.stringify(noted), 'guess')
+})
+
+test('thousands of guesses at once are a handful of checks', async () => {
+  await using server = await createTestServer()
+  const answers = await Promise.all(
+    Array.from({ length: 2000 }, async (_, n) => {
+      const answer = await server.request('/machines', bearer(`guess-${n}`))
+      return answer.status
+    }),
+  )
+  const checked = answers.filter((status) => status === 401)
+  assert.ok(checked.length >= 4 && checked.length <= 12, `${checked.length} were looked at`)
+})
+
+test('a rack that shows wrong boot tokens is counted, and its done is taken', async () => {
+  await using server = await createTestServer({
+    catalog: [entryOf(REF)],
+    env: { FLASHER_PXE_TOKENS: 'require' },
+    now: () => new Date(1_800_000_000_000),
+  })
+  const ask = await server.operator()
+  const flash = { boot_mode: 'flasher-flash-once', bty_image_ref: REF, target_disk_serial: 'S1' }
+  await ask(`/machines/${MAC}`, asJson(flash, 'PUT'))
+  const script = await (await server.request(`/pxe/${MAC}`)).text()
+  const token = / flasher\.token=(\S+) /.exec(script)?.[1] ?? ''
+  for (let n = 0; n < 30; n++) {
+    assert.is((await server.request(`/pxe/${MAC}/plan`, bearer(`stale-${n}`))).status, 401)
+    await server.request('/machines', bearer(`guess-${n}`))
+  }
+  assert.is((await server.request('/machines', bearer('guess'))).status, 429)
+  assert.is((await server.request(`/pxe/${MAC}/plan`, bearer(token))).status, 200)
+  const done = await server.request(`/pxe/${MAC}/done`, { method: 'POST', ...bearer(token) })
+  assert.is(done.status, 204)
+  const metrics = await (await ask('/metrics')).text()
+  assert.match(metrics, /flasher_boot_tokens_refused_total\{request="plan"\} 30\n/)
+})
+
+/** Logs in from an address of this host's loopback. */
+async function logIn(port: number, from: string, password: string): Promise<number> {
+  const body = new URLSearchParams({ password }).toString()
+  const request = http.request({
+    port,
+    host: '127.0.0.1',
+    localAddress: from,
+    path: '/ui/login',
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    agent: false,
+  })
+  request.end(body)
+  const [answer]: http.IncomingMessage[] = await once(request, 'response')
+  answer?.resume()
+  return answer?.statusCode ?? 0
+}
+
+/** 0 for those that are still waiting when the server ends. */
+const flood = (port: number, count: number) =>
+  Array.from({ length: count }, (_, n) => logIn(port, `127.1.2.${n + 1}`, 'guess').catch(() => 0))
+
+test('checks of one network that never end leave room for 25 of 25 from elsewhere', async () => {
+  const held = Promise.withResolvers<void>()
+  let checking = 0
+  await using server = await createTestServer({
+    async checkPassword(given) {
+      if (given === PASSWORD) return true
+      checking += 1
+      await held.promise
+      return false
+    },
+  })
+  await using served = await listen(server)
+  const answers = flood(served.port, 100)
+  // So many are turned away only when its lanes are taken, and as many as may wait do.
+  let refused = 0
+  await new Promise<void>((resolve) => {
+    for (const answer of answers) {
+      void answer.then((status) => {
+        refused += status === 429 ? 1 : 0
+        if (refused === 82) resolve()
+      })
+    }
+  })
+  assert.is(checking, 2)
+  const one = []
+  for (let n = 0; n < 25; n++) one.push(await logIn(served.port, '127.9.9.1', PASSWORD))
+  assert.equal(one, Array(25).fill(303))
+  const many = Array.from({ length: 25 }, (_, n) => logIn(served.port, `127.9.${n}.1`, PASSWORD))
+  assert.equal(await Promise.all(many), Array(25).fill(303), 'all at once')
+  held.resolve()
+  assert.is((await Promise.all(answers)).filter((status) => status === 401).length, 18)
+  assert.is(await logIn(served.port, '127.1.2.200', PASSWORD), 303, 'and the lanes are free again')
+})
+
+test('with real hashes, 25 of 25 right logins pass beside a flood from another network', async () => {
+  // A real one of less cost: 25 logins are a matter of seconds.
+  const digest = scryptSync(PASSWORD.normalize('NFC'), 'saltsalt', 32, { N: 2 ** 12, r: 8, p: 1 })
+  const hash = `$scrypt$ln=12,r=8,p=1$${btoa('saltsalt')}$${digest.toString('base64')}`
+  const passwords = createPasswords({
+    path: '/nonexistent',
+    configured: () => ({ password: '', password_hash: hash }),
+  })
+  await using server = await createTestServer({ checkPassword: passwords.check })
+  await using served = await listen(server)
+  const isOver = { now: false }
+  const guessers = Array.from({ length: 40 }, async (_, n) => {
+    const seen: number[] = []
+    for (let at = n; !isOver.now; at += 40) {
+      seen.push(await logIn(served.port, `127.1.2.${(at % 254) + 1}`, 'guess').catch(() => 0))
+    }
+    return seen
+  })
+  const statuses = []
+  for (let n = 0; n < 25; n++) {
+    statuses.push(await logIn(served.port, '127.9.9.1', PASSWORD).catch(() => 0))
+  }
+  isOver.now = true
+  assert.equal(statuses, Array(25).fill(303))
+  const seen = (await Promise.all(guessers)).flat()
+  assert.ok(seen.includes(429), 'it was a flood')
+  assert.not.ok(seen.includes(503))
 })
 
 test.run()

@@ -3,12 +3,16 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { nothing } from '#kit/web/answers/answers.ts'
 import { readBlocks } from '#test/support/docs.ts'
-import { createServerHome } from '#test/support/server/flasher-web.ts'
-import { findPort } from '#test/support/http/ports.ts'
-import { startCache } from '#test/support/server/image-cache.ts'
 import { NGINX, startNginx } from '#test/support/http/nginx.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { codeOf, exchange } from '#test/support/http/raw-http.ts'
 import { createLane, type RawRequest } from '#test/support/http/raw-lane.ts'
+import { cookieOf } from '#test/support/server/assembled.ts'
+import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { startCache } from '#test/support/server/image-cache.ts'
+import { asJson, checkUp, createTestServer, listen } from '#test/support/server/server.ts'
 
 const SEED = 20_260_501
 const LANES = 8
@@ -94,11 +98,11 @@ async function checkServer(port: number, backend: string): Promise<void> {
 }
 
 /** The documented site for pages and programs, in front of another server and without its TLS. */
-function renderSite(listen: number, backend: string): string {
+function renderSite(port: number, backend: string): string {
   const [site = ''] = readBlocks('server.md', 'nginx')
   const [pages = ''] = site.split('# Machines:')
   return pages
-    .replace('listen 443 ssl', `listen 127.0.0.1:${listen}`)
+    .replace('listen 443 ssl', `listen 127.0.0.1:${port}`)
     .replaceAll(/^ *ssl_.*$/gm, '')
     .replace('http://127.0.0.1:8080', backend)
 }
@@ -121,6 +125,187 @@ test('10,000 combinations of path, Host and method end neither server', async ()
   }
   assert.is(web.child.exitCode, null)
   assert.not.match(cache.said(), /error/i)
+})
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+/** Every open route that takes a body, and some that take none. */
+const OPEN_POSTS = [
+  `/pxe/${MAC}/inventory`,
+  `/pxe/${MAC}/status`,
+  `/pxe/${MAC}/done`,
+  '/ui/login',
+] as const
+
+test('malformed bodies get a clear answer', async () => {
+  await using server = await createTestServer()
+  await server.request(`/pxe/${MAC}`)
+  const bodies = [
+    '{',
+    '{"disks":',
+    '[]]',
+    '"text"',
+    '7',
+    'null',
+    '{"disks":null}',
+    '{"disks":{}}',
+    '{"disks":[null]}',
+    '{"disks":[{"path":7}]}',
+    '{"disks":[],"lshw":"text"}',
+    '{"disks":[],"lshw":7}',
+    '{"disks":[],"more":1}',
+    '{"__proto__":{"disks":[]}}',
+    '{"disks":[{"path":"/dev/sda","serial":{"toString":1}}]}',
+    `{"disks":[{"path":"${'x'.repeat(256)}"}]}`,
+    '\xff\xfe',
+    '\u0000',
+    'NaN',
+    '{"status":"done","reason":7}',
+    `{"status":"failed","reason":"${'x'.repeat(501)}"}`,
+  ]
+  for (const path of OPEN_POSTS.slice(0, 2)) {
+    for (const body of bodies) {
+      const answer = await server.request(path, { method: 'POST', body, headers: JSON_TYPE })
+      assert.is(answer.status, 422, `${path} ${body.slice(0, 60)}`)
+      const { detail } = await answer.json()
+      assert.ok(Array.isArray(detail) && detail.length > 0)
+    }
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx']) {
+      const wish = { method: 'POST', body: '{}', headers: { 'content-type': type } }
+      assert.is((await server.request(path, wish)).status, 415, type)
+    }
+  }
+  for (const type of [
+    'application/json',
+    'multipart/form-data',
+    'multipart/form-data; boundary=x',
+  ]) {
+    const wish = { method: 'POST', body: '{"a":', headers: { 'content-type': type } }
+    const { status } = await server.request('/ui/login', wish)
+    assert.ok([400, 415].includes(status), `${type} ${status}`)
+  }
+  await checkUp(server)
+})
+
+/** The body itself is one more level. */
+const deep = (levels: number) => `{"disks":[],"lshw":${'['.repeat(levels)}${']'.repeat(levels)}}`
+
+test('deep bodies are not parsed', async () => {
+  await using server = await createTestServer()
+  await server.request(`/pxe/${MAC}`)
+  const post = (body: string) =>
+    server.request(`/pxe/${MAC}/inventory`, { method: 'POST', body, headers: JSON_TYPE })
+  assert.is((await post(deep(99))).status, 204)
+  assert.is((await post(deep(100))).status, 422)
+  assert.is((await post('['.repeat(1_000_000))).status, 422)
+  assert.is((await post(`{"disks":[],"lshw":{"text":"${'['.repeat(1000)}\\"["}}`)).status, 204)
+  await checkUp(server)
+})
+
+test('oversized bodies are cut off, announced or not', async () => {
+  await using server = await createTestServer()
+  await using http = await listen(server)
+  await server.request(`/pxe/${MAC}`)
+  for (const path of OPEN_POSTS) {
+    const type = path === '/ui/login' ? 'application/x-www-form-urlencoded' : 'application/json'
+    const announced = await exchange(
+      http.port,
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\nContent-Length: 99999999999\r\n\r\n{`,
+    )
+    assert.is(codeOf(announced), 413, path)
+  }
+  const endless = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(64 * 1024).fill(0x20))
+    },
+  })
+  const wish: object = { method: 'POST', body: endless, duplex: 'half', headers: JSON_TYPE }
+  assert.is((await server.request(`/pxe/${MAC}/status`, wish)).status, 413)
+  await checkUp(server)
+})
+
+test('a body that never comes is given up', async () => {
+  await using server = await createTestServer({
+    routes: () => [
+      {
+        method: 'POST',
+        path: '/slow',
+        access: 'open',
+        takes: 'json',
+        seconds: 0.2,
+        handle: () => nothing(),
+      },
+    ],
+  })
+  await using http = await listen(server)
+  const text = await exchange(
+    http.port,
+    'POST /slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{',
+    3000,
+  )
+  assert.is(codeOf(text), 408)
+  await checkUp(server)
+})
+
+test('what a client posts comes back as text, never as markup of ours', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const markup = '<script>alert(1)</script>'
+  await server.request(`/pxe/${MAC}`)
+  const disk = { path: markup, serial: markup, model: markup, vendor: markup.slice(0, 60) }
+  await server.request(`/pxe/${MAC}/inventory`, asJson({ disks: [disk], lshw: { id: markup } }))
+  await server.request(`/pxe/${MAC}/status`, asJson({ status: 'failed', reason: markup }))
+  for (const path of [
+    `/machines/${MAC}`,
+    `/machines/${MAC}/lshw.json`,
+    `/machines/${MAC}/disks.json`,
+    '/events',
+    `/pxe/${MAC}/plan`,
+  ]) {
+    const { headers } = await ask(path)
+    assert.match(headers.get('content-type') ?? '', /^application\/json/)
+    assert.is(headers.get('x-content-type-options'), 'nosniff')
+  }
+  const hostile = await ask(`/ui/${encodeURIComponent(markup)}`)
+  assert.not.match(await hostile.text(), '<script>')
+})
+
+test('errors tell nothing of the inside', async () => {
+  await using server = await createTestServer({
+    assembly: {
+      line: {
+        toWire() {
+          throw new Error('a bug with /secret/path')
+        },
+      },
+    },
+    views: {
+      renderLogin() {
+        throw new Error('a bug')
+      },
+    },
+  })
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  const answer = await ask(`/machines/${MAC}`)
+  assert.is(answer.status, 500)
+  assert.equal(await answer.json(), { detail: 'Internal Server Error' })
+  const page = await server.request('/ui/login')
+  assert.is(page.status, 500)
+  assert.not.match(await page.text(), 'bug')
+  assert.ok(server.log.some((line) => line.includes('/secret/path')))
+})
+
+test('a request with many odd parameters is still one request', async () => {
+  await using server = await createTestServer()
+  const query = Array.from({ length: 5000 }, (_, n) => `k${n}=${'v'.repeat(20)}`).join('&')
+  assert.is((await server.request(`/pxe/${MAC}?${query}`)).status, 200)
+  assert.is((await server.request(`/pxe/${MAC}?buildarch=${'x'.repeat(10_000)}`)).status, 200)
+  assert.is((await server.request(`/pxe/${MAC}?buildarch=%00%0a%24%7bx%7d`)).status, 200)
+  const cookies = Array.from({ length: 500 }, () => 'flasher-token=x.y').join('; ')
+  assert.is((await server.request('/machines', { headers: { cookie: cookies } })).status, 401)
+  assert.is(cookieOf(await server.request('/ui/login')), '')
+  await checkUp(server)
 })
 
 test.run()

@@ -1,7 +1,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '#kit/foundation/fault.ts'
 import { explainSqlite } from '#fleet/state/sqlite.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { asJson, createTestServer } from '#test/support/server/server.ts'
 
@@ -203,6 +203,261 @@ test('a full disk or a damaged database names no path of the host to who is not 
   }
   assert.equal(statuses, [507, 500, 500, 503])
   assert.is(server.log.filter((line) => line.includes('/open/') && line.includes('/srv')).length, 4)
+})
+
+const PROTECTED = [
+  ['GET', '/machines'],
+  ['GET', `/machines/${MAC}`],
+  ['GET', `/machines/${MAC}/lshw.json`],
+  ['GET', `/machines/${MAC}/disks.json`],
+  ['PUT', `/machines/${MAC}`],
+  ['DELETE', `/machines/${MAC}`],
+  ['POST', `/machines/${MAC}/flash`],
+  ['POST', '/machines/bulk'],
+  ['PUT', '/boot/vmlinuz'],
+  ['GET', '/events'],
+  ['POST', '/events/1/ack'],
+  ['POST', '/events/ack'],
+  ['GET', '/events/machines'],
+  ['GET', '/tokens'],
+  ['POST', '/tokens'],
+  ['DELETE', '/tokens/x'],
+  ['GET', '/metrics'],
+] as const
+
+test('without a session, JSON routes are 401', async () => {
+  await using server = await createTestServer()
+  for (const [method, path] of PROTECTED) {
+    const answer = await server.request(path, { method })
+    assert.is(answer.status, 401, `${method} ${path}`)
+    assert.equal(await answer.json(), { detail: 'login required' })
+    assert.is(answer.headers.get('cache-control'), 'no-store')
+  }
+  assert.is(await server.machines.count(), 0)
+})
+
+test('without a session, pages lead to the login', async () => {
+  await using server = await createTestServer()
+  const answer = await server.request('/ui/dashboard?q=1')
+  assert.is(answer.status, 303)
+  assert.is(answer.headers.get('location'), '/ui/login?next=%2Fui%2Fdashboard%3Fq%3D1')
+  assert.is(await answer.text(), '')
+  const swapped = await server.request('/ui/dashboard', { headers: { 'hx-request': 'true' } })
+  assert.is(swapped.headers.get('hx-redirect'), '/ui/login')
+  assert.is((await server.request('/ui')).headers.get('location'), '/ui/dashboard')
+  assert.is((await server.request('/')).headers.get('location'), '/ui/dashboard')
+})
+
+test('unknown paths and methods', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  assert.equal(await (await ask('/nothing/here')).json(), { detail: 'Not Found' })
+  const page = await ask('/ui/nothing')
+  assert.is(page.status, 404)
+  assert.match(page.headers.get('content-type') ?? '', 'text/html')
+  const accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
+  for (const path of ['/nothing/here', `/machines/${MAC}`, '/runs?limit=x']) {
+    const shown = await ask(path, { headers: { accept } })
+    assert.ok(shown.status === 404 || shown.status === 422, path)
+    assert.match(shown.headers.get('content-type') ?? '', 'text/html', 'a browser went there')
+  }
+  const posted = await ask('/nothing/here', { method: 'POST', headers: { accept } })
+  assert.match(posted.headers.get('content-type') ?? '', 'application/json')
+  const stranger = await server.request('/machines', { headers: { accept } })
+  assert.is(stranger.status, 401)
+  assert.match(stranger.headers.get('content-type') ?? '', 'text/html')
+  const rows = [
+    ['POST', '/machines', 'GET, HEAD'],
+    ['PATCH', `/machines/${MAC}`, 'GET, HEAD, PUT, DELETE'],
+    ['GET', '/machines/bulk', 'POST'],
+    ['DELETE', '/healthz', 'GET, HEAD, OPTIONS'],
+    ['GET', `/pxe/${MAC}/done`, 'POST'],
+    ['POST', '/boot/x', 'GET, HEAD, PUT'],
+  ] as const
+  for (const [method, path, allow] of rows) {
+    const answer = await ask(path, { method })
+    assert.is(answer.status, 405, path)
+    assert.is(answer.headers.get('allow'), allow)
+    assert.type((await answer.json()).detail, 'string')
+  }
+})
+
+/** A plan is given once, and whoever logs in with a provider is sent on once. */
+const GET_ALONE = /^\/pxe\/:mac\/plan$|^\/ui\/login\/openid(\/callback|\/finish)?$/
+
+test('HEAD answers wherever GET does, but for plans', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  await server.putBootFile('vmlinuz', 'bytes')
+  for (const { method, path, access, answersHead } of server.routes) {
+    if (method !== 'GET') continue
+    assert.is(answersHead === false, GET_ALONE.test(path), path)
+    if (answersHead === false) continue
+    const target = path.replace(':mac', MAC).replace(':name', 'vmlinuz')
+    const answer = await ask(target, { method: 'HEAD' })
+    const expected = await ask(target)
+    if (path.endsWith('/events/machines')) await expected.body?.cancel()
+    else await expected.arrayBuffer()
+    assert.is(answer.status, expected.status, `${path} ${String(access)}`)
+    assert.is(await answer.text(), '', path)
+  }
+})
+
+test('every answer carries its headers', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  for (const path of [
+    '/healthz',
+    '/machines',
+    '/nothing',
+    '/ui/login',
+    '/docs/api',
+    '/boot/none',
+  ]) {
+    const { headers } = await ask(path)
+    assert.is(headers.get('x-content-type-options'), 'nosniff', path)
+    const policy = headers.get('content-security-policy') ?? ''
+    assert.match(policy, "frame-ancestors 'none'")
+    assert.not.match(policy, 'unsafe')
+    assert.ok(headers.get('referrer-policy'))
+  }
+  const login = (await server.request('/ui/login')).headers
+  assert.is(login.get('cross-origin-opener-policy'), 'same-origin')
+  assert.is(login.get('cache-control'), 'no-store')
+})
+
+test('tokens pass with their scopes, and are shown once', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const made = await ask('/tokens', asJson({ name: 'ci', scopes: ['read', 'flash'] }))
+  assert.is(made.status, 201)
+  const { token, id } = await made.json()
+  const as = (path: string, init: RequestInit = {}, bearer = token) =>
+    server.request(path, {
+      ...init,
+      headers: { ...init.headers, authorization: `Bearer ${bearer}` },
+    })
+  assert.is((await as('/machines')).status, 200)
+  assert.is((await as(`/machines/${MAC}`, asJson({}, 'PUT'))).status, 403)
+  assert.is((await as('/tokens')).status, 403)
+  assert.is((await as('/ui/dashboard')).status, 303)
+  assert.is((await as('/machines', {}, `${token}x`)).status, 401)
+  assert.is((await as('/machines', {}, '')).status, 401)
+  const bulk = asJson({ action: 'delete', macs: [MAC] })
+  assert.is((await as('/machines/bulk', bulk)).status, 403)
+  const [listed] = await (await ask('/tokens')).json()
+  assert.is(listed.name, 'ci')
+  assert.not.match(JSON.stringify(listed), token)
+  assert.ok(listed.last_used_at)
+  assert.is((await ask('/tokens', asJson({ name: 'ci', scopes: ['read'] }))).status, 409)
+  assert.is((await ask('/tokens', asJson({ name: 'x', scopes: ['root'] }))).status, 422)
+  assert.is((await ask(`/tokens/${id}`, { method: 'DELETE' })).status, 204)
+  assert.is((await as('/machines')).status, 401)
+  assert.is((await ask(`/tokens/${id}`, { method: 'DELETE' })).status, 404)
+  const events = await server.journal.list({ text: 'token', limit: 10 })
+  assert.not.match(JSON.stringify(events), token)
+})
+
+test('a token is the actor of what it does', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  const { token } = await (
+    await ask('/tokens', asJson({ name: 'rack script', scopes: ['machines'] }))
+  ).json()
+  const put = asJson({}, 'PUT')
+  const headers = { ...put.headers, authorization: `Bearer ${token}` }
+  assert.is((await server.request(`/machines/${MAC}`, { ...put, headers })).status, 200)
+  const [created] = await server.journal.list({ kind: 'machine.created', limit: 1 })
+  assert.is(created?.actor, 'token:rack script')
+})
+
+test('events: filters, paging, acknowledging', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  for (let n = 0; n < 5; n++)
+    await server.request(`/pxe/52:54:00:00:00:0${n}/done`, { method: 'POST' })
+  const first = await (await ask('/events?kind=pxe.client.orphan&limit=2')).json()
+  assert.is(first.events.length, 2)
+  const next = await ask(`/events?kind=pxe.client.orphan&before_id=${first.events[1].id}`)
+  assert.is((await next.json()).events.length, 3)
+  const { id } = first.events[0]
+  const acked = await ask(`/events/${id}/ack`, { method: 'POST' })
+  assert.equal(await acked.json(), { id, acknowledged: true })
+  assert.is((await ask('/events/999999/ack', { method: 'POST' })).status, 404)
+  assert.is((await ask('/events/x/ack', { method: 'POST' })).status, 404)
+  const bulk = await ask('/events/ack', asJson({ ids: [id, 999_999], acknowledged: false }))
+  assert.equal(await bulk.json(), { updated: 1, acknowledged: false })
+  for (const bad of ['limit=0', 'limit=501', 'limit=x', 'before_id=-1']) {
+    assert.is((await ask(`/events?${bad}`)).status, 422, bad)
+  }
+})
+
+test('metrics name no machine', async () => {
+  await using server = await createTestServer({ env: { FLASHER_METRICS_OPEN: 'true' } })
+  await server.request(`/pxe/${MAC}`)
+  await server.request(`/pxe/${MAC}/plan`)
+  const answer = await server.request('/metrics')
+  assert.is(answer.status, 200)
+  assert.match(answer.headers.get('content-type') ?? '', 'version=0.0.4')
+  const text = await answer.text()
+  assert.match(text, 'flasher_pxe_requests_total{mode="flasher-inventory",offer="disks-wanted"} 1')
+  assert.match(text, 'flasher_plan_requests_total{mode="inventory"} 1')
+  assert.match(text, 'flasher_machines{mode="flasher-inventory"} 1')
+  assert.match(text, /flasher_http_request_seconds_bucket\{method="GET",route="\/pxe\/:mac"/)
+  assert.not.match(text, '52:54')
+  for (const line of text.trimEnd().split('\n')) {
+    assert.match(line, /^(# (HELP|TYPE) .+|[a-z_]+(\{([a-z]+="[^"]*",?)*\})? -?[\d.e+-]+)$/)
+  }
+  server.set({ FLASHER_METRICS_OPEN: 'false' })
+  assert.is((await server.request('/metrics')).status, 401)
+})
+
+test('the API document names every route that is no page', async () => {
+  await using server = await createTestServer()
+  const answer = await server.request('/openapi.json')
+  const document = await answer.json()
+  assert.is(document.openapi, '3.1.0')
+  for (const { method, path, doc } of server.routes) {
+    if (doc === undefined) continue
+    const entry = document.paths[path.replaceAll(/:(\w+)/g, '{$1}')]?.[method.toLowerCase()]
+    assert.is(entry?.summary, doc.summary, `${method} ${path}`)
+  }
+  const names = JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)
+  for (const [, name = ''] of names) assert.ok(document.components.schemas[name], name)
+  assert.not.match(JSON.stringify(document.paths), '$schema')
+  const page = await (await server.request('/docs/api')).text()
+  assert.match(page, 'PUT /machines/:mac')
+  assert.not.match(page, /https?:\/\//)
+})
+
+test('an invalid query is reported as a fault of the query', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  for (const [path, field] of [
+    ['/events?limit=many', 'limit'],
+    ['/runs?since=x', 'since'],
+    ['/runs.csv?mac=x', 'mac'],
+  ]) {
+    const answer = await ask(path ?? '')
+    assert.is(answer.status, 422)
+    const { detail } = await answer.json()
+    assert.equal(detail[0].loc, ['query', field])
+  }
+})
+
+test('boot files by the thousand are a few series of metrics', async () => {
+  await using server = await createTestServer()
+  const ask = await server.operator()
+  for (let n = 0; n < 200; n++) {
+    await server.putBootFile(`file-${n}`, 'x')
+    assert.is((await server.request(`/boot/file-${n}`)).status, 200)
+  }
+  const lines = (await (await ask('/metrics')).text())
+    .split('\n')
+    .filter((line) => line.startsWith('flasher_boot_bytes_total{'))
+  assert.ok(lines.length <= 51, `${lines.length} series`)
+  assert.ok(lines.includes('flasher_boot_bytes_total{name="other"} 150'), lines.at(-1))
 })
 
 test.run()

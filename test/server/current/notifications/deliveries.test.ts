@@ -5,17 +5,26 @@ import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
+import { lendDatabases } from '#test/support/cluster/postgres.ts'
+import { askAs, startServer } from '#test/support/cluster/servers.ts'
+import { SHORT_LEASE, timesOf } from '#test/support/cluster/times.ts'
 import { makeAuthority } from '#test/support/http/authority.ts'
 import { createNotifyLab, SIGNING_KEY } from '#test/support/notify/notify-lab.ts'
-import { startMailServer, startReceiver } from '#test/support/notify/receivers.ts'
+import {
+  failLogin,
+  startHoldingReceiver,
+  startMailServer,
+  startReceiver,
+} from '#test/support/notify/receivers.ts'
 import { addPerson, asForm } from '#test/support/people/current-server.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
 import { asJson } from '#test/support/server/server.ts'
 import { waitUntil } from '#test/support/waiting.ts'
 
 const test = suite('notifications')
 
 const macOf = (n: number) => `52:54:00:00:00:${n.toString(16).padStart(2, '0')}`
-const until = (isSo: () => boolean, said = () => 'it arrives') =>
+const waitFor = (isSo: () => boolean, said = () => 'it arrives') =>
   waitUntil(async () => isSo(), said, 20_000)
 
 test('a webhook is signed, is one message for a batch that fails, and names machines', async () => {
@@ -30,7 +39,7 @@ test('a webhook is signed, is one message for a batch that fails, and names mach
   await lab.fail(macOf(200))
   await Promise.all(rack.map((mac) => lab.fail(mac)))
   await lab.flush(page)
-  await until(() => receiver.received.length > 0)
+  await waitFor(() => receiver.received.length > 0)
   const [{ headers = {}, body = '', path } = {}] = receiver.received
   assert.is(path, '/hook')
   const verified = new Webhook(SIGNING_KEY).verify(body, headers)
@@ -41,7 +50,7 @@ test('a webhook is signed, is one message for a batch that fails, and names mach
   assert.is(data.events[0].machine.name, 'node-1')
   assert.match(data.events[0].url, /^http:\/\/flasher\.test\/ui\/machines\//)
   assert.throws(() => new Webhook(SIGNING_KEY).verify(`${body} `, headers))
-  await until(() => lab.server.state.messages.countWaiting() === 0)
+  await waitFor(() => lab.server.state.messages.countWaiting() === 0)
   assert.is(receiver.received.length, 1)
   const text = await lab.textOf(page)
   assert.match(text, '97 × Flash failed')
@@ -60,14 +69,14 @@ test('what fails is tried again with the same id, and what follows waits behind 
   await lab.setRule(page, {})
   await lab.fail(macOf(1))
   await lab.flush(page)
-  await until(() => receiver.received.length === 1)
+  await waitFor(() => receiver.received.length === 1)
   await waitUntil(
     async () => (await lab.textOf(page)).includes('HTTP 500: try later'),
     () => 'the page says why',
   )
   await Promise.all([lab.fail(macOf(2)), lab.fail(macOf(3))])
   await lab.flush(page)
-  await until(() => receiver.received.length === 3)
+  await waitFor(() => receiver.received.length === 3)
   const [first, second, third] = receiver.received
   assert.is(first?.headers['webhook-id'], second?.headers['webhook-id'])
   assert.is.not(third?.headers['webhook-id'], second?.headers['webhook-id'])
@@ -206,7 +215,7 @@ test('a paused receiver hears nothing, a removed one is gone', async () => {
   await lab.ask(`${page}/resume`, { method: 'POST' })
   await lab.fail(macOf(2))
   await lab.flush(page)
-  await until(() => receiver.received.length === 1)
+  await waitFor(() => receiver.received.length === 1)
   assert.match(receiver.received[0]?.body ?? '', macOf(2))
   assert.not.match(receiver.received[0]?.body ?? '', macOf(1))
   const removed = await lab.ask(`${page}/remove`, asForm({ confirm: 'yes' }))
@@ -230,15 +239,15 @@ test('a message that was given up is sent again with its id, and one that was de
   await lab.setRule(page, {})
   await lab.fail(macOf(1))
   await lab.flush(page)
-  await until(() => receiver.received.length === 1)
+  await waitFor(() => receiver.received.length === 1)
   const id = page.split('/').at(-1) ?? ''
   const { messages } = lab.server.state
-  await until(() => messages.findWaiting(id)?.failure != null)
+  await waitFor(() => messages.findWaiting(id)?.failure != null)
   const old = new Date(Date.now() - 25 * 3_600_000).toISOString()
   const [first] = messages.list(id, 1)
   const now = new Date().toISOString()
   await messages.change(first?.id ?? '', (one) => ({ ...one, queued_at: old, next_at: now }))
-  await until(() => messages.findWaiting(id) === null)
+  await waitFor(() => messages.findWaiting(id) === null)
   assert.match(await lab.textOf(page), 'Given up')
   // The event follows the note on the message.
   let events: readonly { readonly summary: string }[] = []
@@ -254,12 +263,12 @@ test('a message that was given up is sent again with its id, and one that was de
   isUp = true
   const again = () => lab.ask(`${page}/again`, asForm({ message: first?.id ?? '' }))
   await again()
-  await until(() => receiver.received.length === 3)
-  await until(() => messages.find(first?.id ?? '')?.state === 'delivered')
+  await waitFor(() => receiver.received.length === 3)
+  await waitFor(() => messages.find(first?.id ?? '')?.state === 'delivered')
   // At once it would be the second click of a double one.
   await lab.setRule(page, {})
   await again()
-  await until(() => receiver.received.length === 4)
+  await waitFor(() => receiver.received.length === 4)
   const ids = receiver.received.map(({ headers }) => headers['webhook-id'])
   assert.equal(new Set(ids.slice(0, 3)).size, 1)
   assert.is.not(ids[3], ids[0])
@@ -273,13 +282,146 @@ test('a rule counts for what happens after it, and what waited goes out by the f
   await lab.fail(macOf(1))
   await lab.fail(macOf(2), { kind: 'machine.flashed' })
   await lab.setRule(page, { events: 'flashed' })
-  await until(() => receiver.received.length === 1)
+  await waitFor(() => receiver.received.length === 1)
   const { data } = JSON.parse(receiver.received[0]?.body ?? '')
   assert.equal([data.count, data.events[0].subject], [1, macOf(1)])
   await lab.fail(macOf(3), { kind: 'machine.flashed' })
   await lab.flush(page)
-  await until(() => receiver.received.length === 2)
+  await waitFor(() => receiver.received.length === 2)
   assert.is(JSON.parse(receiver.received[1]?.body ?? '').data.events[0].subject, macOf(3))
+})
+
+const postgres = lendDatabases(test)
+
+const ENV = {
+  ...timesOf(SHORT_LEASE),
+  FLASHER_DATABASE_KEY: 'a key of at least thirty-two characters',
+  FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8',
+}
+
+test('a leader that is replaced in mid-send notes nothing more, and the next one sends the same message', async () => {
+  await using receiver = await startHoldingReceiver()
+  const { received, held, until } = receiver
+  const name = await postgres.create()
+  const database = postgres.urlOf(name)
+  await using first = await startServer(database, ENV)
+  await first.leads()
+  const post = async (path: string, fields: Readonly<Record<string, string>>, on = first) => {
+    const ask = await askAs(on)
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const answer = await ask(path, { ...asForm(fields), headers, redirect: 'manual' })
+    return answer.headers.get('location') ?? String(answer.status)
+  }
+  const target = { name: 'lab', url: receiver.url, secret: SIGNING_KEY }
+  const added = await post('/ui/notifications/add/webhook', target)
+  assert.match(added, 'done=added')
+  const page = added.replace(/\?.*$/, '')
+  const rule = { events: 'login-failed', search: '', person: '' }
+  assert.match(await post(`${page}/rules/new`, rule), 'done=saved')
+  /** What was collected is sent before its time. */
+  const flush = async (on: typeof first) => {
+    await post(`${page}/pause`, {}, on)
+    await post(`${page}/resume`, {}, on)
+  }
+  await using second = await startServer(database, ENV)
+  await second.standsBy()
+  await failLogin(first.url)
+  await flush(first)
+  await until(1)
+  first.kill('SIGSTOP')
+  await second.leads()
+  await until(2)
+  assert.is(received[1]?.body, received[0]?.body, 'it names the pages of the one that made it')
+  assert.match(received[0]?.body ?? '', first.url)
+  // The receiver takes what the former leader has sent, which may not say so any more.
+  held[0]?.end('ok')
+  first.kill('SIGCONT')
+  assert.is((await first.process().ended).code, 1)
+  await failLogin(second.url)
+  await flush(second)
+  await until(3)
+  const states = async () =>
+    JSON.stringify(await postgres.query(name, 'SELECT state FROM flasher.notify_messages'))
+  let present = ''
+  await waitUntil(
+    async () => {
+      present = await states()
+      return present.split('delivered').length === 3
+    },
+    () => `both are noted, not ${present}`,
+    20_000,
+  )
+  assert.is(received.length, 3)
+  assert.is.not(received[2]?.body, received[0]?.body)
+})
+
+const PASSWORD = 'a password for tests'
+const KILLED_ENV = {
+  FLASHER_ADMIN_PASSWORD: PASSWORD,
+  FLASHER_NOTIFY_NETWORKS: '127.0.0.0/8',
+}
+
+test('what was on its way comes again with its id, what waited comes, and nothing comes twice', async () => {
+  await using receiver = await startHoldingReceiver()
+  const { received, until } = receiver
+  await using home = await createServerHome()
+  const kill = async ({ child, ended }: Pick<typeof first, 'child' | 'ended'>) => {
+    child.kill('SIGKILL')
+    await ended
+  }
+
+  const first = await home.start([], KILLED_ENV)
+  const { cookie } = await login(first.url, PASSWORD)
+  const post = async (url: string, path: string, fields: Readonly<Record<string, string>>) => {
+    const body = new URLSearchParams(fields)
+    const options = { method: 'POST', headers: { cookie }, body, redirect: 'manual' } as const
+    return (await fetch(`${url}${path}`, options)).headers.get('location') ?? ''
+  }
+  const target = { name: 'hook', url: receiver.url, secret: SIGNING_KEY }
+  const added = await post(first.url, '/ui/notifications/add/webhook', target)
+  const page = added.replace(/\?.*$/, '')
+  const rule = { events: 'login-failed', search: '', person: '' }
+  assert.match(await post(first.url, `${page}/rules/new`, rule), 'done=saved')
+  /** What was collected is sent before its time. */
+  const flush = async (url: string) => {
+    await post(url, `${page}/pause`, {})
+    await post(url, `${page}/resume`, {})
+  }
+  await failLogin(first.url)
+  await flush(first.url)
+  await until(1)
+  await kill(first)
+
+  const second = await home.start([], KILLED_ENV)
+  await until(2)
+  const [cut, again] = received.map(({ headers, body }) => ({ id: headers['webhook-id'], body }))
+  assert.equal(again, cut)
+  const { data } = JSON.parse(cut?.body ?? '')
+  assert.equal([data.count, data.events[0].kind], [1, 'auth.login.failed'])
+  // The second server listens at another port: the body has what the first one put into it.
+  assert.is.not(second.url, first.url)
+  assert.is(new URL(data.url).port, new URL(first.url).port)
+  // The note of the delivery is on disk before the next message.
+  await waitUntil(
+    async () =>
+      (await (await fetch(`${second.url}${page}`, { headers: { cookie } })).text()).includes(
+        'Delivered',
+      ),
+    () => 'it is noted',
+    20_000,
+  )
+  await failLogin(second.url)
+  await kill(second)
+
+  await using third = await home.start([], KILLED_ENV)
+  await flush(third.url)
+  await until(3)
+  assert.is.not(received[2]?.headers['webhook-id'], cut?.id)
+  await failLogin(third.url)
+  await flush(third.url)
+  await until(4)
+  const counts = received.map(({ body }) => JSON.parse(body).data.count)
+  assert.equal(counts, [1, 1, 1, 1])
 })
 
 test.run()

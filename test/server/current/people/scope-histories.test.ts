@@ -2,10 +2,15 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { type Role, reachOf, sees } from '#kit/web/answers/rules/rights.ts'
+import { reachOf, type Role, sees } from '#kit/web/answers/rules/rights.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
-import { createCurrentServer, type CurrentServer } from '#test/support/people/current-server.ts'
-import { asJson } from '#test/support/server/server.ts'
+import {
+  addPerson,
+  asForm,
+  createCurrentServer,
+  type CurrentServer,
+} from '#test/support/people/current-server.ts'
+import { asJson, readJson } from '#test/support/server/server.ts'
 
 const test = suite('histories of people with scopes')
 
@@ -52,7 +57,7 @@ async function open() {
   const history: History = { server, tokens, batches: [] }
   for (const [at, mac] of MACS.entries()) {
     const body = asJson(bodyOf(at, [LABELS[at] ?? 'lab'], 0, 0), 'PUT')
-    assert.is((await ask(history, 'ada', `/machines/${mac}`, body)).status, 200)
+    assert.is((await askAs(history, 'ada', `/machines/${mac}`, body)).status, 200)
   }
   return { ...history, [Symbol.asyncDispose]: server[Symbol.asyncDispose] }
 }
@@ -68,7 +73,12 @@ const bodyOf = (at: number, labels: readonly string[], mode: number, ref: number
   target_disk_serial: 'S1',
 })
 
-async function ask({ server, tokens }: History, who: string, path: string, init: RequestInit = {}) {
+async function askAs(
+  { server, tokens }: History,
+  who: string,
+  path: string,
+  init: RequestInit = {},
+) {
   const headers = new Headers(init.headers)
   headers.set('authorization', `Bearer ${tokens.get(who)}`)
   return await server.request(path, { ...init, headers })
@@ -145,12 +155,12 @@ async function take(history: History, step: Step): Promise<void> {
     case 'put': {
       const labels = step.labels ?? labelsOf(history, step.box)
       const body = bodyOf(step.box, labels, step.mode, step.ref)
-      return void (await ask(history, step.who, pathOf(step.box), asJson(body, 'PUT')))
+      return void (await askAs(history, step.who, pathOf(step.box), asJson(body, 'PUT')))
     }
     case 'delete':
-      return void (await ask(history, step.who, pathOf(step.box), { method: 'DELETE' }))
+      return void (await askAs(history, step.who, pathOf(step.box), { method: 'DELETE' }))
     case 'undo':
-      return void (await ask(history, step.who, `${pathOf(step.box)}/undo`, post))
+      return void (await askAs(history, step.who, `${pathOf(step.box)}/undo`, post))
     case 'bulk':
       return await takeBulk(history, step)
     case 'batch':
@@ -179,7 +189,7 @@ async function takeScope({ server }: History, step: Extract<Step, { what: 'scope
 
 async function takeBatch(history: History, step: Extract<Step, { what: 'batch' }>): Promise<void> {
   const id = history.batches.at(-1 - step.at)
-  if (id !== undefined) await ask(history, step.who, `/batches/${id}/${step.action}`, post)
+  if (id !== undefined) await askAs(history, step.who, `/batches/${id}/${step.action}`, post)
 }
 
 async function takeBulk(history: History, step: Extract<Step, { what: 'bulk' }>): Promise<void> {
@@ -191,7 +201,7 @@ async function takeBulk(history: History, step: Extract<Step, { what: 'bulk' }>)
         ? { add: labels, remove: LABELS.filter((label) => !labels.includes(label)) }
         : {}
   const on = bySearch ? { q: 'secret' } : { macs: boxes.map((box) => MACS[box]) }
-  const answer = await ask(history, who, '/machines/bulk', asJson({ action, parameters, ...on }))
+  const answer = await askAs(history, who, '/machines/bulk', asJson({ action, parameters, ...on }))
   const { batch } = await answer.json()
   if (typeof batch === 'string') history.batches.push(batch)
 }
@@ -253,7 +263,7 @@ async function judgeShown(history: History, who: string): Promise<void> {
   const one = history.batches.at(-1)
   const paths = [...SHOWN, ...MACS.map((mac) => `/machines/${mac}`), `/batches/${one}`]
   for (const path of paths) {
-    const text = (await (await ask(history, who, path)).text()).replaceAll(path.slice(10), '')
+    const text = (await (await askAs(history, who, path)).text()).replaceAll(path.slice(10), '')
     for (const word of reach === null ? [] : hidden) {
       assert.not.ok(text.includes(word), `${who} is shown ${word} by ${path}: ${text}`)
     }
@@ -286,6 +296,114 @@ test('whoever has a scope sees and changes what is in it, whatever everybody doe
   for (const who of ['anna', 'bert', 'otto', 'ada']) {
     assert.ok((changed.get(who) ?? 0) > 3, `${who} changed ${changed.get(who) ?? 0} times`)
   }
+})
+
+const [INSIDE, OUTSIDE] = ['52:54:00:00:00:01', '52:54:00:00:00:02']
+
+async function openUndo() {
+  const server = await createCurrentServer()
+  const operator = await server.operator()
+  const label = async (mac: string, ...labels: readonly string[]) =>
+    assert.is((await operator(`/machines/${mac}`, asJson({ labels }, 'PUT'))).status, 200)
+  await label(INSIDE, 'lab')
+  await label(OUTSIDE, 'office')
+  const anna = await addPerson(server, 'anna', 'operate', ['lab'])
+  return { server, operator, label, anna, [Symbol.asyncDispose]: server[Symbol.asyncDispose] }
+}
+
+type Ask = Awaited<ReturnType<CurrentServer['operator']>>
+const undo = async (ask: Ask, mac: string) => (await ask(`/machines/${mac}/undo`, post)).status
+
+/** The labels of both; null: it is not there. */
+const lookAt = ({ state }: CurrentServer) => {
+  const all = new Map(state.machines.peekAll().map(({ mac, labels }) => [`${mac}`, labels]))
+  return [all.get(INSIDE) ?? null, all.get(OUTSIDE) ?? null]
+}
+
+/** The name of the newest edit, as the page of the machine has it. */
+async function findEdit(ask: Ask, mac: string): Promise<string> {
+  const page = await (await ask(`/ui/machines/${mac}`)).text()
+  return /name="edit"[^>]*value="(\w+)"/.exec(page)?.[1] ?? ''
+}
+
+const undoByName = async (ask: Ask, mac: string, edit: string) =>
+  (await ask(`/ui/machines/${mac}/undo`, asForm({ edit }))).status
+
+test('a label that brought a machine in or out is not taken back, by name neither', async () => {
+  await using scene = await openUndo()
+  const { server, operator, label, anna } = scene
+  const otto = await addPerson(server, 'otto', 'operate')
+  await label(OUTSIDE, 'lab')
+  const brought = await findEdit(operator, OUTSIDE)
+  assert.ok(brought !== '')
+  assert.is(await findEdit(anna, OUTSIDE), '', 'no such button is shown')
+  await undoByName(anna, OUTSIDE, brought)
+  await undoByName(otto, OUTSIDE, brought)
+  assert.is(await undo(anna, OUTSIDE), 409)
+  assert.equal(lookAt(server), [['lab'], ['lab']])
+  await label(OUTSIDE, 'office')
+  const taken = await findEdit(operator, OUTSIDE)
+  await undoByName(anna, OUTSIDE, taken)
+  await undoByName(otto, OUTSIDE, taken)
+  assert.equal(lookAt(server), [['lab'], ['office']])
+  await undoByName(operator, OUTSIDE, taken)
+  assert.equal(lookAt(server), [['lab'], ['lab']])
+})
+
+test('an own edit is not undone once the machine is outside', async () => {
+  await using scene = await openUndo()
+  const { server, label, anna } = scene
+  const lock = asJson({ action: 'lock', macs: [INSIDE] })
+  assert.is((await readJson(anna('/machines/bulk', lock))).done, 1)
+  const own = await findEdit(anna, INSIDE)
+  await label(INSIDE, 'office')
+  const before = JSON.stringify(server.state.machines.peekAll())
+  assert.is(await undo(anna, INSIDE), 409)
+  await undoByName(anna, INSIDE, own)
+  assert.is(JSON.stringify(server.state.machines.peekAll()), before)
+})
+
+test('what was deleted outside stays deleted, also by the batch; what was deleted inside comes back', async () => {
+  await using scene = await openUndo()
+  const { server, operator, anna } = scene
+  const both = asJson({ action: 'delete', macs: [INSIDE, OUTSIDE] })
+  const { batch } = await readJson(operator('/machines/bulk', both))
+  assert.equal(lookAt(server), [null, null])
+  const nowhere = await anna('/machines/52:54:00:00:00:09/undo', post)
+  const outside = await anna(`/machines/${OUTSIDE}/undo`, post)
+  assert.equal([outside.status, await outside.text()], [nowhere.status, await nowhere.text()])
+  await anna(`/batches/${batch}/undo`, post)
+  assert.equal(lookAt(server), [null, null], 'nobody with a scope finds that batch')
+  assert.is((await operator(`/batches/${batch}/undo`, post)).status, 200)
+  assert.equal(lookAt(server), [['lab'], ['office']])
+  assert.is((await anna(`/machines/${INSIDE}`, { method: 'DELETE' })).status, 204)
+  assert.is(await undo(anna, INSIDE), 200)
+  assert.equal(lookAt(server), [['lab'], ['office']])
+})
+
+test('the people page has a field for the scope, which a form without it leaves and an empty one ends', async () => {
+  await using scene = await openUndo()
+  const { server, operator, anna } = scene
+  const { id = '' } = server.state.peopleStore.findByName('anna') ?? {}
+  const labels = () => server.state.peopleStore.find(id)?.labels
+  const set = async (fields: Readonly<Record<string, string>>) => {
+    const answer = await operator(`/ui/people/${id}/role`, asForm(fields))
+    return answer.headers.get('location') ?? ''
+  }
+  const page = await (await operator(`/ui/people/${id}`)).text()
+  assert.match(page, /name="labels"[^>]*value="lab"/)
+  assert.match(page, '<option value="office"></option>')
+  assert.match(await set({ role: 'look' }), 'done=role')
+  assert.equal(labels(), ['lab'])
+  assert.is((await anna('/machines')).status, 401, 'their sessions end')
+  assert.match(await set({ role: 'operate', labels: ' rack 1,, lab , lab' }), 'done=role')
+  assert.equal(labels(), ['lab', 'rack 1'])
+  for (const wrong of ['läb', 'a'.repeat(65), Array.from({ length: 40 }, (_, n) => `label-${n}`)]) {
+    assert.not.match(await set({ role: 'operate', labels: String(wrong) }), 'done=')
+    assert.equal(labels(), ['lab', 'rack 1'])
+  }
+  assert.match(await set({ role: 'operate', labels: '' }), 'done=role')
+  assert.is(labels(), null)
 })
 
 test.run()

@@ -1,8 +1,9 @@
+import { globSync, readFileSync } from 'node:fs'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { listSettings, renderText, variablesOf } from '#kit/config/rules/setting.ts'
 import { valueOf } from '#kit/config/rules/settings-parser.ts'
-import { parseSettings, SETTINGS } from '#server/current/rules/settings.ts'
+import { parseSettings, renderReference, SETTINGS } from '#server/current/rules/settings.ts'
 
 /** Another value than the default for each sort of value, by what is wanted. */
 const OTHERS: readonly (readonly [wants: RegExp, text: string])[] = [
@@ -144,6 +145,26 @@ test('whatever takes a password, key or token is a secret', () => {
     open.map(({ section, key }) => `${section}.${key}`),
     [],
   )
+})
+
+test('docs/settings.md is fresh: pnpm docs:settings makes it', () => {
+  assert.is(readFileSync('docs/settings.md', 'utf8'), renderReference())
+})
+
+test('every setting is in it, in its section', () => {
+  const text = renderReference()
+  for (const { section, key } of listSettings(SETTINGS)) {
+    const part = text.split('\n## ').find((each) => each.startsWith(`\`[${section}]\``)) ?? ''
+    assert.match(part, `- **\`${key}\`**`)
+  }
+})
+
+test('every variable that a program reads is in it', () => {
+  const text = renderReference()
+  const files = globSync('{runtime,appliance}/**/*.ts').map((path) => readFileSync(path, 'utf8'))
+  const names = files.flatMap((file) => [...file.matchAll(/\benv\['(FLASHER_(?!TEST_)\w+)'\]/g)])
+  assert.ok(names.length > 10)
+  for (const [, name] of names) assert.match(text, `\`${name}\``)
 })
 
 test.run()

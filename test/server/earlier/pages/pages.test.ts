@@ -4,10 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { disarm } from '#server/earlier/rules/machine.ts'
-import { createEarlierServer } from '#test/support/server/earlier-server.ts'
 import { listSettings } from '#kit/config/rules/setting.ts'
+import { disarm } from '#server/earlier/rules/machine.ts'
 import { SETTINGS } from '#server/earlier/rules/settings.ts'
+import { isOverdue, MAX_SILENT_FLASH_MS } from '#server/earlier/rules/state.ts'
+import { createRowCaches } from '#server/updates/channel.ts'
+import { BY, createEarlierFixture } from '#test/support/server/earlier-machine.ts'
+import { createEarlierServer } from '#test/support/server/earlier-server.ts'
 import { bodyOf } from '#test/support/server/runs.ts'
 import { asJson } from '#test/support/server/server.ts'
 
@@ -378,6 +381,56 @@ test('whatever a machine is called, it is text on its pages', async () => {
   for (const path of ['/ui/machines', `/ui/machines/${MAC}`]) {
     assert.not.match(await (await ask(path)).text(), '<img')
   }
+})
+
+test('a filter that is misspelt is named, with the one that may be meant', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  const read = async (q: string) =>
+    await (await ask(`/ui/machines?q=${encodeURIComponent(q)}`)).text()
+  assert.match(
+    await read('stat:failed'),
+    /<code>stat:failed<\/code> is not a filter\. Did you mean/,
+  )
+  assert.match(await read('policy:flahs'), /finds nothing\. Did you mean[^]*policy:flash/)
+  assert.not.match(await read('state:needs-attention policy:tui'), 'Did you mean')
+})
+
+test('POST /ui/machines/{mac}/delete', async () => {
+  await using server = await createEarlierServer()
+  const ask = await server.operator()
+  await server.request(`/pxe/${MAC}`)
+  const path = `/ui/machines/${MAC}/delete`
+  const asked = await ask(path, form({ confirm: 'ask' }))
+  assert.match(await asked.text(), /Delete <bdi>[^]*No disk is changed/)
+  assert.is((await ask(`/machines/${MAC}`)).status, 200, 'a question deletes nothing')
+  const again = await ask('/ui/machines/52:54:00:00:00:99/delete', form({ confirm: 'yes' }))
+  assert.match(again.headers.get('location') ?? '', 'missing=')
+  // Scripts post without an answer, and are not asked.
+  const deleted = await ask(path, { method: 'POST' })
+  assert.is(deleted.status, 303)
+  assert.match(await (await ask(deleted.headers.get('location') ?? '')).text(), 'was deleted')
+  assert.is((await ask(`/machines/${MAC}`)).status, 404)
+})
+
+test('a row is rendered again once its flash is overdue, and not before', () => {
+  const fixture = createEarlierFixture()
+  fixture.put({ image: 'a.img', boot_policy: 'flash' })
+  fixture.script()
+  const { machine } = fixture
+  const offered = Date.parse(machine.offered_at ?? BY.at)
+  let [now, rendered] = [offered, 0]
+  const rows = createRowCaches(() => `row ${(rendered += 1)}`, {
+    findRun: () => null,
+    isLate: () => isOverdue(machine, new Date(now)),
+  }).of('')
+  const show = () => rows.render([machine])
+  assert.equal([show(), show()], ['data: row 1', 'data: row 1'])
+  now += MAX_SILENT_FLASH_MS
+  assert.is(show(), 'data: row 1')
+  now += 1
+  assert.equal([show(), show()], ['data: row 2', 'data: row 2'])
 })
 
 test.run()

@@ -3,9 +3,21 @@ import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { renderNewc } from '#build/initrd/newc.ts'
-import { findTitle } from '#server/pages/settings/setting-fields.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { listActions } from '#server/current/pages/machines/machine-calls.ts'
+import { viewMachine } from '#server/current/pages/view/machine-view.ts'
+import { allowDisk } from '#server/current/rules/operator-edits.ts'
 import { SETTING_TEXTS } from '#server/current/rules/settings.ts'
-import { createServerHome } from '#test/support/server/flasher-web.ts'
+import { findTitle } from '#server/pages/settings/setting-fields.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import {
+  createFixture,
+  diskOf,
+  type Fixture,
+  MAC as MACHINE,
+  PXE_RULES,
+} from '#test/support/server/machine-fixture.ts'
+import { asJson } from '#test/support/server/server.ts'
 
 const test = suite('forms of the pages, as scripts post them')
 const MAC = '52:54:00:00:00:01'
@@ -16,12 +28,12 @@ async function open() {
   const stack = new AsyncDisposableStack()
   const home = stack.use(await createServerHome())
   const server = stack.use(await home.start([], { FLASHER_ADMIN_PASSWORD: 'secret' }))
-  const login = await fetch(`${server.url}/ui/login`, {
+  const loggedIn = await fetch(`${server.url}/ui/login`, {
     method: 'POST',
     body: new URLSearchParams({ password: 'secret' }),
     redirect: 'manual',
   })
-  const cookie = login.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const cookie = loggedIn.headers.getSetCookie()[0]?.split(';')[0] ?? ''
   const ask = async (path: string, init: RequestInit = {}) => {
     const headers = new Headers(init.headers)
     headers.set('cookie', cookie)
@@ -279,6 +291,173 @@ test('netboot: a set of another system is named on the page, with the reason', a
   const page = await (await site.ask('/ui/netboot')).text()
   assert.match(page, `${name}.initrd has no etc/root.manifest`)
   assert.not.match(page, '</svg>active</span>')
+})
+
+const MACS = ['52:54:00:a1:00:07', '52:54:00:a1:00:08'] as const
+const [SHOWN, OTHER] = ['ab'.repeat(32), 'cd'.repeat(32)]
+
+async function openSeen() {
+  const stack = new AsyncDisposableStack()
+  const home = stack.use(await createServerHome())
+  const server = stack.use(await home.start([], { FLASHER_ADMIN_PASSWORD: 'secret words' }))
+  const { cookie } = await login(server.url, 'secret words')
+  const ask = (path: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('cookie', cookie)
+    return fetch(`${server.url}${path}`, { redirect: 'manual', ...init, headers })
+  }
+  const put = (mac: string, bty_image_ref: string) =>
+    ask(
+      `/machines/${mac}`,
+      asJson({ boot_mode: 'flasher-flash-once', target_disk_serial: 'S1', bty_image_ref }, 'PUT'),
+    )
+  for (const mac of MACS) await put(mac, SHOWN)
+  return {
+    put,
+    async bulk(more: Readonly<Record<string, string>> = {}) {
+      const body = new URLSearchParams([
+        ...MACS.map((mac) => ['macs', mac]),
+        ['action', 'flash'],
+        ...Object.entries(more),
+      ])
+      return await (await ask('/ui/machines/bulk', { method: 'POST', body })).text()
+    },
+    batches: async () => (await (await ask('/batches')).json()).batches.length,
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+const seenIn = (page: string): string => /name="seen" value="([^"]+)"/.exec(page)?.[1] ?? ''
+
+test('an image that was assigned since is asked about anew', async () => {
+  await using site = await openSeen()
+  const seen = seenIn(await site.bulk())
+  assert.ok(seen !== '')
+  await site.put(MACS[0], OTHER)
+  const again = await site.bulk({ sure: '2', seen })
+  assert.match(again, 'Something has changed since this was shown')
+  assert.is(await site.batches(), 0)
+  assert.is.not(seenIn(again), seen)
+  await site.bulk({ sure: '2', seen: seenIn(again) })
+  assert.is(await site.batches(), 1)
+})
+
+test('a script that posts the number alone is not asked', async () => {
+  await using site = await openSeen()
+  await site.bulk({ sure: '2' })
+  assert.is(await site.batches(), 1)
+})
+
+/** The primary one in capitals. */
+const offered = ({ machine, surroundings }: Fixture, run: Run | null = null) =>
+  listActions(viewMachine(machine, surroundings, run))
+    .map(({ action, isPrimary }) => (isPrimary ? action.toUpperCase() : action))
+    .join(' ')
+
+const RUN: Run = {
+  id: 'c0ffee00-0001',
+  mac: MACHINE,
+  mode: 'flash',
+  reported: true,
+  phase: 'write',
+  result: null,
+  stalled: false,
+  started_at: null,
+  updated_at: '2026-05-01T00:00:00.000Z',
+  ended_at: null,
+  step_bytes: 0,
+  step_total: null,
+  total_bytes: null,
+  has_log: false,
+  bytes_read: 0,
+  bytes_written: 0,
+  bytes_kept: null,
+  delta: null,
+  rate: null,
+  eta_seconds: null,
+  image: null,
+  sources: null,
+  disk: null,
+  armed_by: null,
+  bottleneck: null,
+  server: null,
+  warning: null,
+  verified: null,
+  reason: null,
+  steps: [],
+  proof: null,
+  stamps: null,
+}
+
+test('from its discovery to its end: nothing but its run while it is flashed', () => {
+  const fixture = createFixture()
+  assert.is(offered(fixture), '')
+  fixture.disks(diskOf('S1'))
+  assert.is(offered(fixture), 'refresh')
+  fixture.flash('flasher-flash-once')
+  assert.is(offered(fixture), 'disarm')
+  fixture.script()
+  fixture.bootFile()
+  assert.is(offered(fixture), '', 'it is on its way')
+  fixture.plan()
+  assert.is(offered(fixture, RUN), 'show-run')
+  fixture.done()
+  assert.is(offered(fixture), 'flash')
+})
+
+test('what failed is to be flashed again first of all', () => {
+  const failed = createFixture()
+  failed.flash('flasher-flash-once')
+  failed.script()
+  failed.plan()
+  failed.failed('no space')
+  assert.is(offered(failed), 'FLASH')
+
+  const looping = createFixture()
+  looping.flash('flasher-flash-once')
+  for (let boot = 0; boot <= PXE_RULES.loop_limit; boot++) looping.script()
+  assert.is(offered(looping), 'FLASH')
+})
+
+test('a half-written disk is neither disarmed nor booted without a question', () => {
+  const fixture = createFixture()
+  fixture.flash('flasher-flash-once')
+  fixture.plan()
+  assert.is(offered(fixture), '', 'its next boot flashes it again')
+  fixture.surroundings = { ...fixture.surroundings, sets: { x86_64: null, arm64: null } }
+  assert.match(offered(fixture), 'boot-disk')
+  assert.is(offered(fixture, { ...RUN, stalled: true }), 'show-run flash boot-disk')
+  const allowed = allowDisk(fixture.machine, fixture.now())
+  assert.ok(allowed.ok)
+  fixture.machine = allowed.value
+  assert.is(offered(fixture), 'flash')
+})
+
+test('a disk whose flash never ended can be vouched for in a mode that flashes nothing', () => {
+  const fixture = createFixture()
+  fixture.flash('flasher-flash-once')
+  fixture.plan()
+  fixture.put({ boot_mode: 'ipxe-exit' })
+  assert.is(offered(fixture), 'boot-disk')
+  const allowed = allowDisk(fixture.machine, fixture.now())
+  assert.ok(allowed.ok)
+  fixture.machine = allowed.value
+  assert.is(offered(fixture), '')
+})
+
+test('a locked machine is unlocked before it is flashed; a missing disk is selected anew', () => {
+  const locked = createFixture()
+  locked.flash('flasher-flash-once')
+  locked.machine = { ...locked.machine, locked: true }
+  assert.is(offered(locked), 'UNLOCK')
+  locked.put({ boot_mode: 'ipxe-exit' })
+  assert.ok(locked.machine.locked)
+  assert.is(offered(locked), 'UNLOCK', 'in every mode')
+
+  const missing = createFixture()
+  missing.disks(diskOf('S2'))
+  missing.flash('flasher-flash-once')
+  assert.is(offered(missing), '')
 })
 
 test.run()

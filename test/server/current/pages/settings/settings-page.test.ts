@@ -1,19 +1,25 @@
 /** /ui/settings: what the catalog left out is named, and nothing is said to be saved that is not. */
 import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { listSettings } from '#kit/config/rules/setting.ts'
 import { SETTINGS } from '#server/current/rules/settings.ts'
-import { login } from '#test/support/server/flasher-web.ts'
+import { startPostgres } from '#test/support/cluster/postgres.ts'
+import { startHostileServer } from '#test/support/http/hostile-server.ts'
+import { findPort } from '#test/support/http/ports.ts'
+import { opened } from '#test/support/opened.ts'
+import { createServerHome, login } from '#test/support/server/flasher-web.ts'
+import { until } from '#test/support/server/image-cache.ts'
 import {
   fieldOf,
   openSettingsSite as open,
   PASSWORD,
   shownIn,
 } from '#test/support/settings/settings-site.ts'
-import { startHostileServer } from '#test/support/http/hostile-server.ts'
-import { until } from '#test/support/server/image-cache.ts'
+import { startFlasher } from '#test/support/terminal/flasher.ts'
+import { waitUntil } from '#test/support/waiting.ts'
 
 const run = promisify(execFile)
 const test = suite('settings page')
@@ -350,6 +356,127 @@ test('DHCP: the file of each architecture, signed ones unless iPXE is chosen', a
   }
   assert.match(usual, /<a\s+href="\?loader=ipxe#dhcp-pxe"/)
   assert.match(usual, 'href="/ui/dhcp"')
+})
+
+test('a setting of the database has one field, also where a file sets it', async () => {
+  await using site = await open()
+  await site.home.write('a.toml', '[boot]\nrelease_repo = "a/b"\n')
+  await using server = await site.start(['--config', site.home.at('a.toml')])
+  const page = await server.page()
+  assert.is(page.split(' name="boot.release_repo"').length - 1, 1)
+  const row = fieldOf(page, 'boot.release_repo')
+  assert.match(row, /name="boot\.release_repo"[^>]*value="a\/b"/)
+})
+
+test('what the page posts says its rows and keeps the search; programs get the address they know', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  const save = async (path: string, fields: Readonly<Record<string, string>>) => {
+    const answer = await server.post(`/ui/settings/${path}`, fields)
+    return answer.headers.get('location') ?? String(answer.status)
+  }
+  assert.is(
+    await save('config', { q: 'a loop', 'pxe.loop_limit': '9', 'metrics.open': 'true' }),
+    '/ui/settings?saved=config&at=pxe.loop_limit+metrics.open&q=a+loop#pxe.loop_limit',
+  )
+  const both = await server.page('?saved=config&at=metrics.open+pxe.loop_limit&q=zebra')
+  assert.equal(shownIn(both).toSorted(), ['metrics.open', 'pxe.loop_limit'])
+  for (const name of shownIn(both)) assert.match(fieldOf(both, name), '>Saved<')
+  assert.not.match(fieldOf(both, 'display.timezone'), '>Saved<')
+  // Nothing is said to be saved by an address that names no such thing.
+  assert.not.match(await server.page('?saved=no&at=metrics.open'), '>Saved<')
+  assert.is(
+    await save('upstream', { q: '', netboot_repo: 'a/b' }),
+    '/ui/settings?saved=upstream&at=boot.release_repo#netboot-release',
+  )
+  assert.is(await save('upstream', { netboot_repo: 'a/c' }), '/ui/settings?saved=upstream')
+  assert.match(await save('upstream', { q: 'x', netboot_repo: '?' }), /&q=x#netboot-release$/)
+  assert.is(await save('config', { q: 'x' }), '422')
+})
+
+test('a typo raises no event; what the server could not do does', async () => {
+  await using site = await open()
+  await using server = await site.start()
+  const kinds = async () => {
+    const answer = await server.ask('/ui/events?kind=settings.config.failed')
+    return (await answer.text()).split(' was not changed: ').length - 1
+  }
+  const post = (fields: Readonly<Record<string, string>>) =>
+    server.post('/ui/settings/config', fields)
+  await post({ 'pxe.loop_limit': 'many', 'server.trusted_proxies': 'nobody' })
+  assert.is(await kinds(), 0)
+  await post({ 'pxe.loop_limit': 'many', 'server.port': '80' })
+  const text = await (await server.ask('/ui/events?kind=settings.config.failed')).text()
+  assert.match(text, 'server.port was not changed')
+  assert.not.match(text, 'pxe.loop_limit was not changed')
+})
+
+const postgres = opened(test, () => startPostgres())
+const PROGRAM = fileURLToPath(
+  new URL('../../../../../runtime/bin/flasher-web.mjs', import.meta.url),
+)
+
+test('the settings page and the metrics say who leads, how far each one is, and what differs', async () => {
+  const name = await postgres().create()
+  const url = postgres().urlOf(name)
+  await using first = await createServerHome()
+  await using second = await createServerHome()
+  const env = { FLASHER_ADMIN_PASSWORD: PASSWORD, FLASHER_DATABASE_URL: url }
+  await using leads = await first.start([], {
+    ...env,
+    FLASHER_PXE_TOKENS: 'require',
+    FLASHER_SERVER_PUBLIC_URL: 'http://127.0.0.1:1',
+  })
+  const started = startFlasher([], {
+    program: PROGRAM,
+    env: { ...second.env, ...env, FLASHER_SERVER_PORT: String(await findPort()) },
+  })
+  try {
+    await started.saw('standing by')
+    const { cookie } = await login(leads.url, PASSWORD)
+    const read = async (path: string) =>
+      (await fetch(`${leads.url}${path}`, { headers: { cookie } })).text()
+    const readPage = async () => (await read('/ui/settings')).replaceAll(/\s+/g, ' ')
+    await waitUntil(
+      async () => (await readPage()).includes('2 servers'),
+      () => 'both servers are listed',
+    )
+    const page = await readPage()
+    // Both have this host's name, so either may be the first.
+    assert.match(page, /pxe\.tokens<\/code>.*(?:: require<.*: off<|: off<.*: require<)/)
+    assert.not.match(page, /<code>server\.public_url<\/code><\/td>/)
+    assert.match(page, 'synchronous_standby_names is empty')
+    assert.match(page, 'database.key is not set')
+    assert.match(page, `${first.at('state/backups')}`)
+    const metrics = await read('/metrics')
+    assert.match(metrics, /^flasher_server_behind_changes\{server="[^"]+"\} \d+$/m)
+    // Both run on this host and have its name: Prometheus refuses a series that is there twice.
+    assert.is(metrics.match(/^flasher_server_silent_seconds\{/gm)?.length, 1)
+    assert.match(metrics, /^flasher_leader_since_seconds \d{10}/m)
+    const status = await second.run(['database', 'status'], env)
+    assert.match(status.stdout, /^Differs +pxe\.tokens: (?:require .*, off|off .*, require) /m)
+    assert.is(status.stdout.match(/^Server /gm)?.length, 2)
+    // When the database is back, whoever asks first leads: only the one that is looked at is left.
+    started.child.kill('SIGTERM')
+    await started.ended
+    // What it said last is not shown as if it were so now: another server may lead by then.
+    await postgres().stop()
+    let shown = ''
+    await waitUntil(
+      async () => (shown = await readPage()).includes('Not available at the moment'),
+      () => shown,
+    )
+    assert.match(shown, 'The socket of the database is not there')
+    assert.not.match(await read('/metrics'), 'flasher_server_behind_changes{')
+    await postgres().start()
+    await waitUntil(
+      async () => (await readPage()).includes('2 servers'),
+      () => 'the card shows them again',
+    )
+  } finally {
+    started.child.kill('SIGTERM')
+    await started.ended
+  }
 })
 
 test.run()
