@@ -35,30 +35,119 @@ interface MachinesOptions<Machine> {
   elapsed?(): number
 }
 
-/** The whole fleet is in memory (some 4 KiB a machine); the database is written through. */
+/**
+ * The whole fleet is in memory (some 4 KiB a machine); the database is written through. Changes of
+ * one moment share a transaction and one wait for the disk; each builds on the one before.
+ */
 export function createMachines<Machine extends MachineBase>(
   database: Database,
-  options: MachinesOptions<Machine>,
+  { parseRecord, onUnreadable, elapsed = () => performance.now() }: MachinesOptions<Machine>,
 ) {
-  const { elapsed = () => performance.now() } = options
   const sightings = createMachineSightings(database, elapsed)
-  const fleet = createFleet(database, createDecoder(options, sightings.merge), sightings.merge)
-  const rows = createRows(database, fleet, sightings)
-  const door = createDoor(database, fleet, rows)
+  const cache = createRecordCache(database, decode, sightings.merge)
+  const pending = new Map<Mac, Pending<Machine>>()
+
+  function decode(row: Row): MachineEntry<Machine> | null {
+    const text = readText(row, 'record')
+    const machine = parseRecord(parseJson(text))
+    if (machine === null) {
+      onUnreadable?.(readText(row, 'mac'))
+      return null
+    }
+    const last_seen_at = readTextOrNull(row, 'last_seen_at')
+    const last_seen_ip = readTextOrNull(row, 'last_seen_ip')
+    return { machine: sightings.merge({ ...machine, last_seen_at, last_seen_ip }), text }
+  }
+
+  const peek = (mac: Mac): Machine | null => cache.current().get(mac)?.machine ?? null
+
+  function newestEntry(mac: Mac): MachineEntry<Machine> | null {
+    const onItsWay = pending.get(mac)
+    return onItsWay === undefined ? (cache.current().get(mac) ?? null) : onItsWay.entry
+  }
+
+  const newest = (mac: Mac): Machine | null => newestEntry(mac)?.machine ?? null
+
+  function track(mac: Mac, entry: MachineEntry<Machine> | null, work: Promise<boolean>) {
+    const done = work.finally(() => {
+      if (pending.get(mac) === mine) pending.delete(mac)
+    })
+    const mine = { entry, done }
+    pending.set(mac, mine)
+    return done
+  }
+
+  /** True once `next` is on disk; false: `before` was no longer stored. */
+  async function replace(
+    mac: Mac,
+    before: MachineEntry<Machine> | null,
+    next: MachineEntry<Machine>,
+  ): Promise<boolean> {
+    let epoch = 0
+    try {
+      const isStored = await database.write((sql) => {
+        epoch = database.epoch()
+        const row = sql.get(FIND, mac)
+        // An unreadable record counts as none.
+        const isStill =
+          before === null
+            ? row === null || decode(row) === null
+            : row !== null && readText(row, 'record') === before.text
+        if (isStill) save(sql, next, before?.machine ?? null)
+        return isStill
+      })
+      // Another process's write since then is newer than ours.
+      if (isStored && database.epoch() === epoch) cache.publish(mac, next)
+      else cache.forget()
+      return isStored
+    } catch (thrown) {
+      return cache.distrust(thrown)
+    }
+  }
+
+  function save(sql: Sql, next: MachineEntry<Machine>, before: Machine | null): void {
+    const { mac, last_seen_at, last_seen_ip } = next.machine
+    database.countChange()
+    sql.run(SAVE, mac, next.text, last_seen_at, last_seen_ip)
+    sightings.outdate(before, next.machine)
+  }
+
   return {
-    ...door,
-    find: async (mac: Mac): Promise<Machine | null> => fleet.current().get(mac)?.machine ?? null,
+    find: async (mac: Mac): Promise<Machine | null> => peek(mac),
     /** As stored, from memory: everybody may see it. */
-    peek: (mac: Mac): Machine | null => fleet.current().get(mac)?.machine ?? null,
-    count: async (): Promise<number> => fleet.current().size,
+    peek,
+    count: async (): Promise<number> => cache.current().size,
     /** By MAC; the same array while nothing changed. */
-    list: async (): Promise<readonly Machine[]> => fleet.list(),
-    peekAll: (): readonly Machine[] => fleet.list(),
+    list: async (): Promise<readonly Machine[]> => cache.list(),
+    peekAll: (): readonly Machine[] => cache.list(),
+    /**
+     * The base of the next decision, from memory: it includes a change on its way to the disk.
+     * Whatever follows from the decision waits for `commit`, even if it changes nothing.
+     */
+    newest,
+    isChanging: (mac: Mac): boolean => pending.has(mac),
+    /**
+     * Replaces `before`, the answer of `newest` (null: no record), by `after` (null: no change).
+     * True once it is on disk, as is an unchanged `before`: without a promise if it is there
+     * already and no other server may decide. False: another change came first; find, decide and
+     * commit again. Throws if the disk does.
+     */
+    commit(mac: Mac, before: Machine | null, after: Machine | null): Eventual<boolean> {
+      const known = newestEntry(mac)
+      if ((known?.machine ?? null) !== before) return false
+      // A record that could not be stored was no base for a decision.
+      if (after === before || after === null)
+        return pending.get(mac)?.done.catch(isRaced) ?? database.confirm()
+      const entry = { machine: after, text: JSON.stringify(after) }
+      return track(mac, entry, replace(mac, known, entry))
+    },
     /** Commits `change` of the newest record (null: none), until no other change comes first. */
     async update(mac: Mac, change: RecordChange<Machine>): Promise<Machine | null> {
-      const before = door.newest(mac)
-      const after = change(before) ?? before
-      return (await door.commit(mac, before, after)) ? after : await this.update(mac, change)
+      for (;;) {
+        const before = newest(mac)
+        const after = change(before) ?? before
+        if (await this.commit(mac, before, after)) return after
+      }
     },
     /** All or nothing, in one transaction. */
     async updateMany(changes: readonly MachineChange<Machine>[]): Promise<void> {
@@ -67,23 +156,37 @@ export function createMachines<Machine extends MachineBase>(
         if (hardware !== null) trees.set(mac, await packHardware(hardware))
       }
       const store = (sql: Sql) => {
-        for (const { mac, change } of changes) rows.apply(sql, mac, change)
+        for (const { mac, change } of changes) {
+          // The row is the truth: another process may have written it.
+          const row = sql.get(FIND, mac)
+          const before = row === null ? null : (decode(row)?.machine ?? null)
+          const machine = change(before)
+          // An unchanged record is not rewritten: its row stays the same to the last letter.
+          if (machine !== before) save(sql, { machine, text: JSON.stringify(machine) }, before)
+        }
         for (const [mac, tree] of trees) saveHardware(sql, mac, tree)
       }
-      await database.write(store).finally(fleet.forget)
+      await database.write(store).finally(cache.forget)
     },
     /** Readers see it at once; on disk within a second. */
     see(mac: Mac, sighting: Sighting): void {
       sightings.note(mac, sighting)
-      fleet.see(mac)
-      door.see(mac, sightings.merge)
+      cache.see(mac)
+      const entry = pending.get(mac)?.entry
+      if (entry) entry.machine = sightings.merge(entry.machine)
     },
     silenceOf: sightings.silenceOf,
     /** With its hardware, even if its record is unreadable. False: no such machine. */
     async remove(mac: Mac): Promise<boolean> {
-      const removed = await door.remove(mac)
+      const removing = database.write((sql) => {
+        removeHardware(sql, mac)
+        database.countChange()
+        return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
+      })
+      const removed = removing.then(() => cache.publish(mac, null), cache.distrust)
+      await track(mac, null, removed.then(isRemoved))
       sightings.forget(mac)
-      return removed
+      return await removing
     },
     findHardware: (mac: Mac): Promise<HardwareTree | null> => findHardware(database.sql, mac),
     async saveHardware(mac: Mac, json: string | Uint8Array, at: string): Promise<void> {
@@ -100,105 +203,8 @@ interface Pending<Machine> {
   readonly done: Promise<boolean>
 }
 
-/**
- * The one door for changes of a record. Changes of one moment share a transaction and one wait for
- * the disk; each builds on the one before.
- */
-function createDoor<Machine extends MachineBase>(
-  database: Database,
-  fleet: ReturnType<typeof createFleet<Machine>>,
-  rows: ReturnType<typeof createRows<Machine>>,
-) {
-  const pending = new Map<Mac, Pending<Machine>>()
-
-  function newest(mac: Mac): MachineEntry<Machine> | null {
-    const onItsWay = pending.get(mac)
-    return onItsWay === undefined ? (fleet.current().get(mac) ?? null) : onItsWay.entry
-  }
-
-  function track(mac: Mac, entry: MachineEntry<Machine> | null, work: Promise<boolean>) {
-    const done = work.finally(() => {
-      if (pending.get(mac) === mine) pending.delete(mac)
-    })
-    const mine = { entry, done }
-    pending.set(mac, mine)
-    return done
-  }
-
-  /** True once `next` is on disk; false: `before` was no longer stored. */
-  async function store(
-    mac: Mac,
-    before: MachineEntry<Machine> | null,
-    next: MachineEntry<Machine>,
-  ): Promise<boolean> {
-    let epoch = 0
-    try {
-      const isStored = await database.write((sql) => {
-        epoch = database.epoch()
-        return rows.replace(sql, mac, before, next)
-      })
-      // Another process's write since then is newer than ours.
-      if (isStored && database.epoch() === epoch) fleet.publish(mac, next)
-      else fleet.forget()
-      return isStored
-    } catch (thrown) {
-      return fleet.distrust(thrown)
-    }
-  }
-
-  return {
-    /**
-     * The base of the next decision, from memory: it includes a change on its way to the disk.
-     * Whatever follows from the decision waits for `commit`, even if it changes nothing.
-     */
-    newest: (mac: Mac): Machine | null => newest(mac)?.machine ?? null,
-    isChanging: (mac: Mac): boolean => pending.has(mac),
-    /**
-     * Replaces `before`, the answer of `newest` (null: no record), by `after` (null: no change).
-     * True once it is on disk, as is an unchanged `before`: without a promise if it is there
-     * already and no other server may decide. False: another change came first; find, decide and
-     * commit again. Throws if the disk does.
-     */
-    commit(mac: Mac, before: Machine | null, after: Machine | null): Eventual<boolean> {
-      const known = newest(mac)
-      if ((known?.machine ?? null) !== before) return false
-      // A record that could not be stored was no base for a decision.
-      if (after === before || after === null)
-        return pending.get(mac)?.done.catch(isRaced) ?? database.confirm()
-      const entry = { machine: after, text: JSON.stringify(after) }
-      return track(mac, entry, store(mac, known, entry))
-    },
-    async remove(mac: Mac): Promise<boolean> {
-      const removing = database.write((sql) => rows.remove(sql, mac))
-      const removed = removing.then(() => fleet.publish(mac, null), fleet.distrust)
-      await track(mac, null, removed.then(isRemoved))
-      return await removing
-    },
-    see(mac: Mac, merge: (machine: Machine) => Machine): void {
-      const entry = pending.get(mac)?.entry
-      if (entry) entry.machine = merge(entry.machine)
-    },
-  }
-}
-
 const isRaced = () => false
 const isRemoved = () => true
-
-const createDecoder =
-  <Machine extends MachineBase>(
-    { parseRecord, onUnreadable }: MachinesOptions<Machine>,
-    merge: (machine: Machine) => Machine,
-  ) =>
-  (row: Row): Machine | null => {
-    const machine = parseRecord(parseJson(readText(row, 'record')))
-    if (machine === null) {
-      onUnreadable?.(readText(row, 'mac'))
-      return null
-    }
-    const last_seen_at = readTextOrNull(row, 'last_seen_at')
-    const last_seen_ip = readTextOrNull(row, 'last_seen_ip')
-    return merge({ ...machine, last_seen_at, last_seen_ip })
-  }
 
 interface MachineEntry<Machine> {
   machine: Machine
@@ -212,23 +218,23 @@ const SAVE = `INSERT INTO machines (${COLUMNS}) VALUES (?, ?, ?, ?)
   ON CONFLICT (mac) DO UPDATE SET record = excluded.record,
   last_seen_at = excluded.last_seen_at, last_seen_ip = excluded.last_seen_ip`
 
-function createFleet<Machine extends MachineBase>(
+/** What is stored, in memory. */
+function createRecordCache<Machine extends MachineBase>(
   database: Database,
-  decode: (row: Row) => Machine | null,
+  decode: (row: Row) => MachineEntry<Machine> | null,
   merge: (machine: Machine) => Machine,
 ) {
   const entries = new Map<Mac, MachineEntry<Machine>>()
   let listed: readonly Machine[] | null = null
   let epoch: number | null = null
 
-  const take = takeWith(decode)
   const current = () => {
     const present = database.epoch()
     if (present === epoch) return entries
     entries.clear()
     listed = null
     for (const row of database.sql.all(`SELECT ${COLUMNS} FROM machines`)) {
-      const entry = take(row)
+      const entry = decode(row)
       if (entry !== null) entries.set(entry.machine.mac, entry)
     }
     epoch = present
@@ -239,7 +245,6 @@ function createFleet<Machine extends MachineBase>(
   current()
   return {
     current,
-    take,
     list(): readonly Machine[] {
       current()
       return (listed ??= [...entries.values()].map(({ machine }) => machine).toSorted(byMac))
@@ -263,59 +268,6 @@ function createFleet<Machine extends MachineBase>(
     },
   }
 }
-
-/** In a transaction the row is the truth: another process may have written it. */
-function createRows<Machine extends MachineBase>(
-  database: Database,
-  { take }: ReturnType<typeof createFleet<Machine>>,
-  { outdate }: ReturnType<typeof createMachineSightings>,
-) {
-  function save(sql: Sql, next: MachineEntry<Machine>, before: Machine | null): void {
-    const { mac, last_seen_at, last_seen_ip } = next.machine
-    database.countChange()
-    sql.run(SAVE, mac, next.text, last_seen_at, last_seen_ip)
-    outdate(before, next.machine)
-  }
-
-  return {
-    /** Stores `next` if the record still is `before`; false: it is not. */
-    replace(
-      sql: Sql,
-      mac: Mac,
-      before: MachineEntry<Machine> | null,
-      next: MachineEntry<Machine>,
-    ): boolean {
-      const row = sql.get(FIND, mac)
-      // An unreadable record counts as none.
-      const isStill =
-        before === null
-          ? row === null || take(row) === null
-          : row !== null && readText(row, 'record') === before.text
-      if (isStill) save(sql, next, before?.machine ?? null)
-      return isStill
-    },
-    apply(sql: Sql, mac: Mac, change: (before: Machine | null) => Machine): void {
-      const row = sql.get(FIND, mac)
-      const before = row === null ? null : (take(row)?.machine ?? null)
-      const machine = change(before)
-      // An unchanged record is not rewritten: its row stays the same to the last letter.
-      if (machine === before) return
-      save(sql, { machine, text: JSON.stringify(machine) }, before)
-    },
-    remove(sql: Sql, mac: Mac): boolean {
-      removeHardware(sql, mac)
-      database.countChange()
-      return sql.run('DELETE FROM machines WHERE mac = ?', mac) > 0
-    },
-  }
-}
-
-const takeWith =
-  <Machine>(decode: (row: Row) => Machine | null) =>
-  (row: Row): MachineEntry<Machine> | null => {
-    const machine = decode(row)
-    return machine === null ? null : { machine, text: readText(row, 'record') }
-  }
 
 const byMac = (a: MachineBase, b: MachineBase) => (a.mac < b.mac ? -1 : 1)
 
