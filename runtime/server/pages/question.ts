@@ -1,8 +1,11 @@
 /** Confirmation questions: a dialog over the page, or a page of its own without scripts. */
+import type { Answer } from '#kit/web/answers/answers.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import { renderDialog } from '#kit/web/ui/keys-page.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderCurlBlock, type CurlCall } from './curl-block.ts'
+import type { PageContext } from './page-context.ts'
 
 export const opensQuestion = (action: string): Html =>
   attributes({
@@ -30,35 +33,36 @@ export const isAsked = (form: URLSearchParams): boolean =>
   form.has('confirm') && form.get('confirm') !== 'yes'
 
 interface Removal {
-  readonly title: Content
+  readonly title: string
+  readonly section: string
+  readonly trail: Content
+  /** Unless given, the title. */
+  readonly question?: Content
   readonly body: Content
-  readonly action: string
   readonly cancel: string
   readonly button: Content
   readonly fields?: Content
-  readonly command?: Content
+  readonly calls?: readonly CurlCall[]
 }
 
-/** Its form posts `confirm=yes`. */
-export const renderRemoval = ({
-  title,
-  body,
-  action,
-  cancel,
-  button,
-  fields,
-  command,
-}: Removal): Html =>
-  renderQuestion({
-    title,
-    body,
-    command,
-    form: {
-      action,
-      fields: html`${fields}${hidden({ confirm: 'yes' })}`,
-      cancel,
-      button: html`<button class="danger">${button}</button>`,
-    },
+/** The page of the question; its form posts `confirm=yes` to where the page was asked for. */
+export const showRemoval = (
+  context: PageContext,
+  { question, body, cancel, button, fields, calls = [], ...page }: Removal,
+): Promise<Answer> =>
+  context.show({
+    ...page,
+    body: renderQuestion({
+      title: question ?? page.title,
+      body,
+      command: renderCurlBlock(context, calls),
+      form: {
+        action: context.event.url.pathname,
+        fields: html`${fields}${hidden({ confirm: 'yes' })}`,
+        cancel,
+        button: html`<button class="danger">${button}</button>`,
+      },
+    }),
   })
 
 interface PageQuestion {

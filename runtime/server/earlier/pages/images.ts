@@ -31,7 +31,7 @@ import { PAGES } from '#server/texts/texts.ts'
 import { renderSize } from '#kit/foundation/size.ts'
 import { checkField, hidden } from '#kit/web/ui/fields.ts'
 import { machinePath, MACHINES_PATH } from '#server/pages/machines/machines-list.ts'
-import { opensQuestion, renderRemoval } from '#server/pages/question.ts'
+import { opensQuestion, showRemoval } from '#server/pages/question.ts'
 import type { Machine } from '../rules/machine.ts'
 
 // POST /ui/images/remove: asks before an image is removed, and says which machines use it.
@@ -81,21 +81,18 @@ async function ask(
   const users = listUsers(await context.site.machines.list(), name)
   const views = users.map((machine) => viewOf(context, machine))
   const shown = html`<strong><bdi>${printable(name)}</bdi></strong> (${renderSize(size_bytes)})`
-  return await context.show({
+  return await showRemoval(context, {
     title: PAGES.images.removal.title,
     section: LIST,
     trail: html`<a href="${LIST}">${PAGES.frame.titles.images}</a>`,
-    body: renderRemoval({
-      title: PAGES.images.removal.title,
-      body: html`${error === null ? null : banner('failed', error)}
-        <p>${fillHtml(PAGES.images.removal.file, { image: shown })}</p>
-        ${renderUsers(name, views)}`,
-      fields: html`${hidden({ name })}
-      ${users.length === 0 ? null : checkField({ name: 'force', label: PAGES.images.removal.force, checked: false })}`,
-      action: IMAGE_REMOVAL_PATH,
-      cancel: LIST,
-      button: PAGES.images.removal.button,
-    }),
+    question: PAGES.images.removal.title,
+    body: html`${error === null ? null : banner('failed', error)}
+      <p>${fillHtml(PAGES.images.removal.file, { image: shown })}</p>
+      ${renderUsers(name, views)}`,
+    fields: html`${hidden({ name })}
+    ${users.length === 0 ? null : checkField({ name: 'force', label: PAGES.images.removal.force, checked: false })}`,
+    cancel: LIST,
+    button: PAGES.images.removal.button,
   })
 }
 

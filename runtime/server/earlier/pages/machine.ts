@@ -23,7 +23,7 @@ import {
   MACHINES_TRAIL,
   renderBar,
 } from '#server/pages/machines/machines-list.ts'
-import { opensQuestion, questionButton, renderRemoval } from '#server/pages/question.ts'
+import { opensQuestion, questionButton, showRemoval } from '#server/pages/question.ts'
 import { askToArm } from './arming-question.ts'
 import { nameOf, viewOf, type EarlierContext } from './machine-view.ts'
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
@@ -234,17 +234,14 @@ async function askDeletion(context: EarlierContext): Promise<Answer> {
   const machine = context.site.machines.peek(mac)
   if (machine === null) throw refuse(404, `no machine record for ${mac}`)
   const name = printable(nameOf(machine))
-  return await context.show({
+  return await showRemoval(context, {
     title: fill(deletion.pageTitle, { name }),
     section: MACHINES_PATH,
     trail: MACHINES_TRAIL,
-    body: renderRemoval({
-      title: fillHtml(deletion.title, { name: html`<bdi>${name}</bdi>` }),
-      body: html`<p>${fillHtml(t.removal.question, { mac: html`<code>${mac}</code>` })}</p>`,
-      action: `${machinePath(mac)}/delete`,
-      cancel: machinePath(mac),
-      button: deletion.button,
-    }),
+    question: fillHtml(deletion.title, { name: html`<bdi>${name}</bdi>` }),
+    body: html`<p>${fillHtml(t.removal.question, { mac: html`<code>${mac}</code>` })}</p>`,
+    cancel: machinePath(mac),
+    button: deletion.button,
   })
 }
 

@@ -14,7 +14,7 @@ import { formAt, pageAt, removalAt, type ContextRoute } from '../context-routes.
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { personOf } from '#kit/web/answers/caller.ts'
 import { blank, renderCurlBlock } from '../curl-block.ts'
-import { questionButton, renderRemoval } from '../question.ts'
+import { questionButton, showRemoval } from '../question.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import { fill } from '#kit/texts/text.ts'
 
@@ -211,24 +211,19 @@ async function askRevocation(context: PageContext): Promise<Answer> {
   const id = getRouterParam(context.event, 'id') ?? ''
   const token = (await listOwn(context)).find((each) => each.id === id)
   if (token === undefined) return tokenGone(context)
-  return await context.show({
+  return await showRemoval(context, {
     title: fill(t.tokens.revocation.title, { name: token.name }),
     section: PATH,
     trail: html`<a href="${PATH}">${PAGES.frame.titles.account}</a>`,
-    body: renderRemoval({
-      title: fillHtml(t.tokens.revocation.question, { name: html`<bdi>${token.name}</bdi>` }),
-      body: html`<p>
-        ${fillHtml(t.tokens.revocation.consequence, {
-          time: renderTime(token.last_used_at, context.clock(), t.tokens.never),
-        })}
-      </p>`,
-      action: context.event.url.pathname,
-      cancel: `${PATH}#tokens`,
-      button: t.tokens.revocation.button,
-      command: renderCurlBlock(context, [
-        { method: 'DELETE', path: `/tokens/${token.id}`, scope: 'admin' },
-      ]),
-    }),
+    question: fillHtml(t.tokens.revocation.question, { name: html`<bdi>${token.name}</bdi>` }),
+    body: html`<p>
+      ${fillHtml(t.tokens.revocation.consequence, {
+        time: renderTime(token.last_used_at, context.clock(), t.tokens.never),
+      })}
+    </p>`,
+    cancel: `${PATH}#tokens`,
+    button: t.tokens.revocation.button,
+    calls: [{ method: 'DELETE', path: `/tokens/${token.id}`, scope: 'admin' }],
   })
 }
 

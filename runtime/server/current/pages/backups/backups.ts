@@ -15,7 +15,7 @@ import type { StoredBackup } from '#fleet/backup/backup-store.ts'
 import { buttonAt, formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { renderRemoval, questionButton } from '#server/pages/question.ts'
+import { showRemoval, questionButton } from '#server/pages/question.ts'
 import {
   renderEventList,
   readEventWords,
@@ -323,24 +323,21 @@ const timeOfDay = (id: string): string => /T(\d\d-\d\d)-/.exec(id)?.[1] ?? id
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const stored = await find(context)
   const time = nameBackup(stored.backup_id, context.clock())
-  return await context.show({
+  return await showRemoval(context, {
     title: fill(t.removal.title, { time }),
     section: PATH,
     trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
-    body: renderRemoval({
-      title: fillHtml(t.removal.question, { time }),
-      body: html`<p>${renderContent(t.removal, stored)}</p>`,
-      action: context.event.url.pathname,
-      cancel: PATH,
-      button: t.removal.button,
-      command: renderCurlBlock(context, [
-        {
-          method: 'DELETE',
-          path: `${PATH}/${encodeURIComponent(stored.backup_id)}`,
-          scope: 'admin',
-        },
-      ]),
-    }),
+    question: fillHtml(t.removal.question, { time }),
+    body: html`<p>${renderContent(t.removal, stored)}</p>`,
+    cancel: PATH,
+    button: t.removal.button,
+    calls: [
+      {
+        method: 'DELETE',
+        path: `${PATH}/${encodeURIComponent(stored.backup_id)}`,
+        scope: 'admin',
+      },
+    ],
   })
 }
 

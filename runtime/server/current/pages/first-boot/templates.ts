@@ -18,7 +18,7 @@ import { countMachines, createTemplateResource } from '#server/current/routes/fi
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderCurlBlock, blank, type CurlCall } from '#server/pages/curl-block.ts'
-import { questionButton, renderRemoval } from '#server/pages/question.ts'
+import { questionButton, showRemoval } from '#server/pages/question.ts'
 import {
   parseFields,
   hideTyped,
@@ -522,20 +522,15 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
 
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
-  return await context.show({
+  return await showRemoval(context, {
     title: t.removal.title,
     section: TEMPLATES_PATH,
     trail: TRAIL,
-    body: renderRemoval({
-      title: fillHtml(t.removal.question, { name: html`<bdi>${name}</bdi>` }),
-      body: html`<p>${t.removal.consequence}</p>`,
-      action: context.event.url.pathname,
-      cancel: templatePath(name),
-      button: t.removal.button,
-      command: renderCurlBlock(context, [
-        { method: 'DELETE', path: `/first-boot/${encodeURIComponent(name)}`, scope: 'admin' },
-      ]),
-    }),
+    question: fillHtml(t.removal.question, { name: html`<bdi>${name}</bdi>` }),
+    body: html`<p>${t.removal.consequence}</p>`,
+    cancel: templatePath(name),
+    button: t.removal.button,
+    calls: [{ method: 'DELETE', path: `/first-boot/${encodeURIComponent(name)}`, scope: 'admin' }],
   })
 }
 

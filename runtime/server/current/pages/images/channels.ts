@@ -14,8 +14,7 @@ import { PAGES } from '#server/texts/texts.ts'
 import { countArmed, createChannelResource } from '#server/current/channels/channels.ts'
 import { channelOf } from '#server/current/rules/machine.ts'
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
-import { renderCurlBlock } from '#server/pages/curl-block.ts'
-import { questionButton, renderRemoval } from '#server/pages/question.ts'
+import { questionButton, showRemoval } from '#server/pages/question.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { nameActor } from '../view/actor-name.ts'
 import { keepTyped, readChannelForm, renderChannelForm, type WrongField } from './channel-form.ts'
@@ -164,20 +163,15 @@ function find({ services, event }: CurrentContext): ImageChannel {
 
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
-  return await context.show({
+  return await showRemoval(context, {
     title: t.removal.button,
     section: IMAGES,
     trail: TRAIL,
-    body: renderRemoval({
-      title: fillHtml(t.removal.question, { name: html`<bdi>${name}</bdi>` }),
-      body: html`<p>${t.removal.consequence}</p>`,
-      action: context.event.url.pathname,
-      cancel: CHANNELS_PATH,
-      button: t.removal.button,
-      command: renderCurlBlock(context, [
-        { method: 'DELETE', path: `/channels/${name}`, scope: 'machines' },
-      ]),
-    }),
+    question: fillHtml(t.removal.question, { name: html`<bdi>${name}</bdi>` }),
+    body: html`<p>${t.removal.consequence}</p>`,
+    cancel: CHANNELS_PATH,
+    button: t.removal.button,
+    calls: [{ method: 'DELETE', path: `/channels/${name}`, scope: 'machines' }],
   })
 }
 

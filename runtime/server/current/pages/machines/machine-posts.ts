@@ -16,7 +16,7 @@ import { NOTHING_BACK } from '#server/routes/fleet.ts'
 import type { UpsertRefusal } from '#server/routes/site.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
-import { isAsked, renderRemoval, renderQuestion } from '#server/pages/question.ts'
+import { isAsked, showRemoval, renderQuestion } from '#server/pages/question.ts'
 import {
   readCapture,
   renderCaptureQuestion,
@@ -125,18 +125,15 @@ export const MACHINE_POSTS = [
 async function askDeletion(context: CurrentContext): Promise<Answer> {
   const machine = await find(context)
   const { mac } = machine
-  return await context.show({
+  return await showRemoval(context, {
     title: fill(t.deletion.pageTitle, { name: nameOf(machine) }),
     section: '/ui/machines',
     trail: MACHINES_TRAIL,
-    body: renderRemoval({
-      title: fillHtml(t.deletion.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
-      body: html`<p>${fillHtml(t.deletion.question, { mac: html`<code>${mac}</code>` })}</p>`,
-      action: context.event.url.pathname,
-      cancel: machinePath(mac),
-      button: t.deletion.button,
-      command: renderCurlBlock(context, [callDelete(machine)]),
-    }),
+    question: fillHtml(t.deletion.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
+    body: html`<p>${fillHtml(t.deletion.question, { mac: html`<code>${mac}</code>` })}</p>`,
+    cancel: machinePath(mac),
+    button: t.deletion.button,
+    calls: [callDelete(machine)],
   })
 }
 

@@ -12,7 +12,7 @@ import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
 import { fill, fillCount } from '#kit/texts/text.ts'
 import { buttonAt, formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
-import { questionButton, renderRemoval } from '#server/pages/question.ts'
+import { questionButton, showRemoval } from '#server/pages/question.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
@@ -304,17 +304,14 @@ async function sendAgain(context: CurrentContext, form: URLSearchParams): Promis
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const receiver = findReceiver(context)
   const { id, name } = receiver
-  return await context.show({
+  return await showRemoval(context, {
     title: fill(t.remove.title, { name }),
     section: SETTINGS,
     trail: trailTo(receiver),
-    body: renderRemoval({
-      title: fill(t.remove.question, { name }),
-      body: html`<p>${t.remove.consequence}</p>`,
-      action: context.event.url.pathname,
-      cancel: pathOfReceiver(id),
-      button: t.remove.confirm,
-    }),
+    question: fill(t.remove.question, { name }),
+    body: html`<p>${t.remove.consequence}</p>`,
+    cancel: pathOfReceiver(id),
+    button: t.remove.confirm,
   })
 }
 

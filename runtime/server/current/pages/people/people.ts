@@ -12,7 +12,7 @@ import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
-import { questionButton, renderRemoval } from '#server/pages/question.ts'
+import { questionButton, showRemoval } from '#server/pages/question.ts'
 import { ROLES, type Role, type Reach } from '#kit/web/answers/rules/rights.ts'
 import { LabelSchema } from '#fleet/machine/rules/label.ts'
 import { getRouterParam } from 'h3'
@@ -297,18 +297,15 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   const person = findPerson(context)
   if (person === null) return answerChange(context, 'removed', refuse('unknown'))
   const { id, name, provider } = person
-  return await context.show({
+  return await showRemoval(context, {
     title: fill(t.remove.title, { name }),
     section: SETTINGS,
     trail: TRAIL,
-    body: renderRemoval({
-      title: fillHtml(t.remove.question, { name: html`<bdi>${name}</bdi>` }),
-      body: html`<p>${t.remove.consequence}</p>
-        ${provider === null ? null : html`<p>${t.provider.comesBack}</p>`}`,
-      action: context.event.url.pathname,
-      cancel: pathOfPerson(id),
-      button: t.remove.confirm,
-    }),
+    question: fillHtml(t.remove.question, { name: html`<bdi>${name}</bdi>` }),
+    body: html`<p>${t.remove.consequence}</p>
+      ${provider === null ? null : html`<p>${t.provider.comesBack}</p>`}`,
+    cancel: pathOfPerson(id),
+    button: t.remove.confirm,
   })
 }
 

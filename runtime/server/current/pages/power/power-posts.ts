@@ -9,7 +9,7 @@ import { address, fillHtml, html, type Html } from '#kit/web/ui/html.ts'
 import { buttonAt, formAt, removalAt } from '#server/pages/context-routes.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import { machinePath, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
-import { renderRemoval, renderQuestion } from '#server/pages/question.ts'
+import { showRemoval, renderQuestion } from '#server/pages/question.ts'
 import type { PowerBody } from '#server/power/rules/power-request.ts'
 import { PAGES } from '#server/texts/texts.ts'
 import {
@@ -115,20 +115,15 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const machine = await find(context)
   const name = nameOf(machine)
-  return await context.show({
+  return await showRemoval(context, {
     title: fill(t.removal.title, { name }),
     section: '/ui/machines',
     trail: MACHINES_TRAIL,
-    body: renderRemoval({
-      title: fillHtml(t.removal.title, { name: html`<bdi>${name}</bdi>` }),
-      body: html`<p>${t.removal.text}</p>`,
-      action: context.event.url.pathname,
-      cancel: machinePath(machine.mac),
-      button: t.removal.sure,
-      command: renderCurlBlock(context, [
-        { method: 'DELETE', path: `/machines/${machine.mac}/power`, scope: 'admin' },
-      ]),
-    }),
+    question: fillHtml(t.removal.title, { name: html`<bdi>${name}</bdi>` }),
+    body: html`<p>${t.removal.text}</p>`,
+    cancel: machinePath(machine.mac),
+    button: t.removal.sure,
+    calls: [{ method: 'DELETE', path: `/machines/${machine.mac}/power`, scope: 'admin' }],
   })
 }
 

@@ -12,8 +12,8 @@ import { renderTime } from '#kit/web/ui/times.ts'
 import { removeRun } from '#server/current/routes/runs.ts'
 import { removalAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
-import { opensQuestion, renderAnswer, renderRemoval } from '#server/pages/question.ts'
+import type { CurlCall } from '#server/pages/curl-block.ts'
+import { opensQuestion, renderAnswer, showRemoval } from '#server/pages/question.ts'
 import { renderRunState } from '../view/run-table.ts'
 
 const t = PAGES.runs.removal
@@ -58,43 +58,32 @@ async function ask(context: CurrentContext, form: URLSearchParams): Promise<Answ
   const selected = listSelected(context, form)
   const ended = selected.filter(({ result }) => result !== null)
   const cancel = backOf(form)
-  const show = (title: string, body: Html) =>
-    context.show({
-      title,
-      section: LIST,
-      trail: html`<a href="${cancel}">${PAGES.frame.titles.runs}</a>`,
-      body,
-    })
+  const trail = html`<a href="${cancel}">${PAGES.frame.titles.runs}</a>`
   if (ended.length === 0) {
     const { title, text } = selected.length === 0 ? t.empty : t.running
     const back = html`<a class="button" href="${cancel}" data-close>${t.back}</a>`
-    return await show(
+    const body = renderAnswer(
       title,
-      renderAnswer(
-        title,
-        html`<p>${text}</p>
-          ${back}`,
-      ),
+      html`<p>${text}</p>
+        ${back}`,
     )
+    return await context.show({ title, section: LIST, trail, body })
   }
-  const title = fillCount(t.title, ended.length)
-  return await show(
-    title,
-    renderRemoval({
-      title,
-      body: html`${renderList(context, ended)}${
-          ended.length === selected.length
-            ? null
-            : banner('needs-you', fillCount(t.stay, selected.length - ended.length))
-        }
-        <p>${pluralOf(t.consequence, ended.length)}</p>`,
-      fields: html`${ended.map((run) => hidden({ runs: renderRunValue(run) }))}${hidden({ back: form.get('back') })}`,
-      action: RUN_REMOVAL_PATH,
-      cancel,
-      button: fillCount(t.button, ended.length),
-      command: renderCurlBlock(context, ended.length > MAX_SHOWN ? [] : ended.map(callRemove)),
-    }),
-  )
+  return await showRemoval(context, {
+    title: fillCount(t.title, ended.length),
+    section: LIST,
+    trail,
+    body: html`${renderList(context, ended)}${
+        ended.length === selected.length
+          ? null
+          : banner('needs-you', fillCount(t.stay, selected.length - ended.length))
+      }
+      <p>${pluralOf(t.consequence, ended.length)}</p>`,
+    fields: html`${ended.map((run) => hidden({ runs: renderRunValue(run) }))}${hidden({ back: form.get('back') })}`,
+    cancel,
+    button: fillCount(t.button, ended.length),
+    calls: ended.length > MAX_SHOWN ? [] : ended.map(callRemove),
+  })
 }
 
 const callRemove = ({ mac, id }: Run): CurlCall => ({
