@@ -29,7 +29,7 @@ import {
   isOlderShape,
   HAND_OVER,
   readLease,
-  takeHint,
+  tryLeaderLock,
   takeLease,
   type Lease,
   type TakenLease,
@@ -172,8 +172,8 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
     await ensureTables(session, line, listTables(file))
     for (;;) {
       const lease = await look(session, options)
-      const holdsHint = await takeHint(session, lease.epoch)
-      const decided = decideTakeover(watch, lease, performance.now(), holdsHint, times)
+      const holdsLeaderLock = await tryLeaderLock(session, lease.epoch)
+      const decided = decideTakeover(watch, lease, performance.now(), holdsLeaderLock, times)
       watch = decided.watch
       const why = renderTake(decided)
       const tried = why === null ? renderLed(lease) : await takeOver(session, lease, options, why)

@@ -20,11 +20,11 @@ import {
   RENEW_SEEN,
   readPosition,
   renameTerm,
-  takeHint,
+  tryLeaderLock,
   type TakenLease,
 } from './tables.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
+import { Fault, leaderLockOf, renderError } from '#kit/foundation/fault.ts'
 import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
 import { toFault, type PgSession } from './postgres.ts'
 
@@ -201,7 +201,7 @@ interface HeldLease {
   session: PgSession
   position: Position
   terms: readonly string[]
-  holdsHint: boolean
+  holdsLeaderLock: boolean
   /** When the newest message that found the lease ours was sent; `performance.now()`. */
   askedAt: number
 }
@@ -225,8 +225,8 @@ type Attempted = 'stored' | 'doubtful' | 'no-room'
 function createHold(dependencies: HoldDependencies) {
   const ending = createEnding(dependencies.onEnd)
   const troubles = createTroubles(dependencies.log)
-  const { session, position, term, epoch, holdsHint, times } = dependencies
-  const at: HeldLease = { session, position, terms: [term], holdsHint, askedAt: -Infinity }
+  const { session, position, term, epoch, holdsLeaderLock, times } = dependencies
+  const at: HeldLease = { session, position, terms: [term], holdsLeaderLock, askedAt: -Infinity }
   const store = createSender(at, dependencies, ending, troubles)
   let line: Promise<unknown> = Promise.resolve()
 
@@ -249,7 +249,7 @@ function createHold(dependencies: HoldDependencies) {
     },
     /** A lost session gave it back. */
     async renewHint(): Promise<void> {
-      if (!at.holdsHint) at.holdsHint = await takeHint(at.session, epoch)
+      if (!at.holdsLeaderLock) at.holdsLeaderLock = await tryLeaderLock(at.session, epoch)
     },
     /** Nobody else can lead now; false: ask the database. */
     isSure: () =>
@@ -360,7 +360,7 @@ async function openAgain(
   if (!(await renameTerm(at.session, former, next))) throw ending.end(deposed())
   at.terms = [next]
   at.askedAt = askedAt
-  at.holdsHint = await takeHint(at.session, epoch)
+  at.holdsLeaderLock = await tryLeaderLock(at.session, epoch)
   return await readPosition(at.session)
 }
 
@@ -390,7 +390,7 @@ function createTroubles(log: HoldDependencies['log']) {
     note(thrown: unknown) {
       const { message, hint } =
         thrown instanceof Fault
-          ? { message: thrown.message, hint: hintOf(thrown) ?? '' }
+          ? { message: thrown.message, hint: leaderLockOf(thrown) ?? '' }
           : describePostgresError(thrown)
       if (message !== trouble) log.warn(`${message}: changes wait. ${hint}`.trim())
       trouble = message

@@ -165,18 +165,19 @@ const toLease = (row: PgRow | undefined): Lease => ({
 })
 
 /** Differs for each leader, so that no former one holds its claim. */
-const hintOf = (epoch: string) => `pg_try_advisory_lock(1718382452, (${epoch} % 2147483647)::int)`
+const leaderLockOf = (epoch: string) =>
+  `pg_try_advisory_lock(1718382452, (${epoch} % 2147483647)::int)`
 
-/** The claim of a leader's session: others get it once that session has ended. */
-export async function takeHint(session: PgSession, epoch: number): Promise<boolean> {
-  const [row] = await session.query(`SELECT ${hintOf('$1::bigint')} AS taken`, [epoch])
+/** An advisory lock of the leader's session: others get it once that session has ended. */
+export async function tryLeaderLock(session: PgSession, epoch: number): Promise<boolean> {
+  const [row] = await session.query(`SELECT ${leaderLockOf('$1::bigint')} AS taken`, [epoch])
   return row?.['taken'] === true
 }
 
 export interface TakenLease {
   readonly epoch: number
   /** False: somebody had it before us; then it is taken anew. */
-  readonly holdsHint: boolean
+  readonly holdsLeaderLock: boolean
 }
 
 /** Null: somebody else was quicker. */
@@ -189,11 +190,11 @@ export async function takeLease(
   const [taken] = await session.query(
     `UPDATE ${LEASE} SET term = $1, epoch = epoch + 1, beat = beat + 1, holder = $2, release = $3,
      url = $4, since = now() WHERE term = $5 AND beat = $6
-     RETURNING epoch, ${hintOf('epoch')} AS taken`,
+     RETURNING epoch, ${leaderLockOf('epoch')} AS taken`,
     [term, name, release, url, seen.term, seen.beat],
   )
   if (taken === undefined) return null
-  return { epoch: numberIn(taken, 'epoch'), holdsHint: taken['taken'] === true }
+  return { epoch: numberIn(taken, 'epoch'), holdsLeaderLock: taken['taken'] === true }
 }
 
 /**

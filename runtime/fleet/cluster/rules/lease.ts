@@ -31,21 +31,21 @@ interface LeaseDecision {
 }
 
 /**
- * `holdsHint`: the leader's advisory lock is ours, so its session has ended. Taking over is safe
+ * `holdsLeaderLock`: the leader's advisory lock is ours, so its session has ended. Taking over is safe
  * then: the fence in each group keeps out a leader that believes otherwise.
  */
 export function decideTakeover(
   before: LeaseWatch | null,
   { term, beat, holder }: LeaseReading,
   at: number,
-  holdsHint: boolean,
+  holdsLeaderLock: boolean,
   { leaseMs, gapMs }: Pick<ClusterTimes, 'leaseMs' | 'gapMs'> = TIMES,
 ): LeaseDecision {
   const isSame = before !== null && before.term === term && before.beat === beat
   const silentMs = isSame ? before.silentMs + Math.min(at - before.lastAt, gapMs) : 0
   const watch = { term, beat, lastAt: at, silentMs }
   if (holder === '') return { take: 'handed-over', watch }
-  if (holdsHint) return { take: 'session-ended', watch }
+  if (holdsLeaderLock) return { take: 'session-ended', watch }
   return { take: silentMs >= leaseMs ? 'silent' : null, watch }
 }
 
