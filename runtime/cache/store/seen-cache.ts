@@ -1,6 +1,6 @@
 /** The cache as somebody sees it who has a scope: captures of their machines alone. */
 import { Fault } from '#kit/foundation/fault.ts'
-import { sees, type Reach } from '#kit/web/answers/rules/rights.ts'
+import { canSee, type Reach } from '#kit/web/answers/rules/rights.ts'
 import type { Capture } from '#cache/captures/captures.ts'
 import type { ImageCache } from './image-cache.ts'
 
@@ -12,7 +12,7 @@ export function createSeenCache(cache: ImageCache, reach: Exclude<Reach, null>):
   const { captures } = cache
   const isSeen = ({ source: { mac } }: Capture): boolean => {
     const known = mac === null ? [] : cache.listLabels(mac)
-    return known.length > 0 && known.every((labels) => sees(reach, labels))
+    return known.length > 0 && known.every((labels) => canSee(reach, labels))
   }
   return {
     ...cache,

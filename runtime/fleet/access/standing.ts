@@ -1,5 +1,5 @@
 /** Decides whether what somebody began may go on: they still exist, and may still do it with each machine. */
-import { reachOf, sees, permits, scopesOf, type Scope } from '#kit/web/answers/rules/rights.ts'
+import { reachOf, canSee, permits, scopesOf, type Scope } from '#kit/web/answers/rules/rights.ts'
 import type { People } from './accounts.ts'
 import type { Person } from './rules/person.ts'
 import type { Tokens } from './tokens.ts'
@@ -8,7 +8,7 @@ export interface Standing {
   /** Why `actor` may do nothing more; null: they may. `since`: when they began, an ISO time. */
   refuse(actor: string, scope: Scope, since?: string): string | null
   /** Whether a machine with these labels is in their scope. */
-  sees(actor: string, labels: readonly string[]): boolean
+  canSee(actor: string, labels: readonly string[]): boolean
 }
 
 interface StandingDependencies {
@@ -37,12 +37,12 @@ export function createStanding({ people, tokens }: StandingDependencies): Standi
       if (person === null) return `${name} was removed`
       return permits(scopesOf(person.role), scope) ? null : `${name} may not do this any more`
     },
-    sees(actor, labels) {
+    canSee(actor, labels) {
       const name = nameOf(actor)
       const person = name === null ? null : people.findByName(name)
-      return name === null || (person !== null && sees(reachOf(person), labels))
+      return name === null || (person !== null && canSee(reachOf(person), labels))
     },
   }
 }
 
-export const UNCHANGED: Standing = { refuse: () => null, sees: () => true }
+export const UNCHANGED: Standing = { refuse: () => null, canSee: () => true }

@@ -274,14 +274,15 @@ const byMac = (a: MachineBase, b: MachineBase) => (a.mac < b.mac ? -1 : 1)
 /** Methods that change machines are passed through. */
 export function createSeenMachines<M extends MachineBase>(
   machines: Machines<M>,
-  sees: (machine: M) => boolean,
+  canSee: (machine: M) => boolean,
 ): Machines<M> {
-  const only = (machine: M | null): M | null => (machine !== null && sees(machine) ? machine : null)
+  const only = (machine: M | null): M | null =>
+    machine !== null && canSee(machine) ? machine : null
   let [all, seen]: [readonly M[], readonly M[]] = [[], []]
   /** The same array while nothing changed, as for the whole list. */
   const peekAll = (): readonly M[] => {
     const present = machines.peekAll()
-    if (present !== all) [all, seen] = [present, present.filter(sees)]
+    if (present !== all) [all, seen] = [present, present.filter(canSee)]
     return seen
   }
   const peek = (mac: Mac) => only(machines.peek(mac))

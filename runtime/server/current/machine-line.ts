@@ -52,7 +52,7 @@ import { describeFlashed, describeFlashFailed } from '#fleet/machine/rules/flash
 import type { Inventory } from '#engine/inventory/rules/machine.ts'
 import { compareFields } from '#fleet/state/rules/event-table.ts'
 import type { Armer } from '#engine/inventory/rules/run.ts'
-import type { SeesMachine } from './captures/rules/capture-owner.ts'
+import type { CanSeeMachine } from './captures/rules/capture-owner.ts'
 
 /** Getters answer from memory, anew at each contact. */
 export interface LineDependencies
@@ -436,7 +436,7 @@ interface ActionDependencies extends Pick<Surroundings, 'findTemplate'> {
   /** Null: none. */
   cacheUrl(): string | null
   /** Why the name is taken, to someone who sees these machines; null: free. Absent: no check. */
-  findNameOwner?(name: string, mac: Mac, sees?: SeesMachine): string | null
+  findNameOwner?(name: string, mac: Mac, canSee?: CanSeeMachine): string | null
 }
 
 const findIn = ({ findChannel }: Pick<ActionDependencies, 'findChannel'>): FindChannel =>
@@ -464,12 +464,12 @@ const toAction = (
   action: MachineAction,
 ): Action<Machine> => ({
   ...action,
-  apply(machine, parameters, by, batch = null, sees) {
+  apply(machine, parameters, by, batch = null, canSee) {
     const applied = applyResolved(site, action, { machine, name, parameters, now: by.at })
     if (!applied.ok) return applied
     const unknown = findUnknownTemplate(site, newTemplate(machine, applied.value))
     if (unknown !== null) return refuse(unknown)
-    const obstacle = name === 'capture' ? findCaptureObstacle(site, applied.value, sees) : null
+    const obstacle = name === 'capture' ? findCaptureObstacle(site, applied.value, canSee) : null
     if (obstacle !== null) return refuse(obstacle)
     const summary = `${machine.mac} ${action.past}`
     const after = events.describe(applied.value)
@@ -520,10 +520,10 @@ function joinBatch(
 function findCaptureObstacle(
   { cacheUrl, findNameOwner }: ActionDependencies,
   { mac, capture }: Machine,
-  sees: SeesMachine | undefined,
+  canSee: CanSeeMachine | undefined,
 ): string | null {
   if (cacheUrl() === null) return NO_CACHE
-  return capture === null ? null : (findNameOwner?.(capture.name, mac, sees) ?? null)
+  return capture === null ? null : (findNameOwner?.(capture.name, mac, canSee) ?? null)
 }
 
 const NO_CACHE = 'The server has no cache service to upload the image to.'

@@ -181,7 +181,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
       elapsed,
       onFlashSlot: gate.assign,
       otherServers,
-      power: { ...control, within: (sees) => scopePower(control, sees) },
+      power: { ...control, within: (canSee) => scopePower(control, canSee) },
       batches: keeper.maker,
       ...watch,
       onLogout: endCacheSessions(given),
@@ -310,11 +310,11 @@ function createRules(
     findImage: createFinder(catalog),
     findChannel: (name) => state.channels.find(name)?.bty_image_ref ?? null,
     findTemplate: (name) => state.templates.find(name)?.template ?? null,
-    findNameOwner: (name, mac, sees) =>
+    findNameOwner: (name, mac, canSee) =>
       findNameOwner(name, mac, {
         images: catalog.snapshot().entries,
         machines: state.machines.peekAll(),
-        sees,
+        canSee,
       }),
     ...near,
     isPaused: state.batches.isPaused,
@@ -485,7 +485,7 @@ function startBatchStops({ site, keeper, standing }: BatchStopsDependencies): Di
     const actor = resumed_by ?? by.actor
     const refusal = standing.refuse(actor, 'machines', resumed_by === null ? by.at : undefined)
     if (refusal !== null) return refusal
-    const isOutside = keeper.listOwn(id).some(({ labels }) => !standing.sees(actor, labels))
+    const isOutside = keeper.listOwn(id).some(({ labels }) => !standing.canSee(actor, labels))
     return isOutside ? 'it has machines outside of the scope of who ordered it' : null
   }
 

@@ -240,7 +240,7 @@ function createActOnEach(given: EachDependencies) {
     { by, forbid }: Pick<EachRequest, 'by' | 'forbid'>,
     known: ReadonlySet<string>,
   ): Promise<string | null> {
-    const isOutside = !standing.sees(by.actor, labelsOf(mac))
+    const isOutside = !standing.canSee(by.actor, labelsOf(mac))
     const refusal = isOutside ? OUTSIDE : (forbid?.(mac) ?? refuse(mac, asked))
     const failure = refusal ?? (await act(mac, asked, by, { known }).catch(renderError))
     if (typeof failure === 'object') return failure.ok ? null : renderPowerFailure(failure.refusal)

@@ -9,21 +9,21 @@ const SHARED =
   'Its outlet also feeds machines outside of your scope: somebody without a scope may change its power.'
 
 /** A machine whose outlet feeds unseen ones keeps its power; reading is allowed. */
-export function scopePower(control: PowerControl, sees: (mac: string) => boolean): PowerControl {
+export function scopePower(control: PowerControl, canSee: (mac: string) => boolean): PowerControl {
   const { book } = control
   const refuseOutside = (mac: Mac): string | null => {
-    if (!sees(mac)) return `no way to the power of ${mac} is set`
-    return book.listSharing(mac).every(sees) ? null : SHARED
+    if (!canSee(mac)) return `no way to the power of ${mac} is set`
+    return book.listSharing(mac).every(canSee) ? null : SHARED
   }
   const refuseHere = (mac: Mac, { action }: Pick<PowerBody, 'action'>): string | null =>
-    action === 'read' && sees(mac) ? null : refuseOutside(mac)
+    action === 'read' && canSee(mac) ? null : refuseOutside(mac)
   const listOwn = (macs: readonly Mac[]) => macs.filter((mac) => refuseOutside(mac) === null)
   return {
     ...control,
     book: {
       ...book,
-      find: (mac) => (sees(mac) ? book.find(mac) : null),
-      listSharing: (mac) => book.listSharing(mac).filter(sees),
+      find: (mac) => (canSee(mac) ? book.find(mac) : null),
+      listSharing: (mac) => book.listSharing(mac).filter(canSee),
     },
     refuseOutside,
     refuse: (mac, asked) => refuseHere(mac, asked) ?? control.refuse(mac, asked),
@@ -47,11 +47,11 @@ export function scopePower(control: PowerControl, sees: (mac: string) => boolean
       control.actOnEach(listOwn(macs), asked, { ...each, forbid: refuseOutside }),
     bootEach: (macs, request) =>
       control.bootEach(listOwn(macs), { ...request, forbid: refuseOutside }),
-    listUnderway: () => control.listUnderway().filter(({ macs }) => macs.every(sees)),
-    listWriting: (mac) => control.listWriting(mac).filter(sees),
+    listUnderway: () => control.listUnderway().filter(({ macs }) => macs.every(canSee)),
+    listWriting: (mac) => control.listWriting(mac).filter(canSee),
     view(mac) {
-      const view = sees(mac) ? control.view(mac) : null
-      return view && { ...view, shares_outlet_with: view.shares_outlet_with.filter(sees) }
+      const view = canSee(mac) ? control.view(mac) : null
+      return view && { ...view, shares_outlet_with: view.shares_outlet_with.filter(canSee) }
     },
   }
 }

@@ -46,12 +46,12 @@ export function createFleet<M extends MachineBase>(site: ServerBase<M>): Fleet<M
         const outcome = await awaitOutcome(site, mac, order, signal)
         const machine = site.machines.peek(mac)
         // A machine that left the bounds meanwhile counts as deleted.
-        return machine === null || bounds.sees(machine) ? outcome : 'deleted'
+        return machine === null || bounds.canSee(machine) ? outcome : 'deleted'
       },
       within,
     }
   }
-  return within({ sees: () => true, adds: true, refuse: () => null })
+  return within({ canSee: () => true, adds: true, refuse: () => null })
 }
 
 interface FleetParts<M extends MachineBase> {
@@ -71,7 +71,7 @@ async function act<M extends MachineBase>(
   if (action === 'delete') {
     const known = site.machines.peek(mac)
     const isThere = isDryRun
-      ? known !== null && bounds.sees(known)
+      ? known !== null && bounds.canSee(known)
       : await remove(parts, mac, by, batch)
     return isThere ? { result: 'done', machine: null } : { result: 'missing' }
   }
@@ -80,7 +80,7 @@ async function act<M extends MachineBase>(
   let reason: string | null = null
   const made = await updateByHand(parts, mac, by, request, (machine) => {
     if (machine === null) return null
-    const decided = rule.apply(machine, parameters, signed(site, by), batch, bounds.sees)
+    const decided = rule.apply(machine, parameters, signed(site, by), batch, bounds.canSee)
     reason = decided.ok
       ? (bounds.refuse(machine, decided.value.machine) ??
         findConflict?.(decided.value.machine) ??
@@ -148,7 +148,7 @@ async function update<M extends MachineBase, T extends Transition<M>>(
 ): Promise<T | null> {
   for (;;) {
     const before = site.machines.newest(mac)
-    const isHidden = before !== null && !bounds.sees(before)
+    const isHidden = before !== null && !bounds.canSee(before)
     const decided = decide(isHidden ? null : before)
     if (decided === null || isHidden) return null
     if (before !== null && bounds.refuse(before, decided.machine) !== null) return null
@@ -208,8 +208,8 @@ function findEdit<M extends MachineBase>({ site, edits, bounds }: FleetParts<M>,
   const found = site.line.undo === undefined ? null : edits.find(mac)
   const isSeen =
     found !== null &&
-    bounds.sees(found.before) &&
-    (found.after === null || bounds.sees(found.after))
+    bounds.canSee(found.before) &&
+    (found.after === null || bounds.canSee(found.after))
   return isSeen ? found : null
 }
 
@@ -354,7 +354,7 @@ async function remove<M extends MachineBase>(
   const hardware = site.line.undo === undefined ? null : await site.machines.findHardware(mac)
   // A plan on its way to the disk still counts as given.
   const before = site.machines.newest(mac)
-  if (before !== null && !bounds.sees(before)) return false
+  if (before !== null && !bounds.canSee(before)) return false
   const isGone = await removeMachine(site, mac, by)
   if (isGone && before !== null) {
     edits.note({ before, after: null, hardware, batch, actor: by.actor }, false)

@@ -23,7 +23,7 @@ export interface Action<M> {
   check(parameters: unknown, machines?: number): readonly FieldError[] | null
   /**
    * The refusal gives the reason in words. The server itself handles `delete`. `batch` null or
-   * absent: none. `sees`: whether the requester sees a machine (refusals name no other); absent:
+   * absent: none. `canSee`: whether the requester sees a machine (refusals name no other); absent:
    * all.
    */
   apply(
@@ -31,7 +31,7 @@ export interface Action<M> {
     parameters: unknown,
     by: Armer,
     batch?: string | null,
-    sees?: { sees(machine: M): boolean }['sees'],
+    canSee?: { canSee(machine: M): boolean }['canSee'],
   ): Result<Transition<M>, string>
   /** Why a machine cannot go along with those before it in the request; absent: any can. */
   conflicts?(): FindConflict<M>

@@ -191,7 +191,7 @@ function createSite<M extends MachineBase>(
     notices: createNotices(base.now),
     fleet: createFleet(base),
     bounds: null,
-    sees: () => true,
+    canSee: () => true,
     findMachine(mac) {
       const machine = base.machines.peek(mac)
       if (machine === null) throw refuse(404, `no machine record for ${mac}`)
@@ -226,8 +226,8 @@ function scopeSite<M extends MachineBase>(site: Site<M>, bounds: Bounds): Site<M
   })
   const fleet = site.fleet.within(edits)
   if (bounds.reach === null) return { ...site, bounds, fleet }
-  const machines = createSeenMachines(site.machines, edits.sees)
-  const sees = (mac: string): boolean => {
+  const machines = createSeenMachines(site.machines, edits.canSee)
+  const canSee = (mac: string): boolean => {
     const parsed = parseMac(mac)
     return parsed.ok && machines.peek(parsed.value) !== null
   }
@@ -237,10 +237,10 @@ function scopeSite<M extends MachineBase>(site: Site<M>, bounds: Bounds): Site<M
     bounds,
     fleet,
     machines,
-    runs: createSeenRuns(site.runs, { sees, list: listSeen }),
+    runs: createSeenRuns(site.runs, { canSee, list: listSeen }),
     journal: createSeenJournal(site.journal, listSeen),
-    power: site.power?.within?.(sees),
-    sees,
+    power: site.power?.within?.(canSee),
+    canSee,
     findMachine(mac) {
       const machine = machines.peek(mac)
       if (machine === null) throw refuse(404, `no machine record for ${mac}`)

@@ -78,7 +78,7 @@ interface MachinePower {
    * For someone who sees only these machines: no other's power is shown or changed, nor by a shared
    * outlet. Absent: no power control.
    */
-  within?(sees: (mac: string) => boolean): MachinePower
+  within?(canSee: (mac: string) => boolean): MachinePower
 }
 
 interface BootProof {
@@ -232,7 +232,7 @@ export interface Site<M extends MachineBase = MachineBase> extends ServerBase<M>
   /** The site finds, counts and lists only what is within these; null: everything. */
   readonly bounds: Bounds | null
   /** True of any MAC without bounds. */
-  sees(mac: string): boolean
+  canSee(mac: string): boolean
   readonly notices: Notices
   /** Throws a 404. */
   findMachine(mac: Mac): M

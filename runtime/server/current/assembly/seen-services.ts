@@ -11,7 +11,7 @@ interface SeenDependencies extends Omit<ScopedKeeperDependencies, 'machines'> {
   readonly power: PowerControl
 }
 
-type SeenSite = Pick<Site<Machine>, 'machines' | 'bounds' | 'sees'>
+type SeenSite = Pick<Site<Machine>, 'machines' | 'bounds' | 'canSee'>
 
 export interface SeenServices {
   readonly keeper: BatchKeeper
@@ -20,10 +20,10 @@ export interface SeenServices {
 
 export const createSeenServices =
   ({ power, ...parts }: SeenDependencies) =>
-  ({ machines, bounds, sees }: SeenSite): SeenServices =>
+  ({ machines, bounds, canSee }: SeenSite): SeenServices =>
     bounds === null || bounds.reach === null
       ? { keeper: parts.keeper, power }
-      : { keeper: scopeKeeper({ ...parts, machines }), power: scopePower(power, sees) }
+      : { keeper: scopeKeeper({ ...parts, machines }), power: scopePower(power, canSee) }
 
 // Batches as somebody with a scope sees them: with the machines of theirs, and none that has no such machine.
 

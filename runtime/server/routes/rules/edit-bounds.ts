@@ -1,9 +1,9 @@
 /** Decides what somebody with bounds may edit: what they see, and no label that is a scope or has a password. */
-import { sees, type Bounds } from '#kit/web/answers/rules/rights.ts'
+import { canSee, type Bounds } from '#kit/web/answers/rules/rights.ts'
 
 export interface EditBounds<M> {
   /** Machines they do not see do not exist for them. */
-  sees(machine: M): boolean
+  canSee(machine: M): boolean
   readonly adds: boolean
   /** `before` null: a new machine. Null: allowed. */
   refuse(before: M | null, after: M): string | null
@@ -22,7 +22,7 @@ export function createEditBounds<M>(
   { labelsOf, listScopeLabels, listSecretLabels }: EditBoundsDependencies<M>,
 ): EditBounds<M> {
   return {
-    sees: (machine) => sees(reach, labelsOf(machine)),
+    canSee: (machine) => canSee(reach, labelsOf(machine)),
     adds: reach === null,
     refuse(before, after) {
       if (administrates) return null

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import { createAccounts } from '#fleet/access/accounts.ts'
 import { MAX_SCOPE_CHARACTERS, parseScope } from '#fleet/access/rules/person.ts'
 import { reachOf as reachOfRoute, type Route } from '#kit/web/answers/route.ts'
-import { isSameReach, reachOf, sees } from '#kit/web/answers/rules/rights.ts'
+import { isSameReach, reachOf, canSee } from '#kit/web/answers/rules/rights.ts'
 import {
   asMac,
   CANARY,
@@ -266,11 +266,11 @@ test('a scope is labels as machines have them, of a length that a cookie can hol
 test('one label of the scope is enough, nothing is in an empty one, and who administrates has none', () => {
   const reach = ['lab', 'rack-1']
   assert.equal(
-    [['lab'], ['x', 'rack-1'], ['Lab'], []].map((labels) => sees(reach, labels)),
+    [['lab'], ['x', 'rack-1'], ['Lab'], []].map((labels) => canSee(reach, labels)),
     [true, true, false, false],
   )
-  assert.is(sees([], ['lab']), false)
-  assert.is(sees(null, []), true)
+  assert.is(canSee([], ['lab']), false)
+  assert.is(canSee(null, []), true)
   assert.equal(reachOf({ role: 'operate', labels: reach }), reach)
   assert.is(reachOf({ role: 'administrate', labels: reach }), null)
   assert.ok(isSameReach(['a', 'b'], ['b', 'a']))

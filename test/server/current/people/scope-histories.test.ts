@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { reachOf, type Role, sees } from '#kit/web/answers/rules/rights.ts'
+import { reachOf, type Role, canSee } from '#kit/web/answers/rules/rights.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import {
   addPerson,
@@ -234,7 +234,7 @@ function judge(history: History, who: string, before: Looked, after: Looked): vo
   }
   for (const [id, { paused_at, macs }] of before.batches) {
     if (after.batches.get(id)?.paused_at === paused_at) continue
-    const outside = macs.filter((mac) => !sees(reach, before.machines.get(mac)?.labels ?? []))
+    const outside = macs.filter((mac) => !canSee(reach, before.machines.get(mac)?.labels ?? []))
     assert.equal(reach === null ? [] : outside, [], `${who} paused ${id}`)
   }
 }
@@ -246,7 +246,10 @@ function judgeChange(history: History, who: string, was?: Machine, is?: Machine)
   const scopesOn = ({ labels }: Machine) => labels.filter((label) => fixed.includes(label))
   assert.is(role, 'operate', `${who} may look alone, and changed ${was?.mac}`)
   for (const each of [was, is]) {
-    assert.ok(each === undefined || sees(reach, each.labels), `${who} changed ${each?.mac} outside`)
+    assert.ok(
+      each === undefined || canSee(reach, each.labels),
+      `${who} changed ${each?.mac} outside`,
+    )
   }
   if (was !== undefined && is !== undefined) assert.equal(scopesOn(is), scopesOn(was), who)
 }
@@ -258,7 +261,7 @@ async function judgeShown(history: History, who: string): Promise<void> {
   const { reach } = rightsOf(history, who)
   const { machines } = look(history)
   const hidden = MACS.flatMap((mac, at) =>
-    sees(reach, machines.get(mac)?.labels ?? []) ? [] : [mac, nameOf(at)],
+    canSee(reach, machines.get(mac)?.labels ?? []) ? [] : [mac, nameOf(at)],
   )
   const one = history.batches.at(-1)
   const paths = [...SHOWN, ...MACS.map((mac) => `/machines/${mac}`), `/batches/${one}`]

@@ -89,7 +89,7 @@ interface Scoped {
 export const reachOf = ({ role, labels }: Scoped): Reach =>
   role === 'administrate' ? null : labels
 
-export const sees = (reach: Reach, labels: readonly string[]): boolean =>
+export const canSee = (reach: Reach, labels: readonly string[]): boolean =>
   reach === null || reach.some((label) => labels.includes(label))
 
 /** Whatever labels the machines have. */

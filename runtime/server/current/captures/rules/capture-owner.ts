@@ -6,13 +6,13 @@ import type { Mac } from '#kit/net/rules/mac.ts'
 import { SAME_NAME_AS_ANOTHER } from '#server/current/rules/action.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 
-export type SeesMachine = (machine: Machine) => boolean
+export type CanSeeMachine = (machine: Machine) => boolean
 
 interface NameOwners {
   readonly images: readonly Pick<CatalogEntry, 'name'>[]
   readonly machines: readonly Machine[]
   /** Absent: all are seen. */
-  readonly sees?: SeesMachine | undefined
+  readonly canSee?: CanSeeMachine | undefined
 }
 
 /**
@@ -23,21 +23,21 @@ interface NameOwners {
 export function findNameOwner(
   name: string,
   mac: Mac,
-  { images, machines, sees = () => true }: NameOwners,
+  { images, machines, canSee = () => true }: NameOwners,
 ): string | null {
   if (images.some((image) => image.name === name)) {
     return `There is an image called ${name} already, which a capture never replaces: choose another name.`
   }
   const ref = refOf(fileSource(name))
   const bound = machines.filter(({ bty_image_ref: image }) => ref.ok && image === ref.value)
-  if (bound.length > 0 && !bound.some(sees))
+  if (bound.length > 0 && !bound.some(canSee))
     return `${name} is no name for a capture: choose another.`
   if (bound.length > 0) {
     return `Machines are assigned an image called ${name}, which was removed: they would be flashed with what is captured. Choose another name.`
   }
   const isOrdered = machines.some(
     (other) =>
-      other.mac !== mac && isPending(other.capture) && other.capture.name === name && sees(other),
+      other.mac !== mac && isPending(other.capture) && other.capture.name === name && canSee(other),
   )
   return isOrdered ? SAME_NAME_AS_ANOTHER : null
 }
