@@ -21,7 +21,7 @@ const FLOORS: readonly (readonly string[])[] = [
 ]
 /** Rooms that are stacked: each may import those after it, none those before it. */
 const STACKS: readonly (readonly string[])[] = [
-  ['program', 'web', 'config', 'terminal', 'net', 'host', 'texts', 'foundation'].map(
+  ['program', 'web', 'config', 'terminal', 'net', 'host', 'foundation'].map(
     (room) => `runtime/kit/${room}`,
   ),
   ['http', 'access', 'ui', 'answers'].map((room) => `runtime/kit/web/${room}`),
@@ -30,7 +30,7 @@ const STACKS: readonly (readonly string[])[] = [
 const LINES = ['runtime/server/current', 'runtime/server/earlier']
 
 /** No file, no clock, no process: what these files import is as pure as they are. */
-const PURE = /^appliance\/|\/rules\/|\.rules\.ts$|^runtime\/kit\/(?:foundation|texts)\/|\/texts\//
+const PURE = /^appliance\/|\/rules\/|\.rules\.ts$|^runtime\/kit\/foundation\//
 const PURE_PACKAGES = [
   'node:crypto',
   'node:util',

@@ -2,7 +2,6 @@
 import type { H3Event } from 'h3'
 import { AcceptSchema } from '#engine/capture/rules/order.ts'
 import { Fault } from '#kit/foundation/fault.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { Capture, Captures } from './captures.ts'
 import { page, seeOther } from '#kit/web/answers/answers.ts'
 import { address, type Html } from '#kit/web/ui/html.ts'
@@ -10,8 +9,6 @@ import { formRoute, pageRoute } from '#kit/web/ui/page-routes.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { CAPTURE_PAGE, renderCapture } from './capture-view.ts'
 import { renderActor, type CaptureSite } from './capture-routes.ts'
-
-const t = PAGES.images.capture
 
 interface CapturePages {
   readonly home: string
@@ -37,7 +34,7 @@ export function capturePageRoutes(
     const serverLink = (path: string) => pages.serverLink(event, path)
     const clock = { now: now(), zone: 'UTC' } as const
     const body = renderCapture({ capture, clock, typed, serverLink })
-    const view = { title: t.title, section: home, body }
+    const view = { title: 'Captured image', section: home, body }
     return page(pages.render(event, view), typed === null ? 200 : 422)
   }
 
@@ -46,12 +43,17 @@ export function capturePageRoutes(
     const name = form.get('name')?.trim() ?? ''
     const capture = find(captures, id)
     const refuse = (error: string) => show(event, capture, { name, error })
-    if (!AcceptSchema.safeParse({ name }).success) return refuse(t.nameWrong)
-    if (captures.isBound(name)) return refuse(t.nameBound)
+    if (!AcceptSchema.safeParse({ name }).success)
+      return refuse('Must be a file name that ends in .img.zst')
+    if (captures.isBound(name))
+      return refuse(
+        'Machines are assigned an image of this name, and would be flashed with this one instead',
+      )
     try {
       await captures.accept(id, name)
     } catch (thrown) {
-      if (thrown instanceof Fault && thrown.code === 'conflict') return refuse(t.nameTaken)
+      if (thrown instanceof Fault && thrown.code === 'conflict')
+        return refuse('Another image has this name')
       throw thrown
     }
     log.info(`the captured image ${name} was accepted (${renderActor(event)})`)
@@ -77,6 +79,6 @@ function find(captures: Captures, id: string): Capture {
   try {
     return captures.find(id)
   } catch (cause) {
-    throw new Fault('not-found', t.gone, { cause })
+    throw new Fault('not-found', 'It was accepted or removed.', { cause })
   }
 }

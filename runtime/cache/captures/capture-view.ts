@@ -1,8 +1,6 @@
 /** Captured images: those that wait on the page of the images, and the page on which one is decided. */
 import type { Capture } from './captures.ts'
 import { renderSize } from '#kit/foundation/size.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import {
   badge,
   banner,
@@ -17,8 +15,6 @@ import { hidden, textField } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 
-const [t, one] = [PAGES.images.captures, PAGES.images.capture]
-
 const TONES: Readonly<Record<Capture['status'], Tone>> = {
   receiving: 'running',
   verifying: 'running',
@@ -31,32 +27,38 @@ export const renderCaptures = (captures: readonly Capture[], clock: Clock): Cont
   captures.length === 0
     ? null
     : card({
-        title: t.title,
+        title: 'Captured images',
         id: 'captures',
-        body: html`<p class="dim">${t.hint}</p>
+        body: html`<p class="dim">
+            Images of machines’ disks. They are offered after you have accepted them.
+          </p>
           <ul class="rows">
             ${captures.map((capture) => renderItem(capture, clock))}
           </ul>`,
       })
 
+const CAPTURE_STATES = {
+  receiving: 'uploading',
+  verifying: 'being verified',
+  waiting: 'waiting for you',
+} as const
+
 const renderItem = (capture: Capture, clock: Clock): Html =>
   html`<li id="capture-${capture.id}">
-    ${badge(TONES[capture.status], t.states[capture.status])}
+    ${badge(TONES[capture.status], CAPTURE_STATES[capture.status])}
     <span class="grow"
       ><bdi class="image-name">${capture.name}</bdi>
       <span class="dim">${renderOrigin(capture)}, ${renderAmount(capture)}</span></span
     >
     <span class="when">${renderTime(capture.touchedAt, clock)}</span>
-    <a class="button" href="${address(CAPTURE_PAGE, { id: capture.id })}">${t.review}</a>
+    <a class="button" href="${address(CAPTURE_PAGE, { id: capture.id })}">Review</a>
   </li>`
 
 const renderOrigin = ({ source }: Capture): Content =>
-  source.mac === null
-    ? t.byHand
-    : fillHtml(t.from, { machine: html`<bdi>${source.hostname ?? source.mac}</bdi>` })
+  source.mac === null ? 'captured manually' : html`from <bdi>${source.hostname ?? source.mac}</bdi>`
 
 const renderAmount = ({ offset, end }: Capture): string =>
-  end === null ? fill(t.received, { size: renderSize(offset) }) : renderSize(end.bytes)
+  end === null ? `${renderSize(offset)} received` : renderSize(end.bytes)
 
 interface CaptureView {
   readonly capture: Capture
@@ -74,25 +76,24 @@ export const renderCapture = (view: CaptureView): Html =>
 function renderFacts({ capture, clock, serverLink }: CaptureView): Html {
   const { name, status, source, end } = capture
   const { disk } = source
-  const facts = one.facts
   return factList([
-    [facts.name, html`<bdi class="image-name">${name}</bdi>`],
-    [facts.state, badge(TONES[status], t.states[status])],
-    [facts.size, end === null ? renderAmount(capture) : renderBytes(end.bytes)],
-    [facts.digest, end === null ? null : copyable(end.sha256)],
-    [facts.indexDigest, end === null ? null : copyable(end.index_sha256)],
-    [facts.machine, renderMachine(source.mac, serverLink)],
-    [facts.host, source.hostname === null ? null : html`<bdi>${source.hostname}</bdi>`],
-    [facts.disk, html`<bdi>${disk.model ?? disk.path ?? one.unknown}</bdi>`],
-    [facts.serial, disk.serial === null ? null : copyable(disk.serial)],
-    [facts.diskSize, renderDiskBytes(disk.size_bytes)],
-    [facts.generalized, source.generalized ? one.yes : one.no],
-    [facts.begun, renderTime(capture.createdAt, clock)],
+    ['Name', html`<bdi class="image-name">${name}</bdi>`],
+    ['State', badge(TONES[status], CAPTURE_STATES[status])],
+    ['Size', end === null ? renderAmount(capture) : renderBytes(end.bytes)],
+    ['SHA-256', end === null ? null : copyable(end.sha256)],
+    ['SHA-256 of the frame index', end === null ? null : copyable(end.index_sha256)],
+    ['Machine', renderMachine(source.mac, serverLink)],
+    ['Host name', source.hostname === null ? null : html`<bdi>${source.hostname}</bdi>`],
+    ['Disk', html`<bdi>${disk.model ?? disk.path ?? 'unknown'}</bdi>`],
+    ['Serial number', disk.serial === null ? null : copyable(disk.serial)],
+    ['Size of the disk', renderDiskBytes(disk.size_bytes)],
+    ['Generalized', source.generalized ? 'Yes' : 'No'],
+    ['Started', renderTime(capture.createdAt, clock)],
   ])
 }
 
 function renderMachine(mac: string | null, serverLink: CaptureView['serverLink']): Content {
-  if (mac === null) return t.byHand
+  if (mac === null) return 'captured manually'
   const href = serverLink(`/ui/machines/${mac}`)
   const shown = html`<code>${mac}</code>`
   return href === null ? shown : html`<a href="${href}">${shown}</a>`
@@ -102,8 +103,8 @@ const renderWarnings = ({ end }: Capture): Content =>
   end === null || end.warnings.length === 0
     ? null
     : card({
-        title: one.warnings.title,
-        body: html`<p class="dim">${one.warnings.hint}</p>
+        title: 'In this image',
+        body: html`<p class="dim">Machines that are flashed with it share what is listed here.</p>
           <ul class="rows">
             ${end.warnings.map((warning) => html`<li><bdi>${warning}</bdi></li>`)}
           </ul>`,
@@ -112,28 +113,30 @@ const renderWarnings = ({ end }: Capture): Content =>
 const renderDecision = ({ capture, typed }: CaptureView): Html =>
   html`${
       capture.end === null
-        ? banner('ready', one.unfinished)
+        ? banner('ready', 'It can be accepted once it is complete and verified.')
         : card({
-            title: one.accept.title,
+            title: 'Accept',
             body: html`<form method="post" action="${CAPTURE_PAGE}/accept">
               ${hidden({ id: capture.id })}
               ${textField({
                 name: 'name',
-                label: one.accept.name,
-                hint: one.accept.nameHint,
+                label: 'Name in the catalog',
+                hint: 'Must end in .img.zst. An existing image is never replaced.',
                 value: typed?.name ?? capture.name,
                 error: typed?.error ?? null,
                 required: true,
               })}
-              <button class="primary">${one.accept.button}</button>
+              <button class="primary">Accept and offer it</button>
             </form>`,
           })
     }
     <details>
-      <summary>${one.reject.title}</summary>
+      <summary>Reject…</summary>
       <form method="post" action="${CAPTURE_PAGE}/reject">
         ${hidden({ id: capture.id })}
-        <p>${fillHtml(one.reject.text, { name: html`<strong>${capture.name}</strong>` })}</p>
-        <button class="danger">${one.reject.button}</button>
+        <p>
+          ${fillHtml('{name} will be deleted from the cache. The machine’s disk is not changed.', { name: html`<strong>${capture.name}</strong>` })}
+        </p>
+        <button class="danger">Reject and delete</button>
       </form>
     </details>`

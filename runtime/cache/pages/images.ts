@@ -32,8 +32,7 @@ import { selectImages } from '#cache/rules/image-list.ts'
 import { HOME } from './layout.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { renderCaptures } from '#cache/captures/capture-view.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
 import type { Imported } from '#cache/store/image-cache.ts'
 import { IMAGE_ENDINGS, IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
 import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
@@ -62,69 +61,69 @@ export const EMPTY_FORM: AddForm = { values: {}, errors: {} }
 
 const renderAddCard = (form: AddForm, folder: string, isFirst: boolean): Html =>
   card({
-    title: isFirst ? PAGES.images.add.first : PAGES.images.add.title,
+    title: isFirst ? 'No images yet: add the first one' : 'Add an image',
     id: 'add',
-    body: html`${isFirst ? html`<p>${PAGES.images.add.introduction}</p>` : null}
+    body: html`${isFirst ? html`<p>Machines are flashed with images from this page.</p>` : null}
     ${renderWays([
-      [PAGES.images.add.address.title, renderAddressForm(form)],
-      [PAGES.images.add.upload.title, renderUpload()],
-      [PAGES.images.add.copy.title, renderCopy(folder)],
+      ['From an address', renderAddressForm(form)],
+      ['From your computer', renderUpload()],
+      ['Copy it into the folder', renderCopy(folder)],
     ])}`,
   })
 
 const renderCopy = (folder: string): Html =>
-  html`<p>${PAGES.images.add.copy.text}</p>
+  html`<p>On the host of the cache:</p>
     ${copyBlock(
       `cp debian-13.img.zst ${quote(folder)}/
 `,
-      PAGES.images.add.copy.label,
+      'A command that copies an image',
     )}
     <p class="hint">
-      ${fillHtml(PAGES.images.add.copy.hint, { sums: html`<code>.sha256</code>` })}
+      ${fillHtml('A file is offered a few seconds after it is complete. A {sums} file beside it is checked.', { sums: html`<code>.sha256</code>` })}
     </p>`
 
 const renderAddressForm = (form: AddForm): Html =>
   html`<form method="post" action="/ui/add">
     ${textField({
       ...typed(form, 'src'),
-      label: PAGES.images.add.address.label,
+      label: 'URL',
       type: 'url',
       required: true,
       mono: true,
       placeholder: 'https://…/debian-13.img.zst',
-      hint: PAGES.images.add.address.hint,
+      hint: 'Of an image, or of a catalog (.toml, oras://…/catalog:tag) to add all its images.',
     })}
     ${renderDetails(form)}
-    <button class="primary">${PAGES.images.add.address.button}</button>
+    <button class="primary">Add and download</button>
   </form>`
 
 function renderDetails(form: AddForm): Html {
   const names = ['name', 'sha256', 'index_sha256', 'any_content']
   const open = names.some((name) => form.values[name] || form.errors[name])
   return html`<details${attributes({ open })}>
-    <summary>${PAGES.images.add.address.details}</summary>
+    <summary>Name and checksum</summary>
     ${textField({
       ...typed(form, 'name'),
-      label: PAGES.images.add.address.name,
-      hint: PAGES.images.add.address.nameHint,
+      label: 'Name',
+      hint: 'Leave empty to use the last part of the URL.',
     })}
     ${textField({
       ...typed(form, 'sha256'),
-      label: PAGES.images.add.address.digest,
+      label: 'SHA-256',
       mono: true,
-      hint: PAGES.images.add.address.digestHint,
+      hint: 'Of the downloaded file. A file with another checksum is discarded.',
     })}
     ${textField({
       ...typed(form, 'index_sha256'),
-      label: PAGES.images.add.address.indexDigest,
+      label: 'SHA-256 of the frame index',
       mono: true,
-      hint: PAGES.images.add.address.indexDigestHint,
+      hint: 'Only for an .img.zst in frames, beside the SHA-256 of the file. The cache finds it by itself once the image is downloaded.',
     })}
     ${checkField({
       name: 'any_content',
-      label: PAGES.images.add.address.anyContent,
+      label: 'Offer it whatever it looks like',
       checked: form.values['any_content'] === '1',
-      hint: PAGES.images.add.address.anyContentHint,
+      hint: 'A file that looks like something else than a disk image, such as a web page or text, is not offered otherwise.',
     })}
   </details>`
 }
@@ -140,21 +139,25 @@ const renderUpload = (): Html =>
     kind: { name: 'image', partBytes: MAX_PART_BYTES },
     done: '/ui/dashboard?uploaded=',
     id: 'image-file',
-    label: PAGES.images.add.upload.label,
-    hint: fill(PAGES.images.add.upload.hint, ENDINGS),
+    label: 'Image file',
+    hint: fill(
+      'A raw image ({raw}), also compressed ({compressed}), or {others}. An upload that is interrupted continues where it stopped.',
+      ENDINGS,
+    ),
     // Browsers look only at what follows the last dot.
     accept: IMAGE_ENDINGS.map((ending) => ending.slice(ending.lastIndexOf('.'))).join(','),
     fields: html`<details>
-      <summary>${PAGES.images.add.upload.details}</summary>
+      <summary>Checksum</summary>
       ${textField({
         name: 'upload-sha256',
-        label: PAGES.images.add.upload.digest,
+        label: 'SHA-256',
         mono: true,
-        hint: PAGES.images.add.upload.digestHint,
+        hint: 'A file with another checksum is discarded.',
       })}
     </details>`,
-    button: PAGES.images.add.upload.button,
-    unscripted: PAGES.images.add.upload.unscripted,
+    button: 'Upload',
+    unscripted:
+      'Uploading here needs JavaScript. Without it, copy the file into the folder, or add it from an address.',
   })
 
 const quote = (path: string): string =>
@@ -167,19 +170,22 @@ export function renderRemoval({ entry, kind, state, isPinned, machines }: CacheR
   const image = html`${name}${size}`
   const consequence =
     kind === 'file'
-      ? fillHtml(PAGES.images.removal.file, { image })
+      ? html`The file ${image} will be deleted from the folder.`
       : state === 'ready'
-        ? fillHtml(PAGES.images.removal.stored, { image })
-        : fillHtml(PAGES.images.removal.listed, { image: name })
+        ? fillHtml(
+            '{image} will be removed from the list, and its data from the disk unless another entry shares it.',
+            { image },
+          )
+        : html`${name} will be removed from the list.`
   return card({
     body: html`<p class="sentence">${consequence}</p>
-      ${isPinned ? banner('needs-you', machines === 0 ? PAGES.images.removal.ofChannel : PAGES.images.removal.inUse) : null}
+      ${isPinned ? banner('needs-you', machines === 0 ? 'A channel points to it: machines that are given the channel cannot be flashed without it.' : 'In use by machines, which cannot be flashed without it.') : null}
       <form method="post" action="/ui/remove">
         ${hidden({ name: entry.name })}
-        ${isPinned ? checkField({ name: 'force', label: PAGES.images.removal.force, checked: false }) : null}
+        ${isPinned ? checkField({ name: 'force', label: 'Remove anyway', checked: false }) : null}
         <div class="row">
-          <a class="button" href="/ui/dashboard">${PAGES.frame.cancel}</a>
-          <button class="danger">${PAGES.images.removal.button}</button>
+          <a class="button" href="/ui/dashboard">Cancel</a>
+          <button class="danger">Remove image</button>
         </div>
       </form>`,
   })
@@ -198,6 +204,21 @@ export const countsOf = ({ added, known, flaws }: Imported) => ({
 /** Null: the server's address is unknown. */
 export type ServerLink = (path: string) => string | null
 
+const MESSAGES = {
+  failed: 'Nothing was added: {errors}. {link}',
+  form: 'Back to the form',
+  added: '{name} is being downloaded. You need not wait for it.',
+  uploaded: '{name} was uploaded.',
+  removed: '{name} was removed.',
+  accepted: '{name} was accepted.',
+  rejected: '{name} was rejected and deleted.',
+  listed: { one: '1 image of the catalog added', other: '{count} images of the catalog added' },
+  known: '{count} already listed',
+  skipped: '{count} skipped (see the log)',
+  dashboard: 'Back to the dashboard',
+  machines: 'Assign it to machines',
+} as const
+
 /** Errors are at the top, as the form is below the images. */
 export function messagesOf(
   query: URLSearchParams,
@@ -209,9 +230,9 @@ export function messagesOf(
     ? messageOf(query, serverLink)
     : banner(
         'failed',
-        fillHtml(PAGES.images.messages.failed, {
+        fillHtml(MESSAGES.failed, {
           errors: wrong,
-          link: html`<a href="#add">${PAGES.images.messages.form}</a>`,
+          link: html`<a href="#add">${MESSAGES.form}</a>`,
         }),
       )
 }
@@ -221,7 +242,7 @@ function messageOf(query: URLSearchParams, serverLink: ServerLink): Content {
   for (const what of ['added', 'uploaded', 'accepted', 'removed', 'rejected'] as const) {
     const name = query.get(what)?.slice(0, MAX_LENGTH)
     if (!name) continue
-    const words = fillHtml(PAGES.images.messages[what], { name: html`<strong>${name}</strong>` })
+    const words = fillHtml(MESSAGES[what], { name: html`<strong>${name}</strong>` })
     const isGone = what === 'removed' || what === 'rejected'
     return banner('done', isGone ? words : html`${words} ${next}`)
   }
@@ -235,23 +256,21 @@ function renderNext(serverLink: ServerLink): Content {
   const [dashboard, machines] = [serverLink('/ui/dashboard'), serverLink('/ui/machines')]
   if (dashboard === null || machines === null) return null
   return html`<span class="row next"
-    ><a class="button" href="${dashboard}">${PAGES.images.messages.dashboard}</a
-    ><a class="button" href="${machines}">${PAGES.images.messages.machines}</a></span
+    ><a class="button" href="${dashboard}">${MESSAGES.dashboard}</a
+    ><a class="button" href="${machines}">${MESSAGES.machines}</a></span
   >`
 }
 
 function renderListed(listed: number, query: URLSearchParams): string {
   const [known = 0, skipped = 0] = ['known', 'skipped'].map((name) => Number(query.get(name) ?? 0))
   return [
-    fillCount(PAGES.images.messages.listed, listed),
-    known ? fill(PAGES.images.messages.known, { count: known }) : '',
-    skipped ? fill(PAGES.images.messages.skipped, { count: skipped }) : '',
+    fillCount(MESSAGES.listed, listed),
+    known ? fill(MESSAGES.known, { count: known }) : '',
+    skipped ? fill(MESSAGES.skipped, { count: skipped }) : '',
   ]
     .filter(Boolean)
     .join('; ')
 }
-
-const t = PAGES.images
 
 interface ImagesView {
   readonly rows: readonly CacheRow[]
@@ -275,13 +294,20 @@ export function renderImages(view: ImagesView): Html {
       ${renderCaptures(captures, clock)} ${renderSpace(view)} ${renderUploads(view)}
       ${rows.length === 0 ? null : renderList(view)}
       <noscript
-        ><p>
-          ${fillHtml(t.list.reload, { link: html`<a href="${address(HOME, query)}">${t.list.reloadLink}</a>` })}
-        </p></noscript
+        ><p><a href="${address(HOME, query)}">Reload</a> to update the progress.</p></noscript
       >
     </div>
     ${renderAddCard(form, folder, rows.length === 0)}`
 }
+
+const IMAGE_STATES = {
+  ready: 'ready',
+  receiving: 'downloading',
+  queued: 'waiting',
+  checking: 'checking',
+  failed: 'failed',
+  absent: 'not here',
+} as const
 
 /** Outside of what reloads itself, so that nobody loses what is being typed. */
 const renderFilters = ({ rows, query }: ImagesView): Html =>
@@ -289,13 +315,13 @@ const renderFilters = ({ rows, query }: ImagesView): Html =>
     path: HOME,
     query,
     name: 'q',
-    label: t.search.label,
-    placeholder: t.search.placeholder,
+    label: 'Search images',
+    placeholder: 'Name, format, architecture, address, SHA-256',
     views: [
-      [t.search.all, { ...query, state: '' }, rows.length],
+      ['All', { ...query, state: '' }, rows.length],
       ...STATES.flatMap((state): [string, ListQuery, number][] => {
         const count = rows.filter((row) => row.state === state).length
-        return count === 0 ? [] : [[upperFirst(t.states[state]), { ...query, state }, count]]
+        return count === 0 ? [] : [[upperFirst(IMAGE_STATES[state]), { ...query, state }, count]]
       }),
     ],
   })
@@ -306,21 +332,24 @@ function renderList(view: ImagesView): Html {
   const { query } = view
   const found = selectImages(view.rows, query)
   if (found.length === 0) {
-    const { title, text, link } = t.search.none
-    return emptyState(title, text, html`<a class="button" href="${HOME}">${link}</a>`)
+    return emptyState(
+      'No matching images',
+      'Remove a term or clear the search.',
+      html`<a class="button" href="${HOME}">Show all images</a>`,
+    )
   }
   return renderTable({
-    caption: t.list.caption,
+    caption: 'Images',
     className: 'images',
     path: HOME,
     query,
     columns: [
-      { key: 'state', title: t.list.state, className: 'state' },
-      { key: 'name', title: t.list.name },
-      { ...numberColumn(t.list.size), key: '-size' },
-      { key: '-added', title: t.list.added, className: 'added' },
-      { title: t.list.digest, className: 'digest' },
-      { key: '-uses', title: t.list.usedBy, className: 'uses' },
+      { key: 'state', title: 'State', className: 'state' },
+      { key: 'name', title: 'Name' },
+      { ...numberColumn('Size'), key: '-size' },
+      { key: '-added', title: 'Added', className: 'added' },
+      { title: 'SHA-256', className: 'digest' },
+      { key: '-uses', title: 'Used by', className: 'uses' },
       { ...ACTIONS, className: 'acts' },
     ],
     rows: found.map((row) => renderRow(row, view)),
@@ -333,9 +362,12 @@ function renderSpace({ rows, space }: ImagesView): Content {
   const { storedBytes, maxBytes, freeBytes } = space
   if (rows.length === 0) return null
   const limit = maxBytes === 0 ? storedBytes + freeBytes : maxBytes
-  const used = fill(t.space.used, { part: renderPartOf(storedBytes, limit) })
-  const disk = fill(t.space.free, { size: renderSize(freeBytes) })
-  const rule = maxBytes === 0 ? t.space.manual : t.space.automatic
+  const used = `${renderPartOf(storedBytes, limit)} used by downloads`
+  const disk = `${renderSize(freeBytes)} free on the disk.`
+  const rule =
+    maxBytes === 0
+      ? 'Images are only removed manually.'
+      : 'When space runs out, the least recently used images are removed, except those in use by machines.'
   return html`<div class="row">
     ${progress(storedBytes, limit, used)}<span class="dim">${disk} ${rule}</span>
   </div>`
@@ -351,8 +383,10 @@ function renderUploads({ uploads, clock }: ImagesView): Content {
   )
   if (quiet.length === 0) return null
   return card({
-    title: t.uploads.title,
-    body: html`<p class="dim">${t.uploads.hint}</p>
+    title: 'Unfinished uploads',
+    body: html`<p class="dim">
+        To continue one, select the same file below. Uploads are removed after a day.
+      </p>
       <ul class="rows">
         ${quiet.map(
           ({ id, name, offset, sizeBytes, touchedAt }) =>
@@ -360,7 +394,7 @@ function renderUploads({ uploads, clock }: ImagesView): Content {
               <span class="grow">${name}</span>
               ${progress(offset, sizeBytes, renderPartOf(offset, sizeBytes))}
               <span class="when">${renderTime(touchedAt, clock)}</span>
-              ${postButton({ action: '/ui/discard', label: t.uploads.discard, values: { id } })}
+              ${postButton({ action: '/ui/discard', label: 'Discard', values: { id } })}
             </li>`,
         )}
       </ul>`,
@@ -389,7 +423,7 @@ const TONES: Readonly<Record<ImageState, Tone>> = {
 function renderRow(row: CacheRow, view: ImagesView): Html {
   const { entry, state, error, addedAt } = row
   return html`<tr id="image-${Buffer.from(entry.name).toString('hex')}">
-    <td>${badge(TONES[state], t.states[state])}</td>
+    <td>${badge(TONES[state], IMAGE_STATES[state])}</td>
     <th scope="row">
       <bdi class="image-name">${entry.name}</bdi>
       <p class="dim small">
@@ -399,29 +433,31 @@ function renderRow(row: CacheRow, view: ImagesView): Html {
       ${renderUpstream(row, view.clock)}
       ${error === null ? null : html`<p class="error">${error}</p>`}
     </th>
-    <td class="number" data-label="${t.list.size}">${renderProgress(row)}</td>
-    <td class="nowrap" data-label="${t.list.added}">
+    <td class="number" data-label="Size">${renderProgress(row)}</td>
+    <td class="nowrap" data-label="Added">
       ${addedAt === null ? null : renderTime(addedAt, view.clock)}
     </td>
-    <td data-label="${t.list.digest}">${renderDigest(entry.sha256)}</td>
-    <td class="nowrap" data-label="${t.list.usedBy}">${renderUses(row, view)}</td>
+    <td data-label="SHA-256">${renderDigest(entry.sha256)}</td>
+    <td class="nowrap" data-label="Used by">${renderUses(row, view)}</td>
     <td><div class="row">${renderActions(row)}</div></td>
   </tr>`
 }
 
 function renderOrigin({ state, kind, usedAt }: CacheRow, clock: Clock): Content {
   if (state !== 'ready') return null
-  if (kind === 'file') return t.origin.folder
-  if (usedAt === null) return t.origin.downloaded
-  return fillHtml(t.origin.used, { time: renderTime(new Date(usedAt).toISOString(), clock) })
+  if (kind === 'file') return 'in the folder'
+  if (usedAt === null) return 'downloaded'
+  return html`downloaded, last used ${renderTime(new Date(usedAt).toISOString(), clock)}`
 }
 
 function renderUpstream({ lookedAt, movedAt }: CacheRow, clock: Clock): Content {
   if (lookedAt === null) return null
-  const looked = fillHtml(t.upstream.looked, { time: renderTime(lookedAt, clock) })
+  const looked = html`source looked at ${renderTime(lookedAt, clock)}`
   if (movedAt === null) return html`<p class="dim small">${looked}</p>`
-  const seen = fillHtml(t.upstream.seen, { time: renderTime(movedAt, clock) })
-  return html`<p class="dim small">${badge('needs-you', t.upstream.moved)} ${seen}, ${looked}</p>`
+  const seen = html`seen ${renderTime(movedAt, clock)}`
+  return html`<p class="dim small">
+    ${badge('needs-you', 'newer at its source')} ${seen}, ${looked}
+  </p>`
 }
 
 const renderDigest = (sha256: string | null): Content =>
@@ -431,17 +467,17 @@ const renderDigest = (sha256: string | null): Content =>
 
 /** Null: no server has reported its machines. */
 function renderUses({ entry, isPinned, machines }: CacheRow, { serverLink }: ImagesView): Content {
-  if (machines === null) return isPinned ? t.uses.some : null
-  if (machines === 0 && isPinned) return t.uses.channel
-  if (machines === 0) return html`<span class="dim">${t.uses.none}</span>`
-  const words = fillCount(t.uses.count, machines)
+  if (machines === null) return isPinned ? 'machines' : null
+  if (machines === 0 && isPinned) return 'a channel'
+  if (machines === 0) return html`<span class="dim">none</span>`
+  const words = fillCount({ one: '1 machine', other: '{count} machines' }, machines)
   const q = `image:${blobKeyOf(entry.src) ?? ''}`
   const href = serverLink(address('/ui/machines', { q }))
   return href === null ? words : html`<a href="${href}">${words}</a>`
 }
 
 function renderProgress({ entry, download, progress: part, state }: CacheRow): Content {
-  if (state === 'checking' && part !== null) return progress(part, 1, t.progress.reading)
+  if (state === 'checking' && part !== null) return progress(part, 1, 'reading')
   if (download === null) return entry.size_bytes === null ? null : renderBytes(entry.size_bytes)
   const { growth, rate, eta } = download
   const amount =
@@ -449,26 +485,24 @@ function renderProgress({ entry, download, progress: part, state }: CacheRow): C
   const values = { amount, rate: renderRate(rate) }
   const label =
     eta !== null
-      ? fill(t.progress.left, { ...values, time: renderDuration(eta) })
+      ? fill('{amount}, {rate}, {time} left', { ...values, time: renderDuration(eta) })
       : rate > 0
-        ? fill(t.progress.rate, values)
+        ? fill('{amount}, {rate}', values)
         : amount
   return progress(growth.bytes, growth.total, label)
 }
 
 const LABELS: Partial<Readonly<Record<ImageState, string>>> = {
-  ready: t.actions.downloadAgain,
-  failed: t.actions.tryAgain,
+  ready: 'Download again',
+  failed: 'Try again',
 }
 
 function renderActions({ entry, kind, state, download }: CacheRow): Content {
   const values = { name: entry.name }
-  const remove = html`<a class="button" href="${address('/ui/remove', values)}"
-    >${t.actions.remove}</a
-  >`
+  const remove = html`<a class="button" href="${address('/ui/remove', values)}">Remove</a>`
   if (download !== null)
-    return [postButton({ action: '/ui/cancel', label: PAGES.frame.cancel, values }), remove]
+    return [postButton({ action: '/ui/cancel', label: 'Cancel', values }), remove]
   if (kind === 'file') return remove
-  const label = LABELS[state] ?? t.actions.download
+  const label = LABELS[state] ?? 'Download'
   return [postButton({ action: '/ui/fetch', label, values }), remove]
 }

@@ -14,9 +14,6 @@ import { fillHtml, html } from '#kit/web/ui/html.ts'
 import { renderErrorPage, renderLoginPage, type LoginView } from '#kit/web/ui/site-views.ts'
 import type { ErrorView } from '#kit/web/answers/caller.ts'
 import { linkToServer, parseServerLink, readServerCookie } from '#cache/rules/image-list.ts'
-import { PAGES } from '#server/texts/texts.ts'
-
-const t = PAGES.images
 
 export const HOME = '/ui/dashboard'
 
@@ -76,9 +73,12 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
     renderLogin: (view) =>
       renderLoginPage(layout, {
         ...view,
-        heading: t.login.heading,
-        label: t.login.label,
-        help: fillHtml(t.login.help, { command: html`<code>flasher-web password</code>` }),
+        heading: 'Image cache',
+        label: 'Password',
+        help: fillHtml(
+          'Run {command} on the server to set a new password. The cache uses the password of flasher-web when both run on the same machine.',
+          { command: html`<code>flasher-web password</code>` },
+        ),
       }),
     renderError: (view, event) =>
       renderErrorPage(layout, view, view.loggedIn ? visitOf(event) : null),
@@ -93,7 +93,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
   }
 }
 
-const OWN: readonly NavLink[] = [{ href: HOME, title: t.title, icon: 'image', key: IMAGES }]
+const OWN: readonly NavLink[] = [{ href: HOME, title: 'Images', icon: 'image', key: IMAGES }]
 
 /** The keys are the same on both. */
 const toLink = (section: NavLink, server: string): NavLink => ({

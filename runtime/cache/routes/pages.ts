@@ -24,11 +24,7 @@ import {
   renderRemoval,
 } from '#cache/pages/images.ts'
 import { parseServerLink, renderServerCookie } from '#cache/rules/image-list.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import type { Environment } from '#kit/host/shell.ts'
-
-const t = PAGES.images
 
 export function pageRoutes(site: CacheSite, pages: CachePages): readonly Route[] {
   const { cache } = site
@@ -69,20 +65,19 @@ function rememberServer(event: H3Event) {
 const showAccount = (pages: CachePages, event: H3Event) =>
   page(
     pages.render(event, {
-      title: t.account.title,
+      title: 'Account',
       section: '/ui/account',
-      body: html`<p>${t.account.text}</p>
-        ${postButton({ action: '/ui/logout', label: t.account.logOut })}`,
+      body: html`<p>You are logged in as the operator.</p>
+        ${postButton({ action: '/ui/logout', label: 'Log out' })}`,
     }),
   )
 
 const showKeys = (pages: CachePages, event: H3Event) =>
   page(
     pages.render(event, {
-      title: PAGES.find.keys.title,
+      title: 'Keyboard shortcuts',
       section: KEYS_PATH,
       body: renderKeysPage(event, {
-        texts: PAGES.find.keys,
         hasFind: false,
         sections: SECTION_KEYS,
         examples: [],
@@ -104,14 +99,14 @@ async function showImages(
   const serverLink = (path: string) => pages.serverLink(event, path)
   const uploads = cache.uploads.list()
   const body = pages.render(event, {
-    title: t.title,
+    title: 'Images',
     count: rows.length,
     section: HOME,
     actions:
       rows.length === 0
         ? null
         : html`${renderChannelsLink(serverLink)}<a class="button primary" href="#add"
-              >${t.add.title}</a
+              >Add an image</a
             >`,
     messages: messagesOf(event.url.searchParams, form, serverLink),
     body: renderImages({
@@ -133,8 +128,9 @@ function askRemoval({ cache }: CacheSite, pages: CachePages, event: H3Event) {
   const name = event.url.searchParams.get('name') ?? ''
   const row = cache.rows().find(({ entry }) => entry.name === name)
   if (row === undefined) throw refuse(404, `no image is called ${name}`)
-  const { title } = t.removal
-  return page(pages.render(event, { title, section: HOME, body: renderRemoval(row) }))
+  return page(
+    pages.render(event, { title: 'Remove an image', section: HOME, body: renderRemoval(row) }),
+  )
 }
 
 async function addImage(site: CacheSite, show: ShowImages, event: H3Event, form: URLSearchParams) {
@@ -147,7 +143,7 @@ async function addImage(site: CacheSite, show: ShowImages, event: H3Event, form:
   if (!added.ok) {
     const { refusal } = added
     if (refusal.why === 'invalid') return fail(byField(refusal.errors))
-    return fail({ name: fill(t.add.taken, { name: refusal.name }) })
+    return fail({ name: `another image is called ${refusal.name}` })
   }
   const { name } = added.value
   await site.cache.download(name, { force: false })
@@ -184,7 +180,7 @@ const byField = (errors: readonly FieldError[]): Readonly<Record<string, string>
 
 function renderChannelsLink(serverLink: ServerLink): Content {
   const href = serverLink('/ui/channels')
-  return href === null ? null : html`<a class="button" href="${href}">${PAGES.channels.title}</a> `
+  return href === null ? null : html`<a class="button" href="${href}">Channels</a> `
 }
 
 /** The services that the cache's routes and pages share. */

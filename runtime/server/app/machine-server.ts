@@ -1,8 +1,8 @@
 /** Opens the machine server of a line: what both lines give it, beside what a line brings. */
+import { PUBLIC_PATH } from '#server/pages/settings/settings-list.ts'
 import type { ServerConfig } from '#kit/config/config.ts'
 import { pathOfUrl } from '#kit/net/rules/host-header.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
+import { fill } from '#kit/foundation/text.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { createSecret, type Secret } from '#kit/web/access/secret.ts'
 import type { ServerSessions } from '#fleet/access/owner-rows.ts'
@@ -49,7 +49,7 @@ export async function openMachineServer<M extends MachineBase>(
   await using opened = new AsyncDisposableStack()
   const { journal } = state
   const path = pathOfUrl(config.current().server.public_url)
-  if (path !== '') log.warn(fill(PAGES.settings.row.publicPath, { path }))
+  if (path !== '') log.warn(fill(PUBLIC_PATH, { path }))
   const configured = config.current().server.session_secret
   const secret = await createSecret({ path: folders.secret, configured })
   opened.use(

@@ -12,8 +12,7 @@ import { localPath } from '#kit/web/answers/checked.ts'
 import { addCookie } from '#kit/web/answers/response.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import type { Sessions } from '#kit/web/access/session.ts'
-import { fill } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/foundation/text.ts'
 import type { LoginFlow } from '#kit/net/openid/provider.ts'
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
@@ -23,8 +22,6 @@ import { banner, factList, tag } from '#kit/web/ui/elements.ts'
 import { html, type Content } from '#kit/web/ui/html.ts'
 import type { PageLayout } from '#kit/web/ui/layout.ts'
 import { networkOf } from '#kit/web/access/rules/login-throttle.ts'
-
-const t = PAGES.provider
 
 export const PROVIDER_PATH = '/ui/login/openid'
 const HOME = '/ui/dashboard'
@@ -101,7 +98,8 @@ export function providerLoginRoutes(parts: ProviderLoginDependencies): readonly 
       answersHead: false,
       async handle(event: H3Event) {
         const provider = parts.provider()
-        if (provider === null) throw refuseRequest(404, t.none)
+        if (provider === null)
+          throw refuseRequest(404, 'no provider is set with which people log in')
         return await handle(event, provider)
       },
     }) as const
@@ -140,9 +138,10 @@ const UNKEPT = { 'cache-control': 'no-store' }
  */
 function createCallback({ views }: ProviderLoginDependencies) {
   return async ({ url }: H3Event, { name }: SetProvider): Promise<Answer> => {
-    if (url.search.length > MAX_SEARCH) throw refuseRequest(400, t.tooLong)
+    if (url.search.length > MAX_SEARCH)
+      throw refuseRequest(400, 'the answer of the provider is too long')
     const to = `${PROVIDER_PATH}/finish${url.search}`
-    return page(views.renderOnward({ title: fill(t.onward, { name }), to }), 200, UNKEPT)
+    return page(views.renderOnward({ title: `Logging in with ${name}`, to }), 200, UNKEPT)
   }
 }
 
@@ -151,17 +150,28 @@ const CROWDED = refuse<ProviderFailure>({
   detail: 'too many of this network log in at once',
 })
 
+const PROVIDER_ERRORS = {
+  unknown:
+    'This login was begun in another browser, more than 10 minutes ago, or was finished already. Begin again at {address}.',
+  away: '{name} does not answer as it should: {detail}. Try again in a minute.',
+  settings: '{name} and this server do not fit together: {detail}. An administrator can change it.',
+  denied: '{name} did not log you in: {detail}.',
+  spent: '{name} does not take this login any more: {detail}. Begin again.',
+  doubtful: 'What {name} said could not be verified: {detail}. Begin again.',
+} as const
+
 function createFinish(parts: ProviderLoginDependencies) {
   const { states, sessions, showLogin, recordAll } = parts
   const limit = createNetworkLimit(MAX_OF_NETWORK)
   return async (event: H3Event, provider: SetProvider): Promise<Answer> => {
-    if (event.url.search.length > MAX_SEARCH) throw refuseRequest(400, t.tooLong)
+    if (event.url.search.length > MAX_SEARCH)
+      throw refuseRequest(400, 'the answer of the provider is too long')
     const state = states.read(event, event.url.searchParams.get('state'))
     if (state === null) {
       // Back or a reload: already logged in.
       if (sessions.read(event) !== null) return seeOther(HOME, UNKEPT)
       const login = `${originOf(event)}/ui/login`
-      return showLogin(event, HOME, fill(t.errors.unknown, { address: login }), 400)
+      return showLogin(event, HOME, fill(PROVIDER_ERRORS.unknown, { address: login }), 400)
     }
     addCookie(event, states.end(event, state.state, peerOf(event).isSecure))
     const flow = { ...state, redirectUri: redirectUriOf(event) }
@@ -178,6 +188,31 @@ interface ReturnedLogin {
   readonly state: LoginState
   readonly identity: ProviderIdentity
 }
+
+const REFUSED = {
+  'no-role': {
+    title: 'No access',
+    text: '{name} knows you as {as}, but none of your groups has a role on this server.',
+    event: 'no role',
+  },
+  blocked: {
+    title: 'Blocked',
+    text: '{name} knows you as {as}, and an administrator of this server has blocked you.',
+    event: 'blocked',
+  },
+  'too-many': {
+    title: 'No room',
+    text: '{name} knows you as {as}, and you may log in, but this server knows too many people already.',
+    event: 'too many people',
+  },
+  'scope-long': {
+    title: 'Too many labels',
+    text: '{name} knows you as {as}, and your groups give more labels than a session can have.',
+    event: 'too many labels',
+  },
+  ask: 'Ask an administrator of this server, then log in again.',
+  askSomebody: 'Ask {contact}, then log in again.',
+} as const
 
 async function admit(
   { sessions, findPerson, views, recordAll, ...parts }: ProviderLoginDependencies,
@@ -198,7 +233,7 @@ async function admit(
   }
   const why = admitted.ok ? 'no-role' : admitted.refusal
   const [name = identity.subject] = identity.names
-  const summary = `${name} was not let in with ${provider.name}: ${t.refused[why].event}`
+  const summary = `${name} was not let in with ${provider.name}: ${REFUSED[why].event}`
   await recordRefusal(recordAll, event, summary)
   return page(views.renderRefused(describeRefusal(provider, identity, why)), 403, UNKEPT)
 }
@@ -211,10 +246,10 @@ function describeRefusal(
   const [as = identity.subject] = identity.names
   return {
     provider: name,
-    title: t.refused[why].title,
-    text: fill(t.refused[why].text, { name, as }),
+    title: REFUSED[why].title,
+    text: fill(REFUSED[why].text, { name, as }),
     said: why === 'no-role' ? identity : null,
-    ask: contact === '' ? t.refused.ask : fill(t.refused.askSomebody, { contact }),
+    ask: contact === '' ? REFUSED.ask : fill(REFUSED.askSomebody, { contact }),
     again: `${PROVIDER_PATH}?again=1`,
   }
 }
@@ -222,7 +257,7 @@ function describeRefusal(
 const describeFailure = (
   { name }: Pick<SetProvider, 'name'>,
   { why, detail }: ProviderFailure,
-): string => fill(t.errors[why], { name, detail })
+): string => fill(PROVIDER_ERRORS[why], { name, detail })
 
 const STATUS: Readonly<Record<ProviderFailure['why'], number>> = {
   away: 503,
@@ -363,7 +398,7 @@ export const renderOnward = (layout: PageLayout, { title, to }: OnwardView): str
     title,
     refresh: to,
     body: html`<h1>${title}</h1>
-      <p><a href="${to}">${t.continue}</a></p>`,
+      <p><a href="${to}">Continue</a></p>`,
   })
 
 export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
@@ -374,9 +409,9 @@ export const renderRefused = (layout: PageLayout, view: RefusedView): string =>
       ${banner('failed', view.text)}
       <p>${view.ask}</p>
       ${view.said === null ? null : factList(describeSaid(view.said))}
-      <nav class="row" aria-label="${t.ways}">
-        <a href="${view.again}">${t.again}</a>
-        <a href="/ui/login">${t.back}</a>
+      <nav class="row" aria-label="Where to go">
+        <a href="${view.again}">Log in as somebody else</a>
+        <a href="/ui/login">Back to the login page</a>
       </nav>
     </section>`,
   })
@@ -390,9 +425,15 @@ function describeSaid({
   const more = values.length - MAX_SHOWN
   const listed = values.slice(0, MAX_SHOWN).map((value) => html`${tag(value)} `)
   return [
-    [t.said, values.length === 0 ? t.nothing : html`${listed}${more > 0 ? `+${more}` : null}`],
-    ...missing.map((claim) => [t.missing, html`<code>${claim}</code>`] as const),
-    ...tooLong.map((claim) => [t.leftOut, fill(t.leftOutHint, { claim })] as const),
+    ['Your groups', values.length === 0 ? 'none' : html`${listed}${more > 0 ? `+${more}` : null}`],
+    ...missing.map((claim) => ['Not sent', html`<code>${claim}</code>`] as const),
+    ...tooLong.map(
+      (claim) =>
+        [
+          'Too many groups',
+          `You are in so many groups that the provider left the claim ${claim} out. It has to send fewer of them, or app roles.`,
+        ] as const,
+    ),
   ]
 }
 

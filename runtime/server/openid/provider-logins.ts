@@ -9,8 +9,7 @@ import type { RecordEvents } from '#kit/web/answers/caller.ts'
 import type { SiteViews } from '#kit/web/ui/site-views.ts'
 import type { Journal } from '#fleet/state/journal.ts'
 import type { Route } from '#kit/web/answers/route.ts'
-import { fill } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/foundation/text.ts'
 import {
   createLoginStates,
   originOf,
@@ -19,8 +18,6 @@ import {
   type ProviderViews,
   type SetProvider,
 } from './provider-login.ts'
-
-const t = PAGES.provider
 
 interface ProviderLoginsOptions {
   readonly journal: Pick<Journal, 'record'>
@@ -47,14 +44,15 @@ export function createProviderLogins(options: ProviderLoginsOptions): {
       if (provider === null) return null
       const { name } = provider
       const failure = provider.failure()
-      const error = failure === null ? null : fill(t.away, { name, detail: failure.detail })
+      const error =
+        failure === null ? null : `${name} cannot be used at the moment: ${failure.detail}.`
       return { name, href: `${PROVIDER_PATH}?next=${encodeURIComponent(next)}`, error }
     },
     leave(event, { id }) {
       const provider = store.find(id)?.provider === null ? null : find()
       const to = provider?.findLogout(`${originOf(event)}/ui/login`) ?? null
       if (provider === null || to === null) return null
-      return page(views.renderOnward({ title: fill(t.leaving, provider), to }), 200)
+      return page(views.renderOnward({ title: fill('Logging out at {name}', provider), to }), 200)
     },
   }
   return {

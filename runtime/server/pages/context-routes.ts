@@ -13,7 +13,6 @@ import {
   type PageOptions,
 } from '#kit/web/ui/page-routes.ts'
 import { isAsked } from './question.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { KEYS_PATH, chooseKeys, renderKeysPage, type PageKeys } from '#kit/web/ui/keys-page.ts'
 import type { PageContext } from './page-context.ts'
 
@@ -75,19 +74,17 @@ export const removalAt = <Context>(
   formAt(path, scope, (context, form) => (isAsked(form) ? ask : remove)(context, form), options)
 
 /** /ui/keys: the keys of the pages, as a page or a dialog, and the switch that turns them off. */
-const texts = PAGES.find.keys
-
 export const keysPages = <Context extends PageContext>(
-  line: Omit<PageKeys, 'texts'>,
+  line: PageKeys,
 ): readonly ContextRoute<Context>[] => [
   pageAt(
     KEYS_PATH,
     'own',
     (context: Context) =>
       context.show({
-        title: texts.title,
+        title: 'Keyboard shortcuts',
         section: KEYS_PATH,
-        body: renderKeysPage(context.event, { ...line, texts }),
+        body: renderKeysPage(context.event, line),
       }),
     { reach: 'shared' },
   ),

@@ -2,9 +2,6 @@
 import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import type { ListQuery } from '#kit/web/ui/tables.ts'
 import { startOfDay } from '#kit/web/ui/times.ts'
-import { PAGES } from '#server/texts/texts.ts'
-
-const t = PAGES.frame.days
 
 export const DAY_NAMES = ['from', 'to'] as const
 
@@ -26,14 +23,23 @@ export function readDayRange({ from, to, ...others }: ListQuery, zone: string): 
   return { range, exported: { ...others, ...range }, problem }
 }
 
+const DAYS = {
+  from: 'From',
+  to: 'To',
+  problems: {
+    date: 'Enter dates as year-month-day, like 2026-11-22.',
+    reversed: 'The first day is after the last one.',
+  },
+} as const
+
 /** Undefined: not asked for; null: no day. */
 function describeProblem(
   since: string | null | undefined,
   until: string | null | undefined,
 ): string | null {
-  if (since === null || until === null) return t.problems.date
+  if (since === null || until === null) return DAYS.problems.date
   const isReversed = since !== undefined && until !== undefined && until <= since
-  return isReversed ? t.problems.reversed : null
+  return isReversed ? DAYS.problems.reversed : null
 }
 
 export const renderDayFields = (query: ListQuery, problem: string | null): Html =>
@@ -45,7 +51,7 @@ const renderDay = (
   problem: string | null,
 ): Html =>
   html`<label class="day"
-    >${t[name]}
+    >${DAYS[name]}
     <input${attributes({
       type: 'date',
       name,

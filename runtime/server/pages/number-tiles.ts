@@ -1,5 +1,5 @@
 /** The numbers of a dashboard: each is a link, and can say how it moved. */
-import { renderNumber } from '#kit/texts/text.ts'
+import { renderNumber } from '#kit/foundation/text.ts'
 import { html, type Html } from '#kit/web/ui/html.ts'
 
 export interface Tile {

@@ -15,8 +15,7 @@ import {
 } from '#kit/web/ui/layout.ts'
 import type { Content } from '#kit/web/ui/html.ts'
 import { reachOf, type Reach } from '#kit/web/answers/rules/rights.ts'
-import { fill, pluralOf } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
+import { pluralOf } from '#kit/foundation/text.ts'
 import type { Clock } from '#kit/web/ui/times.ts'
 import type { Site } from '#server/routes/site.ts'
 import type { Contact } from '#server/routes/transition.ts'
@@ -64,8 +63,7 @@ export function describeWho(caller: Caller): NonNullable<PageView['who']> | null
   const person = personOf(caller)
   if (person === null) return null
   const reach = reachOf(person)
-  const sees =
-    reach === null ? null : fill(PAGES.account.session.sees, { what: describeReach(reach) })
+  const sees = reach === null ? null : `You see ${describeReach(reach)}`
   return { name: person.name, looks: person.role === 'look', sees }
 }
 
@@ -109,11 +107,18 @@ export function createPageContext<M extends MachineBase, Services extends PageSe
 }
 
 /** What somebody sees, in words: the labels of their scope. */
-const t = PAGES.account.session
 
 /** `machines with the label lab`. */
 export function describeReach(reach: Reach): string {
-  if (reach === null) return t.everything
+  if (reach === null) return 'all machines'
   const labels = reach.join(', ')
-  return reach.length === 0 ? t.nothing : fill(pluralOf(t.scopeLabels, reach.length), { labels })
+  return reach.length === 0
+    ? 'no machine: your scope has no label'
+    : pluralOf(
+        {
+          one: `machines with the label ${labels}`,
+          other: `machines with one of the labels ${labels}`,
+        },
+        reach.length,
+      )
 }

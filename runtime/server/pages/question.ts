@@ -2,7 +2,6 @@
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import { renderDialog } from '#kit/web/ui/keys-page.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderCurlBlock, type CurlCall } from './curl-block.ts'
 import type { PageContext } from './page-context.ts'
@@ -85,9 +84,7 @@ export function renderQuestion({ title, body, form, command }: PageQuestion): Ht
     html`${body}
       <form ${opensQuestion(action)}>
         ${fields}
-        <div class="row">
-          <a class="button" href="${cancel}" data-close>${PAGES.frame.cancel}</a>${button}
-        </div>
+        <div class="row"><a class="button" href="${cancel}" data-close>Cancel</a>${button}</div>
       </form>
       ${command}`,
   )

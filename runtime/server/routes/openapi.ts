@@ -1,5 +1,4 @@
 /** Generates the API document (OpenAPI 3.1) from the route table and the validating schemas. */
-import { PAGES } from '#server/texts/texts.ts'
 import * as z from 'zod'
 import { renderDocument } from '#kit/web/ui/api-page.ts'
 import { page, json } from '#kit/web/answers/answers.ts'
@@ -90,7 +89,7 @@ export function documentRoutes(
       handle: (event) =>
         page(
           views.renderDocument({
-            title: PAGES.frame.api.title,
+            title: 'API',
             body: renderDocument(version, routes()),
             theme: readTheme(event),
             here: '/docs/api',

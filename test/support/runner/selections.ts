@@ -17,8 +17,8 @@ const JUDGED = [
   'server/(current/rules/upsert|routes/rules/curl-command)',
 ].join('|')
 
-/** What touches nothing but memory, which Node is asked to hold it to: rules, texts, command lines, plans. */
-const PURE = `(?!(${JUDGED})\\.test)([a-z-]+\\.test|(library|build|flasher|server/texts|kit/(foundation|texts|terminal)|[\\w/-]+/rules)/.*\\.test|[\\w/-]+\\.rules\\.test)`
+/** What touches nothing but memory, which Node is asked to hold it to: rules, command lines, plans. */
+const PURE = `(?!(${JUDGED})\\.test)([a-z-]+\\.test|(library|build|flasher|kit/(foundation|terminal)|[\\w/-]+/rules)/.*\\.test|[\\w/-]+\\.rules\\.test)`
 
 /** Rows upon rows of real disks, minutes each, and promises with the product's own times. */
 const LONG =

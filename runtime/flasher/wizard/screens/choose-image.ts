@@ -20,7 +20,7 @@ import type { CatalogImage, CatalogRefusal } from '#engine/catalog/rules/catalog
 import { renderError } from '#kit/foundation/fault.ts'
 import type { ImageRow } from '#engine/image/rules/image.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { renderNumber } from '#kit/texts/text.ts'
+import { renderNumber } from '#kit/foundation/text.ts'
 import type { Size } from '#kit/terminal/prompt/painter.ts'
 import { decideArch, refOf } from '#engine/catalog/rules/catalog.ts'
 import { renderSize } from '#kit/foundation/size.ts'

@@ -1,7 +1,6 @@
 /** Configuration of DHCP servers that makes machines boot from this server, as blocks to paste. */
 import { SHIM_FILES } from '#appliance/assets.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { PAGES } from '#server/texts/texts.ts'
 
 export interface DhcpTarget {
   /** IPv4, also of the TFTP daemon. */
@@ -16,7 +15,47 @@ export interface DhcpTarget {
   readonly hasOthers?: boolean
 }
 
-type RecipeName = keyof typeof PAGES.settings.dhcp.recipes
+/** By DHCP server: its name, the file or menu of the block, and a note. */
+const RECIPES = {
+  dnsmasq: {
+    title: 'dnsmasq',
+    where: '/etc/dnsmasq.d/flasher.conf',
+    note: 'For a dnsmasq that assigns the addresses. Its own TFTP daemon can serve the files.',
+  },
+  'dnsmasq-proxy': {
+    title: 'dnsmasq, beside another DHCP server',
+    where: '/etc/dnsmasq.d/flasher.conf',
+    note: 'Assigns no addresses and only adds what to boot. It must be in the same network.',
+  },
+  kea: {
+    title: 'Kea',
+    where: '/etc/kea/kea-dhcp4.conf',
+    note: 'Add the client classes to your configuration; the subnet is only an example.',
+  },
+  isc: { title: 'ISC dhcpd', where: '/etc/dhcp/dhcpd.conf', note: 'Insert it before the subnets.' },
+  opnsense: {
+    title: 'OPNsense',
+    where: 'Services: ISC DHCPv4: (your network): Network Booting',
+    note: 'If its DHCP server is Kea or Dnsmasq, use their blocks above.',
+  },
+  windows: {
+    title: 'Windows Server',
+    where: 'PowerShell as administrator, on the DHCP server',
+    note: 'It requires Windows Server 2012 or newer. Skip the first line if option 60 is defined already.',
+  },
+  mikrotik: {
+    title: 'MikroTik RouterOS 7',
+    where: 'a terminal of the router',
+    note: 'The matchers require RouterOS 7.4 or newer. Replace defconf with the name of your DHCP server.',
+  },
+  unifi: {
+    title: 'UniFi Network',
+    where: 'Settings: Networks: (your network): DHCP Service Management',
+    note: 'It gives every machine the same answer: use the iPXE of a release, which finds the server itself, or dnsmasq as a proxy beside it.',
+  },
+} as const
+
+type RecipeName = keyof typeof RECIPES
 
 export interface DhcpRecipe {
   readonly id: string
@@ -73,7 +112,7 @@ const uefiOf = ({ loader }: DhcpTarget) => UEFI_FILES[loader].uefi
 const armOf = ({ loader }: DhcpTarget) => UEFI_FILES[loader].arm
 const recipe = (id: RecipeName, text: string): DhcpRecipe => ({
   id,
-  ...PAGES.settings.dhcp.recipes[id],
+  ...RECIPES[id],
   text,
 })
 

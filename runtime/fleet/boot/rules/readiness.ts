@@ -1,11 +1,8 @@
 /** Lists what network boot and flashing require, and which of it is set up (dashboard). */
 import { renderSize } from '#kit/foundation/size.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
 import { GRUB_CONFIG, GRUB_FILES, SHIM_FILES } from '#appliance/assets.ts'
 import { printable } from '#kit/foundation/printable.ts'
-
-const t = PAGES.dashboard.setup.rows
 
 /** `missing`: nothing works without it; `unknown`: no proof yet. */
 type ReadinessState = 'ready' | 'attention' | 'missing' | 'unknown'
@@ -43,39 +40,84 @@ export const listReadiness = (facts: ReadinessFacts): readonly ReadinessRow[] =>
 ]
 
 function judgeCatalog({ catalog }: ReadinessFacts): ReadinessRow {
-  const { title, why, texts, actions } = t.catalog
-  const about = { id: 'catalog', title, why, href: '/ui/cache#add', action: actions.add } as const
+  const about = {
+    id: 'catalog',
+    title: 'Images',
+    why: 'Machines are flashed with images from the cache.',
+    href: '/ui/cache#add',
+    action: 'Add an image',
+  } as const
   const { images, error, isSet } = catalog
-  if (!isSet) return row({ ...about, action: actions.connect }, 'missing', texts.unset)
-  const unavailable = { ...about, href: '/ui/cache', action: actions.check }
-  if (images === 0 && error === null) return row(about, 'missing', texts.none)
-  if (images === 0) return row(unavailable, 'missing', texts.unavailable)
+  if (!isSet)
+    return row(
+      { ...about, action: 'Connect a cache' },
+      'missing',
+      'No cache service is configured, so there are no images.',
+    )
+  const unavailable = { ...about, href: '/ui/cache', action: 'Check the cache' }
+  if (images === 0 && error === null) return row(about, 'missing', 'There are no images yet.')
+  if (images === 0) return row(unavailable, 'missing', 'The cache service is unavailable.')
   return error === null
-    ? row(about, 'ready', fillCount(texts.ready, images))
-    : row(unavailable, 'attention', fillCount(texts.stale, images))
+    ? row(
+        about,
+        'ready',
+        fillCount(
+          { one: '1 image in the catalog.', other: '{count} images in the catalog.' },
+          images,
+        ),
+      )
+    : row(
+        unavailable,
+        'attention',
+        fillCount(
+          {
+            one: '1 image known, but the cache service is unavailable.',
+            other: '{count} images known, but the cache service is unavailable.',
+          },
+          images,
+        ),
+      )
 }
 
 function judgeNetboot({ sets }: ReadinessFacts): ReadinessRow {
-  const { title, why, action, texts } = t.netboot
-  const about = { id: 'netboot', title, why, action, href: '/ui/netboot#install' } as const
-  if (sets.length === 0) return row(about, 'missing', texts.none)
-  const [first = '', second] = sets.map(({ arch, version }) =>
-    fill(texts.system, { version: version ?? texts.unnamed, arch }),
+  const about = {
+    id: 'netboot',
+    title: 'Live system',
+    why: 'Machines boot it from the network to be flashed. Without it they can only boot their own disks.',
+    action: 'Install a live system',
+    href: '/ui/netboot#install',
+  } as const
+  if (sets.length === 0) return row(about, 'missing', 'No live system is installed.')
+  const [first = '', second] = sets.map(
+    ({ arch, version }) => `${version ?? 'an uploaded version'} (${arch})`,
   )
   const text =
-    second === undefined ? fill(texts.single, { first }) : fill(texts.both, { first, second })
+    second === undefined ? `Machines boot ${first}.` : `Machines boot ${first} and ${second}.`
   return row(about, 'ready', text)
 }
 
 /** The DHCP server is not ours; only a machine's contact proves it. */
 function judgeDhcp({ hasContact }: ReadinessFacts): ReadinessRow {
-  const { title, why, action, texts } = t.dhcp
-  const about = { id: 'dhcp', title, why, action, href: '/ui/dhcp' } as const
-  return hasContact ? row(about, 'ready', texts.ready) : row(about, 'unknown', texts.unknown)
+  const about = {
+    id: 'dhcp',
+    title: 'DHCP',
+    why: 'Your DHCP server must tell machines to boot from this server.',
+    action: 'Set up DHCP',
+    href: '/ui/dhcp',
+  } as const
+  return hasContact
+    ? row(about, 'ready', 'Machines find this server.')
+    : row(about, 'unknown', 'No machine has booted from this server yet.')
 }
 
 function judgeTftp({ tftp }: ReadinessFacts): ReadinessRow {
-  const about = { id: 'tftp', ...t.tftp, href: '/ui/netboot#tftp' } as const
+  const about = {
+    id: 'tftp',
+    title: 'TFTP daemon',
+    why: 'BIOS machines and most UEFI firmware load their first file by TFTP. UEFI HTTP Boot needs none.',
+    action: 'Set up TFTP',
+    href: '/ui/netboot#tftp',
+  } as const
   const { text } = tftp
   if (tftp.isReady) return row(about, 'ready', text)
   if (!tftp.isChecked) return row(about, 'unknown', text)
@@ -83,13 +125,18 @@ function judgeTftp({ tftp }: ReadinessFacts): ReadinessRow {
 }
 
 function judgeDisk({ disk }: ReadinessFacts): ReadinessRow {
-  const { title, why, action, texts } = t.disk
-  const about = { id: 'disk', title, why, action, href: '/ui/settings#storage' } as const
-  if (disk === null) return row(about, 'attention', texts.unknown)
+  const about = {
+    id: 'disk',
+    title: 'Disk space',
+    why: 'The server stops accepting changes when its disk is full.',
+    action: 'Check storage',
+    href: '/ui/settings#storage',
+  } as const
+  if (disk === null) return row(about, 'attention', 'Free space unknown.')
   const size = renderSize(disk.freeBytes)
   return disk.isLow
-    ? row(about, 'attention', fill(texts.low, { size }))
-    : row(about, 'ready', fill(texts.ready, { size }))
+    ? row(about, 'attention', `Only ${size} free. Free up space on the server's disk.`)
+    : row(about, 'ready', `${size} free.`)
 }
 
 const row = (
@@ -162,6 +209,31 @@ export function parseTftpAnswer(bytes: Uint8Array): TftpFinding | null {
 
 const ACTIVE: ReadonlySet<TftpFinding['kind']> = new Set(['serves', 'file-missing', 'error'])
 
+const FINDINGS = {
+  unasked: { text: 'The TFTP daemon on {host} is being checked.' },
+  serves: { text: 'The TFTP daemon on {host} serves {file}.' },
+  fileMissing: {
+    text: 'The TFTP daemon on {host} answers, but has no {file}.',
+    hint: 'Put {file} (and undionly.kpxe for BIOS machines) into its folder.',
+  },
+  error: {
+    text: 'The TFTP daemon on {host} answers with an error: {error}.',
+    hint: 'Check that it may read {file} in its folder.',
+  },
+  refused: {
+    text: 'Nothing listens on UDP port 69 of {host}.',
+    hint: 'Start the TFTP daemon there, or change the TFTP server to check under Settings.',
+  },
+  silent: {
+    text: '{host} gave no TFTP answer within {seconds} s.',
+    hint: 'Check that it is running, and that no firewall blocks UDP port 69 or the replies to it.',
+  },
+  unreachable: {
+    text: '{host} cannot be reached: {reason}.',
+    hint: 'Correct the TFTP server to check under Settings.',
+  },
+} as const
+
 /** `file`: the last file asked for. */
 export function describeTftp(
   finding: TftpFinding,
@@ -169,8 +241,7 @@ export function describeTftp(
   file: string = FIRST_FILE,
 ): TftpState {
   const { kind } = finding
-  const texts: FindingTexts =
-    PAGES.netboot.tftp.findings[kind === 'file-missing' ? 'fileMissing' : kind]
+  const texts: FindingTexts = FINDINGS[kind === 'file-missing' ? 'fileMissing' : kind]
   const values = {
     host,
     file: (kind === 'serves' ? SERVED : MISSING)[file] ?? file,

@@ -205,3 +205,23 @@ export function decideToldStamps(
 
 const iso = (ms: number) =>
   Temporal.Instant.fromEpochMilliseconds(Math.round(ms)).toString({ fractionalSecondDigits: 3 })
+
+export const PART_TITLES = {
+  firmware: 'Firmware',
+  loader: 'Boot loader',
+  kernel: 'Kernel',
+  live: 'Live system',
+  initrd: 'Initrd',
+  boot: 'Kernel start and root',
+  system: 'Start of the live system',
+  plan: 'Plan',
+  started: 'Preparation',
+  write: 'Write',
+  verify: 'Verify',
+  sync: 'Flush',
+  uefi: 'Boot entry',
+  restart: 'Restart and firmware',
+  'first-boot': 'First boot',
+  'restart-and-boot': 'Restart and first boot',
+  unattributed: 'Other',
+} as const

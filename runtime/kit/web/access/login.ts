@@ -15,10 +15,7 @@ import type { CheckPassword } from './password-check.ts'
 import { addCookie } from '../answers/response.ts'
 import type { Route } from '../answers/route.ts'
 import type { Sessions } from './session.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
-
-const t = PAGES.frame.login
+import { fill } from '#kit/foundation/text.ts'
 const HOME = '/ui/dashboard'
 
 export interface NamedLogins {
@@ -112,13 +109,23 @@ function createLogIn(site: LoginDependencies) {
 
   /** What is refused before a password is checked; null: nothing. */
   function refuseEarly(event: H3Event, form: URLSearchParams, name: string) {
-    if ((form.get('password') ?? '') === '') return { error: t.missing, status: 401 }
+    if ((form.get('password') ?? '') === '') return { error: 'Enter the password.', status: 401 }
     if (hasLostCookies(event, form)) {
       const headers = { 'set-cookie': renderCheck(peerOf(event).isSecure) }
-      return { error: t.noCookies, status: 400, headers }
+      return {
+        error:
+          'The browser sent no cookie back, and a login needs one. Allow cookies for this address, then log in again.',
+        status: 400,
+        headers,
+      }
     }
     if (name !== '' || named?.allowsNameless() !== false) return null
-    return { error: named.isUsed() ? t.nameMissing : t.noPassword, status: 401 }
+    return {
+      error: named.isUsed()
+        ? 'Enter your name.'
+        : 'No password opens this server: log in with the provider.',
+      status: 401,
+    }
   }
 
   async function check(event: H3Event, given: string, name: string) {
@@ -142,7 +149,11 @@ function createLogIn(site: LoginDependencies) {
     const { person, cookie, checked } = await check(event, form.get('password') ?? '', name)
     if (checked.kind === 'wait') {
       const headers = { 'retry-after': String(checked.seconds) }
-      return show({ error: fill(t.wait, checked), next, name: typed }, 429, headers)
+      return show(
+        { error: fill('Too many attempts: try again in {seconds} s.', checked), next, name: typed },
+        429,
+        headers,
+      )
     }
     if (checked.kind === 'right') {
       const by = renderPerson(person)
@@ -151,7 +162,10 @@ function createLogIn(site: LoginDependencies) {
       return seeOther(next, { 'set-cookie': cookie })
     }
     if (checked.isNoted) await recordFailure(site, event, name, person)
-    return show({ error: name === '' ? t.wrong : t.wrongNamed, next, name: typed }, 401)
+    return show(
+      { error: name === '' ? 'Wrong password.' : 'Wrong name or password.', next, name: typed },
+      401,
+    )
   }
 }
 

@@ -2,9 +2,6 @@
 import { fillHtml, html, type Html } from './html.ts'
 import { renderTable } from './tables.ts'
 import type { Access, Route } from '../answers/route.ts'
-import { PAGES } from '#server/texts/texts.ts'
-
-const t = PAGES.frame.api
 
 /** Routes without a description are left out. */
 export function renderDocument(version: string, routes: readonly Route[]): Html {
@@ -12,14 +9,17 @@ export function renderDocument(version: string, routes: readonly Route[]): Html 
     route.doc === undefined ? [] : [renderRow(route, route.doc.summary, route.doc.query ?? {})],
   )
   return html`<p class="prose">
-      ${fillHtml(t.introduction, {
-        version,
-        error: html`<code>{"detail": …}</code>`,
-        header: html`<code>Authorization: Bearer</code>`,
-        document: html`<a href="/openapi.json">openapi.json</a>`,
-      })}
+      ${fillHtml(
+        'The HTTP API of flasher-web {version}. Errors are {error}; an invalid body gets a 422 with a list that names each field. Where a scope is given, send the session cookie or {header} with a token that has that scope. For programs: {document}.',
+        {
+          version,
+          error: html`<code>{"detail": …}</code>`,
+          header: html`<code>Authorization: Bearer</code>`,
+          document: html`<a href="/openapi.json">openapi.json</a>`,
+        },
+      )}
     </p>
-    ${renderTable({ caption: t.caption, columns: [t.request, t.scope, t.description], rows })}`
+    ${renderTable({ caption: 'All routes', columns: ['Request', 'Scope', 'Description'], rows })}`
 }
 
 function renderRow(route: Route, summary: string, query: Readonly<Record<string, string>>): Html {

@@ -1,10 +1,6 @@
 /** The small parts that pages are made of: icons, badges, sizes, copyable texts, banners. */
 import { renderDiskSize, renderMemory, renderSize } from '#kit/foundation/size.ts'
 import { attributes, html, type Content, type Html, trusted } from './html.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
-
-const t = PAGES.frame
 
 /** It is decoration only: a text beside it says the same. */
 export const icon = (name: IconName): Html =>
@@ -13,7 +9,17 @@ export const icon = (name: IconName): Html =>
 /** The states of machines and jobs, and amber for what a person must look at. */
 export type Tone = 'ready' | 'armed' | 'capture' | 'running' | 'done' | 'failed' | 'needs-you'
 
-export const badge = (tone: Tone, word: string = t.states[tone]): Html =>
+export const STATES = {
+  ready: 'ready',
+  armed: 'armed',
+  capture: 'capture ordered',
+  running: 'running',
+  done: 'done',
+  failed: 'failed',
+  'needs-you': 'needs attention',
+} as const
+
+export const badge = (tone: Tone, word: string = STATES[tone]): Html =>
   html`<span class="badge ${tone}">${icon(tone)}${word}</span>`
 
 export const tag = (text: string): Html => html`<span class="tag">${text}</span>`
@@ -44,8 +50,8 @@ const copyButton = (text: string): Html =>
     type="button"
     class="copy"
     data-copy="${text}"
-    title="${t.copy.title}"
-    aria-label="${text.length > 40 ? t.copy.long : fill(t.copy.text, { text })}"
+    title="Copy"
+    aria-label="${text.length > 40 ? 'Copy this' : `Copy ${text}`}"
   >
     ${icon('copy')}
   </button>`
@@ -158,7 +164,7 @@ export const renderWays = (ways: readonly (readonly [title: string, body: Conten
   </div>`
 
 export const renderTabs = (tabs: readonly (readonly [title: string, href: string])[]): Html =>
-  html`<nav class="tabs" aria-label="${t.tabs}">
+  html`<nav class="tabs" aria-label="On this page">
     ${tabs.map(([title, href]) => html`<a href="${href}">${title}</a>`)}
   </nav>`
 

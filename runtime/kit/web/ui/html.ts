@@ -1,6 +1,6 @@
 /** HTML templates: every value is escaped unless it is such a template itself. */
 import { html as template, raw } from 'hono/html'
-import { splitText, type TextValues } from '#kit/texts/text.ts'
+import { splitText, type TextValues } from '#kit/foundation/text.ts'
 
 export type Html = ReturnType<typeof raw>
 

@@ -1,40 +1,11 @@
 /** The keys of the pages, as a page or a dialog, and the switch that turns them off (WCAG 2.1.4). */
 import { type H3Event, getCookie } from 'h3'
-import { fill } from '#kit/texts/text.ts'
 import { seeOther, type Answer } from '../answers/answers.ts'
 import { localPath } from '../answers/checked.ts'
 import { hidden } from './fields.ts'
 import { fillHtml, html, type Content, type Html, address, attributes } from './html.ts'
 
-type KeyWord =
-  | 'title'
-  | 'everywhere'
-  | 'lists'
-  | 'find'
-  | 'enter'
-  | 'escape'
-  | 'palette'
-  | 'search'
-  | 'help'
-  | 'go'
-  | 'move'
-  | 'open'
-  | 'select'
-  | 'assign'
-  | 'flash'
-  | 'clear'
-  | 'searchTitle'
-  | 'searchText'
-  | 'note'
-  | 'isOff'
-  | 'off'
-  | 'on'
-  | 'close'
-
-type KeyTexts = Readonly<Record<KeyWord, string>>
-
 export interface PageKeys {
-  readonly texts: KeyTexts
   readonly hasFind: boolean
   /** The section that the key behind `g` leads to, in their order. */
   readonly sections: readonly (readonly [key: string, title: string])[]
@@ -45,23 +16,22 @@ export interface PageKeys {
 const backOf = (text: string | null): string => localPath(text, '/ui/dashboard')
 
 export function renderKeysPage(event: H3Event, line: PageKeys): Html {
-  const t = line.texts
   const back = backOf(event.url.searchParams.get('back'))
   const isOn = readKeys(event)
   const isDialog = event.req.headers.has('hx-request')
   const renderTitle = (title: string) =>
     isDialog ? html`<h3>${title}</h3>` : html`<h2>${title}</h2>`
   return renderBody(
-    isDialog ? t.title : null,
-    html`${isOn ? null : html`<p>${fillHtml(t.isOff, { palette: line.hasFind ? renderKey(t.find) : '–' })}</p>`}
-      ${renderTitle(t.everywhere)} ${renderKeys(listGeneral(line))} ${renderTitle(t.lists)}
-      ${renderKeys(listOfRows(t))} ${renderExamples(line, renderTitle)}
-      <p class="small dim">${t.note}</p>
+    isDialog ? 'Keyboard shortcuts' : null,
+    html`${isOn ? null : html`<p>Single keys are switched off in this browser; ${line.hasFind ? renderKey('Ctrl K') : '–'} works anyway.</p>`}
+      ${renderTitle('Everywhere')} ${renderKeys(listGeneral(line))} ${renderTitle('In lists')}
+      ${renderKeys(listOfRows())} ${renderExamples(line, renderTitle)}
+      <p class="small dim">Keys do nothing while a field has the focus.</p>
       <form method="post" action="${KEYS_PATH}">
         ${hidden({ back, keys: isOn ? 'off' : 'on' })}
         <div class="row">
-          <a class="button" href="${back}" data-close>${t.close}</a
-          ><button>${isOn ? t.off : t.on}</button>
+          <a class="button" href="${back}" data-close>Close</a
+          ><button>${isOn ? 'Switch single keys off' : 'Switch single keys on'}</button>
         </div>
       </form>`,
   )
@@ -84,20 +54,20 @@ export const renderDialog = (title: Content, body: Content): Html =>
 
 type KeyRows = readonly (readonly [keys: string, what: string])[]
 
-const listGeneral = ({ hasFind, sections, texts: t }: PageKeys): KeyRows => [
-  ...(hasFind ? [[t.find, t.palette] as const] : []),
-  ['/', t.search],
-  ['?', t.help],
-  ...sections.map(([key, section]) => [`g ${key}`, fill(t.go, { section })] as const),
+const listGeneral = ({ hasFind, sections }: PageKeys): KeyRows => [
+  ...(hasFind ? [['Ctrl K', 'search everything, and act'] as const] : []),
+  ['/', 'search this page, or everything'],
+  ['?', 'show these keys'],
+  ...sections.map(([key, section]) => [`g ${key}`, `go to ${section}`] as const),
 ]
 
-const listOfRows = (t: KeyTexts): KeyRows => [
-  ['j k', t.move],
-  [t.enter, t.open],
-  ['x', t.select],
-  ['a', t.assign],
-  ['f', t.flash],
-  [t.escape, t.clear],
+const listOfRows = (): KeyRows => [
+  ['j k', 'next and previous row'],
+  ['Enter', 'open the row'],
+  ['x', 'select the row'],
+  ['a', 'assign an image and a disk to the machine'],
+  ['f', 'flash the selected machines, or this one'],
+  ['Esc', 'clear the selection'],
 ]
 
 const renderKey = (names: string): readonly Html[] =>
@@ -112,18 +82,20 @@ const renderKeys = (keys: KeyRows): Html =>
     )}
   </dl>`
 
-const renderExamples = (
-  { examples, texts: t }: PageKeys,
-  renderTitle: (title: string) => Html,
-): Content =>
+const renderExamples = ({ examples }: PageKeys, renderTitle: (title: string) => Html): Content =>
   examples.length === 0
     ? null
-    : html`${renderTitle(t.searchTitle)}
+    : html`${renderTitle('Search of the machines')}
         <p class="small">
-          ${fillHtml(t.searchText, {
-            examples: examples.map((each, at) => html`${at === 0 ? '' : ' '}<code>${each}</code>`),
-            minus: html`<code>-</code>`,
-          })}
+          ${fillHtml(
+            'Terms match names, labels, images, serial numbers and addresses. Fields narrow the search: {examples}; prefix with {minus} to exclude.',
+            {
+              examples: examples.map(
+                (each, at) => html`${at === 0 ? '' : ' '}<code>${each}</code>`,
+              ),
+              minus: html`<code>-</code>`,
+            },
+          )}
         </p>`
 
 // Whether single keys of a keyboard do something on the pages: a choice of each browser, in a cookie.

@@ -4,42 +4,37 @@ import { attributes, html, type Content, type Html } from './html.ts'
 import { icon, SPRITE, type IconName } from './elements.ts'
 import { readTheme, themeSwitch, type Theme } from './theme.ts'
 import { KEYS_PATH, opensKeys, readKeys } from './keys-page.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 
 // The sections of the pages, in the order of the side bar: the same on the server and on its cache.
 
 export const IMAGES = '/ui/cache'
 
 export const SECTIONS: readonly NavLink[] = [
-  { href: '/ui/dashboard', title: PAGES.frame.titles.dashboard, icon: 'dashboard' },
-  { href: '/ui/machines', title: PAGES.frame.titles.machines, icon: 'machines' },
-  { href: '/ui/runs', title: PAGES.frame.titles.runs, icon: 'runs' },
-  { href: IMAGES, title: PAGES.frame.titles.images, icon: 'image' },
-  { href: '/ui/netboot', title: PAGES.frame.titles.netboot, icon: 'netboot' },
-  { href: '/ui/dhcp', title: PAGES.frame.titles.dhcp, icon: 'dhcp' },
-  { href: '/ui/first-boot', title: PAGES.frame.titles.firstBoot, icon: 'firstBoot' },
-  { href: '/ui/backups', title: PAGES.frame.titles.backups, icon: 'backups' },
-  { href: '/ui/events', title: PAGES.frame.titles.events, icon: 'events' },
-  { href: '/ui/settings', title: PAGES.frame.titles.settings, icon: 'settings' },
+  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
+  { href: '/ui/machines', title: 'Machines', icon: 'machines' },
+  { href: '/ui/runs', title: 'Runs', icon: 'runs' },
+  { href: IMAGES, title: 'Images', icon: 'image' },
+  { href: '/ui/netboot', title: 'Netboot', icon: 'netboot' },
+  { href: '/ui/dhcp', title: 'DHCP', icon: 'dhcp' },
+  { href: '/ui/first-boot', title: 'First boot', icon: 'firstBoot' },
+  { href: '/ui/backups', title: 'Backups', icon: 'backups' },
+  { href: '/ui/events', title: 'Events', icon: 'events' },
+  { href: '/ui/settings', title: 'Settings', icon: 'settings' },
 ]
 
 /** The keys of `keys.js`, which opens the links of the navigation. */
 export const SECTION_KEYS = [
-  ['d', PAGES.frame.titles.dashboard],
-  ['m', PAGES.frame.titles.machines],
-  ['r', PAGES.frame.titles.runs],
-  ['i', PAGES.frame.titles.images],
-  ['n', PAGES.frame.titles.netboot],
-  ['h', PAGES.frame.titles.dhcp],
-  ['f', PAGES.frame.titles.firstBoot],
-  ['b', PAGES.frame.titles.backups],
-  ['e', PAGES.frame.titles.events],
-  ['s', PAGES.frame.titles.settings],
+  ['d', 'Dashboard'],
+  ['m', 'Machines'],
+  ['r', 'Runs'],
+  ['i', 'Images'],
+  ['n', 'Netboot'],
+  ['h', 'DHCP'],
+  ['f', 'First boot'],
+  ['b', 'Backups'],
+  ['e', 'Events'],
+  ['s', 'Settings'],
 ] as const
-
-const t = PAGES.frame
-const { form: find } = PAGES.find
 
 /** The longest text that is searched for, in characters. */
 export const MAX_FIND = 200
@@ -128,7 +123,7 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
       String(
         html`<!doctype html>
           <html
-            lang="${t.language}"
+            lang="en"
             ${attributes({ 'data-theme': view.theme === 'system' ? null : view.theme })}
           >
             ${renderHead(parts, view.title, true)}
@@ -139,7 +134,7 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
               })}
             >
               ${SPRITE}
-              <a class="skip" href="#content">${t.skip}</a>
+              <a class="skip" href="#content">Skip to content</a>
               ${renderSide(parts, view)} ${renderMain(view)}
               <dialog id="dialog" aria-labelledby="dialog-title"></dialog>
               ${parts.find === undefined ? null : renderFindDialog(parts.find)}
@@ -147,7 +142,7 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
                 id="spoken"
                 class="spoken"
                 aria-live="polite"
-                ${attributes({ 'data-copied': t.spoken.copied, 'data-selected': t.spoken.selected })}
+                ${attributes({ 'data-copied': 'Copied', 'data-selected': 'Selected' })}
               ></div>
             </body>
           </html> `,
@@ -155,7 +150,7 @@ export function createLayout(parts: LayoutDependencies): PageLayout {
     bare: ({ title, body, refresh }) =>
       String(
         html`<!doctype html>
-          <html lang="${t.language}">
+          <html lang="en">
             ${renderHead(parts, title, false, refresh)}
             <body class="bare">
               ${SPRITE}
@@ -178,7 +173,7 @@ const renderHead = (
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <meta name="color-scheme" content="light dark" />
     ${isScripted ? html`<meta name="htmx-config" content="${HTMX_CONFIG}" />` : null}
-    <title>${fill(t.window, { title })}</title>
+    <title>${title} · flasher</title>
     <link rel="icon" href="${assetUrl('icon.svg')}" type="image/svg+xml" />
     <link rel="stylesheet" href="${assetUrl('open-props.min.css')}" />
     <link rel="stylesheet" href="${assetUrl('flasher.css')}" />
@@ -197,7 +192,7 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
   return html`<header class="side">
     <a class="brand" href="${nav[0]?.href}">flasher</a>
     ${parts.find === undefined ? null : renderFindForm(parts.find)}
-    <nav aria-label="${t.sections}">
+    <nav aria-label="Sections">
       <ul>
         ${nav.map((each) => html`<li>${renderLink(each, view)}</li>`)}
       </ul>
@@ -207,8 +202,8 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
       ${renderLink({ ...ACCOUNT, title: view.who?.name ?? ACCOUNT.title }, view)}
       ${view.who?.sees ? html`<span class="small dim">${view.who.sees}</span>` : null}
       <span class="version"
-        ><span title="${t.version}">${version}</span
-        >${parts.hasKeys === true ? html` <a ${opensKeys(view.here)}>${t.keys.link}</a>` : null}${
+        ><span title="Version of this server">${version}</span
+        >${parts.hasKeys === true ? html` <a ${opensKeys(view.here)}>Keys</a>` : null}${
           parts.docs === undefined ? null : html` <a href="${parts.docs}">Docs</a>`
         }</span
       >
@@ -218,34 +213,34 @@ const renderSide = (parts: LayoutDependencies, view: PageView): Html => {
 
 /** The form of the side bar; where that is narrow, a link to the page of the search. */
 const renderFindForm = (path: string): Html =>
-  html`<form class="find" role="search" action="${path}" aria-label="${find.label}">
+  html`<form class="find" role="search" action="${path}" aria-label="Search everything">
       <input
         type="search"
         id="find"
         name="q"
-        aria-label="${find.label}"
-        placeholder="${find.short}"
+        aria-label="Search everything"
+        placeholder="Search"
         maxlength="${MAX_FIND}"
         autocomplete="off"
         spellcheck="false"
         aria-keyshortcuts="Control+K"
-      /><kbd class="scripted-only" aria-hidden="true">${find.key}</kbd>
+      /><kbd class="scripted-only" aria-hidden="true">Ctrl K</kbd>
     </form>
-    <a class="find-link" href="${path}" aria-label="${find.label}">${icon('search')}</a>`
+    <a class="find-link" href="${path}" aria-label="Search everything">${icon('search')}</a>`
 
 /** The dialog, empty: `palette.js` fills it. */
 const renderFindDialog = (path: string): Html =>
-  html`<dialog id="palette" aria-label="${find.label}">
+  html`<dialog id="palette" aria-label="Search everything">
     <form action="${path}" role="search">
       <input
         type="text"
         name="q"
         role="combobox"
-        aria-label="${find.label}"
+        aria-label="Search everything"
         aria-expanded="false"
         aria-controls="palette-list"
         aria-autocomplete="list"
-        placeholder="${find.placeholder}"
+        placeholder="MAC, serial number, name, label, image, setting or action"
         maxlength="${MAX_FIND}"
         autocomplete="off"
         spellcheck="false"
@@ -254,14 +249,14 @@ const renderFindDialog = (path: string): Html =>
     <div
       id="palette-list"
       role="listbox"
-      aria-label="${find.list}"
-      data-recent="${find.recent}"
-      data-none="${find.none}"
-      data-found="${find.found}"
+      aria-label="Found"
+      data-recent="Recent"
+      data-none="Nothing found."
+      data-found="{count} found"
     ></div>
   </dialog>`
 
-const ACCOUNT: NavLink = { href: '/ui/account', title: t.titles.account, icon: 'account' }
+const ACCOUNT: NavLink = { href: '/ui/account', title: 'Account', icon: 'account' }
 
 const renderLink = ({ href, title, icon: name, key }: NavLink, view: PageView): Html =>
   html`<a
@@ -273,10 +268,10 @@ const renderLink = ({ href, title, icon: name, key }: NavLink, view: PageView): 
 /** The section is known by its icon: its address is another one on the pages of the cache. */
 function renderCount(name: IconName, { alarms, waiting = 0 }: PageView): Content {
   if (name === 'events' && alarms > 0) {
-    return html`<span class="count" title="${t.alarms}">${alarms}</span>`
+    return html`<span class="count" title="Events that need attention">${alarms}</span>`
   }
   return name === 'image' && waiting > 0
-    ? html`<span class="count" title="${t.waiting}">${waiting}</span>`
+    ? html`<span class="count" title="Captured images to review">${waiting}</span>`
     : null
 }
 
@@ -293,8 +288,8 @@ function renderMain(view: PageView): Html {
       id="stale"
       class="banner needs-you"
       role="status"
-      data-text="${t.lost}"
-      data-held="${t.held}"
+      data-text="No connection to the server since {time} ({age}). This page may be out of date. Retrying; reload the page if this persists."
+      data-held="Nothing is sent while there is no connection to the server. What you typed stays."
       hidden
     ></div>
     ${messages} ${body}

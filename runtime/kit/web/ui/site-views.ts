@@ -6,8 +6,6 @@ import type { Theme } from './theme.ts'
 import { hidden, textField } from './fields.ts'
 import { type PageLayout, readPlace, type NavLink, type PageView } from './layout.ts'
 import { banner } from './elements.ts'
-import { fill } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { localPath } from '../answers/checked.ts'
 
 export interface ProviderView {
@@ -57,7 +55,6 @@ export interface SiteViews {
 }
 
 /** The login page: a field or two, one button, and what to do when the password is forgotten. */
-const t = PAGES.frame.login
 
 interface Login extends LoginView {
   readonly heading: string
@@ -69,7 +66,7 @@ interface Login extends LoginView {
 /** `error` stands below the field. */
 export const renderLoginPage = (layout: PageLayout, view: Login): string =>
   layout.bare({
-    title: t.title,
+    title: 'Log in',
     body: html`<h1>${view.heading}</h1>
       ${view.provider === null ? null : renderProvider(view.provider, view)}
       ${view.names === 'nobody' ? null : renderPasswordForm(view)}`,
@@ -81,8 +78,8 @@ function renderProvider({ name, href, error }: ProviderView, login: Login): Html
   const shown = error ?? (hasPasswords ? null : login.error)
   return html`<section class="stack provider">
     ${shown === null ? null : banner('failed', shown)}
-    <a class="button primary" href="${href}">${fill(PAGES.provider.button, { name })}</a>
-    ${hasPasswords ? html`<p class="small dim">${PAGES.provider.or}</p>` : null}
+    <a class="button primary" href="${href}">Log in with ${name}</a>
+    ${hasPasswords ? html`<p class="small dim">or with a password</p>` : null}
   </section>`
 }
 
@@ -106,29 +103,27 @@ const renderFields = (
           ? html`<input name="username" value="administrator" autocomplete="username" hidden />`
           : textField({
               name: 'username',
-              label: t.name,
+              label: 'Name',
               value: name,
               autocomplete: 'username',
               required: names === 'required',
               autofocus: focus === 'name',
-              hint: names === 'required' ? null : t.nameHint,
+              hint: names === 'required' ? null : 'Leave empty to log in as the administrator.',
             })
       }
       ${textField({
         name: 'password',
-        label: names === 'none' ? label : t.password,
+        label: names === 'none' ? label : 'Password',
         type: 'password',
         autocomplete: 'current-password',
         required: true,
         autofocus: focus === 'password',
         error,
       })}
-      <button class="${provider === null ? 'primary' : ''}" data-busy="${t.busy}">
-        ${t.button}
-      </button>
+      <button class="${provider === null ? 'primary' : ''}" data-busy="Logging in…">Log in</button>
     </form>
     <details>
-      <summary>${t.forgotten}</summary>
+      <summary>Forgot password?</summary>
       <p class="prose">${help}</p>
     </details>`
 
@@ -177,7 +172,7 @@ function renderInLayout(
 const renderWays = (again: Way | null, section: NavLink | undefined): Html =>
   html`<p class="row">
     ${again === null ? null : html`<a class="button primary" href="${again.href}">${again.title}</a>`}
-    ${section === undefined ? null : html`<a class="button" href="${section.href}">${fill(PAGES.frame.errorWay, { section: section.title })}</a>`}
+    ${section === undefined ? null : html`<a class="button" href="${section.href}">Go to ${section.title}</a>`}
   </p>`
 
 type Way = Pick<NavLink, 'href' | 'title'>
@@ -190,12 +185,12 @@ function findAgain({ status }: ErrorView, event: H3Event): Way | null {
   const { method, headers } = event.req
   if (method === 'GET' || method === 'HEAD') {
     const href = localPath(`${event.url.pathname}${event.url.search}`, '')
-    return PASSING.has(status) && href !== '' ? { href, title: PAGES.frame.errorAgain } : null
+    return PASSING.has(status) && href !== '' ? { href, title: 'Try again' } : null
   }
   const from = URL.parse(headers.get('referer') ?? '')
   if (from === null || event.context.peer?.ownHosts.includes(from.host) !== true) return null
   const href = localPath(`${from.pathname}${from.search}`, '')
-  return href === '' ? null : { href, title: PAGES.frame.errorBack }
+  return href === '' ? null : { href, title: 'Back to the form' }
 }
 
 const renderAlone = (layout: PageLayout, view: ErrorView): string =>
@@ -204,7 +199,7 @@ const renderAlone = (layout: PageLayout, view: ErrorView): string =>
     body: html`<section id="question" class="stack">
       <h1 id="dialog-title">${titleOf(view)}</h1>
       ${renderBanner(view)}
-      <nav class="row" aria-label="${PAGES.frame.sections}">
+      <nav class="row" aria-label="Sections">
         ${listLinks(layout, view).map(({ href, title }) => html`<a href="${href}">${title}</a> `)}
       </nav>
     </section>`,
@@ -219,17 +214,44 @@ const renderBanner = ({ status, title, detail, hint }: ErrorView): Html => {
   )
 }
 
-const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(PAGES.frame.errorSentences))
+const ERROR_SENTENCES = {
+  '400': 'The address or the form cannot be read. Go back and try again.',
+  '403': 'Your account may not do this. Ask an administrator for the right to.',
+  '404': 'There is nothing at this address. It may be mistyped, or what it showed was removed.',
+  '405': 'This address does not answer this kind of request.',
+  '413': 'What was sent is larger than this server accepts.',
+  '500': 'The server could not answer. Its log says why.',
+} as const
+
+const SENTENCES: ReadonlyMap<string, string> = new Map(Object.entries(ERROR_SENTENCES))
 
 const titleOf = ({ status, title }: ErrorView): string => TITLES.get(String(status)) ?? title
 
-const TITLES: ReadonlyMap<string, string> = new Map(Object.entries(PAGES.frame.errors))
+/** By the status of the answer. */
+const ERROR_TITLES = {
+  '400': 'This request is not understood',
+  '401': 'Log in first',
+  '403': 'Not allowed',
+  '404': 'Not found',
+  '405': 'Not possible here',
+  '409': 'Not possible now',
+  '412': 'Changed in the meantime',
+  '413': 'Too large',
+  '422': 'Something is not right',
+  '429': 'Too many attempts',
+  '500': 'The server failed',
+  '502': 'Another server failed',
+  '503': 'Not available at the moment',
+  '507': 'The disk is full',
+} as const
+
+const TITLES: ReadonlyMap<string, string> = new Map(Object.entries(ERROR_TITLES))
 
 function listLinks(
   { nav }: PageLayout,
   { loggedIn, seesAll }: ErrorView,
 ): readonly Pick<NavLink, 'href' | 'title'>[] {
-  if (!loggedIn) return [{ href: '/ui/login', title: PAGES.frame.login.title }]
+  if (!loggedIn) return [{ href: '/ui/login', title: 'Log in' }]
   return seesAll ? nav : nav.filter(({ href }) => FOR_ALL.has(href))
 }
 

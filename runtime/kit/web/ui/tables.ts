@@ -1,7 +1,6 @@
 /** Tables whose order and page are part of the address. */
 import { address, attributes, html, type Content, type Html } from './html.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, renderNumber } from '#kit/texts/text.ts'
+import { renderNumber } from '#kit/foundation/text.ts'
 import { icon } from './elements.ts'
 import { hidden } from './fields.ts'
 
@@ -63,10 +62,10 @@ export const renderSearch = ({ path, query, views, aside, more, ...field }: Sear
     <form class="search${more === undefined ? '' : ' filters'}" role="search" action="${path}">
       ${searchField({ ...field, value: query[field.name] })} ${more?.fields}
       ${hidden({ ...query, ...Object.fromEntries((more?.names ?? []).map((name) => [name, null])), [field.name]: null })}
-      <button>${icon('search')}${PAGES.frame.search.button}</button>
+      <button>${icon('search')}Search</button>
     </form>
     ${aside}
-    <nav class="views" id="views" aria-label="${PAGES.frame.search.views}">
+    <nav class="views" id="views" aria-label="Views">
       ${views.map((view) => renderView(path, query, view))}
     </nav>
   </div>`
@@ -94,13 +93,11 @@ export const renderOlder = (list: {
   /** Null: there is no next page. */
   readonly next: Readonly<Record<string, string | number>> | null
 }): Html =>
-  html`<nav class="pager" aria-label="${PAGES.frame.table.pages}">
-    <span>${fill(PAGES.frame.search.shown, { count: list.shown })}</span>
-    ${list.isNewest ? null : html`<a href="${address(list.path, list.query)}">${PAGES.frame.search.newest}</a>`}
-    ${list.next === null ? null : html`<a href="${address(list.path, { ...list.query, ...list.next })}" rel="next">${PAGES.frame.search.older}</a>`}
+  html`<nav class="pager" aria-label="Pages">
+    <span>${list.shown} shown</span>
+    ${list.isNewest ? null : html`<a href="${address(list.path, list.query)}">Newest</a>`}
+    ${list.next === null ? null : html`<a href="${address(list.path, { ...list.query, ...list.next })}" rel="next">Older</a>`}
   </nav>`
-
-const t = PAGES.frame.table
 
 export interface TableColumn {
   /** `sort` after the first click, with `-` for descending; undefined: it cannot be sorted. */
@@ -150,12 +147,12 @@ export const pickColumn = (label: string): TableColumn => ({
   >`,
 })
 
-export const ACTIONS: TableColumn = { title: html`<span class="spoken">${t.actions}</span>` }
+export const ACTIONS: TableColumn = { title: html`<span class="spoken">Actions</span>` }
 
 /** `sort=seen` is ascending, `sort=-seen` descending; a click reverses the order and keeps the filters. */
 const renderHead = (table: TableView): Html =>
   html`<thead>
-    <tr data-label="${t.sortBy}">
+    <tr data-label="Sort by">
       ${table.columns.map((column) => renderTitle(typeof column === 'string' ? { title: column } : column, table))}
     </tr>
   </thead>`
@@ -195,11 +192,13 @@ export function renderPager<Row>(
       : html`<a href="${address(path, { ...query, page: to })}" ${attributes({ rel })}>${text}</a>`
   const range =
     rows.length === 0 ? '0' : `${renderNumber(first)}–${renderNumber(first + rows.length - 1)}`
-  return html`<nav class="pager" aria-label="${t.pages}">
-    <span>${fill(t.range, { range, total: renderNumber(total) })}</span>${
+  return html`<nav class="pager" aria-label="Pages">
+    <span>${range} of ${renderNumber(total)}</span>${
       pages < 2
         ? null
-        : html`${link(1, t.first, 'first')}${link(page - 1, t.previous, 'prev')}<span>${fill(t.page, { page, pages })}</span>${link(page + 1, t.next, 'next')}${link(pages, t.last, 'last')}`
+        : html`${link(1, 'First', 'first')}${link(page - 1, 'Previous', 'prev')}<span
+              >Page ${page} of ${pages}</span
+            >${link(page + 1, 'Next', 'next')}${link(pages, 'Last', 'last')}`
     }
   </nav>`
 }

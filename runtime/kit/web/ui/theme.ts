@@ -5,9 +5,6 @@ import { icon, type IconName } from './elements.ts'
 import { attributes, html, type Html } from './html.ts'
 import { localPath } from '../answers/checked.ts'
 import type { Route } from '../answers/route.ts'
-import { PAGES } from '#server/texts/texts.ts'
-
-const t = PAGES.frame.theme
 
 const THEMES = ['system', 'light', 'dark'] as const
 export type Theme = (typeof THEMES)[number]
@@ -23,18 +20,20 @@ export const readTheme = (event: H3Event): Theme => parseTheme(getCookie(event, 
 const parseTheme = (text: string | null | undefined): Theme =>
   THEMES.find((theme) => theme === text) ?? 'system'
 
+const THEME = { label: 'Colour scheme', system: 'System', light: 'Light', dark: 'Dark' } as const
+
 /** Three buttons; a script switches without loading the page again. */
 export const themeSwitch = (selected: Theme, here: string): Html =>
   html`<form method="post" action="/ui/theme" class="theme">
     <input type="hidden" name="back" value="${here}" />
-    <div role="group" aria-label="${t.label}">
+    <div role="group" aria-label="${THEME.label}">
       ${THEMES.map(
         (theme) =>
           html`<button${attributes({
             name: 'theme',
             value: theme,
-            title: t[theme],
-            'aria-label': t[theme],
+            title: THEME[theme],
+            'aria-label': THEME[theme],
             'aria-pressed': theme === selected ? 'true' : 'false',
           })}>${icon(ICONS[theme])}</button>`,
       )}

@@ -1,9 +1,24 @@
 /** A form that uploads files with progress. A form alone cannot resume, so without the script there is none. */
-import { PAGES } from '#server/texts/texts.ts'
 import { attributes, html, type Content, type Html } from './html.ts'
 
+const UPLOADS = {
+  label: 'Upload',
+  cancel: 'Cancel',
+  cancelled: 'Cancelled.',
+  checking: 'Checking…',
+  progress: '{done} of {total}',
+  pace: '{done} of {total}, {rate}/s, {time} left',
+  lost: 'The connection was lost.',
+  continues: 'The connection was lost. The upload continues as soon as it is back.',
+  loggedOut: 'Your session has ended. Log in again, then select the file once more.',
+  refused: '{name} was refused.',
+  invalid: '{name} {reason}.',
+  status: 'The server answered with status {status}.',
+  unreadable: 'The file cannot be read.',
+} as const
+
 /** What the script says (`static/uploads.js`). */
-const TEXTS = JSON.stringify(PAGES.frame.uploads)
+const TEXTS = JSON.stringify(UPLOADS)
 
 interface UploadForm {
   /** `files`: each is sent to an address of its own below `to`; `image`: in parts, which can be resumed. */

@@ -6,8 +6,6 @@ import { parseSettings, SETTINGS } from '../rules/settings.ts'
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 import { findNamed } from '#kit/config/rules/setting.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import type { SettingsStore } from '#fleet/state/settings-store.ts'
 
 export type LineConfig = Config<typeof SETTINGS>
@@ -106,7 +104,7 @@ function parseSaved(config: LineConfig, name: string, text: string): Result<stri
   const [section = '', key = ''] = name.split('.')
   const origin = config.originOf(section, key)
   if (origin?.by === 'environment') {
-    return refuse(fill(PAGES.settings.errors.environment, { variable: origin.variable }))
+    return refuse(`it is set by the environment variable ${origin.variable}`)
   }
   if (text === '') return accept(null)
   const row = findNamed(SETTINGS, name)

@@ -2,8 +2,6 @@
 import { nameAmong, type InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { nameCapture, isPending, type CaptureOrder } from '#engine/capture/rules/order.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import { banner, foldedCard } from '#kit/web/ui/elements.ts'
 import { checkField, hidden, selectField, textField } from '#kit/web/ui/fields.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
@@ -16,9 +14,6 @@ import { nameOf } from '../pages/view/machine-view.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { opensQuestion, renderQuestion } from '#server/pages/question.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
-
-const t = PAGES.machine.capture
-const ask = t.question
 
 /** Kept when the form is refused; other forms of the page have none of these fields. */
 const TYPED = {
@@ -50,21 +45,21 @@ export function renderCaptureCard(
 ): Html {
   const { capture } = machine
   return foldedCard({
-    title: t.title,
+    title: 'Capture',
     id: 'capture',
-    about: t.about,
+    about: 'Make an image of one of its disks',
     isOpen: capture !== null || notice?.typed[TYPED.name] !== undefined,
     body: isPending(capture)
       ? renderPending(capture)
       : html`${capture === null ? null : renderEnded(capture, context.clock())}
-        ${context.services.cacheUrl() === null ? html`<p>${t.noCache}</p>` : renderForm(machine, notice)}`,
+        ${context.services.cacheUrl() === null ? html`<p>Captured images are uploaded to the image cache, and none is connected.</p>` : renderForm(machine, notice)}`,
   })
 }
 
 /** A button of the page's first card cancels it. */
 const renderPending = ({ name, disk_serial: serial }: CaptureOrder): Html =>
   html`<p class="sentence">
-    ${fillHtml(t.pending, {
+    ${fillHtml('The disk {disk} is captured as {name}.', {
       disk: html`<code>${printable(serial)}</code>`,
       name: html`<strong><bdi>${name}</bdi></strong>`,
     })}
@@ -77,28 +72,39 @@ function renderEnded(order: CaptureOrder, clock: Clock): Content {
     case null:
       return null
     case 'done': {
-      const images = html`<a href="${IMAGES}">${t.images}</a>`
-      return banner('done', fillHtml(t.done, { name, time, images }))
+      const images = html`<a href="${IMAGES}">Images</a>`
+      return banner(
+        'done',
+        fillHtml(
+          '{name} was captured {time}. It is offered after somebody has accepted it under {images}.',
+          { name, time, images },
+        ),
+      )
     }
     case 'failed': {
-      const reason = order.reason === null ? t.noReason : printable(order.reason)
-      return banner('failed', fillHtml(t.failed, { name, time, reason }))
+      const reason = order.reason === null ? 'the machine gave no reason' : printable(order.reason)
+      return banner('failed', html`The capture of ${name} failed ${time}: ${reason}`)
     }
     case 'cancelled':
-      return banner('ready', fillHtml(t.cancelled, { name, time }))
+      return banner('ready', html`The capture of ${name} was cancelled ${time}.`)
   }
 }
+
+export const GENERALIZE_HINT =
+  'Such as SSH host keys and the machine ID. Otherwise all machines that are flashed with it share them.'
 
 function renderForm(machine: Machine, notice: Notice | null): Html {
   const typed = notice?.typed ?? {}
   const isRefused = typed[TYPED.name] !== undefined
-  return html`<p>${t.text}</p>
+  return html`<p>
+      ${'Makes an image of one of its disks at the next network boot and uploads it to the cache. The disk is only read.'}
+    </p>
     <form ${opensQuestion(`${machinePath(machine.mac)}/do/capture`)}>
       ${hidden({ confirm: 'ask' })}
       ${textField({
         name: TYPED.name,
-        label: t.name,
-        hint: t.nameHint,
+        label: 'New image',
+        hint: 'Must end in .img.zst.',
         value: typed[TYPED.name] ?? suggestName(machine),
         error: isRefused ? (notice?.error ?? null) : null,
         required: true,
@@ -106,17 +112,17 @@ function renderForm(machine: Machine, notice: Notice | null): Html {
       })}
       ${selectField({
         name: TYPED.disk_serial,
-        label: t.disk,
+        label: 'Disk',
         value: typed[TYPED.disk_serial] ?? machine.target_disk_serial ?? '',
         options: listDisks(machine),
       })}
       ${checkField({
         name: TYPED.generalize,
-        label: t.generalize,
-        hint: t.generalizeHint,
+        label: 'Remove what identifies the machine from the image',
+        hint: GENERALIZE_HINT,
         checked: isRefused ? typed[TYPED.generalize] === '1' : true,
       })}
-      <button>${t.button}</button>
+      <button>Capture at next boot…</button>
     </form>`
 }
 
@@ -129,14 +135,19 @@ export function renderCaptureQuestion(
   const { name, disk_serial: serial, generalize } = asked
   const disk = serial ?? machine.target_disk_serial
   return renderQuestion({
-    title: fillHtml(ask.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
+    title: html`Capture a disk of <bdi>${nameOf(machine)}</bdi>?`,
     body: html`<p>
-        ${fillHtml(ask.text, {
-          disk: disk === null ? ask.selectedDisk : html`<code>${printable(disk)}</code>`,
-          image: html`<strong><bdi>${name}</bdi></strong>`,
-        })}
+        ${fillHtml(
+          'At its next network boot, {disk} is read and uploaded to the cache as {image}. Nothing is written to it.',
+          {
+            disk: disk === null ? 'its selected disk' : html`<code>${printable(disk)}</code>`,
+            image: html`<strong><bdi>${name}</bdi></strong>`,
+          },
+        )}
       </p>
-      <p>${generalize ? ask.generalized : ask.whole}</p>`,
+      <p>
+        ${generalize ? 'What identifies the machine is removed from the image.' : 'What identifies the machine stays in the image: all machines that are flashed with it share it.'}
+      </p>`,
     command: renderCurlBlock(context, [
       {
         method: 'POST',
@@ -154,7 +165,7 @@ export function renderCaptureQuestion(
         confirm: 'yes',
       }),
       cancel: `${machinePath(machine.mac)}#capture`,
-      button: html`<button class="primary">${ask.button}</button>`,
+      button: html`<button class="primary">Order the capture</button>`,
     },
   })
 }
@@ -168,11 +179,14 @@ function listDisks({ known_disks: disks, target_disk_serial: serial }: Machine) 
   const isListed = options.some(({ value }) => value === serial)
   return isListed || (serial === null && options.length > 0)
     ? options
-    : [{ value: serial ?? '', text: serial === null ? t.selected : printable(serial) }, ...options]
+    : [
+        { value: serial ?? '', text: serial === null ? 'The selected disk' : printable(serial) },
+        ...options,
+      ]
 }
 
 const nameDisk = (disk: InventoryDisk, serial: string): string =>
-  fill(t.diskOption, { path: printable(disk.path), serial: printable(serial) })
+  `${printable(serial)} (${printable(disk.path)})`
 
 /** `web-42.img.zst`. */
 const suggestName = (machine: Machine): string => {

@@ -5,7 +5,6 @@ import type { Assets } from '#kit/web/answers/assets.ts'
 import type { Runs } from '#fleet/run/runs.ts'
 import { type ContextRoute, keysPages, pageAt, formAt } from '#server/pages/context-routes.ts'
 import { createPages } from '#server/pages/site-pages.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { ChannelViews } from '#server/updates/channel.ts'
 import type { Site } from '#server/routes/site.ts'
 import type { SeenServices } from '../assembly/seen-services.ts'
@@ -30,7 +29,7 @@ import { RULE_PAGES } from './notifications/rule-form.ts'
 import { PEOPLE_PAGES } from './people/people.ts'
 import { withMachines, type CurrentContext, type CurrentServices } from './view/page-context.ts'
 import { RUN_PAGES } from './runs/runs.ts'
-import { accountPages } from '#server/pages/account/account.ts'
+import { ROLE_TEXTS, accountPages } from '#server/pages/account/account.ts'
 import { TIMELINE_PAGE } from './timeline/timeline.ts'
 import { SETTINGS_PAGES } from './settings/settings.ts'
 import { parseColumns, renderColumns, renderMachineRow } from './view/machine-row.ts'
@@ -40,6 +39,7 @@ import { page, type Answer } from '#kit/web/answers/answers.ts'
 import { card, emptyState, icon } from '#kit/web/ui/elements.ts'
 import { searchField } from '#kit/web/ui/tables.ts'
 import {
+  FIND_GROUPS,
   findMachines,
   splitFind,
   type FoundLink,
@@ -53,7 +53,7 @@ import { personOf } from '#kit/web/answers/caller.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { textField } from '#kit/web/ui/fields.ts'
 import { findPasswordOrigin } from '../assembly/configuration.ts'
-import { fill } from '#kit/texts/text.ts'
+import { fill } from '#kit/foundation/text.ts'
 import { KEYS_PATH } from '#kit/web/ui/keys-page.ts'
 import { translateRows } from '#server/pages/settings/setting-fields.ts'
 import { keywordsOf } from './machines/image-cards.ts'
@@ -62,8 +62,6 @@ import { CHANNELS_PATH } from './images/channels-path.ts'
 import { BATCHES_PATH } from './view/batch-view.ts'
 
 // What the search of everything finds beside machines: images, people, settings, pages and actions.
-
-const t = PAGES.find
 
 const MAX_ROWS = 6
 
@@ -77,32 +75,40 @@ interface PageLink {
 /** For pages that no section names. */
 const PAGE_LINKS: readonly PageLink[] = [
   ...SECTIONS,
-  { href: '/ui/machines?view=wall', title: t.pages.wall, takes: ['GET', '/ui/machines'] },
-  { href: '/ui/machines/labels', title: PAGES.machines.labels.link },
-  { href: MACHINE_FILE_PATH, title: PAGES.machineFile.title },
-  { href: BATCHES_PATH, title: t.pages.batches },
-  { href: CHANNELS_PATH, title: PAGES.channels.title },
-  { href: '/ui/people', title: t.pages.people },
-  { href: '/ui/notifications', title: PAGES.notifications.title },
-  { href: '/ui/account', title: t.pages.account },
-  { href: KEYS_PATH, title: t.pages.keys },
-  { href: '/docs/api', title: t.pages.api, takes: ['GET', '/ui/account'] },
+  { href: '/ui/machines?view=wall', title: 'Wall', takes: ['GET', '/ui/machines'] },
+  { href: '/ui/machines/labels', title: 'Print labels' },
+  { href: MACHINE_FILE_PATH, title: 'Names and labels from a file' },
+  { href: BATCHES_PATH, title: 'Batches' },
+  { href: CHANNELS_PATH, title: 'Channels' },
+  { href: '/ui/people', title: 'People' },
+  { href: '/ui/notifications', title: 'Notifications' },
+  { href: '/ui/account', title: 'Account' },
+  { href: KEYS_PATH, title: 'Keyboard shortcuts' },
+  { href: '/docs/api', title: 'API', takes: ['GET', '/ui/account'] },
 ]
 
 const ACTIONS: readonly PageLink[] = [
-  { href: '/ui/machines#add', title: t.actions.addMachine, takes: ['POST', '/ui/machines'] },
-  { href: IMAGES, title: t.actions.image, takes: ['POST', IMAGES] },
-  { href: '/ui/netboot', title: t.actions.release, takes: ['POST', '/ui/netboot/fetch-release'] },
-  { href: '/ui/backups', title: t.actions.backup, takes: ['POST', '/ui/backups'] },
-  { href: '/ui/first-boot?new=1', title: t.actions.template, takes: ['POST', '/ui/first-boot'] },
-  { href: '/ui/account#tokens', title: t.actions.token, takes: ['POST', '/ui/account/tokens'] },
-  { href: '/ui/people/add', title: t.actions.addPerson, takes: ['POST', '/ui/people'] },
+  { href: '/ui/machines#add', title: 'Add a machine', takes: ['POST', '/ui/machines'] },
+  { href: IMAGES, title: 'Add an image', takes: ['POST', IMAGES] },
+  {
+    href: '/ui/netboot',
+    title: 'Install a live system',
+    takes: ['POST', '/ui/netboot/fetch-release'],
+  },
+  { href: '/ui/backups', title: 'Make a backup', takes: ['POST', '/ui/backups'] },
+  {
+    href: '/ui/first-boot?new=1',
+    title: 'Make a first-boot template',
+    takes: ['POST', '/ui/first-boot'],
+  },
+  { href: '/ui/account#tokens', title: 'Make an API token', takes: ['POST', '/ui/account/tokens'] },
+  { href: '/ui/people/add', title: 'Add a person', takes: ['POST', '/ui/people'] },
   {
     href: '/ui/settings#ramboot',
-    title: t.actions.cache,
+    title: 'Connect a cache',
     takes: ['POST', '/ui/settings/upstream'],
   },
-  { href: '/ui/account', title: t.actions.password, takes: ['POST', '/ui/account/password'] },
+  { href: '/ui/account', title: 'Change the password', takes: ['POST', '/ui/account/password'] },
 ]
 
 /** Only pages that are open to the requester. */
@@ -147,8 +153,8 @@ function findPeople(context: CurrentContext, words: readonly string[]): readonly
     .slice(0, MAX_ROWS)
     .map(({ name, role }) => ({
       href: address('/ui/events', { person: name }),
-      title: fill(t.person, { name }),
-      about: role === null ? PAGES.account.session.noRole : PAGES.account.roles[role].title,
+      title: `What ${name} did`,
+      about: role === null ? 'None' : ROLE_TEXTS[role].title,
     }))
 }
 
@@ -180,12 +186,14 @@ const PASSWORD_POSTS = [formAt(`${PATH}/password`, 'own', changePassword, { reac
 function renderPassword(context: CurrentContext): Html {
   if (isOfProvider(context))
     return card({
-      title: PAGES.account.password.title,
-      body: html`<p>${PAGES.account.password.ofProvider}</p>`,
+      title: 'Password',
+      body: html`<p>
+        You log in with a provider, which alone knows your password: change it there.
+      </p>`,
     })
   const origin = findOrigin(context)
   return card({
-    title: PAGES.account.password.title,
+    title: 'Password',
     id: 'change-password',
     body: origin === null ? renderForm(context) : renderOrigin(origin),
   })
@@ -203,17 +211,23 @@ const findOrigin = ({ site, event, services }: CurrentContext): Origin | null =>
 const renderOrigin = (origin: Origin): Html =>
   html`<p>${describeOrigin(origin)}</p>
     <p class="small dim">
-      ${fillHtml(PAGES.account.password.origin.note, { command: html`<code>flasher-web password</code>` })}
+      ${fillHtml('Once it is removed there, the password can be changed on this page and with {command}.', { command: html`<code>flasher-web password</code>` })}
     </p>`
 
 function describeOrigin(origin: Origin): Content {
   if (origin.by === 'environment')
-    return fillHtml(PAGES.account.password.origin.environment, {
-      variable: html`<code>${origin.variable}</code>`,
-    })
+    return fillHtml(
+      'The password is set by the environment variable {variable}. Change it there and restart the server.',
+      {
+        variable: html`<code>${origin.variable}</code>`,
+      },
+    )
   if (origin.by === 'file')
-    return fillHtml(PAGES.account.password.origin.file, { path: html`<code>${origin.path}</code>` })
-  return PAGES.account.password.origin.other
+    return fillHtml(
+      'The password is set in {path}. Change it there; the server uses the new one when it reads its configuration again.',
+      { path: html`<code>${origin.path}</code>` },
+    )
+  return 'The password is set in the configuration. Change it there; the server uses the new one when it reads its configuration again.'
 }
 
 function renderForm(context: CurrentContext): Html {
@@ -234,15 +248,15 @@ function renderForm(context: CurrentContext): Html {
     })
   return html`<form method="post" action="${PATH}/password" class="narrow">
     <input name="username" value="${nameOf(context)}" autocomplete="username" hidden />
-    ${field('current', PAGES.account.password.current, { autocomplete: 'current-password' })}
-    ${field('password', PAGES.account.password.next, {
+    ${field('current', 'Current password', { autocomplete: 'current-password' })}
+    ${field('password', 'New password', {
       minLength: MIN_PASSWORD_LENGTH,
       maxLength: MAX_PASSWORD_LENGTH,
-      hint: fill(PAGES.account.password.hint, { count: MIN_PASSWORD_LENGTH }),
+      hint: `At least ${MIN_PASSWORD_LENGTH} characters.`,
     })}
-    ${field('repeated', PAGES.account.password.repeated)}
-    <button class="primary">${PAGES.account.password.button}</button>
-    <p class="hint">${PAGES.account.password.note}</p>
+    ${field('repeated', 'Repeat new password')}
+    <button class="primary">Change password</button>
+    <p class="hint">All other sessions are logged out; this one stays. API tokens stay valid.</p>
   </form>`
 }
 
@@ -263,6 +277,17 @@ async function changePassword(context: CurrentContext, form: URLSearchParams): P
   return context.goBack(PATH, { error, typed: { at }, anchor: 'change-password' })
 }
 
+const PASSWORD_ERRORS = {
+  wait: 'Too many attempts: try again in {seconds} s.',
+  wrong: 'Wrong password.',
+  elsewhere: 'The password is changed in the operating system.',
+  unchanged: 'The new password is the same as the current one.',
+  tooShort: 'Enter at least {count} characters.',
+  tooLong: 'Enter at most {count} characters.',
+  controlCharacters: 'The password may not contain control characters.',
+  differs: 'The two passwords are different.',
+} as const
+
 function describeRefusal(refusal: PasswordRefusal): {
   readonly at: PasswordField
   readonly error: string
@@ -271,27 +296,27 @@ function describeRefusal(refusal: PasswordRefusal): {
     case 'wait':
       return {
         at: 'current',
-        error: fill(PAGES.account.password.errors.wait, { seconds: refusal.seconds }),
+        error: fill(PASSWORD_ERRORS.wait, { seconds: refusal.seconds }),
       }
     case 'wrong':
     case 'elsewhere':
-      return { at: 'current', error: PAGES.account.password.errors[refusal.why] }
+      return { at: 'current', error: PASSWORD_ERRORS[refusal.why] }
     case 'too-short':
       return {
         at: 'password',
-        error: fill(PAGES.account.password.errors.tooShort, { count: MIN_PASSWORD_LENGTH }),
+        error: fill(PASSWORD_ERRORS.tooShort, { count: MIN_PASSWORD_LENGTH }),
       }
     case 'too-long':
       return {
         at: 'password',
-        error: fill(PAGES.account.password.errors.tooLong, { count: MAX_PASSWORD_LENGTH }),
+        error: fill(PASSWORD_ERRORS.tooLong, { count: MAX_PASSWORD_LENGTH }),
       }
     case 'unchanged':
-      return { at: 'password', error: PAGES.account.password.errors.unchanged }
+      return { at: 'password', error: PASSWORD_ERRORS.unchanged }
     case 'control-characters':
-      return { at: 'password', error: PAGES.account.password.errors.controlCharacters }
+      return { at: 'password', error: PASSWORD_ERRORS.controlCharacters }
     case 'differs':
-      return { at: 'repeated', error: PAGES.account.password.errors.differs }
+      return { at: 'repeated', error: PASSWORD_ERRORS.differs }
   }
 }
 
@@ -307,15 +332,15 @@ async function show(context: CurrentContext): Promise<Answer> {
   // For the dialog, while somebody types.
   if (context.query.has('list')) return page(String(renderOptions(groups)))
   return await context.show({
-    title: t.title,
+    title: 'Search',
     section: FIND_PATH,
     body: html`<div class="tools">
         <form class="search" role="search" action="${FIND_PATH}">
-          ${searchField({ name: 'q', value: text, label: t.form.label, placeholder: t.form.placeholder })}
-          <button>${icon('search')}${t.form.button}</button>
+          ${searchField({ name: 'q', value: text, label: 'Search everything', placeholder: 'MAC, serial number, name, label, image, setting or action' })}
+          <button>${icon('search')}Search</button>
         </form>
       </div>
-      ${groups.length === 0 ? emptyState(t.none.title, t.none.text) : null}
+      ${groups.length === 0 ? emptyState('Nothing found', 'Nothing here is called so: no machine, disk, label, image, person, setting, page or action.') : null}
       <div class="stack found">${groups.map(renderGroup)}</div>`,
   })
 }
@@ -337,7 +362,7 @@ async function findAll(context: CurrentContext, text: string): Promise<readonly 
 
 const renderGroup = ({ name, rows }: FoundGroup): Html =>
   card({
-    title: t.groups[name],
+    title: FIND_GROUPS[name],
     body: html`<ul class="rows">
       ${rows.map(
         (row) =>
@@ -351,8 +376,8 @@ const renderGroup = ({ name, rows }: FoundGroup): Html =>
 const renderOptions = (groups: readonly FoundGroup[]): Html =>
   html`${groups.map(
     ({ name, rows }) =>
-      html`<div role="group" aria-label="${t.groups[name]}">
-        <p aria-hidden="true">${t.groups[name]}</p>
+      html`<div role="group" aria-label="${FIND_GROUPS[name]}">
+        <p aria-hidden="true">${FIND_GROUPS[name]}</p>
         ${rows.map(
           (row) =>
             html`<a role="option" tabindex="-1" href="${row.href}"
@@ -421,8 +446,11 @@ export const createLinePages = (options: LinePagesOptions) =>
     nav: SECTIONS,
     find: FIND_PATH,
     login: {
-      label: PAGES.frame.login.label,
-      help: fillHtml(PAGES.frame.login.help, { command: html`<code>flasher-web password</code>` }),
+      label: 'Administrator password',
+      help: fillHtml(
+        'On the server, run {command} to set a new password; it also ends all sessions. The first start printed the initial password and where it is stored.',
+        { command: html`<code>flasher-web password</code>` },
+      ),
     },
     table: createTable(options),
     contextOf: withMachines,

@@ -11,7 +11,6 @@ import { refuse } from '#kit/web/answers/faults.ts'
 import type { Site } from '#server/routes/site.ts'
 import { documentObject, type Route } from '#kit/web/answers/route.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { goBack, goTo } from '#server/pages/form-answer.ts'
 import { checked, renderSchema } from '#kit/web/answers/checked.ts'
 import { ReleaseRequestSchema } from '../rules/job-request.ts'
@@ -23,8 +22,6 @@ interface ReleaseRouteDependencies {
   /** By dotted name, all or none. */
   save(given: Readonly<Record<string, string>>): ReturnType<typeof saveSettings>
 }
-
-const t = PAGES.netboot.install.fetch.errors
 
 const PAGE = '/ui/netboot'
 /** Where the files are fetched; their path on this host stays private. */
@@ -101,6 +98,12 @@ function fetchRoutes({ by }: Site, { releases, tag }: ReleaseRouteDependencies):
   ]
 }
 
+const FETCH_ERRORS = {
+  site: 'Enter the address of the site, such as https://github.com.',
+  repository: 'Enter the repository, such as owner/name.',
+  noTag: 'That is no tag. A tag looks like v1.2.3, or is latest.',
+} as const
+
 function formRoutes(
   site: Site,
   { releases, tag, save }: ReleaseRouteDependencies,
@@ -136,7 +139,8 @@ function formRoutes(
   return [
     route('fetch-release', async (form, who) => {
       const given = (form.get('tag') ?? '').trim()
-      if (given !== '' && !ReleaseTagSchema.safeParse(given).success) return { tag: t.noTag }
+      if (given !== '' && !ReleaseTagSchema.safeParse(given).success)
+        return { tag: FETCH_ERRORS.noTag }
       const errors = await saveSource(form, who)
       if (Object.keys(errors).length > 0) return errors
       await releases.start(given || tag(), who)
@@ -159,7 +163,8 @@ function createSourceSaver({ recordAll }: Site, save: ReleaseRouteDependencies['
     const source = splitReleaseSource(form.get('site') ?? '', form.get('repository') ?? '')
     const given = FIELDS.filter(([name]) => form.has(name))
     const missing = given.filter(([name]) => source[name] === '')
-    if (missing.length > 0) return Object.fromEntries(missing.map(([name]) => [name, t[name]]))
+    if (missing.length > 0)
+      return Object.fromEntries(missing.map(([name]) => [name, FETCH_ERRORS[name]]))
     const saved = await save(
       Object.fromEntries(given.map(([name, setting]) => [setting, source[name]])),
     )
@@ -185,9 +190,11 @@ const FIELDS = [
   ['site', 'releases.base_url'],
   ['repository', 'boot.release_repo'],
 ] as const
-
-const { site, repository, tag: release } = PAGES.netboot.install.fetch
-const LABELS: Readonly<Record<string, string>> = { site, repository, tag: release }
+const LABELS: Readonly<Record<string, string>> = {
+  site: 'Release site',
+  repository: 'Repository',
+  tag: 'Release',
+}
 
 const typedIn = (form: URLSearchParams): Readonly<Record<string, string>> =>
   Object.fromEntries([...form].filter(([name]) => ['site', 'repository', 'tag'].includes(name)))

@@ -17,15 +17,47 @@ interface ModeRow {
   readonly repeats: boolean
   /** Its position among the cards of a page: those that flash, those that leave the disk alone, the wizard. */
   readonly card: number
+  readonly title: string
+  readonly text: string
 }
 export type ModePurpose = ModeRow['does']
 
 export const MODES: Readonly<Record<BootMode, ModeRow>> = {
-  'flasher-flash-once': { does: 'flash', repeats: false, card: 1 },
-  'flasher-flash-always': { does: 'flash', repeats: true, card: 2 },
-  'ipxe-exit': { does: 'boot-disk', repeats: true, card: 3 },
-  'flasher-inventory': { does: 'list-disks', repeats: false, card: 4 },
-  'flasher-tui': { does: 'open-wizard', repeats: true, card: 5 },
+  'flasher-flash-once': {
+    does: 'flash',
+    repeats: false,
+    card: 1,
+    title: 'Flash once',
+    text: 'Erases the disk and flashes the image at the next network boot, then boots the disk.',
+  },
+  'flasher-flash-always': {
+    does: 'flash',
+    repeats: true,
+    card: 2,
+    title: 'Flash always',
+    text: 'Erases and flashes at every network boot.',
+  },
+  'ipxe-exit': {
+    does: 'boot-disk',
+    repeats: true,
+    card: 3,
+    title: 'Boot its disk',
+    text: 'The server leaves the machine alone.',
+  },
+  'flasher-inventory': {
+    does: 'list-disks',
+    repeats: false,
+    card: 4,
+    title: 'List its disks',
+    text: 'Lists disks and hardware, then boots the disk.',
+  },
+  'flasher-tui': {
+    does: 'open-wizard',
+    repeats: true,
+    card: 5,
+    title: 'Open the wizard',
+    text: 'A person at the machine chooses image and disk.',
+  },
 }
 
 export const DEFAULT_MODE = 'ipxe-exit' satisfies BootMode

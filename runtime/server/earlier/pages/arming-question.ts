@@ -1,6 +1,5 @@
 /** The question before a machine is armed: which image, which disk, and what is unusual. */
 import { printable } from '#kit/foundation/printable.ts'
-import { fill } from '#kit/texts/text.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { banner, icon, renderBytes } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
@@ -13,14 +12,9 @@ import {
   nameDisk,
 } from '#server/pages/machines/machines-list.ts'
 import { renderQuestion } from '#server/pages/question.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { Machine } from '../rules/machine.ts'
 import type { EarlierContext } from './machine-view.ts'
 import { listKept } from './provision.ts'
-
-const t = PAGES.earlier.machine.arming
-const { warnings } = PAGES.earlier.machine
-const { flashQuestion } = PAGES.machine
 
 /** A dialog, or a page of its own without scripts. `fields` are sent on with the answer. */
 export async function askToArm(
@@ -31,26 +25,28 @@ export async function askToArm(
   const { mac, hostname } = machine
   const name = hostname === null ? mac : `${printable(hostname)} (${mac})`
   return await context.show({
-    title: fill(t.title, { machine: name }),
+    title: `Flash ${name} at every network boot?`,
     section: MACHINES_PATH,
     trail: MACHINES_TRAIL,
     body: renderQuestion({
-      title: fillHtml(t.question, {
+      title: fillHtml('Flash {image} on {machine} at every network boot?', {
         image: html`<bdi>${printable(machine.image ?? '')}</bdi>`,
         machine: html`<bdi>${name}</bdi>`,
       }),
       body: html`<div class="facing">
           ${await renderImage(context, machine)}
-          <span aria-label="${flashQuestion.to}">→</span>
+          <span aria-label="to">→</span>
           ${renderDisk(context, machine)}
         </div>
         ${(await listWarnings(context, machine)).map((text) => banner('needs-you', text))}
-        <p>${fillHtml(t.consequence, STRONG)}</p>`,
+        <p>
+          ${fillHtml('Its only suitable disk is erased at every network boot, beginning with the next one, until you change the policy. {strong}Everything on it will be lost.{end}', STRONG)}
+        </p>`,
       form: {
         action: machinePath(mac),
         fields: hidden({ ...fields, confirm: 'yes' }),
         cancel: machinePath(mac),
-        button: html`<button class="danger">${t.button}</button>`,
+        button: html`<button class="danger">Erase and flash at every network boot</button>`,
       },
     }),
   })
@@ -62,7 +58,9 @@ const findImage = async ({ services }: EarlierContext, { image }: Machine) =>
 async function renderImage(context: EarlierContext, machine: Machine): Promise<Html> {
   const found = await findImage(context, machine)
   const about: Content =
-    found === undefined ? t.absent : html`${found.format}, ${renderBytes(found.size_bytes)}`
+    found === undefined
+      ? 'not in the image folder'
+      : html`${found.format}, ${renderBytes(found.size_bytes)}`
   return html`<div>
     ${icon('image')} <strong><bdi>${printable(machine.image ?? '')}</bdi></strong
     ><br />
@@ -77,9 +75,9 @@ function renderDisk({ site }: EarlierContext, { mac }: Machine): Html {
     .map(({ run }) => run.disk)
     .find((disk) => disk !== null)
   return html`<div>
-    ${icon('disk')} <strong>${t.disk}</strong><br />
+    ${icon('disk')} <strong>Its only suitable disk</strong><br />
     <span class="small dim"
-      >${last === undefined ? t.diskAbout : fill(t.lastDisk, { disk: nameDisk(last) })}</span
+      >${last === undefined ? 'No disk is assigned: a machine with several suitable disks asks instead.' : `Last time this was ${nameDisk(last)}.`}</span
     >
   </div>`
 }
@@ -90,7 +88,9 @@ async function listWarnings(context: EarlierContext, machine: Machine): Promise<
   const isThere = (await findImage(context, machine)) !== undefined
   const files = findMissing(mode, await listKept(context, mac))
   return [
-    ...(isThere ? [] : [fill(warnings.absent, { image: printable(image ?? '') })]),
-    ...(files === null ? [] : [fill(t.files, { mode, files })]),
+    ...(isThere
+      ? []
+      : [`${printable(image ?? '')} is not in the image folder, so the flash cannot start.`]),
+    ...(files === null ? [] : [`Add ${files} before it boots: the mode ${mode} needs it.`]),
   ]
 }

@@ -14,11 +14,6 @@ import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import type { EarlierContext } from './machine-view.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
-
-const t = PAGES.earlier.boot
-const shared = PAGES.netboot.install.fetch
 
 const PATH = '/ui/boot'
 export const BOOT_FILES = [...Object.values(LIVE_TRIO), LIVE_SUMS]
@@ -46,7 +41,7 @@ async function show(context: EarlierContext): Promise<Answer> {
   const [job] = releases.jobs()
   const isRunning = job !== undefined && !isOver(job)
   return await context.show({
-    title: t.title,
+    title: 'Boot files',
     section: PATH,
     // An error about the tag is shown at its field.
     messages: context.notice()?.errors['tag'] === undefined ? context.message() : null,
@@ -58,17 +53,17 @@ async function show(context: EarlierContext): Promise<Answer> {
           </div>`
     }
     ${card({
-      title: t.files.title,
+      title: 'Live system',
       body: html`${renderSummary(Object.values(LIVE_TRIO).filter((name) => !there.has(name)))}
       ${renderTable({
-        caption: t.files.caption,
-        columns: [t.files.file, t.files.state, numberColumn(t.files.size), t.files.changed],
+        caption: 'Files of the live system',
+        columns: ['File', 'State', numberColumn('Size'), 'Changed'],
         rows: BOOT_FILES.map((name) => {
           const file = there.get(name)
           return html`<tr>
             <th scope="row"><code>${name}</code></th>
             <td>
-              ${file === undefined ? badge('needs-you', t.files.missing) : badge('done', t.files.present)}
+              ${file === undefined ? badge('needs-you', 'missing') : badge('done', 'present')}
             </td>
             <td class="number">${renderBytes(file?.sizeBytes ?? null)}</td>
             <td class="nowrap">${renderTime(file?.modifiedAt ?? null, clock)}</td>
@@ -76,16 +71,16 @@ async function show(context: EarlierContext): Promise<Answer> {
         }),
       })}`,
     })}
-    ${card({ title: t.fetch.title, body: renderFetch(context) })}
+    ${card({ title: 'Fetch a release', body: renderFetch(context) })}
     ${card({
-      title: t.upload.title,
+      title: 'Upload a file',
       body: renderUploadForm({
         kind: { name: 'files', to: '/boot/' },
         done: `${PATH}?uploaded=`,
         id: 'upload-file',
-        label: t.upload.label,
-        button: PAGES.earlier.upload.button,
-        unscripted: PAGES.earlier.upload.unscripted,
+        label: 'Boot file',
+        button: 'Upload',
+        unscripted: 'Uploading from a browser needs JavaScript.',
       }),
     })}`,
   })
@@ -93,54 +88,64 @@ async function show(context: EarlierContext): Promise<Answer> {
 
 const renderSummary = (missing: readonly string[]): Html =>
   missing.length === 0
-    ? html`<p>${t.files.complete}</p>`
-    : banner('needs-you', fill(t.files.incomplete, { files: missing.join(', ') }))
+    ? html`<p>All files are here: machines boot the live system from this server.</p>`
+    : banner(
+        'needs-you',
+        `Machines cannot boot the live system yet, for these files are missing: ${missing.join(', ')}. Fetch a release, or upload them.`,
+      )
 
 function renderFetch({ services: { config, releases }, notice }: EarlierContext): Content {
   const obstacle = releases.obstacle()
   const { boot, releases: site } = config.current()
-  if (obstacle !== null)
-    return html`<p class="dim">${fill(t.fetch.obstacle, { reason: obstacle })}</p>`
+  if (obstacle !== null) return html`<p class="dim">Nothing can be fetched: ${obstacle}.</p>`
   const refused = notice()
   return html`<form method="post" action="${PATH}/fetch-release">
       ${textField({
         name: 'tag',
-        label: shared.tag,
+        label: 'Release',
         value: refused?.typed['tag'] ?? boot.release_tag,
         maxLength: 100,
         mono: true,
-        hint: fillHtml(shared.tagHint, {
-          tag: html`<code>v1.2.3</code>`,
-          latest: html`<code>latest</code>`,
-        }),
+        hint: html`A tag such as <code>v1.2.3</code>, or <code>latest</code>.`,
         error: refused?.errors['tag'] ?? null,
       })}
-      <button class="primary">${shared.button}</button>
+      <button class="primary">Fetch release</button>
     </form>
     <p class="dim">
-      ${fillHtml(t.fetch.hint, {
-        repository: html`<code>${boot.release_repo}</code>`,
-        site: html`<code>${site.base_url}</code>`,
-        sums: LIVE_SUMS,
-      })}
+      ${fillHtml(
+        'From {repository} at {site}. All files are checked against {sums} and replaced together.',
+        {
+          repository: html`<code>${boot.release_repo}</code>`,
+          site: html`<code>${site.base_url}</code>`,
+          sums: LIVE_SUMS,
+        },
+      )}
     </p>`
 }
+
+const JOBS = {
+  queued: 'queued',
+  running: 'running',
+  completed: 'completed',
+  failed: 'failed',
+  cancelled: 'cancelled',
+} as const
 
 function renderJob(job: FetchJob, clock: Clock): Html {
   const { tag, status, bytes_done: done, bytes_total: total, error } = job
   if (status === 'completed') {
-    return banner(
-      'done',
-      fillHtml(t.job.completed, { tag, time: renderTime(job.finished_at, clock) }),
-    )
+    return banner('done', html`Release ${tag} was installed ${renderTime(job.finished_at, clock)}.`)
   }
   if (isOver(job)) {
-    return banner('failed', fillHtml(t.job.failed, { tag, error }))
+    return banner(
+      'failed',
+      html`Release ${tag} was not installed: ${error}. The files are as before.`,
+    )
   }
   return card({
-    title: fill(t.job.running, { tag }),
-    body: html`${progress(status === 'queued' ? null : done, total, job.artifact ?? PAGES.frame.jobs[status])}
-    ${postButton({ action: `${PATH}/cancel-fetch`, label: PAGES.frame.cancel, values: { tag } })}`,
+    title: `Fetching release ${tag}`,
+    body: html`${progress(status === 'queued' ? null : done, total, job.artifact ?? JOBS[status])}
+    ${postButton({ action: `${PATH}/cancel-fetch`, label: 'Cancel', values: { tag } })}`,
   })
 }
 
@@ -150,12 +155,12 @@ async function fetchRelease(context: EarlierContext, form: URLSearchParams): Pro
   const given = form.get('tag')?.trim() || config.current().boot.release_tag
   const tag = ReleaseTagSchema.safeParse(given)
   if (!tag.success) {
-    const [error, typed] = [t.fetch.invalid, { tag: given }]
+    const [error, typed] = ['A tag is like v1.2.3, or latest.', { tag: given }]
     return context.goBack(PATH, { error, typed, errors: { tag: error }, anchor: 'tag' })
   }
   const obstacle = releases.obstacle()
   if (obstacle !== null)
-    return context.goBack(PATH, { error: fill(t.fetch.obstacle, { reason: obstacle }) })
+    return context.goBack(PATH, { error: `Nothing can be fetched: ${obstacle}.` })
   await releases.start(tag.data, context.by())
   await settle(releases.awaitEnd(tag.data), PATIENCE_MS)
   return seeOther(PATH)

@@ -1,6 +1,6 @@
 /** /ui/dashboard: what failed first, what runs, what was flashed, and what is to be done before the first flash. */
 import { printable } from '#kit/foundation/printable.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { badge, card, emptyState, progress } from '#kit/web/ui/elements.ts'
 import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
@@ -9,13 +9,9 @@ import { renderTime } from '#kit/web/ui/times.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import { machinePath, MACHINES_PATH, renderBar } from '#server/pages/machines/machines-list.ts'
 import { renderTiles } from '#server/pages/number-tiles.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { isUnassigned, type Machine } from '../rules/machine.ts'
 import { BOOT_FILES } from './boot.ts'
 import { nameOf, viewOf, type StatedMachine, type EarlierContext } from './machine-view.ts'
-
-const t = PAGES.earlier.dashboard
-const shared = PAGES.dashboard
 
 const PATH = '/ui/dashboard'
 const NEEDS_ATTENTION = 'state:needs-attention,failed'
@@ -34,25 +30,25 @@ async function show(context: EarlierContext): Promise<Answer> {
   const [waiting, running] = [find(NEEDS_ATTENTION, 'state'), find('state:running', '-seen')]
   const flashed = find('-flashed:never', '-flashed')
   return await context.show({
-    title: PAGES.frame.titles.dashboard,
+    title: 'Dashboard',
     section: PATH,
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     body: html`<div class="board" ${refreshOnNews('board', PATH, 2000)}>
       ${renderTiles(
         [
-          { title: shared.numbers.machines, count: machines.length, href: MACHINES_PATH },
-          { title: shared.numbers.running, count: running.length, href: listPath('state:running') },
+          { title: 'Machines', count: machines.length, href: MACHINES_PATH },
+          { title: 'Running', count: running.length, href: listPath('state:running') },
           {
-            title: shared.numbers.attention,
+            title: 'Need attention',
             count: waiting.length,
             href: listPath(NEEDS_ATTENTION),
           },
           {
-            title: shared.numbers.unassigned,
+            title: 'Discovered',
             count: machines.filter(isUnassigned).length,
             href: listPath('is:discovered'),
           },
-          { title: shared.numbers.images, count: images.length, href: '/ui/images' },
+          { title: 'Images', count: images.length, href: '/ui/images' },
         ].map((tile) => ({ ...tile, trend: null })),
       )}
       ${renderSetup(listSteps(machines, images.length, new Set(files.map(({ name }) => name))))}
@@ -62,14 +58,14 @@ async function show(context: EarlierContext): Promise<Answer> {
           ${
             running.length === 0
               ? null
-              : renderRows(shared.running, running, (each) => renderRunning(viewOf(context, each)))
+              : renderRows('Running now', running, (each) => renderRunning(viewOf(context, each)))
           }
         </div>
         <div>
           ${
             flashed.length === 0
               ? null
-              : renderRows(t.flashed, flashed, (each) => renderFlashed(context, each))
+              : renderRows('Last flashed', flashed, (each) => renderFlashed(context, each))
           }
         </div>
       </div>
@@ -96,11 +92,9 @@ function renderWaiting(
   waiting: readonly Machine[],
   machines: number,
 ): Html {
-  const all = html`<a class="small" href="${listPath(NEEDS_ATTENTION)}"
-    >${fill(shared.attention.all, { count: waiting.length })}</a
-  >`
+  const all = html`<a class="small" href="${listPath(NEEDS_ATTENTION)}">All ${waiting.length}</a>`
   return card({
-    title: shared.attention.title,
+    title: 'Needs attention',
     aside: waiting.length > MAX_ROWS ? all : null,
     body:
       waiting.length === 0
@@ -113,8 +107,8 @@ function renderWaiting(
 
 const renderCalm = (machines: number): Html =>
   machines === 0
-    ? emptyState(shared.empty.title, shared.empty.text)
-    : html`<p class="dim">${shared.attention.none}</p>`
+    ? emptyState('No machines yet', 'Boot one from the network and it appears here.')
+    : html`<p class="dim">Nothing needs attention.</p>`
 
 const renderName = (machine: Machine): Html =>
   html`<a class="grow" href="${machinePath(machine.mac)}"
@@ -123,16 +117,15 @@ const renderName = (machine: Machine): Html =>
 
 function renderOne(context: EarlierContext, machine: Machine): Html {
   const { view } = viewOf(context, machine)
-  const never = shared.attention.neverSeen
   return html`<li>
     <span class="grow"
       >${badge(view.state, view.word)} ${renderName(machine)}<br /><span class="small dim"
         >${view.is}</span
       ></span
     >
-    <span class="when">${renderTime(machine.last_seen_at, context.clock(), never)}</span>
+    <span class="when">${renderTime(machine.last_seen_at, context.clock(), 'never seen')}</span>
     <a class="button" href="${machinePath(machine.mac)}"
-      >${isUnassigned(machine) ? shared.attention.configure : shared.attention.open}</a
+      >${isUnassigned(machine) ? 'Configure' : 'Open'}</a
     >
   </li>`
 }
@@ -159,6 +152,30 @@ interface SetupStep {
   readonly href: string
 }
 
+const BOOT = {
+  title: 'Live system',
+  why: 'Machines boot it from the network to be flashed. Without it they can only boot their own disks.',
+  action: 'Fetch a release',
+  ready: 'All of its files are here.',
+  missing: 'Missing: {files}.',
+} as const
+
+const IMAGES = {
+  title: 'Images',
+  why: 'Machines are flashed with images from the image folder.',
+  action: 'Upload an image',
+  ready: { one: '1 image in the folder.', other: '{count} images in the folder.' },
+  missing: 'There are no images yet.',
+} as const
+
+const DHCP = {
+  title: 'Network boot',
+  why: 'A DHCP server must tell machines to boot from this server.',
+  action: 'Set up network boot',
+  ready: 'Machines find this server.',
+  missing: 'No machine has booted from this server yet.',
+} as const
+
 /** In the order in which people do it. */
 function listSteps(
   machines: readonly Machine[],
@@ -170,23 +187,20 @@ function listSteps(
   return [
     {
       isDone: missing.length === 0,
-      texts: t.setup.boot,
-      text:
-        missing.length === 0
-          ? t.setup.boot.ready
-          : fill(t.setup.boot.missing, { files: missing.join(', ') }),
+      texts: BOOT,
+      text: missing.length === 0 ? BOOT.ready : fill(BOOT.missing, { files: missing.join(', ') }),
       href: '/ui/boot',
     },
     {
       isDone: images > 0,
-      texts: t.setup.images,
-      text: images > 0 ? fillCount(t.setup.images.ready, images) : t.setup.images.missing,
+      texts: IMAGES,
+      text: images > 0 ? fillCount(IMAGES.ready, images) : IMAGES.missing,
       href: '/ui/images',
     },
     {
       isDone: hasContact,
-      texts: t.setup.dhcp,
-      text: hasContact ? t.setup.dhcp.ready : t.setup.dhcp.missing,
+      texts: DHCP,
+      text: hasContact ? DHCP.ready : DHCP.missing,
       href: '/ui/settings#bootstrap',
     },
   ]
@@ -197,7 +211,7 @@ function renderSetup(steps: readonly SetupStep[]): Content {
   if (open.length === 0) return null
   const counts = { done: steps.length - open.length, total: steps.length }
   return card({
-    title: fill(shared.setup.title, counts),
+    title: fill('Setup: {done} of {total} done', counts),
     id: 'readiness',
     body: html`<ul class="rows setup">
       ${steps.map((step) => renderStep(step, step === open[0]))}
@@ -206,9 +220,10 @@ function renderSetup(steps: readonly SetupStep[]): Content {
 }
 
 function renderStep({ isDone, texts, text, href }: SetupStep, isNext: boolean): Html {
-  const { ready, missing } = shared.setup.states
   return html`<li>
-    <span class="check-state">${isDone ? badge('done', ready) : badge('needs-you', missing)}</span>
+    <span class="check-state"
+      >${isDone ? badge('done', 'ready') : badge('needs-you', 'to do')}</span
+    >
     <span class="grow"
       ><a href="${href}"><strong>${texts.title}</strong></a> ${text}${
         isDone ? null : html`<span class="why dim small">${texts.why}</span>`

@@ -24,10 +24,9 @@ import {
 import { selectImages, type UsedImage } from '../rules/image-list.ts'
 import { type EarlierContext, nameOf, viewOf, type StatedMachine } from './machine-view.ts'
 import type { ImageRow } from '#engine/image/rules/image.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fillCount } from '#kit/foundation/text.ts'
 import { pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { renderSize } from '#kit/foundation/size.ts'
 import { checkField, hidden } from '#kit/web/ui/fields.ts'
 import { machinePath, MACHINES_PATH } from '#server/pages/machines/machines-list.ts'
@@ -51,9 +50,7 @@ const IMAGE_REMOVAL = removalAt(
 const renderRemovalButton = (name: string): Html =>
   html`<form class="inline" ${opensQuestion(IMAGE_REMOVAL_PATH)}>
     ${hidden({ confirm: 'ask', name })}
-    <button aria-label="${fill(PAGES.earlier.images.removal.askOne, { name: printable(name) })}">
-      ${PAGES.earlier.images.removal.ask}
-    </button>
+    <button aria-label="Remove ${printable(name)}">Remove</button>
   </form>`
 
 const usersPath = (name: string): string =>
@@ -68,7 +65,7 @@ async function find({ services }: EarlierContext, form: URLSearchParams) {
 }
 
 const goBackGone = (context: EarlierContext): Answer =>
-  context.goBack(LIST, { error: PAGES.earlier.images.removal.gone })
+  context.goBack(LIST, { error: 'There is no image of this name any more.' })
 
 async function ask(
   context: EarlierContext,
@@ -82,23 +79,23 @@ async function ask(
   const views = users.map((machine) => viewOf(context, machine))
   const shown = html`<strong><bdi>${printable(name)}</bdi></strong> (${renderSize(size_bytes)})`
   return await showRemoval(context, {
-    title: PAGES.images.removal.title,
+    title: 'Remove an image',
     section: LIST,
-    trail: html`<a href="${LIST}">${PAGES.frame.titles.images}</a>`,
-    question: PAGES.images.removal.title,
+    trail: html`<a href="${LIST}">Images</a>`,
+    question: 'Remove an image',
     body: html`${error === null ? null : banner('failed', error)}
-      <p>${fillHtml(PAGES.images.removal.file, { image: shown })}</p>
+      <p>The file ${shown} will be deleted from the folder.</p>
       ${renderUsers(name, views)}`,
     fields: html`${hidden({ name })}
-    ${users.length === 0 ? null : checkField({ name: 'force', label: PAGES.images.removal.force, checked: false })}`,
+    ${users.length === 0 ? null : checkField({ name: 'force', label: 'Remove anyway', checked: false })}`,
     cancel: LIST,
-    button: PAGES.images.removal.button,
+    button: 'Remove image',
   })
 }
 
 function renderUsers(name: string, views: readonly StatedMachine[]): Content {
-  if (views.length === 0) return html`<p class="dim">${PAGES.earlier.images.removal.unused}</p>`
-  return html`${banner('needs-you', PAGES.images.removal.inUse)}
+  if (views.length === 0) return html`<p class="dim">No machine uses it.</p>`
+  return html`${banner('needs-you', 'In use by machines, which cannot be flashed without it.')}
     <ul class="rows">
       ${views.slice(0, MAX_SHOWN).map(
         ({ machine, view }) =>
@@ -111,7 +108,7 @@ function renderUsers(name: string, views: readonly StatedMachine[]): Content {
     </ul>
     <p class="small">
       <a href="${usersPath(name)}"
-        >${fillCount(PAGES.earlier.images.removal.users, views.length)}</a
+        >${fillCount({ one: 'Show the machine that uses it', other: 'Show the {count} machines that use it' }, views.length)}</a
       >
     </p>`
 }
@@ -127,15 +124,16 @@ async function remove(context: EarlierContext, form: URLSearchParams): Promise<A
   const { name, size_bytes } = image
   const run = findFlashing(context, name)
   if (run !== null) {
-    const error = fill(PAGES.earlier.images.removal.flashing, {
-      name: printable(name),
-      machine: run.mac,
-    })
+    const error = `${printable(name)} was not removed: ${run.mac} is being flashed with it.`
     return context.goBack(LIST, { error })
   }
   const users = listUsers(await site.machines.list(), name)
   if (users.length > 0 && !form.has('force'))
-    return await ask(context, form, PAGES.earlier.images.removal.needsForce)
+    return await ask(
+      context,
+      form,
+      'Not removed: machines use it. To remove it, tick Remove anyway.',
+    )
   await services.shelf.remove(name)
   site.changes.announce({ topic: 'catalog' })
   const details = { name, size_bytes, machines: users.length }
@@ -144,9 +142,6 @@ async function remove(context: EarlierContext, form: URLSearchParams): Promise<A
   await site.recordAll([{ ...note, subject_kind: 'catalog' }], subject)
   return context.goTo(address(LIST, { removed: name }))
 }
-
-const t = PAGES.earlier.images
-const shared = PAGES.images.search
 
 const ENDINGS = {
   endings: IMAGE_ENDINGS.slice(0, -1).join(', '),
@@ -165,30 +160,32 @@ async function show(context: EarlierContext): Promise<Answer> {
   const rows = images.map((row) => ({ ...row, users: listUsers(machines, row.name).length }))
   const folder = html`<code>${shelf.root}</code>`
   return await context.show({
-    title: t.title,
+    title: 'Images',
     section: PATH,
     count: images.length,
     messages: html`${context.message()}${renderRemoved(context, images)}`,
     body: html`${
       images.length === 0
-        ? emptyState(t.empty.title, fillHtml(t.empty.text, { folder }))
+        ? emptyState('No images', html`Copy images into ${folder}, or upload one.`)
         : renderList(rows, readListQuery(context.query, ['q', 'used', 'sort'], 200), mayRemove)
     }
     ${card({
-      title: t.upload.title,
+      title: 'Upload an image',
       body: html`${renderUploadForm({
           kind: { name: 'files', to: '/images/' },
           done: '/ui/images?uploaded=',
           id: 'upload-file',
-          label: t.upload.label,
-          button: PAGES.earlier.upload.button,
-          unscripted: PAGES.earlier.upload.unscripted,
+          label: 'Image file',
+          button: 'Upload',
+          unscripted: 'Uploading from a browser needs JavaScript.',
         })}
         <details>
-          <summary>${t.upload.commands}</summary>
-          ${copyBlock(renderCommands(baseUrl), t.upload.command)}
+          <summary>From a command line</summary>
+          ${copyBlock(renderCommands(baseUrl), 'Command')}
         </details>
-        <p class="dim">${fillHtml(t.upload.hint, { folder, ...ENDINGS })}</p>`,
+        <p class="dim">
+          ${fillHtml('Names must end in {endings} or {last} to be listed. The folder is {folder}.', { folder, ...ENDINGS })}
+        </p>`,
     })}`,
   })
 }
@@ -200,31 +197,31 @@ function renderList(rows: readonly UsedImage[], query: ListQuery, mayRemove: boo
     path: PATH,
     query,
     name: 'q',
-    label: shared.label,
-    placeholder: t.search.placeholder,
+    label: 'Search images',
+    placeholder: 'Name, format',
     views: [
-      [shared.all, { ...query, used: '' }, rows.length],
-      [t.search.used, { ...query, used: 'yes' }, used],
-      [t.search.unused, { ...query, used: 'no' }, rows.length - used],
+      ['All', { ...query, used: '' }, rows.length],
+      ['In use', { ...query, used: 'yes' }, used],
+      ['Unused', { ...query, used: 'no' }, rows.length - used],
     ],
   })}
   ${
     found.length === 0
       ? emptyState(
-          shared.none.title,
-          shared.none.text,
-          html`<a class="button" href="${PATH}">${shared.none.link}</a>`,
+          'No matching images',
+          'Remove a term or clear the search.',
+          html`<a class="button" href="${PATH}">Show all images</a>`,
         )
       : renderTable({
-          caption: t.caption,
+          caption: 'Images',
           className: 'images',
           path: PATH,
           query,
           columns: [
-            { key: 'name', title: t.name },
-            { key: 'format', title: t.format, className: 'added' },
-            { ...numberColumn(t.size), key: '-size' },
-            { key: '-uses', title: t.usedBy, className: 'uses' },
+            { key: 'name', title: 'Name' },
+            { key: 'format', title: 'Format', className: 'added' },
+            { ...numberColumn('Size'), key: '-size' },
+            { key: '-uses', title: 'Used by', className: 'uses' },
             { ...ACTIONS, className: 'acts' },
           ],
           rows: found.map((row) => renderRow(row, mayRemove)),
@@ -239,13 +236,15 @@ const renderRow = ({ name, format, size_bytes, users }: UsedImage, mayRemove: bo
         >${middle(printable(name))}</a
       >
     </th>
-    <td data-label="${t.format}">${tag(format)}</td>
-    <td class="number" data-label="${t.size}">${renderBytes(size_bytes)}</td>
-    <td data-label="${t.usedBy}">
+    <td data-label="Format">${tag(format)}</td>
+    <td class="number" data-label="Size">${renderBytes(size_bytes)}</td>
+    <td data-label="Used by">
       ${
         users === 0
-          ? html`<span class="dim">${t.nobody}</span>`
-          : html`<a href="${usersPath(name)}">${fillCount(t.users, users)}</a>`
+          ? html`<span class="dim">no machine</span>`
+          : html`<a href="${usersPath(name)}"
+              >${fillCount({ one: '1 machine', other: '{count} machines' }, users)}</a
+            >`
       }
     </td>
     <td class="acts">${mayRemove ? renderRemovalButton(name) : null}</td>
@@ -255,7 +254,7 @@ const renderRow = ({ name, format, size_bytes, users }: UsedImage, mayRemove: bo
 function renderRemoved({ query }: EarlierContext, images: readonly ImageRow[]): Content {
   const name = query.get('removed')
   if (!name || images.some((row) => row.name === name)) return null
-  return banner('done', fill(t.removal.removed, { name: printable(name.slice(0, 255)) }))
+  return banner('done', `${printable(name.slice(0, 255))} was removed.`)
 }
 
 /** The first command asks for the password and keeps the session for the second. */

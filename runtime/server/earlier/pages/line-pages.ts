@@ -1,14 +1,12 @@
 /** Earlier line: its pages, its navigation and its machines table. */
 import type { Runs } from '#fleet/run/runs.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { fill } from '#kit/texts/text.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import { fillHtml, html, type Html, address, attributes, type Content } from '#kit/web/ui/html.ts'
 import type { NavLink } from '#kit/web/ui/layout.ts'
 import { type Clock, renderTime } from '#kit/web/ui/times.ts'
 import { type ContextRoute, keysPages, pageAt, formAt } from '#server/pages/context-routes.ts'
 import { createPages } from '#server/pages/site-pages.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { ChannelViews } from '#server/updates/channel.ts'
 import {
   type Machine,
@@ -84,33 +82,29 @@ import { naturalKey } from '#kit/net/rules/natural-order.ts'
 
 // One machine as a row of the table: the same on the page and in what it is sent.
 
-const { columns: titles, row } = PAGES.view
-
 /** The first click on a time sorts from the newest. */
 const COLUMNS = [
-  { title: titles.state, className: 'state', key: 'state' },
-  { title: titles.name, className: 'name', key: 'name' },
-  { title: titles.next, className: 'will', key: 'next' },
-  { title: titles.image, className: 'image', key: 'image' },
-  { title: titles.flashed, className: 'time flashed', key: '-flashed' },
-  { title: titles.seen, className: 'time seen', key: '-seen' },
+  { title: 'State', className: 'state', key: 'state' },
+  { title: 'Machine', className: 'name', key: 'name' },
+  { title: 'Now and next', className: 'will', key: 'next' },
+  { title: 'Image', className: 'image', key: 'image' },
+  { title: 'Flashed', className: 'time flashed', key: '-flashed' },
+  { title: 'Seen', className: 'time seen', key: '-seen' },
 ] as const
 
 const renderMachineRow = ({ machine, view, run }: StatedMachine, clock: Clock): Html =>
   html`<tr id="row-${renderHyphens(machine.mac)}">
     <td class="state">${badge(view.state, view.word)}</td>
     ${renderNameCell(machine.mac, printable(nameOf(machine)))}
-    <td class="will" data-label="${row.nextBoot}">${renderDoing({ machine, view, run })}</td>
-    <td class="image" data-label="${titles.image}">
-      ${machine.image === null ? tag(row.discovered) : middle(printable(machine.image))}
+    <td class="will" data-label="Next boot">${renderDoing({ machine, view, run })}</td>
+    <td class="image" data-label="Image">
+      ${machine.image === null ? tag('discovered') : middle(printable(machine.image))}
       ${renderProvisioning(machine)}
     </td>
-    <td class="time flashed" data-label="${titles.flashed}">
-      ${renderTime(machine.last_flashed_at, clock, row.never)}
+    <td class="time flashed" data-label="Flashed">
+      ${renderTime(machine.last_flashed_at, clock, 'never')}
     </td>
-    <td class="time seen" data-label="${titles.seen}">
-      ${renderTime(machine.last_seen_at, clock, row.never)}
-    </td>
+    <td class="time seen" data-label="Seen">${renderTime(machine.last_seen_at, clock, 'never')}</td>
   </tr>`
 
 function renderProvisioning({ provisioning_mode: mode, last_workflow_status }: Machine): Content {
@@ -120,13 +114,17 @@ function renderProvisioning({ provisioning_mode: mode, last_workflow_status }: M
     : html`<span class="small dim">${mode} ${status}</span>`
 }
 
+const POLICIES = {
+  local: 'boots its own disk',
+  flash: 'flash, at every network boot',
+  tui: 'asks at the machine',
+} as const
+
 function renderDoing({ machine, view: { state, is, next }, run }: StatedMachine): Content {
   if (run !== null) return renderBar(run)
   if (state === 'running') return progress(null, null, is)
   const isTrouble = state === 'failed' || state === 'needs-you'
-  return html`<span title="${is} ${next}"
-    >${isTrouble ? is : PAGES.earlier.machines.policies[machine.boot_policy]}</span
-  >`
+  return html`<span title="${is} ${next}">${isTrouble ? is : POLICIES[machine.boot_policy]}</span>`
 }
 
 // The search of the machines page: terms, fields, times, and the order of columns.
@@ -207,7 +205,6 @@ const timesOf = ({ last_seen_at, last_flashed_at, discovered_at }: Machine) => (
 const millis = (iso: string | null) => (iso === null ? null : Date.parse(iso))
 
 /** /ui/machines: the fleet in one live table, with a search. */
-const { filters } = PAGES.machines.search
 
 const PATH = MACHINES_PATH
 
@@ -228,7 +225,7 @@ async function showMachines(context: EarlierContext): Promise<Answer> {
   const page = cutPage(found, context.query)
   const clock = context.clock()
   return await context.show({
-    title: PAGES.frame.titles.machines,
+    title: 'Machines',
     section: PATH,
     count: html`<span
       ${attributes({ 'hx-select-oob': all.length === 0 ? null : '#views:morph' })}
@@ -257,14 +254,14 @@ async function showMachines(context: EarlierContext): Promise<Answer> {
 }
 
 const VIEWS = [
-  [filters.all, ''],
-  [filters.needsAttention, 'state:needs-attention,failed'],
-  [filters.failed, 'state:failed'],
-  [filters.discovered, 'is:discovered'],
-  [filters.armed, 'state:armed'],
-  [filters.running, 'state:running'],
-  [filters.done, 'state:done'],
-  [PAGES.earlier.machines.views.flash, 'policy:flash'],
+  ['All', ''],
+  ['Needs attention', 'state:needs-attention,failed'],
+  ['Failed', 'state:failed'],
+  ['Discovered', 'is:discovered'],
+  ['Armed', 'state:armed'],
+  ['Running', 'state:running'],
+  ['Done', 'state:done'],
+  ['Flash at every boot', 'policy:flash'],
 ] as const
 
 const renderTools = (
@@ -275,8 +272,8 @@ const renderTools = (
     path: PATH,
     query: kept,
     name: 'q',
-    label: PAGES.machines.search.label,
-    placeholder: PAGES.earlier.machines.example,
+    label: 'Search machines',
+    placeholder: 'box-1  state:failed  image:debian*  seen:<1h',
     views: VIEWS.map(([title, q]): [string, ListQuery, number] => [
       title,
       { ...kept, q },
@@ -291,7 +288,7 @@ const SETTINGS_PAGES = [
   ...filePosts(),
   ...accountPages((context: EarlierContext) =>
     card({
-      title: PAGES.earlier.settings.authentication.title,
+      title: 'Authentication',
       id: 'authentication',
       body: renderAuthentication(context),
     }),
@@ -303,7 +300,7 @@ async function show(context: EarlierContext): Promise<Answer> {
     first: null,
     fields: null,
     last: card({
-      title: PAGES.earlier.settings.title,
+      title: 'Network boot and keys',
       id: 'this-server',
       body: await renderCards(context, view),
     }),
@@ -311,60 +308,64 @@ async function show(context: EarlierContext): Promise<Answer> {
 }
 
 async function renderCards(context: EarlierContext, { search }: SettingsView): Promise<Html> {
-  const boot = html`<p>${PAGES.earlier.settings.boot.text}</p>
+  const boot = html`<p>
+      Point the DHCP server at the bootstrap script, for machines that run iPXE:
+    </p>
     <p>${copyable(`${context.contact().baseUrl}/pxe-bootstrap.ipxe`)}</p>`
-  const { authentication, key } = PAGES.earlier.settings
-  return html`${search.fold(PAGES.earlier.settings.keywords.authentication, { title: authentication.title, id: 'authentication', body: renderAuthentication(context) })}
-  ${search.fold(PAGES.earlier.settings.keywords.pxe, { title: PAGES.earlier.pxe.title, id: 'pxe', ...(await renderPxe(context)) })}
-  ${search.fold(PAGES.earlier.settings.keywords.boot, { title: PAGES.earlier.settings.boot.title, id: 'bootstrap', body: boot })}
-  ${search.fold(PAGES.earlier.settings.keywords.key, { title: key.title, id: 'ssh-key', body: await renderKey(context) })}`
+  return html`${search.fold('authentication password login user session passwd', { title: 'Authentication', id: 'authentication', body: renderAuthentication(context) })}
+  ${search.fold('pxe dhcp proxy dnsmasq tftp interface subnet secure boot', { title: 'PXE proxy-DHCP', id: 'pxe', ...(await renderPxe(context)) })}
+  ${search.fold('network boot bootstrap dhcp ipxe', { title: 'Network boot', id: 'bootstrap', body: boot })}
+  ${search.fold('ssh key workflow cijoe-online public', { title: 'SSH key for workflows', id: 'ssh-key', body: await renderKey(context) })}`
 }
 
 /** Creates the key pair where there is none. */
 async function renderKey({ services }: EarlierContext): Promise<Html> {
   const [key] = await Promise.allSettled([services.workflows.keys.ensure()])
   return key.status === 'rejected'
-    ? banner(
-        'failed',
-        fill(PAGES.earlier.settings.key.absent, { reason: printable(renderError(key.reason)) }),
-      )
+    ? banner('failed', `There is no key: ${printable(renderError(key.reason))}.`)
     : html`<p>
-          ${fillHtml(PAGES.earlier.settings.key.text, {
-            mode: html`<code>cijoe-online</code>`,
-            file: html`<code>/root/.ssh/authorized_keys</code>`,
-          })}
+          ${fillHtml(
+            'The mode {mode} logs in to machines as root with this key. Their images must have it in {file}.',
+            {
+              mode: html`<code>cijoe-online</code>`,
+              file: html`<code>/root/.ssh/authorized_keys</code>`,
+            },
+          )}
         </p>
-        ${copyBlock(key.value.publicLine, PAGES.earlier.settings.key.label)}`
+        ${copyBlock(key.value.publicLine, 'Public key')}`
 }
 
 const renderAuthentication = ({ services: { user } }: EarlierContext): Html =>
   html`<p>
-      ${fillHtml(PAGES.earlier.settings.authentication.password, {
-        user: html`<code>${printable(user)}</code>`,
-        command: html`<code>passwd ${printable(user)}</code>`,
-      })}
+      ${fillHtml(
+        'The password of the user {user} on the server protects these pages and the API. Change it there with {command}.',
+        {
+          user: html`<code>${printable(user)}</code>`,
+          command: html`<code>passwd ${printable(user)}</code>`,
+        },
+      )}
     </p>
     <p>
-      ${fillHtml(PAGES.earlier.settings.authentication.session, { file: html`<code>session-secret</code>` })}
+      ${fillHtml('A session ends after seven days without use. Deleting {file} in the state directory ends all sessions.', { file: html`<code>session-secret</code>` })}
     </p>
-    <p class="dim">${PAGES.earlier.settings.authentication.open}</p>`
-
-const t = PAGES.frame.titles
+    <p class="dim">
+      ${'Boot scripts, boot files and images are open to everyone who can reach this server, because booting machines cannot log in.'}
+    </p>`
 
 const NAV: readonly NavLink[] = [
-  { href: '/ui/dashboard', title: t.dashboard, icon: 'dashboard' },
-  { href: '/ui/machines', title: t.machines, icon: 'machines' },
-  { href: '/ui/images', title: t.images, icon: 'image' },
-  { href: '/ui/boot', title: t.bootFiles, icon: 'netboot' },
-  { href: '/ui/settings', title: t.settings, icon: 'settings' },
+  { href: '/ui/dashboard', title: 'Dashboard', icon: 'dashboard' },
+  { href: '/ui/machines', title: 'Machines', icon: 'machines' },
+  { href: '/ui/images', title: 'Images', icon: 'image' },
+  { href: '/ui/boot', title: 'Boot files', icon: 'netboot' },
+  { href: '/ui/settings', title: 'Settings', icon: 'settings' },
 ]
 
 const KEY_SECTIONS = [
-  ['d', t.dashboard],
-  ['m', t.machines],
-  ['i', t.images],
-  ['n', t.bootFiles],
-  ['s', t.settings],
+  ['d', 'Dashboard'],
+  ['m', 'Machines'],
+  ['i', 'Images'],
+  ['n', 'Boot files'],
+  ['s', 'Settings'],
 ] as const
 
 const ROUTES: readonly ContextRoute<EarlierContext>[] = [
@@ -392,16 +393,18 @@ export function createLinePages(options: LinePagesOptions) {
   const { services, now } = options
   const { user, config } = services
   const clock = () => ({ now: now(), zone: config.current().display.timezone })
-  const login = PAGES.earlier.login
   return createPages({
     ...options,
     nav: NAV,
     login: {
-      label: fill(login.label, { user: printable(user) }),
-      help: fillHtml(login.help, {
-        user: html`<code>${printable(user)}</code>`,
-        command: html`<code>passwd ${printable(user)}</code>`,
-      }),
+      label: `Password of ${printable(user)}`,
+      help: fillHtml(
+        'It is the password of the user {user} on the server. An administrator of that system sets a new one with {command}.',
+        {
+          user: html`<code>${printable(user)}</code>`,
+          command: html`<code>passwd ${printable(user)}</code>`,
+        },
+      ),
     },
     table: createTable(options, clock),
     contextOf: (base) => base,

@@ -28,13 +28,8 @@ import { askToArm } from './arming-question.ts'
 import { nameOf, viewOf, type EarlierContext } from './machine-view.ts'
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { listKept, provisioningCard } from './provision.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 
 import { workflowCard } from './workflow.ts'
-
-const t = PAGES.earlier.machine
-const { deletion } = PAGES.machine
 
 const PATH = `${MACHINES_PATH}/:mac`
 
@@ -57,12 +52,12 @@ async function show(context: EarlierContext): Promise<Answer> {
     trail: MACHINES_TRAIL,
     updates: address('/events/machines', { q: `mac:${mac}` }),
     messages: html`${context.message()}${
-      context.query.has('saved') ? banner('done', t.saved) : null
+      context.query.has('saved') ? banner('done', 'Saved.') : null
     }${renderWarnings(machine, images, kept)}`,
     body: html`<div class="columns">
       <div>
         ${renderNow(context, machine)}
-        ${card({ title: t.configuration, id: 'intent', body: renderForm(machine, images) })}
+        ${card({ title: 'Configuration', id: 'intent', body: renderForm(machine, images) })}
         ${await provisioningCard(context, machine, kept)}
       </div>
       <div>
@@ -83,7 +78,7 @@ function renderNow(context: EarlierContext, machine: Machine): Html {
         <p class="dim">${view.next}</p>
         ${
           view.state === 'failed' || view.state === 'needs-you'
-            ? html`<p><a class="button" href="#intent">${t.decide}</a></p>`
+            ? html`<p><a class="button" href="#intent">Decide what it does next</a></p>`
             : null
         }
         ${run === null ? null : html`<div class="wide-bar">${renderBar(run)}</div>`}`,
@@ -94,9 +89,8 @@ function renderNow(context: EarlierContext, machine: Machine): Html {
 /** The live system finds the disk, so none is named. */
 function renderOrder(machine: Machine): Content {
   if (!isArmed(machine) || machine.image === null) return null
-  const { arming } = t
   return html`<p>
-    <strong><bdi>${printable(machine.image)}</bdi></strong> → ${arming.disk}
+    <strong><bdi>${printable(machine.image)}</bdi></strong> → Its only suitable disk
   </p>`
 }
 
@@ -108,31 +102,45 @@ function renderWarnings(
   if (boot_policy !== 'flash') return null
   const missing = findMissing(provisioning_mode, kept)
   const warnings = [
-    image === null ? t.warnings.image : null,
+    image === null ? 'No image is assigned, so the machine boots its own disk.' : null,
     image !== null && !images.includes(image)
-      ? fill(t.warnings.absent, { image: printable(image) })
+      ? `${printable(image)} is not in the image folder, so the flash cannot start.`
       : null,
-    missing === null ? null : fill(t.warnings.files, { mode: provisioning_mode, files: missing }),
-    disarmed_at === null ? null : t.warnings.disarmed,
+    missing === null ? null : `The mode ${provisioning_mode} needs ${missing}: add it below.`,
+    disarmed_at === null
+      ? null
+      : 'An older state of the server was restored, so this machine is not flashed. Save the policy Flash at every network boot to flash it again.',
   ]
   return warnings.map((text) => (text === null ? null : banner('needs-you', text)))
 }
+
+const POLICIES = {
+  local: { title: 'Boot its own disk', text: 'Nothing is written.' },
+  flash: {
+    title: 'Flash at every network boot',
+    text: 'Erases the disk of the machine. The policy stays until you change it.',
+  },
+  tui: {
+    title: 'Ask at the machine',
+    text: 'Starts the live system with its menu for the person in front of it.',
+  },
+} as const
 
 const renderForm = (machine: Machine, images: readonly string[]): Html =>
   html`<form ${opensQuestion(machinePath(machine.mac))}>
     ${hidden({ confirm: 'ask' })}
     ${radioCards({
       name: 'boot_policy',
-      legend: t.form.policy,
+      legend: 'Next network boot',
       value: machine.boot_policy,
-      cards: BOOT_POLICIES.map((value) => ({ value, ...t.policies[value] })),
+      cards: BOOT_POLICIES.map((value) => ({ value, ...POLICIES[value] })),
     })}
     ${selectField({
       name: 'image',
-      label: t.form.image,
+      label: 'Image',
       value: machine.image ?? '',
       options: [
-        { value: '', text: t.form.none },
+        { value: '', text: 'none' },
         ...[...new Set([...images, ...(machine.image === null ? [] : [machine.image])])].map(
           (name) => ({ value: name, text: printable(name) }),
         ),
@@ -140,58 +148,60 @@ const renderForm = (machine: Machine, images: readonly string[]): Html =>
     })}
     ${selectField({
       name: 'provisioning_mode',
-      label: t.form.provisioning,
+      label: 'After the flash',
       value: machine.provisioning_mode,
       options: MACHINE_PROVISIONING.map((value) => ({ value, text: value })),
-      hint: t.form.provisioningHint,
+      hint: 'cijoe needs a live system that has cijoe; cijoe-online runs from this server.',
     })}
     ${textField({
       name: 'hostname',
-      label: t.form.hostname,
+      label: 'Host name',
       value: machine.hostname ?? '',
       maxLength: 253,
-      hint: t.form.hostnameHint,
+      hint: 'Where the machine answers once it is flashed.',
     })}
     ${textField({
       name: 'cijoe_workflow_ref',
-      label: t.form.workflow,
+      label: 'cijoe workflow on this server',
       value: machine.cijoe_workflow_ref ?? '',
       maxLength: 1024,
       mono: true,
-      hint: t.form.workflowHint,
+      hint: 'An absolute path; for cijoe-online.',
     })}
-    <button class="primary">${t.form.button}</button>
+    <button class="primary">Save</button>
   </form>`
 
 function renderFacts(context: EarlierContext, machine: Machine): Html {
   const clock = context.clock()
   const { mac, last_seen_ip: ip } = machine
   return card({
-    title: t.facts.title,
+    title: 'Identity',
     body: factList([
-      [t.facts.mac, copyable(mac)],
-      [t.facts.address, ip === null ? null : copyable(ip)],
-      [t.facts.seen, renderTime(machine.last_seen_at, clock, t.facts.never)],
-      [t.facts.discovered, renderTime(machine.discovered_at, clock, t.facts.manual)],
-      [t.facts.flashed, renderTime(machine.last_flashed_at, clock, t.facts.never)],
+      ['MAC', copyable(mac)],
+      ['Address', ip === null ? null : copyable(ip)],
+      ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
+      ['Discovered', renderTime(machine.discovered_at, clock, 'added manually')],
+      ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
     ]),
   })
 }
 
 const renderDelete = (mac: Mac): Html =>
   html`<details class="card">
-    <summary>${deletion.summary}</summary>
-    <p class="dim">${t.removal.text}</p>
-    ${questionButton({ action: `${machinePath(mac)}/delete`, label: deletion.ask, tone: 'danger' })}
+    <summary>Delete this machine</summary>
+    <p class="dim">
+      ${'Its configuration and provisioning files are deleted. The machine reappears as discovered when it next boots from the network.'}
+    </p>
+    ${questionButton({ action: `${machinePath(mac)}/delete`, label: 'Delete machine…', tone: 'danger' })}
   </details>`
 
 /** Without its token, which is secret. */
 function renderScript({ site, contact }: EarlierContext, machine: Machine): Html {
   const { script } = site.line.decideBoot(machine, contact())
   return card({
-    title: t.script,
+    title: 'Boot script',
     id: 'script',
-    body: copyBlock(hideBootTokens(script), t.script),
+    body: copyBlock(hideBootTokens(script), 'Boot script'),
   })
 }
 
@@ -214,9 +224,9 @@ async function save(context: EarlierContext, form: URLSearchParams): Promise<Ans
     return context.goTo(address(here, { saved: 1 }))
   }
   const { refusal } = saved
-  const why = refusal.why === 'fields' ? renderFieldErrors(refusal.fields) : t.changed
+  const why = refusal.why === 'fields' ? renderFieldErrors(refusal.fields) : 'it has changed'
   const back = context.site.machines.peek(mac) === null ? MACHINES_PATH : here
-  return context.goBack(back, { error: fill(t.refused, { reason: why }) })
+  return context.goBack(back, { error: `Not saved: ${why}.` })
 }
 
 /** Null: the form does not newly erase a disk. */
@@ -235,13 +245,15 @@ async function askDeletion(context: EarlierContext): Promise<Answer> {
   if (machine === null) throw refuse(404, `no machine record for ${mac}`)
   const name = printable(nameOf(machine))
   return await showRemoval(context, {
-    title: fill(deletion.pageTitle, { name }),
+    title: `Delete ${name}`,
     section: MACHINES_PATH,
     trail: MACHINES_TRAIL,
-    question: fillHtml(deletion.title, { name: html`<bdi>${name}</bdi>` }),
-    body: html`<p>${fillHtml(t.removal.question, { mac: html`<code>${mac}</code>` })}</p>`,
+    question: html`Delete <bdi>${name}</bdi>?`,
+    body: html`<p>
+      ${fillHtml('The record of {mac} is deleted with its configuration and provisioning files; its events and runs are kept. No disk is changed. The machine reappears as discovered when it next boots from the network.', { mac: html`<code>${mac}</code>` })}
+    </p>`,
     cancel: machinePath(mac),
-    button: deletion.button,
+    button: 'Delete machine',
   })
 }
 

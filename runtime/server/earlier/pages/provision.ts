@@ -16,10 +16,6 @@ import {
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import type { EarlierContext } from './machine-view.ts'
 import { formAt } from '#server/pages/context-routes.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
-
-const t = PAGES.earlier.provisioning
 
 /** A form may encode a byte as three. */
 const MAX_FORM = 3 * MAX_PROVISION_BYTES + 64 * 1024
@@ -45,25 +41,27 @@ export async function provisioningCard(
     PROVISION_FILES.map(async (name) => (await services.files.read(mac, name))?.toString() ?? ''),
   )
   return card({
-    title: t.title,
+    title: 'Provisioning files',
     id: 'provision',
-    body: html`<p class="dim">${t.text}</p>
+    body: html`<p class="dim">
+        ${"The live system fetches them during the flash, with a token that is valid until the machine reports its end. Only the server's user can read them here."}
+      </p>
       ${PROVISION_FILES.map((name, at) => renderFile(mac, name, kept.has(name), texts[at] ?? ''))}`,
   })
 }
 
 const renderFile = (mac: string, name: ProvisionFile, isKept: boolean, text: string): Html =>
   html`<details>
-    <summary><code>${name}</code> ${isKept ? badge('done', t.present) : null}</summary>
+    <summary><code>${name}</code> ${isKept ? badge('done', 'present') : null}</summary>
     <form method="post" action="${machinePath(mac)}/provision">
       ${hidden({ name })}
       <div class="field">
-        <label for="file-${name}">${t.content}</label>
+        <label for="file-${name}">Content</label>
         <textarea id="file-${name}" name="text" rows="8" class="mono" spellcheck="false">
 ${text}</textarea>
-        <p class="hint">${t.hint}</p>
+        <p class="hint">Save it empty to remove the file.</p>
       </div>
-      <button>${fill(t.button, { name })}</button>
+      <button>Save ${name}</button>
     </form>
   </details>`
 
@@ -77,7 +75,7 @@ async function saveProvision(context: EarlierContext, form: URLSearchParams): Pr
   const text = (form.get('text') ?? '').replaceAll('\r\n', '\n')
   const bytes = Buffer.from(text)
   if (bytes.byteLength > MAX_PROVISION_BYTES) {
-    return context.goBack(machinePath(mac), { error: fill(t.tooLong, { name }) })
+    return context.goBack(machinePath(mac), { error: `${name} is longer than 1 MiB.` })
   }
   if (text.trim() === '') await services.files.remove(mac, name)
   else await services.files.save(mac, name, bytes)

@@ -13,10 +13,7 @@ import { checkField, postButton, selectField, textField } from '#kit/web/ui/fiel
 import { html, type Content, type Html } from '#kit/web/ui/html.ts'
 import type { EarlierContext } from './machine-view.ts'
 import { buttonAt, formAt } from '#server/pages/context-routes.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
-
-const t = PAGES.earlier.pxe
+import { fill } from '#kit/foundation/text.ts'
 
 const PATH = '/ui/settings'
 const HERE = `${PATH}#pxe`
@@ -29,7 +26,7 @@ export const PXE_PAGES = [
       kind: 'netboot.pxe.deactivated',
       summary: 'PXE proxy-DHCP was deactivated',
       details: null,
-      failed: t.notDeactivated,
+      failed: 'PXE was not deactivated: {reason}',
     })
   }),
 ]
@@ -42,8 +39,10 @@ export async function renderPxe(
   const active = await pxe.readActive()
   const obstacle = findObstacle(context) ?? (await pxe.findObstacle())
   return {
-    aside: active === null ? null : badge('done', t.active),
-    body: html`<p>${t.text}</p>
+    aside: active === null ? null : badge('done', 'active'),
+    body: html`<p>
+        ${'dnsmasq on this host can tell machines what to boot, beside the DHCP server that gives them their addresses.'}
+      </p>
       ${active === null ? null : renderActive(active, pxe.port())}
       ${obstacle === null ? renderForm(context, active) : html`<p class="dim">${obstacle}</p>`}`,
   }
@@ -51,18 +50,19 @@ export async function renderPxe(
 
 function renderActive({ device, network, port }: ActiveProxy, own: number): Content {
   return html`${factList([
-    [t.state, badge('done', t.active)],
-    [t.interface, html`<code>${printable(device)}</code>`],
-    [t.subnet, html`<code>${network}</code>`],
-    [t.port, port === null ? null : html`<code>${port}</code>`],
+    ['State', badge('done', 'active')],
+    ['Interface', html`<code>${printable(device)}</code>`],
+    ['Subnet', html`<code>${network}</code>`],
+    ['Port', port === null ? null : html`<code>${port}</code>`],
   ])}
-  ${port === null || port === own ? null : banner('needs-you', fill(t.otherPort, { port: own }))}
-  ${postButton({ action: `${PATH}/pxe-deactivate`, label: t.deactivate })}`
+  ${port === null || port === own ? null : banner('needs-you', `This server listens on port ${own}. Activate PXE again to use it.`)}
+  ${postButton({ action: `${PATH}/pxe-deactivate`, label: 'Deactivate PXE' })}`
 }
 
 function renderForm({ services: { pxe } }: EarlierContext, active: ActiveProxy | null): Html {
   const usable = pxe.listAddresses().filter((each) => renderNetwork(each) !== null)
-  if (usable.length === 0) return html`<p class="dim">${t.noAddress}</p>`
+  if (usable.length === 0)
+    return html`<p class="dim">No interface of this host has an IPv4 address.</p>`
   const devices = [...new Set(usable.map(({ device }) => device))]
   const networksOf = (name: string) =>
     usable
@@ -72,28 +72,28 @@ function renderForm({ services: { pxe } }: EarlierContext, active: ActiveProxy |
   return html`<form method="post" action="${PATH}/pxe-activate">
     ${selectField({
       name: 'interface',
-      label: t.interface,
+      label: 'Interface',
       value: active?.device ?? devices[0] ?? '',
       options: devices.map((name) => ({
         value: name,
-        text: fill(t.option, { name, networks: networksOf(name) }),
+        text: `${name} (${networksOf(name)})`,
       })),
     })}
     ${textField({
       name: 'subnet',
-      label: t.subnet,
-      placeholder: t.subnetExample,
+      label: 'Subnet',
+      placeholder: 'a.b.c.d or a.b.c.d/nn',
       maxLength: 18,
       mono: true,
-      hint: t.subnetHint,
+      hint: 'Empty: the network of the interface.',
     })}
     ${checkField({
       name: 'secure_boot',
-      label: t.secureBoot,
+      label: 'Secure Boot',
       checked: active?.loader === 'grub',
-      hint: t.secureBootHint,
+      hint: 'UEFI machines load shimx64.efi and the signed GRUB instead of ipxe.efi. BIOS machines load iPXE as before.',
     })}
-    <button class="primary">${t.activate}</button>
+    <button class="primary">Activate PXE</button>
   </form>`
 }
 
@@ -110,7 +110,7 @@ async function activate(context: EarlierContext, form: URLSearchParams): Promise
   if (obstacle !== null) return context.goBack(PATH, { error: obstacle })
   if (!planned.ok)
     return context.goBack(PATH, {
-      error: fill(t.invalid, { reason: describeRefusal(planned.refusal) }),
+      error: `PXE was not activated: ${describeRefusal(planned.refusal)}.`,
     })
   const { network, prefix } = planned.value.target
   const given = { device, subnet: `${network}/${prefix}`, port, loader } as const
@@ -118,7 +118,7 @@ async function activate(context: EarlierContext, form: URLSearchParams): Promise
     kind: 'netboot.pxe.activated',
     summary: `PXE proxy-DHCP was activated on ${device}, ${given.subnet}`,
     details: given,
-    failed: t.notActivated,
+    failed: 'PXE was not activated: {reason}',
   })
 }
 
@@ -133,16 +133,18 @@ const findSubnet = ({ services: { pxe } }: EarlierContext, device: string): stri
 function findObstacle({ services: { config } }: EarlierContext): string | null {
   const { host, tls_cert: certificate } = config.current().server
   if (/^(localhost|127\.|::1)/.test(host)) {
-    return fill(t.loopback, { host })
+    return `This server listens on ${host} only, where machines cannot reach it.`
   }
-  return certificate === '' ? null : t.https
+  return certificate === ''
+    ? null
+    : 'This server speaks HTTPS, but machines fetch their first script by HTTP.'
 }
 
 interface SaidEvent {
   readonly kind: string
   readonly summary: string
   readonly details: Readonly<Record<string, unknown>> | null
-  readonly failed: typeof t.notActivated | typeof t.notDeactivated
+  readonly failed: 'PXE was not activated: {reason}' | 'PXE was not deactivated: {reason}'
 }
 
 async function answer(

@@ -14,7 +14,7 @@ import {
   factList,
   type Tone,
 } from '#kit/web/ui/elements.ts'
-import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { refreshEvery, refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { readRun } from '../routes/workflows.ts'
@@ -22,9 +22,6 @@ import type { Machine } from '../rules/machine.ts'
 import { machinePath, MACHINES_PATH, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
 import type { EarlierContext } from './machine-view.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
-import { PAGES } from '#server/texts/texts.ts'
-
-const t = PAGES.earlier.workflow
 
 const MAX_SHOWN_LOG = 64 * 1024
 const MAX_SHOWN_RUNS = 5
@@ -41,13 +38,13 @@ export function workflowCard(context: EarlierContext, machine: Machine): Content
   const obstacle = findObstacle(machine)
   return html`<div ${refreshOnNews('workflow', machinePath(mac), 1000)}>
     ${card({
-      title: t.card,
+      title: 'Workflow after the flash',
       body: html`${obstacle === null ? null : banner('needs-you', obstacle)}
       ${factList([
-        [t.status, last_workflow_status],
-        [t.started, renderTime(machine.last_workflow_run_at, clock, t.never)],
+        ['Status', last_workflow_status],
+        ['Started', renderTime(machine.last_workflow_run_at, clock, 'never')],
         [
-          t.output,
+          'Output',
           machine.last_workflow_output_path && copyable(machine.last_workflow_output_path),
         ],
       ])}
@@ -64,14 +61,16 @@ export function workflowCard(context: EarlierContext, machine: Machine): Content
 
 function findObstacle(machine: Machine): string | null {
   if (machine.provisioning_mode !== 'cijoe-online') return null
-  if (machine.cijoe_workflow_ref === null) return t.unset
-  return machine.hostname === null && machine.boot_policy !== 'local' ? t.noHostname : null
+  if (machine.cijoe_workflow_ref === null) return 'No workflow is set, so none will run.'
+  return machine.hostname === null && machine.boot_policy !== 'local'
+    ? 'Set a host name: the server learns the address of the flashed system only when the policy is local.'
+    : null
 }
 
 const renderRun = (mac: Mac, { run, status, started_at, error }: WorkflowState, clock: Clock) =>
   html`<li>
     ${renderStatus(status)}
-    <a href="${runPath(mac, run)}">${renderTime(started_at, clock, t.waiting)}</a>
+    <a href="${runPath(mac, run)}">${renderTime(started_at, clock, 'waiting')}</a>
     ${error === null ? null : html`<span class="dim">${printable(error)}</span>`}
   </li>`
 
@@ -83,8 +82,16 @@ const TONES = {
   cancelled: 'failed',
 } as const satisfies Record<WorkflowState['status'], Tone>
 
+const WORKFLOW_STATES = {
+  queued: 'waiting',
+  running: 'running',
+  completed: 'success',
+  failed: 'failed',
+  cancelled: 'failed',
+} as const
+
 const renderStatus = (status: WorkflowState['status']): Html =>
-  badge(TONES[status], t.states[status])
+  badge(TONES[status], WORKFLOW_STATES[status])
 
 async function show(context: EarlierContext): Promise<Answer> {
   const { runs, folders } = context.services.workflows
@@ -99,7 +106,7 @@ async function show(context: EarlierContext): Promise<Answer> {
   }
   const isRunning = run?.status === 'queued' || run?.status === 'running'
   return await context.show({
-    title: t.title,
+    title: 'Workflow run',
     section: MACHINES_PATH,
     trail: html`${MACHINES_TRAIL} / <a href="${machinePath(mac)}">${mac}</a>`,
     body: html`<div
@@ -108,13 +115,13 @@ async function show(context: EarlierContext): Promise<Answer> {
     >
       ${run === null ? null : renderFacts(run, context.clock())}
       ${card({
-        title: t.log,
+        title: 'Log',
         body:
           log === null || log === ''
-            ? html`<p class="dim">${t.empty}</p>`
-            : html`${copyBlock(printableText(log), t.log)}
+            ? html`<p class="dim">Nothing yet.</p>`
+            : html`${copyBlock(printableText(log), 'Log')}
                 <p class="hint">
-                  ${fillHtml(t.rest, { link: html`<a href="/machines/${mac}/workflows/${id}/log">${t.plain}</a>` })}
+                  <a href="/machines/${mac}/workflows/${id}/log">Plain text</a>, the last 256 KiB.
                 </p>`,
       })}
     </div>`,
@@ -122,16 +129,16 @@ async function show(context: EarlierContext): Promise<Answer> {
 }
 
 const renderTarget = ({ host, finished_at }: WorkflowState): Content =>
-  host === null ? (finished_at === null ? t.silent : null) : copyable(printable(host))
+  host === null ? (finished_at === null ? 'not answering yet' : null) : copyable(printable(host))
 
 const renderFacts = (run: WorkflowState, clock: Clock): Html =>
   card({
     title: renderStatus(run.status),
     body: html`${run.error === null ? null : banner('failed', printable(run.error))}
     ${factList([
-      [t.workflow, copyable(printable(run.workflow))],
-      [t.target, renderTarget(run)],
-      [t.started, renderTime(run.started_at, clock, t.waiting)],
-      [t.ended, run.finished_at === null ? null : renderTime(run.finished_at, clock, '')],
+      ['Workflow', copyable(printable(run.workflow))],
+      ['Target', renderTarget(run)],
+      ['Started', renderTime(run.started_at, clock, 'waiting')],
+      ['Ended', run.finished_at === null ? null : renderTime(run.finished_at, clock, '')],
     ])}`,
   })

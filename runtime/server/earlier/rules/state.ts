@@ -1,10 +1,5 @@
 /** Earlier line: derives the state of a machine in one word, what is true of it, and what happens next. */
-import { fill } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { isArmed, isHeldBack, isUnassigned, type BootPolicy, type Machine } from './machine.ts'
-
-const t = PAGES.earlier.machineState
-const shared = PAGES.view.machineState
 
 export interface StateView {
   readonly state: 'ready' | 'armed' | 'running' | 'done' | 'failed' | 'needs-you'
@@ -32,8 +27,16 @@ export function decideState(
 ): StateView {
   if (run !== null) {
     return run.stalled
-      ? { state: 'needs-you', ...shared.stalled }
-      : { state: 'running', ...shared.flashing }
+      ? {
+          state: 'needs-you',
+          is: 'Stopped responding during a flash.',
+          next: 'Check its screen and network cable; a network boot tries again.',
+        }
+      : {
+          state: 'running',
+          is: 'Being flashed.',
+          next: 'Nothing to do: it reports when it is done.',
+        }
   }
   return (
     decideTrouble(machine) ??
@@ -42,18 +45,44 @@ export function decideState(
   )
 }
 
+const NEXT_BOOT = {
+  local: 'Its next network boot starts its own disk.',
+  flash: 'Its next network boot erases its disk and flashes it.',
+  tui: 'Its next network boot asks the person in front of it.',
+} as const
+
 function decideTrouble(machine: Machine): StateView | null {
   const { boot_policy: policy, failure, offered_at, disarmed_at } = machine
-  if (isHeldBack(machine)) return { state: 'needs-you', ...t.heldBack }
+  if (isHeldBack(machine))
+    return {
+      state: 'needs-you',
+      is: 'A flash of it never reported its end, and an older state of the server was restored since; the disk may be half written.',
+      next: 'Its next network boot asks the person in front of it. Save its policy again once you know what is on the disk.',
+    }
   // A newer offer of a flash replaces the failure.
   if (failure !== null && !(offered_at !== null && offered_at > failure.at)) {
     const { reason } = failure
-    const is = reason === null ? shared.failed.is : fill(shared.failed.isWithReason, { reason })
-    return { state: 'failed', is, next: isArmed(machine) ? t.triesAgain : t.next[IDLE[policy]] }
+    const is = reason === null ? 'The flash failed.' : `The flash failed: ${reason}`
+    return {
+      state: 'failed',
+      is,
+      next: isArmed(machine) ? 'Its next network boot tries again.' : NEXT_BOOT[IDLE[policy]],
+    }
   }
   if (policy !== 'flash') return null
-  if (isUnassigned(machine)) return { state: 'needs-you', ...t.noImage }
-  return disarmed_at === null ? null : { state: 'needs-you', ...t.disarmed }
+  if (isUnassigned(machine))
+    return {
+      state: 'needs-you',
+      is: 'Set to be flashed, but no image is assigned.',
+      next: 'Assign one. Until then it boots its own disk.',
+    }
+  return disarmed_at === null
+    ? null
+    : {
+        state: 'needs-you',
+        is: 'Not armed: an older state of the server was restored.',
+        next: 'Save the policy Flash at every network boot to flash it. Until then it boots its own disk.',
+      }
 }
 
 /** The end of a flash begins the next cycle. */
@@ -64,10 +93,18 @@ const wasJustFlashed = ({ last_flashed_at: flashed, armed_at }: Machine): boolea
 function decideWorkflow(machine: Machine, error: string | null): StateView | null {
   const { last_workflow_status: status, offered_at } = machine
   if (isArmed(machine) && (!wasJustFlashed(machine) || offered_at !== null)) return null
-  if (status === 'running') return { state: 'running', ...t.workflow.running }
+  if (status === 'running')
+    return {
+      state: 'running',
+      is: 'Flashed; its workflow is running.',
+      next: 'Nothing to do: the server notes how it ends.',
+    }
   if (status !== 'failed') return null
-  const is = error === null ? t.workflow.failed.is : fill(t.workflow.failed.isWithReason, { error })
-  return { state: 'failed', is, next: t.workflow.failed.next }
+  const is =
+    error === null
+      ? 'Flashed, but its workflow failed.'
+      : `Flashed, but its workflow failed: ${error}.`
+  return { state: 'failed', is, next: 'The log of the run says more.' }
 }
 
 export function isOverdue({ sent, offered_at: offered }: Machine, now: Date): boolean {
@@ -78,25 +115,47 @@ export function isOverdue({ sent, offered_at: offered }: Machine, now: Date): bo
 function decideArmed(machine: Machine, now: Date): StateView {
   if (machine.sent !== null && machine.offered_at !== null) {
     return isOverdue(machine, now)
-      ? { state: 'needs-you', ...t.overdue }
-      : { state: 'running', ...shared.running['flash-retry'] }
+      ? {
+          state: 'needs-you',
+          is: 'Started to flash more than two hours ago and has not reported the end; the disk may be half written.',
+          next: 'If it boots from the network again, it is flashed again.',
+        }
+      : {
+          state: 'running',
+          is: 'Started to flash and has not reported the end.',
+          next: 'If it boots from the network again, it is flashed again.',
+        }
   }
   return wasJustFlashed(machine)
-    ? { state: 'done', is: nameEnd(machine), next: t.next.flash }
-    : { state: 'armed', is: t.armed, next: t.next.flash }
+    ? { state: 'done', is: nameEnd(machine), next: NEXT_BOOT.flash }
+    : { state: 'armed', is: 'Ready to be flashed.', next: NEXT_BOOT.flash }
 }
 
 const nameEnd = ({ last_workflow_status: status }: Machine): string =>
-  status === 'success' ? t.workflow.succeeded : t.flashed
+  status === 'success' ? 'Flashed, and its workflow succeeded.' : 'Flashed.'
+
+const DISCOVERED = {
+  local: 'Discovered, no image assigned; it boots its own disk.',
+  tui: 'Discovered, no image assigned; it asks the person in front of it.',
+} as const
+
+const WORDS = { local: 'boots its disk', tui: 'asks' } as const
+
+const ASSIGN = 'Assign an image and save the policy Flash at every network boot to flash it.'
 
 function decideIdle(machine: Machine): StateView {
   const { boot_policy: policy, armed_by, last_flashed_at } = machine
   if (last_flashed_at !== null)
-    return { state: 'done', is: nameEnd(machine), next: t.next[IDLE[policy]] }
+    return { state: 'done', is: nameEnd(machine), next: NEXT_BOOT[IDLE[policy]] }
   if (isUnassigned(machine) && armed_by === null) {
-    return { state: 'needs-you', is: t.discovered[IDLE[policy]], next: t.assign }
+    return { state: 'needs-you', is: DISCOVERED[IDLE[policy]], next: ASSIGN }
   }
-  return { state: 'ready', word: t.words[IDLE[policy]], is: t.next[IDLE[policy]], next: t.assign }
+  return {
+    state: 'ready',
+    word: WORDS[IDLE[policy]],
+    is: NEXT_BOOT[IDLE[policy]],
+    next: ASSIGN,
+  }
 }
 
 /** A disarmed machine with the policy to flash boots its disk. */

@@ -15,15 +15,9 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { personOf } from '#kit/web/answers/caller.ts'
 import { blank, renderCurlBlock } from '../curl-block.ts'
 import { questionButton, showRemoval } from '../question.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
-
-const t = PAGES.account
 
 const PATH = '/ui/account'
 const DAY_MS = 86_400_000
-
-const LIFETIMES = t.tokens.lifetimes
 
 export function accountPages<Context extends PageContext>(
   renderPassword: (context: Context) => Html,
@@ -57,9 +51,9 @@ async function showAccount(
   const until =
     caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
   return await context.show({
-    title: PAGES.frame.titles.account,
+    title: 'Account',
     section: PATH,
-    actions: postButton({ action: '/ui/logout', label: t.logOut }),
+    actions: postButton({ action: '/ui/logout', label: 'Log out' }),
     messages: html`${context.message()}${renderChanged(context)}${fresh === null ? null : renderFresh(context, fresh)}`,
     body: html`<div class="columns even">
       <div>
@@ -67,20 +61,20 @@ async function showAccount(
           title: renderWho(context),
           body: factList([
             ...describePerson(context),
-            [t.session.address, site.peer(context.event).ip],
-            [t.session.end, fillHtml(t.session.extended, { time: until })],
+            ['Logged in from', site.peer(context.event).ip],
+            ['Session ends', html`${until}; extended by use`],
           ]),
         })}
         ${password}
       </div>
       <div>
         ${card({
-          title: t.tokens.title,
+          title: 'API tokens',
           id: 'tokens',
-          aside: html`<a class="small" href="/docs/api">${t.tokens.api}</a>`,
+          aside: html`<a class="small" href="/docs/api">API documentation</a>`,
           body: html`${renderTokens(context, tokens, clock)}
             <details ${attributes({ open: tokens.length === 0 })}>
-              <summary>${t.tokens.create}</summary>
+              <summary>Create a token</summary>
               ${renderForm(context)}
             </details>`,
         })}
@@ -90,14 +84,20 @@ async function showAccount(
 }
 
 const renderWho = ({ site, event }: PageContext): string =>
-  personOf(site.caller(event))?.name ?? t.session.title
+  personOf(site.caller(event))?.name ?? 'Administrator'
+
+export const ROLE_TEXTS = {
+  look: { title: 'Look', text: 'See everything but settings, and change nothing' },
+  operate: { title: 'Operate', text: 'Change, flash and turn on machines' },
+  administrate: { title: 'Administrate', text: 'Everything, including settings and people' },
+} as const
 
 function describePerson({ site, event }: PageContext): readonly (readonly [string, Content])[] {
   const person = personOf(site.caller(event))
   if (person === null) return []
   return [
-    [t.session.role, person.role === null ? t.session.noRole : t.roles[person.role].title],
-    [t.session.scope, describeReach(reachOf(person))],
+    ['Role', person.role === null ? 'None' : ROLE_TEXTS[person.role].title],
+    ['You see', describeReach(reachOf(person))],
   ]
 }
 
@@ -112,26 +112,32 @@ async function listOwn(context: PageContext): Promise<readonly TokenRecord[]> {
 
 function renderOwner({ site }: PageContext, owner: string | null): Content {
   const name = owner === null ? null : (site.people?.store.find(owner)?.name ?? null)
-  return name === null ? null : html`${fill(t.tokens.owner, { name })}, `
+  return name === null ? null : html`belongs to ${name}, `
 }
 
 const renderChanged = ({ query }: PageContext): Content =>
-  query.get('changed') === 'password' ? banner('done', t.password.changed) : null
+  query.get('changed') === 'password'
+    ? banner('done', 'Password changed. All other sessions have been logged out.')
+    : null
 
 /** The token is on the page once; the command has its variable. */
 const renderFresh = (context: PageContext, token: string): Html =>
-  html`${banner('done', fillHtml(t.tokens.created, { token: copyable(token) }))}
+  html`${banner('done', html`Token created. Copy it now, it will not be shown again: ${copyable(token)}`)}
   ${card({
-    body: html`<p>${fillHtml(t.tokens.use, { variable: html`<code>FLASHER_TOKEN</code>` })}</p>
+    body: html`<p>
+        Programs send it with each request. In a shell, keep it in <code>FLASHER_TOKEN</code>:
+      </p>
       ${copyBlock(
         renderCurl({ method: 'GET', url: `${context.contact().baseUrl}/machines` }),
-        PAGES.frame.curl.label,
+        'The same as a command',
       )}`,
   })}`
 
 function renderTokens(context: PageContext, tokens: readonly TokenRecord[], clock: Clock): Content {
   if (tokens.length === 0) {
-    return html`<p class="dim">${t.tokens.empty}</p>`
+    return html`<p class="dim">
+      No tokens yet. A token gives a program limited access without your password.
+    </p>`
   }
   return html`<ul class="rows">
     ${tokens.map(
@@ -140,30 +146,44 @@ function renderTokens(context: PageContext, tokens: readonly TokenRecord[], cloc
           <span class="grow"
             ><strong>${name}</strong> ${scopes.map((scope) => html`${tag(scope)} `)}<br />
             <span class="small dim"
-              >${renderOwner(context, owner)}${fillHtml(t.tokens.dates, {
-                created: renderTime(created_at, clock),
-                used: renderTime(last_used_at, clock, t.tokens.never),
-                expires: renderTime(expires_at, clock, t.tokens.never),
-              })}</span
+              >${renderOwner(context, owner)}${fillHtml(
+                'created {created}, used {used}, expires {expires}',
+                {
+                  created: renderTime(created_at, clock),
+                  used: renderTime(last_used_at, clock, 'never'),
+                  expires: renderTime(expires_at, clock, 'never'),
+                },
+              )}</span
             ></span
           >
-          ${questionButton({ action: `${PATH}/tokens/${id}/revoke`, label: t.tokens.revoke, tone: 'danger' })}
+          ${questionButton({ action: `${PATH}/tokens/${id}/revoke`, label: 'Revoke…', tone: 'danger' })}
         </li>`,
     )}
   </ul>`
 }
 
+const PERMITS = {
+  read: 'Read machines, images and events',
+  machines: 'Change machines, but not flash them',
+  flash: 'Arm machines for flashing',
+  power: 'Turn machines on and off',
+  admin: 'Everything, including settings and backups',
+} as const
+
+/** By number of days. */
+const LIFETIMES = { '30': '30 days', '90': '90 days', '365': '1 year', '': 'never' } as const
+
 const renderForm = (context: PageContext): Html => {
   const name = context.notice()?.typed['name'] ?? ''
   const own = listScopes(context.site.caller(context.event))
   return html`<form method="post" action="${PATH}/tokens">
-      ${textField({ name: 'name', label: t.tokens.name, required: true, maxLength: 64, value: name, hint: t.tokens.nameHint })}
+      ${textField({ name: 'name', label: 'Name', required: true, maxLength: 64, value: name, hint: 'Shown beside the events of the token.' })}
       <fieldset>
-        <legend>${t.tokens.scopes}</legend>
-        ${SCOPES.filter((scope) => permits(own, scope)).map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${t.tokens.permits[scope]}`, checked: scope === 'read' }))}
+        <legend>Scopes</legend>
+        ${SCOPES.filter((scope) => permits(own, scope)).map((scope) => checkField({ name: 'scopes', value: scope, label: html`<strong>${scope}</strong> ${PERMITS[scope]}`, checked: scope === 'read' }))}
       </fieldset>
-      ${selectField({ name: 'days', label: t.tokens.lifetime, value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
-      <button class="primary">${t.tokens.button}</button>
+      ${selectField({ name: 'days', label: 'Expires after', value: '90', options: Object.entries(LIFETIMES).map(([value, text]) => ({ value, text })) })}
+      <button class="primary">Create token</button>
     </form>
     ${renderCurlBlock(context, [
       {
@@ -184,7 +204,7 @@ async function create(
   const fail = (error: string) => refuse(context.goBack(PATH, { error, typed: { name } }))
   const days = form.get('days') ?? 'none'
   // An unknown lifetime must not mean never.
-  if (!Object.hasOwn(LIFETIMES, days)) return fail(t.tokens.errors.lifetime)
+  if (!Object.hasOwn(LIFETIMES, days)) return fail('Select when the token expires.')
   const end = days === '' ? null : new Date(site.now().getTime() + Number(days) * DAY_MS)
   const expires_at = end?.toISOString() ?? null
   const scopes = [...new Set(form.getAll('scopes'))]
@@ -196,14 +216,16 @@ function describeRefusal(refusal: TokenRefusal): string {
   switch (refusal.why) {
     case 'fields': {
       const wrong = refusal.fields.map(({ loc }) => loc[1])
-      return wrong.includes('name') ? t.tokens.errors.name : t.tokens.errors.scopes
+      return wrong.includes('name')
+        ? 'Enter a name of letters, digits, spaces, dots and dashes.'
+        : 'Select at least one of the listed scopes.'
     }
     case 'beyond':
-      return t.tokens.errors.beyond
+      return 'Your role does not permit one of these scopes.'
     case 'name-taken':
-      return fill(t.tokens.errors.taken, { name: refusal.name })
+      return `A token named ${refusal.name} already exists.`
     case 'too-many':
-      return fill(t.tokens.errors.tooMany, { count: refusal.most })
+      return `There are already ${refusal.most} tokens: revoke unused ones.`
   }
 }
 
@@ -212,23 +234,26 @@ async function askRevocation(context: PageContext): Promise<Answer> {
   const token = (await listOwn(context)).find((each) => each.id === id)
   if (token === undefined) return tokenGone(context)
   return await showRemoval(context, {
-    title: fill(t.tokens.revocation.title, { name: token.name }),
+    title: `Revoke token ${token.name}`,
     section: PATH,
-    trail: html`<a href="${PATH}">${PAGES.frame.titles.account}</a>`,
-    question: fillHtml(t.tokens.revocation.question, { name: html`<bdi>${token.name}</bdi>` }),
+    trail: html`<a href="${PATH}">Account</a>`,
+    question: html`Revoke the token <bdi>${token.name}</bdi>?`,
     body: html`<p>
-      ${fillHtml(t.tokens.revocation.consequence, {
-        time: renderTime(token.last_used_at, context.clock(), t.tokens.never),
-      })}
+      ${fillHtml(
+        'Programs that use it are refused at once, and it cannot be brought back. It was last used {time}.',
+        {
+          time: renderTime(token.last_used_at, context.clock(), 'never'),
+        },
+      )}
     </p>`,
     cancel: `${PATH}#tokens`,
-    button: t.tokens.revocation.button,
+    button: 'Revoke token',
     calls: [{ method: 'DELETE', path: `/tokens/${token.id}`, scope: 'admin' }],
   })
 }
 
 const tokenGone = (context: PageContext): Answer =>
-  context.goBack(PATH, { error: t.tokens.errors.unknown })
+  context.goBack(PATH, { error: 'That token no longer exists.' })
 
 async function revoke(context: PageContext): Promise<Answer> {
   const id = getRouterParam(context.event, 'id') ?? ''

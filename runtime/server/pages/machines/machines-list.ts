@@ -1,11 +1,10 @@
 /** What the machines pages of both lines share: the live table, the form that adds a machine, and what an empty list says. */
 import { parseMac, renderHyphens } from '#kit/net/rules/mac.ts'
-import { fill, renderNumber } from '#kit/texts/text.ts'
+import { renderNumber } from '#kit/foundation/text.ts'
 import { seeOther, type Answer } from '#kit/web/answers/answers.ts'
 import { banner, emptyState, type Tone } from '#kit/web/ui/elements.ts'
 import { fillHtml, html, type Content, type Html, address, attributes } from '#kit/web/ui/html.ts'
 import { type ListQuery, renderTable, type TableColumn } from '#kit/web/ui/tables.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { PageContext } from '../page-context.ts'
 import { listMistakes, type Vocabulary } from '#fleet/machine/rules/query.ts'
 import { printable } from '#kit/foundation/printable.ts'
@@ -19,17 +18,13 @@ import {
 import type { Run, RunDisk, RunPhase } from '#engine/inventory/rules/run.ts'
 import { shareOf } from '#fleet/run/rules/run-record.ts'
 
-const t = PAGES.machines.list
-
 export const MACHINES_PATH = '/ui/machines'
 
 export const machinePath = (mac: string): string => `${MACHINES_PATH}/${mac}`
 
 /** `12`, or `3 of 12` where a search finds fewer. */
 export const renderFound = (found: number, all: number): string =>
-  found === all
-    ? renderNumber(all)
-    : fill(t.countFound, { found: renderNumber(found), all: renderNumber(all) })
+  found === all ? renderNumber(all) : `${renderNumber(found)} of ${renderNumber(all)}`
 
 interface FleetTable {
   readonly query: ListQuery
@@ -40,7 +35,7 @@ interface FleetTable {
 
 export const renderFleetTable = ({ query, columns, rows, isWide = false }: FleetTable): Html =>
   renderTable({
-    caption: t.caption,
+    caption: 'Machines',
     className: isWide ? 'fleet many' : 'fleet',
     path: MACHINES_PATH,
     query,
@@ -53,8 +48,11 @@ export const renderFleetTable = ({ query, columns, rows, isWide = false }: Fleet
 export const renderNoMachines = (baseUrl: string, action: Content = null): Html =>
   html`<div class="if-empty">
     ${emptyState(
-      t.none.title,
-      fillHtml(t.none.text, { address: html`<code>${baseUrl}/pxe-bootstrap.ipxe</code>` }),
+      'No machines yet',
+      fillHtml(
+        'Boot one from the network and it appears here. Your DHCP server must point machines to {address}.',
+        { address: html`<code>${baseUrl}/pxe-bootstrap.ipxe</code>` },
+      ),
       action,
     )}
   </div>`
@@ -62,7 +60,7 @@ export const renderNoMachines = (baseUrl: string, action: Content = null): Html 
 /** Hidden by the first row. */
 export const renderNoneFound = (): Html =>
   html`<div class="if-empty">
-    ${emptyState(t.noneFound.title, t.noneFound.text, html`<a class="button" href="${MACHINES_PATH}">${t.noneFound.link}</a>`)}
+    ${emptyState('No matching machines', 'Remove a term or clear the search.', html`<a class="button" href="${MACHINES_PATH}">Show all machines</a>`)}
   </div>`
 
 /** From `deleted` or `missing` in the address. */
@@ -71,8 +69,12 @@ export function renderGone(query: URLSearchParams): Content {
     const mac = parseMac(query.get(name) ?? '')
     return mac.ok ? mac.value : null
   })
-  if (deleted) return banner('done', fill(t.deleted, { mac: deleted }))
-  return missing ? banner('failed', fill(t.missing, { mac: missing })) : null
+  if (deleted)
+    return banner(
+      'done',
+      `${deleted} was deleted. It reappears as discovered when it next boots from the network.`,
+    )
+  return missing ? banner('failed', `${missing} no longer exists.`) : null
 }
 
 export const renderAddForm = (command: Content = null): Html =>
@@ -81,20 +83,20 @@ export const renderAddForm = (command: Content = null): Html =>
         name="mac"
         class="mono"
         required
-        aria-label="${t.macAddress}"
+        aria-label="MAC address"
         placeholder="aa:bb:cc:dd:ee:ff"
         maxlength="17"
         pattern="[0-9a-fA-F]{2}([:\\-][0-9a-fA-F]{2}){5}"
         autocomplete="off"
         spellcheck="false"
       />
-      <button>${t.add}</button>
+      <button>Add machine</button>
     </form>
     ${command}`
 
 export const renderFoldedAddForm = (command: Content = null): Html =>
   html`<details>
-    <summary>${t.addSummary}</summary>
+    <summary>Add a machine by its MAC address</summary>
     ${renderAddForm(command)}
   </details>`
 
@@ -104,13 +106,13 @@ export async function addMachine(context: PageContext, form: URLSearchParams): P
   const given = (form.get('mac') ?? '').trim()
   const mac = parseMac(given)
   if (!mac.ok) {
-    const error = fill(t.notMac, { text: given.slice(0, 40) })
+    const error = `"${given.slice(0, 40)}" is not a MAC address (six pairs of hexadecimal digits).`
     return context.goBack(MACHINES_PATH, { error })
   }
   if ((await site.machines.find(mac.value)) === null) {
     const added = await site.fleet.upsert(mac.value, {}, context.by(), (before) => before === null)
     if (!added.ok && added.refusal.why === 'fields') {
-      return context.goBack(MACHINES_PATH, { error: t.notAdded })
+      return context.goBack(MACHINES_PATH, { error: 'The machine could not be added.' })
     }
   }
   return seeOther(machinePath(mac.value))
@@ -128,7 +130,15 @@ export const renderNameCell = (mac: string, name: string, about: Content = null)
         <div><span class="mono dim">${mac}</span>${about}</div>
       </th>`
 
-export const MACHINES_TRAIL = html`<a href="${MACHINES_PATH}">${PAGES.frame.titles.machines}</a>`
+export const MACHINES_TRAIL = html`<a href="${MACHINES_PATH}">Machines</a>`
+
+const MISTAKES = {
+  filter: '{term} is not a filter. The filters are {filters}.',
+  filterMeant: '{term} is not a filter. Did you mean {suggestion}?',
+  value: '{term} finds nothing: the filter has no such value.',
+  valueMeant: '{term} finds nothing. Did you mean {suggestion}?',
+  time: '{term} is not a time. Examples: {examples}.',
+} as const
 
 /** Such terms were searched for as text. */
 export function renderMistakes(query: ListQuery, vocabulary: Vocabulary): Content {
@@ -137,22 +147,13 @@ export function renderMistakes(query: ListQuery, vocabulary: Vocabulary): Conten
     ({ term: text, what, suggestion, corrected }) => {
       const term = html`<code>${text}</code>`
       if (what === 'time') {
-        return banner(
-          'needs-you',
-          fillHtml(PAGES.machines.search.mistakes.time, { term, examples: TIMES }),
-        )
+        return banner('needs-you', fillHtml(MISTAKES.time, { term, examples: TIMES }))
       }
       if (suggestion === null)
-        return banner(
-          'needs-you',
-          fillHtml(PAGES.machines.search.mistakes[what], { term, filters }),
-        )
+        return banner('needs-you', fillHtml(MISTAKES[what], { term, filters }))
       const href = address(MACHINES_PATH, { ...query, q: corrected })
       const meant = html`<a href="${href}"><code>${suggestion}</code></a>`
-      return banner(
-        'needs-you',
-        fillHtml(PAGES.machines.search.mistakes[`${what}Meant`], { term, suggestion: meant }),
-      )
+      return banner('needs-you', fillHtml(MISTAKES[`${what}Meant`], { term, suggestion: meant }))
     },
   )
 }
@@ -181,28 +182,35 @@ export const listStateNames = (state: Tone): readonly string[] =>
 
 // The progress of a run: a bar for rows, the machine's page and the dashboard.
 
-const PHASES: Readonly<Record<RunPhase, string>> = PAGES.view.run.phases
-const CAPTURE_PHASES = { ...PHASES, ...PAGES.view.run.capturePhases }
+const PHASES: Readonly<Record<RunPhase, string>> = {
+  started: 'starting',
+  write: 'writing',
+  verify: 'verifying',
+  sync: 'flushing',
+  uefi: 'adding boot entry',
+  done: 'done',
+  failed: 'failed',
+  cancelled: 'cancelled',
+}
+const CAPTURE_PHASES = { ...PHASES, write: 'capturing' }
 
 const phasesOf = ({ mode }: Run) => (mode === 'capture' ? CAPTURE_PHASES : PHASES)
 
 /** Its model, else its serial number or path. */
 export const shortDisk = ({ model, serial, path }: RunDisk): string =>
-  printable(model?.trim() || serial || path || PAGES.view.run.someDisk)
+  printable(model?.trim() || serial || path || 'a disk')
 
 export const nameDisk = (disk: RunDisk): string => {
   const { model, serial, path } = disk
   const names = [...new Set([model?.trim(), serial, path].filter(Boolean))]
-  return printable(names.join(', ') || PAGES.view.run.someDisk)
+  return printable(names.join(', ') || 'a disk')
 }
 
 /** `writing 41%`. */
 function renderPhase(run: Run): string {
   const share = shareOf(run)
   const phase = phasesOf(run)[run.phase]
-  return share === null
-    ? phase
-    : fill(PAGES.view.run.progress, { phase, percent: renderPercent(share) })
+  return share === null ? phase : `${phase} ${renderPercent(share)}`
 }
 
 /** `412 MB/s, 0:07 left, 1.80 of 4.00 GB`: most important first, as space is narrow. */
@@ -211,9 +219,7 @@ function renderFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run
   const bytes = step_total === null ? renderSize(step_bytes) : renderPartOf(step_bytes, step_total)
   return [
     ...(rate === null || rate <= 0 ? [] : [renderRate(rate)]),
-    ...(eta_seconds === null
-      ? []
-      : [fill(PAGES.view.run.timeLeft, { time: renderDuration(eta_seconds) })]),
+    ...(eta_seconds === null ? [] : [`${renderDuration(eta_seconds)} left`]),
     bytes,
   ].join(', ')
 }
@@ -222,7 +228,7 @@ function renderFigures({ phase, step_bytes, step_total, rate, eta_seconds }: Run
 export function renderBar(run: Run): Html {
   const share = shareOf(run)
   const progress = renderPhase(run)
-  const label = run.stalled ? fill(PAGES.view.run.stalled, { progress }) : progress
+  const label = run.stalled ? `${progress}, not responding` : progress
   const figures = run.stalled ? '' : renderFigures(run)
   const bar = {
     max: share === null ? null : 1,

@@ -8,14 +8,10 @@ import { renderEditRefusal, type ConfigEdit, type RefusedEdits } from '#kit/conf
 import { peerOf } from '#kit/web/answers/caller.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { accept } from '#kit/foundation/result.ts'
-import { fill } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { formAt, type ContextRoute } from '../context-routes.ts'
 import type { PageContext } from '../page-context.ts'
 import { savedAddress, SEARCH_FIELD, searchOf, SETTINGS_PATH, findRow } from './settings-list.ts'
 import { inputOf } from './setting-fields.ts'
-
-const t = PAGES.settings.errors
 
 const EDITED = ['section', 'key', 'value'] as const
 
@@ -255,8 +251,11 @@ function findLockOut(
   const host = peerOf(context.event).host.replace(/\.?(?::\d+)?$/, '')
   if (!allowed.ok || isServed(host, allowed.value, url ?? present.public_url)) return null
   return hosts === undefined
-    ? { at: PUBLIC_URL, error: fill(t.lockedOutByUrl, { host }) }
-    : { at: ALLOWED_HOSTS, error: fill(t.lockedOut, { host }) }
+    ? {
+        at: PUBLIC_URL,
+        error: `Add ${host} to the allowed host names first: it is the name by which you use this page.`,
+      }
+    : { at: ALLOWED_HOSTS, error: `Add ${host}: it is the name by which you use this page.` }
 }
 
 const isServed = (host: string, allowed: readonly string[], publicUrl: string): boolean =>
@@ -290,7 +289,9 @@ async function tryEdits(
 type Why = RefusedEdits extends ReadonlyMap<string, infer Each> ? Each : never
 
 const describeRefusal = (why: Why): string =>
-  why.why === 'stale' ? fill(t.stale, { value: why.present || t.nothing }) : renderEditRefusal(why)
+  why.why === 'stale'
+    ? `Changed meanwhile, to: ${why.present || 'the default'}. Save again to replace that.`
+    : renderEditRefusal(why)
 
 const failedFor = (
   errors: readonly (readonly [name: string, error: string])[],

@@ -2,17 +2,8 @@
 import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
 import { areaControl, inputControl, selectControl, switchControl } from '#kit/web/ui/fields.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'
-import { fill, type Translated } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import {
-  SETTING_GROUPS,
-  type NamedTexts,
-  type Setting,
-  type TextsOfSetting,
-} from '#kit/config/rules/setting.ts'
+import { type NamedTexts, type Setting, type TextsOfSetting } from '#kit/config/rules/setting.ts'
 import { renderDuration } from '#kit/config/rules/setting-kinds.ts'
-
-const t = PAGES.settings.fields
 
 /** Empty for secrets; the default where the field always has a value. */
 export function inputOf({ setting, value, origin }: ShownSetting): string {
@@ -104,7 +95,7 @@ const renderSecret = (
   view: FieldView & { readonly name: string },
   rows: number,
 ): Html => {
-  const placeholder = shown === 'set' ? t.secret.set : t.secret.unset
+  const placeholder = shown === 'set' ? 'Set, not shown' : 'Not set'
   return rows === 1
     ? inputControl({
         ...view,
@@ -120,7 +111,7 @@ const renderSecret = (
 export function renderHint(row: ShownSetting): string | null {
   const hint = hintOf(row)
   const zero = row.setting.labels['0']
-  return zero === undefined ? hint : `${hint} ${fill(t.zero, { meaning: zero })}`
+  return zero === undefined ? hint : `${hint} 0: ${zero}.`
 }
 
 function hintOf(row: ShownSetting): string | null {
@@ -130,26 +121,28 @@ function hintOf(row: ShownSetting): string | null {
     case 'choice':
       return null
     case 'number':
-      return fill(t.number, { least: field.least, most: field.most })
+      return `${field.least} to ${field.most}.`
     case 'duration':
       return hintOfSpan(row, field.least)
     case 'size':
-      return t.size
+      return 'Such as 500 MB or 10 GiB.'
     case 'text':
-      return fill(t.text, { example: field.example })
+      return `Such as ${field.example}.`
     case 'secret':
-      return field.rows === 1 ? t.secret.hint : t.secret.options
+      return field.rows === 1
+        ? 'Type a new value to replace it. It is never shown.'
+        : 'As JSON, such as {"bucket": "backups"}. Type all of them to replace them.'
     case 'list':
-      return fill(t.list, { example: field.example })
+      return `One per line, such as ${field.example}.`
   }
 }
 
 const hintOfSpan = ({ setting }: ShownSetting, least: number): string =>
-  least === 0 ? t.duration : fill(t.longDuration, { least: describeValue(setting, least) })
+  least === 0
+    ? 'Such as 30 s, 5 min, 24 h or 7 days; or never.'
+    : `At least ${describeValue(setting, least)}, such as 24 h or 7 days; or never.`
 
 // What pages call the settings of a line and their values, in the language in use; English stands in the table of settings.
-
-export const GROUP_TEXTS: Translated<typeof SETTING_GROUPS> = SETTING_GROUPS
 
 function findTexts(texts: NamedTexts, name: string): TextsOfSetting | null {
   const [section = '', key = ''] = name.split('.')
@@ -173,8 +166,7 @@ export const translateRows = (
 export function describeValue(setting: Setting<unknown>, value: unknown): string {
   const label = setting.labels[String(value)]
   if (label !== undefined) return label
-  if (typeof value === 'boolean')
-    return value ? PAGES.settings.values.on : PAGES.settings.values.off
+  if (typeof value === 'boolean') return value ? 'On' : 'Off'
   if (setting.field.as === 'duration' && typeof value === 'number') return describeSpan(value)
   return setting.toField(value).replaceAll('\n', ', ')
 }
@@ -191,8 +183,8 @@ const WORDS: Readonly<Record<string, string>> = {
 function describeSpan(seconds: number): string {
   const [count = '', unit = ''] = renderDuration(seconds).split(' ')
   const word = WORDS[unit]
-  if (word === undefined) return PAGES.settings.values.never
-  return new Intl.NumberFormat(PAGES.settings.values.locale, {
+  if (word === undefined) return 'Never'
+  return new Intl.NumberFormat('en', {
     style: 'unit',
     unit: word,
     unitDisplay: 'long',
@@ -202,5 +194,5 @@ function describeSpan(seconds: number): string {
 
 export function describeFallback(setting: Setting<unknown>): string {
   const words = setting.fallbackWords?.replaceAll('`', '')
-  return words ?? (describeValue(setting, setting.fallback) || PAGES.settings.values.none)
+  return words ?? (describeValue(setting, setting.fallback) || 'none')
 }

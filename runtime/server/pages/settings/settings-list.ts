@@ -1,4 +1,5 @@
 /** The settings page of both lines: every setting with its source, a search, and one form for the configuration files. */
+import { SETTING_GROUPS } from '#kit/config/rules/setting.ts'
 import {
   type EditPaths,
   type ShownSetting,
@@ -18,11 +19,9 @@ import {
   address,
 } from '#kit/web/ui/html.ts'
 import { searchField } from '#kit/web/ui/tables.ts'
-import { fillCount, fill } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
+import { fillCount, fill } from '#kit/foundation/text.ts'
 import type { PageContext } from '../page-context.ts'
 import {
-  GROUP_TEXTS,
   translateRows,
   inputOf,
   renderControl,
@@ -77,7 +76,7 @@ function renderSetting(row: ShownSetting, view: SettingView): Html {
     </div>
     <div>
       ${lock === null ? renderEdit(row, typed) : renderFixed(row)}
-      ${view.isSaved ? html`<p class="saved">${badge('done', PAGES.settings.row.saved)}</p>` : null}
+      ${view.isSaved ? html`<p class="saved">${badge('done', 'Saved')}</p>` : null}
       ${typed?.error ? html`<p class="error" id="${idOf(name)}-error">${typed.error}</p>` : null}
       ${renderWarnings(row)}
       <p class="small dim">${lock === null ? sourceOf(row) : fillLock(row, lock)}</p>
@@ -118,37 +117,45 @@ function renderEdit(row: ShownSetting, typed: Typed | undefined): Html {
 const isRemovable = ({ setting, origin }: ShownSetting): boolean =>
   origin.by === (setting.card === null ? 'file' : 'settings-page')
 
+const EFFECT = {
+  restart: 'Takes effect after a restart.',
+  restartCache: 'Takes effect after a restart of flasher-cache.',
+  reloadCache: 'Takes effect when flasher-cache is reloaded.',
+} as const
+
 /** Null: at once. */
 function effectOf({ setting: { program, reload }, isPending }: ShownSetting): string | null {
   if (program === 'flasher-cache')
-    return PAGES.settings.row.effect[reload === 'restart' ? 'restartCache' : 'reloadCache']
-  return reload === 'restart' && !isPending ? PAGES.settings.row.effect.restart : null
+    return EFFECT[reload === 'restart' ? 'restartCache' : 'reloadCache']
+  return reload === 'restart' && !isPending ? EFFECT.restart : null
 }
 
 function renderReset({ name, setting }: ShownSetting): Html {
-  const word = setting.isSecret ? PAGES.settings.row.remove : PAGES.settings.row.reset
-  const label = fill(PAGES.settings.row.resetLabel, { word, setting: setting.title })
+  const word = setting.isSecret ? 'Remove' : 'Use default'
+  const label = `${word}: ${setting.title}`
   return html`<button name="reset" value="${name}" formnovalidate aria-label="${label}">
     ${word}
   </button>`
 }
 
 function renderFixed(row: ShownSetting): Html {
-  const { secret, unset } = PAGES.settings.row
   const value = row.setting.isSecret
-    ? row.shown === 'set' && secret
+    ? row.shown === 'set' && 'set, not shown'
     : describeValue(row.setting, row.value) || row.shown
   return html`<p class="fixed">
-    ${icon('lock')} <span class="value">${value || html`<span class="dim">${unset}</span>`}</span>
+    ${icon('lock')} <span class="value">${value || html`<span class="dim">not set</span>`}</span>
   </p>`
 }
+
+export const PUBLIC_PATH =
+  'The public address has the path {path}: boot scripts and boot files are below it, pages are not. Open pages at the root of a host name.'
 
 function renderWarnings(row: ShownSetting): Content {
   // A proxy with a path serves no pages there.
   const path = row.name === 'server.public_url' ? pathOfUrl(row.shown) : ''
   const warnings = [
-    row.isPending ? PAGES.settings.row.pending : '',
-    path && fill(PAGES.settings.row.publicPath, { path }),
+    row.isPending ? 'Changed. Takes effect after a restart.' : '',
+    path && fill(PUBLIC_PATH, { path }),
   ]
   return warnings.filter(Boolean).map((text) => html`<p class="small warning">${text}</p>`)
 }
@@ -162,52 +169,50 @@ function sourceOf({ setting, origin, variable }: ShownSetting): Content {
     case 'environment':
       return null
     case 'settings-page':
-      return fillHtml(PAGES.settings.row.origin.page, values)
+      return fillHtml('Saved on this page; override with {variable}. Default: {default}.', values)
     case 'file':
-      return fillHtml(PAGES.settings.row.origin.file, {
+      return fillHtml('Set in {path}; override with {variable}. Default: {default}.', {
         path: html`<code>${origin.path}</code>`,
         ...values,
       })
     case 'default':
-      return fillHtml(PAGES.settings.row.origin.default, values)
+      return fillHtml('Default: {default}. Override with {variable} or a file.', values)
   }
 }
 
 function fillLock(row: ShownSetting, lock: Lock): Content {
   switch (lock.why) {
     case 'environment':
-      return fillHtml(PAGES.settings.row.locked.environment, {
+      return fillHtml('Locked: set by the environment variable {variable}. Change it there.', {
         variable: html`<code>${lock.variable}</code>`,
       })
     case 'kept':
-      return html`${row.name === 'admin.password' ? renderAccount() : PAGES.settings.row.locked.kept}
+      return html`${row.name === 'admin.password' ? renderAccount() : 'Locked: it decides who may log in, which program the server runs, or which folders it serves. Change it in the configuration file.'}
       ${sourceOf(row)}`
     case 'read-only': {
       const paths = html`<code>${lock.paths.join(', ')}</code>`
       return row.origin.by === 'file'
-        ? fillHtml(PAGES.settings.row.locked.file, { path: paths })
-        : html`${fillHtml(lock.paths.length === 0 ? PAGES.settings.row.locked.noFile : PAGES.settings.row.locked.files, { paths })}
+        ? html`Locked: set in ${paths}, which the server may not write. Change it there.`
+        : html`${fillHtml(lock.paths.length === 0 ? 'Locked: no configuration file is read.' : 'Locked: the server may write none of its configuration files ({paths}).', { paths })}
           ${sourceOf(row)}`
     }
   }
 }
 
 const renderAccount = (): Html =>
-  fillHtml(PAGES.settings.row.locked.password, {
-    account: html`<a href="/ui/account#change-password">${PAGES.settings.row.account}</a>`,
+  fillHtml('Locked: change the password on the {account}, or in the configuration file.', {
+    account: html`<a href="/ui/account#change-password">account page</a>`,
   })
 
 const renderHelp = (text: string): Content =>
   text.split('`').map((part, at) => (at % 2 === 0 ? part : html`<code>${part}</code>`))
-
-const t = PAGES.settings
 
 interface Group {
   readonly title: string
   readonly topics: Readonly<Record<string, string>>
 }
 
-const GROUPS = Object.entries<Group>(GROUP_TEXTS)
+const GROUPS = Object.entries<Group>(SETTING_GROUPS)
 
 interface LineCards {
   readonly first: Content
@@ -237,13 +242,13 @@ export async function showSettings(
   const view = { rows, search, refusals, saved, paths: await config.listEditPaths() }
   const { first, fields, last } = await renderCards(view)
   return await context.show({
-    title: PAGES.frame.titles.settings,
+    title: 'Settings',
     section: SETTINGS_PATH,
     messages: html`${renderOutcome(context, view)}${renderProblems(context)}`,
     body: html`${renderSearch(search.text)}
       <div id="settings">${first} ${renderForm(view, fields)} ${last}</div>
       <div class="nothing" role="status">
-        ${emptyState(t.empty.title, t.empty.text, html`<a class="button" href="${SETTINGS_PATH}">${t.empty.all}</a>`)}
+        ${emptyState('No matching settings', 'Remove a term or clear the search.', html`<a class="button" href="${SETTINGS_PATH}">Show all settings</a>`)}
       </div>`,
   })
 }
@@ -283,8 +288,8 @@ function createSearch(given: string) {
 const renderSearch = (text: string): Html =>
   html`<div class="tools">
     <form class="search" role="search" action="${SETTINGS_PATH}">
-      ${searchField({ name: 'q', value: text, label: t.search.label, placeholder: t.search.placeholder, filter: '#settings' })}
-      <button>${icon('search')}${t.search.button}</button>
+      ${searchField({ name: 'q', value: text, label: 'Search settings', placeholder: 'Port, time zone, backups…', filter: '#settings' })}
+      <button>${icon('search')}Search</button>
     </form>
   </div>`
 
@@ -309,9 +314,12 @@ function renderSave({ paths: { paths, writable }, rows }: SettingsView): Html {
   const [file] = writable
   // Settings of cards are saved in the database, even if no file can be written.
   if (file === undefined && !rows.some(({ setting }) => setting.card !== null)) return NOTHING
-  const words = paths.length === 1 ? t.save.file : t.save.files
+  const words =
+    paths.length === 1
+      ? 'Changes are written to {path}.'
+      : 'Changes are written to the file that holds the setting, else to {path}.'
   return html`<div class="save">
-    <button class="primary">${t.save.button}</button>
+    <button class="primary">Save changes</button>
     ${
       file === undefined
         ? null
@@ -356,7 +364,11 @@ export function foldRows(view: SettingsView, part: RowsFold): Html {
     about: part.rows.map(({ setting }) => setting.title).join(', '),
     aside:
       part.aside ??
-      (changed === 0 ? null : html`<span class="tag">${fillCount(t.changed, changed)}</span>`),
+      (changed === 0
+        ? null
+        : html`<span class="tag"
+            >${fillCount({ one: '1 changed', other: '{count} changed' }, changed)}</span
+          >`),
     isOpen: shown.some(({ row: { name }, isSaved }) => isSaved || refusals.has(name)),
     isFound: !search.isEmpty && shown.some(({ isHidden }) => !isHidden),
     body: html`${part.before}
@@ -390,7 +402,15 @@ function readRefusals(context: PageContext): Refusals {
   )
 }
 
-const SAVED: Readonly<Record<string, string>> = t.saved
+const SETTINGS_SAVED = {
+  upstream: 'Saved and in effect.',
+  backup: 'Schedule saved. Takes effect within a minute.',
+  config: 'Saved in the configuration file and in effect.',
+  restart: 'Saved in the configuration file. Takes effect after a restart.',
+  unchanged: 'No setting was changed.',
+} as const
+
+const SAVED: Readonly<Record<string, string>> = SETTINGS_SAVED
 const NO_NAMES: ReadonlySet<string> = new Set()
 
 function findSaved({ query }: PageContext): string | null {
@@ -405,7 +425,7 @@ function renderOutcome(context: PageContext, { rows, refusals }: SettingsView): 
   if (refused.length === 0) return context.message()
   return banner(
     'failed',
-    html`${t.refused}
+    html`Nothing was saved. What is wrong:
       <ul>
         ${refused.map(([name, { error }]) => {
           const title = findRow(rows, name)?.setting.title ?? name
@@ -420,7 +440,7 @@ function renderProblems({ services }: PageContext): Content {
   if (problems.length === 0) return null
   return banner(
     'needs-you',
-    html`${t.problems}
+    html`Some of the configuration is invalid:
       <ul>
         ${problems.slice(0, 8).map(({ where, message }) => html`<li><code>${where}</code> ${message}</li>`)}
       </ul>`,
@@ -438,7 +458,7 @@ export const SETTINGS_PATH = '/ui/settings'
 export const SEARCH_FIELD = 'q'
 const MAX_SEARCH = 200
 
-type SavedWord = keyof (typeof PAGES)['settings']['saved']
+type SavedWord = keyof typeof SETTINGS_SAVED
 
 interface SavedPost {
   readonly saved: SavedWord

@@ -22,8 +22,7 @@ import {
   renderFieldChanges,
   type EventWords,
 } from '../view/event-list.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount, pluralOf } from '#kit/texts/text.ts'
+import { fill, fillCount, pluralOf } from '#kit/foundation/text.ts'
 import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { renderExact, renderMoment, renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { parseDisarmed, type DisarmedMachine } from '#fleet/backup/disarming.ts'
@@ -35,11 +34,59 @@ const MAX_IN_SIGHT = 10
 const MAX_MACHINES = 200
 const MAX_SETTINGS = 20
 
+const RESTORE = {
+  title: 'Restore the backup of {time}',
+  hardware: 'hardware only, {size}',
+  content: {
+    one: '1 machine, release {release}, {size}',
+    other: '{count} machines, release {release}, {size}',
+  },
+  replaces: 'replaces',
+  current: 'The current state',
+  present: {
+    one: '1 machine, settings and events',
+    other: '{count} machines, settings and events',
+  },
+  warning:
+    'This backup holds hardware only: machines return without image or disk, and list their disks on network boot.',
+  consequence:
+    'This replaces everything. The current database is kept on the server as a {suffix} file.',
+  disarms: {
+    one: 'A restore arms no machine. This one loses its order: it keeps its image and disk and what it does on network boot, and is not flashed or captured until you order it again:',
+    other:
+      'A restore arms no machine. These {count} lose their orders: they keep their images and disks and what they do on network boot, and are not flashed or captured until you order it again:',
+  },
+  disarmsNone: 'No machine loses an order to be flashed or captured.',
+  changes: {
+    title: { one: 'What changes: 1 machine', other: 'What changes: {count} machines' },
+    none: 'Image, disk, mode, name and labels of all machines stay as they are.',
+    counts: {
+      goes: { one: '{count} is forgotten', other: '{count} are forgotten' },
+      returns: { one: '{count} comes back', other: '{count} come back' },
+      changes: { one: '{count} becomes what it was', other: '{count} become what they were' },
+      unchanged: { one: '{count} stays as it is', other: '{count} stay as they are' },
+    },
+    rest: { one: 'One more machine', other: '{count} more machines' },
+    kinds: {
+      goes: 'is not in the backup: it is forgotten until it boots from the network again',
+      returns: 'was removed since: it comes back',
+      changes: 'becomes what it was:',
+    },
+    more: 'and {count} more',
+    settings: {
+      one: 'This setting gets the value that it had, or none: {names}.',
+      other: 'These {count} settings get the values that they had, or none: {names}.',
+    },
+  },
+  confirm: 'Type {time} to replace the current state:',
+  button: 'Restore this backup',
+} as const
+
 /** Nothing where the backup does not say (null). */
 function renderDifferences(found: Differences | null, context: CurrentContext): Content {
   if (found === null) return null
   const { machines, settings } = found
-  return html`${machines.length === 0 ? html`<p>${PAGES.backups.restore.changes.none}</p>` : renderMachines(found, context)}
+  return html`${machines.length === 0 ? html`<p>${RESTORE.changes.none}</p>` : renderMachines(found, context)}
   ${settings.length === 0 ? null : html`<p>${renderSettings(settings, readEventWords(context))}</p>`}`
 }
 
@@ -50,7 +97,7 @@ function renderMachines(found: Differences, context: CurrentContext): Html {
     listed.map((machine) => renderMachine(machine, words))
   const folded = machines.slice(MAX_IN_SIGHT, MAX_MACHINES)
   const more = machines.length - MAX_MACHINES
-  return html`<h2>${fillCount(PAGES.backups.restore.changes.title, machines.length)}</h2>
+  return html`<h2>${fillCount(RESTORE.changes.title, machines.length)}</h2>
     <p>${sayCounts(found)}</p>
     <ul class="rows differences">
       ${render(machines.slice(0, MAX_IN_SIGHT))}
@@ -59,12 +106,10 @@ function renderMachines(found: Differences, context: CurrentContext): Html {
       folded.length === 0
         ? null
         : html`<details>
-            <summary>
-              ${fillCount(PAGES.backups.restore.changes.rest, machines.length - MAX_IN_SIGHT)}
-            </summary>
+            <summary>${fillCount(RESTORE.changes.rest, machines.length - MAX_IN_SIGHT)}</summary>
             <ul class="rows differences">
               ${render(folded)}
-              ${more > 0 ? html`<li class="dim">${fill(PAGES.backups.restore.changes.more, { count: more })}</li>` : null}
+              ${more > 0 ? html`<li class="dim">${fill(RESTORE.changes.more, { count: more })}</li>` : null}
             </ul>
           </details>`
     }`
@@ -74,9 +119,9 @@ function renderMachines(found: Differences, context: CurrentContext): Html {
 function sayCounts({ machines, unchanged }: Differences): string {
   const counts = Map.groupBy(machines, ({ kind }) => kind)
   const said = (['goes', 'returns', 'changes'] as const).map(
-    (kind) => [PAGES.backups.restore.changes.counts[kind], counts.get(kind)?.length ?? 0] as const,
+    (kind) => [RESTORE.changes.counts[kind], counts.get(kind)?.length ?? 0] as const,
   )
-  return `${[...said, [PAGES.backups.restore.changes.counts.unchanged, unchanged] as const]
+  return `${[...said, [RESTORE.changes.counts.unchanged, unchanged] as const]
     .filter(([, count]) => count > 0)
     .map(([text, count]) => fillCount(text, count))
     .join(', ')}.`
@@ -89,7 +134,7 @@ function renderMachine({ mac, name, kind, changes }: MachineDifference, words: E
       <p>
         ${kind === 'returns' ? html`<strong>${label}</strong>` : html`<a href="/ui/machines/${mac}">${label}</a>`}
         ${name === null ? null : html`<code class="small dim">${mac}</code>`}
-        <span class="dim">${PAGES.backups.restore.changes.kinds[kind]}</span>
+        <span class="dim">${RESTORE.changes.kinds[kind]}</span>
       </p>
       ${renderFieldChanges(changes, mac, words, true)}
     </div>
@@ -101,15 +146,13 @@ function renderSettings(names: readonly string[], { findSetting }: EventWords): 
   const more = names.length - shown.length
   const listed = [
     ...shown,
-    ...(more > 0 ? [fill(PAGES.backups.restore.changes.more, { count: more })] : []),
+    ...(more > 0 ? [fill(RESTORE.changes.more, { count: more })] : []),
   ].join(', ')
-  return fill(pluralOf(PAGES.backups.restore.changes.settings, names.length), {
+  return fill(pluralOf(RESTORE.changes.settings, names.length), {
     count: names.length,
     names: listed,
   })
 }
-
-const t = PAGES.backups
 
 const PATH = '/ui/backups'
 
@@ -121,7 +164,9 @@ export const BACKUP_PAGES = [
   }),
   buttonAt(`${PATH}/:id/cancel`, 'admin', async (context: CurrentContext) => {
     const job = await context.services.backups.cancel(idOf(context), context.by())
-    return job === null ? context.goBack(PATH, { error: t.errors.notRunning }) : context.goTo(PATH)
+    return job === null
+      ? context.goBack(PATH, { error: 'That backup is not running.' })
+      : context.goTo(PATH)
   }),
   removalAt(`${PATH}/:id/delete`, 'admin', askRemoval, remove),
   pageAt(`${PATH}/:id/restore`, 'admin', (context: CurrentContext) => ask(context, null)),
@@ -142,25 +187,29 @@ async function show(context: CurrentContext): Promise<Answer> {
   const active = backups.jobs().filter(({ finished_at: at }) => at === null)
   const restoring = backups.restoring()
   const isBusy = active.length > 0 || restoring !== null
-  const start = postButton({ action: PATH, label: t.start, tone: 'primary' })
+  const start = postButton({ action: PATH, label: 'Back up now', tone: 'primary' })
   return await context.show({
-    title: PAGES.frame.titles.backups,
+    title: 'Backups',
     section: PATH,
     count: stored.length,
     actions: start,
     messages: html`${context.message()}${problem === null ? await renderDone(context, clock) : banner('failed', problem)}`,
     body: html`<div class="board" ${refreshEvery('backups', PATH, isBusy ? 1 : null)}>
-      ${isBusy ? card({ title: t.running, body: html`${renderActive(active, restoring, clock)}${renderCurlBlock(context, active.map(callCancel), 'curl-jobs')}` }) : null}
+      ${isBusy ? card({ title: 'Running', body: html`${renderActive(active, restoring, clock)}${renderCurlBlock(context, active.map(callCancel), 'curl-jobs')}` }) : null}
       ${
         stored.length === 0
-          ? emptyState(t.empty.title, t.empty.text, start)
+          ? emptyState(
+              'No backups yet',
+              'A backup holds the machines with their images, disks and labels, the settings and the events. Restore it here or with flasher-web restore.',
+              start,
+            )
           : renderStored(stored, clock)
       }
       <div class="columns">
         <div>
-          ${card({ title: t.schedule.title, id: 'backup-schedule', body: html`${renderSchedule(context)}${renderCurlBlock(context, [callStart], 'curl-start')}` })}
+          ${card({ title: 'Schedule', id: 'backup-schedule', body: html`${renderSchedule(context)}${renderCurlBlock(context, [callStart], 'curl-start')}` })}
         </div>
-        <div>${card({ title: t.activity, body: renderEventList(events, clock) })}</div>
+        <div>${card({ title: 'Activity', body: renderEventList(events, clock) })}</div>
       </div>
     </div>`,
   })
@@ -170,7 +219,7 @@ const callStart: CurlCall = {
   method: 'POST',
   path: '/workers/backups',
   scope: 'admin',
-  label: t.start,
+  label: 'Back up now',
 }
 
 const callCancel = ({ backup_id: id }: BackupJob): CurlCall => ({
@@ -196,10 +245,10 @@ async function renderDone({ query, site }: CurrentContext, clock: Clock): Promis
   const [restored, deleted] = ['restored', 'deleted'].map((name) => idIn(query, name))
   if (restored) {
     const suffix = html`<code>.bak</code>`
-    return html`${banner('done', fillHtml(t.done.restored, { time: nameBackup(restored, clock), suffix }))}
+    return html`${banner('done', html`The backup of ${nameBackup(restored, clock)} was restored. The previous state was kept beside the database as ${suffix}.`)}
     ${await renderDisarmed(site.journal, restored)}`
   }
-  return deleted ? banner('done', fill(t.done.removed, { time: nameBackup(deleted, clock) })) : null
+  return deleted ? banner('done', `The backup of ${nameBackup(deleted, clock)} was removed.`) : null
 }
 
 /** By its start: `2026-11-21 06:55:53 UTC`. */
@@ -214,6 +263,16 @@ function idIn(query: URLSearchParams, name: string): string | null {
   return id === null || readBackupTime(id) === null ? null : id
 }
 
+const TRIGGERS = { manual: 'manual', scheduled: 'scheduled' } as const
+
+const JOBS = {
+  queued: 'queued',
+  running: 'running',
+  completed: 'completed',
+  failed: 'failed',
+  cancelled: 'cancelled',
+} as const
+
 const renderActive = (
   jobs: readonly BackupJob[],
   restoring: ReturnType<Backups['restoring']>,
@@ -225,10 +284,8 @@ const renderActive = (
         html`<li>
           <span class="grow"
             >${nameBackup(id, clock)}
-            <span class="dim small"
-              >${fill(t.jobs.state, { trigger: t.jobs.triggers[trigger], state: PAGES.frame.jobs[status] })}</span
-            ></span
-          >${progress(status === 'queued' ? null : bytes, total, status === 'queued' ? t.jobs.waiting : t.jobs.copying)}${postButton({ action: `${PATH}/${id}/cancel`, label: PAGES.frame.cancel })}
+            <span class="dim small">${TRIGGERS[trigger]}, ${JOBS[status]}</span></span
+          >${progress(status === 'queued' ? null : bytes, total, status === 'queued' ? 'waiting' : 'copying')}${postButton({ action: `${PATH}/${id}/cancel`, label: 'Cancel' })}
         </li>`,
     )}
     ${
@@ -236,18 +293,27 @@ const renderActive = (
         ? null
         : html`<li>
             <span class="grow"
-              >${fill(t.jobs.restoring, { time: nameBackup(restoring.backup_id, clock) })}</span
-            >${progress(restoring.bytes_done, restoring.bytes_total, t.jobs.checking)}
+              >Restoring the backup of ${nameBackup(restoring.backup_id, clock)}</span
+            >${progress(restoring.bytes_done, restoring.bytes_total, 'checking and copying')}
           </li>`
     }
   </ul>`
 
+const SCHEDULE_TEXTS = {
+  daily: 'A backup is made every day.',
+  weekly: 'A backup is made every week.',
+  manual: 'Backups are only made with the button above.',
+} as const
+
 function renderSchedule({ services }: CurrentContext): Html {
   const { enabled, cadence, retention } = services.config.current().backup
   const isOff = !enabled || cadence === 'manual'
-  const text = isOff ? t.schedule.texts.manual : t.schedule.texts[cadence]
-  return html`<p>${text} ${fillCount(t.schedule.kept, retention)}</p>
-    <p><a class="button" href="/ui/settings#backup-schedule">${t.schedule.change}</a></p>`
+  const text = isOff ? SCHEDULE_TEXTS.manual : SCHEDULE_TEXTS[cadence]
+  return html`<p>
+      ${text}
+      ${fillCount({ one: 'The newest backup is kept.', other: 'The newest {count} backups are kept.' }, retention)}
+    </p>
+    <p><a class="button" href="/ui/settings#backup-schedule">Change schedule</a></p>`
 }
 
 async function ask(context: CurrentContext, error: string | null): Promise<Answer> {
@@ -262,32 +328,32 @@ async function ask(context: CurrentContext, error: string | null): Promise<Answe
     return refuseFault(context, thrown)
   }
   return await context.show({
-    title: fill(t.restore.title, { time }),
+    title: fill(RESTORE.title, { time }),
     section: PATH,
-    trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
+    trail: html`<a href="${PATH}">Backups</a>`,
     body: html`<section class="card stack">
       <div class="facing">
         <div>
           <strong>${time}</strong><br /><span class="small dim"
-            >${renderContent(t.restore, stored)}</span
+            >${renderContent(RESTORE, stored)}</span
           >
         </div>
-        <span aria-label="${t.restore.replaces}">→</span>
+        <span aria-label="${RESTORE.replaces}">→</span>
         <div>
-          <strong>${t.restore.current}</strong><br /><span class="small dim"
-            >${fillCount(t.restore.present, present)}</span
+          <strong>${RESTORE.current}</strong><br /><span class="small dim"
+            >${fillCount(RESTORE.present, present)}</span
           >
         </div>
       </div>
-      ${stored.manifest === null ? banner('needs-you', t.restore.warning) : null}
+      ${stored.manifest === null ? banner('needs-you', RESTORE.warning) : null}
       ${renderForeseen(foreseen?.disarmed ?? [])}
       ${renderDifferences(foreseen?.differences ?? null, context)}
-      <p>${fillHtml(t.restore.consequence, { suffix: html`<code>.bak</code>` })}</p>
+      <p>${fillHtml(RESTORE.consequence, { suffix: html`<code>.bak</code>` })}</p>
       <form method="post" action="${PATH}/${id}/restore">
-        ${textField({ name: 'confirm', label: fillHtml(t.restore.confirm, { time: html`<code>${timeOfDay(id)}</code>` }), mono: true, required: true, maxLength: 12, error })}
+        ${textField({ name: 'confirm', label: fillHtml(RESTORE.confirm, { time: html`<code>${timeOfDay(id)}</code>` }), mono: true, required: true, maxLength: 12, error })}
         <div class="row">
-          <a class="button" href="${PATH}">${PAGES.frame.cancel}</a
-          ><button class="danger">${t.restore.button}</button>
+          <a class="button" href="${PATH}">Cancel</a
+          ><button class="danger">${RESTORE.button}</button>
         </div>
       </form>
       ${renderCurlBlock(context, [
@@ -301,8 +367,21 @@ async function ask(context: CurrentContext, error: string | null): Promise<Answe
   })
 }
 
+const REMOVAL = {
+  title: 'Remove the backup of {time}',
+  question: 'Remove the backup of {time}?',
+  hardware:
+    'It holds hardware only, {size}. It cannot be restored after this; the server itself stays as it is.',
+  content: {
+    one: 'It holds 1 machine, {size}. It cannot be restored after this; the server itself stays as it is.',
+    other:
+      'It holds {count} machines, {size}. It cannot be restored after this; the server itself stays as it is.',
+  },
+  button: 'Remove backup',
+} as const
+
 function renderContent(
-  texts: typeof t.restore | typeof t.removal,
+  texts: typeof RESTORE | typeof REMOVAL,
   { manifest, bytes }: StoredBackup,
 ): Html {
   const size = renderBytes(bytes)
@@ -324,13 +403,13 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   const stored = await find(context)
   const time = nameBackup(stored.backup_id, context.clock())
   return await showRemoval(context, {
-    title: fill(t.removal.title, { time }),
+    title: fill(REMOVAL.title, { time }),
     section: PATH,
-    trail: html`<a href="${PATH}">${PAGES.frame.titles.backups}</a>`,
-    question: fillHtml(t.removal.question, { time }),
-    body: html`<p>${renderContent(t.removal, stored)}</p>`,
+    trail: html`<a href="${PATH}">Backups</a>`,
+    question: fillHtml(REMOVAL.question, { time }),
+    body: html`<p>${renderContent(REMOVAL, stored)}</p>`,
     cancel: PATH,
-    button: t.removal.button,
+    button: REMOVAL.button,
     calls: [
       {
         method: 'DELETE',
@@ -345,7 +424,7 @@ async function remove(context: CurrentContext): Promise<Answer> {
   try {
     const gone = await context.services.backups.remove(idOf(context), context.by())
     return gone === null
-      ? context.goBack(PATH, { error: t.errors.unknown })
+      ? context.goBack(PATH, { error: 'There is no such backup.' })
       : context.goTo(address(PATH, { deleted: gone.backup_id }))
   } catch (error) {
     return refuseFault(context, error)
@@ -360,7 +439,7 @@ function refuseFault(context: CurrentContext, error: unknown): Answer {
 async function restore(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const id = idOf(context)
   if (form.get('confirm')?.trim() !== timeOfDay(id)) {
-    return await ask(context, fill(t.errors.confirm, { time: timeOfDay(id) }))
+    return await ask(context, `Type ${timeOfDay(id)} to continue.`)
   }
   try {
     await context.services.backups.restore(id, context.by())
@@ -370,37 +449,33 @@ async function restore(context: CurrentContext, form: URLSearchParams): Promise<
   return context.goTo(address(PATH, { restored: id }))
 }
 
-const columns = PAGES.backups.list
-
 const renderStored = (stored: readonly StoredBackup[], clock: Clock): Html =>
   renderTable({
-    caption: columns.caption,
+    caption: 'Backups that can be restored, newest first',
     columns: [
-      columns.backup,
-      columns.created,
-      numberColumn(columns.machines),
-      numberColumn(columns.size),
-      columns.release,
+      'Backup',
+      'Created',
+      numberColumn('Machines'),
+      numberColumn('Size'),
+      'Release',
       ACTIONS,
     ],
     rows: stored.map(
       ({ backup_id: id, manifest, bytes }) =>
         html`<tr>
           <th scope="row">
-            ${renderName(id, clock)} ${manifest === null ? badge('ready', columns.hardware) : null}
+            ${renderName(id, clock)} ${manifest === null ? badge('ready', 'hardware only') : null}
             <br /><code class="small dim">${id}</code>
           </th>
-          <td class="nowrap" data-label="${columns.created}">
-            ${renderTime(readBackupTime(id), clock)}
-          </td>
-          <td class="number" data-label="${columns.machines}">${manifest?.machines ?? '–'}</td>
-          <td class="number" data-label="${columns.size}">${renderBytes(bytes)}</td>
-          <td data-label="${columns.release}">${manifest?.release ?? '–'}</td>
+          <td class="nowrap" data-label="Created">${renderTime(readBackupTime(id), clock)}</td>
+          <td class="number" data-label="Machines">${manifest?.machines ?? '–'}</td>
+          <td class="number" data-label="Size">${renderBytes(bytes)}</td>
+          <td data-label="Release">${manifest?.release ?? '–'}</td>
           <td>
             <div class="row">
-              <a class="button" href="${PATH}/${id}/download">${columns.download}</a>
-              <a class="button" href="${PATH}/${id}/restore">${columns.restore}</a>
-              ${questionButton({ action: `${PATH}/${id}/delete`, label: columns.remove, tone: 'danger' })}
+              <a class="button" href="${PATH}/${id}/download">Download</a>
+              <a class="button" href="${PATH}/${id}/restore">Restore…</a>
+              ${questionButton({ action: `${PATH}/${id}/delete`, label: 'Remove…', tone: 'danger' })}
             </div>
           </td>
         </tr>`,
@@ -415,10 +490,10 @@ function renderName(id: string, { zone }: Clock): Html {
 /** Also says that nothing is armed. */
 const renderForeseen = (machines: readonly DisarmedMachine[]): Html =>
   machines.length === 0
-    ? html`<p>${t.restore.disarmsNone}</p>`
+    ? html`<p>${RESTORE.disarmsNone}</p>`
     : banner(
         'needs-you',
-        html`<p>${fillCount(t.restore.disarms, machines.length)}</p>
+        html`<p>${fillCount(RESTORE.disarms, machines.length)}</p>
           ${renderNames(machines)}`,
       )
 
@@ -429,7 +504,9 @@ async function renderDisarmed(journal: Journal, id: string): Promise<Html | null
   if (disarmed.length === 0) return null
   return banner(
     'needs-you',
-    html`<p>${fillCount(t.done.disarmed, disarmed.length)}</p>
+    html`<p>
+        ${fillCount({ one: 'This machine is not flashed or captured until you order it again on its page:', other: 'These {count} machines are not flashed or captured until you order it again on their pages:' }, disarmed.length)}
+      </p>
       ${renderNames(disarmed)}`,
   )
 }

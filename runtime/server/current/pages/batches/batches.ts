@@ -1,9 +1,10 @@
 /** /ui/batches and the page of each batch: where its machines are, and what is done to all of them. */
+import { POWER_ACTIONS } from '#server/current/pages/machines/power-bulk.ts'
 import { getRouterParam } from 'h3'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import type { Batch, MemberState } from '#fleet/batch/rules/batch.ts'
-import { fill, fillCount, pluralOf } from '#kit/texts/text.ts'
+import { fill, fillCount, pluralOf } from '#kit/foundation/text.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { banner, card, emptyState, tag } from '#kit/web/ui/elements.ts'
@@ -15,7 +16,6 @@ import { buttonAt, formAt, pageAt } from '#server/pages/context-routes.ts'
 import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import { machinePath, MACHINES_TRAIL, renderBar } from '#server/pages/machines/machines-list.ts'
 import { questionButton, renderQuestion } from '#server/pages/question.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { PowerUnderway } from '#server/power/power-control.ts'
 import {
   actOnBatch,
@@ -36,8 +36,6 @@ import {
 import { nameActor } from '../view/actor-name.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-
-const t = PAGES.batches
 const SECTION = '/ui/machines'
 const PATH = `${BATCHES_PATH}/:id`
 /** Of the list, and of each group of machines. */
@@ -61,7 +59,7 @@ async function showAll(context: CurrentContext): Promise<Answer> {
   const { keeper } = context.services
   const batches = await keeper.viewAll(keeper.list().slice(0, MAX_ROWS))
   return await context.show({
-    title: t.title,
+    title: 'Batches',
     section: SECTION,
     trail: MACHINES_TRAIL,
     updates: NEWS,
@@ -71,9 +69,9 @@ async function showAll(context: CurrentContext): Promise<Answer> {
       ${
         batches.length === 0
           ? emptyState(
-              t.none.title,
-              t.none.text,
-              html`<a class="button" href="/ui/machines">${t.none.link}</a>`,
+              'No batches',
+              'An action on several machines is listed here, with how far each of them is.',
+              html`<a class="button" href="/ui/machines">Select machines</a>`,
             )
           : card({
               body: html`<ul class="rows">
@@ -92,22 +90,22 @@ function renderUnderway({ services, site, event }: CurrentContext): Content {
   const row = ({ id, action, macs, left, by }: PowerUnderway) => {
     const path = `${BATCHES_PATH}/power/${id}/stop`
     const words = {
-      action: PAGES.power.bulk.actions[action].title,
+      action: POWER_ACTIONS[action].title,
       left: left.size,
       actor: nameActor(by.actor),
     }
     return html`<li>
       <span class="grow"
-        >${fill(pluralOf(t.power.row, macs.length), { count: macs.length, ...words })}</span
+        >${fill(pluralOf({ one: '{action}: {left} of {count} machine to go, begun by {actor}', other: '{action}: {left} of {count} machines to go, begun by {actor}' }, macs.length), { count: macs.length, ...words })}</span
       >${
         site.mayOpen(event, `${BATCHES_PATH}/power/:id/stop`, 'POST')
-          ? postButton({ action: path, label: t.power.stop })
+          ? postButton({ action: path, label: 'Stop' })
           : null
       }
     </li>`
   }
   return card({
-    title: t.power.title,
+    title: 'Power, machine by machine',
     body: html`<ul class="rows">
       ${underway.map(row)}
     </ul>`,
@@ -117,7 +115,7 @@ function renderUnderway({ services, site, event }: CurrentContext): Content {
 function stopPower(context: CurrentContext): Answer {
   const id = getRouterParam(context.event, 'id') ?? ''
   const found = context.services.power.listUnderway().find((each) => each.id === id)
-  if (found === undefined) return context.goBack(BATCHES_PATH, { error: t.power.over })
+  if (found === undefined) return context.goBack(BATCHES_PATH, { error: 'This has ended already.' })
   found.stop(nameActor(context.by().actor))
   return context.goTo(BATCHES_PATH)
 }
@@ -127,7 +125,7 @@ const NEWS = address('/events/machines', { q: 'mac:none', bars: 'all' })
 
 function find({ services, event }: CurrentContext): Batch {
   const batch = services.keeper.find(getRouterParam(event, 'id') ?? '')
-  if (batch === null) throw refuse(404, t.missing)
+  if (batch === null) throw refuse(404, 'There is no such batch. The newest ones are kept.')
   return batch
 }
 
@@ -138,7 +136,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: nameOfBatch(batch),
     section: SECTION,
-    trail: html`<a href="${BATCHES_PATH}">${t.title}</a>`,
+    trail: html`<a href="${BATCHES_PATH}">Batches</a>`,
     updates: NEWS,
     messages: html`${context.message()}${renderActed(context.query)}`,
     body: html`<div class="stack" ${refreshOnNews('batch', batchPath(batch.id), 2000)}>
@@ -147,8 +145,19 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
+const ACTED = {
+  retry: { one: '{count} machine armed again.', other: '{count} machines armed again.' },
+  disarm: { one: '{count} machine disarmed.', other: '{count} machines disarmed.' },
+  undo: {
+    one: '{count} machine is as it was, disarmed.',
+    other: '{count} machines are as they were, disarmed.',
+  },
+  pause: { one: 'Paused: {count} machine waits.', other: 'Paused: {count} machines wait.' },
+  resume: { one: 'Resumed: {count} machine goes on.', other: 'Resumed: {count} machines go on.' },
+} as const
+
 function renderActed(query: URLSearchParams): Content {
-  const acted = Object.entries(t.acted).find(([name]) => name === query.get('acted'))
+  const acted = Object.entries(ACTED).find(([name]) => name === query.get('acted'))
   const count = /^\d{1,5}$/.exec(query.get('count') ?? '')?.[0]
   return acted === undefined || count === undefined
     ? null
@@ -163,8 +172,8 @@ function renderHead(context: CurrentContext, view: BatchView): Html {
   return html`<section class="card stack">
     <p class="sentence">${sayCounts(batch, counts)}</p>
     ${renderShares(view)}
-    ${batch.paused_at === null ? null : html`<p>${tag(t.paused)} <span class="dim">${t.pausedText}</span></p>`}
-    <p class="small dim">${fillHtml(t.ordered, { time, actor })}</p>
+    ${batch.paused_at === null ? null : html`<p>${tag('Paused')} <span class="dim">Machines that wait boot their own disks until the batch goes on. Those that are being flashed go on.</span></p>`}
+    <p class="small dim">Ordered ${time} by ${actor}</p>
     ${renderButtons(view, undoable)}
     ${renderCurlBlock(context, listCalls(view, undoable), 'curl-batch')}
   </section>`
@@ -179,18 +188,16 @@ function renderButtons(view: BatchView, undoable: number): Content {
     offered.retry
       ? questionButton({
           action: `${path}/retry`,
-          label: fill(t.actions.retry, { count: counts.failed }),
+          label: `Retry failed (${counts.failed})`,
           tone: 'primary',
         })
       : null,
-    offered.resume ? questionButton({ action: `${path}/resume`, label: t.actions.resume }) : null,
-    offered.pause ? postButton({ action: `${path}/pause`, label: t.actions.pause }) : null,
+    offered.resume ? questionButton({ action: `${path}/resume`, label: 'Resume' }) : null,
+    offered.pause ? postButton({ action: `${path}/pause`, label: 'Pause' }) : null,
     offered.disarm
-      ? postButton({ action: `${path}/disarm`, label: fill(t.actions.disarm, { count: rest }) })
+      ? postButton({ action: `${path}/disarm`, label: `Disarm the rest (${rest})` })
       : null,
-    offered.undo
-      ? postButton({ action: `${path}/undo`, label: fill(t.actions.undo, { count: undoable }) })
-      : null,
+    offered.undo ? postButton({ action: `${path}/undo`, label: `Undo (${undoable})` }) : null,
   ].filter((button) => button !== null)
   return buttons.length === 0 ? null : html`<div class="row">${buttons}</div>`
 }
@@ -211,9 +218,9 @@ function listCalls(view: BatchView, undoable: number): readonly CurlCall[] {
   const { counts } = view
   const offered = offer(view, undoable)
   const labels = {
-    pause: t.actions.pause,
-    disarm: fill(t.actions.disarm, { count: counts.waiting + counts.paused }),
-    undo: fill(t.actions.undo, { count: undoable }),
+    pause: 'Pause',
+    disarm: `Disarm the rest (${counts.waiting + counts.paused})`,
+    undo: `Undo (${undoable})`,
   }
   return (['pause', 'disarm', 'undo'] as const)
     .filter((action) => offered[action])
@@ -262,6 +269,17 @@ function nameOwnImage(
 /** States in which the machine's present values are not from the batch. */
 const GONE: ReadonlySet<MemberState> = new Set(['replaced', 'refused'])
 
+const GROUPS = {
+  failed: 'Failed',
+  running: 'In progress',
+  paused: 'Paused',
+  waiting: 'Not booted yet',
+  disarmed: 'Disarmed',
+  replaced: 'Given another order since',
+  refused: 'Skipped',
+  done: 'Done',
+} as const
+
 function renderGroup(
   state: MemberState,
   members: readonly MemberView[],
@@ -270,10 +288,10 @@ function renderGroup(
   if (members.length === 0) return null
   const more = members.length - MAX_ROWS
   return card({
-    title: `${t.groups[state]} (${members.length})`,
+    title: `${GROUPS[state]} (${members.length})`,
     body: html`<ul class="rows">
       ${members.slice(0, MAX_ROWS).map(look)}
-      ${more > 0 ? html`<li class="dim">${fill(t.more, { count: more })}</li>` : null}
+      ${more > 0 ? html`<li class="dim">and ${more} more</li>` : null}
     </ul>`,
   })
 }
@@ -302,6 +320,23 @@ function renderMember(member: MemberView, { run, image }: ShownMember): Html {
 const findReason = ({ machine, state, refusal }: MemberView): string | null =>
   refusal ?? (state === 'failed' ? (machine?.cycle.failure?.reason ?? null) : null)
 
+const QUESTIONS = {
+  retry: {
+    title: { one: 'Flash {count} machine again?', other: 'Flash {count} machines again?' },
+    button: 'Retry failed',
+  },
+  resume: {
+    title: { one: 'Resume with {count} machine?', other: 'Resume with {count} machines?' },
+    button: 'Resume',
+  },
+  /** `{strong}` to `{end}` is emphasized. */
+  erased: {
+    one: '{strong}{count} disk will be erased and flashed{end} at the next network boot of this machine.',
+    other:
+      '{strong}{count} disks will be erased and flashed{end} at the next network boot of these machines.',
+  },
+} as const
+
 /** The answer is about as many machines as the question showed. */
 async function ask(
   context: CurrentContext,
@@ -314,17 +349,14 @@ async function ask(
   if (form.get('confirm') === 'yes' && form.get('count') === String(count)) {
     return await act(context, action)
   }
-  const texts = t.questions[action]
+  const texts = QUESTIONS[action]
   return await context.show({
     title: fillCount(texts.title, count),
     section: SECTION,
     body: renderQuestion({
       title: fillCount(texts.title, count),
       command: renderCurlBlock(context, [callOf(batch, action)]),
-      body: banner(
-        'needs-you',
-        fillHtml(pluralOf(t.questions.erased, count), { count, ...STRONG }),
-      ),
+      body: banner('needs-you', fillHtml(pluralOf(QUESTIONS.erased, count), { count, ...STRONG })),
       form: {
         action: `${batchPath(batch.id)}/${action}`,
         fields: hidden({ confirm: 'yes', count: String(count) }),

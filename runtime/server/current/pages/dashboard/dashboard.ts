@@ -14,8 +14,7 @@ import { renderMedian } from './median-card.ts'
 import { nameOf, type MachineView } from '../view/machine-view.ts'
 import { machinePath, renderBar } from '#server/pages/machines/machines-list.ts'
 import { renderWhat, runPath } from '../view/run-table.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount, renderNumber } from '#kit/texts/text.ts'
+import { fill, fillCount, renderNumber } from '#kit/foundation/text.ts'
 import { renderTiles, type Tile } from '#server/pages/number-tiles.ts'
 import { renderDuration } from '#kit/foundation/size.ts'
 import { countTrends, type Trends } from '#fleet/run/rules/trends.ts'
@@ -74,28 +73,25 @@ function renderSetup(
   }
   if (open.length === 0) {
     return html`<details class="card" id="readiness">
-      <summary>${icon('done')} ${PAGES.dashboard.setup.done}</summary>
+      <summary>${icon('done')} Ready to boot machines</summary>
       ${renderList([...ready, ...hidden], null)} ${again}
     </details>`
   }
   const isFolded = hasFlashed && ready.length > 0
   return card({
-    title: fill(PAGES.dashboard.setup.title, {
-      done: ready.length,
-      total: rows.length - hidden.length,
-    }),
+    title: `Setup: ${ready.length} of ${rows.length - hidden.length} done`,
     id: 'readiness',
-    aside: renderDismiss(CARD, PAGES.dashboard.setup.dismissAll),
+    aside: renderDismiss(CARD, 'Dismiss the setup'),
     body: html`${renderList(isFolded ? open : [...open, ...ready], open[0] ?? null)}
     ${isFolded ? renderFolded(ready) : null} ${again}`,
   })
 }
 
-const showAgain = postButton({ action: DISMISS_PATH, label: PAGES.dashboard.setup.showAgain })
+const showAgain = postButton({ action: DISMISS_PATH, label: 'Show the dismissed setup again' })
 
 const renderFolded = (ready: readonly ReadinessRow[]): Html =>
   html`<details>
-    <summary>${fillCount(PAGES.dashboard.setup.ready, ready.length)}</summary>
+    <summary>${fillCount({ one: '1 ready', other: '{count} ready' }, ready.length)}</summary>
     ${renderList(ready, null)}
   </details>`
 
@@ -111,10 +107,17 @@ const TONES = {
   unknown: 'ready',
 } as const satisfies Record<ReadinessRow['state'], Tone>
 
+const SETUP_STATES = {
+  ready: 'ready',
+  attention: 'needs attention',
+  missing: 'to do',
+  unknown: 'not seen yet',
+} as const
+
 function renderRow(row: ReadinessRow, isNext: boolean): Html {
   const { ok, state, title, text, why, href } = row
   return html`<li>
-    <span class="check-state">${badge(TONES[state], PAGES.dashboard.setup.states[state])}</span>
+    <span class="check-state">${badge(TONES[state], SETUP_STATES[state])}</span>
     <span class="grow"
       ><a href="${href}"><strong>${title}</strong></a> ${text}${
         ok ? null : html`<span class="why dim small">${why}</span>`
@@ -124,7 +127,7 @@ function renderRow(row: ReadinessRow, isNext: boolean): Html {
 }
 
 const renderButtons = (row: ReadinessRow, isNext: boolean): Content =>
-  html`${renderDismiss(keyOf(row), PAGES.dashboard.setup.dismiss)}<a
+  html`${renderDismiss(keyOf(row), 'Dismiss')}<a
       class="${isNext ? 'button primary' : 'button'}"
       href="${row.href}"
       >${row.action}</a
@@ -155,37 +158,40 @@ function listTiles(context: CurrentContext, facts: TileFacts): readonly Tile[] {
   const isNew = ({ discovered_at: at }: Machine) => at !== null && at >= day.since
   return [
     {
-      title: PAGES.dashboard.numbers.machines,
+      title: 'Machines',
       count: facts.machines.length,
       href: '/ui/machines',
       trend: renderMore(facts.machines.filter(isNew).length),
     },
     {
-      title: PAGES.dashboard.numbers.running,
+      title: 'Running',
       count: facts.running,
       href: '/ui/machines?q=state:running',
-      trend: fillCount(PAGES.dashboard.numbers.doneToday, count({ result: 'done', ...day })),
+      trend: fillCount(
+        { one: '1 done in 24 hours', other: '{count} done in 24 hours' },
+        count({ result: 'done', ...day }),
+      ),
     },
     {
-      title: PAGES.dashboard.numbers.failed,
+      title: 'Failed in 24 hours',
       count: failed,
       href: address('/ui/runs', { state: 'failed', ...day }),
       trend: compare(failed, count({ result: 'failed', ...dayBefore })),
     },
     ...listUnbooted(context, day, dayBefore),
     {
-      title: PAGES.dashboard.numbers.attention,
+      title: 'Need attention',
       count: facts.waiting,
       href: `/ui/machines?q=${NEEDS_ATTENTION}`,
       trend: null,
     },
     {
-      title: PAGES.dashboard.numbers.unassigned,
+      title: 'Discovered',
       count: unassigned.length,
       href: '/ui/machines?q=is:discovered',
       trend: renderMore(unassigned.filter(isNew).length),
     },
-    { title: PAGES.dashboard.numbers.images, count: facts.images, href: '/ui/cache', trend: null },
+    { title: 'Images', count: facts.images, href: '/ui/cache', trend: null },
   ]
 }
 
@@ -199,7 +205,7 @@ function listUnbooted(
   const count = runs.count({ boot: 'failed', ...day })
   return [
     {
-      title: PAGES.dashboard.numbers.notBooted,
+      title: 'Failed to boot in 24 hours',
       count,
       href: address('/ui/runs', { boot: 'failed', ...day }),
       trend: compare(count, runs.count({ boot: 'failed', ...dayBefore })),
@@ -208,15 +214,15 @@ function listUnbooted(
 }
 
 const renderMore = (count: number): string | null =>
-  count === 0 ? null : fill(PAGES.dashboard.numbers.more, { count: renderNumber(count) })
+  count === 0 ? null : `${renderNumber(count)} more in 24 hours`
 
 /** `2 more than the day before`; null where both days had none. */
 export function compare(now: number, before: number): string | null {
   if (now === 0 && before === 0) return null
-  if (now === before) return PAGES.dashboard.numbers.same
+  if (now === before) return 'as on the day before'
   const difference = { count: renderNumber(Math.abs(now - before)) }
   return fill(
-    now > before ? PAGES.dashboard.numbers.moreThanBefore : PAGES.dashboard.numbers.fewerThanBefore,
+    now > before ? '{count} more than the day before' : '{count} fewer than the day before',
     difference,
   )
 }
@@ -236,14 +242,14 @@ function renderTrends(context: CurrentContext): Content {
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone: clock.zone, dateStyle: 'short' })
   const trends = countTrends(flashes, days, (iso) => format.format(new Date(iso)))
   return card({
-    title: PAGES.dashboard.trends.title,
+    title: 'Trends of the last 14 days',
     id: 'trends',
-    body: html`<h3>${PAGES.dashboard.trends.success}</h3>
+    body: html`<h3>Flashes that succeeded</h3>
       ${renderSuccess(trends.days)}
-      <h3>${PAGES.dashboard.trends.duration}</h3>
+      <h3>How long they took</h3>
       ${renderMedians(trends.days)} ${renderDays(trends.days)}
-      ${renderNames(PAGES.dashboard.trends.byImage, trends.images, 'image')}
-      ${renderNames(PAGES.dashboard.trends.byModel, trends.models, 'q')}`,
+      ${renderNames('By image', trends.images, 'image')}
+      ${renderNames('By model of disk', trends.models, 'q')}`,
   })
 }
 
@@ -251,20 +257,15 @@ type Days = Trends['days']
 
 const describe = ({ name, done, failed, medianSeconds }: Days[number]): string =>
   medianSeconds === null
-    ? fill(PAGES.dashboard.trends.dayWithout, { date: name, done, all: done + failed })
-    : fill(PAGES.dashboard.trends.day, {
-        date: name,
-        done,
-        all: done + failed,
-        time: renderDuration(medianSeconds),
-      })
+    ? `${name}: ${done} of ${done + failed} succeeded`
+    : `${name}: ${done} of ${done + failed} succeeded, median ${renderDuration(medianSeconds)}`
 
 function renderSuccess(days: Days): Html {
   const most = Math.max(1, ...days.map(({ done, failed }) => done + failed))
   const [done, failed] = [sum(days, 'done'), sum(days, 'failed')]
   const unit = HEIGHT / most
   return html`${renderChart(
-    fill(PAGES.dashboard.trends.successSummary, { done, all: done + failed }),
+    `${done} of ${done + failed} succeeded`,
     days.map((day, at) => {
       const [good, bad] = [day.done * unit, day.failed * unit]
       return html`<g>
@@ -274,13 +275,13 @@ function renderSuccess(days: Days): Html {
       </g>`
     }),
   )}
-  ${renderAxis(days, fill(PAGES.dashboard.trends.successSummary, { done, all: done + failed }))}`
+  ${renderAxis(days, `${done} of ${done + failed} succeeded`)}`
 }
 
 function renderMedians(days: Days): Html {
   const medians = days.map(({ medianSeconds }) => medianSeconds ?? 0)
   const longest = Math.max(1, ...medians)
-  const summary = fill(PAGES.dashboard.trends.durationSummary, { time: renderDuration(longest) })
+  const summary = `medians of each day, at most ${renderDuration(longest)}`
   return html`${renderChart(
     summary,
     days.map((day, at) => {
@@ -297,22 +298,22 @@ function renderMedians(days: Days): Html {
 /** The figures of both charts, for those who cannot see them. */
 const renderDays = (days: Days): Html =>
   html`<details id="trend-days">
-    <summary>${PAGES.dashboard.trends.table.title}</summary>
+    <summary>As a table</summary>
     ${renderTable({
-      caption: PAGES.dashboard.trends.title,
+      caption: 'Trends of the last 14 days',
       columns: [
-        PAGES.dashboard.trends.table.day,
-        numberColumn(PAGES.dashboard.trends.table.succeeded),
-        numberColumn(PAGES.dashboard.trends.table.failed),
-        numberColumn(PAGES.dashboard.trends.table.median),
+        'Day',
+        numberColumn('Succeeded'),
+        numberColumn('Failed'),
+        numberColumn('Median duration'),
       ],
       rows: days.toReversed().map(
         ({ name, done, failed, medianSeconds }) =>
           html`<tr>
             <th scope="row">${name}</th>
-            <td class="number" data-label="${PAGES.dashboard.trends.table.succeeded}">${done}</td>
-            <td class="number" data-label="${PAGES.dashboard.trends.table.failed}">${failed}</td>
-            <td class="number" data-label="${PAGES.dashboard.trends.table.median}">
+            <td class="number" data-label="Succeeded">${done}</td>
+            <td class="number" data-label="Failed">${failed}</td>
+            <td class="number" data-label="Median duration">
               ${medianSeconds === null ? '–' : renderDuration(medianSeconds)}
             </td>
           </tr>`,
@@ -345,7 +346,7 @@ const renderTrendBar = (at: number, y: number, height: number, tone: 'failed' | 
 
 const renderAxis = (days: Days, summary: string): Html =>
   html`<p class="axis small dim">
-    <span>${days[0]?.name}</span><span>${summary}</span><span>${PAGES.dashboard.trends.today}</span>
+    <span>${days[0]?.name}</span><span>${summary}</span><span>today</span>
   </p>`
 
 const renderNames = (title: string, rows: Trends['images'], by: 'image' | 'q'): Content =>
@@ -358,15 +359,14 @@ const renderNames = (title: string, rows: Trends['images'], by: 'image' | 'q'): 
               html`<li>
                 <a class="grow" href="${address('/ui/runs', { [by]: name })}"><bdi>${name}</bdi></a>
                 <span class="small dim"
-                  >${fill(PAGES.dashboard.trends.rate, { done, all: done + failed })}${
+                  >${done} of
+                  ${done + failed}${
                     medianSeconds === null ? null : html`, ${renderDuration(medianSeconds)}`
                   }</span
                 >
               </li>`,
           )}
         </ul>`
-
-const t = PAGES.dashboard
 
 /** Per list; its link leads to the rest. */
 const MAX_ROWS = 8
@@ -393,7 +393,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   if (context.services.images().length === 0) site.catalog.refresh().catch(() => undefined)
   const clock = context.clock()
   return await context.show({
-    title: PAGES.frame.titles.dashboard,
+    title: 'Dashboard',
     section: PATH,
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: context.message(),
@@ -410,12 +410,10 @@ async function show(context: CurrentContext): Promise<Answer> {
       <div class="columns">
         <div>
           ${card({
-            title: t.attention.title,
+            title: 'Needs attention',
             aside:
               waiting.length > MAX_WAITING
-                ? html`<a class="small" href="${WAITING_PATH}"
-                    >${fill(t.attention.all, { count: waiting.length })}</a
-                  >`
+                ? html`<a class="small" href="${WAITING_PATH}">All ${waiting.length}</a>`
                 : null,
             body:
               waiting.length === 0
@@ -426,14 +424,14 @@ async function show(context: CurrentContext): Promise<Answer> {
                     ${renderRest(waiting.length - MAX_WAITING)}`,
           })}
           ${renderBatches(services.keeper.listOpen())}
-          ${running.length === 0 ? null : card({ title: t.running, body: renderRunning(running) })}
+          ${running.length === 0 ? null : card({ title: 'Running now', body: renderRunning(running) })}
           ${flashed.length === 0 ? null : renderSetup(context, readiness, true)}
         </div>
         <div>
           ${renderTrends(context)} ${renderMedian(site.runs)}
           ${card({
-            title: t.events.title,
-            aside: html`<a class="small" href="/ui/events">${t.events.all}</a>`,
+            title: 'Latest events',
+            aside: html`<a class="small" href="/ui/events">All events</a>`,
             body: renderEventList(events, clock),
           })}
         </div>
@@ -447,14 +445,18 @@ const WAITING_PATH = `/ui/machines?q=${NEEDS_ATTENTION}`
 const renderRest = (count: number): Html | null =>
   count <= 0
     ? null
-    : html`<p class="small"><a href="${WAITING_PATH}">${fillCount(t.attention.more, count)}</a></p>`
+    : html`<p class="small">
+        <a href="${WAITING_PATH}"
+          >${fillCount({ one: 'and {count} more', other: 'and {count} more' }, count)}</a
+        >
+      </p>`
 
 const renderBatches = (open: readonly BatchView[]): Html | null =>
   open.length === 0
     ? null
     : card({
-        title: PAGES.batches.open,
-        aside: html`<a class="small" href="${BATCHES_PATH}">${PAGES.batches.all}</a>`,
+        title: 'Batches in progress',
+        aside: html`<a class="small" href="${BATCHES_PATH}">All batches</a>`,
         body: html`<ul class="rows">
           ${open.slice(0, MAX_ROWS).map(renderBatchRow)}
         </ul>`,
@@ -473,13 +475,11 @@ function renderWaiting(context: CurrentContext, { machine, view }: MachineView):
       >${failed === undefined ? null : html`<br />${renderWhat(failed.run)}`}<br /><span
         class="small dim"
         >${view.is}</span
-      >${failed === undefined ? null : html` <a class="small nowrap" href="${runPath(failed.run)}">${t.attention.run}</a>`}</span
+      >${failed === undefined ? null : html` <a class="small nowrap" href="${runPath(failed.run)}">Show the run</a>`}</span
     >
-    <span class="when"
-      >${renderTime(machine.last_seen_at, context.clock(), t.attention.neverSeen)}</span
-    >
+    <span class="when">${renderTime(machine.last_seen_at, context.clock(), 'never seen')}</span>
     <a class="button" href="${machinePath(machine.mac)}#intent"
-      >${isUnassigned(machine) ? t.attention.configure : t.attention.open}</a
+      >${isUnassigned(machine) ? 'Configure' : 'Open'}</a
     >
   </li>`
 }
@@ -500,8 +500,8 @@ const renderRunning = (views: readonly MachineView[]): Html =>
 const renderCalm = (machines: number): Html =>
   machines === 0
     ? emptyState(
-        t.empty.title,
-        t.empty.text,
-        html`<a class="button" href="/ui/dhcp">${t.empty.action}</a>`,
+        'No machines yet',
+        'Boot one from the network and it appears here.',
+        html`<a class="button" href="/ui/dhcp">Set up DHCP</a>`,
       )
-    : html`<p class="dim">${t.attention.none}</p>`
+    : html`<p class="dim">Nothing needs attention.</p>`

@@ -1,13 +1,9 @@
 /** The card of the dashboard with the median of each part of the last hundred flashes. */
-import { divideRun, listMedians } from '#fleet/run/rules/waterfall.ts'
+import { PART_TITLES, divideRun, listMedians } from '#fleet/run/rules/waterfall.ts'
 import type { Runs } from '#fleet/run/runs.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fillCount } from '#kit/foundation/text.ts'
 import { card, factList } from '#kit/web/ui/elements.ts'
 import { html, type Content } from '#kit/web/ui/html.ts'
-import { PAGES } from '#server/texts/texts.ts'
-
-const t = PAGES.dashboard.median
-const run = PAGES.runs.run.waterfall
 
 const NEWEST = 100
 
@@ -18,13 +14,15 @@ export function renderMedian(runs: Pick<Runs, 'list'>): Content {
     .flatMap((each) => (each.run.mode === 'capture' ? [] : (divideRun(each.run) ?? [])))
   if (found.length === 0) return null
   return card({
-    title: t.title,
+    title: 'Where the time goes',
     body: html`${factList(
         listMedians(found).map(({ part, seconds }) => [
-          run.parts[part],
-          fill(run.figure, { seconds: seconds.toFixed(1) }),
+          PART_TITLES[part],
+          `${seconds.toFixed(1)} s`,
         ]),
       )}
-      <p class="small dim">${fillCount(t.text, found.length)}</p>`,
+      <p class="small dim">
+        ${fillCount({ one: 'The last flash.', other: 'Medians of the last {count} flashes.' }, found.length)}
+      </p>`,
   })
 }

@@ -14,10 +14,6 @@ import { card, copyable, copyBlock, factList } from '#kit/web/ui/elements.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
-
-const t = PAGES.settings.dhcp
 
 /** Links of the settings lead to the card on either page. */
 export const DHCP_ID = 'dhcp-pxe'
@@ -28,16 +24,18 @@ export const DHCP_PAGES = [pageAt(DHCP_PATH, 'read', show, { reach: 'shared' })]
 async function show(context: CurrentContext): Promise<Answer> {
   const found = findDhcp(context)
   return await context.show({
-    title: PAGES.frame.titles.dhcp,
+    title: 'DHCP',
     section: DHCP_PATH,
-    body: html`${card({ title: t.title, id: DHCP_ID, body: renderOptions(found) })}
+    body: html`${card({ title: 'DHCP and network boot', id: DHCP_ID, body: renderOptions(found) })}
     ${
       found.target === null
         ? null
         : card({
-            title: t.servers.title,
+            title: 'Lines for your DHCP server',
             id: 'recipes',
-            body: html`<p class="hint">${t.servers.text}</p>
+            body: html`<p class="hint">
+                ${'Machines find this server through the DHCP server of their network, which this server does not replace. Choose yours and copy the lines; they have the addresses of this server.'}
+              </p>
               ${renderDhcpRecipes(found.target).map(renderRecipe)}`,
           })
     }`,
@@ -46,7 +44,7 @@ async function show(context: CurrentContext): Promise<Answer> {
 
 export const renderDhcp = (context: CurrentContext): Html =>
   html`${renderOptions(findDhcp(context))}
-    <p><a href="${DHCP_PATH}">${t.servers.title}</a></p>`
+    <p><a href="${DHCP_PATH}">Lines for your DHCP server</a></p>`
 
 function findDhcp(context: CurrentContext) {
   const { baseUrl } = context.contact()
@@ -62,24 +60,30 @@ function findDhcp(context: CurrentContext) {
 function renderOptions({ loader, server, base, hasOthers }: ReturnType<typeof findDhcp>): Html {
   const files = UEFI_FILES[loader]
   return html`${renderChoice(loader)}${factList([
-    [t.server, copyable(server)],
-    [t.bios, copyable('undionly.kpxe')],
-    [t.uefi, copyable(files.uefi)],
-    [t.arm, copyable(files.arm)],
-    [t.http, copyable(`${base}/boot/${files.uefi}`)],
-    [t.httpArm, copyable(`${base}/boot/${files.arm}`)],
-    [t.script, copyable(scriptOf({ baseUrl: base, hasOthers }))],
+    ['TFTP server (option 66)', copyable(server)],
+    ['Boot file for BIOS (67)', copyable('undionly.kpxe')],
+    ['Boot file for UEFI, x86-64 (7, 9)', copyable(files.uefi)],
+    ['Boot file for UEFI, arm64 (11)', copyable(files.arm)],
+    ['UEFI HTTP boot, x86-64 (16; 60 = HTTPClient)', copyable(`${base}/boot/${files.uefi}`)],
+    ['UEFI HTTP boot, arm64 (19; 60 = HTTPClient)', copyable(`${base}/boot/${files.arm}`)],
+    ['iPXE script', copyable(scriptOf({ baseUrl: base, hasOthers }))],
   ])}`
 }
 
+const LOADERS = {
+  label: 'What UEFI machines load',
+  grub: 'Signed GRUB, also with Secure Boot',
+  ipxe: 'iPXE, without Secure Boot',
+} as const
+
 const renderChoice = (chosen: FirmwareLoader): Html =>
-  html`<nav class="tabs" aria-label="${t.loaders.label}">
+  html`<nav class="tabs" aria-label="${LOADERS.label}">
     ${FIRMWARE_LOADERS.map(
       (loader) =>
         html`<a
           href="?loader=${loader}#dhcp-pxe"
           ${attributes({ 'aria-current': loader === chosen ? 'true' : null })}
-          >${t.loaders[loader]}</a
+          >${LOADERS[loader]}</a
         >`,
     )}
   </nav>`
@@ -88,5 +92,5 @@ const renderRecipe = ({ id, title, where, note, text }: DhcpRecipe): Html =>
   html`<details id="dhcp-${id}">
     <summary>${title}</summary>
     <p class="small dim">${where}<br />${note}</p>
-    ${copyBlock(text, fill(t.recipe, { title, place: where }))}
+    ${copyBlock(text, `${title}: ${where}`)}
   </details>`

@@ -5,7 +5,7 @@ import { isAlarm } from '#fleet/state/rules/event-table.ts'
 import { localPath } from '#kit/web/answers/checked.ts'
 import { banner, card, emptyState, badge, icon } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
-import { address, html, type Content, type Html, fillHtml, attributes } from '#kit/web/ui/html.ts'
+import { address, html, type Content, type Html, attributes } from '#kit/web/ui/html.ts'
 import {
   renderOlder,
   type ListQuery,
@@ -24,8 +24,7 @@ import {
   type EventWords,
 } from '../view/event-list.ts'
 import { dayOf, type Clock, renderTime } from '#kit/web/ui/times.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fillCount } from '#kit/foundation/text.ts'
 import { printableText } from '#kit/foundation/printable.ts'
 import { nameActor, personOfActor } from '../view/actor-name.ts'
 import { parseEventFilter } from '#server/routes/events.ts'
@@ -137,24 +136,36 @@ function renderFilters(
 ): Html {
   return html`<div class="tools">
       <form class="search filters" role="search" action="${PATH}">
-        ${searchField({ name: 'text', value: query['text'], label: PAGES.events.filter.label, placeholder: PAGES.events.filter.placeholder })}
+        ${searchField({ name: 'text', value: query['text'], label: 'Search events', placeholder: 'MAC, address, kind or text' })}
         ${renderSubjects(query['subject_kind'] ?? '')} ${renderDayFields(query, problem)}
         ${hidden({ ...query, text: null, subject_kind: null, from: null, to: null })}
-        <button>${icon('search')}${PAGES.events.filter.button}</button>
+        <button>${icon('search')}Search</button>
       </form>
-      <nav class="views" aria-label="${PAGES.events.filter.views.label}">
-        ${renderView(PAGES.events.filter.views.all, query, {})}
-        ${renderView(PAGES.events.filter.views.attention, query, { unacknowledged: '1' }, alarms)}
-        ${renderView(PAGES.events.filter.views.failures, query, { failed: '1' })}
-        ${renderView(PAGES.events.filter.views.erased, query, { erased: '1', from: weekAgo })}
+      <nav class="views" aria-label="Views">
+        ${renderView('All', query, {})}
+        ${renderView('Needs attention', query, { unacknowledged: '1' }, alarms)}
+        ${renderView('Failures', query, { failed: '1' })}
+        ${renderView('Erased last week', query, { erased: '1', from: weekAgo })}
       </nav>
     </div>
     ${renderDayProblem(problem)} ${renderChips(query)}`
 }
 
+const SUBJECTS = {
+  '': 'Everything',
+  machine: 'Machines',
+  batch: 'Batches',
+  netboot: 'Netboot',
+  catalog: 'Images',
+  backup: 'Backups',
+  settings: 'Settings',
+  auth: 'Logins and tokens',
+  system: 'Server',
+} as const
+
 const renderSubjects = (selected: string): Html =>
-  html`<select name="subject_kind" aria-label="${PAGES.events.filter.subject}">
-    ${Object.entries(PAGES.events.filter.subjects).map(
+  html`<select name="subject_kind" aria-label="Events about">
+    ${Object.entries(SUBJECTS).map(
       ([value, text]) =>
         html`<option${attributes({ value, selected: value === selected })}>${text}</option>`,
     )}
@@ -174,8 +185,17 @@ function renderView(title: string, query: ListQuery, view: ListQuery, count?: nu
   >`
 }
 
+const LINKED = {
+  kind: 'Kind',
+  subject_id: 'About',
+  batch: 'Batch',
+  actor: 'By',
+  person: 'Person',
+  source_ip: 'Address',
+} as const
+
 function renderChips(query: ListQuery): Content {
-  const chips = Object.entries(PAGES.events.filter.linked).flatMap(([name, title]) =>
+  const chips = Object.entries(LINKED).flatMap(([name, title]) =>
     query[name] === undefined ? [] : [{ name, title, value: query[name] }],
   )
   if (chips.length === 0) return null
@@ -183,11 +203,8 @@ function renderChips(query: ListQuery): Content {
     ${chips.map(
       ({ name, title, value }) =>
         html`<a class="button chip" href="${address(PATH, { ...query, [name]: null })}"
-          ><span
-            >${fillHtml(PAGES.events.filter.chip, { title, value: html`<strong>${value}</strong>` })}</span
-          >
-          <span aria-hidden="true">×</span
-          ><span class="spoken">${PAGES.events.filter.remove}</span></a
+          ><span>${title}: <strong>${value}</strong></span> <span aria-hidden="true">×</span
+          ><span class="spoken">Remove this filter</span></a
         >`,
     )}
   </p>`
@@ -195,7 +212,7 @@ function renderChips(query: ListQuery): Content {
 
 const filterLink = (
   query: ListQuery,
-  name: keyof typeof PAGES.events.filter.linked,
+  name: keyof typeof LINKED,
   value: string,
   shown: string = value,
 ): Html => html`<a href="${address(PATH, { ...query, [name]: value })}">${shown}</a>`
@@ -213,11 +230,9 @@ const renderEvent = ({ event, earlier }: FoldedEvent, context: EventContext): Ht
       <p>${renderAlarm(event)}${renderName(event, context)}${renderSummary(event)}</p>
       ${renderWritten(event, context)}${renderChanges(event, context)}
       <div class="about small dim">
-        <span
-          >${fillHtml(PAGES.events.row.by, { actor: filterLink(context.query, 'actor', event.actor, nameActor(event.actor)) })}</span
-        >
+        <span>by ${filterLink(context.query, 'actor', event.actor, nameActor(event.actor))}</span>
         ${renderArmer(event, context)}
-        ${event.source_ip === null ? null : html`<span>${fillHtml(PAGES.events.row.from, { address: filterLink(context.query, 'source_ip', event.source_ip) })}</span>`}
+        ${event.source_ip === null ? null : html`<span>from ${filterLink(context.query, 'source_ip', event.source_ip)}</span>`}
         ${renderDetails(event, context)} ${renderEarlier(earlier, context)}
       </div>
     </div>
@@ -225,9 +240,7 @@ const renderEvent = ({ event, earlier }: FoldedEvent, context: EventContext): Ht
   </li>`
 
 const renderAlarm = (event: JournalEvent): Content =>
-  isAlarm(event.kind) && !event.acknowledged
-    ? html`${badge('failed', PAGES.events.row.attention)} `
-    : null
+  isAlarm(event.kind) && !event.acknowledged ? html`${badge('failed', 'needs attention')} ` : null
 
 /** A summary has only the MAC address, which nobody knows by heart. */
 function renderName(
@@ -241,16 +254,15 @@ function renderName(
 function renderBox(event: JournalEvent): Content {
   if (!isAlarm(event.kind)) return null
   if (event.acknowledged) {
-    return html`<span class="dim" title="${PAGES.events.selection.acknowledged}"
-      ><span aria-hidden="true">✓</span
-      ><span class="spoken">${PAGES.events.selection.acknowledged}</span></span
+    return html`<span class="dim" title="Acknowledged"
+      ><span aria-hidden="true">✓</span><span class="spoken">Acknowledged</span></span
     >`
   }
   return html`<input
     type="checkbox"
     name="ids"
     value="${event.id}"
-    aria-label="${fill(PAGES.events.selection.select, { id: event.id })}"
+    aria-label="Select event ${event.id}"
   />`
 }
 
@@ -260,12 +272,12 @@ function renderArmer({ details }: JournalEvent, { query }: EventContext): Conten
   const person = personOfActor(armer)
   const name = nameActor(armer)
   const actor = person === null ? name : filterLink(query, 'person', person, name)
-  return html`<span>${fillHtml(PAGES.events.row.armedBy, { actor })}</span>`
+  return html`<span>armed by ${actor}</span>`
 }
 
 const renderDetails = ({ kind, details }: JournalEvent, { query }: EventContext): Html =>
   html`<details>
-    <summary>${PAGES.events.row.details}</summary>
+    <summary>Details</summary>
     <p>${filterLink(query, 'kind', kind)}</p>
     ${
       details === null || Object.keys(details).length === 0
@@ -279,7 +291,9 @@ const renderDetails = ({ kind, details }: JournalEvent, { query }: EventContext)
 function renderEarlier(earlier: readonly JournalEvent[], context: EventContext): Content {
   if (earlier.length === 0) return null
   return html`<details>
-    <summary>${fillCount(PAGES.events.row.earlier, earlier.length)}</summary>
+    <summary>
+      ${fillCount({ one: '{count} earlier step of this machine', other: '{count} earlier steps of this machine' }, earlier.length)}
+    </summary>
     <ul class="rows">
       ${earlier.map(
         (event) =>
@@ -295,8 +309,6 @@ function renderEarlier(earlier: readonly JournalEvent[], context: EventContext):
   </details>`
 }
 
-const t = PAGES.events
-
 export const EVENT_PAGES = [
   pageAt(PATH, 'read', show, { reach: 'list' }),
   formAt('/ui/events/acknowledge', 'machines', acknowledge, { reach: 'list' }),
@@ -310,10 +322,10 @@ async function show(context: CurrentContext): Promise<Answer> {
   const next = events.length === ROWS ? events.at(-1) : undefined
   const alarms = await context.site.journal.countAlarms()
   return await context.show({
-    title: PAGES.frame.titles.events,
+    title: 'Events',
     section: PATH,
-    actions: html`<a class="button" href="${address('/events.csv', view.exported)}">${t.csv}</a
-      ><a class="button" href="${address('/events.json', view.exported)}">${t.json}</a>`,
+    actions: html`<a class="button" href="${address('/events.csv', view.exported)}">Download CSV</a
+      ><a class="button" href="${address('/events.json', view.exported)}">Download JSON</a>`,
     messages: html`${context.message()}${renderUpdated(given)}`,
     body: html`${renderFilters(view, { alarms, weekAgo: dayOf(context.clock(), -7) })}
     ${events.length === 0 ? renderNothing(query) : renderEvents(context, events, query)}
@@ -331,21 +343,24 @@ function renderUpdated(query: URLSearchParams): Content {
   const updated = /^\d{1,8}$/.exec(query.get('updated') ?? '')?.[0]
   if (updated === undefined) return null
   return updated === '0'
-    ? banner('needs-you', t.selection.none)
-    : banner('done', fill(t.acknowledged, { count: updated }))
+    ? banner('needs-you', 'No event was selected, so none was acknowledged.')
+    : banner('done', `${updated} acknowledged.`)
 }
 
 function renderNothing(query: ListQuery): Html {
   if ('unacknowledged' in query) {
-    return emptyState(t.empty.calm.title, t.empty.calm.text)
+    return emptyState(
+      'Nothing needs attention',
+      'Unacknowledged failures and resets are listed here.',
+    )
   }
   if (Object.keys(query).length === 0) {
-    return emptyState(t.empty.none.title, t.empty.none.text)
+    return emptyState('No events', 'Everything that machines and operators do is recorded here.')
   }
   return emptyState(
-    t.empty.unmatched.title,
-    t.empty.unmatched.text,
-    html`<a class="button" href="${PATH}">${t.empty.unmatched.all}</a>`,
+    'No matching events',
+    'Remove a filter or clear the search.',
+    html`<a class="button" href="${PATH}">Show all events</a>`,
   )
 }
 
@@ -363,15 +378,17 @@ function renderEvents(
           ? null
           : html`<div class="row">
               ${open.map(({ id }) => hidden({ shown: String(id) }))}
-              <button>${t.selection.button}</button>
-              <button name="all" value="1">${fillCount(t.selection.all, open.length)}</button>
-              <span class="dim small">${t.selection.note}</span>
+              <button>Acknowledge selected</button>
+              <button name="all" value="1">
+                ${fillCount({ one: 'Acknowledge the one on this page', other: 'Acknowledge all {count} on this page' }, open.length)}
+              </button>
+              <span class="dim small">Acknowledge what you have dealt with.</span>
             </div>`
       }
       ${groupByDay(events, shown.clock).map(([title, ofDay]) =>
         card({
           title,
-          body: html`<ul class="rows" aria-label="${fill(t.list, { day: title })}">
+          body: html`<ul class="rows" aria-label="Events, newest first: ${title}">
             ${foldSteps(ofDay).map((folded) => renderEvent(folded, shown))}
           </ul>`,
         }),
@@ -386,8 +403,8 @@ function groupByDay(
   clock: Clock,
 ): readonly (readonly [title: string, events: readonly JournalEvent[]])[] {
   const names = new Map([
-    [dayOf(clock), t.days.today],
-    [dayOf(clock, -1), t.days.yesterday],
+    [dayOf(clock), 'Today'],
+    [dayOf(clock, -1), 'Yesterday'],
   ])
   const days = Map.groupBy(events, ({ ts }) => dayOf({ ...clock, now: new Date(ts) }))
   return [...days].map(([day, ofDay]) => [names.get(day) ?? day, ofDay])

@@ -1,22 +1,29 @@
 /** Machines, their labels and what can be done with them, as the search of everything finds them. */
 import { findMac } from '#kit/net/rules/mac.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
 import { address, type Content } from '#kit/web/ui/html.ts'
 import { MACHINES_PATH, machinePath } from '#server/pages/machines/machines-list.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import { hasPower } from '../power/power-card.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-
-const t = PAGES.find
 
 const MAX_MACHINES = 8
 const MAX_LABELS = 6
 /** With more, nobody has found the one yet. */
 const MAX_WITH_DEEDS = 2
 
-type Deed = keyof typeof t.machine
+/** Its first word is the one to type. */
+const MACHINE = {
+  configure: 'Configure {name}',
+  flash: 'Flash {name}',
+  timeline: 'Timeline of {name}',
+  runs: 'Runs of {name}',
+  power: 'Power of {name}',
+  capture: 'Capture a disk of {name}',
+} as const
+
+type Deed = keyof typeof MACHINE
 
 interface DeedRow {
   readonly deed: Deed
@@ -79,8 +86,8 @@ export async function findMachines(context: CurrentContext, text: string): Promi
 
 /** Also by its beginning; null: none. */
 const readDeed = (word: string): Deed | null =>
-  DEEDS.find(({ deed }) => word.length > 2 && t.machine[deed].toLowerCase().startsWith(word))
-    ?.deed ?? null
+  DEEDS.find(({ deed }) => word.length > 2 && MACHINE[deed].toLowerCase().startsWith(word))?.deed ??
+  null
 
 function match(
   { site }: CurrentContext,
@@ -110,7 +117,16 @@ function listMachines(found: readonly Machine[], text: string): readonly FoundLi
   })
   if (found.length <= MAX_MACHINES) return rows
   const href = address(MACHINES_PATH, { q: text })
-  return [...rows, { href, title: fillCount(t.allMachines, found.length) }]
+  return [
+    ...rows,
+    {
+      href,
+      title: fillCount(
+        { one: 'Show 1 machine in the list', other: 'Show {count} machines in the list' },
+        found.length,
+      ),
+    },
+  ]
 }
 
 /** A serial number is shown only if the search matched it. */
@@ -133,7 +149,7 @@ const describeDeeds = (
   machines.flatMap((machine) =>
     deeds.map(({ deed, pathOf }) => ({
       href: pathOf(machine.mac),
-      title: fill(t.machine[deed], { name: nameOf(machine) }),
+      title: fill(MACHINE[deed], { name: nameOf(machine) }),
     })),
   )
 
@@ -149,7 +165,7 @@ function listLabels(all: readonly Machine[], words: readonly string[]): readonly
     .map(([label, count]) => ({
       href: address(MACHINES_PATH, { q: `label:"${label}"` }),
       title: label,
-      about: fillCount(t.counted, count),
+      about: fillCount({ one: '1 machine', other: '{count} machines' }, count),
     }))
 }
 
@@ -161,8 +177,18 @@ export interface FoundLink {
   readonly about?: Content
 }
 
+export const FIND_GROUPS = {
+  machines: 'Machines',
+  actions: 'Actions',
+  labels: 'Labels',
+  images: 'Images',
+  people: 'People',
+  settings: 'Settings',
+  pages: 'Pages',
+} as const
+
 export interface FoundGroup {
-  readonly name: keyof typeof PAGES.find.groups
+  readonly name: keyof typeof FIND_GROUPS
   readonly rows: readonly FoundLink[]
 }
 

@@ -2,8 +2,6 @@
 import { findCallObstacle } from '#engine/first-boot/rules/proof-call.ts'
 import { hasSecrets } from '#engine/first-boot/rules/template.ts'
 import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import { banner, foldedCard } from '#kit/web/ui/elements.ts'
 import { selectField } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, type Html } from '#kit/web/ui/html.ts'
@@ -13,8 +11,6 @@ import type { CurrentContext } from '../view/page-context.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import { renderFirstBootTexts } from './template-form.ts'
-
-const t = PAGES.firstBoot.card
 
 export async function renderFirstBootCard(
   context: CurrentContext,
@@ -26,19 +22,19 @@ export async function renderFirstBootCard(
   const faults = name === null ? [] : listFaults(context, name, preview)
   const hint = preview?.ok === true ? renderNoCall(context, preview.value) : null
   return foldedCard({
-    title: t.title,
+    title: 'First boot',
     id: 'first-boot',
-    about: name === null ? t.none : html`<bdi>${name}</bdi>`,
+    about: name === null ? 'None' : html`<bdi>${name}</bdi>`,
     isOpen: faults.length > 0 || hint !== null,
     body: html`<form class="row" method="post" action="${machinePath(machine.mac)}/do/first-boot">
         ${selectField({
           name: 'first_boot',
-          label: t.template,
+          label: 'Template',
           value: name ?? '',
           options: listOptions(context, name),
-          hint: t.hint,
+          hint: 'Written with each flash of this machine. Who flashes by hand in the wizard sees it on the last screen, and can leave it out.',
         })}
-        <button>${t.assign}</button>
+        <button>Assign</button>
       </form>
       ${renderCurlBlock(context, [
         {
@@ -53,7 +49,7 @@ export async function renderFirstBootCard(
         },
       ])}
       ${faults} ${hint} ${preview?.ok === true ? renderTexts(preview.value) : null}
-      <p><a href="${TEMPLATES_PATH}">${t.all}</a></p>`,
+      <p><a href="${TEMPLATES_PATH}">Templates</a></p>`,
   })
 }
 
@@ -61,7 +57,7 @@ export async function renderFirstBootCard(
 export function listOptions({ services }: CurrentContext, present: string | null) {
   const names = services.templates.list().map(({ name }) => name)
   const all = present === null || names.includes(present) ? names : [present, ...names]
-  return [{ value: '', text: t.none }, ...all.map((name) => ({ value: name, text: name }))]
+  return [{ value: '', text: 'None' }, ...all.map((name) => ({ value: name, text: name }))]
 }
 
 function listFaults(
@@ -69,17 +65,41 @@ function listFaults(
   name: string,
   preview: Awaited<ReturnType<typeof previewFirstBoot>>,
 ): Html[] {
-  if (preview === null) return [banner('failed', fill(t.removed, { name }))]
+  if (preview === null)
+    return [
+      banner(
+        'failed',
+        `The template ${name} no longer exists. This machine is not flashed until another one or none is assigned.`,
+      ),
+    ]
   const kept = services.templates.find(name)
   const isOpen =
     kept !== null && hasSecrets(kept.template) && services.config.current().pxe.tokens !== 'require'
   const setting = html`<code>[pxe] tokens = require</code>`
   const template = html`<a href="${templatePath(name)}"><bdi>${name}</bdi></a>`
   return [
-    ...(isOpen ? [banner('needs-you', fillHtml(t.needsTokens, { setting }))] : []),
+    ...(isOpen
+      ? [
+          banner(
+            'needs-you',
+            fillHtml(
+              'The template has secrets, and this machine is not flashed without {setting}: nothing would show that it is the one to get them.',
+              { setting },
+            ),
+          ),
+        ]
+      : []),
     ...(preview.ok
       ? []
-      : [banner('failed', fillHtml(t.refused, { reason: preview.refusal, template }))]),
+      : [
+          banner(
+            'failed',
+            fillHtml(
+              'The template {template} does not fit this machine: {reason}. It is not flashed until it does.',
+              { reason: preview.refusal, template },
+            ),
+          ),
+        ]),
   ]
 }
 
@@ -87,12 +107,14 @@ function listFaults(
 function renderNoCall({ services }: CurrentContext, firstBoot: FirstBoot): Html | null {
   if (!services.config.current().proof.enabled) return null
   const reason = findCallObstacle(firstBoot)
-  return reason === null ? null : html`<p class="hint">${fill(t.noCall, { reason })}</p>`
+  return reason === null
+    ? null
+    : html`<p class="hint">It cannot tell the server that the new system has booted. ${reason}</p>`
 }
 
 const renderTexts = (firstBoot: FirstBoot): Html =>
   html`<details>
-    <summary>${t.preview}</summary>
+    <summary>Preview for this machine</summary>
     ${renderFirstBootTexts(firstBoot)}
   </details>`
 

@@ -15,8 +15,7 @@ import { mapNames } from '#kit/web/ui/fields.ts'
 import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/foundation/text.ts'
 import { exampleOf } from '#engine/first-boot/rules/example-subject.ts'
 import { renderFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { card, copyBlock } from '#kit/web/ui/elements.ts'
@@ -264,7 +263,27 @@ const hideValues = (text: string): string =>
     .join('\n')
 
 /** Checks what was typed into the form of a first-boot template, and says at each field what is wrong with it. */
-const t = PAGES.firstBoot.errors
+
+const TEMPLATE_ERRORS = {
+  name: 'Enter a name of letters, digits and . _ - that begins with a letter or a digit.',
+  taken: 'There already is a template {name}.',
+  refused: {
+    one: 'Not saved. Correct the field that is marked.',
+    other: 'Not saved. Correct the {count} fields that are marked.',
+  },
+  tooMany: 'Not saved: there are {count} templates already.',
+  missing: 'no such first-boot template',
+  json: 'This is no JSON.',
+  user: 'Enter a user name such as ada: lower-case letters, digits, _ and -.',
+  key: 'Key {number} is no public key. One looks like ssh-ed25519 AAAA… ada@example, on one line.',
+  package: 'Package {number} is not the name of a package.',
+  command: 'Command {number}: {reason}.',
+  secret:
+    'A secret is a line name=value, and its name has at most 64 letters, digits, _ and -: {reason}.',
+  address: 'Enter an IP address with its prefix length, such as 192.0.2.10/24.',
+  gateway: 'Enter the IP address of the gateway, of the same kind as the address.',
+  nameservers: 'Enter IP addresses, separated with spaces.',
+} as const
 
 export function parseFields(
   fields: FieldTexts,
@@ -277,14 +296,14 @@ export function parseFields(
   const parsed = parseTemplate(draftTemplate(fields, before))
   const errors = {
     ...(parsed.ok ? {} : nameErrors(parsed.refusal, fields)),
-    ...Object.fromEntries(wrong.map((name) => [name, t[name]])),
+    ...Object.fromEntries(wrong.map((name) => [name, TEMPLATE_ERRORS[name]])),
   }
   return parsed.ok && wrong.length === 0 ? parsed : refuse(errors)
 }
 
 function parseDocument(text: string): Result<Template, FieldTexts> {
   const document = parseJson(text)
-  if (document === undefined) return refuse({ document: t.json })
+  if (document === undefined) return refuse({ document: TEMPLATE_ERRORS.json })
   const parsed = parseTemplate(document)
   return parsed.ok
     ? accept(parsed.value)
@@ -324,9 +343,9 @@ function nameRowError(section: string, at: number, { rest, msg, fields }: RowErr
       return [fieldName('file', row, isRow ? part : 'path'), sentence(msg)]
     }
     case 'packages':
-      return [section, fill(t.package, { number: at + 1 })]
+      return [section, fill(TEMPLATE_ERRORS.package, { number: at + 1 })]
     default:
-      return [section, fill(t.command, { number: at + 1, reason: msg })]
+      return [section, fill(TEMPLATE_ERRORS.command, { number: at + 1, reason: msg })]
   }
 }
 
@@ -340,7 +359,7 @@ function nameError(section: string, msg: string, fields: FieldTexts): NamedError
     case 'network':
       return [readChoice(fields).kind === 'static' ? 'address' : 'network_text', sentence(msg)]
     case 'secrets':
-      return [section, fill(t.secret, { reason: msg })]
+      return [section, fill(TEMPLATE_ERRORS.secret, { reason: msg })]
     default:
       return [section, sentence(msg)]
   }
@@ -357,12 +376,15 @@ function nameUserError(row: number, { part, item, msg }: UserError): NamedError 
     case 'ssh_keys':
       return [
         fieldName('user', row, 'keys'),
-        typeof item === 'number' ? fill(t.key, { number: item + 1 }) : sentence(msg),
+        typeof item === 'number' ? fill(TEMPLATE_ERRORS.key, { number: item + 1 }) : sentence(msg),
       ]
     case 'password_hash':
       return [fieldName('user', row, 'password'), sentence(msg)]
     default:
-      return [fieldName('user', row, 'name'), part === undefined ? sentence(msg) : t.user]
+      return [
+        fieldName('user', row, 'name'),
+        part === undefined ? sentence(msg) : TEMPLATE_ERRORS.user,
+      ]
   }
 }
 
@@ -379,9 +401,11 @@ export const FORM_ID = 'template-form'
 /** `path`: of the form's post. */
 export const renderPreviewCard = (path: string, drafted: Result<Template, FieldTexts>): Html =>
   card({
-    title: PAGES.firstBoot.preview.title,
+    title: 'Preview',
     id: 'preview',
-    body: html`<p class="hint">${PAGES.firstBoot.preview.text}</p>
+    body: html`<p class="hint">
+        ${'What a machine named example gets, with dots for secrets. The page of a machine has its own preview.'}
+      </p>
       <div
         ${attributes({
           'hx-post': path,
@@ -402,7 +426,7 @@ export const renderPreviewTexts = (drafted: Result<Template, FieldTexts>): Html 
   </div>`
 
 const renderErrors = (errors: readonly string[]): Html =>
-  html`<p>${PAGES.firstBoot.preview.incomplete}</p>
+  html`<p>There is no preview yet:</p>
     <ul>
       ${errors.map((error) => html`<li>${error}</li>`)}
     </ul>`
@@ -412,7 +436,7 @@ function renderTemplate(template: Template): Html {
   const rendered = renderFirstBoot(template, subject, { instance: 'flasher-…', secrets: 'hidden' })
   return rendered.ok
     ? renderFirstBootTexts(rendered.value)
-    : html`<p>${fill(PAGES.firstBoot.preview.refused, { reason: rendered.refusal })}</p>`
+    : html`<p>There is no preview yet: ${rendered.refusal}.</p>`
 }
 
 export const renderFirstBootTexts = ({ cloudInit, ignition, reason }: FirstBoot): Html =>
@@ -423,7 +447,7 @@ export const renderFirstBootTexts = ({ cloudInit, ignition, reason }: FirstBoot)
           text === null || text === undefined ? null : renderText(name, text),
         )
   }
-  ${ignition === null ? html`<p class="hint">${fill(PAGES.firstBoot.preview.noIgnition, { reason: reason ?? '' })}</p>` : renderText('config.ign', ignition)}`
+  ${ignition === null ? html`<p class="hint">Not for images that use Ignition: ${reason ?? ''}.</p>` : renderText('config.ign', ignition)}`
 
 const renderText = (name: string, text: string): Content =>
   html`<p class="mono small">${name}</p>

@@ -8,8 +8,7 @@ import {
   type Template,
   hideSecrets,
 } from '#engine/first-boot/rules/template.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { banner, card, emptyState } from '#kit/web/ui/elements.ts'
 import { address, fillHtml, html, type Content, type Html, attributes } from '#kit/web/ui/html.ts'
@@ -55,13 +54,18 @@ function renderFields(state: FormState): Html {
   ${SECTIONS.map((section) => (kept.includes(section) ? null : FIELDS[section](state)))}`
 }
 
+const TEMPLATE_FORM = {
+  user: { title: 'Users', one: 'User {number}', add: 'Add a user' },
+  file: { title: 'Files', one: 'File {number}', add: 'Add a file' },
+} as const
+
 const renderDocumentField = (document: string, errors: FieldTexts): Html =>
   areaField({
     name: 'document',
-    label: PAGES.firstBoot.form.document,
+    label: 'Template',
     value: document,
     rows: 28,
-    hint: PAGES.firstBoot.form.documentHint,
+    hint: 'JSON, as the API has it. Secrets that stay as dots keep their values.',
     error: errors['document'] ?? null,
   })
 
@@ -71,39 +75,42 @@ const FIELDS: Readonly<Record<Section, Renderer>> = {
   hostname: (state) =>
     textField({
       ...fieldOf(state, 'hostname'),
-      label: PAGES.firstBoot.form.hostname,
+      label: 'Host name',
       mono: true,
       placeholder: '{{name}}',
       maxLength: 253,
-      hint: PAGES.firstBoot.form.hostnameHint,
+      hint: 'A MAC address is written with hyphens here.',
     }),
   users: (state) => renderRows('user', listUserRows(state.fields), state),
   packages: (state) =>
     areaField({
       ...fieldOf(state, 'packages'),
-      label: PAGES.firstBoot.form.packages,
+      label: 'Packages',
       rows: 2,
-      hint: PAGES.firstBoot.form.packagesHint,
+      hint: 'Separate with spaces. They need a network and a package source; Ignition cannot install any.',
     }),
   files: (state) => renderRows('file', listFileRows(state.fields), state),
   network: renderNetwork,
   commands: (state) =>
     areaField({
       ...fieldOf(state, 'commands'),
-      label: PAGES.firstBoot.form.commands,
+      label: 'Commands',
       rows: 3,
-      hint: PAGES.firstBoot.form.commandsHint,
+      hint: 'One per line, run as root at the end of the first boot.',
     }),
   user_data: renderUserData,
   secrets: (state) =>
     areaField({
       ...fieldOf(state, 'secrets'),
-      label: PAGES.firstBoot.form.secrets,
+      label: 'Secrets',
       rows: 2,
-      hint: fillHtml(PAGES.firstBoot.form.secretsHint, {
-        placeholder: html`<code>{{secret.name}}</code>`,
-        setting: html`<code>[pxe] tokens = require</code>`,
-      }),
+      hint: fillHtml(
+        'One per line: name=value. Use {placeholder} in the texts above. Values are shown as dots here and appear in no event, export or log. Machines get them only with {setting}.',
+        {
+          placeholder: html`<code>{{secret.name}}</code>`,
+          setting: html`<code>[pxe] tokens = require</code>`,
+        },
+      ),
     }),
 }
 
@@ -119,7 +126,7 @@ function renderRows(kind: 'user' | 'file', used: readonly number[], state: FormS
   const shown = kind === 'user' && used.length === 0 ? [0] : used
   const free = Math.max(next, ...shown.map((row) => row + 1))
   return html`<fieldset class="rows-of">
-    <legend>${PAGES.firstBoot.form[kind].title}</legend>
+    <legend>${TEMPLATE_FORM[kind].title}</legend>
     ${shown.map((row, at) => renderRow(kind, row, { number: at + 1, state }))}
     ${renderSpare(kind, { row: free, number: shown.length + 1, left: SPARE_ROWS, state })}
   </fieldset>`
@@ -136,7 +143,7 @@ const renderSpare = (kind: 'user' | 'file', { row, number, left, state }: SpareR
   left === 0
     ? null
     : html`<details>
-        <summary>${PAGES.firstBoot.form[kind].add}</summary>
+        <summary>${TEMPLATE_FORM[kind].add}</summary>
         ${renderRow(kind, row, { number, state })}
         ${renderSpare(kind, { row: row + 1, number: number + 1, left: left - 1, state })}
       </details>`
@@ -148,47 +155,52 @@ interface NumberedRow {
 
 const renderRow = (kind: 'user' | 'file', row: number, { number, state }: NumberedRow): Html =>
   html`<fieldset class="row-of">
-    <legend>${fill(PAGES.firstBoot.form[kind].one, { number })}</legend>
+    <legend>${fill(TEMPLATE_FORM[kind].one, { number })}</legend>
     ${kind === 'user' ? renderUser(row, state) : renderFile(row, state)}
   </fieldset>`
 
 function renderUser(row: number, state: FormState): Html {
   const name = (part: string) => fieldName('user', row, part)
-  return html`${textField({ ...fieldOf(state, name('name')), label: PAGES.firstBoot.form.user.name, mono: true, maxLength: 32 })}
-  ${areaField({ ...fieldOf(state, name('keys')), label: PAGES.firstBoot.form.user.keys, rows: 2, hint: PAGES.firstBoot.form.user.keysHint })}
-  ${checkField({ name: name('sudo'), label: PAGES.firstBoot.form.user.sudo, checked: (state.fields[name('sudo')] ?? '') !== '' })}
-  ${textField({ ...fieldOf(state, name('password')), label: PAGES.firstBoot.form.user.password, mono: true, maxLength: 512, hint: fillHtml(PAGES.firstBoot.form.user.passwordHint, { command: html`<code>mkpasswd</code>` }) })}`
+  return html`${textField({ ...fieldOf(state, name('name')), label: 'User name', mono: true, maxLength: 32 })}
+  ${areaField({ ...fieldOf(state, name('keys')), label: 'SSH keys', rows: 2, hint: 'Public keys, one per line.' })}
+  ${checkField({ name: name('sudo'), label: 'Administrator: sudo without a password', checked: (state.fields[name('sudo')] ?? '') !== '' })}
+  ${textField({ ...fieldOf(state, name('password')), label: 'Password hash', mono: true, maxLength: 512, hint: fillHtml('Optional; without one the password is locked. {command} makes a hash, which is kept as a secret.', { command: html`<code>mkpasswd</code>` }) })}`
 }
 
 function renderFile(row: number, state: FormState): Html {
   const name = (part: string) => fieldName('file', row, part)
   const mode = fieldOf(state, name('mode'))
-  return html`${textField({ ...fieldOf(state, name('path')), label: PAGES.firstBoot.form.file.path, mono: true, maxLength: 1024, placeholder: '/etc/motd' })}
-  ${textField({ ...mode, value: mode.value || '0644', label: PAGES.firstBoot.form.file.mode, mono: true, maxLength: 4, hint: fillHtml(PAGES.firstBoot.form.file.modeHint, { private: html`<code>0600</code>`, program: html`<code>0755</code>` }) })}
-  ${areaField({ ...fieldOf(state, name('text')), label: PAGES.firstBoot.form.file.text, rows: 4 })}`
+  return html`${textField({ ...fieldOf(state, name('path')), label: 'Path', mono: true, maxLength: 1024, placeholder: '/etc/motd' })}
+  ${textField({ ...mode, value: mode.value || '0644', label: 'Mode', mono: true, maxLength: 4, hint: fillHtml('Readable by all unless it is {private}; {program} for programs. It belongs to root.', { private: html`<code>0600</code>`, program: html`<code>0755</code>` }) })}
+  ${areaField({ ...fieldOf(state, name('text')), label: 'Text', rows: 4 })}`
 }
 
 /** The stylesheet shows the fields of the choice. */
 function renderNetwork(state: FormState): Html {
   const { value, ...rest } = fieldOf(state, 'network')
   return html`<fieldset class="network">
-    <legend>${PAGES.firstBoot.form.network.title}</legend>
+    <legend>Network</legend>
     ${selectField({
       ...rest,
-      label: PAGES.firstBoot.form.network.kind,
+      label: 'Addresses',
       value: value || 'image',
-      options: Object.entries(PAGES.firstBoot.form.network.kinds).map(([kind, text]) => ({
+      options: Object.entries({
+        image: 'As the image has it',
+        dhcp: 'DHCP on all network cards',
+        static: 'Static address',
+        text: 'Network configuration as text',
+      }).map(([kind, text]) => ({
         value: kind,
         text,
       })),
     })}
     <div class="by-static">
-      ${textField({ ...fieldOf(state, 'address'), label: PAGES.firstBoot.form.network.address, mono: true, placeholder: '192.0.2.{{label.slot}}/24', hint: PAGES.firstBoot.form.network.addressHint })}
-      ${textField({ ...fieldOf(state, 'gateway'), label: PAGES.firstBoot.form.network.gateway, mono: true, placeholder: '192.0.2.1' })}
-      ${textField({ ...fieldOf(state, 'nameservers'), label: PAGES.firstBoot.form.network.nameservers, mono: true, placeholder: '192.0.2.1', hint: PAGES.firstBoot.form.network.nameserversHint })}
+      ${textField({ ...fieldOf(state, 'address'), label: 'Address', mono: true, placeholder: '192.0.2.{{label.slot}}/24', hint: 'With its prefix length, for the network card that the machine boots from. A template for several machines needs a placeholder in it.' })}
+      ${textField({ ...fieldOf(state, 'gateway'), label: 'Gateway', mono: true, placeholder: '192.0.2.1' })}
+      ${textField({ ...fieldOf(state, 'nameservers'), label: 'Name servers', mono: true, placeholder: '192.0.2.1', hint: 'Separate with spaces.' })}
     </div>
     <div class="by-text">
-      ${areaField({ ...fieldOf(state, 'network_text'), label: PAGES.firstBoot.form.network.text, rows: 5, hint: PAGES.firstBoot.form.network.textHint })}
+      ${areaField({ ...fieldOf(state, 'network_text'), label: 'Network configuration', rows: 5, hint: 'Of cloud-init, version 1 or 2. Ignition does not take any.' })}
     </div>
   </fieldset>`
 }
@@ -196,13 +208,12 @@ function renderNetwork(state: FormState): Html {
 function renderUserData(state: FormState): Html {
   const field = fieldOf(state, 'user_data')
   return html`<details ${attributes({ open: field.value !== '' || field.error !== null })}>
-    <summary>${PAGES.firstBoot.form.userDataOpen}</summary>
-    ${areaField({ ...field, label: PAGES.firstBoot.form.userData, rows: 6, hint: fillHtml(PAGES.firstBoot.form.userDataHint, { braces: html`<code>\\{{</code>` }) })}
+    <summary>${'A whole text instead of users, packages, files and commands'}</summary>
+    ${areaField({ ...field, label: 'User data', rows: 6, hint: fillHtml('#cloud-config, a script, or an Ignition configuration (JSON, version 3). Write {braces} for braces that are not a placeholder.', { braces: html`<code>\\{{</code>` }) })}
   </details>`
 }
 
 /** The editor of a first-boot template: as a form or as one text, with a preview beside it. */
-const t = PAGES.firstBoot
 
 /** Characters that fit into the form that sends it back. */
 const MAX_DOCUMENT = 100_000
@@ -226,9 +237,9 @@ function renderEditor(context: CurrentContext, found: NamedTemplate | null): Htm
   })
   return html`<div class="columns">
     ${card({
-      title: before === null ? t.create : t.template,
+      title: before === null ? 'New template' : 'Template',
       id: 'template',
-      aside: html`<a class="small" href="${other}">${isText ? t.asForm : t.asText}</a>`,
+      aside: html`<a class="small" href="${other}">${isText ? 'As a form' : 'As text'}</a>`,
       body: html`${isText ? null : renderKept(kept, before, other)} ${renderForm(editor)}
       ${renderCurlBlock(context, [callTemplate(found)])}`,
     })}
@@ -256,10 +267,8 @@ function renderForm({ path, before, isText, fields, errors, kept }: Editor): Htm
     ${before === null ? renderName(fields, errors) : null}
     ${isText ? renderText(fields, errors) : renderFields({ fields, errors, kept })}
     <div class="row">
-      <button class="primary">${before === null ? t.createButton : t.saveButton}</button>
-      <button name="do" value="preview" formtarget="_blank" formnovalidate>
-        ${t.preview.button}
-      </button>
+      <button class="primary">${before === null ? 'Create template' : 'Save'}</button>
+      <button name="do" value="preview" formtarget="_blank" formnovalidate>Preview</button>
     </div>
   </form>`
 }
@@ -288,22 +297,36 @@ const renderDocument = (template: Template): string =>
 const renderText = (fields: FieldTexts, errors: FieldTexts): Content => {
   const document = fields['document'] ?? ''
   return document.length > MAX_DOCUMENT
-    ? banner('needs-you', t.tooLong)
+    ? banner(
+        'needs-you',
+        'This template is too long for a form. Change it with PUT /first-boot/{name}.',
+      )
     : renderDocumentField(document, errors)
 }
 
 const renderName = (typed: FieldTexts, errors: FieldTexts): Html =>
   textField({
     name: 'name',
-    label: t.form.name,
+    label: 'Name',
     value: typed['name'] ?? '',
     required: true,
     autofocus: Object.keys(errors).length === 0,
     maxLength: 64,
     mono: true,
-    hint: t.form.nameHint,
+    hint: 'Letters, digits and . _ - of your choice.',
     error: errors['name'] ?? null,
   })
+
+const TEMPLATE_SECTIONS = {
+  hostname: 'host name',
+  users: 'users',
+  packages: 'packages',
+  files: 'files',
+  network: 'network',
+  commands: 'commands',
+  user_data: 'user data',
+  secrets: 'secrets',
+} as const
 
 /** Parts that the form keeps and a text would replace. */
 function renderKept(
@@ -311,15 +334,16 @@ function renderKept(
   template: Template | null,
   textPath: string,
 ): Content {
-  const names = parts.map((part) => t.sections[part]).join(', ')
-  const link = html`<a href="${textPath}">${t.kept.link}</a>`
-  return html`${(template?.user_data ?? null) === null ? null : banner('ready', t.isText)}
+  const names = parts.map((part) => TEMPLATE_SECTIONS[part]).join(', ')
+  const link = html`<a href="${textPath}">as text</a>`
+  return html`${(template?.user_data ?? null) === null ? null : banner('ready', 'This template is a text of its own (User data), which replaces users, packages, files and commands.')}
   ${
     parts.length === 0
       ? null
       : banner(
           'needs-you',
-          html`${fill(t.kept.title, { parts: names })} ${fillHtml(t.kept.text, { link })}`,
+          html`Not shown here, and kept as it is: ${names}.
+          ${fillHtml('A form would change it, such as a command of several lines. Change it {link}.', { link })}`,
         )
   }`
 }
@@ -341,24 +365,24 @@ async function showAll(context: CurrentContext): Promise<Answer> {
   const mayCreate = context.site.mayOpen(context.event, TEMPLATES_PATH, 'POST')
   const isForm = mayCreate && (isNew || listed.length === 0)
   return await context.show({
-    title: isNew ? t.create : t.title,
+    title: isNew ? 'New template' : 'First-boot templates',
     section: TEMPLATES_PATH,
     ...(isNew ? { trail: TRAIL } : {}),
     actions:
       isForm || !mayCreate
         ? null
-        : html`<a class="button primary" href="${TEMPLATES_PATH}?new=1">${t.create}</a>`,
+        : html`<a class="button primary" href="${TEMPLATES_PATH}?new=1">New template</a>`,
     messages: context.message(),
     body: html`${isNew ? null : renderListCard(context, listed)}
     ${isForm ? renderEditor(context, null) : null} ${renderTokens(context)}`,
   })
 }
 
-const TRAIL = html`<a href="${TEMPLATES_PATH}">${t.title}</a>`
+const TRAIL = html`<a href="${TEMPLATES_PATH}">First-boot templates</a>`
 
 const renderListCard = (context: CurrentContext, listed: readonly NamedTemplate[]): Html =>
   card({
-    title: t.list,
+    title: 'Templates',
     id: 'templates',
     body: html`<p class="hint">${introduction()}</p>
       ${renderList(context, listed)}`,
@@ -367,17 +391,23 @@ const renderListCard = (context: CurrentContext, listed: readonly NamedTemplate[
 const placeholder = (name: string): Html => html`<code>{{${name}}}</code>`
 
 const introduction = (): Html =>
-  fillHtml(t.introduction, {
-    name: placeholder('name'),
-    mac: placeholder('mac'),
-    serial: placeholder('serial'),
-    label: placeholder('label.rack'),
-    secret: placeholder('secret.…'),
-  })
+  fillHtml(
+    'A template sets up a machine at the first boot after a flash, through cloud-init or Ignition. It is written with the image, before the disk can boot. Placeholders stand for the values of each machine: {name}, {mac}, {serial}, {label} (12 for the label rack-12) and {secret}.',
+    {
+      name: placeholder('name'),
+      mac: placeholder('mac'),
+      serial: placeholder('serial'),
+      label: placeholder('label.rack'),
+      secret: placeholder('secret.…'),
+    },
+  )
 
 function renderList(context: CurrentContext, listed: readonly NamedTemplate[]): Content {
-  if (listed.length === 0) return emptyState(t.empty.title, t.empty.text)
-  const clock = context.clock()
+  if (listed.length === 0)
+    return emptyState(
+      'No templates',
+      'Create one here, then assign it on the page of a machine or to a selection of machines.',
+    )
   return html`<ul class="rows">
     ${listed.map(
       ({ name, updated_at }) =>
@@ -386,8 +416,8 @@ function renderList(context: CurrentContext, listed: readonly NamedTemplate[]): 
             ><a href="${templatePath(name)}"><bdi>${name}</bdi></a
             ><br />
             <span class="small dim"
-              >${fillCount(t.machines, countMachines(context.site, name))} ·
-              ${fillHtml(t.saved, { time: renderTime(updated_at, clock) })}</span
+              >${fillCount({ one: '{count} machine', other: '{count} machines' }, countMachines(context.site, name))}
+              · saved ${renderTime(updated_at, context.clock())}</span
             ></span
           >
         </li>`,
@@ -398,10 +428,12 @@ function renderList(context: CurrentContext, listed: readonly NamedTemplate[]): 
 function renderTokens({ services }: CurrentContext): Html {
   const isRequired = services.config.current().pxe.tokens === 'require'
   return card({
-    title: t.tokens.title,
+    title: 'Secrets and boot tokens',
     id: 'tokens',
-    body: html`${banner(isRequired ? 'done' : 'needs-you', isRequired ? t.tokens.required : t.tokens.missing)}
-      <p>${t.tokens.limits}</p>`,
+    body: html`${banner(isRequired ? 'done' : 'needs-you', isRequired ? 'Machines must show a boot token, so templates with secrets can be used.' : 'Templates with secrets are not given to machines: boot tokens are not required. Set [pxe] tokens to require on the Settings page.')}
+      <p>
+        ${'A boot token proves that this server booted the machine, and is void when the machine gets something else to do. It does not stop anyone on the boot network from requesting the boot script in the name of a machine that is to be flashed, and then its template. It does not encrypt the transfer either, unless machines use the server by HTTPS. Put into templates what such a person may know for a short time: keys that register a machine once rather than passwords of people.'}
+      </p>`,
   })
 }
 
@@ -419,7 +451,7 @@ async function create(context: CurrentContext, form: URLSearchParams): Promise<A
     : goBack(context, back, { fields, errors: {}, error: TOO_MANY })
 }
 
-const TOO_MANY = fill(t.errors.tooMany, { count: MAX_TEMPLATES })
+const TOO_MANY = `Not saved: there are ${MAX_TEMPLATES} templates already.`
 
 const errorsOf = (drafted: ReturnType<typeof parseFields>): FieldTexts =>
   drafted.ok ? {} : drafted.refusal
@@ -427,8 +459,9 @@ const errorsOf = (drafted: ReturnType<typeof parseFields>): FieldTexts =>
 const asOf = ({ document }: FieldTexts) => (document === undefined ? {} : { as: 'text' })
 
 function findNameMistake({ services }: CurrentContext, name: string): string | null {
-  if (!TemplateNameSchema.safeParse(name).success) return t.errors.name
-  return services.templates.find(name) === null ? null : fill(t.errors.taken, { name })
+  if (!TemplateNameSchema.safeParse(name).success)
+    return 'Enter a name of letters, digits and . _ - that begins with a letter or a digit.'
+  return services.templates.find(name) === null ? null : `There already is a template ${name}.`
 }
 
 interface Place {
@@ -449,7 +482,15 @@ const goBack = (
 ): Answer =>
   context.goBack(path, {
     error: error ?? Object.values(errors).join(' '),
-    text: error ?? fillCount(t.errors.refused, Object.keys(errors).length),
+    text:
+      error ??
+      fillCount(
+        {
+          one: 'Not saved. Correct the field that is marked.',
+          other: 'Not saved. Correct the {count} fields that are marked.',
+        },
+        Object.keys(errors).length,
+      ),
     typed: hideTyped(fields),
     errors,
     query,
@@ -460,10 +501,10 @@ async function preview(
   drafted: ReturnType<typeof parseFields>,
 ): Promise<Answer> {
   return await context.show({
-    title: t.preview.title,
+    title: 'Preview',
     section: TEMPLATES_PATH,
     trail: TRAIL,
-    body: card({ title: t.preview.title, body: renderPreviewTexts(drafted) }),
+    body: card({ title: 'Preview', body: renderPreviewTexts(drafted) }),
   })
 }
 
@@ -475,9 +516,14 @@ async function store(context: CurrentContext, name: string, template: Template):
 
 function find({ services, event }: CurrentContext): NamedTemplate {
   const found = services.templates.find(getRouterParam(event, 'name', { decode: true }) ?? '')
-  if (found === null) throw refuse(404, t.errors.missing)
+  if (found === null) throw refuse(404, 'no such first-boot template')
   return found
 }
+
+const IN_USE = {
+  one: 'In use by {count} machine. Assign it another template first.',
+  other: 'In use by {count} machines. Assign them another template first.',
+} as const
 
 async function show(context: CurrentContext): Promise<Answer> {
   const kept = find(context)
@@ -485,22 +531,22 @@ async function show(context: CurrentContext): Promise<Answer> {
   const count = countMachines(context.site, name)
   const isSaved = context.query.has('saved')
   return await context.show({
-    title: fill(t.one, { name }),
+    title: `First-boot template ${name}`,
     section: TEMPLATES_PATH,
     trail: TRAIL,
     heading: html`<bdi>${name}</bdi>`,
-    count: fillCount(t.machines, count),
-    messages: html`${context.message()}${isSaved ? banner('done', t.isSaved) : null}`,
+    count: fillCount({ one: '{count} machine', other: '{count} machines' }, count),
+    messages: html`${context.message()}${isSaved ? banner('done', 'Saved. Machines get it with their next flash.') : null}`,
     body: html`${renderEditor(context, kept)} ${renderTokens(context)}
     ${card({
-      title: t.removal.title,
+      title: 'Delete template',
       id: 'removal',
       body:
         count > 0
-          ? html`<p>${fillCount(t.removal.inUse, count)}</p>`
+          ? html`<p>${fillCount(IN_USE, count)}</p>`
           : questionButton({
               action: `${templatePath(name)}/delete`,
-              label: t.removal.button,
+              label: 'Delete template',
               tone: 'danger',
             }),
     })}`,
@@ -523,13 +569,13 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const { name } = find(context)
   return await showRemoval(context, {
-    title: t.removal.title,
+    title: 'Delete template',
     section: TEMPLATES_PATH,
     trail: TRAIL,
-    question: fillHtml(t.removal.question, { name: html`<bdi>${name}</bdi>` }),
-    body: html`<p>${t.removal.consequence}</p>`,
+    question: html`Delete the template <bdi>${name}</bdi>?`,
+    body: html`<p>It is gone for good. Machines that were set up with it stay as they are.</p>`,
     cancel: templatePath(name),
-    button: t.removal.button,
+    button: 'Delete template',
     calls: [{ method: 'DELETE', path: `/first-boot/${encodeURIComponent(name)}`, scope: 'admin' }],
   })
 }
@@ -539,7 +585,7 @@ async function remove(context: CurrentContext): Promise<Answer> {
   const { site, services } = context
   const count = countMachines(site, name)
   if (count > 0) {
-    return context.goBack(templatePath(name), { error: fillCount(t.removal.inUse, count) })
+    return context.goBack(templatePath(name), { error: fillCount(IN_USE, count) })
   }
   await createTemplateResource(site, services.templates).remove(name, context.by())
   return context.goTo(TEMPLATES_PATH)

@@ -12,9 +12,6 @@ import { IMAGES } from '#kit/web/ui/layout.ts'
 import { saveSettings } from '#server/current/assembly/configuration.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import { PAGES } from '#server/texts/texts.ts'
-
-const t = PAGES.images.connection
 
 const MAX_WAIT_MS = 3000
 const SETTING = 'withcache.url'
@@ -33,7 +30,7 @@ async function lead(context: CurrentContext): Promise<Answer> {
   const isConnected = context.query.has('connected')
   if (page !== null && error === null && !isConnected) return seeOther(page)
   return await context.show({
-    title: PAGES.images.title,
+    title: 'Images',
     section: IMAGES,
     messages: context.message(),
     body: renderState(context, page, error),
@@ -65,27 +62,31 @@ function renderState(context: CurrentContext, page: string | null, error: string
 /** A link, because browsers let no form lead to another site. */
 const renderConnected = (page: string): Html =>
   card({
-    title: t.connected.title,
-    body: html`<p>${t.connected.text}</p>
-      <p><a class="button primary" href="${page}">${t.connected.open}</a></p>`,
+    title: 'Connected',
+    body: html`<p>The cache service answers.</p>
+      <p><a class="button primary" href="${page}">Open the images</a></p>`,
   })
+
+const COMMAND = 'The command that starts the cache service'
 
 const renderUnset = (context: CurrentContext): Html =>
   card({
-    title: t.unset.title,
-    body: html`<p>${fillHtml(t.unset.text, { program: html`<code>flasher-cache</code>` })}</p>
-      ${copyBlock('flasher-cache', t.command)} ${renderForm(context)}`,
+    title: 'Connect a cache service',
+    body: html`<p>
+        ${fillHtml('Images are kept by {program}, which downloads each once and serves it to all machines. Start it here or on another host:', { program: html`<code>flasher-cache</code>` })}
+      </p>
+      ${copyBlock('flasher-cache', COMMAND)} ${renderForm(context)}`,
   })
 
 const renderSilent = (context: CurrentContext, page: string, error: string | null): Content => [
-  banner('failed', fillHtml(t.silent.error, { error })),
+  banner('failed', html`The cache service is unavailable: ${error}.`),
   card({
-    title: t.silent.title,
-    body: html`<p>${t.silent.text}</p>
-      ${copyBlock('flasher-cache', t.command)}
+    title: 'Cache service',
+    body: html`<p>Is it running? This command starts it:</p>
+      ${copyBlock('flasher-cache', COMMAND)}
       <div class="row">
-        <a class="button primary" href="${IMAGES}">${t.silent.again}</a>
-        <a class="button" href="${page}">${t.silent.open}</a>
+        <a class="button primary" href="${IMAGES}">Try again</a>
+        <a class="button" href="${page}">Open its page anyway</a>
       </div>
       ${renderForm(context)}`,
   }),
@@ -97,20 +98,20 @@ function renderForm(context: CurrentContext): Content {
   const origin = config.originOf('withcache', 'url')
   if (origin?.by === 'environment') {
     return html`<p class="dim">
-      ${fillHtml(t.fixed, { variable: html`<code>${origin.variable}</code>` })}
+      ${fillHtml('The address of the cache service is set by the environment variable {variable}.', { variable: html`<code>${origin.variable}</code>` })}
     </p>`
   }
   const notice = context.notice()
   return html`<form method="post" action="${IMAGES}">
     ${textField({
       name: 'url',
-      label: t.label,
+      label: 'Address of the cache service',
       value: notice?.typed['url'] ?? config.current().withcache.url,
       placeholder: 'http://192.0.2.10:8081',
       error: notice?.error ?? null,
       mono: true,
     })}
-    <button>${t.button}</button>
+    <button>Connect</button>
   </form>`
 }
 

@@ -9,16 +9,12 @@ import {
 import type { Channels } from '#fleet/channel/channels.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill } from '#kit/texts/text.ts'
 import { card } from '#kit/web/ui/elements.ts'
 import { hidden, selectField, textField } from '#kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { PAGES } from '#server/texts/texts.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { blank, renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { CHANNEL_SAVE_PATH, CHANNELS_PATH } from './channels-path.ts'
-
-const t = PAGES.channels
 
 const FIELDS = ['name', 'bty_image_ref', 'note'] as const
 type TypedChannel = Readonly<Record<(typeof FIELDS)[number], string>>
@@ -43,31 +39,28 @@ export function renderChannelForm(context: CurrentContext, channel: ImageChannel
   const values: TypedChannel = { ...valuesOf(channel), ...notice?.typed }
   const errorOf = (field: keyof TypedChannel) => notice?.errors[field] ?? null
   return card({
-    title:
-      channel === null
-        ? t.form.add
-        : fillHtml(t.form.change, { name: html`<bdi>${channel.name}</bdi>` }),
+    title: channel === null ? 'New channel' : html`Change <bdi>${channel.name}</bdi>`,
     id: 'form',
     body: html`<form method="post" action="${CHANNEL_SAVE_PATH}">
         ${renderName(channel, values.name, errorOf('name'))}
         ${selectField({
           name: 'bty_image_ref',
-          label: t.form.image,
+          label: 'Image',
           value: values.bty_image_ref,
           options: listOptions(context.services.images(), values.bty_image_ref),
           error: errorOf('bty_image_ref'),
         })}
         ${textField({
           name: 'note',
-          label: t.form.note,
-          hint: t.form.aboutNote,
+          label: 'Note',
+          hint: 'What people should know, such as why it stays where it is.',
           value: values.note,
           error: errorOf('note'),
           maxLength: MAX_NOTE_CHARACTERS,
         })}
         <div class="row">
-          ${channel === null ? null : html`<a class="button" href="${CHANNELS_PATH}">${PAGES.frame.cancel}</a>`}
-          <button class="primary">${channel === null ? t.form.create : t.form.save}</button>
+          ${channel === null ? null : html`<a class="button" href="${CHANNELS_PATH}">Cancel</a>`}
+          <button class="primary">${channel === null ? 'Make channel' : 'Save'}</button>
         </div>
       </form>
       ${renderCurlBlock(context, [callOf(channel)])}`,
@@ -84,8 +77,8 @@ const renderName = (channel: ImageChannel | null, value: string, error: string |
   channel === null
     ? textField({
         name: 'name',
-        label: t.form.name,
-        hint: t.form.nameHint,
+        label: 'Name',
+        hint: 'Letters, digits, dots and dashes, such as stable or lab-12.',
         value,
         error,
         required: true,
@@ -111,7 +104,7 @@ function listOptions(images: readonly CatalogEntry[], selected: string) {
     .toSorted((a, b) => (naturalKey(a.name) < naturalKey(b.name) ? -1 : 1))
     .map(({ ref, name }) => ({ value: ref, text: name }))
   const isOffered = offered.some(({ value }) => value === selected)
-  const first = { value: selected, text: selected.slice(0, 12) || t.form.choose }
+  const first = { value: selected, text: selected.slice(0, 12) || 'Choose an image' }
   return isOffered ? offered : [first, ...offered]
 }
 
@@ -136,10 +129,10 @@ export function readChannelForm(
   const wrong = findWrongName((name ?? '').trim(), known === null ? channels : null)
   if (wrong !== null) return refuse({ field: 'name', error: wrong })
   if (!images.some(({ ref }) => ref === bty_image_ref)) {
-    return refuse({ field: 'bty_image_ref', error: t.errors.image })
+    return refuse({ field: 'bty_image_ref', error: 'Choose an image.' })
   }
   if (note.length > MAX_NOTE_CHARACTERS) {
-    const error = fill(t.errors.note, { count: MAX_NOTE_CHARACTERS })
+    const error = `The note is too long: it may have ${MAX_NOTE_CHARACTERS} characters.`
     return refuse({ field: 'note', error })
   }
   const before = known === null ? null : form.get('before')
@@ -153,6 +146,9 @@ const readRest = (form: URLSearchParams): readonly [string, string] => [
 
 /** `others`: the names in use; null: an existing channel. */
 function findWrongName(name: string, others: Known['channels'] | null): string | null {
-  if (!ChannelNameSchema.safeParse(name).success) return t.errors.name
-  return others === null || others.find(name) === null ? null : fill(t.errors.taken, { name })
+  if (!ChannelNameSchema.safeParse(name).success)
+    return 'A name has up to 64 letters, digits, dots, dashes and underscores, and begins with a letter or a digit.'
+  return others === null || others.find(name) === null
+    ? null
+    : `There is a channel ${name} already: change it in the list.`
 }

@@ -1,28 +1,29 @@
 /** The form that takes a file with names and labels, the preview of its lines, and what came of them. */
 import { printable } from '#kit/foundation/printable.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fillCount } from '#kit/foundation/text.ts'
 import { banner } from '#kit/web/ui/elements.ts'
 import { areaField, hidden } from '#kit/web/ui/fields.ts'
 import { html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { machinePath, MACHINES_PATH } from '#server/pages/machines/machines-list.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { ChangedLine, FileLine } from '#server/current/rules/table/machine-file.ts'
 import { batchPath } from '../view/batch-view.ts'
 import { APPLY_PATH, MACHINE_FILE_PATH } from './file-path.ts'
-
-const t = PAGES.machineFile
 
 const MAX_PASTE = 100_000
 
 export const renderFileForm = (error: string | null, pasted = ''): Html =>
   html`${error === null ? null : banner('failed', error)}
     <section class="card stack">
-      <p>${t.introduction}</p>
-      <p>${t.columns}</p>
-      <p><a class="button" href="/machines.csv">${t.csv}</a></p>
+      <p>
+        ${'Download the machines as CSV, change their names, labels, racks and slots in a spreadsheet, and bring the file back here. Nothing is changed before you have seen what would be.'}
+      </p>
+      <p>
+        ${'The first line names the columns: mac, and any of name, labels, rack and slot, in any order. Other columns are not read. An empty cell takes the name, the labels, the rack or the slot away; what has no column stays. Several labels are separated with commas.'}
+      </p>
+      <p><a class="button" href="/machines.csv">Download as CSV</a></p>
       <form method="post" action="${MACHINE_FILE_PATH}" enctype="multipart/form-data">
         <div class="field">
-          <label for="file">${t.file}</label>
+          <label for="file">File</label>
           <input
             type="file"
             id="file"
@@ -30,10 +31,12 @@ export const renderFileForm = (error: string | null, pasted = ''): Html =>
             accept=".csv,.tsv,.txt,text/csv"
             aria-describedby="file-hint"
           />
-          <p class="hint" id="file-hint">${t.fileHint}</p>
+          <p class="hint" id="file-hint">
+            CSV in UTF-8, separated by commas, semicolons or tabs, of at most 10 MB.
+          </p>
         </div>
-        ${areaField({ name: 'text', label: t.text, value: pasted.length > MAX_PASTE ? '' : pasted, rows: 8 })}
-        <button class="primary">${t.preview}</button>
+        ${areaField({ name: 'text', label: 'Or paste the table', value: pasted.length > MAX_PASTE ? '' : pasted, rows: 8 })}
+        <button class="primary">Preview</button>
       </form>
     </section>`
 
@@ -41,6 +44,31 @@ export const renderFileForm = (error: string | null, pasted = ''): Html =>
 const KINDS = ['changed', 'refused', 'twice', 'unknown', 'same'] as const
 
 const MAX_LISTED = 100
+
+const MACHINE_FILE_COUNTS = {
+  changed: { one: '1 line will change a machine', other: '{count} lines will change machines' },
+  refused: { one: '1 line is refused', other: '{count} lines are refused' },
+  twice: {
+    one: '1 line names a machine that stands twice in the file',
+    other: '{count} lines name machines that stand twice in the file',
+  },
+  unknown: {
+    one: '1 line names a machine that is unknown here',
+    other: '{count} lines name machines that are unknown here',
+  },
+  same: {
+    one: '1 line is as the machine is now',
+    other: '{count} lines are as the machines are now',
+  },
+} as const
+
+const GROUPS = {
+  changed: 'Will change',
+  refused: 'Refused',
+  twice: 'Twice in the file',
+  unknown: 'Unknown MAC address',
+  same: 'Same as now',
+} as const
 
 export function renderFilePreview(preview: {
   readonly lines: readonly FileLine[]
@@ -54,22 +82,22 @@ export function renderFilePreview(preview: {
   const changes = lines.filter(({ is }) => is === 'changed').length
   return html`<section class="card stack">
     <ul>
-      ${shown.map(([kind, { length }]) => html`<li>${fillCount(t.counts[kind], length)}.</li>`)}
+      ${shown.map(([kind, { length }]) => html`<li>${fillCount(MACHINE_FILE_COUNTS[kind], length)}.</li>`)}
     </ul>
-    ${digest === null ? html`<p>${t.nothing}</p>` : null} ${renderIgnored(ignored)}
+    ${digest === null ? html`<p>Nothing would change.</p>` : null} ${renderIgnored(ignored)}
     <form method="post" action="${APPLY_PATH}">
       <div class="row">
-        <a class="button" href="${MACHINE_FILE_PATH}">${t.again}</a>
+        <a class="button" href="${MACHINE_FILE_PATH}">Choose another file</a>
         ${
           digest === null
             ? null
             : html`${hidden({ digest })}<button class="primary">
-                  ${fillCount(t.confirm, changes)}
+                  ${fillCount({ one: 'Change 1 machine', other: 'Change {count} machines' }, changes)}
                 </button>`
         }
       </div>
     </form>
-    ${shown.map(([kind, found]) => renderGroup(t.groups[kind], found, renderLine))}
+    ${shown.map(([kind, found]) => renderGroup(GROUPS[kind], found, renderLine))}
   </section>`
 }
 
@@ -79,7 +107,7 @@ const renderIgnored = (names: readonly string[]): Content =>
   names.length === 0
     ? null
     : html`<p class="dim">
-        ${fill(t.ignored, { names: names.slice(0, MAX_IGNORED).map(shownName).join(', ') })}
+        These columns are not read: ${names.slice(0, MAX_IGNORED).map(shownName).join(', ')}.
       </p>`
 
 const shownName = (name: string): string => printable(name.trim().slice(0, 40))
@@ -90,7 +118,7 @@ const renderGroup = <Row>(title: string, rows: readonly Row[], render: (row: Row
       ${rows.slice(0, MAX_LISTED).map(render)}
       ${
         rows.length > MAX_LISTED
-          ? html`<li class="dim">${fill(t.more, { count: rows.length - MAX_LISTED })}</li>`
+          ? html`<li class="dim">and ${rows.length - MAX_LISTED} more</li>`
           : null
       }
     </ul>`
@@ -98,7 +126,7 @@ const renderGroup = <Row>(title: string, rows: readonly Row[], render: (row: Row
 const renderLine = (line: FileLine): Html =>
   html`<li>
     <span class="grow"
-      ><span class="small dim">${fill(t.line, { line: line.line })}</span>
+      ><span class="small dim">Line ${line.line}</span>
       ${renderMac(line)}${line.is === 'changed' ? renderChanges(line) : null}${
         line.is === 'refused' ? html`<br /><span class="small warning">${line.reason}</span>` : null
       }</span
@@ -113,10 +141,10 @@ const renderMac = ({ is, mac }: FileLine): Html =>
 const renderChanges = ({ before, after }: ChangedLine): Content => [
   before.name === after.name
     ? null
-    : renderChange(t.name, before.name ?? t.none, after.name ?? t.none),
+    : renderChange('Name', before.name ?? 'none', after.name ?? 'none'),
   before.labels.join(',') === after.labels.join(',')
     ? null
-    : renderChange(t.labels, before.labels.join(', ') || t.none, after.labels.join(', ') || t.none),
+    : renderChange('Labels', before.labels.join(', ') || 'none', after.labels.join(', ') || 'none'),
 ]
 
 const renderChange = (what: string, before: string, after: string): Html =>
@@ -133,17 +161,30 @@ export interface DoneLine {
 /** `batch`: the path for following and undoing; null: none. */
 export function renderDone(lines: readonly DoneLine[], batch: string | null): Html {
   const skipped = lines.filter(({ refusal }) => refusal !== null)
-  const done = fillCount(t.done.title, lines.length - skipped.length)
+  const done = fillCount(
+    { one: '1 machine was changed', other: '{count} machines were changed' },
+    lines.length - skipped.length,
+  )
   return html`${banner(skipped.length === 0 ? 'done' : 'needs-you', `${done}.`)}
     <section class="card stack">
       <div class="row">
-        ${batch === null ? null : html`<a class="button primary" href="${batchPath(batch)}">${t.done.follow}</a>`}
-        <a class="button" href="${MACHINES_PATH}">${t.done.back}</a>
+        ${batch === null ? null : html`<a class="button primary" href="${batchPath(batch)}">This batch, with Undo</a>`}
+        <a class="button" href="${MACHINES_PATH}">Back to machines</a>
       </div>
       ${
         skipped.length === 0
           ? null
-          : renderGroup(fillCount(t.done.skipped, skipped.length), skipped, renderSkipped)
+          : renderGroup(
+              fillCount(
+                {
+                  one: '1 machine was left as it is',
+                  other: '{count} machines were left as they are',
+                },
+                skipped.length,
+              ),
+              skipped,
+              renderSkipped,
+            )
       }
     </section>`
 }

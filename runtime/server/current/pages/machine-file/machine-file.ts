@@ -5,7 +5,6 @@ import type { Html } from '#kit/web/ui/html.ts'
 import { formAt, pageAt, uploadAt } from '#server/pages/context-routes.ts'
 import { MACHINES_PATH, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
 import { actOnMany, letOthersIn } from '#server/routes/many.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import {
   createLinePlanner,
   parseMachineFile,
@@ -16,8 +15,6 @@ import {
 import type { CurrentContext } from '../view/page-context.ts'
 import { APPLY_PATH, MACHINE_FILE_PATH } from './file-path.ts'
 import { renderDone, renderFileForm, renderFilePreview, type DoneLine } from './file-preview.ts'
-
-const t = PAGES.machineFile
 
 export const MACHINE_FILE_PAGES = [
   pageAt(
@@ -31,7 +28,12 @@ export const MACHINE_FILE_PAGES = [
 ]
 
 const show = ({ show: render }: CurrentContext, body: Html): Promise<Answer> =>
-  render({ title: t.title, section: MACHINES_PATH, trail: MACHINES_TRAIL, body })
+  render({
+    title: 'Names and labels from a file',
+    section: MACHINES_PATH,
+    trail: MACHINES_TRAIL,
+    body,
+  })
 
 async function preview(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const pasted = form.get('text') ?? ''
@@ -79,13 +81,19 @@ const toParameters = ({ before, after }: ChangedLine) => ({
 async function apply(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { site, services, by } = context
   const changes = services.previews.take(by().actor, form.get('digest') ?? '')
-  if (changes === null) return await show(context, renderFileForm(t.refusals.gone))
+  if (changes === null)
+    return await show(
+      context,
+      renderFileForm(
+        'This preview is gone, as the server was restarted or others made many since. Choose the file again.',
+      ),
+    )
   const targets = changes.map((line) => ({ mac: line.mac, parameters: toParameters(line) }))
   const request = { action: ACTION, parameters: {} }
   const { batch, results } = await actOnMany(site, request, targets, by())
   const done = results.map(({ mac, result, reason }): DoneLine => ({
     mac,
-    refusal: result === 'missing' ? t.done.missing : reason,
+    refusal: result === 'missing' ? 'It no longer exists.' : reason,
   }))
   return await show(context, renderDone(done, batch))
 }

@@ -2,14 +2,13 @@
 import { etagOf } from '#kit/web/answers/rules/content-coding.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount, pluralOf, type PluralText } from '#kit/texts/text.ts'
+import { fillCount, pluralOf, type PluralText } from '#kit/foundation/text.ts'
 import { banner } from '#kit/web/ui/elements.ts'
 import { hidden, textField } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
-import { isFlashMode, USUAL_FLASH_MODE } from '#server/current/rules/boot-mode.ts'
+import { MODES, isFlashMode, USUAL_FLASH_MODE } from '#server/current/rules/boot-mode.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
-import { batchPath } from '../view/batch-view.ts'
+import { ACTION_TEXTS, batchPath } from '../view/batch-view.ts'
 import { renderAnswer, renderQuestion } from '#server/pages/question.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
@@ -24,8 +23,6 @@ import { machinePath } from '#server/pages/machines/machines-list.ts'
 import type { ListQuery } from '#kit/web/ui/tables.ts'
 
 // The bar below the table: how many machines are selected, and the actions on them.
-
-const t = PAGES.machines.bulk
 
 /** In the order of the menu: erasing and deleting at its end. */
 export const BULK_ACTIONS = [
@@ -44,29 +41,29 @@ export const BULK_ACTIONS = [
 ] as const
 export type BulkAction = (typeof BULK_ACTIONS)[number]
 
-export const titleOf = (action: BulkAction): string => t.actions[action].title
+export const titleOf = (action: BulkAction): string => ACTION_TEXTS[action].title
 
 export const renderBulkBar = (total: number, query: ListQuery, hasPower: boolean): Html =>
   total === 0
     ? html`<span class="bulk" hidden></span>`
-    : html`<div class="bulk" role="group" aria-label="${t.selected}">
-        <output data-text="${t.countSelected}">${fill(t.countSelected, { count: 0 })}</output>
+    : html`<div class="bulk" role="group" aria-label="Selected machines">
+        <output data-text="{count} selected">${0} selected</output>
         <label class="check"
           ><input type="checkbox" name="all" value="1" data-total="${total}" />
-          ${fill(t.allMatching, { count: total })}</label
+          ${`all ${total} matching`}</label
         >
         ${hidden({ q: query['q'] ?? '', filter: query['filter'], back: new URLSearchParams(query).toString() })}
         <details class="menu" name="menu">
-          <summary class="button primary">${t.action}</summary>
+          <summary class="button primary">Actions</summary>
           <div class="panel">
             ${BULK_ACTIONS.filter((action) => action !== 'power' || hasPower).map(renderChoice)}
           </div>
         </details>
-        <button type="reset">${t.clear}</button>
+        <button type="reset">Clear</button>
       </div>`
 
 function renderChoice(action: BulkAction): Html {
-  const button = html`<button name="action" value="${action}">${t.actions[action].menu}</button>`
+  const button = html`<button name="action" value="${action}">${ACTION_TEXTS[action].menu}</button>`
   const group = GROUPS[action]
   return group === undefined
     ? button
@@ -77,8 +74,8 @@ function renderChoice(action: BulkAction): Html {
 }
 
 const GROUPS: Partial<Readonly<Record<BulkAction, string>>> = {
-  flash: t.erasing,
-  delete: t.deleting,
+  flash: 'Erases disks',
+  delete: 'Removes machines',
 }
 
 interface BulkResult {
@@ -93,10 +90,7 @@ export interface BulkPreview extends BulkResult {
   readonly arms: boolean
 }
 
-const FLASH_MODE_FIRST = fill(t.flashModeFirst, {
-  action: titleOf('mode'),
-  mode: PAGES.machine.modes[USUAL_FLASH_MODE].title,
-})
+const FLASH_MODE_FIRST = `Its network boot flashes nothing: choose ${titleOf('mode')}, then ${MODES[USUAL_FLASH_MODE].title}.`
 
 const isOffMode = ({ boot_mode, locked, capture }: Machine, action: BulkAction): boolean =>
   action === 'flash' && !isFlashMode(boot_mode) && !locked && !isPending(capture)
@@ -136,8 +130,8 @@ export function summarize(text: PluralText, rows: readonly BulkResult[]): string
   if (reasons.length === 0) return summary
   const [reason = '', ...others] = new Set(reasons)
   return others.length > 0
-    ? fill(t.withSkippedAlone, { summary, count: reasons.length })
-    : fill(t.withSkipped, { summary, count: reasons.length, reason })
+    ? `${summary} (${reasons.length} skipped)`
+    : `${summary} (${reasons.length} skipped: ${reason})`
 }
 
 const clauseOf = (sentence: string) =>
@@ -156,19 +150,37 @@ export function renderPreview(preview: {
   const arms = verdicts.filter((verdict) => verdict.arms).length
   const typed = {
     name: 'sure',
-    label: fillHtml(action === 'delete' ? t.typeMachines : t.typeDisks, {
-      number: html`<code>${wanted}</code>`,
-    }),
+    label: fillHtml(
+      action === 'delete'
+        ? 'Type {number}, the number of machines:'
+        : 'Type {number}, the number of disks:',
+      {
+        number: html`<code>${wanted}</code>`,
+      },
+    ),
     mono: true,
     required: true,
     maxLength: 6,
     error,
   }
   return renderQuestion({
-    title: summarize(t.actions[action].before, verdicts),
+    title: summarize(ACTION_TEXTS[action].before, verdicts),
     body: html`${
       arms > 0
-        ? banner('needs-you', fillHtml(pluralOf(t.erased, arms), { count: arms, ...STRONG }))
+        ? banner(
+            'needs-you',
+            fillHtml(
+              pluralOf(
+                {
+                  one: '{strong}{count} disk will be erased and flashed{end} at the next network boot of these machines.',
+                  other:
+                    '{strong}{count} disks will be erased and flashed{end} at the next network boot of these machines.',
+                },
+                arms,
+              ),
+              { count: arms, ...STRONG },
+            ),
+          )
         : null
     }
     ${renderRows(verdicts.map((verdict) => toRow(action, verdict)))} ${command}`,
@@ -221,7 +233,7 @@ const toRow = (action: BulkAction, { machine, refusal, after, arms }: BulkPrevie
 
 const describeOther = (action: BulkAction, { machine: { capture }, view }: MachineView): Content =>
   action === 'capture' && isPending(capture)
-    ? fillHtml(t.captured, {
+    ? fillHtml('{disk} as {name}', {
         disk: html`<code>${printable(capture.disk_serial)}</code>`,
         name: html`<strong><bdi>${capture.name}</bdi></strong>`,
       })
@@ -229,7 +241,7 @@ const describeOther = (action: BulkAction, { machine: { capture }, view }: Machi
 
 const describeFlash = ({ image, disk, machine }: MachineView): Content =>
   html`${image?.name ?? machine.bty_image_ref?.slice(0, 12)}${renderChannel(machine)} →
-    <strong>${disk === null ? t.unlistedDisk : modelOf(disk)}</strong>
+    <strong>${disk === null ? 'a disk that is not listed yet' : modelOf(disk)}</strong>
     <code>${printable(machine.target_disk_serial ?? '')}</code>${
       disk === null ? null : html` <span class="nowrap">(${aboutDisk(disk)})</span>`
     }`
@@ -245,8 +257,8 @@ const MAX_LISTED = 500
 /** Erased disks first, skipped machines last, by reason. */
 export const renderRows = (rows: readonly ListedRow[]): Html => {
   const groups: readonly (readonly [string, readonly ListedRow[]])[] = [
-    [t.groups.erased, rows.filter(({ refusal, loses }) => refusal === null && loses)],
-    [t.groups.machines, rows.filter(({ refusal, loses }) => refusal === null && !loses)],
+    ['Disks that will be erased', rows.filter(({ refusal, loses }) => refusal === null && loses)],
+    ['Machines', rows.filter(({ refusal, loses }) => refusal === null && !loses)],
   ]
   const skipped = rows.filter(({ refusal }) => refusal !== null)
   return html`${groups.map(([title, listed]) =>
@@ -260,7 +272,7 @@ const MAX_NAMES = 6
 function renderSkipped(skipped: readonly ListedRow[]): Html {
   const groups = Map.groupBy(skipped, ({ refusal }) => refusal)
   const reasons = [...groups].toSorted(([, one], [, other]) => other.length - one.length)
-  return html`<h3>${t.groups.skipped} (${skipped.length})</h3>
+  return html`<h3>Skipped (${skipped.length})</h3>
     <ul class="rows losses options">
       ${reasons.map(([reason, rows]) => renderReason(reason, rows))}
     </ul>`
@@ -271,16 +283,18 @@ function renderReason(reason: string | null, rows: readonly ListedRow[]): Html {
   if (first !== undefined && others.length === 0) return renderListed(first)
   const folded = rows.slice(MAX_NAMES, MAX_LISTED)
   return html`<li>
-    <strong>${fillCount(t.machines, rows.length)}</strong>
+    <strong
+      >${fillCount({ one: '{count} machine', other: '{count} machines' }, rows.length)}</strong
+    >
     <div class="small">
       <span class="warning">${reason}</span> ${renderNames(rows.slice(0, MAX_NAMES))}
       ${
         folded.length === 0
           ? null
           : html`<details>
-              <summary>${fill(t.more, { count: rows.length - MAX_NAMES })}</summary>
+              <summary>and ${rows.length - MAX_NAMES} more</summary>
               ${renderNames(folded)}
-              ${rows.length > MAX_LISTED ? fill(t.more, { count: rows.length - MAX_LISTED }) : null}
+              ${rows.length > MAX_LISTED ? `and ${rows.length - MAX_LISTED} more` : null}
             </details>`
       }
     </div>
@@ -299,7 +313,7 @@ const renderGroup = (title: string, rows: readonly ListedRow[]): Html =>
   html`<h3>${title}</h3>
     <ul class="rows losses options">
       ${rows.slice(0, MAX_LISTED).map(renderListed)}
-      ${rows.length > MAX_LISTED ? html`<li class="dim">${fill(t.more, { count: rows.length - MAX_LISTED })}</li>` : null}
+      ${rows.length > MAX_LISTED ? html`<li class="dim">and ${rows.length - MAX_LISTED} more</li>` : null}
     </ul>`
 
 const renderListed = ({ machine, refusal, text }: ListedRow): Html =>
@@ -323,7 +337,11 @@ export interface BulkDone extends BulkResult {
 
 /** Armed is not done. */
 const describeDone = (action: BulkAction, { now, arms }: BulkDone): Content =>
-  now === null ? t.deleted : arms ? describeFlash(now) : describeOther(action, now)
+  now === null
+    ? 'Deleted. It reappears as discovered when it next boots from the network.'
+    : arms
+      ? describeFlash(now)
+      : describeOther(action, now)
 
 export function renderResult(
   action: BulkAction,
@@ -331,23 +349,29 @@ export function renderResult(
   form: URLSearchParams,
   batch: string | null = null,
 ): Html {
-  const link = html`${batch === null ? null : html`<a class="button primary" href="${batchPath(batch)}">${t.follow}</a> `}<a
+  const link = html`${batch === null ? null : html`<a class="button primary" href="${batchPath(batch)}">Follow this batch</a> `}<a
       class="${batch === null ? 'button primary' : 'button'}"
       href="${backOf(form)}"
-      >${t.back}</a
+      >Back to machines</a
     >`
   if (done.length === 0) {
     return renderAnswer(
-      t.empty.title,
-      html`<p>${t.empty.text}</p>
+      'No machines selected',
+      html`<p>Select machines, or all that match, and try again.</p>
         ${link}`,
     )
   }
   const isWhole = done.every(({ refusal }) => refusal === null)
   const isNothing = done.every(({ refusal }) => refusal !== null)
   const sentence = isNothing
-    ? fillCount(t.nothingDone, done.length)
-    : fill(t.resultSentence, { summary: summarize(t.actions[action].after, done) })
+    ? fillCount(
+        {
+          one: 'Nothing was changed: the machine was skipped. No batch was made.',
+          other: 'Nothing was changed: all {count} machines were skipped. No batch was made.',
+        },
+        done.length,
+      )
+    : `${summarize(ACTION_TEXTS[action].after, done)}.`
   return renderAnswer(
     titleOf(action),
     html`${banner(isWhole ? 'done' : 'needs-you', sentence)}

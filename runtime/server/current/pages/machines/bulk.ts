@@ -1,9 +1,9 @@
 /** Actions on many machines at once: a preview for each, then the action, machine by machine. */
+import { GENERALIZE_HINT } from '#server/current/captures/capture-card.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { renderFieldErrors } from '#kit/foundation/field-error.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, pluralOf } from '#kit/texts/text.ts'
+import { pluralOf } from '#kit/foundation/text.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { LIMITS } from '#kit/web/answers/limits.ts'
 import { type Content, type Html, html } from '#kit/web/ui/html.ts'
@@ -51,9 +51,6 @@ import {
 import { renderQuestion } from '#server/pages/question.ts'
 
 // The parameters of an action on many machines: an image to find, what to do on network boot, labels.
-
-const t = PAGES.machines.bulk
-const { form: fields, images: cards } = PAGES.machine
 
 /** Null: not asked for yet, or an image is still being searched. */
 const readParameters = (action: BulkAction, form: URLSearchParams): object | null =>
@@ -106,7 +103,13 @@ const renderParameterForm = (
   choices: BulkChoices,
 ): Html =>
   renderQuestion({
-    title: fill(pluralOf(t.parameters.title, count), { action: titleOf(action), count }),
+    title: pluralOf(
+      {
+        one: `${titleOf(action)}: ${count} machine`,
+        other: `${titleOf(action)}: ${count} machines`,
+      },
+      count,
+    ),
     form: {
       action: BULK_PATH,
       fields: html`${keptOf(form, FIELDS_OF[action] ?? [])}
@@ -114,7 +117,7 @@ const renderParameterForm = (
       ${renderFields(action, form, choices)}`,
       cancel: backOf(form),
       button: html`<button class="primary">
-        ${action === 'capture' ? t.preview : html`${titleOf(action)} (${count})`}
+        ${action === 'capture' ? 'Preview' : html`${titleOf(action)} (${count})`}
       </button>`,
     },
   })
@@ -127,7 +130,7 @@ function renderFields(
   if (action === 'first-boot') {
     return selectField({
       name: 'first_boot',
-      label: PAGES.firstBoot.card.template,
+      label: 'Template',
       value: '',
       options: templates,
     })
@@ -135,8 +138,8 @@ function renderFields(
   if (action === 'capture') {
     return html`${textField({
       name: 'capture_name',
-      label: t.parameters.captureNames,
-      hint: fill(t.parameters.captureNamesHint, { name: '{name}', mac: '{mac}' }),
+      label: 'New images',
+      hint: '{name} and {mac} stand for the name and the MAC address of each machine.',
       error,
       value: form.get('capture_name') ?? NAME_FOR_EACH,
       required: true,
@@ -144,8 +147,8 @@ function renderFields(
     })}
     ${checkField({
       name: 'generalize',
-      label: PAGES.machine.capture.generalize,
-      hint: PAGES.machine.capture.generalizeHint,
+      label: 'Remove what identifies the machine from the image',
+      hint: GENERALIZE_HINT,
       checked: error === null || form.has('generalize'),
     })}`
   }
@@ -156,14 +159,14 @@ function renderFields(
   if (action === 'mode') {
     return radioCards({
       name: 'boot_mode',
-      legend: fields.mode,
+      legend: 'On network boot',
       value: null,
       className: 'modes',
       cards: MODE_CARDS,
     })
   }
-  return html`${textField({ name: 'add', label: t.parameters.addLabels, hint: t.parameters.addLabelsHint })}
-  ${textField({ name: 'remove', label: t.parameters.removeLabels })}`
+  return html`${textField({ name: 'add', label: 'Add labels', hint: 'Separate with commas.' })}
+  ${textField({ name: 'remove', label: 'Remove labels' })}`
 }
 
 /** The search finds further ones. */
@@ -182,7 +185,7 @@ function renderPicker(
   const found = images.filter((image) => image.ref === selected || isFound(keywordsOf(image)))
   return radioCards({
     name: 'bty_image_ref',
-    legend: fields.image,
+    legend: 'Image',
     value: selected,
     className: 'images',
     before: html`<div class="row finder">
@@ -191,23 +194,23 @@ function renderPicker(
           name="find"
           value="${find}"
           data-filter=".images"
-          aria-label="${cards.find}"
-          placeholder="${cards.find}"
+          aria-label="Find an image"
+          placeholder="Find an image"
           autocomplete="off"
         />
-        <button name="finding" value="1">${t.parameters.find}</button>
+        <button name="finding" value="1">Find</button>
       </div>
-      ${found.length === 0 ? html`<p class="hint">${t.parameters.noneMatches}</p>` : null}
+      ${found.length === 0 ? html`<p class="hint">No image matches.</p>` : null}
       ${
         found.length > MAX_CARDS
           ? html`<p class="hint">
-              ${fill(t.parameters.tooMany, { shown: MAX_CARDS, count: found.length })}
+              ${MAX_CARDS} of ${found.length} images. Find one by a part of its name.
             </p>`
           : null
       }`,
     cards: [
       ...channels.filter(({ keywords }) => isFound(keywords ?? '')),
-      { value: '', title: cards.none, keywords: cards.noneKeywords },
+      { value: '', title: 'No image', keywords: 'none no image' },
       ...found.slice(0, MAX_CARDS).map((image) => ({
         value: image.ref,
         title: image.name,
@@ -292,7 +295,9 @@ function askAboutMany(
   // Scripts post without the digest of a question.
   const isSame = [null, digestOf(verdicts)].includes(form.get('seen'))
   if (isTyped && isSame) return null
-  const mistake = isTyped ? t.changed : fill(t.typeToContinue, { number: wanted ?? '' })
+  const mistake = isTyped
+    ? 'Something has changed since this was shown: look at it again.'
+    : `Type ${wanted ?? ''} to continue.`
   const error = typed === null ? null : mistake
   const command = renderCommand(context, { action, parameters, verdicts }, form)
   return renderPreview({ action, verdicts, form, wanted, error, command })
@@ -319,9 +324,9 @@ function renderCommand(
 
 function readAction(form: URLSearchParams): BulkAction {
   const name = form.get('action')
-  if (name === '') throw refuse(400, t.noAction)
+  if (name === '') throw refuse(400, 'Choose an action.')
   const action = BULK_ACTIONS.find((each) => each === name)
-  if (action === undefined) throw refuse(400, t.unknownAction)
+  if (action === undefined) throw refuse(400, 'no such action')
   return action
 }
 
@@ -400,7 +405,7 @@ async function execute(
     const verdict = verdicts[at]
     if (verdict === undefined) return []
     const { machine, arms } = verdict
-    const refusal = result === 'missing' ? t.missing : reason
+    const refusal = result === 'missing' ? 'It no longer exists.' : reason
     const after = refusal === null ? site.machines.peek(machine.mac) : null
     return [
       {

@@ -6,8 +6,7 @@ import {
   renderImageChoice,
   type ImageChoice,
 } from '#server/current/channels/rules/channel-order.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fillCount } from '#kit/foundation/text.ts'
 import { radioCards, type RadioCard, hidden, textField } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html, STRONG } from '#kit/web/ui/html.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
@@ -26,8 +25,6 @@ import { printable } from '#kit/foundation/printable.ts'
 import { banner, icon } from '#kit/web/ui/elements.ts'
 import { renderQuestion } from '#server/pages/question.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
-
-const t = PAGES.machine.images
 
 interface ImageCards {
   readonly machine: Machine
@@ -48,7 +45,7 @@ export function renderImages(shown: ImageCards): Html {
   return radioCards({
     id: 'images',
     name: 'bty_image_ref',
-    legend: PAGES.machine.form.image,
+    legend: 'Image',
     value: selected,
     stored: choiceOf(machine),
     className: 'images follows',
@@ -72,8 +69,8 @@ function renderFormerChannel(
     {
       value: selected,
       title: html`<bdi>${nameImage(images, ref)}</bdi>`,
-      text: fillHtml(t.channelFormer, { name: html`<bdi>${name}</bdi>` }),
-      keywords: `${t.channel} ${name}`,
+      text: html`The channel <bdi>${name}</bdi> pointed to it when this machine got it.`,
+      keywords: `Channel ${name}`,
     },
   ]
 }
@@ -90,9 +87,9 @@ export const renderChannelCards = ({
     return {
       value: renderImageChoice({ channel: name, ref }),
       title: html`<bdi>${name}</bdi> → <bdi>${nameImage(images, ref)}</bdi>`,
-      text: html`${t.channel}${note === '' ? null : html`: <bdi>${note}</bdi>`}
-      ${image === null ? html`<span class="warning">${t.channelGone}</span>` : null}`,
-      keywords: `${t.channel} ${name} ${note} ${image === null ? '' : keywordsOf(image)}`,
+      text: html`Channel${note === '' ? null : html`: <bdi>${note}</bdi>`}
+      ${image === null ? html`<span class="warning">Its image is no longer in the catalog.</span>` : null}`,
+      keywords: `Channel ${name} ${note} ${image === null ? '' : keywordsOf(image)}`,
       disabled: image === null || !isFlashable(image),
     }
   })
@@ -104,8 +101,8 @@ const renderTools = (count: number, error: string | null): Content => html`
           type="search"
           class="scripted-only"
           data-filter=".images"
-          aria-label="${t.find}"
-          placeholder="${t.find}"
+          aria-label="Find an image"
+          placeholder="Find an image"
         />`
       : null
   }
@@ -113,7 +110,7 @@ const renderTools = (count: number, error: string | null): Content => html`
     error === null
       ? null
       : html`<p class="hint warning">
-          ${fillHtml(t.unavailable, { error, link: html`<a href="/ui/settings#ramboot">${t.cacheService}</a>` })}
+          The catalog is unavailable: ${error} <a href="/ui/settings#ramboot">Cache service</a>
         </p>`
   }
 `
@@ -126,13 +123,13 @@ function listCards(
   const isGone = channel === null && selected !== '' && !images.some(({ ref }) => ref === selected)
   const gone: RadioCard = {
     value: selected,
-    title: fillHtml(t.gone, { ref: html`<code>${selected.slice(0, 12)}</code>` }),
-    text: t.goneText,
+    title: html`<code>${selected.slice(0, 12)}</code> (gone)`,
+    text: 'No longer in the catalog. It stays assigned until you select another image.',
   }
   return [
     ...(isGone ? [gone] : []),
     ...inOrder(images, machine.bty_image_ref).map((image) => renderCard(machine, image)),
-    { value: '', title: t.none, keywords: t.noneKeywords },
+    { value: '', title: 'No image', keywords: 'none no image' },
   ]
 }
 
@@ -148,10 +145,10 @@ function renderCard(machine: Machine, image: CatalogEntry): RadioCard {
   return {
     value: ref,
     title: html`<bdi>${name}</bdi>`,
-    text: html`${format || t.unknownFormat},
+    text: html`${format || 'unknown format'},
     ${aboutImage(image)}${arch === null ? null : html`, ${arch}`}
-    ${canFlash ? null : html`<span class="warning">${t.notFlashable}</span>`}
-    ${isOtherArch(machine.arch, arch) ? html`<span class="warning">${fill(t.otherArch, { arch: machine.arch ?? '' })}</span>` : null}`,
+    ${canFlash ? null : html`<span class="warning">Not a disk image: unpack it first.</span>`}
+    ${isOtherArch(machine.arch, arch) ? html`<span class="warning">This machine is ${machine.arch ?? ''}.</span>` : null}`,
     keywords: keywordsOf(image),
     disabled: !canFlash && ref !== machine.bty_image_ref,
   }
@@ -186,39 +183,45 @@ export function renderFlashQuestion({
   const serial = machine.target_disk_serial ?? ''
   const name = nameOf(machine)
   return renderQuestion({
-    title: fillHtml(PAGES.machine.flashQuestion.title, { name: html`<bdi>${name}</bdi>` }),
+    title: html`Erase and flash this disk on <bdi>${name}</bdi>?`,
     body: html`<div class="facing">
         <div>
           ${icon('image')}
           <strong><bdi>${image?.name ?? machine.bty_image_ref?.slice(0, 12)}</bdi></strong
           >${renderChannel(machine)}<br />
           <span class="small dim"
-            >${image === null ? PAGES.machine.flashQuestion.goneImage : aboutImage(image)}</span
+            >${image === null ? 'currently not in the catalog' : aboutImage(image)}</span
           >
         </div>
-        <span aria-label="${PAGES.machine.flashQuestion.to}">→</span>
+        <span aria-label="to">→</span>
         <div>
           ${icon('disk')}
           <strong
-            ><bdi
-              >${disk === null ? PAGES.machine.flashQuestion.unlistedDisk : modelOf(disk)}</bdi
-            ></strong
+            ><bdi>${disk === null ? 'A disk that is not listed yet' : modelOf(disk)}</bdi></strong
           ><br />
           ${renderSerial(serial)}<br />
           <span class="small dim"
-            >${disk === null ? PAGES.machine.flashQuestion.unlistedDiskAbout : aboutDisk(disk)}</span
+            >${disk === null ? 'size and model unknown' : aboutDisk(disk)}</span
           >
         </div>
       </div>
       ${listWarnings(view).map((text) => banner('needs-you', text))}
-      <p>${fillHtml(PAGES.machine.flashQuestion.lost, STRONG)}</p>`,
+      <p>
+        ${fillHtml('{strong}Everything on this disk will be lost{end} at the next network boot of this machine.', STRONG)}
+      </p>`,
     command,
     form: {
       action,
       fields: html`${hidden(values)}
       ${textField({
         name: 'confirm',
-        label: fillCount(PAGES.machine.flashQuestion.type, lastFour(serial).length),
+        label: fillCount(
+          {
+            one: 'Type the last character of the serial number',
+            other: 'Type the last {count} characters of the serial number',
+          },
+          lastFour(serial).length,
+        ),
         value: typed,
         mono: true,
         required: true,
@@ -227,7 +230,7 @@ export function renderFlashQuestion({
       })}
       ${more}`,
       cancel: machinePath(machine.mac),
-      button: html`<button class="danger">${PAGES.machine.flashQuestion.button}</button>`,
+      button: html`<button class="danger">Arm this machine</button>`,
     },
   })
 }
@@ -247,15 +250,18 @@ function listWarnings({ machine, image, disk, boot }: MachineView): readonly Con
   if (boot.decision.kind !== 'to-live') warnings.push(boot.reason)
   if (isOtherArch(machine.arch, image?.arch ?? null)) {
     warnings.push(
-      fillHtml(PAGES.machine.flashQuestion.otherArch, {
-        imageArch: html`<strong>${image?.arch}</strong>`,
-        machineArch: html`<strong>${machine.arch}</strong>`,
-      }),
+      fillHtml(
+        'The image is for {imageArch}, but this machine is {machineArch}: it will probably not boot.',
+        {
+          imageArch: html`<strong>${image?.arch}</strong>`,
+          machineArch: html`<strong>${machine.arch}</strong>`,
+        },
+      ),
     )
   }
   if (disk !== null) {
     warnings.push(...warnOf(disk, machine.known_disks ?? [], image).map(({ text }) => text))
-    if (bytesOf(disk) === null) warnings.push(PAGES.machine.flashQuestion.unknownSize)
+    if (bytesOf(disk) === null) warnings.push('The size of the disk is unknown.')
   }
   return warnings
 }

@@ -1,6 +1,4 @@
 /** Above the machines list: search, quick filters with their counts, saved searches, and columns. */
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import { checkField, hidden } from '#kit/web/ui/fields.ts'
 import { address, attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderSearch, type ListQuery } from '#kit/web/ui/tables.ts'
@@ -119,10 +117,10 @@ function chooseColumns(_context: CurrentContext, form: URLSearchParams): Answer 
 const backOf = (form: URLSearchParams): string => localPath(form.get('back'), PATH)
 
 const REFUSALS = {
-  'no-name': PAGES.machines.search.refusals.noName,
-  'no-search': PAGES.machines.search.refusals.noSearch,
-  'too-long': fill(PAGES.machines.search.refusals.tooLong, { query: MAX_QUERY, name: MAX_NAME }),
-  'too-many': PAGES.machines.search.refusals.tooMany,
+  'no-name': 'Give the search a name.',
+  'no-search': 'Search for something first, then save the search.',
+  'too-long': `A saved search has at most ${MAX_QUERY} characters, its name ${MAX_NAME}.`,
+  'too-many': 'This browser cannot keep more searches. Remove one first.',
 } as const
 
 function changeSaved(context: CurrentContext, form: URLSearchParams): Answer {
@@ -142,19 +140,17 @@ function changeSaved(context: CurrentContext, form: URLSearchParams): Answer {
 
 const addressOf = ({ q, sort }: SavedSearch): string => address(PATH, { q, sort })
 
-const t = PAGES.machines.search
-
 const VIEWS = [
-  [t.filters.all, ''],
-  [t.filters.needsAttention, 'state:needs-attention,failed'],
-  [t.filters.failed, 'state:failed'],
-  [t.filters.discovered, 'is:discovered'],
-  [t.filters.armed, 'state:armed'],
-  [t.filters.captureOrdered, 'state:capture'],
-  [t.filters.running, 'state:running'],
-  [t.filters.done, 'state:done'],
-  [t.filters.drifted, 'is:drifted'],
-  [t.filters.seenThisHour, 'seen:<1h'],
+  ['All', ''],
+  ['Needs attention', 'state:needs-attention,failed'],
+  ['Failed', 'state:failed'],
+  ['Discovered', 'is:discovered'],
+  ['Armed', 'state:armed'],
+  ['Capture ordered', 'state:capture'],
+  ['Running', 'state:running'],
+  ['Done', 'state:done'],
+  ['Drifted', 'is:drifted'],
+  ['Seen this hour', 'seen:<1h'],
 ] as const
 
 /** Hidden while it finds nothing, as in most fleets. */
@@ -174,8 +170,8 @@ export function renderTools({ query, columns, saved, count }: ListTools): Html {
     path: PATH,
     query: kept,
     name: 'q',
-    label: t.label,
-    placeholder: t.placeholder,
+    label: 'Search machines',
+    placeholder: 'rack-1  mode:flash-once  -state:done  seen:<1h',
     views: VIEWS.map(([title, q]): [string, ListQuery, number] => [
       title,
       { ...kept, q },
@@ -193,21 +189,21 @@ function renderSavedSearches(
 ): Content {
   const { q = '', sort } = query
   return html`<details class="menu" name="menu">
-    <summary class="button">${t.saved.title}</summary>
+    <summary class="button">Saved searches</summary>
     <div class="panel stack">
       ${
         saved.length === 0
-          ? html`<p class="dim">${t.saved.none}</p>`
+          ? html`<p class="dim">No saved searches in this browser.</p>`
           : html`<ul>
               ${saved.map((each) => renderOne(each, q, back))}
             </ul>`
       }
       ${
         q.trim() === '' || q.length > MAX_QUERY
-          ? html`<p class="hint">${t.saved.hint}</p>`
+          ? html`<p class="hint">Search for something to save it here.</p>`
           : html`<form method="post" action="${SEARCHES_PATH}">
               ${hidden({ q, sort, back })}
-              <label for="search-name">${t.saved.name}</label>
+              <label for="search-name">Save this search as</label>
               <div class="row">
                 <input
                   id="search-name"
@@ -216,7 +212,7 @@ function renderSavedSearches(
                   maxlength="${MAX_NAME}"
                   autocomplete="off"
                 />
-                <button>${t.saved.save}</button>
+                <button>Save</button>
               </div>
             </form>`
       }
@@ -235,23 +231,17 @@ const renderOne = (each: SavedSearch, q: string, back: string): Html =>
     >
     <form method="post" action="${SEARCHES_PATH}" class="inline">
       ${hidden({ back })}
-      <button
-        name="remove"
-        value="${each.name}"
-        aria-label="${fill(t.saved.removeOne, { name: each.name })}"
-      >
-        ${t.saved.remove}
-      </button>
+      <button name="remove" value="${each.name}" aria-label="Remove ${each.name}">Remove</button>
     </form>
   </li>`
 
 const renderColumnChoice = (columns: readonly ColumnName[], back: string): Html =>
   html`<details class="menu" name="menu">
-    <summary class="button">${t.columns.title}</summary>
+    <summary class="button">Columns</summary>
     <form method="post" action="${COLUMNS_PATH}" class="panel stack">
       ${hidden({ back })}
       <fieldset>
-        <legend>${t.columns.legend}</legend>
+        <legend>Columns of the table</legend>
         ${COLUMN_NAMES.filter((name) => name !== 'name').map((name) =>
           checkField({
             name: 'columns',
@@ -262,9 +252,9 @@ const renderColumnChoice = (columns: readonly ColumnName[], back: string): Html 
         )}
       </fieldset>
       <div class="row">
-        <button class="primary">${t.columns.show}</button>
-        <button name="usual" value="1">${t.columns.reset}</button>
+        <button class="primary">Show these</button>
+        <button name="usual" value="1">Reset</button>
       </div>
-      <p class="hint">${t.columns.hint}</p>
+      <p class="hint">This browser remembers them.</p>
     </form>
   </details>`

@@ -1,5 +1,4 @@
 /** What the forms and buttons of a machine's page do, as requests of the API. */
-import { PAGES } from '#server/texts/texts.ts'
 import type { CurlCall } from '#server/pages/curl-block.ts'
 import { isFlashMode } from '#server/current/rules/boot-mode.ts'
 import {
@@ -10,8 +9,6 @@ import {
 } from '#server/current/rules/machine.ts'
 import { type MachineView, isHeldBack } from '../view/machine-view.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
-
-const t = PAGES.machine
 
 /** As it is, because `PUT` replaces everything. */
 export function callSave(machine: Machine): CurlCall {
@@ -63,7 +60,7 @@ export function listButtonCalls(view: MachineView, canUndo: boolean): readonly C
           method: 'POST',
           path: `/machines/${mac}/undo`,
           scope: 'machines',
-          label: PAGES.frame.undo,
+          label: 'Undo',
         }
       : null,
     offered.has('cancel-capture')
@@ -71,14 +68,16 @@ export function listButtonCalls(view: MachineView, canUndo: boolean): readonly C
           method: 'DELETE',
           path: `/machines/${mac}/capture`,
           scope: 'flash',
-          label: t.capture.cancel,
+          label: 'Cancel the capture',
         }
       : null,
-    offered.has('disarm') ? { ...callAction(machine, 'disarm'), label: t.now.disarm } : null,
-    offered.has('refresh') ? { ...callAction(machine, 'refresh'), label: t.now.refresh } : null,
+    offered.has('disarm') ? { ...callAction(machine, 'disarm'), label: 'Disarm' } : null,
+    offered.has('refresh')
+      ? { ...callAction(machine, 'refresh'), label: 'Refresh inventory' }
+      : null,
     locked
-      ? { ...callAction(machine, 'unlock'), label: t.page.unlock }
-      : { ...callAction(machine, 'lock'), label: t.page.lock },
+      ? { ...callAction(machine, 'unlock'), label: 'Unlock' }
+      : { ...callAction(machine, 'lock'), label: 'Lock' },
   ]
   return calls.filter((call) => call !== null)
 }

@@ -10,9 +10,7 @@ import { SERIAL_CONSOLES, type SerialConsole } from '#fleet/boot/rules/boot-deci
 import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { mapNames, radioCards } from '#kit/web/ui/fields.ts'
-import { fill } from '#kit/texts/text.ts'
 import {
   parseImageChoice,
   renderImageChoice,
@@ -20,8 +18,6 @@ import {
 import { splitLabels, channelOf, type Machine } from '#server/current/rules/machine.ts'
 import { lacksTarget, parseUpsert, type UpsertRequest } from '#server/current/rules/upsert.ts'
 import { html, type Html } from '#kit/web/ui/html.ts'
-
-const t = PAGES.machine.form
 
 /** As the deployed server names them; `name`, `serial_console` and `grow` are ours. */
 export const FIELDS = [
@@ -88,7 +84,7 @@ export function parseForm(
   if (!parsed.ok) return refuse(describeRefusal(parsed.refusal, labels))
   if (!lacksTarget(parsed.value)) return parsed
   const error = `boot_mode=${parsed.value.boot_mode} requires a target disk; select the disk to flash.`
-  return refuse({ error, text: t.noTarget, field: 'target_disk_serial' })
+  return refuse({ error, text: 'Select the disk to flash.', field: 'target_disk_serial' })
 }
 
 export function describeRefusal(
@@ -98,13 +94,13 @@ export function describeRefusal(
   const [first] = errors
   const [, name, at] = first?.loc ?? []
   const label = typeof at === 'number' ? labels[at] : undefined
-  const reason = first?.msg ?? t.notSaved
+  const reason = first?.msg ?? 'It cannot be saved'
   return {
     error: `validation failed: ${renderFieldErrors(errors)}`,
     text:
       label === undefined
-        ? fill(t.refused, { reason: `${reason.charAt(0).toUpperCase()}${reason.slice(1)}` })
-        : fill(t.refusedLabel, { label: printable(label), reason }),
+        ? `${`${reason.charAt(0).toUpperCase()}${reason.slice(1)}`}.`
+        : `The label "${printable(label)}": ${reason}.`,
     field: name === 'channel' ? 'bty_image_ref' : (FIELDS.find((field) => field === name) ?? null),
   }
 }
@@ -135,29 +131,33 @@ export const lastFour = (serial: string): string => serial.trim().slice(-4)
 export const isTyped = (typed: string, serial: string): Result<true, string> =>
   typed.trim().toLowerCase() === lastFour(serial).toLowerCase()
     ? accept(true)
-    : refuse(fill(PAGES.machine.flashQuestion.mistyped, { serial: printable(serial) }))
+    : refuse(`These are not the last characters of ${printable(serial)}.`)
 
 // The modes of a machine as cards: what it does on network boot.
 
-export const MODE_TEXTS: Readonly<
-  Record<BootMode, { readonly title: string; readonly text: string }>
-> = PAGES.machine.modes
-
 const inOrder = BOOT_MODES.toSorted((one, other) => MODES[one].card - MODES[other].card)
-export const MODE_CARDS = inOrder.map((value) => ({ value, ...MODE_TEXTS[value] }))
+export const MODE_CARDS = inOrder.map((value) => ({
+  value,
+  title: MODES[value].title,
+  text: MODES[value].text,
+}))
 
 /** `value`: the selected mode; `isFlashed`: flashed as `stored` says, and not again by itself. */
 export const renderModes = (value: string, stored: BootMode, isFlashed: boolean): Html =>
   radioCards({
     name: 'boot_mode',
-    legend: t.mode,
+    legend: 'On network boot',
     value,
     stored,
     className: 'modes',
     before: html`<p class="hint unscripted-only">
-      ${fill(t.modeHint, { mode: MODE_TEXTS[USUAL_FLASH_MODE].title })}
+      An image and a disk alone flash nothing: select ${MODES[USUAL_FLASH_MODE].title} as well.
     </p>`,
     cards: isFlashed
-      ? MODE_CARDS.map((card) => (card.value === stored ? { ...card, text: t.modeDone } : card))
+      ? MODE_CARDS.map((card) =>
+          card.value === stored
+            ? { ...card, text: 'Done: it boots its disk. Flash again, above, arms it once more.' }
+            : card,
+        )
       : MODE_CARDS,
   })

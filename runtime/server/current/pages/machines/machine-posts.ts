@@ -1,7 +1,5 @@
 /** Handles the posts of a machine's page: its form, its buttons, its removal. */
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { banner } from '#kit/web/ui/elements.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
@@ -58,9 +56,7 @@ function renderDiskQuestion(
 ): Html {
   const { planned_at: plannedAt, target_disk_serial: serial, mac, boot_mode } = view.machine
   return renderQuestion({
-    title: fillHtml(PAGES.machine.diskQuestion.title, {
-      name: html`<bdi>${nameOf(view.machine)}</bdi>`,
-    }),
+    title: html`Boot the disk of <bdi>${nameOf(view.machine)}</bdi> anyway?`,
     body: html`${error === null ? null : banner('failed', error)}
       <p>${view.boot.reason}</p>
       ${
@@ -68,32 +64,27 @@ function renderDiskQuestion(
           ? null
           : html`<p>
               ${renderPlanned(renderTime(plannedAt, clock), serial)}
-              ${isOpen ? PAGES.machine.diskQuestion.open : null}
+              ${isOpen ? 'Boot tokens are off, so anybody on the network can request one.' : null}
             </p>`
       }
-      ${banner('needs-you', PAGES.machine.diskQuestion.warning)}
+      ${banner('needs-you', 'If a flash was interrupted, the disk holds part of an image: the machine may fail to boot, or boot with corrupt data.')}
       <p>
-        ${isFlashMode(boot_mode) ? PAGES.machine.diskQuestion.afterwards : PAGES.machine.diskQuestion.afterwardsMode}
+        ${isFlashMode(boot_mode) ? 'From the next network boot on the machine boots this disk. It is not flashed until somebody arms it again.' : 'What it does on network boot stays. The disk can be captured again.'}
       </p>`,
     command,
     form: {
       action,
       fields: hidden({ ...values, confirm: 'yes' }),
       cancel: machinePath(mac),
-      button: html`<button class="danger">${PAGES.machine.diskQuestion.button}</button>`,
+      button: html`<button class="danger">Boot its disk anyway</button>`,
     },
   })
 }
 
 const renderPlanned = (time: Html, serial: string | null): Html =>
   serial === null
-    ? fillHtml(PAGES.machine.diskQuestion.planned, { time })
-    : fillHtml(PAGES.machine.diskQuestion.plannedFor, {
-        time,
-        serial: html`<code>${printable(serial)}</code>`,
-      })
-
-const t = PAGES.machine
+    ? html`It last received a plan ${time}.`
+    : html`It last received a plan ${time}, for the disk <code>${printable(serial)}</code>.`
 
 const PATH = '/ui/machines/:mac'
 const SAVED = { saved: 1 } as const
@@ -126,13 +117,15 @@ async function askDeletion(context: CurrentContext): Promise<Answer> {
   const machine = await find(context)
   const { mac } = machine
   return await showRemoval(context, {
-    title: fill(t.deletion.pageTitle, { name: nameOf(machine) }),
+    title: `Delete ${nameOf(machine)}`,
     section: '/ui/machines',
     trail: MACHINES_TRAIL,
-    question: fillHtml(t.deletion.title, { name: html`<bdi>${nameOf(machine)}</bdi>` }),
-    body: html`<p>${fillHtml(t.deletion.question, { mac: html`<code>${mac}</code>` })}</p>`,
+    question: html`Delete <bdi>${nameOf(machine)}</bdi>?`,
+    body: html`<p>
+      ${fillHtml('The record of {mac} is deleted with its name, labels, image and disk; its events and runs are kept. No disk is changed. The machine reappears as discovered when it next boots from the network.', { mac: html`<code>${mac}</code>` })}
+    </p>`,
     cancel: machinePath(mac),
-    button: t.deletion.button,
+    button: 'Delete machine',
     calls: [callDelete(machine)],
   })
 }
@@ -151,7 +144,10 @@ async function undo(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const error = undone.result === 'refused' ? undone.reason : null
   const machine = site.machines.peek(mac)
   if (canArmAgain(context, machine) && (error === null || error === NOTHING_BACK)) {
-    const said = error === null ? banner('done', t.now.undone) : banner('needs-you', error)
+    const said =
+      error === null
+        ? banner('done', 'Undone: it is as it was before the edit, and nothing was armed by that.')
+        : banner('needs-you', error)
     return await flash(context, new URLSearchParams(), said)
   }
   return error === null
@@ -186,7 +182,7 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const expected = isExpected(form.get('was'))
   const saved = await site.fleet.upsert(mac, parsed.value, context.by(), expected)
   if (!saved.ok) {
-    if (saved.refusal.why === 'missing') throw refuse(404, fill(t.page.missing, { mac }))
+    if (saved.refusal.why === 'missing') throw refuse(404, `no machine record for ${mac}`)
     return fail(describeUpsertRefusal(saved.refusal))
   }
   await saveOptions(context, saved.value, values)
@@ -195,7 +191,10 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   return context.goTo(address(machinePath(mac), { ...note, ...query }))
 }
 
-const STALE: FormRefusal = { error: t.form.stale, text: t.form.stale, field: null }
+const FORM_STALE =
+  'The machine was changed in the meantime. Your entries are still here: check them and save again.'
+
+const STALE: FormRefusal = { error: FORM_STALE, text: FORM_STALE, field: null }
 
 function describeUpsertRefusal(
   refusal: Exclude<UpsertRefusal, { readonly why: 'missing' }>,
@@ -242,7 +241,7 @@ async function ask(
 ): Promise<Answer> {
   const { confirm, power: _, ...values } = Object.fromEntries(form)
   return await context.show({
-    title: fill(t.flashQuestion.pageTitle, { name: nameOf(view.machine) }),
+    title: `Arm ${nameOf(view.machine)}`,
     section: '/ui/machines',
     ...(messages === undefined ? {} : { messages }),
     body: renderFlashQuestion({
@@ -256,6 +255,8 @@ async function ask(
     }),
   })
 }
+
+const CHANGED = 'The machine was changed in the meantime: please check again.'
 
 async function flash(
   context: CurrentContext,
@@ -277,7 +278,7 @@ async function flash(
   if (refusal === undefined && isSame) {
     return act(context, 'flash', () => armedQuery(context, form), expectImage(machine))
   }
-  const error = refusal === undefined ? t.page.changed : refusal
+  const error = refusal === undefined ? CHANGED : refusal
   const confirm = form.get('confirm') ?? 'ask'
   const shown = new URLSearchParams({ was: fingerprint(machine), confirm })
   const action = `${machinePath(machine.mac)}/do/flash`
@@ -293,7 +294,7 @@ function expectImage(machine: Machine): object {
 async function find({ site, event }: CurrentContext): Promise<Machine> {
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
-  if (machine === null) throw refuse(404, fill(t.page.missing, { mac }))
+  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
   return machine
 }
 
@@ -308,12 +309,12 @@ async function bootDisk(context: CurrentContext, form: URLSearchParams): Promise
     view: context.view(machine),
     action: context.event.url.pathname,
     values: { was: fingerprint(machine) },
-    error: isSame ? null : t.page.changed,
+    error: isSame ? null : CHANGED,
     command: renderCurlBlock(context, [callAction(machine, 'boot-disk')]),
     isOpen: context.services.config.current().pxe.tokens === 'off',
   }
   return await context.show({
-    title: fill(t.diskQuestion.pageTitle, { name: nameOf(machine) }),
+    title: `Boot the disk of ${nameOf(machine)}`,
     section: '/ui/machines',
     body: renderDiskQuestion(question, context.clock()),
   })
@@ -329,7 +330,7 @@ async function capture(context: CurrentContext, form: URLSearchParams): Promise<
       : act(context, 'capture', { captured: 1 }, fields.data, back)
   }
   return context.goBack(machinePath(readMac(context.event)), {
-    error: t.capture.nameWrong,
+    error: 'The name of a captured image must be a file name that ends in .img.zst.',
     ...back,
   })
 }
@@ -340,7 +341,7 @@ async function askCapture(
 ): Promise<Answer> {
   const machine = await find(context)
   return await context.show({
-    title: fill(t.capture.question.pageTitle, { name: nameOf(machine) }),
+    title: `Capture a disk of ${nameOf(machine)}`,
     section: '/ui/machines',
     body: renderCaptureQuestion(context, machine, typed),
   })
@@ -361,7 +362,7 @@ async function act(
 ): Promise<Answer> {
   const mac = readMac(context.event)
   const acted = await context.site.fleet.act(mac, { action, parameters }, context.by())
-  if (acted.result === 'missing') throw refuse(404, fill(t.page.missing, { mac }))
+  if (acted.result === 'missing') throw refuse(404, `no machine record for ${mac}`)
   return acted.result === 'refused'
     ? context.goBack(machinePath(mac), { error: acted.reason, ...back })
     : context.goTo(address(machinePath(mac), typeof note === 'function' ? note() : note))

@@ -1,7 +1,5 @@
 /** /ui/machines/{mac}: what happens next, the configuration of the machine, its facts and its history. */
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import { card, icon, copyable, factList, renderMemoryBytes } from '#kit/web/ui/elements.ts'
 import {
   postButton,
@@ -12,15 +10,7 @@ import {
   type RadioCard,
 } from '#kit/web/ui/fields.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
-import {
-  address,
-  html,
-  type Html,
-  DIM,
-  fillHtml,
-  type Content,
-  attributes,
-} from '#kit/web/ui/html.ts'
+import { address, html, type Html, type Content, attributes } from '#kit/web/ui/html.ts'
 import { readMac, localPath } from '#kit/web/answers/checked.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
 import type { Run, Armer } from '#engine/inventory/rules/run.ts'
@@ -45,7 +35,6 @@ import {
   WRONG_FIELD,
   type FormValues,
   fingerprint,
-  MODE_TEXTS,
   renderModes,
 } from './machine-form.ts'
 import { renderDone, renderNow } from './now-card.ts'
@@ -61,7 +50,7 @@ import {
 } from '../view/machine-view.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
-import { isFlashMode, USUAL_FLASH_MODE } from '#server/current/rules/boot-mode.ts'
+import { MODES, isFlashMode, USUAL_FLASH_MODE } from '#server/current/rules/boot-mode.ts'
 import { parseHardware, type Hardware } from '#engine/inventory/rules/hardware.ts'
 import type { JournalEvent } from '#fleet/state/journal.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
@@ -110,9 +99,7 @@ function renderConfigurationForm(form: ConfigurationForm): Html {
     id="configuration"
     ${attributes({
       'data-dirty': form.isTyped,
-      'data-mode-selected': fill(PAGES.machine.form.modeSelected, {
-        mode: MODE_TEXTS[USUAL_FLASH_MODE].title,
-      }),
+      'data-mode-selected': `${MODES[USUAL_FLASH_MODE].title} selected`,
     })}
     ${opensQuestion(machinePath(machine.mac))}
   >
@@ -125,8 +112,7 @@ function renderConfigurationForm(form: ConfigurationForm): Html {
     ${renderNames(form)} ${renderBootOptions(form)}
     <div class="save-bar">
       <button class="primary">
-        <span class="if-saves">${PAGES.machine.form.save}</span
-        ><span class="if-arms">${PAGES.machine.form.arm}</span>
+        <span class="if-saves">Save</span><span class="if-arms">Review and arm…</span>
       </button>
       <span class="whose"><bdi>${nameOf(machine)}</bdi></span>
     </div>
@@ -136,19 +122,17 @@ function renderConfigurationForm(form: ConfigurationForm): Html {
 /** Read-only. */
 function renderAssignment({ machine, image, disk }: MachineView): Html {
   const { bty_image_ref: ref, target_disk_serial: serial } = machine
-  const imageName = image?.name ?? ref?.slice(0, 12) ?? PAGES.machine.images.none
+  const imageName = image?.name ?? ref?.slice(0, 12) ?? 'No image'
   const diskName = disk === null ? null : html`<bdi>${modelOf(disk)}</bdi> `
   return factList([
-    [PAGES.machine.form.image, html`<bdi>${imageName}</bdi>${renderChannel(machine)}`],
+    ['Image', html`<bdi>${imageName}</bdi>${renderChannel(machine)}`],
     [
-      PAGES.machine.form.disk,
-      serial === null
-        ? PAGES.machine.disks.none
-        : html`${diskName}<code>${printable(serial)}</code>`,
+      'Disk to erase',
+      serial === null ? 'No disk' : html`${diskName}<code>${printable(serial)}</code>`,
     ],
-    [PAGES.machine.form.mode, MODE_TEXTS[machine.boot_mode].title],
-    [PAGES.firstBoot.template, machine.first_boot],
-    [PAGES.machine.form.grow, machine.grow ? PAGES.machine.form.growths.yes : null],
+    ['On network boot', MODES[machine.boot_mode].title],
+    ['Template', machine.first_boot],
+    ['Last partition', machine.grow ? 'Grow to fill the disk' : null],
   ])
 }
 
@@ -159,49 +143,49 @@ const renderNames = (form: ConfigurationForm): Html =>
   html`<div class="names">
     ${textField({
       name: 'name',
-      label: PAGES.machine.form.name,
+      label: 'Name',
       value: form.values.name,
       placeholder: form.machine.hostname ?? form.machine.mac,
       maxLength: 2 * MAX_NAME_CHARACTERS,
-      hint: PAGES.machine.form.nameHint,
+      hint: 'Any text; shown instead of the host name or MAC address.',
       error: errorOf(form, 'name'),
     })}
     ${textField({
       name: 'labels',
-      label: PAGES.machine.form.labels,
+      label: 'Labels',
       value: form.values.labels,
-      placeholder: PAGES.machine.form.labelsPlaceholder,
-      hint: fill(PAGES.machine.form.labelsHint, { count: MAX_LABELS }),
+      placeholder: 'rack-1, bench 4',
+      hint: `Separate with commas; at most ${MAX_LABELS}. Letters A to Z, digits, spaces and . _ -`,
       error: errorOf(form, 'labels'),
     })}
   </div>`
 
 const renderBootOptions = (form: ConfigurationForm): Html =>
   html`<details ${attributes({ open: errorOf(form, 'sanboot_drive') !== null })}>
-    <summary>${PAGES.machine.form.bootOptions}</summary>
+    <summary>Boot drive, serial console and last partition</summary>
     <div class="names">
       ${textField({
         name: 'sanboot_drive',
-        label: PAGES.machine.form.drive,
+        label: 'BIOS drive of its disk',
         value: form.values.sanboot_drive,
         placeholder: '0x80',
         mono: true,
         maxLength: 8,
-        hint: PAGES.machine.form.driveHint,
+        hint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
         error: errorOf(form, 'sanboot_drive'),
       })}
       ${renderChoice(form, 'serial_console', {
-        label: PAGES.machine.form.console,
+        label: 'Serial console',
         options: {
-          ttyS0: PAGES.machine.form.consoles.ttyS0,
-          ttyS1: PAGES.machine.form.consoles.ttyS1,
+          ttyS0: 'ttyS0, the first port',
+          ttyS1: 'ttyS1, for some management controllers',
         },
-        hint: PAGES.machine.form.consoleHint,
+        hint: 'The port for the console of the live system.',
       })}
       ${renderChoice(form, 'grow', {
-        label: PAGES.machine.form.grow,
-        options: { false: PAGES.machine.form.growths.no, true: PAGES.machine.form.growths.yes },
-        hint: PAGES.machine.form.growHint,
+        label: 'Last partition',
+        options: { false: 'As in the image', true: 'Grow to fill the disk' },
+        hint: 'ext4, XFS, btrfs and NTFS can be grown while the disk is flashed.',
       })}
     </div>
   </details>`
@@ -227,8 +211,6 @@ const renderChoice = (
 
 // The disks that a machine reported as cards, for its form; nothing of a disk is ever shortened.
 
-const LEGEND = PAGES.machine.form.disk
-
 /** `image`: of the selected image, if known. */
 export function renderDisks(machine: Machine, selected: string, image: CatalogEntry | null): Html {
   const disks = machine.known_disks
@@ -237,7 +219,7 @@ export function renderDisks(machine: Machine, selected: string, image: CatalogEn
   return radioCards({
     id: 'disks',
     name: 'target_disk_serial',
-    legend: LEGEND,
+    legend: 'Disk to erase',
     value: selected,
     stored,
     className: 'disks follows',
@@ -249,26 +231,31 @@ export function renderDisks(machine: Machine, selected: string, image: CatalogEn
 /** Longer lists have a filter. */
 const MAX_WITHOUT_SEARCH = 6
 
+const FIND = 'Find a disk by model, serial number, path or WWN'
+
 function renderBefore(count: number): Content {
-  if (count === 0) return html`<p class="hint warning">${PAGES.machine.disks.noneReported}</p>`
+  if (count === 0)
+    return html`<p class="hint warning">The machine reported that it has no disks.</p>`
   if (count <= MAX_WITHOUT_SEARCH) return null
   return html`<input
     type="search"
     class="scripted-only"
     data-filter=".disks"
-    aria-label="${PAGES.machine.disks.find}"
-    placeholder="${PAGES.machine.disks.find}"
+    aria-label="${FIND}"
+    placeholder="${FIND}"
   />`
 }
 
 /** Replaced as soon as the machine reports its disks. */
 const renderUnknown = (typed: string): Html =>
   html`<fieldset class="cards disks follows" id="disks">
-    <legend>${LEGEND}</legend>
-    <p class="hint">${PAGES.machine.disks.notReported}</p>
+    <legend>Disk to erase</legend>
+    <p class="hint">
+      ${'No disks reported yet. They appear here when the machine has booted from the network into the live system.'}
+    </p>
     ${textField({
       name: 'target_disk_serial',
-      label: PAGES.machine.disks.serial,
+      label: 'Serial number, if you know it',
       value: typed,
       // For the stylesheet: whether the field is empty.
       placeholder: ' ',
@@ -288,9 +275,7 @@ function listCards(
   const isGone = found !== null && !found.ok
   const gone: RadioCard = {
     value: selected,
-    title: fillHtml(PAGES.machine.disks.gone, {
-      serial: html`<code>${printable(selected)}</code>`,
-    }),
+    title: html`<code>${printable(selected)}</code> (gone)`,
     text: isGone ? renderGone(found.refusal, selected) : '',
   }
   const cards = disks.map((disk): RadioCard => {
@@ -306,12 +291,12 @@ function listCards(
       value: isSelected ? selected : other,
     })
   })
-  return [...(isGone ? [gone] : []), ...cards, { value: '', title: PAGES.machine.disks.none }]
+  return [...(isGone ? [gone] : []), ...cards, { value: '', title: 'No disk' }]
 }
 
 const renderGone = (refusal: PickRefusal, selected: string): string =>
   refusal.why === 'disk-missing'
-    ? PAGES.machine.disks.goneText
+    ? 'Not among the disks that the machine reported last. It stays selected until you select another disk.'
     : renderDiskMismatch(toMismatch(refusal), selected)
 
 interface CardFacts {
@@ -323,6 +308,12 @@ interface CardFacts {
   readonly value: string | null
 }
 
+const PICKED_BY = {
+  wwn: 'Selected by its WWN, which the disk or RAID volume keeps in every slot.',
+  eui: 'Selected by its EUI or NGUID, which the NVMe namespace keeps in every slot.',
+  path: 'Selected by where it is attached: it is flashed only while size, model and serial number there are as they are now. Another slot or cable needs another selection.',
+} as const
+
 function renderCard(
   disk: InventoryDisk,
   { all, image, name, value, isSelected }: CardFacts,
@@ -332,11 +323,11 @@ function renderCard(
   return {
     value: value ?? `-${disk.path}`,
     title: html`<bdi>${modelOf(disk)}</bdi>`,
-    text: html`<code>${printable(name ?? PAGES.machine.disks.noSerial)}</code
-      ><br />${aboutDisk(disk)}, ${printable(disk.path)}${renderAttachment(disk)}
-      ${kind === 'serial' ? null : html`<span>${PAGES.machine.disks.pickedBy[kind]}</span>`}
+    text: html`<code>${printable(name ?? 'no serial')}</code><br />${aboutDisk(disk)},
+      ${printable(disk.path)}${renderAttachment(disk)}
+      ${kind === 'serial' ? null : html`<span>${PICKED_BY[kind]}</span>`}
       ${warnings.map(({ text }) => html`<span class="warning">${text}</span>`)}
-      <span class="lost">${PAGES.machine.disks.lost}</span>`,
+      <span class="lost">Everything on this disk will be lost.</span>`,
     keywords: keywordsOf(disk),
     disabled: warnings.some(({ isHard }) => isHard) && !isSelected,
   }
@@ -346,9 +337,9 @@ function renderCard(
 function renderAttachment(disk: InventoryDisk): Content {
   const { wwn, by_path: path } = disk
   const port = portOf(disk)
-  return html`${port === null ? null : html`, ${fill(PAGES.machine.disks.port, { port })}`}${
+  return html`${port === null ? null : html`, port ${port}`}${
     path ? html`<br /><span class="attached">${printable(path)}</span>` : null
-  }${wwn ? html`<br /><span class="attached">${fill(PAGES.machine.disks.wwn, { wwn: printable(wwn) })}</span>` : null}`
+  }${wwn ? html`<br /><span class="attached">WWN ${printable(wwn)}</span>` : null}`
 }
 
 /** The port of `…-ata-3` or `…-phy7-lun-0`, as printed on the bay. */
@@ -362,7 +353,6 @@ const keywordsOf = (disk: InventoryDisk): string =>
     .join(' ')
 
 /** The facts of a machine's page: identity, hardware, runs, events, and its deletion. */
-const deletion = PAGES.machine.deletion
 
 interface MachineFacts {
   readonly machine: Machine
@@ -382,113 +372,91 @@ const renderFacts = (facts: MachineFacts): Html =>
 
 function renderIdentity({ machine, clock }: MachineFacts): Html {
   const { mac, last_seen_ip: ip, armed_by: armer } = machine
-  const armedTitle = isFlashMode(machine.boot_mode)
-    ? PAGES.machine.facts.armed
-    : PAGES.machine.facts.configured
+  const armedTitle = isFlashMode(machine.boot_mode) ? 'Armed' : 'Configured'
   return card({
-    title: PAGES.machine.facts.identity,
+    title: 'Identity',
     body: factList([
-      [PAGES.machine.facts.mac, copyable(mac)],
-      [PAGES.machine.facts.name, machine.name === null ? null : html`<bdi>${machine.name}</bdi>`],
-      [PAGES.machine.facts.hostname, machine.hostname],
-      [PAGES.machine.facts.address, ip === null ? null : copyable(ip)],
-      [PAGES.machine.facts.arch, machine.arch],
-      [PAGES.machine.facts.secureBoot.title, renderSecureBoot(machine)],
+      ['MAC', copyable(mac)],
+      ['Name', machine.name === null ? null : html`<bdi>${machine.name}</bdi>`],
+      ['Host name', machine.hostname],
+      ['Address', ip === null ? null : copyable(ip)],
+      ['Architecture', machine.arch],
+      ['Secure Boot', renderSecureBoot(machine)],
       [
-        PAGES.machine.facts.bmc,
+        'Address of its BMC, as it reports',
         machine.bmc_address === null ? null : copyable(machine.bmc_address),
       ],
-      [
-        PAGES.machine.facts.lastSeen,
-        renderTime(machine.last_seen_at, clock, PAGES.machine.facts.never),
-      ],
-      [
-        PAGES.machine.facts.discovered,
-        renderTime(machine.discovered_at, clock, PAGES.machine.facts.addedManually),
-      ],
+      ['Last seen', renderTime(machine.last_seen_at, clock, 'never')],
+      ['Discovered', renderTime(machine.discovered_at, clock, 'added manually')],
       [armedTitle, armer === null ? null : renderArmed(armer, clock)],
-      [
-        PAGES.machine.facts.lastFlashed,
-        renderTime(machine.last_flashed_at, clock, PAGES.machine.facts.never),
-      ],
-      [
-        PAGES.machine.facts.disksListed,
-        renderTime(machine.known_disks_at, clock, PAGES.machine.facts.never),
-      ],
+      ['Last flashed', renderTime(machine.last_flashed_at, clock, 'never')],
+      ['Disks listed', renderTime(machine.known_disks_at, clock, 'never')],
     ]),
   })
 }
 
 function renderSecureBoot({ secure_boot: isOn }: Machine): string | null {
   if (isOn === null) return null
-  return isOn ? PAGES.machine.facts.secureBoot.on : PAGES.machine.facts.secureBoot.off
+  return isOn ? 'On at its last live boot' : 'Off at its last live boot'
 }
 
 function renderHardwareCard({ machine, posted }: MachineFacts): Html {
   const { mac, known_disks: disks } = machine
   const hardware = posted === null ? null : parseHardware(posted.json)
   return card({
-    title: PAGES.machine.facts.hardware,
+    title: 'Hardware',
     aside: html`<span class="small"
       >${posted === null ? null : html`<a href="/machines/${mac}/lshw.json">lshw.json</a> `}${disks === null ? null : html`<a href="/machines/${mac}/disks.json">disks.json</a>`}</span
     >`,
     body:
       hardware === null
-        ? html`<p class="dim">${PAGES.machine.facts.noHardware}</p>`
+        ? html`<p class="dim">Reported at first live boot.</p>`
         : renderHardware(hardware),
   })
 }
 
 const renderHistory = ({ machine: { mac }, runs, events, clock, words }: MachineFacts): Html =>
   html`${card({
-    title: PAGES.machine.facts.runs,
-    aside: html`<a class="small" href="/ui/runs?mac=${mac}">${PAGES.machine.facts.allRuns}</a>`,
+    title: 'Runs',
+    aside: html`<a class="small" href="/ui/runs?mac=${mac}">All runs</a>`,
     body:
-      runs.length === 0
-        ? html`<p class="dim">${PAGES.machine.facts.noRuns}</p>`
-        : renderRunList(runs, clock),
+      runs.length === 0 ? html`<p class="dim">Not flashed yet.</p>` : renderRunList(runs, clock),
   })}
   ${card({
-    title: PAGES.machine.facts.timeline,
+    title: 'Timeline',
     id: 'timeline',
-    aside: html`<a class="small" href="${timelinePath(mac)}"
-      >${PAGES.machine.facts.wholeTimeline}</a
-    >`,
+    aside: html`<a class="small" href="${timelinePath(mac)}">Whole timeline</a>`,
     body: renderTimeline(events, clock, words),
   })}`
 
 const renderDeletion = ({ mac }: Machine): Html =>
   html`<details class="card">
-    <summary>${deletion.summary}</summary>
-    <p class="dim">${deletion.text}</p>
-    ${questionButton({ action: `${machinePath(mac)}/delete`, label: deletion.ask, tone: 'danger' })}
+    <summary>Delete this machine</summary>
+    <p class="dim">
+      ${'Its name, labels, image and disk are deleted; its events and runs are kept. The machine reappears as discovered when it next boots from the network.'}
+    </p>
+    ${questionButton({ action: `${machinePath(mac)}/delete`, label: 'Delete machine…', tone: 'danger' })}
   </details>`
 
 function renderArmed({ actor: by, ip, at }: Armer, clock: Clock): Html {
   const actor = nameActor(by)
   const time = renderTime(at, clock)
   return ip === null
-    ? fillHtml(PAGES.machine.facts.by, { time, actor })
-    : fillHtml(PAGES.machine.facts.byFrom, { time, actor, ip, ...DIM })
+    ? html`${time} by ${actor}`
+    : html`${time} by ${actor} <span class="dim">from ${ip}</span>`
 }
 
 const renderHardware = (hardware: Hardware): Html => {
   const { processors, cores, networks } = hardware
   return factList([
-    [PAGES.machine.facts.vendor, hardware.vendor],
-    [PAGES.machine.facts.model, hardware.model],
-    [
-      PAGES.machine.facts.serial,
-      hardware.serial === null ? null : html`<code>${hardware.serial}</code>`,
-    ],
-    [PAGES.machine.facts.processor, lines(counted(processors))],
-    [PAGES.machine.facts.cores, cores],
-    [
-      PAGES.machine.facts.memory,
-      hardware.memoryBytes === null ? null : renderMemoryBytes(hardware.memoryBytes),
-    ],
-    [PAGES.machine.facts.network, lines(networks)],
-    [PAGES.machine.facts.firmware, hardware.firmware],
+    ['Vendor', hardware.vendor],
+    ['Model', hardware.model],
+    ['Serial', hardware.serial === null ? null : html`<code>${hardware.serial}</code>`],
+    ['Processor', lines(counted(processors))],
+    ['Cores', cores],
+    ['Memory', hardware.memoryBytes === null ? null : renderMemoryBytes(hardware.memoryBytes)],
+    ['Network', lines(networks)],
+    ['Firmware', hardware.firmware],
   ])
 }
 
@@ -502,8 +470,6 @@ function counted(texts: readonly string[]): readonly string[] {
   )
 }
 
-const t = PAGES.machine.page
-
 const [MAX_RUNS, MAX_EVENTS] = [8, 20]
 
 const PATH = '/ui/machines/:mac'
@@ -515,8 +481,8 @@ async function show(context: CurrentContext): Promise<Answer> {
   const notice = context.notice()
   const machine = await site.machines.find(mac)
   if (machine === null) {
-    const hint = notice?.error ?? t.missingHint
-    throw refuse(404, fill(t.missing, { mac }), { hint })
+    const hint = notice?.error ?? 'It appears when it boots from the network.'
+    throw refuse(404, `no machine record for ${mac}`, { hint })
   }
   const view = context.view(machine)
   const mayChange = site.mayOpen(context.event, PATH, 'POST')
@@ -541,14 +507,14 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await context.show({
     title: nameOf(machine),
     section: '/ui/machines',
-    trail: html`<a href="${back}">${PAGES.frame.titles.machines}</a>`,
+    trail: html`<a href="${back}">Machines</a>`,
     heading: renderHeading(machine),
     updates: address('/events/machines', { q: `mac:${mac}` }),
     actions: html`${renderUndo(context, mac)}${renderLock(machine)}`,
     messages: html`${context.message()}${renderDone(context.query, view)}`,
     body: html`${renderNow(context, view, machinePath(mac), runs.find(isFlash) ?? null)}
     ${renderPowerCard(context, machine, notice)}
-    ${card({ title: PAGES.machine.form.title, id: 'intent', body: mayChange ? html`${form}${renderCurlBlock(context, [callSave(machine)])}` : renderAssignment(view) })}
+    ${card({ title: 'Configuration', id: 'intent', body: mayChange ? html`${form}${renderCurlBlock(context, [callSave(machine)])}` : renderAssignment(view) })}
     ${mayChange ? html`${await renderFirstBootCard(context, machine)} ${renderCaptureCard(context, machine, notice)}` : null}
     ${renderFacts({ machine, posted, runs, events, clock: context.clock(), words: readEventWords(context) })}`,
   })
@@ -590,10 +556,10 @@ function backOf({ event, query }: CurrentContext): string {
 const renderHeading = (machine: Machine): Html =>
   html`<bdi>${nameOf(machine)}</bdi>
     ${nameOf(machine) === machine.mac ? null : html`<span class="count mono">${machine.mac}</span>`}
-    ${machine.locked ? html`<span class="tag">${icon('lock')} ${t.locked}</span>` : null}
+    ${machine.locked ? html`<span class="tag">${icon('lock')} locked</span>` : null}
     ${machine.labels.map((label) => html`${labelLink(label)} `)}`
 
 const renderLock = ({ mac, locked }: Machine): Html =>
   locked
-    ? postButton({ action: `${machinePath(mac)}/do/unlock`, label: t.unlock })
-    : postButton({ action: `${machinePath(mac)}/do/lock`, label: html`${icon('lock')}${t.lock}` })
+    ? postButton({ action: `${machinePath(mac)}/do/unlock`, label: 'Unlock' })
+    : postButton({ action: `${machinePath(mac)}/do/lock`, label: html`${icon('lock')}Lock` })

@@ -1,11 +1,9 @@
 /** /ui/machines: the fleet in one live table, with a search and a bar of actions. */
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { type Answer, json } from '#kit/web/answers/answers.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { Reach } from '#kit/web/answers/rules/rights.ts'
-import { fill } from '#kit/texts/text.ts'
 import { describeReach } from '#server/pages/page-context.ts'
-import { emptyState, icon } from '#kit/web/ui/elements.ts'
+import { STATES, emptyState, icon } from '#kit/web/ui/elements.ts'
 import {
   address,
   attributes,
@@ -112,7 +110,7 @@ async function sendStates(context: CurrentContext): Promise<Answer> {
   return json({ shape, states })
 }
 
-const wordOf = ({ state, word }: StateView): string => word ?? PAGES.frame.states[state]
+const wordOf = ({ state, word }: StateView): string => word ?? STATES[state]
 
 function renderWall(context: CurrentContext, all: readonly Machine[], query: ListQuery): Html {
   const found = findMachines(context, all)
@@ -121,7 +119,7 @@ function renderWall(context: CurrentContext, all: readonly Machine[], query: Lis
   return html`${
       found.length > MAX_TILES
         ? html`<p class="dim">
-            ${fill(PAGES.machines.wall.tooMany, { most: MAX_TILES, found: found.length })}
+            The first ${MAX_TILES} of ${found.length} machines. Search for fewer.
           </p>`
         : null
     }
@@ -142,7 +140,7 @@ function renderWall(context: CurrentContext, all: readonly Machine[], query: Lis
 const renderRack = ({ label, slots }: Rack<WallTile>): Html =>
   html`<section class="rack${widthOf(slots.length)}">
     <h2>
-      ${label === null ? PAGES.machines.wall.noRack : html`<a href="${address(MACHINES_PATH, { q: `label:"${label}"`, view: 'wall' })}">${label}</a>`}
+      ${label === null ? 'No rack' : html`<a href="${address(MACHINES_PATH, { q: `label:"${label}"`, view: 'wall' })}">${label}</a>`}
     </h2>
     <div>${slots.map(renderSlot)}</div>
   </section>`
@@ -152,22 +150,19 @@ const widthOf = (slots: number): string => (slots > 100 ? ' loose' : slots > 40 
 
 /** The number, else the end of the MAC. */
 function renderSlot({ number, row }: RackSlot<WallTile>): Content {
-  if (row === null)
-    return html`<span class="t free" title="${PAGES.machines.wall.free}">${number}</span>`
+  if (row === null) return html`<span class="t free" title="Free slot">${number}</span>`
   const { machine, view, run } = row
   const name = nameOf(machine)
-  const about = number === null ? name : fill(PAGES.machines.wall.inSlot, { name, slot: number })
+  const about = number === null ? name : `${name}, slot ${number}`
   return html`<label class="t pick ${view.state}"
     ><input
       type="checkbox"
       name="macs"
       value="${machine.mac}"
-      aria-label="${fill(PAGES.machines.wall.tile, { name: about, state: wordOf(view) })}"
+      aria-label="${about}: ${wordOf(view)}"
     />${icon(view.state)}${number ?? html`<small>${machine.mac.slice(-5).replace(':', '')}</small>`}${run === null ? null : renderBar(run)}</label
   >`
 }
-
-const t = PAGES.machines.list
 
 const PATH = MACHINES_PATH
 const KEPT = ['q', 'filter', 'sort', 'page', 'view', 'screen', 'columns'] as const
@@ -226,7 +221,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const view = await readView(context)
   const { query, sort, columns, all, found, isWall } = view
   return await context.show({
-    title: PAGES.frame.titles.machines,
+    title: 'Machines',
     section: PATH,
     count: html`<span
       ${attributes({ 'hx-select-oob': all.length === 0 ? null : ALSO })}
@@ -248,25 +243,28 @@ async function show(context: CurrentContext): Promise<Answer> {
       <a
         class="button"
         href="${address(PATH, { ...query, page: null, view: isWall ? null : 'wall', screen: null })}"
-        >${isWall ? t.table : t.wall}</a
+        >${isWall ? 'Table' : 'Wall'}</a
       >`,
     messages: html`${context.message()}${renderGone(context.query)}${renderUndoDeletion(context)}`,
     body: all.length === 0 ? renderFirst(context, view) : renderList(context, view),
   })
 }
 
-const arrivedTexts = attributes({ 'data-one': t.arrived.one, 'data-other': t.arrived.other })
+const arrivedTexts = attributes({
+  'data-one': '{count} more machine',
+  'data-other': '{count} more machines',
+})
 
 /** The first machine appears in the empty table. */
 const renderFirst = (context: CurrentContext, view: FleetView): Html => {
   const reach = reachOfView(context)
-  const text = fill(t.outside.text, { what: describeReach(reach) })
+  const text = `You see ${describeReach(reach)}. An administrator of this server gives machines their labels.`
   return html`${renderFleet(context, view)}
   ${
     reach === null
       ? html`${renderNoMachines(context.contact().baseUrl, setUpDhcp)}
         ${renderAddForm(renderAddCommand(context))}`
-      : emptyState(t.outside.title, text)
+      : emptyState('No machine is in your scope', text)
   }`
 }
 
@@ -280,7 +278,7 @@ const renderAddCommand = (context: CurrentContext): Content =>
     },
   ])
 
-const setUpDhcp = html`<a class="button primary" href="/ui/dhcp">${t.none.link}</a>`
+const setUpDhcp = html`<a class="button primary" href="/ui/dhcp">Set up DHCP</a>`
 
 const renderList = (context: CurrentContext, view: FleetView): Html =>
   html`${renderTools({
@@ -303,8 +301,14 @@ function renderQueue(context: CurrentContext): Content {
   const link = html`<a href="${address(PATH, { q: 'is:waiting' })}">`
   const text =
     waiting === 0
-      ? fillHtml(t.queue, { flashing, most })
-      : fillHtml(t.queueWaiting, { flashing, most, waiting, link, end: trusted('</a>') })
+      ? html`${flashing} of at most ${most} machines flashing, none waiting.`
+      : fillHtml('{flashing} of at most {most} machines flashing, {link}{waiting} waiting{end}.', {
+          flashing,
+          most,
+          waiting,
+          link,
+          end: trusted('</a>'),
+        })
   return html`<p class="dim" id="queue">${text}</p>`
 }
 
@@ -313,7 +317,7 @@ function renderFleet(context: CurrentContext, { query, sort, page, columns }: Fl
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
       ${renderFleetTable({
         query: sort === null ? query : { ...query, sort },
-        columns: [pickColumn(t.selectPage), ...columns.map(columnOf)],
+        columns: [pickColumn('Select all on this page'), ...columns.map(columnOf)],
         isWide: columns.length > MAX_BESIDE,
         rows: page.rows.map((machine) => renderMachineRow(context.view(machine), clock, columns)),
       })}
@@ -327,9 +331,11 @@ function renderWallForm(context: CurrentContext, { query, all, found, isWhole }:
   const screen = isWhole ? null : 'whole'
   return html`<form id="bulk" hx-disinherit="*" ${opensQuestion('/ui/machines/bulk')}>
     <p class="row ${isWhole ? 'whole-screen' : ''}">
-      <span class="small dim">${t.wallHint}</span>
+      <span class="small dim"
+        >Select machines with a click or Space; Enter or a double click opens one.</span
+      >
       <a class="button" href="${address(PATH, { ...query, screen })}"
-        >${isWhole ? t.wallPart : t.wallWhole}</a
+        >${isWhole ? 'Show the navigation' : 'Whole screen'}</a
       >
     </p>
     ${renderWall(context, all, query)} ${renderBulkBar(found.length, query, hasPower(context))}
@@ -339,11 +345,11 @@ function renderWallForm(context: CurrentContext, { query, all, found, isWhole }:
 function renderWays({ site, event }: CurrentContext, { query }: FleetView): Html {
   const { q, filter, sort } = query
   return html`<p class="row small">
-    <a href="${address(`${PATH}/labels`, { q, filter, sort })}">${PAGES.machines.labels.link}</a>
-    <a href="${address('/machines.csv', { q, filter, sort })}">${PAGES.machineFile.csv}</a>
+    <a href="${address(`${PATH}/labels`, { q, filter, sort })}">Print labels</a>
+    <a href="${address('/machines.csv', { q, filter, sort })}">Download as CSV</a>
     ${
       site.mayOpen(event, MACHINE_FILE_PATH)
-        ? html`<a href="${MACHINE_FILE_PATH}">${PAGES.machineFile.title}</a>`
+        ? html`<a href="${MACHINE_FILE_PATH}">Names and labels from a file</a>`
         : null
     }
   </p>`

@@ -1,11 +1,9 @@
 /** The first card of a machine's page: its state, why it failed, what happens next, and what can be done. */
-import { USUAL_FLASH_MODE, isFlashMode } from '#server/current/rules/boot-mode.ts'
+import { MODES, USUAL_FLASH_MODE, isFlashMode } from '#server/current/rules/boot-mode.ts'
 import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
 import { canExpire } from '#server/current/rules/disarming.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import { badge, banner, copyBlock } from '#kit/web/ui/elements.ts'
 import { postButton } from '#kit/web/ui/fields.ts'
 import { attributes, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
@@ -19,9 +17,6 @@ import { isWaiting, willFlash, type MachineView, renderSentence } from '../view/
 import { nameDisk, renderBar } from '#server/pages/machines/machines-list.ts'
 import { runPath } from '../view/run-table.ts'
 import { listActions, type MachineButton, listButtonCalls } from './machine-calls.ts'
-import { MODE_TEXTS } from './machine-form.ts'
-
-const t = PAGES.machine.now
 
 /** What is being edited stays (`configuration.js`). */
 const ALSO = '#facts:morph,#configuration:morph,#power-state:morph'
@@ -45,15 +40,15 @@ export const renderNow = (
     ${view.view.state === 'failed' ? renderFailure(view, lastRun) : renderState(context, view, lastRun)}
     ${renderDrift(context, view)} ${renderButtons(view, here)}
     <details id="reason">
-      <summary>${t.reason}</summary>
+      <summary>Reason and boot script</summary>
       <div class="stack">
         <p>
           ${view.boot.reason}
           <span class="dim"
-            >${fillHtml(t.rules, { rule: html`<code>${view.boot.rule}</code>`, plan: html`<code>${view.plan.plan.mode}</code>` })}</span
+            >(rule <code>${view.boot.rule}</code>, plan <code>${view.plan.plan.mode}</code>)</span
           >
         </p>
-        ${copyBlock(renderScript(context, view), t.script)}
+        ${copyBlock(renderScript(context, view), 'Boot script')}
       </div>
     </details>
     ${renderCurlBlock(context, listButtonCalls(view, canUndo(context, view)), 'curl-now')}
@@ -73,14 +68,26 @@ function renderState(context: CurrentContext, view: MachineView, lastRun: Run | 
   ${hasTrouble && lastRun !== null && isBad(lastRun) ? renderReason(lastRun.reason, lastRun) : null}`
 }
 
+/** `{time}`: when it was flashed. */
+const DRIFT = {
+  title: 'Drifted',
+  unknown: 'an unknown image',
+  'other-image':
+    'Its disk holds {written}, flashed {time}; {assigned} is assigned. A flash brings the two together.',
+  'changed-image':
+    'Its disk holds {written} as it was {time}; the image has changed in the catalog since. A flash writes the new one.',
+  'other-disk':
+    'The last flash, {time}, wrote {written} to {disk}, which is not the selected disk. What the selected disk holds is not known.',
+} as const
+
 function renderDrift(context: CurrentContext, { drift, image, machine }: MachineView): Content {
   if (drift === null) return null
   const { image: name, at, model, serial } = drift.written
   const assigned = image?.name ?? machine.bty_image_ref?.slice(0, 12) ?? ''
   return html`<p>
-    ${badge('needs-you', t.drift.title)}
-    ${fillHtml(t.drift[drift.why], {
-      written: html`<strong><bdi>${name ?? t.drift.unknown}</bdi></strong>`,
+    ${badge('needs-you', DRIFT.title)}
+    ${fillHtml(DRIFT[drift.why], {
+      written: html`<strong><bdi>${name ?? DRIFT.unknown}</bdi></strong>`,
       assigned: html`<strong><bdi>${assigned}</bdi></strong>`,
       disk: html`<strong>${printable([model, serial].filter(Boolean).join(', '))}</strong>`,
       time: renderTime(at, context.clock()),
@@ -92,18 +99,23 @@ function renderEnd(context: CurrentContext, { machine }: MachineView): Content {
   const { expires_at } = machine.cycle
   if (!canExpire(machine) || expires_at === null) return null
   return html`<p class="dim">
-    ${fillHtml(t.armedUntil, { time: renderMoment(new Date(expires_at), context.clock().zone) })}
+    Armed until ${renderMoment(new Date(expires_at), context.clock().zone)}.
   </p>`
 }
 
 function renderFlashed(context: CurrentContext, run: Run | null): Html | null {
   if (run?.result !== 'done' || run.image === null || run.disk === null) return null
   return html`<p class="sentence">
-    ${fillHtml(run.verified === true ? t.verified : t.unverified, {
-      image: html`<strong><bdi>${run.image.name}</bdi></strong>`,
-      disk: html`<strong>${nameDisk(run.disk)}</strong>`,
-      time: renderTime(run.ended_at, context.clock()),
-    })}
+    ${fillHtml(
+      run.verified === true
+        ? 'Flashed {image} to {disk}, verified {time}.'
+        : 'Flashed {image} to {disk}, not verified, {time}.',
+      {
+        image: html`<strong><bdi>${run.image.name}</bdi></strong>`,
+        disk: html`<strong>${nameDisk(run.disk)}</strong>`,
+        time: renderTime(run.ended_at, context.clock()),
+      },
+    )}
   </p>`
 }
 
@@ -120,24 +132,24 @@ function renderFailure(view: MachineView, lastRun: Run | null): Html {
 function renderFailed({ image }: MachineView, run: Run | null): Content {
   const name = run?.image?.name ?? image?.name
   const disk = run?.disk ?? null
-  if (name === undefined) return t.failed
+  if (name === undefined) return 'The flash failed.'
   const shown = html`<strong><bdi>${name}</bdi></strong>`
   return disk === null
-    ? fillHtml(t.failedImage, { image: shown })
-    : fillHtml(t.failedDisk, { image: shown, disk: html`<strong>${nameDisk(disk)}</strong>` })
+    ? html`The flash of ${shown} failed.`
+    : html`The flash of ${shown} to <strong>${nameDisk(disk)}</strong> failed.`
 }
 
 const renderReason = (reason: string | null, run: Run | null): Html =>
   banner(
     'failed',
-    html`<strong>${reason === null ? t.noReason : printable(reason)}</strong>
+    html`<strong>${reason === null ? 'The machine gave no reason.' : printable(reason)}</strong>
       ${run === null ? null : renderRunLink(run)}`,
   )
 
 const renderRunLink = (run: Run): Html =>
   run.has_log
-    ? html`<a href="${runPath(run)}#log">${t.showLog}</a>`
-    : html`<a href="${runPath(run)}">${t.showRun}</a>`
+    ? html`<a href="${runPath(run)}#log">Show the log</a>`
+    : html`<a href="${runPath(run)}">Show the run</a>`
 
 function renderButtons(view: MachineView, here: string): Content {
   const actions = listActions(view)
@@ -152,15 +164,15 @@ type Button = (view: MachineView, here: string, isPrimary: boolean) => Content
 
 /** "Again" only after a flash. */
 function labelFlash({ machine, view }: MachineView): string {
-  if (view.state === 'failed') return t.tryAgain
-  return machine.last_flashed_at === null ? t.flash : t.flashAgain
+  if (view.state === 'failed') return 'Try again…'
+  return machine.last_flashed_at === null ? 'Flash…' : 'Flash again…'
 }
 
 const toneOf = (isPrimary: boolean) => (isPrimary ? 'primary' : 'plain')
 
 const BUTTONS: Readonly<Record<MachineButton, Button>> = {
   'show-run': ({ run }) =>
-    run === null ? null : html`<a class="button" href="${runPath(run)}">${t.showThisRun}</a>`,
+    run === null ? null : html`<a class="button" href="${runPath(run)}">Show this run</a>`,
   flash: (view, here, isPrimary) =>
     questionButton({
       action: `${here}/do/flash`,
@@ -168,19 +180,19 @@ const BUTTONS: Readonly<Record<MachineButton, Button>> = {
       tone: toneOf(isPrimary),
     }),
   'cancel-capture': (_, here) =>
-    postButton({ action: `${here}/do/cancel-capture`, label: PAGES.machine.capture.cancel }),
-  disarm: (_, here) => postButton({ action: `${here}/do/disarm`, label: t.disarm }),
+    postButton({ action: `${here}/do/cancel-capture`, label: 'Cancel the capture' }),
+  disarm: (_, here) => postButton({ action: `${here}/do/disarm`, label: 'Disarm' }),
   'boot-disk': (_, here) =>
     questionButton({
       action: `${here}/do/boot-disk`,
-      label: t.bootDisk,
+      label: 'Boot its disk anyway…',
       tone: 'danger',
     }),
-  refresh: (_, here) => postButton({ action: `${here}/do/refresh`, label: t.refresh }),
+  refresh: (_, here) => postButton({ action: `${here}/do/refresh`, label: 'Refresh inventory' }),
   unlock: (_, here, isPrimary) =>
     postButton({
       action: `${here}/do/unlock`,
-      label: PAGES.machine.page.unlock,
+      label: 'Unlock',
       tone: toneOf(isPrimary),
     }),
 }
@@ -195,14 +207,14 @@ function renderScript(context: CurrentContext, { machine, boot }: MachineView): 
 }
 
 const DONE = [
-  ['disk', t.savedDisk],
-  ['undone', t.undone],
-  ['powered', PAGES.power.asked],
-  ['bmc', PAGES.power.saved],
-  ['bmc-forgotten', PAGES.power.forgotten],
-  ['unpinned', PAGES.power.unpinned],
-  ['captured', PAGES.machine.capture.ordered],
-  ['uncaptured', PAGES.machine.capture.stopped],
+  ['disk', 'Saved. Its next network boot starts its own disk.'],
+  ['undone', 'Undone: it is as it was before the edit, and nothing was armed by that.'],
+  ['powered', 'Requested. The result appears here and among the events.'],
+  ['bmc', 'Saved. Its state is being read.'],
+  ['bmc-forgotten', 'The BMC was forgotten.'],
+  ['unpinned', 'The certificate was forgotten. The next one that the BMC shows is pinned.'],
+  ['captured', 'The capture was ordered.'],
+  ['uncaptured', 'The capture was cancelled.'],
 ] as const
 
 /** Only what erases a disk is called armed. */
@@ -211,19 +223,21 @@ export function renderDone(query: URLSearchParams, view: MachineView): Content {
   if (done !== undefined) return banner('done', done[1])
   if (query.has('armed')) {
     if (!willFlash(view) && !isWaiting(view)) {
-      return banner('needs-you', fill(t.notArmed, { reason: `${view.view.is} ${view.view.next}` }))
+      return banner('needs-you', `Saved, but not armed: ${`${view.view.is} ${view.view.next}`}`)
     }
-    return html`<div class="while-armed">${banner('done', t.armed)}</div>`
+    return html`<div class="while-armed">
+      ${banner('done', 'Armed. Boot the machine from the network now.')}
+    </div>`
   }
   if (!query.has('saved')) return null
   const { boot_mode, bty_image_ref: ref, target_disk_serial: serial } = view.machine
   return ref === null || serial === null || isFlashMode(boot_mode)
-    ? banner('done', t.saved)
+    ? banner('done', 'Saved.')
     : banner(
         'done',
-        fillHtml(t.savedNotArmed, {
-          mode: html`<strong>${MODE_TEXTS[boot_mode].title}</strong>`,
-          flash: html`<strong>${MODE_TEXTS[USUAL_FLASH_MODE].title}</strong>`,
+        fillHtml('Saved, not armed. On network boot: {mode}. Select {flash} to flash the image.', {
+          mode: html`<strong>${MODES[boot_mode].title}</strong>`,
+          flash: html`<strong>${MODES[USUAL_FLASH_MODE].title}</strong>`,
         }),
       )
 }

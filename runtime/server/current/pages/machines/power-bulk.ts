@@ -1,13 +1,12 @@
 /** The power of many machines at once: what is asked for, a preview for each, then one after the other. */
 import { renderBmc } from '#fleet/power/rules/bmc.ts'
-import { fill, pluralOf } from '#kit/texts/text.ts'
+import { fill, pluralOf } from '#kit/foundation/text.ts'
 import { banner } from '#kit/web/ui/elements.ts'
 import { checkField, hidden, radioCards, textField } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderSpan } from '#kit/web/ui/times.ts'
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { renderAnswer, renderQuestion } from '#server/pages/question.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { beginPower } from '#server/current/routes/power.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import { backOf, BULK_PATH, keptOf, readWhich, renderRows, summarize } from './bulk-question.ts'
@@ -21,9 +20,6 @@ import {
   listNames,
 } from '../power/power-card.ts'
 import { requestOf, keepRuns, readRuns, RUNS_FIELD } from '../power/power-posts.ts'
-
-const t = PAGES.power.bulk
-const bulk = PAGES.machines.bulk
 
 const FIELDS = ['power_action', 'power_stagger', 'power_even']
 
@@ -85,7 +81,9 @@ function findMistake(
   isLater: boolean,
 ): string | null {
   if (wanted === null || !form.has('sure')) return null
-  return isLater ? t.later : fill(bulk.typeToContinue, { number: wanted })
+  return isLater
+    ? 'More disks are being written by now. Look at the list, and type the number again.'
+    : `Type ${wanted} to continue.`
 }
 
 /** Null: incomplete, or a bad number. */
@@ -103,6 +101,11 @@ function readStagger(form: URLSearchParams): number | null {
   return seconds >= 0 && seconds <= MAX_STAGGER ? seconds : null
 }
 
+/** `{names}`: machines whose disk is being written. */
+const WRITING = 'A disk is being written: {names}. Without power that disk does not boot.'
+
+const SHARED = 'At the same outlet, and without power as well: {names}.'
+
 function judge(
   context: CurrentContext,
   machine: Machine,
@@ -111,56 +114,69 @@ function judge(
   const { power } = context.services
   const entry = power.book.find(machine.mac)
   const skip = (refusal: string) => ({ machine, refusal, text: null })
-  if (entry === null) return skip(PAGES.power.noWay)
+  if (entry === null) return skip('No BMC of this machine is set.')
   const writing = isCut(choice) ? power.listWriting(machine.mac) : []
   if (!isEven && writing.length > 0) {
-    return skip(fill(PAGES.power.question.writing, { names: writing.join(', ') }))
+    return skip(fill(WRITING, { names: writing.join(', ') }))
   }
   const sharing = isCut(choice) ? power.book.listSharing(machine.mac) : []
-  const warn = (
-    text: typeof t.shared | typeof PAGES.power.question.writing,
-    macs: typeof sharing,
-  ) =>
+  const warn = (text: typeof SHARED | typeof WRITING, macs: typeof sharing) =>
     macs.length === 0
       ? null
       : html` <span class="warning">${fillHtml(text, { names: listNames(context, macs) })}</span>`
   return {
     machine,
     refusal: null,
-    text: html`${fill(t.plain, { way: renderBmc(entry.bmc) })}${warn(PAGES.power.question.writing, writing)}${warn(t.shared, sharing)}`,
+    text: html`Reached by ${renderBmc(entry.bmc)}.${warn(WRITING, writing)}${warn(SHARED, sharing)}`,
   }
 }
+
+export const POWER_ACTIONS = {
+  on: { title: 'Turn on', text: 'Those that are on stay on.' },
+  network: {
+    title: 'Turn on from network',
+    text: 'Those that are on are not restarted: an event says so.',
+  },
+  'network-restart': {
+    title: 'Restart from network',
+    text: 'Also those that are on. What runs on them ends.',
+  },
+  restart: { title: 'Restart', text: 'What runs on them ends.' },
+  off: { title: 'Turn off', text: 'What runs on them ends.' },
+  read: { title: 'Read state', text: 'Changes nothing.' },
+} as const
 
 function renderParameters(context: CurrentContext, count: number, form: URLSearchParams): Html {
   const isTyped = form.has('power_stagger')
   const lacksChoice = isTyped && parseChoice(form.get('power_action')) === null
   return renderQuestion({
-    title: fill(pluralOf(bulk.parameters.title, count), { action: t.action, count }),
+    title: pluralOf({ one: `Power: ${count} machine`, other: `Power: ${count} machines` }, count),
     form: {
       action: BULK_PATH,
-      fields: html`${keptOf(form, FIELDS)} ${lacksChoice ? banner('failed', t.chosen) : null}
+      fields: html`${keptOf(form, FIELDS)}
+      ${lacksChoice ? banner('failed', 'Select what to do.') : null}
       ${radioCards({
         name: 'power_action',
-        legend: t.action,
+        legend: 'Power',
         value: form.get('power_action'),
         className: 'modes',
-        cards: CHOICE_NAMES.map((name) => ({ value: name, ...t.actions[name] })),
+        cards: CHOICE_NAMES.map((name) => ({ value: name, ...POWER_ACTIONS[name] })),
       })}
       ${textField({
         name: 'power_stagger',
-        label: t.stagger,
+        label: 'Seconds between two machines',
         value: form.get('power_stagger') ?? String(context.services.config.current().power.stagger),
-        error: isTyped && readStagger(form) === null ? t.staggerWrong : null,
+        error: isTyped && readStagger(form) === null ? 'Must be a number from 0 to 3600.' : null,
         maxLength: 6,
       })}
       ${checkField({
         name: 'power_even',
-        label: t.writing,
-        hint: t.writingHint,
+        label: 'Also cut the power of machines whose disk is being written',
+        hint: 'Such a disk does not boot afterwards. Otherwise these machines are skipped.',
         checked: form.get('power_even') === '1',
       })}`,
       cancel: backOf(form),
-      button: html`<button class="primary">${bulk.preview}</button>`,
+      button: html`<button class="primary">Preview</button>`,
     },
   })
 }
@@ -178,7 +194,7 @@ interface PowerPreview {
 
 function renderPowerPreview(preview: PowerPreview): Html {
   const { verdicts, chosen, form, wanted, runs, error, command } = preview
-  const { title } = t.actions[chosen.choice]
+  const { title } = POWER_ACTIONS[chosen.choice]
   const going = verdicts.filter(({ refusal }) => refusal === null).length
   return renderQuestion({
     title: summaryOf(chosen, verdicts),
@@ -191,7 +207,7 @@ function renderPowerPreview(preview: PowerPreview): Html {
           ? hidden({ sure: '' })
           : textField({
               name: 'sure',
-              label: fillHtml(bulk.typeMachines, { number: html`<code>${wanted}</code>` }),
+              label: html`Type <code>${wanted}</code>, the number of machines:`,
               mono: true,
               required: true,
               maxLength: 6,
@@ -223,7 +239,7 @@ function renderCommand(
 }
 
 const summaryOf = ({ choice }: PowerChosen, verdicts: readonly PowerVerdict[]): string => {
-  const { title } = t.actions[choice]
+  const { title } = POWER_ACTIONS[choice]
   return summarize(
     { one: `${title}: {count} machine`, other: `${title}: {count} machines` },
     verdicts,
@@ -233,7 +249,7 @@ const summaryOf = ({ choice }: PowerChosen, verdicts: readonly PowerVerdict[]): 
 /** Nothing where that is at once. */
 function renderEnd(going: number, { stagger }: PowerChosen): Content {
   const seconds = Math.max(0, going - 1) * stagger
-  return seconds === 0 ? null : html`<p>${fill(t.takes, { span: renderSpan(seconds) })}</p>`
+  return seconds === 0 ? null : html`<p>The last one begins after ${renderSpan(seconds)}.</p>`
 }
 
 const listVerdicts = (verdicts: readonly PowerVerdict[]): Html =>
@@ -246,10 +262,10 @@ const renderBegun = (
 ): Html =>
   renderAnswer(
     summaryOf(chosen, verdicts),
-    html`${banner('done', t.started)} ${listVerdicts(verdicts)}
+    html`${banner('done', 'Requested. Each result is an event.')} ${listVerdicts(verdicts)}
       <div class="row">
-        <a class="button" href="/ui/events?q=machine.power">${t.events}</a>
-        <a class="button" href="/ui/batches">${t.stop}</a>
-        <a class="button primary" href="${backOf(form)}">${bulk.back}</a>
+        <a class="button" href="/ui/events?q=machine.power">Events</a>
+        <a class="button" href="/ui/batches">In progress</a>
+        <a class="button primary" href="${backOf(form)}">Back to machines</a>
       </div>`,
   )

@@ -25,9 +25,8 @@ import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderEventList } from '../view/event-list.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { findTitle } from '#server/pages/settings/setting-fields.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
 import type { ClusterView } from '#fleet/cluster/presence.ts'
 import { isSilent } from '#fleet/cluster/rules/member.ts'
 import { standingOf } from '#fleet/cluster/rules/shared-netboot.ts'
@@ -42,18 +41,18 @@ const PATH = '/ui/netboot'
 /** Folded once machines boot one; a link to the card opens it. */
 function renderInstall(context: CurrentContext): Html {
   const ways = renderWays([
-    [PAGES.netboot.install.fetch.title, renderFetch(context)],
-    [PAGES.netboot.install.upload.title, renderUpload()],
-    [PAGES.netboot.install.build.title, renderBuild(context)],
+    ['Fetch a release', renderFetch(context)],
+    ['Upload the files', renderUpload()],
+    ['Build it', renderBuild(context)],
   ])
   const isInstalled = Object.values(context.services.netboot.bootFiles.active()).some(Boolean)
   const isRefused = context.notice() !== null
   return isInstalled && !isRefused
     ? html`<details class="card">
-        <summary>${PAGES.netboot.install.another}</summary>
+        <summary>Install another version</summary>
         <div id="install">${ways}</div>
       </details>`
-    : card({ title: PAGES.netboot.install.title, id: 'install', body: ways })
+    : card({ title: 'Install a live system', id: 'install', body: ways })
 }
 
 function renderFetch(context: CurrentContext): Html {
@@ -68,32 +67,29 @@ function renderFetch(context: CurrentContext): Html {
   return html`<form method="post" action="${PATH}/fetch-release">
       ${sourceField(site, {
         name: 'site',
-        label: PAGES.netboot.install.fetch.site,
+        label: 'Release site',
         placeholder: 'https://github.com',
-        hint: PAGES.netboot.install.fetch.siteHint,
+        hint: 'Address of GitHub, Gitea or a plain web server with releases.',
         value: values.site,
         error: errors['site'] ?? null,
       })}
       ${sourceField(repository, {
         name: 'repository',
-        label: PAGES.netboot.install.fetch.repository,
+        label: 'Repository',
         placeholder: 'owner/name',
-        hint: PAGES.netboot.install.fetch.repositoryHint,
+        hint: 'The owner and the name, as in the address of the repository.',
         value: values.repository,
         error: errors['repository'] ?? null,
       })}
       ${textField({
         name: 'tag',
-        label: PAGES.netboot.install.fetch.tag,
+        label: 'Release',
         value: tag,
         error: errors['tag'] ?? null,
-        hint: fillHtml(PAGES.netboot.install.fetch.tagHint, {
-          tag: html`<code>v1.4.0</code>`,
-          latest: html`<code>latest</code>`,
-        }),
+        hint: html`A tag such as <code>v1.4.0</code>, or <code>latest</code>.`,
       })}
-      <button class="primary">${PAGES.netboot.install.fetch.button}</button>
-      <p class="hint">${PAGES.netboot.install.fetch.hint}</p>
+      <button class="primary">Fetch release</button>
+      <p class="hint">The files are verified before machines boot them.</p>
     </form>
     ${renderCurlBlock(context, [
       { method: 'POST', path: '/boot/releases', body: tag === '' ? {} : { tag }, scope: 'admin' },
@@ -122,9 +118,7 @@ function sourceField(row: ShownSetting | undefined, { label, ...field }: SourceF
     return html`<div class="field">
       <strong>${label}</strong>
       <p><code>${row.shown}</code></p>
-      <p class="hint">
-        ${fillHtml(PAGES.netboot.install.fetch.setBy, { variable: html`<code>${row.origin.variable}</code>` })}
-      </p>
+      <p class="hint">Set by the environment variable <code>${row.origin.variable}</code>.</p>
     </div>`
   }
   return textField({ ...field, label, mono: true })
@@ -136,31 +130,35 @@ const renderUpload = (): Html =>
     kind: { name: 'files', to: '/boot/' },
     done: `${PATH}?uploaded=`,
     id: 'boot-files',
-    label: PAGES.netboot.install.upload.label,
-    hint: fillHtml(PAGES.netboot.install.upload.hint, {
-      name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
-      sums: html`<code>.sha256</code>`,
-    }),
+    label: 'Kernel, initrd and squashfs',
+    hint: fillHtml(
+      'Named as in a release: {name}. Add the {sums} file, and the others are checked against it.',
+      {
+        name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
+        sums: html`<code>.sha256</code>`,
+      },
+    ),
     accept: '.vmlinuz,.initrd,.squashfs,.sha256,.efi,.zip,.html',
     isMultiple: true,
-    button: PAGES.netboot.install.upload.button,
-    unscripted: PAGES.netboot.install.upload.unscripted,
+    button: 'Upload',
+    unscripted:
+      'Uploading here needs JavaScript. Without it, copy the files into the boot directory of the server.',
   })
 
 const renderBuild = ({ services }: CurrentContext): Html => {
   const { dir } = services.netboot.bootFiles
-  return html`<p>${PAGES.netboot.install.build.text}</p>
+  return html`<p>In a checkout of flasher on this host, as root:</p>
     ${copyBlock(
       `npx pnpm build:images netboot-pc\ncp dist/flasher-netboot-pc-* ${dir}/\n`,
-      PAGES.netboot.install.build.label,
+      'Commands that build a live system',
     )}
-    <p class="hint">
-      ${fillHtml(PAGES.netboot.install.build.hint, { folder: html`<code>${dir}</code>` })}
-    </p>`
+    <p class="hint">Files copied into <code>${dir}</code> are used once all three are there.</p>`
 }
 
 /** The card of the live system on the other servers of a fleet: which of them have it, and what keeps one from it. */
 const TONES = { whole: 'done', copying: 'ready', troubled: 'needs-you' } as const
+
+const SERVER_STATES = { whole: 'here', copying: 'copying', troubled: 'missing' } as const
 
 /** `view` null: a single server, or the database is away. Silent servers are not shown. */
 function renderServers(view: ClusterView | null): Content {
@@ -171,11 +169,15 @@ function renderServers(view: ClusterView | null): Content {
     .map(({ name, facts: { netboot } }) => ({ name, netboot, standing: standingOf(netboot, row) }))
   const isEvery = servers.every(({ standing }) => standing === 'whole')
   return card({
-    title: PAGES.netboot.servers.title,
+    title: 'On all servers',
     id: 'servers',
     body: isEvery
-      ? html`<p>${fillCount(PAGES.netboot.servers.every, servers.length)}</p>`
-      : html`<p>${PAGES.netboot.servers.some}</p>
+      ? html`<p>
+          ${fillCount({ one: 'This server has it.', other: 'All {count} servers have it.' }, servers.length)}
+        </p>`
+      : html`<p>
+            ${'Servers copy it from each other. Machines boot what a server has whole; it asks the one that leads for the rest.'}
+          </p>
           <ul class="rows">
             ${servers.map(
               ({ name, netboot, standing }) =>
@@ -183,20 +185,18 @@ function renderServers(view: ClusterView | null): Content {
                   <span class="grow"
                     ><strong>${name}</strong
                     ><span class="small dim missing">${netboot.trouble}</span></span
-                  >${badge(TONES[standing], PAGES.netboot.servers.states[standing])}
+                  >${badge(TONES[standing], SERVER_STATES[standing])}
                 </li>`,
             )}
           </ul>`,
   })
 }
 
-const t = PAGES.netboot
-
 const TABS = [
-  [t.systems.title, '#artifacts'],
-  [t.tabs.install, '#install'],
-  [t.tftp.title, '#tftp'],
-  [t.activity.title, '#activity'],
+  ['Live systems', '#artifacts'],
+  ['Install', '#install'],
+  ['TFTP daemon', '#tftp'],
+  ['Activity', '#activity'],
 ] as const
 
 /** Posts: `routes/releases.ts`. */
@@ -214,22 +214,22 @@ async function show(context: CurrentContext): Promise<Answer> {
   const earlier = shown.filter((job) => !isRecent(job, clock))
   const isBusy = releases.jobs().some((job) => !isOver(job))
   return await context.show({
-    title: PAGES.frame.titles.netboot,
+    title: 'Netboot',
     section: PATH,
-    actions: html`<a class="button" href="#install">${t.install.title}</a>`,
+    actions: html`<a class="button" href="#install">Install a live system</a>`,
     messages: html`${context.message()}${renderUploaded(context)}`,
     body: html`${renderTabs(TABS)}
       <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
-        ${renderJobs(context, t.downloads.title, recent)}
-        ${card({ title: t.systems.title, id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
+        ${renderJobs(context, 'Downloads', recent)}
+        ${card({ title: 'Live systems', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
         ${renderServers(context.services.presence?.view() ?? null)} ${renderInstall(context)}
         ${renderStick(files)} ${renderTftp(context)}
-        ${renderJobs(context, t.downloads.earlier, earlier)}
+        ${renderJobs(context, 'Failed downloads', earlier)}
         ${card({
-          title: t.activity.title,
+          title: 'Activity',
           id: 'activity',
           aside: html`<a class="small" href="/ui/events?subject_kind=netboot"
-            >${t.activity.all}</a
+            >All netboot events</a
           >`,
           body: renderEventList(events, clock),
         })}
@@ -262,26 +262,30 @@ function renderJobs(context: CurrentContext, title: string, jobs: readonly Fetch
   })
 }
 
+const JOBS = {
+  queued: 'queued',
+  running: 'running',
+  completed: 'completed',
+  failed: 'failed',
+  cancelled: 'cancelled',
+} as const
+
 function renderJob(job: FetchJob, clock: Clock): Html {
   const { tag, status, artifact, bytes_done: bytes, bytes_total: total, error } = job
   if (isOver(job)) {
     return html`<li>
-      ${badge('failed', PAGES.frame.jobs[status])}<span class="grow"
-        >${fill(t.downloads.failed, { tag, error: error ?? '' })}</span
-      >
+      ${badge('failed', JOBS[status])}<span class="grow">Release ${tag}: ${error ?? ''}</span>
       <span class="when">${renderTime(job.finished_at, clock)}</span>
     </li>`
   }
-  const state = PAGES.frame.jobs[status]
+  const state = JOBS[status]
   const label =
-    total === null || total === 0
-      ? state
-      : fill(t.downloads.share, { state, percent: Math.floor((100 * bytes) / total) })
+    total === null || total === 0 ? state : `${state}, ${Math.floor((100 * bytes) / total)} %`
   const step = html`<span class="dim small">${artifact ?? state}</span>`
   return html`<li>
-    <span class="grow">${fillHtml(t.downloads.running, { tag, step })}</span>
+    <span class="grow">Release ${tag} ${step}</span>
     ${progress(status === 'queued' ? null : bytes, total, label)}
-    ${postButton({ action: `${PATH}/cancel-fetch`, label: PAGES.frame.cancel, values: { tag } })}
+    ${postButton({ action: `${PATH}/cancel-fetch`, label: 'Cancel', values: { tag } })}
   </li>`
 }
 
@@ -291,25 +295,27 @@ function renderArtifacts(
   clock: Clock,
 ): Content {
   if (files.length === 0) {
-    return html`<p>${t.systems.none}</p>`
+    return html`<p>
+      ${'No live system is installed. Machines boot one from the network to be flashed; until then they can only boot their own disks.'}
+    </p>`
   }
   const [sets, names] = [bootFiles.sets(), files.map(({ name }) => name)]
-  return html`${sets.length === 0 ? html`<p>${t.systems.incomplete}</p>` : null}
+  return html`${sets.length === 0 ? html`<p>A live system is a kernel (.vmlinuz), an initrd and a squashfs of the same version. None is complete yet.</p>` : null}
     <ul class="rows">
       ${sets.map(renderSet)} ${listIncomplete(names).map(renderIncomplete)}
       ${bootFiles.setAside().map(renderAside)}
     </ul>
     ${renderTable({
-      caption: t.files.caption,
-      columns: [t.files.file, numberColumn(t.files.size), t.files.added],
+      caption: 'Files in the boot directory',
+      columns: ['File', numberColumn('Size'), 'Added'],
       rows: files.map(
         ({ name, sizeBytes, modifiedAt }) =>
           html`<tr>
             <th scope="row">
               <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
             </th>
-            <td class="number" data-label="${t.files.size}">${renderBytes(sizeBytes)}</td>
-            <td class="nowrap" data-label="${t.files.added}">${renderTime(modifiedAt, clock)}</td>
+            <td class="number" data-label="Size">${renderBytes(sizeBytes)}</td>
+            <td class="nowrap" data-label="Added">${renderTime(modifiedAt, clock)}</td>
           </tr>`,
       ),
     })}`
@@ -319,11 +325,14 @@ function renderArtifacts(
 function renderStick(files: readonly BootFile[]): Content {
   const { page, archive } = STICK_FILES
   if (![page, archive].every((name) => files.some((file) => file.name === name))) return null
-  const sentence = fillHtml(t.stick.text, {
-    page: renderDownload(page),
-    archive: renderDownload(archive),
-  })
-  return card({ title: t.stick.title, body: html`<p>${sentence}</p>` })
+  const sentence = fillHtml(
+    'Save {page} and {archive}, then open the page in Chrome, Edge or another Chromium browser: it copies the live system to a FAT32 stick, from which PCs with UEFI start without this server.',
+    {
+      page: renderDownload(page),
+      archive: renderDownload(archive),
+    },
+  )
+  return card({ title: 'Make a USB stick', body: html`<p>${sentence}</p>` })
 }
 
 const renderDownload = (name: string): Html => html`<a href="/boot/${name}" download>${name}</a>`
@@ -342,24 +351,20 @@ const renderUnused = (
   </li>`
 
 const renderIncomplete = (set: IncompleteSet): Html =>
-  renderUnused(
-    set,
-    fill(t.systems.missing, { names: set.missing.join(', ') }),
-    t.systems.isIncomplete,
-  )
+  renderUnused(set, `Missing: ${set.missing.join(', ')}`, 'incomplete')
 
 /** Files of another system, such as the deployed one, under the same names. */
-const renderAside = (set: ForeignSet): Html => renderUnused(set, set.reason, t.systems.notUsed)
+const renderAside = (set: ForeignSet): Html => renderUnused(set, set.reason, 'not used')
 
 const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
   html`<li>
     <span class="grow"><strong>${version}</strong> <span class="tag">${arch}</span></span>
     ${
       isActive
-        ? badge('done', t.systems.active)
+        ? badge('done', 'active')
         : postButton({
             action: `${PATH}/use-set`,
-            label: fill(isPrevious ? t.systems.goBack : t.systems.use, { version }),
+            label: fill(isPrevious ? 'Go back to {version}' : 'Use {version}', { version }),
             values: { arch, version },
           })
     }
@@ -369,29 +374,37 @@ const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
 function renderUploaded({ query }: CurrentContext): Content {
   const count = Number(query.get('uploaded') ?? 0)
   if (!Number.isInteger(count) || count < 1) return null
-  return banner('done', fillCount(t.uploaded, count))
+  return banner(
+    'done',
+    fillCount({ one: 'The file was uploaded.', other: '{count} files were uploaded.' }, count),
+  )
 }
 
 function renderTftp({ services, contact }: CurrentContext): Html {
   const { isChecked, isActive, isReady, text, hint } = services.netboot.tftp()
   const tone = isReady ? 'done' : isActive ? 'needs-you' : isChecked ? 'failed' : 'ready'
-  const word = isActive ? t.tftp.active : isChecked ? t.tftp.inactive : t.tftp.unchecked
+  const word = isActive ? 'active' : isChecked ? 'inactive' : 'not checked yet'
   return card({
-    title: t.tftp.title,
+    title: 'TFTP daemon',
     id: 'tftp',
     aside: badge(tone, word),
     body: html`<p>${text} ${hint}</p>
       ${isReady ? null : renderTftpHelp(services.netboot.reachedAt(contact().baseUrl))}
       <p class="dim small">
-        ${fillHtml(t.tftp.note, {
-          setting: html`<a href="/ui/settings#netboot.tftp_probe_host"
-            >${findTitle(services.settingTexts, 'netboot.tftp_probe_host')}</a
-          >`,
-        })}
+        ${fillHtml(
+          'This page only checks the daemon; start and stop it on its host. To check another host, change {setting}.',
+          {
+            setting: html`<a href="/ui/settings#netboot.tftp_probe_host"
+              >${findTitle(services.settingTexts, 'netboot.tftp_probe_host')}</a
+            >`,
+          },
+        )}
       </p>`,
   })
 }
 
 const renderTftpHelp = (baseUrl: string): Html =>
-  html`<p>${t.tftp.help}</p>
-    ${copyBlock(renderTftpSetup(baseUrl), t.tftp.label)}`
+  html`<p>
+      ${'BIOS machines and most UEFI firmware load their first file by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.'}
+    </p>
+    ${copyBlock(renderTftpSetup(baseUrl), 'Commands that set up a TFTP daemon')}`

@@ -10,10 +10,9 @@ import { badge, card, emptyState, factList, tag, type Tone } from '#kit/web/ui/e
 import { postButton } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fillCount } from '#kit/foundation/text.ts'
 import { buttonAt, formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
 import { questionButton, showRemoval } from '#server/pages/question.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
   CHANNELS,
@@ -32,8 +31,6 @@ import {
 } from './receiver-form.ts'
 import { renderRules } from './rule-form.ts'
 import { nameTarget, TARGET_KINDS, type TargetKind } from '#fleet/notify/rules/channel.ts'
-
-const t = PAGES.notifications
 const SETTINGS = '/ui/settings'
 const ONE = `${PATH}/:id`
 /** Deliveries on the page of a receiver. */
@@ -55,24 +52,27 @@ export const NOTIFICATION_PAGES = [
 async function show(context: CurrentContext): Promise<Answer> {
   const receivers = context.services.notify.receivers.list()
   return await context.show({
-    title: t.title,
+    title: 'Notifications',
     section: SETTINGS,
     count: receivers.length,
-    trail: html`<a href="${SETTINGS}">${PAGES.frame.titles.settings}</a>`,
+    trail: html`<a href="${SETTINGS}">Settings</a>`,
     messages: html`${context.message()}${renderDone(context, null)}`,
     body: html`<div class="columns even">
       <div>
         ${
           receivers.length === 0
-            ? emptyState(t.empty.title, t.empty.text)
+            ? emptyState(
+                'Nobody is notified yet',
+                'Add a receiver, send it a test, and select which events it hears of.',
+              )
             : card({
-                body: html`<ul class="rows" aria-label="${t.list}">
+                body: html`<ul class="rows" aria-label="Receivers of notifications">
                   ${receivers.map((receiver) => renderRow(context, receiver))}
                 </ul>`,
               })
         }
       </div>
-      <div>${card({ title: t.add.title, id: 'add', body: renderKinds() })}</div>
+      <div>${card({ title: 'Add a receiver', id: 'add', body: renderKinds() })}</div>
     </div>`,
   })
 }
@@ -90,8 +90,8 @@ const renderKinds = (): Html =>
           <a
             class="button"
             href="${PATH}/add/${kind}"
-            aria-label="${fill(t.add.heading, { kind: CHANNELS[kind].title })}"
-            >${t.add.link}</a
+            aria-label="Add a receiver: ${CHANNELS[kind].title}"
+            >Add</a
           >
         </li>`,
     )}
@@ -111,23 +111,27 @@ const renderRow = (context: CurrentContext, receiver: Receiver): Html =>
 function renderState(context: CurrentContext, { id, paused }: Receiver): Content {
   const { messages } = context.services.notify
   const time = (iso: string) => renderTime(iso, context.clock())
-  if (paused) return html`${badge('ready', '')} ${t.states.paused}`
+  if (paused) return html`${badge('ready', '')} Paused: what happens meanwhile is not sent.`
   const waiting = messages.findWaiting(id)
   if (waiting !== null && waiting.failure !== null) {
     const { queued_at: since, failure, next_at: next } = waiting
     return html`${badge('failed', '')}
-    ${fillHtml(t.states.failing, { time: time(since), failure, next: time(next) })}`
+    ${fillHtml('Failing since {time}: {failure}. Next attempt {next}.', { time: time(since), failure, next: time(next) })}`
   }
   const [last] = messages.list(id, 2).filter(({ state }) => state !== 'waiting')
-  if (last === undefined) return waiting === null ? t.states.none : t.states.waiting
+  if (last === undefined)
+    return waiting === null ? 'Nothing sent yet.' : 'A message waits to be sent.'
   return renderLast(last, time(last.tried_at ?? last.queued_at))
 }
 
 function renderLast({ state, failure }: Message, time: Content): Html {
   if (failure === null && state !== 'given-up') {
-    return html`${badge('done', '')} ${fillHtml(t.states.delivered, { time })}`
+    return html`${badge('done', '')} Delivered ${time}.`
   }
-  const text = state === 'given-up' ? t.states['given-up'] : t.states.partly
+  const text =
+    state === 'given-up'
+      ? 'Given up {time}: {failure}.'
+      : 'Delivered {time}, but not to everyone: {failure}.'
   return html`${badge('failed', '')} ${fillHtml(text, { time, failure: failure ?? '' })}`
 }
 
@@ -141,13 +145,13 @@ async function showForm(context: CurrentContext): Promise<Answer> {
     notice: context.notice(),
   })
   return await context.show({
-    title: fill(t.add.heading, { kind: title }),
+    title: `Add a receiver: ${title}`,
     section: SETTINGS,
     trail: trailTo(null),
     body: card({
       body: html`<p class="dim">${text}</p>
         <form method="post" action="${PATH}/add/${kind}" class="narrow">
-          ${fields}<button class="primary">${t.add.button}</button>
+          ${fields}<button class="primary">Add receiver</button>
         </form>`,
     }),
   })
@@ -186,7 +190,12 @@ async function answerForm(
 ): Promise<Answer> {
   const typed = typedOf(form)
   const read = readReceiver(kind, form)
-  if (!read.ok) return context.goBack(path, { error: t.errors.fields, errors: read.refusal, typed })
+  if (!read.ok)
+    return context.goBack(path, {
+      error: 'Correct the fields that are marked.',
+      errors: read.refusal,
+      typed,
+    })
   const saved = await save(read.value)
   if (saved.ok) return goDone(context, saved.value, done)
   const errors = describeEditRefusal(kind, saved.refusal)
@@ -202,7 +211,7 @@ async function showReceiver(context: CurrentContext): Promise<Answer> {
     title: name,
     section: SETTINGS,
     trail: trailTo(null),
-    actions: postButton({ action: `${path}/test`, label: t.buttons.test, tone: 'primary' }),
+    actions: postButton({ action: `${path}/test`, label: 'Send a test', tone: 'primary' }),
     messages: html`${context.message()}${renderDone(context, name)}`,
     body: html`<div class="columns even">
       <div>
@@ -212,17 +221,19 @@ async function showReceiver(context: CurrentContext): Promise<Answer> {
                 CHANNELS[receiver.target.kind].title,
                 html`<code>${nameTarget(receiver.target)}</code>`,
               ],
-              [t.state, renderState(context, receiver)],
+              ['State', renderState(context, receiver)],
             ])}
             <div class="row">
-              ${postButton({ action: `${path}/${paused ? 'resume' : 'pause'}`, label: paused ? t.buttons.resume : t.buttons.pause })}
-              ${questionButton({ action: `${path}/remove`, label: t.remove.button, tone: 'danger' })}
+              ${postButton({ action: `${path}/${paused ? 'resume' : 'pause'}`, label: paused ? 'Resume' : 'Pause' })}
+              ${questionButton({ action: `${path}/remove`, label: 'Remove…', tone: 'danger' })}
             </div>`,
         })}
-        ${card({ title: t.rules.title, id: 'rules', body: renderRules(receiver) })}
-        ${card({ title: t.edit.title, id: 'edit', body: renderEdit(context, receiver) })}
+        ${card({ title: 'What it hears of', id: 'rules', body: renderRules(receiver) })}
+        ${card({ title: 'Address and name', id: 'edit', body: renderEdit(context, receiver) })}
       </div>
-      <div>${card({ title: t.log.title, id: 'log', body: renderLog(context, receiver) })}</div>
+      <div>
+        ${card({ title: 'Deliveries, newest first', id: 'log', body: renderLog(context, receiver) })}
+      </div>
     </div>`,
   })
 }
@@ -232,14 +243,14 @@ function renderEdit(context: CurrentContext, receiver: Receiver): Html {
   const isSecretKept = context.services.notify.secrets.find(receiver.id) !== null
   return html`<form method="post" action="${pathOfReceiver(receiver.id)}" class="narrow">
     ${renderFields({ kind, receiver, isSecretKept, notice: context.notice() })}
-    <button>${t.edit.button}</button>
+    <button>Save</button>
   </form>`
 }
 
 function renderLog(context: CurrentContext, { id }: Receiver): Html {
   const messages = context.services.notify.messages.list(id, MAX_SHOWN)
   return messages.length === 0
-    ? html`<p class="dim">${t.log.none}</p>`
+    ? html`<p class="dim">Nothing was sent yet.</p>`
     : html`<ul class="rows">
         ${messages.map((message) => renderMessage(context, message))}
       </ul>`
@@ -252,18 +263,25 @@ const TONES: Readonly<Record<Message['state'], Tone>> = {
   'given-up': 'failed',
 }
 
+const LOG_STATES = {
+  waiting: 'waiting',
+  partly: 'some addresses wait',
+  delivered: 'delivered',
+  'given-up': 'given up',
+} as const
+
 function renderMessage(context: CurrentContext, message: Message): Html {
   const { id, receiver, state, attempts, failure, queued_at: at, content } = message
   return html`<li>
     <span class="grow"
-      >${badge(TONES[state], t.log.states[state])} ${content.title}
-      ${content.is_test ? tag(t.log.test) : null}<br /><span class="small dim"
+      >${badge(TONES[state], LOG_STATES[state])} ${content.title}
+      ${content.is_test ? tag('test') : null}<br /><span class="small dim"
         >${renderTime(at, context.clock())},
-        ${fillCount(t.log.attempts, attempts)}${failure === null ? null : html`: ${failure}`}
+        ${fillCount({ one: '1 attempt', other: '{count} attempts' }, attempts)}${failure === null ? null : html`: ${failure}`}
         <code>${id}</code></span
       ></span
     >
-    ${isOpen(message) || content.is_test ? null : postButton({ action: `${pathOfReceiver(receiver)}/again`, label: t.log.again, values: { message: id } })}
+    ${isOpen(message) || content.is_test ? null : postButton({ action: `${pathOfReceiver(receiver)}/again`, label: 'Send again', values: { message: id } })}
   </li>`
 }
 
@@ -271,7 +289,7 @@ async function sendTest(context: CurrentContext): Promise<Answer> {
   const receiver = findReceiver(context)
   const { failure } = await context.services.notify.sender.sendTest(receiver)
   if (failure === null) return goDone(context, receiver, 'tested')
-  const error = fill(t.errors.test, { name: receiver.name, failure })
+  const error = `The test to ${receiver.name} was not delivered: ${failure}`
   return context.goBack(pathOfReceiver(receiver.id), { error })
 }
 
@@ -298,20 +316,22 @@ async function sendAgain(context: CurrentContext, form: URLSearchParams): Promis
   const isOwn = message?.receiver === receiver.id && !message.content.is_test
   const queued = isOwn ? await sender.sendAgain(message.id) : null
   if (queued !== null) return goDone(context, receiver, 'again')
-  return context.goBack(pathOfReceiver(receiver.id), { error: t.errors.gone })
+  return context.goBack(pathOfReceiver(receiver.id), {
+    error: 'That message is not kept any more.',
+  })
 }
 
 async function askRemoval(context: CurrentContext): Promise<Answer> {
   const receiver = findReceiver(context)
   const { id, name } = receiver
   return await showRemoval(context, {
-    title: fill(t.remove.title, { name }),
+    title: `Remove ${name}`,
     section: SETTINGS,
     trail: trailTo(receiver),
-    question: fill(t.remove.question, { name }),
-    body: html`<p>${t.remove.consequence}</p>`,
+    question: `Remove the receiver ${name}?`,
+    body: html`<p>What waits for it is not sent, and its deliveries are forgotten.</p>`,
     cancel: pathOfReceiver(id),
-    button: t.remove.confirm,
+    button: 'Remove receiver',
   })
 }
 
@@ -326,6 +346,6 @@ async function remove(context: CurrentContext): Promise<Answer> {
 /** Throws a 404 where there is no such kind. */
 function kindOf({ event }: CurrentContext): TargetKind {
   const kind = readKind(getRouterParam(event, 'kind') ?? '')
-  if (kind === null) throw refuseRequest(404, t.errors.unknown)
+  if (kind === null) throw refuseRequest(404, 'That receiver was removed already.')
   return kind
 }

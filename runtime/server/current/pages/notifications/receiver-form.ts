@@ -9,14 +9,13 @@ import {
   NameSchema,
 } from '#fleet/notify/rules/receiver.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill } from '#kit/texts/text.ts'
+import { fill } from '#kit/foundation/text.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
 import { banner } from '#kit/web/ui/elements.ts'
 import { selectField, textField } from '#kit/web/ui/fields.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
 import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
   MAIL_SECURITIES,
@@ -26,31 +25,54 @@ import {
   type TargetKind,
 } from '#fleet/notify/rules/channel.ts'
 
-const t = PAGES.notifications
-
 export const NOTIFICATIONS_PATH = '/ui/notifications'
 
 export const pathOfReceiver = (id: string): string => `${NOTIFICATIONS_PATH}/${id}`
 
+const RECEIVER_ERRORS = {
+  'name-taken': 'That name is in use.',
+  'too-many': 'There are {count} receivers already.',
+  'too-many-rules': 'There are {count} rules already.',
+  unknown: 'That receiver was removed already.',
+  'secret-missing': 'Enter it: without it nothing can be sent.',
+  fields: 'Correct the fields that are marked.',
+  user: 'Without encryption the password would be readable on its way: select STARTTLS or TLS.',
+  events: 'Select at least one kind of event.',
+  search: 'This search is not understood: {term}',
+  person: 'Enter a name of at most 64 characters.',
+  test: 'The test to {name} was not delivered: {failure}',
+  gone: 'That message is not kept any more.',
+} as const
+
 /** Throws a 404 where there is none. */
 export function findReceiver({ services, event }: CurrentContext): Receiver {
   const receiver = services.notify.receivers.find(getRouterParam(event, 'id') ?? '')
-  if (receiver === null) throw refuseRequest(404, t.errors.unknown)
+  if (receiver === null) throw refuseRequest(404, RECEIVER_ERRORS.unknown)
   return receiver
 }
 
 /** The way to a page of a receiver; null: to its own. */
 export const trailTo = (receiver: Receiver | null): Html =>
-  html`<a href="${NOTIFICATIONS_PATH}">${t.title}</a>${
+  html`<a href="${NOTIFICATIONS_PATH}">Notifications</a>${
       receiver === null
         ? null
         : html` / <a href="${pathOfReceiver(receiver.id)}">${receiver.name}</a>`
     }`
 
+const RECEIVER_DONE = {
+  added: '{name} was added. Send it a test.',
+  saved: '{name} was saved.',
+  tested: 'The test to {name} was delivered.',
+  paused: '{name} is paused.',
+  resumed: '{name} is notified again, from now on.',
+  again: 'The message is sent to {name} again.',
+  removed: '{name} was removed.',
+} as const
+
 export const goDone = (
   context: CurrentContext,
   { id, name }: Receiver,
-  done: keyof typeof t.done,
+  done: keyof typeof RECEIVER_DONE,
 ): Answer =>
   context.goTo(
     done === 'removed'
@@ -60,7 +82,7 @@ export const goDone = (
 
 /** `name`: what the receiver is called; null: it is gone, and the address says what it was. */
 export function renderDone({ query }: CurrentContext, name: string | null): Content {
-  const text = Object.entries(t.done).find(([key]) => key === query.get('done'))?.[1]
+  const text = Object.entries(RECEIVER_DONE).find(([key]) => key === query.get('done'))?.[1]
   const named = name ?? query.get('name')
   return text === undefined || named === null ? null : banner('done', fill(text, { name: named }))
 }
@@ -68,15 +90,15 @@ export function renderDone({ query }: CurrentContext, name: string | null): Cont
 export function describeRefusal(refusal: EditRefusal): string {
   switch (refusal) {
     case 'secret-shape':
-      return t.errors.fields
+      return RECEIVER_ERRORS.fields
     case 'too-many':
-      return fill(t.errors[refusal], { count: MAX_RECEIVERS })
+      return fill(RECEIVER_ERRORS[refusal], { count: MAX_RECEIVERS })
     case 'too-many-rules':
-      return fill(t.errors[refusal], { count: MAX_RULES })
+      return fill(RECEIVER_ERRORS[refusal], { count: MAX_RULES })
     case 'name-taken':
     case 'secret-missing':
     case 'unknown':
-      return t.errors[refusal]
+      return RECEIVER_ERRORS[refusal]
   }
 }
 
@@ -177,7 +199,9 @@ export function renderFields({ kind, receiver, isSecretKept, notice }: ReceiverF
   ${textField({
     name: 'secret',
     label: secret.label,
-    hint: isSecretKept ? t.secretKept : secret.hint,
+    hint: isSecretKept
+      ? 'One is kept. Leave empty to keep it; another server or user needs it again.'
+      : secret.hint,
     type: 'password',
     autocomplete: 'new-password',
     required: SECRET_SHAPES[kind] !== null && !isSecretKept,
@@ -227,7 +251,7 @@ export function readReceiver(
   const errors = {
     ...(name.success ? {} : { name: FIELDS.name.wrong }),
     ...(target.success ? {} : describeIssues(target.error)),
-    ...(isOpen ? { security: t.errors.user } : {}),
+    ...(isOpen ? { security: RECEIVER_ERRORS.user } : {}),
   }
   if (!name.success || !target.success || isOpen) return refuse(errors)
   return accept({ name: name.data, target: target.data, secret: text('secret') })
@@ -249,18 +273,20 @@ const readTarget = (text: (name: string) => string) => ({
 function describeIssues({ issues }: z.ZodError): FieldErrors {
   const texts: Readonly<Record<string, FieldTexts>> = FIELDS
   const names = new Set(issues.map(({ path }) => String(path[0])))
-  return Object.fromEntries([...names].map((name) => [name, texts[name]?.wrong ?? t.errors.fields]))
+  return Object.fromEntries(
+    [...names].map((name) => [name, texts[name]?.wrong ?? RECEIVER_ERRORS.fields]),
+  )
 }
 
 /** Why a change was refused, at its field where it has one. */
 export function describeEditRefusal(kind: TargetKind, refusal: EditRefusal): FieldErrors {
   switch (refusal) {
     case 'name-taken':
-      return { name: t.errors[refusal] }
+      return { name: RECEIVER_ERRORS[refusal] }
     case 'secret-missing':
-      return { secret: t.errors[refusal] }
+      return { secret: RECEIVER_ERRORS[refusal] }
     case 'secret-shape':
-      return { secret: CHANNELS[kind].secret.wrong ?? t.errors.fields }
+      return { secret: CHANNELS[kind].secret.wrong ?? RECEIVER_ERRORS.fields }
     case 'too-many':
     case 'too-many-rules':
     case 'unknown':

@@ -11,9 +11,8 @@ import type { Answer } from '#kit/web/answers/answers.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'
 import { card, tag } from '#kit/web/ui/elements.ts'
 import { postButton, textField } from '#kit/web/ui/fields.ts'
-import { fill } from '#kit/texts/text.ts'
+import { fill } from '#kit/foundation/text.ts'
 import { buttonAt, formAt, pageAt } from '#server/pages/context-routes.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { listSearchMistakes } from '../machines/fleet-query.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
@@ -30,8 +29,6 @@ import {
   EVENT_GROUPS,
   type EventGroupName,
 } from '#fleet/notify/rules/message.ts'
-
-const t = PAGES.notifications
 const PATH = `${NOTIFICATIONS_PATH}/:id/rules/:rule`
 
 /** A rule that is added has this in the place of an id. */
@@ -43,14 +40,31 @@ export const RULE_PAGES = [
   buttonAt(`${PATH}/remove`, 'admin', remove),
 ]
 
+const RULE_TEXTS = {
+  title: 'What it hears of',
+  none: 'No rule: it hears of nothing.',
+  add: 'Add a rule',
+  change: 'Change',
+  remove: 'Remove',
+  newTitle: 'Add a rule for {name}',
+  editTitle: 'Change a rule of {name}',
+  events: 'Events',
+  search: 'Only of machines that match',
+  searchHint:
+    'A search as on the machines page, for example label:rack-3. Leave empty for everything.',
+  person: 'Only what this person did or armed',
+  personHint: 'A name, or administrator. Leave empty for everybody.',
+  save: 'Save rule',
+} as const
+
 export const renderRules = (receiver: Receiver): Html =>
   html`${
       receiver.rules.length === 0
-        ? html`<p class="dim">${t.rules.none}</p>`
-        : html`<ul class="rows" aria-label="${t.rules.title}">
+        ? html`<p class="dim">${RULE_TEXTS.none}</p>`
+        : html`<ul class="rows" aria-label="${RULE_TEXTS.title}">
             ${receiver.rules.map((rule) => renderRule(receiver, rule))}
           </ul>`
-    } <a class="button" href="${rulePath(receiver, NEW)}">${t.rules.add}</a>`
+    } <a class="button" href="${rulePath(receiver, NEW)}">${RULE_TEXTS.add}</a>`
 
 const rulePath = ({ id }: Receiver, rule: string): string => `${pathOfReceiver(id)}/rules/${rule}`
 
@@ -62,8 +76,8 @@ function renderRule(receiver: Receiver, rule: NotifyRule): Html {
       >${rule.events.map((name) => html`${tag(EVENT_GROUPS[name].title)} `)}
       <span class="small dim">${words}</span></span
     >
-    <a class="button" href="${path}">${t.rules.change}</a>
-    ${postButton({ action: `${path}/remove`, label: t.rules.remove })}
+    <a class="button" href="${path}">${RULE_TEXTS.change}</a>
+    ${postButton({ action: `${path}/remove`, label: RULE_TEXTS.remove })}
   </li>`
 }
 
@@ -73,7 +87,9 @@ async function show(context: CurrentContext): Promise<Answer> {
   const rule = receiver.rules.find((one) => one.id === id) ?? null
   if (rule === null && id !== NEW) return context.goTo(pathOfReceiver(receiver.id))
   const { name } = receiver
-  const title = fill(rule === null ? t.rules.newTitle : t.rules.editTitle, { name })
+  const title = fill(rule === null ? RULE_TEXTS.newTitle : RULE_TEXTS.editTitle, {
+    name,
+  })
   return await context.show({
     title,
     section: '/ui/settings',
@@ -86,8 +102,8 @@ function renderForm(context: CurrentContext, action: string, rule: NotifyRule | 
   const { typed = ruleValues(rule), errors = {} } = context.notice() ?? {}
   const field = (name: 'search' | 'person') => ({
     name,
-    label: t.rules[name],
-    hint: t.rules[`${name}Hint`],
+    label: RULE_TEXTS[name],
+    hint: RULE_TEXTS[`${name}Hint`],
     value: typed[name] ?? '',
     error: errors[name] ?? null,
   })
@@ -95,13 +111,13 @@ function renderForm(context: CurrentContext, action: string, rule: NotifyRule | 
   const { events: error = null } = errors
   return html`<form method="post" action="${action}" class="narrow">
     <fieldset class="stack">
-      <legend>${t.rules.events}</legend>
+      <legend>${RULE_TEXTS.events}</legend>
       ${EVENT_GROUP_NAMES.map((name) => renderChoice(name, selected.has(name)))}
       ${error === null ? null : html`<p class="error">${error}</p>`}
     </fieldset>
     ${textField({ ...field('search'), maxLength: 500 })}
     ${textField({ ...field('person'), maxLength: 64 })}
-    <button class="primary">${t.rules.save}</button>
+    <button class="primary">${RULE_TEXTS.save}</button>
   </form>`
 }
 
@@ -121,7 +137,11 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const read = readRule(form)
   if (!read.ok) {
     const typed = { ...Object.fromEntries(form), events: form.getAll('events').join(' ') }
-    return context.goBack(path, { error: t.errors.fields, errors: read.refusal, typed })
+    return context.goBack(path, {
+      error: 'Correct the fields that are marked.',
+      errors: read.refusal,
+      typed,
+    })
   }
   const { edits } = context.services.notify
   const isNew = id === NEW
@@ -142,9 +162,9 @@ function readRule(form: URLSearchParams): Result<Omit<NotifyRule, 'id'>, FieldEr
   const wrong = new Set(read.error?.issues.map(({ path }) => path[0]))
   if (mistake !== undefined) wrong.add('search')
   const texts = {
-    events: t.errors.events,
-    search: fill(t.errors.search, { term: mistake?.term ?? '' }),
-    person: t.errors.person,
+    events: 'Select at least one kind of event.',
+    search: `This search is not understood: ${mistake?.term ?? ''}`,
+    person: 'Enter a name of at most 64 characters.',
   }
   return refuse(Object.fromEntries(Object.entries(texts).filter(([name]) => wrong.has(name))))
 }

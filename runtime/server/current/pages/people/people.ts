@@ -1,14 +1,14 @@
 /** /ui/people: who logs in with a name, and how somebody is added. */
+import { ROLE_TEXTS } from '#server/pages/account/account.ts'
 import { MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH } from '#kit/web/access/rules/login-throttle.ts'
 import { type Person, MAX_SCOPE_CHARACTERS, MAX_PEOPLE } from '#fleet/access/rules/person.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { card, emptyState, factList, banner, badge, tag } from '#kit/web/ui/elements.ts'
 import { textField, postButton, selectField } from '#kit/web/ui/fields.ts'
-import { fillHtml, html, type Html, address, type Content } from '#kit/web/ui/html.ts'
+import { html, type Html, address, type Content } from '#kit/web/ui/html.ts'
 import { ACTIONS, numberColumn, renderTable } from '#kit/web/ui/tables.ts'
-import { fill } from '#kit/texts/text.ts'
+import { fill } from '#kit/foundation/text.ts'
 import { formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
@@ -23,44 +23,38 @@ import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
 
 // The row of a person in the table of people, and what it says of them.
 
-const t = PAGES.people
-const { roles } = PAGES.account
-
 function renderPersonRow(context: CurrentContext, person: Person, tokens: number): Html {
   const { id, name, role, provider } = person
-  const { columns } = t
   return html`<tr>
     <th scope="row"><bdi>${name}</bdi></th>
-    <td data-label="${t.role}">${role === null ? t.noRole : roles[role].title}</td>
-    <td data-label="${t.scope}">${renderLabels(person)}</td>
-    <td data-label="${columns.by}">${provider === null ? columns.password : hostOf(person)}</td>
-    <td class="nowrap" data-label="${columns.seen}">${renderLastLogin(context, person)}</td>
-    <td class="number" data-label="${columns.tokens}">${tokens}</td>
-    <td data-label="${columns.state}">${renderState(person)}</td>
+    <td data-label="Role">${role === null ? 'No role' : ROLE_TEXTS[role].title}</td>
+    <td data-label="Scope">${renderLabels(person)}</td>
+    <td data-label="Logs in with">${provider === null ? 'password' : hostOf(person)}</td>
+    <td class="nowrap" data-label="Last login">${renderLastLogin(context, person)}</td>
+    <td class="number" data-label="Tokens">${tokens}</td>
+    <td data-label="State">${renderState(person)}</td>
     <td>
-      <a class="button" href="${pathOfPerson(id)}" aria-label="${fill(columns.changeOf, { name })}"
-        >${columns.change}</a
-      >
+      <a class="button" href="${pathOfPerson(id)}" aria-label="Change ${name}">Change</a>
     </td>
   </tr>`
 }
 
 /** Administrators have no scope, whatever is stored. */
 function renderLabels({ role, labels }: Person): Content {
-  if (role === 'administrate' || labels === null) return t.everything
-  return labels.length === 0 ? t.provider.noMachine : labels.map((label) => html`${tag(label)} `)
+  if (role === 'administrate' || labels === null) return 'all machines'
+  return labels.length === 0 ? 'none' : labels.map((label) => html`${tag(label)} `)
 }
 
 const renderState = ({ role, blocked_at }: Person): Html =>
   blocked_at !== null
-    ? badge('failed', t.provider.blocked)
+    ? badge('failed', 'Blocked')
     : role === null
-      ? badge('needs-you', t.noRole)
-      : badge('done', t.active)
+      ? badge('needs-you', 'No role')
+      : badge('done', 'Active')
 
 /** Logins with a password have been recorded only since a later release. */
 const renderLastLogin = (context: CurrentContext, { seen_at, provider }: Person): Content =>
-  renderTime(seen_at, context.clock(), provider === null ? t.noLogin : t.provider.never)
+  renderTime(seen_at, context.clock(), provider === null ? 'none recorded' : 'never')
 
 // What the pages of people share: their addresses, where a form leads, and why it was refused.
 
@@ -73,12 +67,40 @@ const idOf = ({ event }: CurrentContext): string => getRouterParam(event, 'id') 
 const findPerson = (context: CurrentContext): Person | null =>
   context.site.people?.store.find(idOf(context)) ?? null
 
+const PEOPLE_ERRORS = {
+  'name-shape':
+    'Enter a name of lowercase letters, digits and . _ - + @, of at most 64 characters.',
+  'name-reserved': 'That name has another meaning in events: use another one.',
+  'name-taken': 'That name is in use.',
+  'too-many': 'There are {count} people already.',
+  'too-short': 'Enter at least {count} characters.',
+  'too-long': 'Enter at most {count} characters.',
+  'scope-label': 'A label in a scope has letters, digits, spaces and . _ - as those of machines.',
+  'scope-long':
+    'The labels of a scope may have {count} characters together, with three more for each label: use fewer or shorter ones.',
+  'control-characters': 'The password may not contain control characters.',
+  differs: 'The two passwords are different.',
+  unknown: 'That person was removed already.',
+  'of-provider': 'The provider knows their password and says which role they have.',
+  'has-password': 'They have a password here: remove them to keep them out.',
+  role: 'Select one of the roles.',
+} as const
+
 function accountsOf({ site }: CurrentContext): Accounts {
-  if (site.accounts === null) throw refuseRequest(404, t.errors.unknown)
+  if (site.accounts === null) throw refuseRequest(404, PEOPLE_ERRORS.unknown)
   return site.accounts
 }
 
-type Done = keyof typeof t.done
+const PEOPLE_DONE = {
+  added: '{name} was added.',
+  role: 'The role and scope of {name} were saved; all of their sessions have ended.',
+  password: 'The password of {name} was changed; all of their sessions have ended.',
+  removed: '{name} was removed.',
+  blocked: '{name} is blocked: their sessions have ended, and their tokens are refused.',
+  unblocked: '{name} may log in again, and has no role until then.',
+} as const
+
+type Done = keyof typeof PEOPLE_DONE
 
 const goDone = (context: CurrentContext, what: Done, { name }: Person): Answer =>
   context.goTo(address(PEOPLE_PATH, { done: what, name }))
@@ -100,7 +122,7 @@ const goBack = (context: CurrentContext, error: string): Answer =>
 
 function renderDone({ query }: CurrentContext): Content {
   const [done, name] = [query.get('done'), query.get('name')]
-  const text = Object.entries(t.done).find(([key]) => key === done)?.[1]
+  const text = Object.entries(PEOPLE_DONE).find(([key]) => key === done)?.[1]
   return text === undefined || name === null ? null : banner('done', fill(text, { name }))
 }
 
@@ -112,7 +134,7 @@ const COUNTS: Partial<Readonly<Record<PersonRefusal, number>>> = {
 }
 
 const describeRefusal = (refusal: PersonRefusal): string =>
-  fill(t.errors[refusal], { count: COUNTS[refusal] ?? 0 })
+  fill(PEOPLE_ERRORS[refusal], { count: COUNTS[refusal] ?? 0 })
 
 // What is said of somebody whom a provider lets in: their role, their scope, their tokens.
 
@@ -124,41 +146,48 @@ const describeRights = (person: Person): string => `${describeRole(person)}${des
 function describeRole(person: Person): string {
   const { role } = person
   return role === null
-    ? fill(t.provider.noRole, { provider: hostOf(person) })
-    : fill(t.provider.role, { role: roles[role].title, provider: hostOf(person) })
+    ? `No role from ${hostOf(person)}.`
+    : `${ROLE_TEXTS[role].title}, says ${hostOf(person)}.`
 }
 
 /** Administrators have no scope, whatever their groups say. */
 function describeScope({ role, labels }: Person): string {
   if (labels === null || role === null || role === 'administrate') return ''
-  const named = labels.length === 0 ? t.provider.noMachine : labels.join(', ')
-  return ` ${fill(t.provider.scope, { labels: named })}`
+  const named = labels.length === 0 ? 'none' : labels.join(', ')
+  return ` Machines: ${named}.`
 }
 
 /** Tokens work on while nobody is logged in, so they are named. */
 function describeTokens({ role }: Person, tokens: readonly string[]): string {
   const names = tokens.join(', ')
-  return fill(role === null ? t.provider.voidTokens : t.provider.tokens, { names })
+  return fill(
+    role === null
+      ? '{names}, refused at the moment'
+      : '{names}, with that role also while nobody is logged in',
+    { names },
+  )
 }
 
 const LABELS = 'labels-in-use'
 const MAX_SUGGESTED = 200
 
 /** Below the list, because browsers cut longer options. */
-const ROLE_HINT = ROLES.map((role) => `${roles[role].title}: ${roles[role].text}.`).join(' ')
+const ROLE_HINT = ROLES.map((role) => `${ROLE_TEXTS[role].title}: ${ROLE_TEXTS[role].text}.`).join(
+  ' ',
+)
 
-const ROLE_TITLES = ROLES.map((role) => ({ value: role, text: roles[role].title }))
+const ROLE_TITLES = ROLES.map((role) => ({ value: role, text: ROLE_TEXTS[role].title }))
 
 /** For an unreadable role: saved unchanged, it becomes no other. */
-const NO_ROLE = { value: '', text: t.noRole }
+const NO_ROLE = { value: '', text: 'No role' }
 
 /** `role` empty: none; `labels`: the text of the scope. */
 const renderRightsFields = (
   { site }: CurrentContext,
   { role, labels }: { readonly role: string; readonly labels: string },
 ): Html =>
-  html`${selectField({ name: 'role', label: t.role, value: role, options: role === '' ? [NO_ROLE, ...ROLE_TITLES] : ROLE_TITLES, hint: ROLE_HINT })}
-    ${textField({ name: 'labels', label: t.scope, hint: t.scopeHint, value: labels, placeholder: t.everything, list: LABELS, autocomplete: 'off' })}
+  html`${selectField({ name: 'role', label: 'Role', value: role, options: role === '' ? [NO_ROLE, ...ROLE_TITLES] : ROLE_TITLES, hint: ROLE_HINT })}
+    ${textField({ name: 'labels', label: 'Scope', hint: 'Labels with commas between them: only machines with one of them are seen and changed. Empty: all machines; a hyphen alone: none. Whoever administrates sees all.', value: labels, placeholder: 'all machines', list: LABELS, autocomplete: 'off' })}
     <datalist id="${LABELS}">
       ${[...new Set(site.machines.peekAll().flatMap((machine) => machine.labels))]
         .toSorted()
@@ -218,7 +247,7 @@ const PERSON_PAGES = [
   removalAt(`${ONE}/remove`, 'admin', askRemoval, remove),
 ]
 
-const TRAIL = html`<a href="${PEOPLE_PATH}">${t.title}</a>`
+const TRAIL = html`<a href="${PEOPLE_PATH}">People</a>`
 
 async function showPerson(context: CurrentContext): Promise<Answer> {
   const person = findPerson(context)
@@ -241,46 +270,44 @@ function renderFacts(context: CurrentContext, person: Person, tokens: readonly s
   const { id, name, provider, blocked_at } = person
   const path = pathOfPerson(id)
   const [what, label] =
-    blocked_at === null
-      ? (['block', t.provider.block] as const)
-      : (['unblock', t.provider.unblock] as const)
+    blocked_at === null ? (['block', 'Block'] as const) : (['unblock', 'Unblock'] as const)
   const facts: (readonly [string, Content])[] = [
-    [t.columns.state, renderState(person)],
-    ...(provider === null ? [] : [[t.role, describeRights(person)] as const]),
-    [t.columns.seen, renderLastLogin(context, person)],
-    [t.columns.added, renderTime(person.created_at, context.clock())],
-    ...(tokens.length === 0 ? [] : [[t.columns.tokens, describeTokens(person, tokens)] as const]),
+    ['State', renderState(person)],
+    ...(provider === null ? [] : [['Role', describeRights(person)] as const]),
+    ['Last login', renderLastLogin(context, person)],
+    ['Added', renderTime(person.created_at, context.clock())],
+    ...(tokens.length === 0 ? [] : [['Tokens', describeTokens(person, tokens)] as const]),
   ]
   return html`${factList(facts)}
-    <p><a href="${address('/ui/events', { person: name })}">${fill(t.events, { name })}</a></p>
+    <p><a href="${address('/ui/events', { person: name })}">Events of ${name}</a></p>
     <div class="row">
       ${provider === null ? null : postButton({ action: `${path}/${what}`, label })}
-      ${questionButton({ action: `${path}/remove`, label: t.remove.button, tone: 'danger' })}
+      ${questionButton({ action: `${path}/remove`, label: 'Remove…', tone: 'danger' })}
     </div>`
 }
 
 function renderForms(context: CurrentContext, { id, name, role, labels }: Person): Html {
   const path = pathOfPerson(id)
-  const hint = fill(t.password.hint, { count: MIN_PASSWORD_LENGTH, name })
+  const hint = `At least ${MIN_PASSWORD_LENGTH} characters. All sessions of ${name} end.`
   return html`${card({
-    title: t.rights,
+    title: 'Role and scope',
     body: html`<form method="post" action="${path}/role" class="narrow">
       ${renderRightsFields(context, { role: role ?? '', labels: renderScope(labels) })}
-      <button class="primary">${t.save}</button>
+      <button class="primary">Save role and scope</button>
     </form>`,
   })}
   ${card({
-    title: t.password.title,
+    title: 'Password',
     body: html`<form method="post" action="${path}/password" class="narrow">
-      ${renderPasswordField(t.password.field, hint)}
-      <button>${t.password.button}</button>
+      ${renderPasswordField('New password', hint)}
+      <button>Set password</button>
     </form>`,
   })}`
 }
 
 async function setRole(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const role = readRole(form)
-  if (role === null) return goBack(context, t.errors.role)
+  if (role === null) return goBack(context, PEOPLE_ERRORS.role)
   // Without the field, the scope stays.
   const rights = { role, ...(form.has('labels') && { labels: readLabels(form) }) }
   const changed = await accountsOf(context).setRights(idOf(context), rights, context.by())
@@ -298,14 +325,16 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   if (person === null) return answerChange(context, 'removed', refuse('unknown'))
   const { id, name, provider } = person
   return await showRemoval(context, {
-    title: fill(t.remove.title, { name }),
+    title: `Remove ${name}`,
     section: SETTINGS,
     trail: TRAIL,
-    question: fillHtml(t.remove.question, { name: html`<bdi>${name}</bdi>` }),
-    body: html`<p>${t.remove.consequence}</p>
-      ${provider === null ? null : html`<p>${t.provider.comesBack}</p>`}`,
+    question: html`Remove <bdi>${name}</bdi>?`,
+    body: html`<p>
+        ${'Their sessions end with their next request, and their tokens are revoked. Events and runs keep their name.'}
+      </p>
+      ${provider === null ? null : html`<p>The provider can let them in again with their next login. Block them instead to keep them out.</p>`}`,
     cancel: pathOfPerson(id),
-    button: t.remove.confirm,
+    button: 'Remove person',
   })
 }
 
@@ -331,25 +360,36 @@ export const PEOPLE_PAGES = [
 async function show(context: CurrentContext): Promise<Answer> {
   const people = context.site.people?.store.list() ?? []
   return await context.show({
-    title: t.title,
+    title: 'People',
     section: SETTINGS,
     count: people.length,
-    trail: html`<a href="${SETTINGS}">${PAGES.frame.titles.settings}</a>`,
-    actions: html`<a class="button primary" href="${ADD}">${t.add.title}</a>`,
+    trail: html`<a href="${SETTINGS}">Settings</a>`,
+    actions: html`<a class="button primary" href="${ADD}">Add a person</a>`,
     messages: html`${context.message()}${renderDone(context)}`,
     body:
       people.length === 0
-        ? emptyState(t.empty.title, t.empty.text)
+        ? emptyState(
+            'Nobody logs in with a name yet',
+            'Add people, and every event, flash and token names who it was. The administrator password stays.',
+          )
         : html`${await renderPeople(context, people)}${renderNameless(context)}`,
   })
 }
 
 async function renderPeople(context: CurrentContext, people: readonly Person[]): Promise<Html> {
   const owned = Map.groupBy(await context.site.tokens.list(), ({ owner }) => owner)
-  const { by, seen, tokens, state } = t.columns
   return renderTable({
-    caption: t.list,
-    columns: [t.columns.name, t.role, t.scope, by, seen, numberColumn(tokens), state, ACTIONS],
+    caption: 'People who log in with a name',
+    columns: [
+      'Name',
+      'Role',
+      'Scope',
+      'Logs in with',
+      'Last login',
+      numberColumn('Tokens'),
+      'State',
+      ACTIONS,
+    ],
     rows: people.map((person) =>
       renderPersonRow(context, person, owned.get(person.id)?.length ?? 0),
     ),
@@ -358,25 +398,28 @@ async function renderPeople(context: CurrentContext, people: readonly Person[]):
 
 function renderNameless({ services }: CurrentContext): Html {
   const wanted = services.config.current().people.nameless_login
-  const text = wanted === 'always' ? t.administrator.always : t.administrator.off
+  const text =
+    wanted === 'always'
+      ? 'The administrator still logs in with the password alone.'
+      : 'Nobody logs in with the administrator password alone while somebody here administrates.'
   const setting = html`<code>[people] nameless_login</code>`
-  return html`<p class="small dim">${text} ${fillHtml(t.administrator.setting, { setting })}</p>`
+  return html`<p class="small dim">${text} Change it under ${setting}.</p>`
 }
 
 async function showForm(context: CurrentContext): Promise<Answer> {
   const typed = context.notice()?.typed ?? {}
   const rights = { role: typed['role'] ?? 'look', labels: typed['labels'] ?? '' }
   return await context.show({
-    title: t.add.title,
+    title: 'Add a person',
     section: SETTINGS,
-    trail: html`<a href="${PEOPLE_PATH}">${t.title}</a>`,
+    trail: html`<a href="${PEOPLE_PATH}">People</a>`,
     messages: context.message(),
     body: card({
       body: html`<form method="post" action="${PEOPLE_PATH}" class="narrow">
-        ${textField({ name: 'name', label: t.add.name, hint: t.add.nameHint, required: true, maxLength: 64, value: typed['name'] ?? '', autocomplete: 'off' })}
+        ${textField({ name: 'name', label: 'Name', hint: 'What they type to log in: lowercase letters, digits and . _ - + @', required: true, maxLength: 64, value: typed['name'] ?? '', autocomplete: 'off' })}
         ${renderRightsFields(context, rights)}
-        ${renderPasswordField(t.add.password, fill(t.add.passwordHint, { count: MIN_PASSWORD_LENGTH }))}
-        <button class="primary">${t.add.button}</button>
+        ${renderPasswordField('Password', `At least ${MIN_PASSWORD_LENGTH} characters.`)}
+        <button class="primary">Add person</button>
       </form>`,
     }),
   })
@@ -386,7 +429,7 @@ async function add(context: CurrentContext, form: URLSearchParams): Promise<Answ
   const name = form.get('name') ?? ''
   const role = readRole(form)
   const typed = { name, role: role ?? '', labels: form.get('labels') ?? '' }
-  if (role === null) return context.goBack(ADD, { error: t.errors.role, typed })
+  if (role === null) return context.goBack(ADD, { error: PEOPLE_ERRORS.role, typed })
   const password = form.get('password') ?? ''
   const added = await accountsOf(context).add(
     { name, role, password, labels: readLabels(form) },

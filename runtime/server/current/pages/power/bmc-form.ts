@@ -9,13 +9,9 @@ import {
   type PowerEntry,
 } from '#fleet/power/rules/bmc.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fill } from '#kit/texts/text.ts'
 import { mapNames, selectField, textField } from '#kit/web/ui/fields.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
 import { html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { PAGES } from '#server/texts/texts.ts'
-
-const t = PAGES.power.form
 
 const URLS = ['on', 'off', 'state', 'network'] as const
 const BMC_FIELDS = [
@@ -77,6 +73,19 @@ export function parseBmcForm(
   return values.password === '' ? keepPassword(values, bmc, before) : setPassword(values, bmc)
 }
 
+const WRONG = {
+  way: 'Select a way.',
+  address: 'Must be a host name or IP address, perhaps with a port.',
+  system: 'At most 200 characters.',
+  user: 'At most 255 characters, none of them a control character.',
+  password: 'At most 255 characters, none of them a control character.',
+  passwordMissing: 'Enter the password as well: it is not sent to another address or user.',
+  firmware: 'Select one.',
+  outlet: 'At most 100 characters, none of them a control character.',
+  url: 'Must be an http or https address without user and password.',
+  method: 'GET or POST.',
+} as const
+
 /** A password goes only to the address and user that it was given for. */
 function keepPassword(
   { user }: BmcValues,
@@ -86,7 +95,7 @@ function keepPassword(
   const kept = changeEntry(before, { bmc, credential: undefined }).credential
   return kept?.user === user
     ? accept({ bmc, credential: undefined })
-    : refuse({ field: 'password', text: t.wrong.passwordMissing })
+    : refuse({ field: 'password', text: WRONG.passwordMissing })
 }
 
 function setPassword({ user, password }: BmcValues, bmc: Bmc): Result<BmcEdit, BmcRefusal> {
@@ -105,8 +114,8 @@ const isUrl = (field: BmcField): boolean =>
   field === 'http_boot' || URLS.some((each) => each === field)
 
 function wrong(field: BmcField): BmcRefusal {
-  const texts: Readonly<Record<string, string>> = t.wrong
-  return { field, text: texts[isUrl(field) ? 'url' : field] ?? t.wrong.way }
+  const texts: Readonly<Record<string, string>> = WRONG
+  return { field, text: texts[isUrl(field) ? 'url' : field] ?? WRONG.way }
 }
 
 function layBmc(values: BmcValues): object {
@@ -167,29 +176,30 @@ export function renderBmcForm(
       ...(field === 'password' ? { autocomplete: 'new-password' } : {}),
     })
   return html`<details class="bmc" id="bmc" ${isOpen ? 'open' : null}>
-    <summary>${content.entry === null ? t.set : t.change}</summary>
+    <summary>${content.entry === null ? 'Set its BMC' : 'Change its BMC'}</summary>
     <form method="post" action="${action}">
-      ${choice('way', t.way, value('way'), t.ways)}
+      ${choice('way', 'Way', value('way'), { redfish: 'Redfish', ipmi: 'IPMI', 'wake-on-lan': 'Wake-on-LAN', hook: 'URLs of a power outlet, a plug or a KVM' })}
       <div class="by-address">
-        ${line('address', t.address, t.addressHint)}
-        ${choice('firmware', PAGES.power.form.firmware, value('firmware'), t.firmwares)}
+        ${line('address', 'Address', 'Host name or IP address within [power] networks, perhaps with a port. For Wake-on-LAN the broadcast address of its network.')}
+        ${choice('firmware', 'Firmware', value('firmware'), { uefi: 'UEFI', bios: 'BIOS' })}
       </div>
       <div class="by-url">
-        ${line('on', t.on, fill(t.urlHint, { mac: '{mac}' }), 'url')}
-        ${line('off', t.off, undefined, 'url')} ${line('state', t.state, undefined, 'url')}
-        ${line('network', t.network, undefined, 'url')}
-        ${choice('method', t.method, value('method'), { POST: 'POST', GET: 'GET' })}
+        ${line('on', 'URL that turns it on', '{mac} in a URL becomes the MAC address of the machine.', 'url')}
+        ${line('off', 'URL that turns it off', undefined, 'url')}
+        ${line('state', 'URL that tells its state', undefined, 'url')}
+        ${line('network', 'URL that sets the network as next boot device', undefined, 'url')}
+        ${choice('method', 'Method', value('method'), { POST: 'POST', GET: 'GET' })}
       </div>
       <div class="by-user">
-        ${line('user', t.user, t.userHint)}
-        ${line('password', t.password, t.passwordHint, 'password')}
+        ${line('user', 'User', 'Leave empty to use the user of a label or of all machines.')}
+        ${line('password', 'Password', 'Leave empty to keep the present one. It is not shown again.', 'password')}
       </div>
-      ${line('outlet', t.outlet, t.outletHint)}
+      ${line('outlet', 'Outlet', 'A name for what feeds it. Machines with the same name lose power together.')}
       <div class="by-system">
-        ${line('system', t.system, t.systemHint)}
-        ${line('http_boot', t.httpBoot, t.httpBootHint, 'url')}
+        ${line('system', 'System', 'Redfish: only where a BMC has several.')}
+        ${line('http_boot', 'HTTP Boot URL', 'Redfish with UEFI: what it boots from the network, such as http://SERVER:8080/boot/ipxe.efi. Leave empty for PXE.', 'url')}
       </div>
-      <button>${t.save}</button>
+      <button>Save</button>
     </form>
     ${command}
   </details>`

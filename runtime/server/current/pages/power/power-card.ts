@@ -4,7 +4,6 @@ import type { PowerAction, PowerState } from '#fleet/power/rules/power.ts'
 import { mayContact } from '#fleet/power/rules/reach.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
-import { fill } from '#kit/texts/text.ts'
 import { banner, card, copyable, factList, progress, shorten } from '#kit/web/ui/elements.ts'
 import { checkField, hidden, postButton } from '#kit/web/ui/fields.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
@@ -14,12 +13,9 @@ import { renderCurlBlock, blank, type CurlCall } from '#server/pages/curl-block.
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import { opensQuestion, questionButton } from '#server/pages/question.ts'
 import type { PowerView } from '#server/power/rules/power-request.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { renderBmcForm, type BmcFormContent } from './bmc-form.ts'
-
-const t = PAGES.power
 
 export const hasPower = ({ services }: CurrentContext): boolean =>
   services.config.current().power.networks.length > 0
@@ -37,11 +33,13 @@ export function renderPowerCard(
   const { networks } = context.services.config.current().power
   const suggested = entry === null && mayContact(told, networks) ? told : null
   return card({
-    title: t.title,
+    title: 'Power',
     id: 'power',
     body: html`${
       entry === null || view === null
-        ? html`<p>${t.none}</p>
+        ? html`<p>
+              ${'The server can turn this machine on and off once it knows its BMC, or another way to its power.'}
+            </p>
             ${renderSuggestion(told, suggested)}`
         : html`<div class="stack" id="power-state">
             ${renderState(context, view)} ${renderButtons(here, entry, view)}
@@ -50,31 +48,41 @@ export function renderPowerCard(
           </div>`
     }
     ${renderBmcForm(`${here}/power`, { entry, suggested }, notice, renderCurlBlock(context, [callBmc(mac, { entry, suggested })]))}
-    ${entry === null ? null : questionButton({ action: `${here}/power/delete`, label: t.removal.button })}`,
+    ${entry === null ? null : questionButton({ action: `${here}/power/delete`, label: 'Forget BMC…' })}`,
   })
 }
 
 /** A machine's word about its BMC is only a suggestion, until a person saves it. */
 function renderSuggestion(told: string | null, suggested: string | null): Content {
   if (told === null) return null
-  const text = suggested === null ? t.outside : t.suggested
+  const text =
+    suggested === null
+      ? 'The machine reports a BMC at {address}, which is outside [power] networks. The server does not contact it.'
+      : 'The machine reports a BMC at {address}. Make sure that this is its BMC before you save the form: the user and the password are sent there.'
   return html`<p>${fillHtml(text, { address: copyable(told) })}</p>`
 }
+
+/** `{strong}` to `{end}` is emphasized. */
+const SEEN = {
+  on: '{strong}On{end}, seen {time}.',
+  off: '{strong}Off{end}, seen {time}.',
+  unknown: '{strong}State unknown{end}, asked {time}.',
+} as const
 
 function renderState(context: CurrentContext, view: PowerView): Html {
   const { state, seen_at, failure, busy, bmc } = view
   const time = renderTime(seen_at, context.clock())
   const sentence =
     bmc['way'] === 'wake-on-lan'
-      ? t.cannotTell
+      ? 'This way cannot tell whether the machine is on.'
       : seen_at === null
-        ? t.never
-        : fillHtml(t.seen[state], { time, ...STRONG })
+        ? 'Its state was not read since the server started.'
+        : fillHtml(SEEN[state], { time, ...STRONG })
   return html`<p class="sentence">${sentence}</p>
     ${
       busy
-        ? html`<div class="wide-bar">${progress(null, null, t.busy)}</div>
-            <noscript><p class="hint">${t.reload}</p></noscript>`
+        ? html`<div class="wide-bar">${progress(null, null, 'A request is under way')}</div>
+            <noscript><p class="hint">Load the page again to see what became of it.</p></noscript>`
         : null
     }
     ${failure === null || busy ? null : banner('failed', printable(failure))}`
@@ -85,12 +93,28 @@ const renderButtons = (here: string, { bmc }: PowerEntry, { state }: PowerView):
     ${listPowerChoices(bmc, state).map((choice) => renderButton(`${here}/do/power`, choice))}
   </div>`
 
+const BUTTONS = {
+  on: 'Turn on',
+  network: 'Turn on from network',
+  'network-restart': 'Restart from network…',
+  off: 'Turn off…',
+  restart: 'Restart…',
+  read: 'Read state',
+} as const
+
 const renderButton = (action: string, choice: PowerChoice): Html =>
   isCut(choice)
     ? html`<form class="inline" ${opensQuestion(action)}>
-        ${hidden({ choice, confirm: 'ask' })}<button>${t.buttons[choice]}</button>
+        ${hidden({ choice, confirm: 'ask' })}<button>${BUTTONS[choice]}</button>
       </form>`
-    : postButton({ action, values: { choice }, label: t.buttons[choice] })
+    : postButton({ action, values: { choice }, label: BUTTONS[choice] })
+
+const WAYS = {
+  redfish: 'Redfish',
+  ipmi: 'IPMI',
+  'wake-on-lan': 'Wake-on-LAN',
+  hook: 'URLs of a power outlet, a plug or a KVM',
+} as const
 
 function renderReached(
   context: CurrentContext,
@@ -102,26 +126,26 @@ function renderReached(
   const { certificate, user } = view
   const isSecured = bmc.way === 'redfish' || bmc.way === 'hook' || certificate !== null
   return factList([
-    [t.facts.way, t.form.ways[bmc.way]],
-    [t.facts.address, bmc.way === 'hook' ? null : copyable(bmc.address)],
-    [t.facts.outlet, bmc.outlet === null ? null : printable(bmc.outlet)],
-    [t.facts.sharing, view.shares_outlet_with.length === 0 ? null : sharing],
-    [t.facts.user, user === null ? null : html`<bdi>${nameUser(view, printable(user))}</bdi>`],
-    [t.facts.certificate, isSecured ? renderCertificate(here, certificate) : null],
+    ['Way', WAYS[bmc.way]],
+    ['Address', bmc.way === 'hook' ? null : copyable(bmc.address)],
+    ['Outlet', bmc.outlet === null ? null : printable(bmc.outlet)],
+    ['At the same outlet', view.shares_outlet_with.length === 0 ? null : sharing],
+    ['User', user === null ? null : html`<bdi>${nameUser(view, printable(user))}</bdi>`],
+    ['Certificate', isSecured ? renderCertificate(here, certificate) : null],
   ])
 }
 
 function nameUser({ credential_from: from, credential_label }: PowerView, user: string): string {
-  if (from === 'label') return fill(t.facts.users.label, { user, label: credential_label ?? '' })
-  return from === 'all' ? fill(t.facts.users.all, { user }) : user
+  if (from === 'label') return `${user}, of the label ${credential_label ?? ''}`
+  return from === 'all' ? `${user}, of all machines` : user
 }
 
 function renderCertificate(here: string, certificate: string | null): Content {
-  if (certificate === null) return t.facts.unseen
-  const unpin = postButton({ action: `${here}/power/unpin`, label: t.facts.unpin })
-  if (certificate === BY_AUTHORITY) return html`${t.facts.authority} ${unpin}`
+  if (certificate === null) return 'None seen yet. The first one is pinned.'
+  const unpin = postButton({ action: `${here}/power/unpin`, label: 'Forget certificate' })
+  if (certificate === BY_AUTHORITY) return html`An authority vouches for it. ${unpin}`
   return html`${copyable(certificate, html`<span title="${certificate}">${shorten(certificate, 23)}</span>`)}
-    <span class="dim">${t.facts.pinned}</span> ${unpin}`
+    <span class="dim">SHA-256; only this one is accepted.</span> ${unpin}`
 }
 
 export const listNames = (context: CurrentContext, macs: readonly string[]): Html =>
@@ -143,19 +167,20 @@ export function renderBootField(context: CurrentContext, { mac }: Machine): Cont
   const entry = book.find(mac)
   const boot = entry === null ? null : chooseBoot(entry.bmc)
   if (boot === null) return null
-  if (boot === 'network') return checkField({ name: 'power', label: t.flash.wake, checked: false })
+  if (boot === 'network')
+    return checkField({ name: 'power', label: 'Turn it on now', checked: false })
   const sharing = book.listSharing(mac)
   const names = listNames(context, sharing)
   const field = checkField({
     name: 'power',
-    label: t.flash.label,
-    hint: t.flash.hint,
+    label: 'Turn it on, or restart it, from the network now',
+    hint: 'What runs on it ends. Otherwise it is flashed at its next network boot.',
     checked: false,
   })
   return sharing.length === 0
     ? field
     : html`${field}
-        <p class="warning">${fillHtml(t.question.shared, { names })}</p>`
+        <p class="warning">At the same outlet, and without power as well: ${names}.</p>`
 }
 
 export const POWER_CHOICES = {
@@ -229,7 +254,7 @@ const listPowerCalls = (
 ): readonly CurlCall[] => [
   ...listPowerChoices(bmc, state)
     .filter((choice) => !isCut(choice))
-    .map((choice) => ({ ...callPower(mac, choice), label: t.buttons[choice] })),
+    .map((choice) => ({ ...callPower(mac, choice), label: BUTTONS[choice] })),
   ...(certificate === null
     ? []
     : [
@@ -237,7 +262,7 @@ const listPowerCalls = (
           method: 'DELETE',
           path: `/machines/${mac}/power/certificate`,
           scope: 'admin',
-          label: t.facts.unpin,
+          label: 'Forget certificate',
         } as const,
       ]),
 ]

@@ -1,5 +1,5 @@
 /** What the forms of a machine's power do, and the question before it is turned off. */
-import { fill } from '#kit/texts/text.ts'
+import { fill } from '#kit/foundation/text.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { readMac } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
@@ -11,7 +11,6 @@ import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
 import { machinePath, MACHINES_TRAIL } from '#server/pages/machines/machines-list.ts'
 import { showRemoval, renderQuestion } from '#server/pages/question.ts'
 import type { PowerBody } from '#server/power/rules/power-request.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import {
   forgetBmc,
   forgetCertificate,
@@ -32,8 +31,6 @@ import {
   callPower,
   listNames,
 } from './power-card.ts'
-
-const t = PAGES.power
 
 const PATH = '/ui/machines/:mac'
 
@@ -56,8 +53,8 @@ async function press(context: CurrentContext, form: URLSearchParams): Promise<An
   const { mac } = machine
   const { power } = context.services
   const choice = parseChoice(form.get('choice'))
-  if (choice === null) throw refuse(400, t.wrongAction)
-  if (power.book.find(mac) === null) return refusePress(context, t.noWay)
+  if (choice === null) throw refuse(400, 'no such request')
+  if (power.book.find(mac) === null) return refusePress(context, 'No BMC of this machine is set.')
   const isEven = form.get('even') === '1'
   const isSure = form.get('confirm') === 'yes'
   const [writing, known] = [power.listWriting(mac), readRuns(form)]
@@ -116,13 +113,13 @@ async function askRemoval(context: CurrentContext): Promise<Answer> {
   const machine = await find(context)
   const name = nameOf(machine)
   return await showRemoval(context, {
-    title: fill(t.removal.title, { name }),
+    title: `Forget the BMC of ${name}?`,
     section: '/ui/machines',
     trail: MACHINES_TRAIL,
-    question: fillHtml(t.removal.title, { name: html`<bdi>${name}</bdi>` }),
-    body: html`<p>${t.removal.text}</p>`,
+    question: html`Forget the BMC of <bdi>${name}</bdi>?`,
+    body: html`<p>Its address, user and password are deleted. The machine stays as it is.</p>`,
     cancel: machinePath(machine.mac),
-    button: t.removal.sure,
+    button: 'Forget BMC',
     calls: [{ method: 'DELETE', path: `/machines/${machine.mac}/power`, scope: 'admin' }],
   })
 }
@@ -150,11 +147,9 @@ const showPage = (context: CurrentContext, note: Readonly<Record<string, number>
 async function find({ site, event }: CurrentContext): Promise<Machine> {
   const mac = readMac(event)
   const machine = await site.machines.find(mac)
-  if (machine === null) throw refuse(404, fill(PAGES.machine.page.missing, { mac }))
+  if (machine === null) throw refuse(404, `no machine record for ${mac}`)
   return machine
 }
-
-const q = PAGES.power.question
 
 interface CutQuestion {
   readonly machine: Machine
@@ -167,26 +162,40 @@ interface CutQuestion {
   readonly isSecond: boolean
 }
 
+const TITLES = {
+  off: 'Turn off {name}?',
+  restart: 'Restart {name}?',
+  network: 'Restart {name} from the network?',
+} as const
+
+/** `{names}`: machines whose disk is being written. */
+const WRITING = 'A disk is being written: {names}. Without power that disk does not boot.'
+
+const SHARED = 'At the same outlet, and without power as well: {names}.'
+
 /** Asked twice if a disk is being written. */
 function renderCutQuestion(context: CurrentContext, asked: CutQuestion): Html {
   const { machine, choice, writing, sharing, runs, isSecond } = asked
   const asksAgain = writing.length > 0 && !isSecond
   const name = html`<bdi>${nameOf(machine)}</bdi>`
-  const warn = (text: typeof q.writing | typeof q.shared, macs: readonly string[]) =>
+  const warn = (text: typeof WRITING | typeof SHARED, macs: readonly string[]) =>
     macs.length === 0
       ? null
       : banner('needs-you', fillHtml(text, { names: listNames(context, macs) }))
   return renderQuestion({
-    title: isSecond ? q.twice : fillHtml(q.titles[titleOf(choice)], { name }),
-    body: html`${warn(q.writing, writing)} ${isSecond ? null : html`<p>${q.text}</p>`}
-    ${warn(q.shared, sharing)}`,
+    title: isSecond
+      ? 'Cut the power while a disk is being written?'
+      : fillHtml(TITLES[titleOf(choice)], { name }),
+    body: html`${warn(WRITING, writing)}
+    ${isSecond ? null : html`<p>What runs on it ends at once, as if its plug were pulled.</p>`}
+    ${warn(SHARED, sharing)}`,
     command: renderCurlBlock(context, [callCut(asked)]),
     form: {
       action: context.event.url.pathname,
       fields: html`${hidden({ choice, confirm: 'yes', even: isSecond ? '1' : null })}
       ${isSecond ? keepRuns(runs) : null}`,
       cancel: machinePath(machine.mac),
-      button: html`<button class="danger">${asksAgain ? q.next : buttonOf(asked)}</button>`,
+      button: html`<button class="danger">${asksAgain ? 'Continue…' : buttonOf(asked)}</button>`,
     },
   })
 }
@@ -206,11 +215,13 @@ export const keepRuns = (runs: ReadonlySet<string>): Html =>
 export const readRuns = (form: URLSearchParams): ReadonlySet<string> =>
   new Set((form.get(RUNS_FIELD) ?? '').split(' '))
 
+const BUTTONS = { off: 'Turn off', restart: 'Restart' } as const
+
 const buttonOf = ({ choice, isSecond }: CutQuestion): string =>
-  isSecond ? q.cut : q.buttons[choice === 'off' ? 'off' : 'restart']
+  isSecond ? 'Cut the power nevertheless' : BUTTONS[choice === 'off' ? 'off' : 'restart']
 
 const titleCut = (choice: PowerChoice, name: string): string =>
-  fill(q.titles[titleOf(choice)], { name })
+  fill(TITLES[titleOf(choice)], { name })
 
-const titleOf = (choice: PowerChoice): keyof typeof q.titles =>
+const titleOf = (choice: PowerChoice): keyof typeof TITLES =>
   choice === 'off' ? 'off' : choice === 'network-restart' ? 'network' : 'restart'

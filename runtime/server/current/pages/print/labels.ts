@@ -2,13 +2,12 @@
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { parseHardware } from '#engine/inventory/rules/hardware.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fillCount } from '#kit/foundation/text.ts'
 import { emptyState } from '#kit/web/ui/elements.ts'
 import { address, attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { cutPage, renderPager, readListQuery } from '#kit/web/ui/tables.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
 import { MACHINES_PATH } from '#server/pages/machines/machines-list.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import type { Machine } from '#server/current/rules/machine.ts'
 import { nameOf } from '../view/machine-view.ts'
 import type { CurrentContext } from '../view/page-context.ts'
@@ -31,8 +30,6 @@ function listStrokes(row: readonly boolean[]): readonly (readonly [at: number, c
   return [...text.matchAll(/1+/g)].map(({ index, 0: dark }) => [index, dark.length])
 }
 
-const t = PAGES.machines.labels
-
 const LABELS_PATH = `${MACHINES_PATH}/labels`
 
 /** Two sheets of A4 with 24 labels each. */
@@ -48,14 +45,17 @@ async function show(context: CurrentContext): Promise<Answer> {
   const page = cutPage(found, context.query, ROWS)
   const rows = await Promise.all(page.rows.map((machine) => describe(context, machine)))
   return await context.show({
-    title: t.title,
+    title: 'Labels to print',
     section: MACHINES_PATH,
     count: String(found.length),
-    trail: html`<a href="${address(MACHINES_PATH, query)}">${PAGES.frame.titles.machines}</a>`,
+    trail: html`<a href="${address(MACHINES_PATH, query)}">Machines</a>`,
     body:
       rows.length === 0
-        ? emptyState(t.none.title, t.none.text)
-        : html`<p class="dim no-print">${t.hint} ${fillCount(t.shown, rows.length)}</p>
+        ? emptyState('No matching machines', 'Remove a term or clear the search.')
+        : html`<p class="dim no-print">
+              ${'Print this page on A4, without margins and at 100 %: 24 labels of 70 by 37 mm on a sheet.'}
+              ${fillCount({ one: 'This page has 1 label.', other: 'This page has {count} labels.' }, rows.length)}
+            </p>
             <ul class="sticky-labels">
               ${rows.map(renderLabel)}
             </ul>
@@ -89,12 +89,11 @@ function renderLabel({ machine, serial, link }: LabelFacts): Html {
   const { mac, labels } = machine
   const name = nameOf(machine)
   return html`<li>
-    ${renderQr(link, fill(t.code, { name }))}
+    ${renderQr(link, `The code of the page of ${name}`)}
     <div>
       <strong ${attributes({ class: name === mac ? 'mono' : null })}><bdi>${name}</bdi></strong>
       ${name === mac ? null : html`<code>${mac}</code>`}
-      ${serial === null ? null : html`<span>${fill(t.serial, { serial: printable(serial) })}</span>`}
-      ${renderRack(labels)}
+      ${serial === null ? null : html`<span>S/N ${printable(serial)}</span>`} ${renderRack(labels)}
     </div>
   </li>`
 }

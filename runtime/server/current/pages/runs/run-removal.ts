@@ -2,8 +2,7 @@
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount, pluralOf } from '#kit/texts/text.ts'
+import { fillCount, pluralOf } from '#kit/foundation/text.ts'
 import { localPath } from '#kit/web/answers/checked.ts'
 import { banner } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
@@ -15,8 +14,6 @@ import type { CurrentContext } from '../view/page-context.ts'
 import type { CurlCall } from '#server/pages/curl-block.ts'
 import { opensQuestion, renderAnswer, showRemoval } from '#server/pages/question.ts'
 import { renderRunState } from '../view/run-table.ts'
-
-const t = PAGES.runs.removal
 
 const LIST = '/ui/runs'
 export const RUN_REMOVAL_PATH = `${LIST}/remove`
@@ -31,7 +28,7 @@ export const RUN_REMOVAL = removalAt(RUN_REMOVAL_PATH, 'admin', ask, remove, { r
 export const renderRemovalButton = (run: Run): Html =>
   html`<form class="inline" ${opensQuestion(RUN_REMOVAL_PATH)}>
     ${hidden({ confirm: 'ask', runs: renderRunValue(run) })}
-    <button class="danger">${t.ask}</button>
+    <button class="danger">Remove…</button>
   </form>`
 
 export function renderRemoved(query: URLSearchParams): Content {
@@ -39,8 +36,8 @@ export function renderRemoved(query: URLSearchParams): Content {
     const given = query.get(name) ?? ''
     return /^\d{1,3}$/.test(given) ? Number(given) : 0
   })
-  return html`${removed ? banner('done', fillCount(t.removed, removed)) : null}
-  ${skipped ? banner('needs-you', fillCount(t.skipped, skipped)) : null}`
+  return html`${removed ? banner('done', fillCount({ one: '1 run was removed.', other: '{count} runs were removed.' }, removed)) : null}
+  ${skipped ? banner('needs-you', fillCount({ one: '1 run is still running and was not removed.', other: '{count} runs are still running and were not removed.' }, skipped)) : null}`
 }
 
 export function listSelected({ site }: CurrentContext, form: URLSearchParams): readonly Run[] {
@@ -58,10 +55,13 @@ async function ask(context: CurrentContext, form: URLSearchParams): Promise<Answ
   const selected = listSelected(context, form)
   const ended = selected.filter(({ result }) => result !== null)
   const cancel = backOf(form)
-  const trail = html`<a href="${cancel}">${PAGES.frame.titles.runs}</a>`
+  const trail = html`<a href="${cancel}">Runs</a>`
   if (ended.length === 0) {
-    const { title, text } = selected.length === 0 ? t.empty : t.running
-    const back = html`<a class="button" href="${cancel}" data-close>${t.back}</a>`
+    const { title, text } =
+      selected.length === 0
+        ? { title: 'No runs selected', text: 'Select runs in the list and try again.' }
+        : { title: 'Still running', text: 'A run can be removed once it has ended.' }
+    const back = html`<a class="button" href="${cancel}" data-close>Back to the runs</a>`
     const body = renderAnswer(
       title,
       html`<p>${text}</p>
@@ -70,18 +70,29 @@ async function ask(context: CurrentContext, form: URLSearchParams): Promise<Answ
     return await context.show({ title, section: LIST, trail, body })
   }
   return await showRemoval(context, {
-    title: fillCount(t.title, ended.length),
+    title: fillCount({ one: 'Remove this run?', other: 'Remove {count} runs?' }, ended.length),
     section: LIST,
     trail,
     body: html`${renderList(context, ended)}${
         ended.length === selected.length
           ? null
-          : banner('needs-you', fillCount(t.stay, selected.length - ended.length))
+          : banner(
+              'needs-you',
+              fillCount(
+                {
+                  one: '1 selected run is still running and stays.',
+                  other: '{count} selected runs are still running and stay.',
+                },
+                selected.length - ended.length,
+              ),
+            )
       }
-      <p>${pluralOf(t.consequence, ended.length)}</p>`,
+      <p>
+        ${pluralOf({ one: 'It is removed from the history for good, with its log. No machine and no disk is changed. An event records who removed it.', other: 'They are removed from the history for good, with their logs. No machine and no disk is changed. Events record who removed them.' }, ended.length)}
+      </p>`,
     fields: html`${ended.map((run) => hidden({ runs: renderRunValue(run) }))}${hidden({ back: form.get('back') })}`,
     cancel,
-    button: fillCount(t.button, ended.length),
+    button: fillCount({ one: 'Remove run', other: 'Remove {count} runs' }, ended.length),
     calls: ended.length > MAX_SHOWN ? [] : ended.map(callRemove),
   })
 }
@@ -99,13 +110,11 @@ const renderList = ({ nameOf, clock }: CurrentContext, runs: readonly Run[]): Ht
         html`<li>
           <span class="grow"
             >${renderRunState(run)} <bdi>${nameOf(run.mac)}</bdi>
-            <span class="small dim"
-              ><bdi>${run.image?.name ?? PAGES.view.run.unknownImage}</bdi></span
-            ></span
+            <span class="small dim"><bdi>${run.image?.name ?? 'unknown image'}</bdi></span></span
           ><span class="when">${renderTime(run.started_at ?? run.updated_at, clock())}</span>
         </li>`,
     )}
-    ${runs.length > MAX_SHOWN ? html`<li class="dim">${fill(t.more, { count: runs.length - MAX_SHOWN })}</li>` : null}
+    ${runs.length > MAX_SHOWN ? html`<li class="dim">and ${runs.length - MAX_SHOWN} more</li>` : null}
   </ul>`
 
 async function remove(context: CurrentContext, form: URLSearchParams): Promise<Answer> {

@@ -5,8 +5,6 @@ import { printable, printableLines } from '#kit/foundation/printable.ts'
 import { renderDuration } from '#kit/foundation/size.ts'
 import type { Run, RunDisk, RunPhase, Proof, RunMode } from '#engine/inventory/rules/run.ts'
 import { secondsOf } from '#fleet/run/rules/run-record.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import {
   banner,
   card,
@@ -17,15 +15,7 @@ import {
   renderDiskBytes,
 } from '#kit/web/ui/elements.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
-import {
-  address,
-  fillHtml,
-  html,
-  type Content,
-  type Html,
-  attributes,
-  DIM,
-} from '#kit/web/ui/html.ts'
+import { address, fillHtml, html, type Content, type Html, attributes } from '#kit/web/ui/html.ts'
 import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { readMac } from '#kit/web/answers/checked.ts'
 import { renderMoment, renderSpan, renderTime, type Clock } from '#kit/web/ui/times.ts'
@@ -42,7 +32,12 @@ import {
   renderRateOf,
   renderVerified,
 } from '../view/run-table.ts'
-import { divideRun, type Waterfall, type WaterfallPart } from '#fleet/run/rules/waterfall.ts'
+import {
+  PART_TITLES,
+  divideRun,
+  type Waterfall,
+  type WaterfallPart,
+} from '#fleet/run/rules/waterfall.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import { opensQuestion, questionButton } from '#server/pages/question.ts'
 import { isFlashMode, USUAL_FLASH_MODE } from '#server/current/rules/boot-mode.ts'
@@ -53,36 +48,41 @@ import { parseMac } from '#kit/net/rules/mac.ts'
 
 // The facts of a run as rows: what was written, and where.
 
-const t = PAGES.runs.run
-
 const MODES: Readonly<Record<RunMode, string>> = {
-  flash: t.target.byServer,
-  interactive: t.target.inWizard,
-  capture: t.target.capture,
+  flash: 'started by the server',
+  interactive: 'started in the wizard',
+  capture: 'capture',
 }
 
 type RunRows = readonly (readonly [string, Content])[]
 
+const DELTA_STATES = {
+  compared: 'yes',
+  'mostly-different': 'no, the disk held something else',
+  'no-index': 'no, the image has no index',
+  untrusted: "no, the digest of the image's index is not known",
+} as const
+
 function listWritten(run: Run): RunRows {
   const { image, bottleneck, mode } = run
   const counted: RunRows = [
-    [t.data.read, renderBytes(run.bytes_read)],
-    [mode === 'capture' ? t.data.captured : t.data.written, renderBytes(run.bytes_written)],
-    [t.data.delta, run.delta === null ? null : t.data.deltaStates[run.delta]],
-    [t.data.kept, run.bytes_kept === null ? null : renderBytes(run.bytes_kept)],
-    [t.data.rate, renderRateOf(run)],
+    ['Read', renderBytes(run.bytes_read)],
+    [mode === 'capture' ? 'Captured' : 'Written', renderBytes(run.bytes_written)],
+    ['Only what differs', run.delta === null ? null : DELTA_STATES[run.delta]],
+    ['Already on the disk', run.bytes_kept === null ? null : renderBytes(run.bytes_kept)],
+    ['Rate', renderRateOf(run)],
   ]
   return [
-    [t.data.image, image?.name],
-    [t.data.source, image?.src ? printable(image.src) : null],
-    [t.data.digest, copied(image?.sha256, 12)],
-    [t.data.format, image?.format],
+    ['Image', image?.name],
+    ['Source', image?.src ? printable(image.src) : null],
+    ['Digest', copied(image?.sha256, 12)],
+    ['Format', image?.format],
     ...(run.reported ? counted : []),
-    [t.data.sources, renderSources(run)],
-    [t.data.bottleneck, bottleneck],
-    [t.data.verified, renderVerified(run)],
-    [t.data.warning, run.warning],
-    [t.data.server, run.server],
+    ['Read from', renderSources(run)],
+    ['Bottleneck', bottleneck],
+    ['Verified', renderVerified(run)],
+    ['Warning', run.warning],
+    ['Reported to', run.server],
   ]
 }
 
@@ -92,7 +92,7 @@ function renderSources({ sources }: Run): Content {
   return sources.map(({ name, bytes, trouble }) => {
     const words = { name: printable(name), bytes: renderBytes(bytes) }
     return html`<div>
-      ${trouble === null ? fillHtml(t.data.share, words) : fillHtml(t.data.shareUntil, { ...words, trouble: printable(trouble) })}
+      ${trouble === null ? fillHtml('{name}: {bytes}', words) : fillHtml('{name}: {bytes}, then left ({trouble})', { ...words, trouble: printable(trouble) })}
     </div>`
   })
 }
@@ -100,15 +100,15 @@ function renderSources({ sources }: Run): Content {
 function listPlace(run: Run, clock: Clock): RunRows {
   const { id, mode, disk, armed_by: armer } = run
   return [
-    [t.target.disk, disk?.model],
-    [t.target.serial, copied(disk?.serial)],
-    [t.target.size, disk?.size_bytes ? renderDiskBytes(disk.size_bytes) : null],
-    [t.target.path, copied(disk?.path)],
-    [t.target.connection, disk?.tran],
-    [t.target.mode, MODES[mode]],
-    [t.target.armedBy, armer === null ? null : renderBy(run)],
-    [t.target.armed, armer === null ? null : renderTime(armer.at, clock)],
-    [t.target.run, copied(id)],
+    ['Disk', disk?.model],
+    ['Serial', copied(disk?.serial)],
+    ['Size', disk?.size_bytes ? renderDiskBytes(disk.size_bytes) : null],
+    ['Path', copied(disk?.path)],
+    ['Connection', disk?.tran],
+    ['Mode', MODES[mode]],
+    ['Armed by', armer === null ? null : renderBy(run)],
+    ['Armed', armer === null ? null : renderTime(armer.at, clock)],
+    ['Run', copied(id)],
   ]
 }
 
@@ -119,16 +119,13 @@ const copied = (text: string | null | undefined, shown?: number): Content =>
 function renderBy(run: Run): Content {
   const actor = renderArmer(run)
   const ip = run.armed_by?.ip
-  return ip ? fillHtml(t.target.armerFrom, { actor, ip, ...DIM }) : actor
+  return ip ? html`${actor} <span class="dim">from ${ip}</span>` : actor
 }
 
 // The card of a run that sets its facts beside those of another one.
 
-const titles = PAGES.view.runTable
-const { target, compared } = PAGES.runs.run
-
 /** Different in every run, so not worth showing. */
-const OWN: ReadonlySet<string> = new Set([target.run, target.armed, titles.started])
+const OWN: ReadonlySet<string> = new Set(['Run', 'Armed', 'Started'])
 
 function renderCompared(context: CurrentContext, run: Run, other: Run | null): Content {
   if (other === null) return null
@@ -141,20 +138,20 @@ function renderCompared(context: CurrentContext, run: Run, other: Run | null): C
     .map((row) => ({ ...row, differs: !OWN.has(row.name) && !isSame(row.mine, row.others) }))
   const differing = rows.filter(({ differs }) => differs).map(({ name }) => name)
   return card({
-    title: compared.title,
+    title: 'Two runs compared',
     id: 'compared',
-    aside: html`<a class="small" href="${runPath(run)}">${compared.end}</a>`,
+    aside: html`<a class="small" href="${runPath(run)}">This run alone</a>`,
     body: html`<p>
-        ${differing.length === 0 ? compared.same : fill(compared.differ, { facts: differing.join(', ') })}
+        ${differing.length === 0 ? 'Nothing differs but their times.' : `These differ: ${differing.join(', ')}.`}
       </p>
       <table class="compared">
         <caption class="spoken">
-          ${compared.title}
+          Two runs compared
         </caption>
         <thead>
           <tr>
-            <th scope="col">${compared.fact}</th>
-            <th scope="col">${compared.mine}</th>
+            <th scope="col">Fact</th>
+            <th scope="col">This run</th>
             <th scope="col">
               <a href="${swapped(run, other)}">${nameOther(context, run, other)}</a>
             </th>
@@ -187,10 +184,10 @@ const swapped = (run: Run, other: Run): string =>
 const listFacts = (context: CurrentContext, run: Run): RunRows => {
   const seconds = secondsOf(run)
   return [
-    [titles.state, renderRunState(run)],
-    [compared.reason, run.result === 'done' ? null : run.reason],
-    [titles.started, renderTime(run.started_at ?? run.updated_at, context.clock())],
-    [titles.duration, seconds === null ? null : renderSpan(seconds)],
+    ['State', renderRunState(run)],
+    ['Reason', run.result === 'done' ? null : run.reason],
+    ['Started', renderTime(run.started_at ?? run.updated_at, context.clock())],
+    ['Duration', seconds === null ? null : renderSpan(seconds)],
     ...listWritten(run),
     ...listPlace(run, context.clock()),
   ]
@@ -213,11 +210,8 @@ function findOther({ site, query }: CurrentContext, run: Run): Run | null {
 function nameOther(context: CurrentContext, run: Run, other: Run): Content {
   const time = renderTime(other.started_at, context.clock())
   return other.mac === run.mac
-    ? fillHtml(PAGES.runs.run.waterfall.other, { time })
-    : fillHtml(PAGES.runs.run.waterfall.otherMachine, {
-        time,
-        machine: html`<bdi>${context.nameOf(other.mac)}</bdi>`,
-      })
+    ? html`The run of ${time}`
+    : html`The run of <bdi>${context.nameOf(other.mac)}</bdi>, ${time}`
 }
 
 // What leads on from a run: the button that writes its image to its disk once more, and the runs of the machine before it.
@@ -229,7 +223,7 @@ function renderAgain(context: CurrentContext, run: Run, machine: Machine | null)
   if (machine === null || run.result === null) return null
   const armed = armAs(run, machine)
   if (armed === null || !canBeArmed(context, machine, armed)) return null
-  const label = run.result === 'done' ? PAGES.machine.now.flashAgain : PAGES.machine.now.tryAgain
+  const label = run.result === 'done' ? 'Flash again…' : 'Try again…'
   const path = machinePath(machine.mac)
   if (fingerprint(armed) === fingerprint(machine)) {
     return questionButton({ action: `${path}/do/flash`, label })
@@ -265,10 +259,10 @@ function renderBefore({ site, clock }: CurrentContext, run: Run): Content {
   const runs = site.runs.list({ mac: run.mac, until, limit: MAX_BEFORE }).map((each) => each.run)
   if (runs.length === 0) return null
   return card({
-    title: t.before.title,
+    title: 'Earlier runs of this machine',
     id: 'before',
     aside: html`<a class="small" href="${address('/ui/runs', { mac: run.mac })}"
-      >${t.before.all}</a
+      >All runs of this machine</a
     >`,
     body: renderRunList(runs, clock()),
   })
@@ -300,18 +294,16 @@ export function renderWaterfall(
       viewBox="0 0 ${WIDTH} ${bars.length * ROW}"
       width="100%"
       role="img"
-      aria-label="${fill(PAGES.runs.run.waterfall.summary, { seconds: seconds.toFixed(1) })}"
+      aria-label="The parts of ${seconds.toFixed(1)} seconds"
       font-family="sans-serif"
       font-size="13"
     >
       ${bars.map(({ part, from, seconds: length }, at) => {
         const start = (Date.parse(from) - begin) / 1000
-        const words = { part: PAGES.runs.run.waterfall.parts[part], seconds: length.toFixed(1) }
+        const title = PART_TITLES[part]
         return html`<g>
-          <title>${fill(PAGES.runs.run.waterfall.bar, words)}</title>
-          <text x="0" y="${at * ROW + 15}" fill="currentColor"
-            >${PAGES.runs.run.waterfall.parts[part]}</text
-          >
+          <title>${title}: ${length.toFixed(1)} s</title>
+          <text x="0" y="${at * ROW + 15}" fill="currentColor">${title}</text>
           <rect
             x="${place(start)}"
             y="${at * ROW + 4}"
@@ -320,13 +312,13 @@ export function renderWaterfall(
             fill="${FILLS[part] ?? OTHERS}"
           ></rect>
           <text x="${WIDTH}" y="${at * ROW + 15}" text-anchor="end" fill="currentColor"
-            >${fill(PAGES.runs.run.waterfall.figure, { seconds: length.toFixed(1) })}</text
+            >${length.toFixed(1)} s</text
           >
         </g>`
       })}
     </svg>
     <p class="small dim">
-      ${fill(PAGES.runs.run.waterfall.total, { seconds: seconds.toFixed(1), lost: unattributed_seconds.toFixed(1) })}
+      ${`${seconds.toFixed(1)} s in all; ${unattributed_seconds.toFixed(1)} s of it are in none of the parts.`}
     </p>`
 }
 
@@ -338,7 +330,7 @@ function renderTimes(context: CurrentContext, run: Run, found: Run | null): Cont
   const other = found === null ? null : divideRun(found)
   const scale = Math.max(whole.seconds, other?.seconds ?? 0)
   return card({
-    title: PAGES.runs.run.waterfall.title,
+    title: 'Where the time went',
     id: 'times',
     body: html`${renderWaterfall(whole, scale)}
     ${
@@ -359,30 +351,44 @@ function renderLinks({ runs }: CurrentContext['site'], run: Run): Content {
     ? null
     : html`<p>
         <a href="${address(runPath(run), { with: other.id })}#compared"
-          >${PAGES.runs.run.waterfall.compare}</a
+          >Compare with another run of this machine</a
         >
       </p>`
 }
+
+const SENTENCES = {
+  watching: 'Waiting until the new system has booted, at most until {until}.',
+  booted: 'The new system has booted.',
+  seen: 'The machine answered on the network again. Nothing proves that the new system runs.',
+  'not-seen': 'Flashed, and the new system was not seen.',
+  failed: 'The new system failed to boot.',
+} as const
+
+const HOWS = {
+  call: 'a call of its one-time address',
+  ssh: 'an SSH host key that was not there before',
+  network: 'an answer of its network card',
+} as const
 
 /** Nothing where nobody waits for the first boot. */
 function renderProof(proof: Proof | null, clock: Clock): Content {
   if (proof === null) return null
   const { state, until, how, seconds, contacts, call_made_at: call, reason } = proof
   return card({
-    title: PAGES.runs.run.proof.title,
+    title: 'First boot',
     id: 'first-boot',
-    body: html`<p>
-        ${fillHtml(PAGES.runs.run.proof.sentences[state], { until: renderTime(until, clock) })}
-      </p>
+    body: html`<p>${fillHtml(SENTENCES[state], { until: renderTime(until, clock) })}</p>
       ${factList([
-        [PAGES.runs.run.proof.how, how === null ? null : PAGES.runs.run.proof.hows[how]],
-        [PAGES.runs.run.proof.after, seconds === null ? null : renderSpan(seconds)],
-        [PAGES.runs.run.proof.contacts, contacts === 0 ? null : contacts],
+        ['Seen by', how === null ? null : HOWS[how]],
+        ['After the flash', seconds === null ? null : renderSpan(seconds)],
+        ['Network boots since', contacts === 0 ? null : contacts],
         [
-          PAGES.runs.run.proof.call,
-          call === null ? PAGES.runs.run.proof.noCall : PAGES.runs.run.proof.hasCall,
+          'One-time address',
+          call === null
+            ? 'none: it was flashed without a first-boot template that has one'
+            : 'in its first-boot configuration',
         ],
-        [PAGES.runs.run.proof.seen, reason],
+        ['Seen instead', reason],
       ])}`,
   })
 }
@@ -394,7 +400,9 @@ async function show(context: CurrentContext): Promise<Answer> {
   const mac = readMac(context.event)
   const run = site.runs.find(mac, getRouterParam(context.event, 'id') ?? '')
   if (run === null) {
-    throw refuse(404, fill(t.missing, { mac }), { hint: t.missingHint })
+    throw refuse(404, `${mac} has no such run`, {
+      hint: 'It was removed, or it was older than the history that is kept.',
+    })
   }
   const machine = await site.machines.find(mac)
   const log = await site.runs.findLog(mac, run.id)
@@ -403,13 +411,10 @@ async function show(context: CurrentContext): Promise<Answer> {
   // A refresh keeps the comparison.
   const here = address(runPath(run), { with: context.query.get('with') })
   return await context.show({
-    title: fill(t.title, { machine: name }),
-    heading: fillHtml(t.title, {
-      machine: html`<a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
-    }),
+    title: `Run of ${name}`,
+    heading: html`Run of <a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
     section: '/ui/runs',
-    trail: html`<a href="/ui/runs">${PAGES.frame.titles.runs}</a> /
-      <a href="${machinePath(mac)}">${mac}</a>`,
+    trail: html`<a href="/ui/runs">Runs</a> / <a href="${machinePath(mac)}">${mac}</a>`,
     actions: html`${renderAgain(context, run, machine)}${run.result === null ? null : renderRemovalButton(run)}`,
     updates: address('/events/machines', { q: `mac:${mac}` }),
     body: html`<div class="stack" ${refreshOnNews('run', here, 1000)}>
@@ -421,7 +426,7 @@ async function show(context: CurrentContext): Promise<Answer> {
       <div class="columns">
         <div>
           ${renderCompared(context, run, other)}
-          ${card({ title: t.steps.title, body: renderSteps(run, context.clock().zone) })}
+          ${card({ title: 'Steps', body: renderSteps(run, context.clock().zone) })}
           ${renderTimes(context, run, other)} ${renderProof(run.proof, context.clock())}
           ${renderLog(run, log)} ${renderBefore(context, run)}
         </div>
@@ -431,17 +436,33 @@ async function show(context: CurrentContext): Promise<Answer> {
   })
 }
 
+const CAPTURE_SENTENCES = {
+  running: 'Capturing {disk} as {image}.',
+  done: 'Captured {disk} as {image}.',
+  failed: 'Failed to capture {disk} as {image}.',
+  cancelled: 'Cancelled while capturing {disk} as {image}.',
+  lost: 'Lost contact while capturing {disk} as {image}.',
+} as const
+
+const RUN_SENTENCES = {
+  running: 'Writing {image} to {disk}.',
+  done: 'Wrote {image} to {disk}.',
+  failed: 'Failed to write {image} to {disk}.',
+  cancelled: 'Cancelled while writing {image} to {disk}.',
+  lost: 'Lost contact while writing {image} to {disk}.',
+} as const
+
 function renderSentence({ image, disk, result, mode }: Run): Html {
-  const sentences = mode === 'capture' ? t.captureSentences : t.sentences
+  const sentences = mode === 'capture' ? CAPTURE_SENTENCES : RUN_SENTENCES
   const sentence = fillHtml(sentences[result ?? 'running'], {
-    image: html`<strong><bdi>${image?.name ?? t.unknownImage}</bdi></strong>`,
-    disk: disk === null ? t.unknownDisk : renderTarget(disk),
+    image: html`<strong><bdi>${image?.name ?? 'an unknown image'}</bdi></strong>`,
+    disk: disk === null ? 'an unknown disk' : renderTarget(disk),
   })
   return html`<p class="sentence">${sentence}</p>`
 }
 
 const renderTarget = ({ model, path, serial }: RunDisk): Html =>
-  html`<strong><bdi>${printable(model?.trim() || path || t.someDisk)}</bdi></strong
+  html`<strong><bdi>${printable(model?.trim() || path || 'a disk')}</bdi></strong
     >${serial === null ? null : html` (<code>${printable(serial)}</code>)`}`
 
 function renderSteps(run: Run, zone: string): Html {
@@ -449,7 +470,7 @@ function renderSteps(run: Run, zone: string): Html {
     const next = run.steps[at + 1]?.at ?? run.ended_at ?? run.updated_at
     return { ...step, seconds: Math.max(0, (Date.parse(next) - Date.parse(step.at)) / 1000) }
   })
-  if (steps.length === 0) return html`<p class="dim">${t.steps.none}</p>`
+  if (steps.length === 0) return html`<p class="dim">No steps were reported.</p>`
   const names = run.mode === 'capture' ? CAPTURE_NAMES : NAMES
   const whole = Math.max(secondsOf(run) ?? 0, 0.001)
   return html`<ol class="steps">
@@ -476,23 +497,30 @@ function renderSteps(run: Run, zone: string): Html {
 
 const isEnd = (phase: RunPhase) => phase === 'done' || phase === 'failed' || phase === 'cancelled'
 
-const NAMES: Readonly<Record<RunPhase, string>> = t.steps.names
-const CAPTURE_NAMES = { ...NAMES, ...t.steps.captureNames }
+const NAMES: Readonly<Record<RunPhase, string>> = {
+  started: 'Started',
+  write: 'Write',
+  verify: 'Verify',
+  sync: 'Flush',
+  uefi: 'Boot entry',
+  done: 'Done',
+  failed: 'Failed',
+  cancelled: 'Cancelled',
+}
+const CAPTURE_NAMES = { ...NAMES, write: 'Capture', verify: 'Verify in the cache' }
 
 const renderFacts = (context: CurrentContext, run: Run): Html =>
-  html`${card({ title: t.data.title, body: factList(listWritten(run)) })}
-  ${card({ title: t.target.title, body: factList(listPlace(run, context.clock())) })}`
+  html`${card({ title: 'Data', body: factList(listWritten(run)) })}
+  ${card({ title: 'Target', body: factList(listPlace(run, context.clock())) })}`
 
 /** A log is the machine's text: control characters are replaced. */
 function renderLog(run: Run, log: string | null): Content {
   if (log === null) return null
   const shown = printableLines(log).join('\n')
   return card({
-    title: t.log.title,
+    title: 'Log',
     id: 'log',
-    aside: html`<a class="small" href="/machines/${run.mac}/runs/${run.id}/log"
-      >${t.log.asText}</a
-    >`,
-    body: copyBlock(shown, t.log.label),
+    aside: html`<a class="small" href="/machines/${run.mac}/runs/${run.id}/log">As text</a>`,
+    body: copyBlock(shown, 'Log of this run'),
   })
 }

@@ -1,7 +1,5 @@
 /** /ui/runs: every flash, newest first or sorted by a column, with a search, exports and removal. */
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import { parseRunColumn, RUN_KEYS } from '#fleet/run/rules/run-record.ts'
 import { sortRows } from '#fleet/machine/rules/selection.ts'
 import type { RunFilter, Runs } from '#fleet/run/runs.ts'
@@ -58,7 +56,7 @@ const renderComparisonButton = (): Html =>
       'hx-include': '#bulk',
     })}
   >
-    ${PAGES.runs.comparison.button}
+    Compare two
   </button>`
 
 function compare(context: CurrentContext): Answer {
@@ -66,7 +64,7 @@ function compare(context: CurrentContext): Answer {
   const back = localPath(context.query.get('back'), '/ui/runs')
   const refuse = (error: string) => context.goBack(pathOf(back), { error, query: queryOf(back) })
   if (one === undefined || other === undefined || more.length > 0)
-    return refuse(PAGES.runs.comparison.two)
+    return refuse('Select exactly two runs to compare them.')
   return context.goTo(`${address(runPath(one), { with: renderRunValue(other) })}#compared`)
 }
 
@@ -77,8 +75,6 @@ const queryOf = (path: string): Readonly<Record<string, string>> =>
 
 /** An earlier refusal is not repeated. */
 const SAID: ReadonlySet<string> = new Set(['error', 'notice'])
-
-const t = PAGES.runs.list
 
 const PATH = '/ui/runs'
 const KEPT = [
@@ -101,27 +97,36 @@ export const RUN_PAGES = [
   RUN_REMOVAL,
 ]
 
+const FILTERS = {
+  '': 'All',
+  running: 'Running',
+  stalled: 'Stalled',
+  done: 'Done',
+  failed: 'Failed',
+  lost: 'Lost',
+} as const
+
 async function show(context: CurrentContext): Promise<Answer> {
   const { site } = context
   const query = readListQuery(context.query, KEPT, 300)
   const { range, exported, problem } = readDayRange(query, context.clock().zone)
   const found = readShown(context, query, range)
   return await context.show({
-    title: PAGES.frame.titles.runs,
+    title: 'Runs',
     section: PATH,
     count: String(found.total),
     updates: address('/events/machines', { q: 'mac:none', bars: 'all' }),
     messages: html`${context.message()}${renderRemoved(context.query)}`,
-    actions: html`<a class="button" href="${address('/runs.csv', exported)}">${t.csv}</a
-      ><a class="button" href="${address('/runs.json', exported)}">${t.json}</a>`,
+    actions: html`<a class="button" href="${address('/runs.csv', exported)}">Download CSV</a
+      ><a class="button" href="${address('/runs.json', exported)}">Download JSON</a>`,
     body: html`${renderSearch({
       path: PATH,
       query,
       name: 'q',
-      label: t.search,
-      placeholder: t.placeholder,
+      label: 'Search runs',
+      placeholder: 'MAC, image, model, serial number, who armed it',
       more: { fields: renderDayFields(query, problem), names: DAY_NAMES },
-      views: Object.entries(t.filters).map(([state, title]) => [
+      views: Object.entries(FILTERS).map(([state, title]) => [
         title,
         { ...query, state },
         countRuns(site.runs, { ...exported, state }),
@@ -148,11 +153,11 @@ function renderRuns(context: CurrentContext, query: ListQuery, { runs, pager }: 
       })}
       ${pager}
     </div>
-    <div class="bulk" role="group" aria-label="${t.selected}">
-      <output data-text="${t.countSelected}">${fill(t.countSelected, { count: 0 })}</output>
+    <div class="bulk" role="group" aria-label="Selected runs">
+      <output data-text="{count} selected">${0} selected</output>
       ${hidden({ confirm: 'ask', back: `${pathname}${search}` })} ${renderComparisonButton()}
-      <button class="danger">${PAGES.runs.removal.ask}</button>
-      <button type="reset">${t.clear}</button>
+      <button class="danger">Remove…</button>
+      <button type="reset">Clear</button>
     </div>
   </form>`
 }
@@ -211,12 +216,12 @@ const conditionOf = ({ limit: _limit, before: _before, ...condition }: RunFilter
 const renderNothing = (query: ListQuery): Html =>
   Object.keys(query).every((name) => name === 'sort')
     ? emptyState(
-        t.none.title,
-        t.none.text,
-        html`<a class="button primary" href="/ui/machines">${t.none.link}</a>`,
+        'No runs yet',
+        'Every flash is listed here: which image, which disk, how long it took and how it ended.',
+        html`<a class="button primary" href="/ui/machines">Machines</a>`,
       )
     : emptyState(
-        t.noneFound.title,
-        t.noneFound.text,
-        html`<a class="button" href="${PATH}">${t.noneFound.link}</a>`,
+        'No matching runs',
+        'Remove a term or clear the search.',
+        html`<a class="button" href="${PATH}">Show all runs</a>`,
       )

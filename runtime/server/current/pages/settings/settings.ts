@@ -25,8 +25,7 @@ import {
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import { DHCP_ID, renderDhcp } from '../dhcp/dhcp.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill, fillCount } from '#kit/texts/text.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
 import type { ClusterView } from '#fleet/cluster/presence.ts'
 import {
   countBehind,
@@ -155,15 +154,18 @@ async function saveAll(
 function renderServers(view: ClusterView | null, clock: Clock): Html {
   const differences = view === null ? [] : listDifferences(view.members)
   return card({
-    title: PAGES.settings.servers.title,
+    title: 'Servers',
     id: 'servers',
     aside:
       view === null
-        ? badge('needs-you', PAGES.settings.servers.unknown)
-        : badge('done', fillCount(PAGES.settings.servers.count, view.members.length)),
+        ? badge('needs-you', 'unknown')
+        : badge(
+            'done',
+            fillCount({ one: '1 server', other: '{count} servers' }, view.members.length),
+          ),
     body:
       view === null
-        ? html`<p>${PAGES.settings.servers.unanswered}</p>`
+        ? html`<p>The database does not answer at the moment.</p>`
         : renderView(view, differences, clock),
   })
 }
@@ -174,39 +176,31 @@ const renderView = (
   clock: Clock,
 ): Html =>
   html`${renderTable({
-    caption: PAGES.settings.servers.title,
-    columns: [
-      PAGES.settings.servers.server,
-      PAGES.settings.servers.release,
-      PAGES.settings.servers.changes,
-      PAGES.settings.servers.netboot,
-      PAGES.settings.servers.seen,
-      PAGES.settings.servers.backups,
-    ],
+    caption: 'Servers',
+    columns: ['Server', 'Release', 'Changes', 'Live system', 'Seen', 'Backups in'],
     rows: view.members.map((member) => renderMember(view, member, clock)),
   })}
   ${factList([
-    [PAGES.settings.servers.leads, renderLeads(view, clock)],
+    ['Leads', renderLeads(view, clock)],
     [
-      PAGES.settings.servers.survives,
+      'Loss of the database host',
       view.survivesHost
-        ? PAGES.settings.servers.survivesYes
-        : warn(PAGES.settings.servers.survivesNo),
+        ? 'An acknowledged change survives it.'
+        : warn('An acknowledged change may be lost: synchronous_standby_names is empty.'),
     ],
     [
-      PAGES.settings.servers.secrets,
-      view.secrets === 'shared' ? PAGES.settings.servers.shared : warn(SECRETS[view.secrets]),
+      'Secrets',
+      view.secrets === 'shared'
+        ? 'Sessions, password and BMCs are shared.'
+        : warn(SECRETS[view.secrets]),
     ],
-    [
-      PAGES.settings.servers.differences,
-      differences.length === 0 ? PAGES.settings.servers.noDifferences : null,
-    ],
+    ['Settings that differ', differences.length === 0 ? 'none' : null],
   ])}
   ${differences.length === 0 ? null : renderDifferences(differences)}`
 
 const SECRETS = {
-  own: PAGES.settings.servers.own,
-  unreadable: PAGES.settings.servers.unreadable,
+  own: 'Each server has its own: database.key is not set.',
+  unreadable: 'Other servers share theirs. This one lacks their database.key.',
 } as const
 
 const warn = (text: string): Html => html`<span class="warning">${text}</span>`
@@ -214,9 +208,8 @@ const warn = (text: string): Html => html`<span class="warning">${text}</span>`
 /** Only the leader shows pages, so this server leads. */
 const renderLeads = ({ lease }: ClusterView, clock: Clock): Content =>
   lease.holder === ''
-    ? warn(PAGES.settings.servers.nobody)
-    : html`<strong>${lease.holder}</strong>, ${PAGES.settings.servers.since}
-        ${renderTime(lease.since, clock)}`
+    ? warn('No server leads at the moment.')
+    : html`<strong>${lease.holder}</strong>, since ${renderTime(lease.since, clock)}`
 
 function renderMember(
   { ownId, lease, netboot }: ClusterView,
@@ -228,52 +221,48 @@ function renderMember(
   return html`<tr>
     <td>
       ${url === '' ? name : html`<a href="${url}">${name}</a>`}
-      ${id === ownId ? tag(PAGES.settings.servers.answers) : null}
+      ${id === ownId ? tag('answers this page') : null}
     </td>
-    <td data-label="${PAGES.settings.servers.release}">${release}</td>
-    <td data-label="${PAGES.settings.servers.changes}">${renderBehind(member, lease.seq)}</td>
-    <td data-label="${PAGES.settings.servers.netboot}">${renderNetboot(netboot, facts.netboot)}</td>
-    <td data-label="${PAGES.settings.servers.seen}">
-      ${isSilent(member) ? warn(renderAge(seen, clock.now)) : PAGES.settings.servers.now}
-    </td>
-    <td data-label="${PAGES.settings.servers.backups}">
+    <td data-label="Release">${release}</td>
+    <td data-label="Changes">${renderBehind(member, lease.seq)}</td>
+    <td data-label="Live system">${renderNetboot(netboot, facts.netboot)}</td>
+    <td data-label="Seen">${isSilent(member) ? warn(renderAge(seen, clock.now)) : 'now'}</td>
+    <td data-label="Backups in">
       <span class="small">${facts.backups}</span>
     </td>
   </tr>`
 }
 
+const NETBOOT_STATES = { whole: 'here', copying: 'copying', troubled: '{trouble}' } as const
+
 function renderNetboot(row: ClusterView['netboot'], fact: MemberRow['facts']['netboot']): Content {
-  if (row === null) return PAGES.settings.servers.none
+  if (row === null) return 'none yet'
   const standing = standingOf(fact, row)
-  const text = fill(PAGES.settings.servers.netbootStates[standing], { trouble: fact.trouble })
+  const text = fill(NETBOOT_STATES[standing], { trouble: fact.trouble })
   return standing === 'troubled' ? warn(text) : text
 }
 
 function renderBehind(member: MemberRow, newest: number): Content {
   const behind = countBehind(member, newest)
-  if (behind === null) return PAGES.settings.servers.none
-  return behind === 0
-    ? PAGES.settings.servers.all
-    : fillCount(PAGES.settings.servers.behind, behind)
+  if (behind === null) return 'none yet'
+  return behind === 0 ? 'all' : fillCount({ one: '1 behind', other: '{count} behind' }, behind)
 }
 
 const renderDifferences = (differences: ReturnType<typeof listDifferences>): Html =>
-  html`<p class="warning">${PAGES.settings.servers.differ}</p>
+  html`<p class="warning">These settings differ. Those of the server that leads count.</p>
     ${renderTable({
-      caption: PAGES.settings.servers.differences,
-      columns: [PAGES.settings.servers.setting, PAGES.settings.servers.values],
+      caption: 'Settings that differ',
+      columns: ['Setting', 'Values'],
       rows: differences.map(
         ({ name, values }) =>
           html`<tr>
             <td><code>${name}</code></td>
-            <td data-label="${PAGES.settings.servers.values}">
-              ${values.map(({ server, value }) => html`<div>${fill(PAGES.settings.servers.value, { server, value: value || PAGES.settings.servers.unset })}</div>`)}
+            <td data-label="Values">
+              ${values.map(({ server, value }) => html`<div>${server}: ${value || 'not set'}</div>`)}
             </td>
           </tr>`,
       ),
     })}`
-
-const t = PAGES.settings
 
 export const SETTINGS_PAGES = [
   pageAt(SETTINGS_PATH, 'admin', show),
@@ -288,19 +277,22 @@ async function show(context: CurrentContext): Promise<Answer> {
   return await showSettings(context, async (view) => ({
     first: renderCluster(context, view.search),
     fields: card({
-      title: t.services.title,
+      title: 'Images, live systems and backups',
       id: 'services',
       body: html`${renderCache(context, view)}${renderRelease(view)}${renderBackup(view)}`,
     }),
     last: html`${card({
-        title: t.more.title,
+        title: 'DHCP, people and notifications',
         id: 'more',
-        body: html`${view.search.fold(t.keywords.dhcp, {
-          title: t.dhcp.title,
-          id: DHCP_ID,
-          about: t.more.dhcp,
-          body: renderDhcp(context),
-        })}
+        body: html`${view.search.fold(
+          'dhcp pxe tftp network boot options 60 66 67 ipxe uefi bios',
+          {
+            title: 'DHCP and network boot',
+            id: DHCP_ID,
+            about: 'Options 60, 66 and 67',
+            body: renderDhcp(context),
+          },
+        )}
         ${renderPeople(context, view.search)} ${renderNotifications(context, view.search)}`,
       })}
       <form method="post" action="/admin/cache/refresh" id="${REFRESH}"></form>`,
@@ -310,7 +302,10 @@ async function show(context: CurrentContext): Promise<Answer> {
 const renderCluster = ({ services, clock }: CurrentContext, search: SettingsView['search']) =>
   services.presence === null
     ? null
-    : search.wrap(t.keywords.servers, renderServers(services.presence.view(), clock()))
+    : search.wrap(
+        'servers database leader stands by behind release backups secrets key postgresql',
+        renderServers(services.presence.view(), clock()),
+      )
 
 const rowsOf = ({ rows }: SettingsView, id: string) =>
   rows.filter(({ setting }) => setting.card === id)
@@ -318,27 +313,29 @@ const rowsOf = ({ rows }: SettingsView, id: string) =>
 function renderCache(context: CurrentContext, view: SettingsView): Html {
   const { entries, skipped, fetchedAt, error } = context.site.catalog.snapshot()
   return foldRows(view, {
-    title: t.cache.title,
+    title: 'Cache service',
     id: 'ramboot',
-    group: t.keywords.cache,
+    group: 'cache service address catalog images withcache.url',
     rows: rowsOf(view, 'ramboot'),
     aside:
       error === null
-        ? badge('done', fillCount(t.cache.images, entries.length))
-        : badge('needs-you', t.cache.unavailable),
-    before: html`<p class="dim">${t.cache.text}</p>`,
+        ? badge('done', fillCount({ one: '1 image', other: '{count} images' }, entries.length))
+        : badge('needs-you', 'unavailable'),
+    before: html`<p class="dim">
+      It holds the images. Its catalog is read at start and every minute.
+    </p>`,
     after: html`${factList([
-        [t.cache.read, renderTime(fetchedAt, context.clock(), t.cache.never)],
-        [t.cache.error, error === null ? null : html`<span class="warning">${error}</span>`],
-        [t.cache.skipped, skipped.length === 0 ? null : renderSkipped(skipped)],
+        ['Catalog read', renderTime(fetchedAt, context.clock(), 'never')],
+        ['Error', error === null ? null : html`<span class="warning">${error}</span>`],
+        ['Skipped', skipped.length === 0 ? null : renderSkipped(skipped)],
       ])}
-      <p><button form="${REFRESH}">${t.cache.refresh}</button></p>
+      <p><button form="${REFRESH}">Read the catalog now</button></p>
       ${renderCurlBlock(context, [
         {
           method: 'POST',
           path: '/admin/cache/refresh',
           scope: 'admin',
-          label: t.cache.refresh,
+          label: 'Read the catalog now',
         },
       ])}`,
   })
@@ -346,46 +343,46 @@ function renderCache(context: CurrentContext, view: SettingsView): Html {
 
 const renderRelease = (view: SettingsView): Html =>
   foldRows(view, {
-    title: t.release.title,
+    title: 'Netboot release',
     id: 'netboot-release',
-    group: t.keywords.release,
+    group: 'netboot release repository tag live system boot.release_repo boot.release_tag',
     rows: rowsOf(view, 'netboot-release'),
     before: html`<p class="dim">
-      ${fillHtml(t.release.text, { link: html`<a href="/ui/netboot#install">${t.release.link}</a>` })}
+      ${fillHtml('Live systems are fetched from this release on the page {link}.', { link: html`<a href="/ui/netboot#install">Netboot</a>` })}
     </p>`,
   })
 
 const renderBackup = (view: SettingsView): Html =>
   foldRows(view, {
-    title: t.backup.title,
+    title: 'Backup schedule',
     id: 'backup-schedule',
-    group: t.keywords.backup,
+    group: 'backup schedule interval retention daily weekly manual',
     rows: rowsOf(view, 'backup-schedule'),
     before: html`<p class="dim">
-      ${fillHtml(t.backup.text, { link: html`<a href="/ui/backups">${t.backup.link}</a>` })}
+      Choosing an interval also switches scheduled backups on. <a href="/ui/backups">All backups</a>
     </p>`,
   })
 
 const renderPeople = ({ site }: CurrentContext, search: SettingsView['search']): Html =>
   search.wrap(
-    t.keywords.people,
+    'people names roles passwords look operate administrate login account user',
     html`<p class="fold-link" id="people">
-      <a href="/ui/people">${PAGES.people.title}</a>
+      <a href="/ui/people">People</a>
       <span class="small dim"
-        >${PAGES.people.card.text}
-        ${fillCount(PAGES.people.card.count, site.people?.store.list().length ?? 0)}</span
+        >Who logs in with a name, and what they may do.
+        ${fillCount({ one: '1 person.', other: '{count} people.' }, site.people?.store.list().length ?? 0)}</span
       >
     </p>`,
   )
 
 const renderNotifications = ({ services }: CurrentContext, search: SettingsView['search']): Html =>
   search.wrap(
-    t.keywords.notifications,
+    'notifications notify webhook mail smtp slack alert receivers events',
     html`<p class="fold-link" id="notifications">
-      <a href="/ui/notifications">${PAGES.notifications.title}</a>
+      <a href="/ui/notifications">Notifications</a>
       <span class="small dim"
-        >${PAGES.notifications.card.text}
-        ${fillCount(PAGES.notifications.card.count, services.notify.receivers.list().length)}</span
+        >Who is notified of what happens, by webhook, mail or Slack.
+        ${fillCount({ one: '1 receiver.', other: '{count} receivers.' }, services.notify.receivers.list().length)}</span
       >
     </p>`,
   )
@@ -396,5 +393,5 @@ const MAX_SKIPPED = 20
 const renderSkipped = (skipped: readonly SkippedEntry[]): Html =>
   html`${skipped
     .slice(0, MAX_SKIPPED)
-    .map(({ name, reason }) => html`<div>${fill(t.cache.skippedEntry, { name, reason })}</div>`)}
-  ${skipped.length > MAX_SKIPPED ? html`<div>${fill(t.cache.more, { count: skipped.length - MAX_SKIPPED })}</div>` : null}`
+    .map(({ name, reason }) => html`<div>${name}: ${reason}</div>`)}
+  ${skipped.length > MAX_SKIPPED ? html`<div>and ${skipped.length - MAX_SKIPPED} more</div>` : null}`

@@ -4,10 +4,8 @@ import { readMac } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import type { EventCondition } from '#fleet/state/event-rows.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import { card, badge } from '#kit/web/ui/elements.ts'
-import { address, attributes, fillHtml, html, type Html, type Content } from '#kit/web/ui/html.ts'
+import { address, attributes, html, type Html, type Content } from '#kit/web/ui/html.ts'
 import { renderOlder } from '#kit/web/ui/tables.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
@@ -28,8 +26,6 @@ import { batchPath } from '../view/batch-view.ts'
 
 // The timeline of a machine as a list: contacts, runs, edits, batches, power and proof, in words.
 
-const t = PAGES.machine.timeline
-
 export const timelinePath = (mac: Mac): string => `${machinePath(mac)}/timeline`
 
 /** Equal neighbours become one row, such as the contacts of a machine that boots every minute. */
@@ -39,8 +35,8 @@ export const renderTimeline = (
   words: EventWords,
 ): Html =>
   events.length === 0
-    ? html`<p class="dim">${t.none}</p>`
-    : html`<ol class="rows timeline" aria-label="${t.label}">
+    ? html`<p class="dim">Nothing of this kind yet.</p>`
+    : html`<ol class="rows timeline" aria-label="What happened, newest first">
         ${foldRepeated(events).map(({ newest, oldest, count }) =>
           renderRow(newest, clock, words, count === 1 ? null : { count, since: oldest.ts }),
         )}
@@ -84,12 +80,12 @@ function renderRow(
     renderBatch(event),
     repeated === null
       ? null
-      : fillHtml(t.repeated, { count: repeated.count, time: renderTime(repeated.since, clock) }),
+      : html`${repeated.count} times since ${renderTime(repeated.since, clock)}`,
   ].filter((fact) => fact !== null)
   return html`<li>
     <div class="grow">
       <p>
-        ${isAlarm(event.kind) ? html`${badge('failed', PAGES.view.eventList.failed)} ` : null}${renderSummary(event, event.subject_id)}
+        ${isAlarm(event.kind) ? html`${badge('failed', 'Failed')} ` : null}${renderSummary(event, event.subject_id)}
       </p>
       ${renderWritten(event, words)}${renderChanges(event, words, true)}
       ${
@@ -109,22 +105,30 @@ const SELF: ReadonlySet<string> = new Set(['pxe-client', 'system'])
 
 function renderWho({ actor, source_ip: ip, details }: JournalEvent): Content {
   const armer = details?.['armed_by']
-  if (typeof armer === 'string') return fillHtml(t.armedBy, { actor: nameActor(armer) })
+  if (typeof armer === 'string') return html`armed by ${nameActor(armer)}`
   if (SELF.has(actor)) return null
   const name = nameActor(actor)
-  return ip === null ? fillHtml(t.by, { actor: name }) : fillHtml(t.byFrom, { actor: name, ip })
+  return ip === null ? html`by ${name}` : html`by ${name} from ${ip}`
 }
 
 function renderBatch({ details }: JournalEvent): Content {
   const batch = details?.['batch']
-  return typeof batch === 'string' ? html`<a href="${batchPath(batch)}">${t.batch}</a>` : null
+  return typeof batch === 'string' ? html`<a href="${batchPath(batch)}">part of a batch</a>` : null
 }
 
 const ROWS = 100
 
 export const TIMELINE_PAGE = pageAt('/ui/machines/:mac/timeline', 'read', show)
 
-type View = keyof typeof t.views
+const TIMELINE_VIEWS = {
+  all: 'Everything',
+  boots: 'Network boots',
+  flashes: 'Flashes and captures',
+  people: 'What people did',
+  power: 'Power',
+} as const
+
+type View = keyof typeof TIMELINE_VIEWS
 
 const VIEWS: Readonly<Record<View, EventCondition>> = {
   all: {},
@@ -141,8 +145,8 @@ async function show(context: CurrentContext): Promise<Answer> {
   const mac = readMac(context.event)
   const machine = await context.site.machines.find(mac)
   if (machine === null) {
-    throw refuse(404, fill(PAGES.machine.page.missing, { mac }), {
-      hint: PAGES.machine.page.missingHint,
+    throw refuse(404, `no machine record for ${mac}`, {
+      hint: 'It appears when it boots from the network.',
     })
   }
   const view = NAMES.find((name) => name === context.query.get('view')) ?? 'all'
@@ -157,15 +161,12 @@ async function show(context: CurrentContext): Promise<Answer> {
   const next = events.length === ROWS ? events.at(-1) : undefined
   const name = nameOf(machine)
   return await context.show({
-    title: fill(t.title, { name }),
-    heading: fillHtml(t.title, {
-      name: html`<a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
-    }),
+    title: `Timeline of ${name}`,
+    heading: html`Timeline of <a href="${machinePath(mac)}"><bdi>${name}</bdi></a>`,
     section: '/ui/machines',
-    trail: html`<a href="/ui/machines">${PAGES.frame.titles.machines}</a> /
-      <a href="${machinePath(mac)}">${mac}</a>`,
+    trail: html`<a href="/ui/machines">Machines</a> / <a href="${machinePath(mac)}">${mac}</a>`,
     actions: html`<a class="button" href="${address('/ui/events', { subject_id: mac })}"
-      >${t.events}</a
+      >Events of this machine</a
     >`,
     body: html`${renderViews(mac, view)}
     ${card({ body: renderTimeline(events, context.clock(), readEventWords(context)) })}
@@ -187,13 +188,13 @@ function readBefore(query: URLSearchParams): number | undefined {
 
 const renderViews = (mac: Mac, shown: View): Html =>
   html`<div class="tools">
-    <nav class="views" aria-label="${PAGES.frame.search.views}">
+    <nav class="views" aria-label="Views">
       ${NAMES.map(
         (name) =>
           html`<a
             href="${address(timelinePath(mac), { view: name === 'all' ? null : name })}"
             ${attributes({ 'aria-current': name === shown ? 'true' : null })}
-            >${t.views[name]}</a
+            >${TIMELINE_VIEWS[name]}</a
           >`,
       )}
     </nav>

@@ -1,17 +1,13 @@
 /** Who did something, as people know them: `operator` and `person:anna` are words of the record. */
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
-
-const t = PAGES.view.actors
-const NAMED: ReadonlyMap<string, string> = new Map(Object.entries(t.named))
+const NAMED: ReadonlyMap<string, string> = new Map(
+  Object.entries({ operator: 'the operator', system: 'the server', 'pxe-client': 'the machine' }),
+)
 
 export function nameActor(actor: string): string {
   if (actor.startsWith('person:')) return actor.slice(7)
   if (!actor.startsWith('token:')) return NAMED.get(actor) ?? actor
   const [name = '', ...owner] = actor.slice(6).split('@')
-  return owner.length === 0
-    ? fill(t.token, { name })
-    : fill(t.tokenOf, { name, person: owner.join('@') })
+  return owner.length === 0 ? `the token ${name}` : `the token ${name} of ${owner.join('@')}`
 }
 
 export function personOfActor(actor: string): string | null {

@@ -1,4 +1,5 @@
 /** Events as a short list: what happened, who did it, when. */
+import { MODES } from '#server/current/rules/boot-mode.ts'
 import type { JournalEvent } from '#fleet/state/journal.ts'
 import {
   isAlarm,
@@ -8,20 +9,16 @@ import {
 } from '#fleet/state/rules/event-table.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { batchPath, sayBatch } from './batch-view.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { icon, shorten } from '#kit/web/ui/elements.ts'
-import { html, type Content, type Html, fillHtml } from '#kit/web/ui/html.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { printableText } from '#kit/foundation/printable.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { columnOf } from '#server/current/rules/machine.ts'
 import { findTitle } from '#server/pages/settings/setting-fields.ts'
-import { fill } from '#kit/texts/text.ts'
 import { modelOf } from './machine-view.ts'
 import type { CurrentContext } from './page-context.ts'
 import { renderWhat, runPath } from './run-table.ts'
-
-const t = PAGES.view.eventList
 
 /** `withoutSubject`: the MAC of the page's machine, which is left out. */
 export const renderEventList = (
@@ -30,13 +27,13 @@ export const renderEventList = (
   withoutSubject: string | null = null,
 ): Html =>
   events.length === 0
-    ? html`<p class="dim">${t.none}</p>`
+    ? html`<p class="dim">Nothing yet.</p>`
     : html`<ul class="rows">
         ${events.map(
           (event) =>
             html`<li title="${event.kind}">
               <span class="grow"
-                >${isAlarm(event.kind) ? html`<span class="badge failed" title="${t.failed}">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}</span
+                >${isAlarm(event.kind) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}</span
               >
               <span class="when">${renderTime(event.ts, clock)}</span>
             </li>`,
@@ -104,7 +101,7 @@ export function renderWritten(event: JournalEvent, { findRun }: EventWords): Con
   const run = findRun(mac, id)
   if (run === null || saysAll(summary, run)) return null
   const words = html`<a href="${runPath(run)}">${renderWhat(run, true)}</a>`
-  return html`<p class="small">${fillHtml(PAGES.events.row.run, { run: words })}</p>`
+  return html`<p class="small">Run: ${words}</p>`
 }
 
 /** A model alone does not identify a disk. */
@@ -141,7 +138,7 @@ export function renderFieldChanges(
           ${renderSide('after', valueOf(name, after, subject, context))}
         </li>`,
     )}
-    ${more > 0 ? html`<li class="dim">${fill(PAGES.events.row.more, { count: more })}</li>` : null}
+    ${more > 0 ? html`<li class="dim">and ${more} more, see the details</li>` : null}
   </ul>`
 }
 
@@ -172,15 +169,13 @@ function valueOf(
 }
 
 const MODE_TITLES: ReadonlyMap<string, string> = new Map(
-  Object.entries(PAGES.machine.modes).map(([mode, { title }]) => [mode, title]),
+  Object.entries(MODES).map(([mode, { title }]) => [mode, title]),
 )
 
 const renderSide = (side: 'before' | 'after', text: string): Html => {
   const shown = shorten(text, MAX_CHARACTERS)
   const title = shown === text ? null : text
   return side === 'before'
-    ? html`<span class="spoken">${PAGES.events.row.before}</span>
-        <del title="${title}"><bdi>${shown}</bdi></del>`
-    : html`<span class="spoken">${PAGES.events.row.after}</span>
-        <ins title="${title}"><bdi>${shown}</bdi></ins>`
+    ? html`<span class="spoken">from</span> <del title="${title}"><bdi>${shown}</bdi></del>`
+    : html`<span class="spoken">to</span> <ins title="${title}"><bdi>${shown}</bdi></ins>`
 }

@@ -2,8 +2,7 @@
 import { flashesAlways } from '#server/current/rules/boot-mode.ts'
 import { renderHyphens } from '#kit/net/rules/mac.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
+import { fill } from '#kit/foundation/text.ts'
 import { badge, icon, middle, progress, tag } from '#kit/web/ui/elements.ts'
 import { address, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
@@ -26,9 +25,6 @@ import {
   stemOf,
 } from './machine-view.ts'
 
-const t = PAGES.view.row
-const { columns: titles } = PAGES.view
-
 /** Lean, for a page has 100: a shortened text has a title only where focus cannot show it. */
 export const renderMachineRow = (
   view: MachineView,
@@ -42,36 +38,50 @@ export const renderMachineRow = (
         name="macs"
         form="bulk"
         value="${view.machine.mac}"
-        aria-label="${fill(t.select, { name: nameOf(view.machine) })}"
+        aria-label="Select ${nameOf(view.machine)}"
       />
     </td>
     ${columns.map((name) => CELLS[name](view, clock))}
   </tr>`
 
+const COLUMNS = {
+  state: 'State',
+  name: 'Machine',
+  next: 'Now and next',
+  image: 'Image',
+  disk: 'Disk',
+  labels: 'Labels',
+  ip: 'Address',
+  arch: 'Architecture',
+  flashed: 'Flashed',
+  discovered: 'Discovered',
+  seen: 'Seen',
+} as const
+
 const CELLS: Readonly<Record<ColumnName, (view: MachineView, clock: Clock) => Html>> = {
   state: ({ view }) => html`<td class="state">${badge(view.state, view.word)}</td>`,
   name: renderName,
-  next: (view) => html`<td class="will" data-label="${t.nextBoot}">${renderDoing(view)}</td>`,
-  image: (view) => html`<td class="image" data-label="${titles.image}">${renderImage(view)}</td>`,
+  next: (view) => html`<td class="will" data-label="Next boot">${renderDoing(view)}</td>`,
+  image: (view) => html`<td class="image" data-label="${COLUMNS.image}">${renderImage(view)}</td>`,
   disk: (view) =>
-    html`<td class="disk${willFlash(view) ? ' whole' : ''}" data-label="${titles.disk}">
+    html`<td class="disk${willFlash(view) ? ' whole' : ''}" data-label="${COLUMNS.disk}">
       ${renderDisk(view)}
     </td>`,
   labels: ({ machine }) =>
-    html`<td class="labels" data-label="${titles.labels}">${machine.labels.map(labelLink)}</td>`,
+    html`<td class="labels" data-label="${COLUMNS.labels}">${machine.labels.map(labelLink)}</td>`,
   ip: ({ machine }) =>
-    html`<td class="ip mono" data-label="${titles.ip}">${machine.last_seen_ip ?? DASH}</td>`,
+    html`<td class="ip mono" data-label="${COLUMNS.ip}">${machine.last_seen_ip ?? DASH}</td>`,
   arch: ({ machine }) =>
-    html`<td class="arch" data-label="${titles.arch}">${machine.arch ?? DASH}</td>`,
+    html`<td class="arch" data-label="${COLUMNS.arch}">${machine.arch ?? DASH}</td>`,
   flashed: ({ machine }, clock) =>
-    timeCell('flashed', renderTime(machine.last_flashed_at, clock, t.never)),
+    timeCell('flashed', renderTime(machine.last_flashed_at, clock, 'never')),
   discovered: ({ machine }, clock) =>
     timeCell('discovered', renderTime(machine.discovered_at, clock)),
-  seen: ({ machine }, clock) => timeCell('seen', renderTime(machine.last_seen_at, clock, t.never)),
+  seen: ({ machine }, clock) => timeCell('seen', renderTime(machine.last_seen_at, clock, 'never')),
 }
 
 const timeCell = (name: ColumnName, time: Html): Html =>
-  html`<td class="time ${name}" data-label="${titles[name]}">${time}</td>`
+  html`<td class="time ${name}" data-label="${COLUMNS[name]}">${time}</td>`
 
 export const labelLink = (label: string): Html =>
   html`<a class="tag" href="${address(MACHINES_PATH, { q: `label:"${label}"` })}">${label}</a>`
@@ -80,7 +90,7 @@ const DASH = html`<span class="dim">–</span>`
 
 function renderName({ machine }: MachineView): Html {
   const { mac, labels, locked } = machine
-  const about = html`${locked ? html`<span title="${t.locked}">${icon('lock')}</span>` : null}${
+  const about = html`${locked ? html`<span title="Locked against flashing">${icon('lock')}</span>` : null}${
     labels.length === 0
       ? null
       : html`<span class="tags" title="${labels.join(', ')}">${labels.map(labelLink)}</span>`
@@ -96,8 +106,8 @@ function renderDoing(view: MachineView): Content {
   const isFlash = state === 'armed' && willFlash(view) && !isWaiting(view)
   const will = isFlash
     ? flashesAlways(view.machine.boot_mode)
-      ? t.flashAlways
-      : t.flashOnce
+      ? 'flash, at every network boot'
+      : 'flash once'
     : renderWill(view)
   return html`<span title="${is} ${next}">${will}</span>`
 }
@@ -105,9 +115,15 @@ function renderDoing(view: MachineView): Content {
 const renderImage = (view: MachineView): Content =>
   html`${renderAssigned(view)}${renderDrift(view)}`
 
+const DRIFT = {
+  'other-image': 'on disk: {image}',
+  'changed-image': 'changed since the flash',
+  'other-disk': 'last flashed: another disk',
+} as const
+
 function renderDrift({ drift }: MachineView): Content {
   if (drift === null) return null
-  const text = fill(t.drift[drift.why], { image: stemOf(drift.written.image ?? '–') })
+  const text = fill(DRIFT[drift.why], { image: stemOf(drift.written.image ?? '–') })
   return html`<span class="small reason" title="${text}">${text}</span>`
 }
 
@@ -115,14 +131,12 @@ function renderAssigned({ machine, image, run }: MachineView): Content {
   // An image chosen in the wizard differs from the assigned one.
   if (run !== null && run.image !== null) return middle(stemOf(run.image.name), run.image.name)
   // The specification's word.
-  if (machine.bty_image_ref === null) return tag(t.discovered)
+  if (machine.bty_image_ref === null) return tag('discovered')
   if (image !== null) {
     return html`${middle(stemOf(image.name), image.name)}${renderChannel(machine)}`
   }
   const short = machine.bty_image_ref.slice(0, 12)
-  return html`<span class="warning" title="${t.goneImageHint}"
-    >${fill(t.goneImage, { ref: short })}</span
-  >`
+  return html`<span class="warning" title="Not in the catalog">${short} (gone)</span>`
 }
 
 /** Model, end of the serial number, and size tell disks apart. */
@@ -155,7 +169,7 @@ export const COLUMN_NAMES = [
 
 export type ColumnName = (typeof COLUMN_NAMES)[number]
 
-export const COLUMN_TITLES: Readonly<Record<ColumnName, string>> = PAGES.view.columns
+export const COLUMN_TITLES: Readonly<Record<ColumnName, string>> = COLUMNS
 
 const SPARE: ReadonlySet<ColumnName> = new Set(['labels', 'ip', 'arch', 'flashed', 'discovered'])
 

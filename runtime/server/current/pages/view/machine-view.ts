@@ -18,10 +18,8 @@ import { decideState, type StateView, type MachineState } from '#server/current/
 import type { Surroundings } from '#server/current/rules/surroundings.ts'
 import { IMAGE_ENDINGS } from '#appliance/disk-images.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { PAGES } from '#server/texts/texts.ts'
 import { renderBytes, shorten, renderDiskBytes } from '#kit/web/ui/elements.ts'
 import { nameDisk } from '#server/pages/machines/machines-list.ts'
-import { fill } from '#kit/texts/text.ts'
 import { findDiskMismatch } from '#server/current/rules/target.ts'
 
 // Disks as texts: model, size, transport, and warnings.
@@ -39,7 +37,7 @@ export function bytesOf({ size, size_bytes }: InventoryDisk): number | null {
 /** Binary units on hover; the machine's own text if that is no size. */
 export function renderDiskSize(disk: InventoryDisk): Content {
   const bytes = bytesOf(disk)
-  return bytes === null ? (disk.size ?? PAGES.view.disk.unknownSize) : renderDiskBytes(bytes)
+  return bytes === null ? (disk.size ?? 'size unknown') : renderDiskBytes(bytes)
 }
 
 /** `Samsung SSD 980`, else the path. */
@@ -49,14 +47,21 @@ export const modelOf = ({ vendor, model, path }: InventoryDisk): string =>
     .filter((text, at, all) => text !== '' && !(at === 0 && all[1]?.startsWith(text)))
     .join(' ') || printable(path)
 
-const TRANSPORTS: Readonly<Record<string, string>> = PAGES.view.disk.transports
+const TRANSPORTS: Readonly<Record<string, string>> = {
+  nvme: 'NVMe',
+  sata: 'SATA',
+  usb: 'USB',
+  sas: 'SAS',
+  mmc: 'eMMC or SD',
+  virtio: 'virtio',
+}
 
 const transportOf = ({ tran }: InventoryDisk): string =>
-  tran === null ? PAGES.view.disk.unknownTransport : (TRANSPORTS[tran] ?? tran)
+  tran === null ? 'unknown transport' : (TRANSPORTS[tran] ?? tran)
 
 /** `500 GB, NVMe`. */
 export const aboutDisk = (disk: InventoryDisk): Content =>
-  fillHtml(PAGES.view.disk.about, { size: renderDiskSize(disk), transport: transportOf(disk) })
+  html`${renderDiskSize(disk)}, ${transportOf(disk)}`
 
 interface DiskWarning {
   readonly text: string
@@ -72,14 +77,15 @@ export function warnOf(
   const id = nameAmong(disk, all)
   const twins = countTwins(disk, all)
   const warnings: readonly (DiskWarning | false)[] = [
-    id === null && twins < 2 && { text: PAGES.view.disk.warnings.noSerial, isHard: true },
-    disk.readonly && { text: PAGES.view.disk.warnings.readOnly, isHard: true },
+    id === null &&
+      twins < 2 && { text: 'No serial number, so it cannot be identified safely.', isHard: true },
+    disk.readonly && { text: 'Read-only.', isHard: true },
     twins > 1 && {
-      text: fill(PAGES.view.disk.warnings.sharedSerial, { count: twins }),
+      text: `${twins} disks of this machine have this serial number.`,
       isHard: id === null,
     },
-    isTooSmall(disk, id, image) && { text: PAGES.view.disk.warnings.tooSmall, isHard: true },
-    disk.removable && { text: PAGES.view.disk.warnings.removable, isHard: false },
+    isTooSmall(disk, id, image) && { text: 'Too small for the image.', isHard: true },
+    disk.removable && { text: 'Removable, perhaps a USB stick or memory card.', isHard: false },
   ]
   return warnings.filter((warning) => warning !== false)
 }
@@ -178,8 +184,6 @@ export function renderChannel(machine: Machine): Content {
 
 // Describes the next network boot of a machine: a phrase for a row, a sentence for a page.
 
-const t = PAGES.view.nextBoot
-
 const LONGEST_NAME = 26
 
 /** "flash *debian-13* to *S5GXNX0T123456*" and the like; the disk is never shortened. */
@@ -194,7 +198,7 @@ export function renderWill(view: MachineView): Content {
 }
 
 const renderFlash = ({ machine, image }: MachineView): Content =>
-  fillHtml(t.flash, {
+  fillHtml('flash {image} to {disk}', {
     image: html`<em><bdi>${shorten(stemOf(image?.name ?? ''), LONGEST_NAME)}</bdi></em>`,
     disk: html`<em class="target">${printable(machine.target_disk_serial ?? '')}</em>`,
   })
@@ -208,7 +212,7 @@ const SHOWN: ReadonlySet<MachineState> = new Set(['needs-you', 'running'])
 
 function renderCaptureOf({ capture }: MachineView['machine']): Content {
   if (capture === null) return null
-  return fillHtml(t.capture, {
+  return fillHtml('capture {disk} as {image}', {
     image: html`<em><bdi>${shorten(stemOf(capture.name), LONGEST_NAME)}</bdi></em>`,
     disk: html`<em>${printable(capture.disk_serial)}</em>`,
   })
@@ -216,13 +220,13 @@ function renderCaptureOf({ capture }: MachineView['machine']): Content {
 
 /** Rules that need no attention; otherwise the row says what is wrong. */
 const WILL: Partial<Readonly<Record<BootRule, string>>> = {
-  'ipxe-exit': t.bootDisk,
-  wizard: t.wizard,
-  'disks-wanted': t.listDisks,
-  'disks-stale': t.listDisks,
-  'disks-known': t.bootDisk,
-  flashed: t.bootDisk,
-  'disk-after-flash': t.diskThenFlash,
+  'ipxe-exit': 'boot its disk',
+  wizard: 'open the wizard',
+  'disks-wanted': 'list its disks, then boot its disk',
+  'disks-stale': 'list its disks, then boot its disk',
+  'disks-known': 'boot its disk',
+  flashed: 'boot its disk',
+  'disk-after-flash': 'boot its disk once, then flash again',
 }
 
 /** `debian-13` of `debian-13.img.zst`. */
@@ -240,21 +244,23 @@ export function renderSentence(view: MachineView): Html {
   if (!willFlash(view) || view.image === null) return state
   if (isWaiting(view)) return html`${state} ${renderSubjects(view.image.name, renderTarget(view))}`
   const isAlways = flashesAlways(view.machine.boot_mode)
-  const sentence = fillHtml(isAlways ? t.flashesAlways : t.flashesOnce, {
-    disk: renderTarget(view),
-    image: fillHtml(t.image, {
-      name: html`<strong><bdi>${view.image.name}</bdi></strong
-        >${renderChannel(view.machine)}`,
-      about: aboutImage(view.image),
-    }),
-  })
+  const sentence = fillHtml(
+    isAlways
+      ? 'At every network boot, this machine erases {disk} and flashes {image}.'
+      : 'At its next network boot, this machine erases {disk}, flashes {image} and then boots from it.',
+    {
+      disk: renderTarget(view),
+      image: html`<strong><bdi>${view.image.name}</bdi></strong
+        >${renderChannel(view.machine)} (${aboutImage(view.image)})`,
+    },
+  )
   return html`<p class="sentence">${sentence}</p>`
 }
 
 function renderTarget({ machine, disk }: MachineView): Html {
   const serial = printable(machine.target_disk_serial ?? '')
-  if (disk === null) return fillHtml(t.unlistedDisk, { serial: html`<strong>${serial}</strong>` })
-  return fillHtml(t.disk, {
+  if (disk === null) return html`the disk <strong>${serial}</strong>`
+  return fillHtml('{model} ({serial}, {about})', {
     model: html`<strong><bdi>${modelOf(disk)}</bdi></strong>`,
     serial: html`<code>${serial}</code>`,
     about: aboutDisk(disk),
@@ -263,19 +269,24 @@ function renderTarget({ machine, disk }: MachineView): Html {
 
 const renderSubjects = (image: string, disk: Content): Html =>
   html`<p class="subjects">
-    ${fillHtml(t.subjectImage, { image: html`<strong><bdi>${image}</bdi></strong>` })}<br />
-    ${fillHtml(t.subjectDisk, { disk })}
+    ${fillHtml('Image: {image}', { image: html`<strong><bdi>${image}</bdi></strong>` })}<br />
+    Disk to erase: ${disk}
   </p>`
 
 function renderRunning({ image, disk, stalled, mode }: Run, is: string, next: string): Html {
   if (image === null) return html`<p class="sentence">${is} ${next}</p>`
   if (stalled && mode !== 'capture') {
     return html`<p class="sentence">${is} ${next}</p>
-      ${renderSubjects(image.name, disk === null ? t.subjectUnknown : nameDisk(disk))}`
+      ${renderSubjects(image.name, disk === null ? 'unknown' : nameDisk(disk))}`
   }
   const name = html`<strong><bdi>${image.name}</bdi></strong>`
   const [alone, both] =
-    mode === 'capture' ? [t.capturing, t.capturingFrom] : [t.flashing, t.flashingTo]
+    mode === 'capture'
+      ? [
+          'This machine is being captured as {image}.',
+          '{disk} of this machine is being captured as {image}.',
+        ]
+      : ['This machine is flashing {image}.', 'This machine is flashing {image} to {disk}.']
   const sentence =
     disk === null
       ? fillHtml(alone, { image: name })
@@ -285,7 +296,7 @@ function renderRunning({ image, disk, stalled, mode }: Run, is: string, next: st
 
 /** `a1b2c3d4e5f6, 412 MB`. */
 export const aboutImage = ({ sha256, sizeBytes }: CatalogEntry): Content =>
-  fillHtml(PAGES.view.image.about, {
-    checksum: html`<code>${sha256?.slice(0, 12) ?? PAGES.view.image.noChecksum}</code>`,
-    size: renderBytes(sizeBytes, PAGES.view.image.unknownSize),
+  fillHtml('{checksum}, {size}', {
+    checksum: html`<code>${sha256?.slice(0, 12) ?? 'no checksum'}</code>`,
+    size: renderBytes(sizeBytes, 'size unknown'),
   })

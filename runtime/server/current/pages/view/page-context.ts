@@ -21,7 +21,6 @@ import { nameOf, viewMachine, type MachineView } from './machine-view.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import { attributes, html, type Content } from '#kit/web/ui/html.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
-import { PAGES } from '#server/texts/texts.ts'
 
 interface Queue {
   readonly most: number
@@ -90,6 +89,6 @@ export function renderUndo({ site }: Pick<CurrentContext, 'site'>, mac: Mac): Co
     class="inline"
     ${attributes({ method: 'post', action: `${machinePath(mac)}/undo` })}
   >
-    ${hidden({ edit })}<button>${PAGES.frame.undo}</button>
+    ${hidden({ edit })}<button>Undo</button>
   </form>`
 }

@@ -10,8 +10,6 @@ import {
   type RunState,
 } from '#fleet/run/rules/run-record.ts'
 import type { Proof, ProofState, Run } from '#engine/inventory/rules/run.ts'
-import { PAGES } from '#server/texts/texts.ts'
-import { fill } from '#kit/texts/text.ts'
 import { badge, middle, type Tone } from '#kit/web/ui/elements.ts'
 import { attributes, DIM, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import {
@@ -25,10 +23,6 @@ import { renderExact, renderSpan, renderTime, type Clock } from '#kit/web/ui/tim
 import { nameActor } from './actor-name.ts'
 import { stemOf } from './machine-view.ts'
 import { nameDisk, renderBar, shortDisk } from '#server/pages/machines/machines-list.ts'
-
-const t = PAGES.view.run
-const titles = PAGES.view.runTable
-const list = PAGES.runs.list
 
 export const runPath = ({ mac, id }: Pick<Run, 'mac' | 'id'>): string =>
   `/ui/machines/${mac}/runs/${id}`
@@ -44,12 +38,29 @@ const TONES: Readonly<Record<RunState, Tone>> = {
 
 const DASH = html`<span class="dim">–</span>`
 
+const RUN_STATES = {
+  running: 'running',
+  stalled: 'stalled',
+  done: 'done',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  lost: 'lost',
+} as const
+
 export const renderRunState = (run: Run): Html => {
-  const state = badge(TONES[stateOf(run)], t.states[stateOf(run)])
+  const state = badge(TONES[stateOf(run)], RUN_STATES[stateOf(run)])
   return run.proof === null ? state : html`${state} ${renderProofState(run.proof)}`
 }
 
-const renderProofState = ({ state }: Proof): Html => badge(PROOF_TONES[state], t.proofs[state])
+const PROOFS = {
+  watching: 'waiting for its boot',
+  booted: 'booted',
+  seen: 'seen on the network',
+  'not-seen': 'flashed, not seen',
+  failed: 'failed to boot',
+} as const
+
+const renderProofState = ({ state }: Proof): Html => badge(PROOF_TONES[state], PROOFS[state])
 
 const PROOF_TONES: Readonly<Record<ProofState, Tone>> = {
   watching: 'running',
@@ -63,15 +74,13 @@ export const renderArmer = ({ armed_by }: Run): Content => {
   if (armed_by === null) return DASH
   const { actor, ip } = armed_by
   const name = nameActor(actor)
-  return html`<span title="${ip === null ? name : fill(t.armerFrom, { actor: name, ip })}"
-    >${name}</span
-  >`
+  return html`<span title="${ip === null ? name : `${name}, from ${ip}`}">${name}</span>`
 }
 
 /** Nothing while a verification may follow, a dash if it cannot. */
 export function renderVerified({ verified, result }: Run): Content {
-  if (verified === true) return t.verifiedYes
-  if (verified === false) return html`<span class="warning">${t.verifiedNo}</span>`
+  if (verified === true) return 'yes'
+  if (verified === false) return html`<span class="warning">no</span>`
   return result === null ? null : DASH
 }
 
@@ -98,24 +107,24 @@ interface RunTable {
 
 /** First the longest, the fastest, the newest. */
 const COLUMNS: readonly (TableColumn & { readonly key: `${'' | '-'}${RunColumn}` })[] = [
-  { key: 'state', title: titles.state, className: 'state' },
-  { key: 'machine', title: titles.machine, className: 'name' },
-  { key: 'image', title: titles.image, className: 'image' },
-  { key: 'disk', title: titles.disk, className: 'disk' },
-  { ...numberColumn(titles.duration), key: '-duration' },
-  { ...numberColumn(titles.rate), key: '-rate' },
-  { key: 'verified', title: titles.verified, className: 'verified' },
-  { key: 'armer', title: titles.armer, className: 'armer' },
-  { key: '-started', title: titles.started, className: 'time' },
+  { key: 'state', title: 'State', className: 'state' },
+  { key: 'machine', title: 'Machine', className: 'name' },
+  { key: 'image', title: 'Image', className: 'image' },
+  { key: 'disk', title: 'Disk', className: 'disk' },
+  { ...numberColumn('Duration'), key: '-duration' },
+  { ...numberColumn('Rate'), key: '-rate' },
+  { key: 'verified', title: 'Verified', className: 'verified' },
+  { key: 'armer', title: 'Armed by', className: 'armer' },
+  { key: '-started', title: 'Started', className: 'time' },
 ]
 
 export const renderRunTable = ({ runs, clock, path, query, ...row }: RunTable): Html =>
   renderTable({
-    caption: titles.caption,
+    caption: 'Runs, newest first',
     className: 'runs',
     path,
     query,
-    columns: [pickColumn(list.selectPage), ...COLUMNS],
+    columns: [pickColumn('Select all on this page'), ...COLUMNS],
     body: { id: 'rows' },
     rows: runs.map((run) => renderRow(run, row, clock)),
   })
@@ -128,8 +137,8 @@ const renderPick = (run: Run, name: string, value: string, clock: Clock): Html =
       name="runs"
       form="bulk"
       value="${value}"
-      aria-label="${fill(list.select, { machine: name, time })}"
-      ${attributes(run.result === null ? { disabled: true, title: list.running } : {})}
+      aria-label="Select the run of ${name}, ${time}"
+      ${attributes(run.result === null ? { disabled: true, title: 'A run that is still running cannot be removed.' } : {})}
     />
   </td>`
 }
@@ -140,17 +149,17 @@ const renderRow = (run: Run, row: Pick<RunTable, 'nameOf' | 'valueOf'>, clock: C
       ${renderPick(run, name, row.valueOf(run), clock)}
       <td class="state"><a href="${runPath(run)}">${renderRunState(run)}</a></td>
       <th scope="row" class="name">${renderMachine(run.mac, name)}</th>
-      <td class="image" data-label="${titles.image}">${renderImage(run)}</td>
-      <td class="disk" data-label="${titles.disk}">${renderDisk(run)}</td>
+      <td class="image" data-label="Image">${renderImage(run)}</td>
+      <td class="disk" data-label="Disk">${renderDisk(run)}</td>
       ${
         run.result === null
           ? html`<td colspan="3" class="will">${renderBar(run)}</td>`
-          : html`<td class="number" data-label="${titles.duration}">${renderDuration(run)}</td>
-              <td class="number" data-label="${titles.rate}">${renderRateOf(run)}</td>
-              <td data-label="${titles.verified}">${renderVerified(run)}</td>`
+          : html`<td class="number" data-label="Duration">${renderDuration(run)}</td>
+              <td class="number" data-label="Rate">${renderRateOf(run)}</td>
+              <td data-label="Verified">${renderVerified(run)}</td>`
       }
-      <td data-label="${titles.armer}">${renderArmer(run)}</td>
-      <td class="time" data-label="${titles.started}">
+      <td data-label="Armed by">${renderArmer(run)}</td>
+      <td class="time" data-label="Started">
         ${renderTime(run.started_at ?? run.updated_at, clock)}
       </td>
     </tr>
@@ -173,7 +182,7 @@ const renderMachine = (mac: string, name: string): Html =>
 
 const renderImage = ({ image }: Run): Content =>
   image === null
-    ? html`<span class="dim">${t.unknownImage}</span>`
+    ? html`<span class="dim">unknown image</span>`
     : middle(stemOf(image.name), image.name)
 
 function renderDisk({ disk }: Run): Content {
@@ -201,11 +210,10 @@ export const renderRunList = (runs: readonly Run[], clock: Clock): Html =>
 
 /** `isFull`: with everything that identifies the disk. */
 export function renderWhat({ image, disk, mode }: Run, isFull = false): Content {
-  const name = html`<bdi>${image?.name ?? t.unknownImage}</bdi>`
+  const name = html`<bdi>${image?.name ?? 'unknown image'}</bdi>`
   if (disk === null) return name
-  const { imageToDisk, imageFromDisk } = PAGES.view.runList
   const named = isFull ? nameDisk(disk) : shortDisk(disk)
-  const words = mode === 'capture' ? imageFromDisk : imageToDisk
+  const words = mode === 'capture' ? '{image} {dim}from {disk}{end}' : '{image} {dim}to {disk}{end}'
   return fillHtml(words, { image: name, disk: named, ...DIM })
 }
 
@@ -213,7 +221,7 @@ function renderHow(run: Run): Content {
   const { result, verified, reason } = run
   const facts: readonly Content[] = [
     ...(result === null ? [] : [renderDuration(run), renderRateOf(run)]),
-    ...(verified === true ? [PAGES.view.runList.verified] : []),
+    ...(verified === true ? ['verified'] : []),
     ...(reason === null || result === 'done' ? [] : [reason]),
   ]
   return facts.map((fact, at) => (at === 0 ? fact : html`, ${fact}`))

@@ -10,8 +10,7 @@ import {
 } from '#kit/foundation/csv.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { findMac, type Mac } from '#kit/net/rules/mac.ts'
-import { fill } from '#kit/texts/text.ts'
-import { PAGES } from '#server/texts/texts.ts'
+import { fill } from '#kit/foundation/text.ts'
 import {
   isSameIdentity,
   type Identity,
@@ -77,8 +76,12 @@ export function applyIdentity(
 function readName(before: string | null, cell: string | undefined): Result<string | null, string> {
   // Characters that no table shows are escaped there, which is no new name.
   if (cell === undefined || cell === printableText(before ?? '')) return accept(before)
-  if (cell.includes('\ufffd')) return refuse(PAGES.machineFile.lineRefusals.notUtf8)
-  if (cell === misread(before ?? '')) return refuse(PAGES.machineFile.lineRefusals.notNamed)
+  if (cell.includes('\ufffd'))
+    return refuse('The name has characters that are no UTF-8. Save the table as "CSV UTF-8".')
+  if (cell === misread(before ?? ''))
+    return refuse(
+      'The name was read in another encoding than UTF-8. Download the table again, and save it as "CSV UTF-8".',
+    )
   const parsed = NameSchema.safeParse(cell)
   return parsed.success ? accept(parsed.data || null) : refuse(asSentence(parsed.error))
 }
@@ -114,7 +117,9 @@ function readColumn(
     before.some((label) => findColumn(label) === column && cellOf(label).trim() === text)
   const date = split(cell).find((text) => DATE.test(text) && !isKnown(text))
   if (date !== undefined)
-    return refuse(fill(PAGES.machineFile.lineRefusals.date, { column, text: date }))
+    return refuse(
+      `A spreadsheet has turned the ${column} into the date "${date}". Format the column as text, and enter the ${column} again.`,
+    )
   const inLabels = sortLabels(named.filter((label) => isOf(column, label)))
   const inColumn = sortLabels(split(cell).flatMap((text) => findLabels(before, column, text)))
   if (inLabels.length === 0) {
@@ -123,9 +128,7 @@ function readColumn(
   const [one, other] = [inLabels.join(', '), inColumn.join(', ')]
   return inColumn.length === 0 || one === other
     ? accept(inLabels)
-    : refuse(
-        fill(PAGES.machineFile.lineRefusals.twoRacks, { inLabels: one, column, inColumn: other }),
-      )
+    : refuse(`The labels name ${one}, the column ${column} names ${other}: they must be the same.`)
 }
 
 const MONTHS =
@@ -169,8 +172,6 @@ function asSentence({ issues }: { readonly issues: readonly { readonly message: 
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 }
 
-const t = PAGES.machineFile
-
 /** A file has as many lines as one bulk action has machines; a table may have columns of other programs. */
 const LIMITS: CsvLimits = { rows: 20_001, columns: 100, characters: 10_000 }
 
@@ -192,12 +193,28 @@ const COLUMNS: ReadonlyMap<string, FileColumn> = new Map<string, FileColumn>([
   ...IDENTITY_COLUMNS.map((name) => [name, name] as const),
 ])
 
+const REFUSALS = {
+  empty: 'Choose a file, or paste a table.',
+  gone: 'This preview is gone, as the server was restarted or others made many since. Choose the file again.',
+  nul: 'Line {line} holds bytes that are no text. Save the table as "CSV UTF-8" and try again.',
+  'open-quote': 'Line {line}: a cell begins with a quotation mark that nothing closes.',
+  'after-quote':
+    'Line {line}: something stands between a closing quotation mark and the separator.',
+  rows: 'The file has more than {most} lines. Split it.',
+  columns: 'Line {line} has more than {most} columns.',
+  characters: 'Line {line}: a cell has more than {most} characters.',
+  noMac:
+    'The first line names no column "mac". It names the columns: mac, and any of name, labels, rack and slot.',
+  noColumn: 'The first line names no column that can be changed: name, labels, rack or slot.',
+  doubled: 'The first line names the column {column} twice.',
+} as const
+
 /** Parses the text of a file. The refusal is a sentence about the file as a whole. */
 export function parseMachineFile(text: string): Result<MachineFile, string> {
   const parsed = parseCsv(text, LIMITS)
   if (!parsed.ok) return refuse(describeRefusal(parsed.refusal))
   const { columns: titles, rows } = parsed.value
-  if (titles.length === 0) return refuse(t.refusals.empty)
+  if (titles.length === 0) return refuse(REFUSALS.empty)
   const columns = titles.map((title) => COLUMNS.get(title.trim().toLowerCase()) ?? null)
   const refusal = findHeadRefusal(columns)
   if (refusal !== null) return refuse(refusal)
@@ -207,7 +224,7 @@ export function parseMachineFile(text: string): Result<MachineFile, string> {
 
 function describeRefusal({ why, line }: CsvRefusal): string {
   const most = why === 'rows' ? LIMITS.rows - 1 : why in LIMITS ? readLimit(why) : ''
-  return fill(t.refusals[why], { line, most })
+  return fill(REFUSALS[why], { line, most })
 }
 
 const readLimit = (why: string) => (why === 'columns' ? LIMITS.columns : LIMITS.characters)
@@ -215,9 +232,9 @@ const readLimit = (why: string) => (why === 'columns' ? LIMITS.columns : LIMITS.
 function findHeadRefusal(columns: readonly (FileColumn | null)[]): string | null {
   const known = columns.filter((column) => column !== null)
   const doubled = known.find((column, at) => known.indexOf(column) !== at)
-  if (doubled !== undefined) return fill(t.refusals.doubled, { column: doubled })
-  if (!known.includes('mac')) return t.refusals.noMac
-  return known.length === 1 ? t.refusals.noColumn : null
+  if (doubled !== undefined) return fill(REFUSALS.doubled, { column: doubled })
+  if (!known.includes('mac')) return REFUSALS.noMac
+  return known.length === 1 ? REFUSALS.noColumn : null
 }
 
 function toRow({ line, cells, fits }: CsvRow, columns: readonly (FileColumn | null)[]): FileRow {
@@ -236,7 +253,9 @@ function toRow({ line, cells, fits }: CsvRow, columns: readonly (FileColumn | nu
     mac: mac === null ? refuse(text.slice(0, MAX_SHOWN)) : accept(mac),
     cells: fits
       ? accept(Object.fromEntries(named))
-      : refuse(fill(t.lineRefusals.cells, { found: cells.length, columns: columns.length })),
+      : refuse(
+          `This line has ${cells.length} cells, but the first line names ${columns.length} columns. Put quotation marks around a text with a separator in it.`,
+        ),
   }
 }
 
@@ -273,7 +292,7 @@ export function createLinePlanner(
       return { is: 'refused', line, mac: mac.ok ? mac.value : mac.refusal, reason: cells.refusal }
     }
     if (!mac.ok) {
-      const reason = fill(t.lineRefusals.notMac, { text: mac.refusal })
+      const reason = `"${mac.refusal}" is not a MAC address (six pairs of hexadecimal digits).`
       return { is: 'refused', line, mac: mac.refusal, reason }
     }
     const base = { line, mac: mac.value }

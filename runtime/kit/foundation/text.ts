@@ -1,4 +1,4 @@
-/** What tables of texts consist of, and how a text is completed: `{name}` stands for a value. */
+/** How a text is completed: `{name}` stands for a value. */
 /** The names in the braces of a text: `'a' | 'b'` of `'{a} of {b}'`. */
 type Placeholder<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}`
   ? Name | Placeholder<Rest>
@@ -6,7 +6,7 @@ type Placeholder<Text extends string> = Text extends `${string}{${infer Name}}${
 
 export type TextValues<Text extends string, Value> = Readonly<Record<Placeholder<Text>, Value>>
 
-/** Two forms of one text; a language that has more of them extends this. */
+/** Two forms of one text. */
 export interface PluralText {
   readonly one: string
   readonly other: string
@@ -45,8 +45,3 @@ const NUMBERS = new Intl.NumberFormat('en')
 
 /** Renders a number of things: `12`, `12,345`. */
 export const renderNumber = (count: number): string => NUMBERS.format(count)
-
-/** What a table of texts is in any language: the same keys with other texts, as deep as it goes. */
-export type Translated<Table> = {
-  readonly [Key in keyof Table]: Table[Key] extends string ? string : Translated<Table[Key]>
-}

@@ -1,6 +1,6 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { fill, fillCount, pluralOf, splitText } from '#kit/texts/text.ts'
+import { fill, fillCount, pluralOf, splitText } from '#kit/foundation/text.ts'
 
 test('placeholders are filled, in any order and more than once', () => {
   assert.is(fill('{a} of {b}, {a}', { a: 1, b: 'two' }), '1 of two, 1')
