@@ -1,9 +1,9 @@
 /** Makes a stick as a folder of files, the same as a zip archive, and the page that fills a stick from it. */
-import { cp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { chmod, cp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { $ } from 'zx/core'
 import { makePlace } from '#build/app/lay.ts'
-import { writeZip } from '#build/archive/zip.ts'
 import { digestFile } from '#build/cache/digest.ts'
 import { renderSums } from '#build/pack/sums.ts'
 import { refuseSize, renderStickTexts, STICK_LOADERS, STICK_SUMS } from '#build/stick/files.ts'
@@ -30,9 +30,15 @@ async function makeUsbFiles(job: Job): Promise<void> {
   const root = join(out, 'flasher-stick')
   await rm(root, { recursive: true, force: true })
   const files = await fillFolder(job, root)
-  for (const { path } of files) await utimes(join(root, path), epoch, epoch)
   const paths = files.map(({ path }) => path)
-  await writeZip({ root, paths, out: join(out, 'flasher.zip'), epoch })
+  for (const path of paths) {
+    await chmod(join(root, path), 0o644)
+    await utimes(join(root, path), epoch, epoch)
+  }
+  await rm(join(out, 'flasher.zip'), { force: true })
+  // Stored, with no fields of this host (-X), and refused from 4 GiB on (-fz-): the page reads nothing else.
+  const zip = $({ quiet: true, cwd: root, env: { ...process.env, TZ: 'UTC' } })
+  await zip`zip -q -0 -X -D -fz- ${resolve(out, 'flasher.zip')} ${paths}`
   await writeFile(join(out, 'flasher-stick.html'), await makePage(job.page, { version, files }))
 }
 

@@ -29,6 +29,7 @@ export function usbFilesStep({ facts, ...inputs }: UsbFilesOptions): Step {
       says: 'stick as files, and the page that copies them',
       inputs: [...Object.values(inputs), PAGE],
       makes: ['flasher-stick', 'flasher.zip', 'flasher-stick.html'],
+      tools: true,
     },
   )
 }

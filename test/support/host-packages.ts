@@ -64,6 +64,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   'util-linux': 'lsblk, partx, blockdev',
   xfsprogs: 'xfs inside images',
   'xz-utils': '.xz images',
+  zip: 'the stick as an archive',
   zstd: '.zst images',
   'zbar-tools': 'the code on the screen of a machine, as a phone reads it',
 }
