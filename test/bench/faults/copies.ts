@@ -1,25 +1,16 @@
 /** Copies of a tree in which faults are made, and test files that run there, with all that they leave taken away. */
 import { execFile, execFileSync, spawn } from 'node:child_process'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import fs from 'node:fs'
 import path from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify, stripVTControlCharacters } from 'node:util'
 
 const execute = promisify(execFile)
 const REASONS = './test/support/runner/reasons.ts'
-/** Milliseconds for what is asked to end, before it is killed. */
-const MAX_END = 3000
+/** Tries, a tenth of a second each, for what is asked to end, before it is killed. */
+const MAX_END = 30
 const NAMESPACES = '/run/netns'
-const MAX_OUTPUT = 2 ** 20
 
 export interface TestRun {
   readonly outcome: 'passed' | 'failed' | 'too long' | 'ended'
@@ -28,7 +19,7 @@ export interface TestRun {
   readonly reason: string
 }
 
-export interface TestOrder {
+interface TestOrder {
   readonly test: string
   readonly seconds: number
   readonly signal: AbortSignal
@@ -43,29 +34,29 @@ export function makeCopy(tree: string, folder: string, name: string) {
   const git = (...argv: string[]) => execFileSync('git', ['-C', tree, ...argv], { stdio: 'pipe' })
   git('worktree', 'add', '--detach', '--quiet', at, 'HEAD')
   const packages = path.join(tree, 'node_modules')
-  mkdirSync(path.join(at, 'node_modules'))
+  fs.mkdirSync(path.join(at, 'node_modules'))
   // A link in its place would not be ignored by git.
-  for (const entry of existsSync(packages) ? readdirSync(packages) : []) {
-    symlinkSync(path.join(packages, entry), path.join(at, 'node_modules', entry))
+  for (const entry of fs.existsSync(packages) ? fs.readdirSync(packages) : []) {
+    fs.symlinkSync(path.join(packages, entry), path.join(at, 'node_modules', entry))
   }
-  const flags = existsSync(path.join(at, REASONS)) ? ['--import', REASONS] : []
+  const flags = fs.existsSync(path.join(at, REASONS)) ? ['--import', REASONS] : []
 
   return {
     at,
-    read: (file: string) => readFileSync(path.join(at, file), 'utf8'),
-    write: (file: string, text: string) => writeFileSync(path.join(at, file), text),
+    read: (file: string) => fs.readFileSync(path.join(at, file), 'utf8'),
+    write: (file: string, content: string) => fs.writeFileSync(path.join(at, file), content),
     /** Runs one test file in a process of its own, at most so many seconds. */
     async run({ test, seconds, signal }: TestOrder): Promise<TestRun> {
       runs += 1
       // All that the test starts names it, in the environment or in the command.
       const scratch = path.join(folder, `${runs}t`)
-      mkdirSync(scratch)
+      fs.mkdirSync(scratch)
       // Servers run as other users.
-      chmodSync(scratch, 0o1777)
+      fs.chmodSync(scratch, 0o1777)
       const ending = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(seconds * 1000))])
       const began = performance.now()
-      const argv = [...within(), process.execPath, ...flags, test]
-      const { code, output, pid } = await start(argv, ending, {
+      const [file = '', ...argv] = [...WITHIN, process.execPath, ...flags, test]
+      const child = spawn(file, argv, {
         cwd: at,
         env: {
           ...process.env,
@@ -73,94 +64,69 @@ export function makeCopy(tree: string, folder: string, name: string) {
           TMPDIR: scratch,
           NODE_COMPILE_CACHE: path.join(folder, 'compiled'),
         },
+        detached: true,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        killSignal: 'SIGKILL',
+        signal: ending,
       })
+      const printed = Promise.all([child.stdout, child.stderr].map((stream) => text(stream)))
+      const { promise, resolve } = Promise.withResolvers<number | null>()
+      child.on('error', () => child.pid ?? resolve(1)).on('exit', (code) => resolve(code))
+      const code = await promise
       const took = (performance.now() - began) / 1000
-      await clean(scratch, `${at}/`, pid)
-      const isTooLong = code === null && ending.aborted
-      const failed = isTooLong ? 'too long' : 'failed'
+      await clean(scratch, `${at}/`, child.pid ?? 0)
+      const failed = code === null && ending.aborted ? 'too long' : 'failed'
       const outcome = signal.aborted ? 'ended' : code === 0 ? 'passed' : failed
-      return { outcome, seconds: took, reason: findReason(output) }
+      return { outcome, seconds: took, reason: findReason((await printed).join('\n')) }
     },
-    [Symbol.dispose]() {
-      git('worktree', 'remove', '--force', at)
-    },
+    [Symbol.dispose]: () => void git('worktree', 'remove', '--force', at),
   }
 }
 
 /** Mounts of root's tests go with them. */
-const within = () => (process.getuid?.() === 0 ? ['unshare', '--mount'] : [])
-
-async function start(
-  [file = '', ...argv]: readonly string[],
-  ending: AbortSignal,
-  options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
-) {
-  const child = spawn(file, argv, { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      output = (output + text).slice(0, MAX_OUTPUT)
-    })
-  }
-  const { promise, resolve } = Promise.withResolvers<number | null>()
-  child.on('error', () => resolve(1))
-  child.on('exit', (code) => resolve(code))
-  const kill = () => child.kill('SIGKILL')
-  ending.addEventListener('abort', kill, { once: true })
-  if (ending.aborted) kill()
-  const code = await promise
-  ending.removeEventListener('abort', kill)
-  // Whoever is left behind with its output in hand would keep it open.
-  child.stdout.destroy()
-  child.stderr.destroy()
-  return { code, output, pid: child.pid ?? 0 }
-}
+const WITHIN = process.getuid?.() === 0 ? ['unshare', '--mount'] : []
 
 /** Ends the programs of a run, gives back its loop devices and network namespaces, and removes its files. */
 async function clean(scratch: string, copy: string, pid: number) {
-  const until = performance.now() + MAX_END
-  let signal: NodeJS.Signals = 'SIGTERM'
-  for (let left = listUsers([scratch, copy]); left.length > 0; left = listUsers([scratch, copy])) {
-    for (const each of left) end(each, signal)
+  for (let tries = 0; tries < 2 * MAX_END; tries += 1) {
+    const left = listUsers([scratch, copy])
+    if (left.length === 0) break
+    for (const each of left) {
+      attempt(() => process.kill(each, tries < MAX_END ? 'SIGTERM' : 'SIGKILL'))
+    }
     await sleep(100)
-    if (performance.now() > until) signal = 'SIGKILL'
-    if (performance.now() > until + MAX_END) break
   }
-  for (const name of readdirSync('/sys/block')) {
+  for (const name of fs.readdirSync('/sys/block')) {
     if (!tryRead(`/sys/block/${name}/loop/backing_file`).startsWith(`${scratch}/`)) continue
     await execute('partx', ['-d', `/dev/${name}`]).catch(() => {})
     await execute('losetup', ['--detach', `/dev/${name}`]).catch(() => {})
   }
-  const namespaces = existsSync(NAMESPACES) ? readdirSync(NAMESPACES) : []
+  const namespaces = fs.existsSync(NAMESPACES) ? fs.readdirSync(NAMESPACES) : []
   for (const name of namespaces.filter((each) => each.includes(`-${pid}-`))) {
     await execute('ip', ['netns', 'del', name]).catch(() => {})
   }
-  rmSync(scratch, { recursive: true, force: true, maxRetries: 3 })
+  fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 3 })
 }
 
 /** The programs that name one of the folders in their environment or command; some start with no other. */
 const listUsers = (folders: readonly string[]): readonly number[] =>
-  readdirSync('/proc')
+  fs
+    .readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => {
-      const text = tryRead(`/proc/${pid}/environ`) + tryRead(`/proc/${pid}/cmdline`)
-      return folders.some((folder) => text.includes(folder))
+      const said = tryRead(`/proc/${pid}/environ`) + tryRead(`/proc/${pid}/cmdline`)
+      return folders.some((folder) => said.includes(folder))
     })
     .map(Number)
 
-function tryRead(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
-}
+const tryRead = (file: string): string => attempt(() => fs.readFileSync(file, 'utf8')) ?? ''
 
-function end(pid: number, signal: NodeJS.Signals) {
+/** Null where the program has ended by itself, or the device is none. */
+function attempt<Value>(action: () => Value): Value | null {
   try {
-    process.kill(pid, signal)
+    return action()
   } catch {
-    // It has ended by itself.
+    return null
   }
 }
 

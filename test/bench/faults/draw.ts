@@ -1,7 +1,5 @@
 /** Draws faults by a seed from all places of a tree, weighted by the lines of its rooms, and has the types judge each. */
-import { globSync } from 'node:fs'
 import path from 'node:path'
-import type { SourceFile } from 'typescript/unstable/ast'
 import { API } from 'typescript/unstable/sync'
 import { createRandom } from '#test/support/collect.ts'
 import { findPlaces, KINDS, type Kind, type Place } from './places.ts'
@@ -16,29 +14,22 @@ export interface Fault {
   /** The whole lines that change, before and after. */
   readonly before: string
   readonly after: string
+  /** The file with the fault. */
+  readonly text: string
 }
 
 interface Room {
   readonly name: string
   lines: number
-  readonly places: ReadonlyMap<Kind, FoundPlace[]>
+  readonly places: ReadonlyMap<Kind, { readonly file: string; readonly place: Place }[]>
 }
 
-interface FoundPlace {
-  readonly file: SourceFile
-  readonly place: Place
-}
-
-/** Each feature has one room: two folders below `runtime`. */
-export const roomOf = (file: string): string =>
-  path.dirname(file).split('/').slice(1, 3).join('/') || '.'
-
-/** `tree` is a checkout with packages; it stays as it is. */
-export function createDraw(tree: string, seed: number) {
+/** `tree` is a checkout with packages, `texts` its files; both stay as they are. */
+export function createDraw(tree: string, texts: ReadonlyMap<string, string>, seed: number) {
   const overlay = new Map<string, string>()
   const config = path.join(tree, 'tsconfig.json')
   const api = new API({ cwd: tree, fs: { readFile: (file) => overlay.get(file) } })
-  const files = globSync('runtime/**/*.ts', { cwd: tree }).toSorted()
+  const files = [...texts.keys()].filter((file) => /^runtime\/.*\.ts$/.test(file))
   const random = createRandom(seed)
   const programOf = (changed: readonly string[]) => {
     const snapshot = api.updateSnapshot({
@@ -55,13 +46,16 @@ export function createDraw(tree: string, seed: number) {
   function listRooms(): readonly Room[] {
     const found = new Map<string, Room>()
     const program = programOf([])
-    for (const name of files) {
-      const file = program.getSourceFile(path.join(tree, name))
-      if (file === undefined) throw new Error(`${name} is not of the project`)
-      const room = found.get(roomOf(name)) ?? createRoom(roomOf(name))
-      found.set(room.name, room)
-      room.lines += file.text.split('\n').length - 1
-      for (const place of findPlaces(file)) room.places.get(place.kind)?.push({ file, place })
+    for (const file of files) {
+      const source = program.getSourceFile(path.join(tree, file))
+      if (source === undefined) throw new Error(`${file} is not of the project`)
+      const room = found.getOrInsertComputed(roomOf(file), (name) => ({
+        name,
+        lines: 0,
+        places: new Map(KINDS.map((kind) => [kind, []])),
+      }))
+      room.lines += source.text.split('\n').length - 1
+      for (const place of findPlaces(source)) room.places.get(place.kind)?.push({ file, place })
     }
     return [...found.values()]
   }
@@ -80,7 +74,8 @@ export function createDraw(tree: string, seed: number) {
         const kinds = listKinds(drawRoom())
         const among = kinds[Math.floor(random() * kinds.length)] ?? []
         const [drawn] = among.splice(Math.floor(random() * among.length), 1)
-        if (drawn !== undefined) return makeFault(path.relative(tree, drawn.file.fileName), drawn)
+        if (drawn !== undefined)
+          return makeFault(drawn.file, texts.get(drawn.file) ?? '', drawn.place)
       }
       return null
     },
@@ -88,7 +83,7 @@ export function createDraw(tree: string, seed: number) {
      * What the types say against it, or null. The file and those that import it are looked at: whole
      * programs take half a minute, and inferred types hardly reach farther.
      */
-    judge(file: string, text: string, importers: readonly string[]): string | null {
+    judge({ file, text }: Fault, importers: readonly string[]): string | null {
       const changed = path.join(tree, file)
       overlay.set(changed, text)
       const program = programOf([changed])
@@ -112,41 +107,23 @@ export function createDraw(tree: string, seed: number) {
   }
 }
 
-const createRoom = (name: string): Room => ({
-  name,
-  lines: 0,
-  places: new Map(KINDS.map((kind) => [kind, []])),
-})
+/** Each feature has one room: two folders below `runtime`. */
+const roomOf = (file: string): string => path.dirname(file).split('/').slice(1, 3).join('/') || '.'
 
-const listKinds = (room: Room | undefined): readonly FoundPlace[][] =>
+const listKinds = (room: Room | undefined) =>
   [...(room?.places.values() ?? [])].filter((places) => places.length > 0)
 
-function makeFault(file: string, { file: { text }, place }: FoundPlace): Fault {
-  const from = text.lastIndexOf('\n', place.start - 1) + 1
-  const end = text.indexOf('\n', place.end)
-  const to = end === -1 ? text.length : end
+function makeFault(file: string, text: string, { kind, start, end, text: by }: Place): Fault {
+  const from = text.lastIndexOf('\n', start - 1) + 1
+  const to = text.indexOf('\n', end)
+  const changed = text.slice(0, start) + by + text.slice(end)
   return {
-    kind: place.kind,
+    kind,
     room: roomOf(file),
     file,
+    text: changed,
     line: text.slice(0, from).split('\n').length,
     before: text.slice(from, to),
-    after: text.slice(from, place.start) + place.text + text.slice(place.end, to),
+    after: changed.slice(from, to + changed.length - text.length),
   }
-}
-
-/** The text with the fault: where its lines are found nearest to where they were; null where they are not. */
-export function applyFault(
-  text: string,
-  { before, after, line }: Pick<Fault, 'before' | 'after' | 'line'>,
-): string | null {
-  const lines = text.split('\n')
-  const wanted = before.split('\n')
-  const found = lines.keys().filter((at) => wanted.every((one, index) => lines[at + index] === one))
-  const [nearest] = [...found].toSorted(
-    (one, two) => Math.abs(one + 1 - line) - Math.abs(two + 1 - line),
-  )
-  return nearest === undefined
-    ? null
-    : lines.toSpliced(nearest, wanted.length, ...after.split('\n')).join('\n')
 }

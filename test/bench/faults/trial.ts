@@ -1,23 +1,36 @@
 /** Makes one fault in a copy and runs the tests that load its file, nearest first, until one is a witness. */
 import type { Copy, TestRun } from './copies.ts'
-import { applyFault, type Fault } from './draw.ts'
-import type { FaultResult } from './record.ts'
+import type { Fault } from './draw.ts'
 import type { Witness } from './witnesses.ts'
 
 /** A test file hangs that takes so many times what it took before, or this part of the fault's limit. */
 const [HANGING, MIN_SECONDS, PART_OF_LIMIT] = [4, 60, 3]
+/** `types`: tsc finds it, and no test is asked. */
+export const OUTCOMES = ['found', 'not found', 'not finished', 'types'] as const
+
+export interface FaultResult {
+  readonly outcome: (typeof OUTCOMES)[number]
+  /** The test that found it, from the tree's folder, or null. */
+  readonly test: string | null
+  /** The first failure, or the message of tsc. */
+  readonly reason: string
+  /** How long tests ran for it until then. */
+  readonly seconds: number
+  /** How many test files ran, of how many that load the file. */
+  readonly tried: number
+  readonly tests: number
+}
 
 interface TrialDependencies {
   /** The copy without a fault. */
   readonly clean: Copy
   readonly listTests: (file: string) => readonly Witness[]
-  readonly selectionOf: (test: string) => string | null
   /** The seconds for the tests of one fault. */
   readonly limit: number
   readonly signal: AbortSignal
 }
 
-export function createTrial({ clean, listTests, selectionOf, limit, signal }: TrialDependencies) {
+export function createTrial({ clean, listTests, limit, signal }: TrialDependencies) {
   const cleanRuns = new Map<string, Promise<TestRun>>()
   let last: Promise<unknown> = Promise.resolve()
 
@@ -54,13 +67,12 @@ export function createTrial({ clean, listTests, selectionOf, limit, signal }: Tr
     const end = (outcome: FaultResult['outcome'], test: string | null = null, reason = '') => ({
       outcome,
       test,
-      selection: test === null ? null : selectionOf(test),
       reason,
-      seconds: Math.round(seconds * 10) / 10,
       tried,
       tests: tests.length,
+      seconds: Math.round(seconds * 10) / 10,
     })
-    copy.write(fault.file, applyFault(text, fault) ?? text)
+    copy.write(fault.file, fault.text)
     try {
       for (const witness of tests) {
         const left = limit - seconds

@@ -1,13 +1,9 @@
-/**
- * Which tests load a file, nearest first: by the imports of the test files, and of the programs in
- * `runtime/bin` that a test or its support names. What a program loads only later is among its imports.
- */
-import { globSync, readFileSync } from 'node:fs'
+/** Which tests load a file, nearest first: by imports, and by the names of programs that a test or its support starts. */
 import path from 'node:path'
+import { listArrows } from '#test/support/arrows.ts'
 import { readDurations } from '#test/support/runner/durations.ts'
 
 const TYPES = /^(?:import|export) type\b[^']*'.*'$/gm
-const REFERENCE = /(['"`])(\.{1,2}\/[^'"`\n]+\.(?:ts|mjs))\1/g
 const PROGRAMS = 'runtime/bin/'
 /** A program is as far away as so many imports; a word that both paths have brings a test so many nearer. */
 const [PROGRAM_STEPS, WORD_STEPS] = [3, 2]
@@ -19,60 +15,49 @@ export interface Witness {
   readonly seconds: number | null
 }
 
-export function createWitnesses(tree: string, isWanted: (test: string) => boolean) {
-  const files = globSync('{appliance,build,runtime,test}/**/*.{ts,mjs}', { cwd: tree }).toSorted()
-  const texts = new Map(files.map((file) => [file, readFileSync(path.join(tree, file), 'utf8')]))
-  const programs = files.filter((file) => file.startsWith(PROGRAMS))
-  /** Who refers to a file, also for its types alone; who loads it, and how far away it is then. */
-  const importers = new Map<string, Set<string>>()
+/** `texts`: the files of the tree, by path from its folder. */
+export function createWitnesses(
+  texts: ReadonlyMap<string, string>,
+  isWanted: (test: string) => boolean,
+) {
+  const programs = [...texts.keys()].filter((file) => file.startsWith(PROGRAMS))
+  /** Who loads a file, and how far away it is then. */
   const loaders = new Map<string, Map<string, number>>()
   const durations = readDurations()
-  const secondsOf = (test: string) => durations.get(path.relative('test', test)) ?? null
+  const load = (name: string, loader: string, steps: number) =>
+    loaders.getOrInsertComputed(name, () => new Map()).getOrInsert(loader, steps)
+  const values = new Map([...texts].map(([file, text]) => [file, text.replaceAll(TYPES, '')]))
+  for (const { from, to, local } of listArrows(values)) if (local) load(to, from, 1)
   for (const [file, text] of texts) {
-    const load = (name: string, steps: number) =>
-      loaders.getOrInsertComputed(name, () => new Map()).getOrInsert(file, steps)
-    for (const name of listReferences(file, text)) {
-      importers.getOrInsertComputed(name, () => new Set()).add(file)
-    }
-    for (const name of listReferences(file, text.replaceAll(TYPES, ''))) load(name, 1)
     if (file.startsWith('runtime/') && !file.startsWith(PROGRAMS)) continue
-    for (const name of programs.filter((each) => isNamed(each, text))) load(name, PROGRAM_STEPS)
+    for (const name of programs.filter((each) => isNamed(each, text)))
+      load(name, file, PROGRAM_STEPS)
   }
 
   /** A boot in QEMU comes last, a test of the same name first, then the nearest, then the fastest. */
   function rank(test: string, file: string, steps: number): readonly number[] {
     const isSame = path.basename(test, '.test.ts') === path.basename(file, '.ts')
-    const common = listWords(test).intersection(listWords(file)).size
-    const distance = steps - WORD_STEPS * common
-    // Where nothing is known, what imports little is taken for fast.
-    const duration = secondsOf(test) ?? listReferences(test, texts.get(test) ?? '').length / 10
-    return [Number(test.startsWith('test/vm/')), Number(!isSame), distance, duration]
+    const distance = steps - WORD_STEPS * listWords(test).intersection(listWords(file)).size
+    const seconds = durations.get(path.relative('test', test)) ?? 1
+    return [Number(test.startsWith('test/vm/')), Number(!isSame), distance, seconds]
   }
-  return {
-    /** The files that import this one, for its types as well. */
-    listImporters: (file: string): readonly string[] =>
-      [...(importers.get(file) ?? [])].filter((name) => name.endsWith('.ts')),
-    listTests: (file: string): readonly Witness[] =>
-      [...measureSteps(file, loaders)]
-        .filter(([name]) => name.endsWith('.test.ts') && isWanted(name))
-        .map(([test, steps]) => ({ test, order: rank(test, file, steps) }))
-        .toSorted((one, two) => compare(one.order, two.order) || (one.test < two.test ? -1 : 1))
-        .map(({ test }) => ({ file: test, seconds: secondsOf(test) })),
-  }
+
+  return (file: string): readonly Witness[] =>
+    [...measureSteps(file, loaders)]
+      .filter(([name]) => name.endsWith('.test.ts') && isWanted(path.relative('test', name)))
+      .map(([test, steps]) => ({ test, order: rank(test, file, steps) }))
+      .toSorted((one, two) => compare(one.order, two.order) || (one.test < two.test ? -1 : 1))
+      .map(({ test }) => ({
+        file: test,
+        seconds: durations.get(path.relative('test', test)) ?? null,
+      }))
 }
 
 /** The words of a path below its first folder, without their plurals. */
-const listWords = (file: string): ReadonlySet<string> =>
-  new Set(
-    file
-      .replace(/\..*/, '')
-      .split(/[/-]/)
-      .slice(1)
-      .map((word) => word.replace(/s$/, '')),
-  )
-
-const listReferences = (file: string, text: string): readonly string[] =>
-  [...text.matchAll(REFERENCE)].map(([, , name = '']) => path.join(path.dirname(file), name))
+const listWords = (file: string): ReadonlySet<string> => {
+  const words = file.replace(/\..*/, '').split(/[/-]/).slice(1)
+  return new Set(words.map((word) => word.replace(/s$/, '')))
+}
 
 /** `flasher-web.mjs`, or `flasher-web` alone where the folder is named. */
 function isNamed(program: string, text: string): boolean {
