@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Browser } from 'playwright-core'
-import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { addAxe, checkLooks } from '#test/support/browser/axe.ts'
 import { openBrowser } from '#test/support/browser/browser.ts'
 import { openLab, startFreshLab } from '#test/support/browser/fresh-lab.ts'
 import { makeBytes } from '#test/support/collect.ts'
@@ -49,16 +49,7 @@ test('axe finds nothing on these pages, and nothing is wider than the screen', a
     for (const path of ['/ui/cache', '/ui/dashboard', '/ui/netboot']) {
       await page.goto(path)
       if (!isFresh && path === '/ui/cache') await page.locator('.badge.done').nth(3).waitFor()
-      for (const width of [1280, 390]) {
-        for (const colorScheme of ['light', 'dark'] as const) {
-          await page.setViewportSize({ width, height: 844 })
-          await page.emulateMedia({ colorScheme })
-          const where = `${path} ${width} ${colorScheme}`
-          assert.equal(await listViolations(page), [], where)
-          const wide = await page.evaluate(() => document.documentElement.scrollWidth)
-          assert.ok(wide <= width, `${where} is ${wide} wide`)
-        }
-      }
+      await checkLooks(page, path)
     }
   }
   assert.equal(opened.complaints, [])

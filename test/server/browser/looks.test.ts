@@ -2,7 +2,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
 import { IMAGES, SECTIONS } from '#kit/web/ui/layout.ts'
-import { listViolations } from '#test/support/browser/axe.ts'
+import { checkLooks } from '#test/support/browser/axe.ts'
 import { logIn, type WebSite } from '#test/support/browser/browser.ts'
 import { createSiteLab } from '#test/support/browser/site-lab.ts'
 import { NASTY_NAMES, settleNastyFleet } from '#test/support/server/nasty-fleet.ts'
@@ -71,28 +71,21 @@ async function checkPage(page: Page, path: string): Promise<void> {
       each.setAttribute('open', '')
     }),
   )
-  for (const width of [1280, 390]) {
-    await page.setViewportSize({ width, height: 844 })
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth)
-    assert.ok(wide <= width, `${path} is ${wide} wide at ${width}`)
-    assert.equal(await listViolations(page), [], `${path} at ${width}`)
-  }
+  await checkLooks(page, path)
 }
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  test(`no page scrolls sideways, wide or narrow, and axe finds nothing, ${colorScheme}`, async () => {
-    // Colours that change take no time.
-    await using opened = await open({ colorScheme, reducedMotion: 'reduce' })
-    const page = await opened.context.newPage()
-    await checkPage(page, '/ui/login')
-    await logIn(page)
-    for (const path of PAGES) await checkPage(page, path)
-    assert.equal(
-      opened.complaints.filter((each) => !each.includes('404')),
-      [],
-    )
-  })
-}
+test('no page scrolls sideways, wide or narrow, and axe finds nothing, light or dark', async () => {
+  // Colours that change take no time.
+  await using opened = await open({ reducedMotion: 'reduce' })
+  const page = await opened.context.newPage()
+  await checkPage(page, '/ui/login')
+  await logIn(page)
+  for (const path of PAGES) await checkPage(page, path)
+  assert.equal(
+    opened.complaints.filter((each) => !each.includes('404')),
+    [],
+  )
+})
 
 test('whatever a box says stays text', () =>
   withPage(async (page, site) => {

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Locator, Page } from 'playwright-core'
-import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { addAxe, checkWidth, listViolations } from '#test/support/browser/axe.ts'
 import {
   chooseAction,
   logIn,
@@ -18,7 +18,6 @@ import { startRedfish, BMC_USER } from '#test/support/power/redfish-fake.ts'
 import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const MACHINE = `/ui/machines/${macOf(1)}`
-const { SHOTS } = process.env
 
 const test = suite('the browser: power')
 const shared = createSharedBrowser(test)
@@ -67,23 +66,12 @@ async function setBmc(card: Locator, address: string, more: Readonly<Record<stri
   await form.getByRole('button', { name: 'Save' }).click()
 }
 
-/** Looks at a page in both widths and themes where somebody asked for pictures. */
 async function check(page: Page, name: string) {
   assert.equal(await listViolations(page), [], name)
   const size = page.viewportSize() ?? { width: 1280, height: 800 }
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 900 })
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth)
-    assert.ok(wide <= width, `${name} is ${wide} wide at ${width}`)
-    if (SHOTS === undefined) continue
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      await page.screenshot({
-        path: `${SHOTS}/${name}-${width}-${colorScheme}.png`,
-        fullPage: true,
-      })
-    }
-    await page.emulateMedia({ colorScheme: 'light' })
+    await checkWidth(page, `${name} at ${width}`)
   }
   await page.setViewportSize(size)
 }

@@ -1,7 +1,7 @@
 /** The pages of notifications in Chromium: a receiver is added, refused, tested, given a rule and removed; narrow and without scripts. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { addAxe, checkWidth, listViolations } from '#test/support/browser/axe.ts'
 import { logIn, openContext, startSite } from '#test/support/browser/browser.ts'
 import { createSharedBrowser } from '#test/support/browser/shared.ts'
 import { SIGNING_KEY } from '#test/support/notify/notify-lab.ts'
@@ -22,11 +22,7 @@ for (const javaScriptEnabled of [true, false]) {
     const check = async () => {
       if (!javaScriptEnabled) return
       assert.equal(await listViolations(page), [])
-      const [inside, shown] = await page.evaluate(() => [
-        document.documentElement.scrollWidth,
-        document.documentElement.clientWidth,
-      ])
-      assert.ok((inside ?? 0) <= (shown ?? 0), `${inside} in ${shown}`)
+      await checkWidth(page, page.url())
     }
     await logIn(page)
     await page.goto('/ui/notifications')

@@ -3,30 +3,46 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
 import { EXPECTED } from '#test/support/people/expected-routes.ts'
-import { logIn, openContext, startSite } from '#test/support/browser/browser.ts'
-import { createSharedBrowser } from '#test/support/browser/shared.ts'
+import { logIn, openContext } from '#test/support/browser/browser.ts'
+import { createSharedSite } from '#test/support/browser/shared.ts'
 import { macOf, serialOf } from '#test/support/server/web-machines.ts'
 
 const test = suite('the browser: who may only look')
-const shared = createSharedBrowser(test)
+const shared = createSharedSite(test)
 
 const THEIRS = 'a password of their own'
 
-async function addLea(page: Page) {
+/** Box 1 has an image and a disk, and lea may look. */
+test.before(async () => {
+  const { browser, site } = shared
+  await site.boxes.boot(1)
+  await site.boxes.tellDisks(1)
+  await using administrator = await openContext(browser, site)
+  const page = await administrator.context.newPage()
+  await logIn(page)
   await page.goto('/ui/people/add')
   await page.getByLabel('Name').fill('lea')
   await page.getByLabel('Role').selectOption('look')
   await page.getByLabel('Password').fill(THEIRS)
   await page.getByRole('button', { name: 'Add person' }).click()
   await page.getByText('lea was added.').waitFor()
-}
+  await page.goto(`/ui/machines/${macOf(1)}`)
+  await page.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
+  await page.getByRole('radio', { name: /^Samsung SSD 980/ }).check()
+  await page.getByRole('radio', { name: /^Boot its disk/ }).check()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved').first().waitFor()
+})
 
-async function logInAsLea(page: Page) {
+async function openAsLea() {
+  const opened = await openContext(shared.browser, shared.site)
+  const page = await opened.context.newPage()
   await page.goto('/ui/login')
   await page.getByLabel('Name').fill('lea')
   await page.getByLabel('Password').fill(THEIRS)
   await page.getByRole('button', { name: 'Log in' }).click()
   await page.waitForURL('**/ui/dashboard')
+  return { page, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
 }
 
 /** Fields that can be seen and filled in, in forms that have no button that can be seen. */
@@ -47,16 +63,8 @@ const listFields = (page: Page) =>
   })
 
 test('no page shows a field without a button', async () => {
-  await using site = await startSite()
-  await using administrator = await openContext(shared.browser, site, {})
-  const first = await administrator.context.newPage()
-  await site.boxes.boot(1)
-  await site.boxes.tellDisks(1)
-  await logIn(first)
-  await addLea(first)
-  await using opened = await openContext(shared.browser, site, {})
-  const page = await opened.context.newPage()
-  await logInAsLea(page)
+  await using lea = await openAsLea()
+  const { page } = lea
   const paths = [...EXPECTED.server].flatMap(([name, { need }]) => {
     const isShown = need === 'read' && name.startsWith('GET /ui/')
     return isShown && !/:(id|name|run)|\/(cache|images|boot|compare)/.test(name)
@@ -73,22 +81,8 @@ test('no page shows a field without a button', async () => {
 })
 
 test('the page of a machine says in words what is assigned', async () => {
-  await using site = await startSite()
-  await using administrator = await openContext(shared.browser, site, {})
-  const first = await administrator.context.newPage()
-  await site.boxes.boot(1)
-  await site.boxes.tellDisks(1)
-  await logIn(first)
-  await addLea(first)
-  await first.goto(`/ui/machines/${macOf(1)}`)
-  await first.getByRole('radio', { name: /^debian-13-generic-amd64/ }).check()
-  await first.getByRole('radio', { name: /^Samsung SSD 980/ }).check()
-  await first.getByRole('radio', { name: /^Boot its disk/ }).check()
-  await first.getByRole('button', { name: 'Save' }).click()
-  await first.getByText('Saved').first().waitFor()
-  await using opened = await openContext(shared.browser, site, {})
-  const page = await opened.context.newPage()
-  await logInAsLea(page)
+  await using lea = await openAsLea()
+  const { page } = lea
   await page.goto(`/ui/machines/${macOf(1)}`)
   const card = page.locator('#intent')
   const text = await card.innerText()

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { addAxe, listViolations } from '#test/support/browser/axe.ts'
+import { addAxe, checkWidth, listViolations } from '#test/support/browser/axe.ts'
 import { logIn, openContext, startSite } from '#test/support/browser/browser.ts'
 import { createSharedBrowser } from '#test/support/browser/shared.ts'
 
@@ -14,11 +14,7 @@ const THEIRS = 'a password of their own'
 /** Has axe look at the page, and sees whether anything is wider than it. */
 async function check(page: Page): Promise<void> {
   assert.equal(await listViolations(page), [])
-  const [inside, shown] = await page.evaluate(() => [
-    document.documentElement.scrollWidth,
-    document.documentElement.clientWidth,
-  ])
-  assert.ok((inside ?? 0) <= (shown ?? 0), `${inside} in ${shown}`)
+  await checkWidth(page, page.url())
 }
 
 /** Adds otto, who operates the lab, after a password that is refused. */

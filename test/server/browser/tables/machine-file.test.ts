@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
-import { listViolations } from '#test/support/browser/axe.ts'
+import { checkWidth, listViolations } from '#test/support/browser/axe.ts'
 import { createSiteLab } from '#test/support/browser/site-lab.ts'
 import { macOf } from '#test/support/server/web-machines.ts'
 
@@ -18,8 +18,7 @@ const lab = createSiteLab(test, async (page) => {
 /** axe needs scripts: where a page has none, only its width is looked at. */
 async function look(page: Page, hasScripts: boolean) {
   if (hasScripts) assert.equal(await listViolations(page), [])
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth)
-  assert.ok(wide <= (page.viewportSize()?.width ?? 0), `${page.url()}: ${wide}`)
+  await checkWidth(page, page.url())
 }
 
 for (const [width, javaScriptEnabled] of [
