@@ -24,7 +24,7 @@ import {
   type TakenLease,
 } from './tables.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Fault, leaderLockOf, renderError } from '#kit/foundation/fault.ts'
+import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
 import { describePostgresError, type PostgresTrouble } from './rules/postgres-fault.ts'
 import { toFault, type PgSession } from './postgres.ts'
 
@@ -390,7 +390,7 @@ function createTroubles(log: HoldDependencies['log']) {
     note(thrown: unknown) {
       const { message, hint } =
         thrown instanceof Fault
-          ? { message: thrown.message, hint: leaderLockOf(thrown) ?? '' }
+          ? { message: thrown.message, hint: hintOf(thrown) ?? '' }
           : describePostgresError(thrown)
       if (message !== trouble) log.warn(`${message}: changes wait. ${hint}`.trim())
       trouble = message
