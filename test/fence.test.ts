@@ -64,7 +64,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'runtime/cache/store': ['unstorage', 'zod', 'node:'],
   'runtime/cache': ['h3', 'hono', 'consola', 'zod'],
   'runtime/kit/program': [],
-  'runtime/kit/web': ['h3', 'srvx', 'hono', 'zod', 'node:'],
+  'runtime/kit/web': ['h3', 'srvx', 'hono', 'parse5', 'zod', 'node:'],
   'runtime/kit/terminal': ['consola', '@inquirer/select', '@inquirer/core', 'node:'],
 }
 

@@ -11,7 +11,13 @@ import {
   SECTIONS,
 } from '#kit/web/ui/layout.ts'
 import { fillHtml, html } from '#kit/web/ui/html.ts'
-import { renderErrorPage, renderLoginPage, type LoginView } from '#kit/web/ui/site-views.ts'
+import type { TypedForm } from '#kit/web/ui/typed-page.ts'
+import {
+  renderErrorPage,
+  renderLoginPage,
+  renderTypedPage,
+  type LoginView,
+} from '#kit/web/ui/site-views.ts'
 import type { ErrorView } from '#kit/web/answers/caller.ts'
 import { linkToServer, parseServerLink, readServerCookie } from '#cache/rules/image-list.ts'
 
@@ -19,6 +25,7 @@ export const HOME = '/ui/dashboard'
 
 export interface CachePages {
   renderLogin(view: LoginView): string
+  renderTyped(form: TypedForm): string
   renderError(view: ErrorView, event: H3Event): string
   render(
     event: H3Event,
@@ -70,6 +77,7 @@ export function createCachePages(parts: CachePagesDependencies): CachePages {
   }
   return {
     serverLink,
+    renderTyped: (form) => renderTypedPage(layout, form),
     renderLogin: (view) =>
       renderLoginPage(layout, {
         ...view,

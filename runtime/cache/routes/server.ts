@@ -16,7 +16,8 @@ import {
   type EventSubject,
   peerOf,
 } from '#kit/web/answers/caller.ts'
-import { loginRoutes } from '#kit/web/access/login.ts'
+import { createLoginDoor, loginRoutes } from '#kit/web/access/login.ts'
+import { createTypedForms } from '#kit/web/access/typed-forms.ts'
 import { createPeers } from '#kit/web/http/peer.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { createSessions, type SessionBook } from '#kit/web/access/session.ts'
@@ -99,7 +100,15 @@ export function createCacheServer(parts: CacheServerDependencies): {
       site.cache.captures.list().filter(({ status }) => status === 'waiting').length,
   })
   const check = createPasswordCheck({ attempts, checkPassword: parts.checkPassword })
-  const login = { sessions, views: pages, check, recordAll }
+  const typed = createTypedForms({ secret: parts.secret, now: parts.now })
+  const login = {
+    sessions,
+    views: pages,
+    check,
+    recordAll,
+    typed,
+    app: () => app,
+  }
 
   const makeSeenRoutes = (seen: CacheSite): readonly Route[] => [
     ...pageRoutes(seen, pages), // /ui/dashboard and its forms
@@ -117,7 +126,7 @@ export function createCacheServer(parts: CacheServerDependencies): {
     themeRoute, //                      /ui/theme
     assetRoute(parts.assets), //        /static/…
   ]
-  const app = createApp({
+  const app: H3 = createApp({
     routes,
     guard,
     findPeer: createPeers(),
@@ -125,6 +134,7 @@ export function createCacheServer(parts: CacheServerDependencies): {
       reach === null ? [] : makeSeenRoutes({ ...site, cache: createSeenCache(site.cache, reach) }),
     ),
     failures: { log, renderError: pages.renderError },
+    door: createLoginDoor(login),
   })
   return { app, routes }
 }

@@ -21,6 +21,7 @@ import { deriveSecret, type Secret } from '#kit/web/access/secret.ts'
 import { banner, factList, tag } from '#kit/web/ui/elements.ts'
 import { html, type Content } from '#kit/web/ui/html.ts'
 import type { PageLayout } from '#kit/web/ui/layout.ts'
+import type { TypedForms } from '#kit/web/access/typed-forms.ts'
 import { networkOf } from '#kit/web/access/rules/login-throttle.ts'
 
 export const PROVIDER_PATH = '/ui/login/openid'
@@ -71,6 +72,7 @@ interface ProviderLoginDependencies {
   provider(): SetProvider | null
   readonly states: LoginStates
   readonly sessions: Sessions
+  readonly typed: Pick<TypedForms, 'remember'>
   /** Resolves to the person with their present role. `provider`: its name. */
   admit(
     identity: ProviderIdentity,
@@ -215,7 +217,7 @@ const REFUSED = {
 } as const
 
 async function admit(
-  { sessions, findPerson, views, recordAll, ...parts }: ProviderLoginDependencies,
+  { sessions, typed, findPerson, views, recordAll, ...parts }: ProviderLoginDependencies,
   event: H3Event,
   provider: SetProvider,
   { state, identity }: ReturnedLogin,
@@ -225,6 +227,7 @@ async function admit(
   // The person as they are now: nothing happens between this look and the new session.
   const person = admitted.ok ? findPerson(admitted.value.id) : null
   if (person !== null && person.role !== null) {
+    addCookie(event, typed.remember(person, isSecure))
     addCookie(event, sessions.issueForProvider(event, isSecure, person))
     const summary = `${person.name} logged in with ${provider.name}`
     const on = { subject_id: null, actor: `person:${person.name}`, ip } as const

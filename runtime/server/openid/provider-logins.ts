@@ -1,4 +1,5 @@
 /** What the server makes of a provider: its routes, its part of the login page, and the logout. */
+import type { TypedForms } from '#kit/web/access/typed-forms.ts'
 import type { People } from '#fleet/access/accounts.ts'
 import { createProviderPeople } from '#fleet/access/provider-people.ts'
 import { page } from '#kit/web/answers/answers.ts'
@@ -27,7 +28,8 @@ interface ProviderLoginsOptions {
   readonly store: People
   readonly named: NamedLogins
   readonly sessions: Sessions
-  readonly views: ProviderViews & Pick<SiteViews, 'renderLogin'>
+  readonly typed: Pick<TypedForms, 'remember'>
+  readonly views: ProviderViews & Pick<SiteViews, 'renderLogin' | 'renderTyped'>
   readonly recordAll: RecordEvents
 }
 

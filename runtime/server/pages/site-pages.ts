@@ -4,7 +4,7 @@ import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import type { Assets } from '#kit/web/answers/assets.ts'
 import { callerOf } from '#kit/web/answers/caller.ts'
 import { assetRoute } from '#kit/web/ui/assets.ts'
-import { renderErrorPage, renderLoginPage } from '#kit/web/ui/site-views.ts'
+import { renderErrorPage, renderLoginPage, renderTypedPage } from '#kit/web/ui/site-views.ts'
 import { createLayout, type NavLink } from '#kit/web/ui/layout.ts'
 import type { Content } from '#kit/web/ui/html.ts'
 import { themeRoute } from '#kit/web/ui/theme.ts'
@@ -62,6 +62,7 @@ export function createPages<
     views: {
       ...table,
       renderLogin: (view) => renderLoginPage(layout, { ...view, ...login, heading: 'flasher' }),
+      renderTyped: (form) => renderTypedPage(layout, form),
       renderOnward: (view) => renderOnward(layout, view),
       renderRefused: (view) => renderRefused(layout, view),
       renderError: (view, visit) =>

@@ -1,5 +1,5 @@
 /** The machine server: every URL in one table, with the rules of a release line. */
-import type { H3Event } from 'h3'
+import type { H3, H3Event } from 'h3'
 import {
   type ErrorView,
   boundsOf,
@@ -43,7 +43,7 @@ import type {
   UpsertRefusal,
 } from './site.ts'
 import { updateRoutes } from '#server/updates/update-routes.ts'
-import { loginRoutes, type NamedLogins } from '#kit/web/access/login.ts'
+import { createLoginDoor, loginRoutes, type NamedLogins } from '#kit/web/access/login.ts'
 import { metricsRoutes } from './metrics-route.ts'
 import { createNotices } from '#kit/web/ui/form-notices.ts'
 import { handbookRoute } from './handbook.ts'
@@ -52,6 +52,7 @@ import { createClientSeal, createPassedReader, createPeers } from '#kit/web/http
 import { reachOf, type Route } from '#kit/web/answers/route.ts'
 import { countRun, renderLost, runRoutes, runPostRoutes } from './runs.ts'
 import { createSessions, type Sessions } from '#kit/web/access/session.ts'
+import { createTypedForms, type TypedForms } from '#kit/web/access/typed-forms.ts'
 import { signalRoutes } from './signals.ts'
 import { tokenRoutes } from './tokens.ts'
 import { parseMac, type Mac, renderHyphens } from '#kit/net/rules/mac.ts'
@@ -83,7 +84,8 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
   const tokens = createTokenCheck({ tokens: owned, attempts: guesses, recordAll })
   const guard = createGuard({ sessions, tokens })
   const check = createPasswordCheck({ attempts, checkPassword: options.checkPassword })
-  const { accounts, ...logins } = createPeopleLogins(options, sessions, recordAll)
+  const typed = createTypedForms(options)
+  const { accounts, ...logins } = createPeopleLogins({ ...options, typed }, sessions, recordAll)
   const ofPeople = logins.named
   const changePassword = createPasswordChange({ ...options, sessions, check, recordAll, ofPeople })
   const metrics = createMetrics()
@@ -98,6 +100,15 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     await recordAll([renderLost(run)], { subject_id: run.mac, actor: 'system', ip: null })
   })
 
+  const login = {
+    ...site,
+    ...logins,
+    sessions,
+    check,
+    typed,
+    onEnd: channel.sweep,
+    app: () => app,
+  }
   const schemas = Object.assign({}, ...added.map((part) => part.schemas))
   const makeSeenRoutes = (seen: Site<M>): readonly Route[] => [
     ...machineRoutes(seen), //            /machines /machines/:mac /lshw.json /disks.json
@@ -118,19 +129,20 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
     handbookRoute(), //                   /docs/
     ...tokenRoutes(site), //              /tokens /tokens/:id
     ...metricsRoutes(site, channel.count), // /metrics
-    ...loginRoutes({ ...site, ...logins, sessions, check, onEnd: channel.sweep }), // / /ui /ui/login /ui/logout
+    ...loginRoutes(login), //             / /ui /ui/login /ui/logout
     ...logins.providerRoutes, //                 /ui/login/openid /callback /finish
     ...makeSeenRoutes(site),
   ]
   const byName = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
 
-  const app = createApp({
+  const app: H3 = createApp({
     routes,
     guard,
     findPeer: createPeers(options.settings, openPassedReader(options)),
     reachOf,
     narrow: createNarrowing((bounds) => makeSeenRoutes(scopeSite(site, bounds))),
     confirmRead: options.confirmRead,
+    door: createLoginDoor(login),
     failures: {
       log,
       renderError: (view, event) => renderFailure(site, views, view, event),
@@ -149,7 +161,7 @@ export function createServer<M extends MachineBase>(options: ServerOptions<M>) {
 }
 
 function createPeopleLogins<M extends MachineBase>(
-  options: ServerOptions<M>,
+  options: ServerOptions<M> & { readonly typed: TypedForms },
   sessions: Sessions,
   recordAll: RecordEvents,
 ) {

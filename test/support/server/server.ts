@@ -58,6 +58,7 @@ const VIEWS: ServerViews<Machine> = {
   renderBar: ({ mac, phase, step_bytes }) => `<span id="b-${mac}">${phase} ${step_bytes}</span>`,
   renderOnward: ({ to }) => `<a href="${to}"></a>`,
   renderRefused: ({ text }) => text,
+  renderTyped: ({ fields }) => JSON.stringify(fields),
   renderLogin: ({ error }) => `<form>${error ?? 'welcome'}</form>`,
   renderDocument: ({ title, body }) => `<h1>${title}</h1>${String(body)}`,
   renderError: ({ status, detail }) => `<h1>${status}</h1><p>${detail}</p>`,

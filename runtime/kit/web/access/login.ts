@@ -1,5 +1,5 @@
 /** Logging in and out, as the administrator or with a name: a delay that grows with each wrong password, a record of each. */
-import type { H3Event } from 'h3'
+import type { H3, H3Event } from 'h3'
 import { page, seeOther, type Answer } from '../answers/answers.ts'
 import {
   type RecordEvents,
@@ -14,8 +14,11 @@ import { localPath } from '../answers/checked.ts'
 import type { CheckPassword } from './password-check.ts'
 import { addCookie } from '../answers/response.ts'
 import type { Route } from '../answers/route.ts'
+import { LIMITS } from '../answers/limits.ts'
 import type { Sessions } from './session.ts'
 import { fill } from '#kit/foundation/text.ts'
+import { fillPage, type TypedForm } from '../ui/typed-page.ts'
+import { pageOf, type TypedForms } from './typed-forms.ts'
 const HOME = '/ui/dashboard'
 
 export interface NamedLogins {
@@ -39,16 +42,44 @@ export interface ProviderLogins {
 
 interface LoginDependencies {
   readonly sessions: Sessions
-  readonly views: { renderLogin(view: LoginView): string }
+  readonly views: { renderLogin(view: LoginView): string; renderTyped(form: TypedForm): string }
   readonly check: CheckPassword
   readonly recordAll: RecordEvents
   /** Absent: there is the administrator alone. */
   readonly named?: NamedLogins | undefined
   /** Absent: nobody else says who somebody is. */
   readonly providers?: ProviderLogins | undefined
+  readonly typed: TypedForms
+  /** The program's own, which is asked for the page of a form. */
+  app(): H3
   onEnd?(): void
   /** Once a session was ended, with its cookie (`name=value`). */
   onLogout?(cookie: string): Promise<void>
+}
+
+/** What a form meets whose session has ended. */
+export interface LoginDoor {
+  /** Whether somebody was logged in here with this browser. */
+  knows(event: H3Event): boolean
+  /** `form` null: nothing was typed, or it was too much to keep. */
+  turnAway(event: H3Event, form: URLSearchParams | null): Answer
+}
+
+/** `site` is that of `loginRoutes`. */
+export function createLoginDoor(site: LoginDependencies): LoginDoor {
+  const { typed } = site
+  const show = createShow(site)
+  return {
+    knows: (event) => typed.recall(event) !== null,
+    turnAway(event, form) {
+      const who = typed.recall(event)
+      const ended = who === null || form === null ? '' : typed.seal(event, who, form)
+      return show({ error: null, next: pageOf(event) ?? HOME, name: '', ended }, 401, {
+        'set-cookie': renderCheck(peerOf(event).isSecure),
+        'cache-control': 'no-store',
+      })
+    },
+  }
 }
 
 /** Those of logging in and out, of its page, and of the addresses that lead to the start page. */
@@ -71,7 +102,15 @@ export function loginRoutes(site: LoginDependencies): readonly Route[] {
         return show({ error: null, next, name: '' }, 200, headers)
       },
     },
-    { method: 'POST', path: '/ui/login', access: 'open', takes: 'form', handle: createLogIn(site) },
+    {
+      method: 'POST',
+      path: '/ui/login',
+      access: 'open',
+      takes: 'form',
+      // With what was typed elsewhere, sealed and encoded.
+      most: 4 * LIMITS.form,
+      handle: createLogIn(site),
+    },
     {
       method: 'POST',
       path: '/ui/logout',
@@ -138,35 +177,85 @@ function createLogIn(site: LoginDependencies) {
     return { person, cookie, checked: await site.check(given, ip, checked) }
   }
 
+  /** The session is the one of the cookie. */
+  async function enter(event: H3Event, next: string, returned: Returned): Promise<Answer> {
+    const { person, cookie } = returned
+    const by = renderPerson(person)
+    if (person !== null) await named?.storeLogin(person)
+    await record(site, event, { ...by, kind: 'auth.login.succeeded', what: 'logged in' })
+    addCookie(event, cookie)
+    addCookie(event, site.typed.remember(person, peerOf(event).isSecure))
+    return (await showTyped(site, event, returned)) ?? seeOther(next)
+  }
+
+  /** Null: nobody has logged in elsewhere, such as in another tab with a provider. */
+  async function goOn(event: H3Event, next: string, ended: string | undefined) {
+    const session = ended === undefined ? null : sessions.read(event)
+    if (session === null) return null
+    const cookie = sessions.renderCookie(session.id, session.person)
+    return (await showTyped(site, event, { ...session, ended, cookie })) ?? seeOther(next)
+  }
+
   return async (event: H3Event, form: URLSearchParams): Promise<Answer> => {
-    const next = nextOf(form.get('next'))
+    const shown = readShown(form)
+    const { next, ended } = shown
     const name = readName(form, named)
-    const typed = (form.get('username') ?? '').trim()
+    const entered = form.has('password') ? null : await goOn(event, next, ended)
+    if (entered !== null) return entered
     const refused = refuseEarly(event, form, name)
     if (refused !== null) {
-      return show({ error: refused.error, next, name: typed }, refused.status, refused.headers)
+      return show({ ...shown, error: refused.error }, refused.status, refused.headers)
     }
     const { person, cookie, checked } = await check(event, form.get('password') ?? '', name)
     if (checked.kind === 'wait') {
       const headers = { 'retry-after': String(checked.seconds) }
-      return show(
-        { error: fill('Too many attempts: try again in {seconds} s.', checked), next, name: typed },
-        429,
-        headers,
-      )
+      const error = fill('Too many attempts: try again in {seconds} s.', checked)
+      return show({ ...shown, error }, 429, headers)
     }
-    if (checked.kind === 'right') {
-      const by = renderPerson(person)
-      if (person !== null) await named?.storeLogin(person)
-      await record(site, event, { ...by, kind: 'auth.login.succeeded', what: 'logged in' })
-      return seeOther(next, { 'set-cookie': cookie })
-    }
+    if (checked.kind === 'right') return await enter(event, next, { person, ended, cookie })
     if (checked.isNoted) await recordFailure(site, event, name, person)
-    return show(
-      { error: name === '' ? 'Wrong password.' : 'Wrong name or password.', next, name: typed },
-      401,
-    )
+    const error = name === '' ? 'Wrong password.' : 'Wrong name or password.'
+    return show({ ...shown, error }, 401)
   }
+}
+
+interface Returned {
+  readonly person: CallerPerson | null
+  /** What was typed, sealed. */
+  readonly ended: string | undefined
+  /** The session; attributes of a cookie may follow. */
+  readonly cookie: string
+}
+
+/** Shows the form as it was typed; null: there is none, or it was somebody else's. It is never sent by itself. */
+async function showTyped(
+  { typed, views, app }: LoginDependencies,
+  event: H3Event,
+  { person, ended = '', cookie }: Returned,
+): Promise<Answer | null> {
+  const form = ended === '' ? null : typed.open(ended, person)
+  if (form === null) return null
+  const [session = ''] = cookie.split(';')
+  const found = form.page === null ? null : await fetchPage(app(), event, form.page, session)
+  const filled = found === null ? null : fillPage(found, form)
+  const headers = { 'cache-control': 'no-store' }
+  return page(filled ?? views.renderTyped(form), 200, headers)
+}
+
+/** Asks for a page of our own as a session (`name=value`) sees it; null: it does not see it. */
+async function fetchPage(
+  app: H3,
+  { req, url }: H3Event,
+  path: string,
+  session: string,
+): Promise<string | null> {
+  const others = (req.headers.get('cookie') ?? '').split(/; */)
+  const own = session.slice(0, session.indexOf('=') + 1)
+  const cookie = [session, ...others.filter((pair) => !pair.startsWith(own))].join('; ')
+  const headers = { cookie, host: url.host, accept: 'text/html' }
+  const response = await app.request(new URL(path, url), { headers })
+  const isPage = response.headers.get('content-type')?.startsWith('text/html') === true
+  return response.status === 200 && isPage ? await response.text() : null
 }
 
 const checkNamed = async (
@@ -235,6 +324,13 @@ function describeNames(named: NamedLogins | undefined, hasProvider: boolean): Lo
   if (!named.isUsed()) return hasProvider && !named.allowsNameless() ? 'nobody' : 'none'
   return named.allowsNameless() ? 'optional' : 'required'
 }
+
+/** What the page is shown with again. */
+const readShown = (form: URLSearchParams) => ({
+  next: nextOf(form.get('next')),
+  name: (form.get('username') ?? '').trim(),
+  ended: form.get('ended') ?? undefined,
+})
 
 /** What stands in the hidden field where nobody is asked for a name. */
 const NAMELESS = 'administrator'

@@ -11,6 +11,7 @@ import {
 } from './body.ts'
 import { answerFailure, isPage, refuse, wantsPage, type FailureContext } from '../answers/faults.ts'
 import type { Guard } from '../access/guard.ts'
+import type { LoginDoor } from '../access/login.ts'
 import { LIMITS } from '../answers/limits.ts'
 import { boundsOf, callerOf, type Peer, type RecordTime } from '../answers/caller.ts'
 import { renderResponse } from '../answers/response.ts'
@@ -34,6 +35,8 @@ interface AppDependencies {
   timeRoute?(method: Method | 'HEAD', path: string): RecordTime
   /** Waited for before any route but the open ones is handled; absent: none waits. */
   readonly confirmRead?: (() => Eventual<unknown>) | undefined
+  /** Shows the login page to forms whose session has ended, with what was typed; absent: they are sent there. */
+  readonly door?: LoginDoor
   /** What is thrown where no route takes a request; a 404 or 405 unless said. */
   explainAbsence?(event: H3Event): Error
 }
@@ -84,7 +87,7 @@ function identifyCaller(event: H3Event, { findPeer, guard }: AppDependencies): v
 function guarded(
   route: Route,
   method: Method | 'HEAD',
-  { guard, findPeer, timeRoute, confirmRead, narrow, reachOf }: AppDependencies,
+  { guard, findPeer, timeRoute, confirmRead, narrow, reachOf, door }: AppDependencies,
   reading: Reading,
 ) {
   const isHeld = route.access !== 'open' && route.isOfServer !== true
@@ -108,6 +111,13 @@ function guarded(
     guard.checkReach(caller, reach)
     return null
   }
+  /** A form whose session has ended is shown again after the login. */
+  const turn = (turned: Answer, taken: Route, event: H3Event): Eventual<Response> =>
+    event.req.method === 'POST' && door?.knows(event) === true
+      ? after(readTyped(taken, event, reading), (form) =>
+          respond(door.turnAway(event, form), event),
+        )
+      : respond(turned, event)
   return (event: H3Event): Eventual<Response> => {
     const { context } = event
     if (time !== undefined) {
@@ -115,7 +125,7 @@ function guarded(
       context.recordTime = time
     }
     const turned = route.isForAnyHost ? null : admit(event, route)
-    if (turned !== null) return respond(turned, event)
+    if (turned !== null) return turn(turned, route, event)
     const bounds = narrow === undefined ? null : boundsOf(callerOf(event))
     const taken = narrow === undefined || bounds === null ? route : narrow(route, bounds)
     const received =
@@ -198,6 +208,17 @@ function read(route: BodyRoute, event: H3Event, { bodies, forms }: Reading): Eve
       checkLength(event, most)
       return route.handle(event, streamBody(event, most, route.seconds ?? LIMITS.idleSeconds))
     }
+  }
+}
+
+/** Null: nothing was typed, or more than is kept. */
+async function readTyped(route: Route, event: H3Event, { bodies }: Reading) {
+  if (route.takes !== 'form') return null
+  try {
+    return await bodies.readForm(event, { most: LIMITS.form, seconds: LIMITS.bodySeconds })
+  } catch {
+    event.res.headers.set('connection', 'close')
+    return null
   }
 }
 

@@ -112,8 +112,18 @@ function onSwap({ detail: { target, xhr } }) {
   target.scrollTop = 0
 }
 
-/** A refusal is shown when it answers a form, not when a refresh fails. */
+/**
+ * A refusal is shown when it answers a form, not when a refresh fails. The login page, with what was typed in
+ * it, takes the place of all.
+ */
 function onAnswer({ detail }) {
+  if (detail.xhr.status === 401 && detail.xhr.responseText !== '') {
+    detail.shouldSwap = false
+    document.open()
+    document.write(detail.xhr.responseText)
+    document.close()
+    return
+  }
   if (detail.target?.id === 'dialog' && detail.xhr.status < 500) detail.shouldSwap = true
 }
 

@@ -1,7 +1,8 @@
 /** The pages that every web program shows beside its own: logging in, errors and documents. */
 import type { H3Event } from 'h3'
 import type { ErrorView } from '../answers/caller.ts'
-import { type Content, html, type Html } from './html.ts'
+import { attributes, type Content, html, type Html } from './html.ts'
+import { renderTyped, type TypedForm } from './typed-page.ts'
 import type { Theme } from './theme.ts'
 import { hidden, textField } from './fields.ts'
 import { type PageLayout, readPlace, type NavLink, type PageView } from './layout.ts'
@@ -29,6 +30,8 @@ export interface LoginView {
   readonly names: 'none' | 'optional' | 'required' | 'nobody'
   /** The provider with which people log in beside that; null: none. */
   readonly provider: ProviderView | null
+  /** Set once a session ended under a form: what was typed, sealed; empty: nothing. */
+  readonly ended?: string | undefined
 }
 
 interface DocumentView {
@@ -49,10 +52,19 @@ interface ErrorVisit {
 
 export interface SiteViews {
   renderLogin(view: LoginView): string
+  renderTyped(form: TypedForm): string
   renderError(view: ErrorView, visit: ErrorVisit): string
   /** A page for everybody, in the frame of the others. */
   renderDocument(view: DocumentView): string
 }
+
+const ENDED = 'You were logged out.'
+const KEPT =
+  'You were logged out. Log in, and what you typed is shown again. Nothing was changed yet.'
+
+/** What was typed into a form that is gone, alone on its page. */
+export const renderTypedPage = (layout: PageLayout, form: TypedForm): string =>
+  layout.bare({ title: 'What you typed', body: renderTyped(form) })
 
 /** The login page: a field or two, one button, and what to do when the password is forgotten. */
 
@@ -68,6 +80,7 @@ export const renderLoginPage = (layout: PageLayout, view: Login): string =>
   layout.bare({
     title: 'Log in',
     body: html`<h1>${view.heading}</h1>
+      ${view.ended === undefined ? null : banner('needs-you', view.ended === '' ? ENDED : KEPT)}
       ${view.provider === null ? null : renderProvider(view.provider, view)}
       ${view.names === 'nobody' ? null : renderPasswordForm(view)}`,
   })
@@ -78,10 +91,26 @@ function renderProvider({ name, href, error }: ProviderView, login: Login): Html
   const shown = error ?? (hasPasswords ? null : login.error)
   return html`<section class="stack provider">
     ${shown === null ? null : banner('failed', shown)}
-    <a class="button primary" href="${href}">Log in with ${name}</a>
+    <a
+      class="button primary"
+      href="${href}"
+      ${attributes({ target: hasKept(login) ? '_blank' : null })}
+      >Log in with ${name}</a
+    >
+    ${
+      hasKept(login)
+        ? html`<form method="post" action="/ui/login">
+            ${hidden({ next: login.next, ended: login.ended ?? '' })}
+            <p class="small dim">${name} opens in a new tab. Log in there, then come back.</p>
+            <button>I have logged in: show my form</button>
+          </form>`
+        : null
+    }
     ${hasPasswords ? html`<p class="small dim">or with a password</p>` : null}
   </section>`
 }
+
+const hasKept = ({ ended = '' }: Login): boolean => ended !== ''
 
 /** The field in which somebody goes on: after a refusal the password, unless it is the name that lacks. */
 function chooseFocus({ error, name, names, provider }: Login): 'name' | 'password' | null {
@@ -93,11 +122,11 @@ function chooseFocus({ error, name, names, provider }: Login): 'name' | 'passwor
 const renderPasswordForm = (login: Login): Html => renderFields(login, chooseFocus(login))
 
 const renderFields = (
-  { label, help, error, next, name, names, provider }: Login,
+  { label, help, error, next, name, names, provider, ended }: Login,
   focus: ReturnType<typeof chooseFocus>,
 ): Html =>
   html`<form method="post" action="/ui/login">
-      ${hidden({ next, check: 'cookies' })}
+      ${hidden({ next, check: 'cookies', ...(ended !== undefined && { ended }) })}
       ${
         names === 'none'
           ? html`<input name="username" value="administrator" autocomplete="username" hidden />`

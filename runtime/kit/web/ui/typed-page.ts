@@ -1,0 +1,154 @@
+/** The page of a form with what somebody had typed into it before they had to log in again. */
+import { defaultTreeAdapter as tree, parse, parseFragment, serialize } from 'parse5'
+import type { DefaultTreeAdapterTypes } from 'parse5'
+import { z } from 'zod'
+import { banner } from './elements.ts'
+import { html, type Html } from './html.ts'
+
+export const TypedFormSchema = z.object({
+  /** Milliseconds since the epoch. */
+  at: z.number(),
+  who: z.string(),
+  /** Where the form was to be sent, a local path. */
+  action: z.string(),
+  /** The page that it is on, a local path; null: nobody knows. */
+  page: z.string().nullable(),
+  fields: z.array(z.tuple([z.string(), z.string()])),
+  /** Names of secrets, which are not kept. */
+  lost: z.array(z.string()),
+})
+
+export type TypedForm = z.infer<typeof TypedFormSchema>
+
+type Element = DefaultTreeAdapterTypes.Element
+type Node = DefaultTreeAdapterTypes.Node
+
+/**
+ * Writes what was typed into the page's form for it; null: the page has no such form any more. The form
+ * counts as edited, so that no live update replaces it.
+ */
+export function fillPage(page: string, typed: TypedForm): string | null {
+  const document = parse(page)
+  const elements = listElements(document)
+  const form = elements.find(
+    (node) =>
+      node.tagName === 'form' &&
+      attributeOf(node, 'method') === 'post' &&
+      attributeOf(node, 'action') === typed.action,
+  )
+  const parent = form === undefined ? null : tree.getParentNode(form)
+  if (form === undefined || parent === null) return null
+  const id = attributeOf(form, 'id')
+  const own = new Set(listElements(form))
+  const controls = elements.filter((node) => {
+    const owner = attributeOf(node, 'form')
+    return owner === null ? own.has(node) : owner === id
+  })
+  const left = fillControls(controls, typed.fields)
+  setAttribute(form, 'data-dirty', '')
+  const { childNodes: notice } = parseFragment(String(renderNotice(left, typed.lost)))
+  for (const child of notice.slice()) tree.insertBefore(parent, child, form)
+  for (const node of listElements(document)) keepNewline(node)
+  return serialize(document)
+}
+
+/** A browser leaves the first newline of these out, and the serializer adds none. */
+function keepNewline({ tagName, childNodes: [text] }: Element): void {
+  if (!/^(textarea|pre)$/.test(tagName) || text === undefined || !tree.isTextNode(text)) return
+  if (text.value.startsWith('\n')) text.value = `\n${text.value}`
+}
+
+/** Returns the fields for which there is no control. */
+function fillControls(controls: readonly Element[], fields: TypedForm['fields']) {
+  const left = fields.slice()
+  /** Whether the name's next value, or this one, was typed; it is used up then. */
+  const take = (name: string, wanted?: string): string | undefined => {
+    const at = left.findIndex(
+      ([each, value]) => each === name && (wanted === undefined || value === wanted),
+    )
+    return at < 0 ? undefined : left.splice(at, 1)[0]?.[1]
+  }
+  for (const control of controls) {
+    const name = attributeOf(control, 'name')
+    if (name !== null) fillControl(control, (wanted) => take(name, wanted))
+  }
+  return left.filter(([, value]) => value !== '')
+}
+
+type Take = (wanted?: string) => string | undefined
+
+function fillControl(control: Element, take: Take): void {
+  if (control.tagName === 'textarea') return fillText(control, take())
+  if (control.tagName === 'select') {
+    for (const option of listElements(control).filter(({ tagName }) => tagName === 'option')) {
+      const value = attributeOf(option, 'value') ?? textOf(option)
+      setAttribute(option, 'selected', take(value) === undefined ? null : '')
+    }
+    return
+  }
+  if (control.tagName === 'input') fillInput(control, attributeOf(control, 'type') ?? 'text', take)
+}
+
+function fillInput(control: Element, type: string, take: Take): void {
+  if (/^(checkbox|radio)$/.test(type)) {
+    const isTyped = take(attributeOf(control, 'value') ?? 'on') !== undefined
+    setAttribute(control, 'checked', isTyped ? '' : null)
+  } else if (!/^(file|password|submit|button)$/.test(type)) {
+    const text = take()
+    if (text !== undefined) setAttribute(control, 'value', text)
+  }
+}
+
+function fillText(control: Element, text: string | undefined): void {
+  if (text === undefined) return
+  control.childNodes = []
+  tree.insertText(control, text.replaceAll('\r\n', '\n'))
+}
+
+/** What stands above the form; `left` has no place in it. */
+const renderNotice = (left: TypedForm['fields'], lost: readonly string[]): Html =>
+  banner(
+    'needs-you',
+    html`You were logged out. What you typed is here again: check it, then send it. Select files
+    again.${lost.length === 0 ? null : html` Type these again: ${lost.join(', ')}.`}${renderLeft(left)}`,
+  )
+
+const renderLeft = (left: TypedForm['fields']): Html | null =>
+  left.length === 0
+    ? null
+    : html` Without a field now:
+        <dl>
+          ${left.map(
+            ([name, value]) =>
+              html`<dt>${name}</dt>
+                <dd><pre>${value}</pre></dd>`,
+          )}
+        </dl>`
+
+/** Where the form itself cannot be shown: what was typed, to be copied. */
+export const renderTyped = ({ fields, lost, page }: TypedForm): Html =>
+  html`<h1>What you typed</h1>
+    <p>You were logged out, and the form is not there any more. Nothing was changed.</p>
+    ${lost.length === 0 ? null : html`<p>Not kept: ${lost.join(', ')}.</p>`} ${renderLeft(fields)}
+    <p><a class="button" href="${page ?? '/ui'}">Go on</a></p>`
+
+// The document's tree.
+
+function listElements(node: Node): readonly Element[] {
+  const children = 'childNodes' in node ? node.childNodes : []
+  return children.flatMap((child) =>
+    tree.isElementNode(child) ? [child, ...listElements(child)] : [],
+  )
+}
+
+const attributeOf = (node: Element, name: string): string | null =>
+  node.attrs.find((attribute) => attribute.name === name)?.value ?? null
+
+/** Null removes it. */
+function setAttribute(node: Element, name: string, value: string | null): void {
+  node.attrs = node.attrs.filter((attribute) => attribute.name !== name)
+  if (value !== null) node.attrs.push({ name, value })
+}
+
+const textOf = (node: Element): string =>
+  node.childNodes.map((child) => (tree.isTextNode(child) ? child.value : '')).join('')

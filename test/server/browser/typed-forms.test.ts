@@ -1,0 +1,51 @@
+/** A save after the session ended: what was typed is shown again after the login, to the same person, with and without scripts. */
+import type { BrowserContext, Page } from 'playwright-core'
+import { suite } from 'uvu'
+import * as assert from 'uvu/assert'
+import { logIn, openContext, PASSWORD, startSite } from '#test/support/browser/browser.ts'
+import { createSharedBrowser } from '#test/support/browser/shared.ts'
+import { macOf } from '#test/support/server/web-machines.ts'
+
+const test = suite('the browser: a session ends under a form')
+const shared = createSharedBrowser(test)
+
+const endSession = (context: BrowserContext) => context.clearCookies({ name: 'flasher-token' })
+
+async function logInAgain(page: Page): Promise<void> {
+  await page.getByText('You were logged out').waitFor()
+  await page.locator('input[name=password]').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await page.getByText('What you typed is here again').waitFor()
+}
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? 'with scripts' : 'without scripts'
+  test(`a machine's fields come back as they were typed, ${how}`, async () => {
+    await using site = await startSite()
+    await site.boxes.boot(1)
+    await using opened = await openContext(shared.browser, site, { javaScriptEnabled })
+    const page = await opened.context.newPage()
+    await logIn(page)
+    const path = `/ui/machines/${macOf(1)}`
+    const name = page.locator('input[name=name]')
+    const save = async () => {
+      const form = page.locator('form[method=post]', { has: name })
+      await form.locator('button:not([type=button])').last().click()
+    }
+    await page.goto(path)
+    await name.fill('typed-here')
+    await endSession(opened.context)
+    await save()
+    await logInAgain(page)
+    assert.is(await name.inputValue(), 'typed-here')
+    const other = await opened.context.newPage()
+    await other.goto(path)
+    assert.is(await other.locator('input[name=name]').inputValue(), '')
+    await save()
+    await page.waitForURL(`**${path}**`)
+    await other.goto(path)
+    assert.is(await other.locator('input[name=name]').inputValue(), 'typed-here')
+  })
+}
+
+test.run()
