@@ -144,6 +144,14 @@ export interface FieldRow {
   readonly title?: string
   /** The action that sets it, and what its event says of the machine. */
   readonly setBy?: { readonly action: string; readonly past: string }
+  /** Among the options of its page, saved by that action; `choices` absent: any text. */
+  readonly form?: OptionTexts
+}
+
+export interface OptionTexts {
+  readonly label: string
+  readonly hint: string
+  readonly choices?: Readonly<Record<string, string>>
 }
 
 /** What cannot be read counts as the initial value. */
@@ -273,12 +281,25 @@ export const MACHINE_FIELDS = {
     ...field(z.enum(SERIAL_CONSOLES), 'ttyS0'),
     title: 'Serial console',
     setBy: { action: 'console', past: 'got another serial console' },
+    form: {
+      label: 'Serial console',
+      hint: 'The port for the console of the live system.',
+      choices: {
+        ttyS0: 'ttyS0, the first port',
+        ttyS1: 'ttyS1, for some management controllers',
+      },
+    },
   },
   /** The image's last partition and its file system fill the disk. */
   grow: {
     ...field(flag, false),
     title: 'Grows to fill the disk',
     setBy: { action: 'grow', past: 'is grown or left as it is when it is flashed' },
+    form: {
+      label: 'Last partition',
+      hint: 'ext4, XFS, btrfs and NTFS can be grown while the disk is flashed.',
+      choices: { false: 'As in the image', true: 'Grow to fill the disk' },
+    },
   },
   /** As its live system last reported; null: it did not say. */
   secure_boot: { ...field(flag.nullable(), null), sent: true },

@@ -6,7 +6,6 @@ import {
   MODES,
   USUAL_FLASH_MODE,
 } from '#server/current/rules/boot-mode.ts'
-import { SERIAL_CONSOLES, type SerialConsole } from '#fleet/boot/rules/boot-decision.ts'
 import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
@@ -15,11 +14,13 @@ import {
   parseImageChoice,
   renderImageChoice,
 } from '#server/current/channels/rules/channel-order.ts'
-import { splitLabels, channelOf, type Machine } from '#server/current/rules/machine.ts'
+import { channelOf, namesWith, splitLabels, type Machine } from '#server/current/rules/machine.ts'
 import { lacksTarget, parseUpsert, type UpsertRequest } from '#server/current/rules/upsert.ts'
 import { html, type Html } from '#kit/web/ui/html.ts'
 
-/** As the deployed server names them; `name`, `serial_console` and `grow` are ours. */
+const OPTIONS = namesWith('form')
+
+/** As the deployed server names them; `name` and the options are ours. */
 export const FIELDS = [
   'name',
   'bty_image_ref',
@@ -27,8 +28,7 @@ export const FIELDS = [
   'boot_mode',
   'sanboot_drive',
   'target_disk_serial',
-  'serial_console',
-  'grow',
+  ...OPTIONS,
 ] as const
 export type FormValues = Readonly<Record<(typeof FIELDS)[number], string>>
 
@@ -44,8 +44,7 @@ export const valuesOf = (machine: Machine): FormValues => ({
   boot_mode: machine.boot_mode,
   sanboot_drive: machine.sanboot_drive ?? '',
   target_disk_serial: machine.target_disk_serial ?? '',
-  serial_console: machine.serial_console,
-  grow: String(machine.grow),
+  ...mapNames(OPTIONS, (name) => String(machine[name])),
 })
 
 export const choiceOf = (machine: Machine): string =>
@@ -104,9 +103,6 @@ export function describeRefusal(
     field: name === 'channel' ? 'bty_image_ref' : (FIELDS.find((field) => field === name) ?? null),
   }
 }
-
-export const parseConsole = (text: string): SerialConsole | null =>
-  SERIAL_CONSOLES.find((console) => console === text) ?? null
 
 /** A form does not overwrite a change made meanwhile. */
 export const fingerprint = (machine: Machine): string =>

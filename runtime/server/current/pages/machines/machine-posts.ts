@@ -7,7 +7,12 @@ import { localPath, readMac } from '#kit/web/answers/checked.ts'
 import { CaptureFieldsSchema } from '#server/current/rules/action.ts'
 import { allowDisk, applyUpsert, flashAgain } from '#server/current/rules/operator-edits.ts'
 import { resolveArming } from '#server/current/channels/rules/channel-order.ts'
-import { channelOf, type Machine } from '#server/current/rules/machine.ts'
+import {
+  channelOf,
+  MACHINE_FIELDS,
+  namesWith,
+  type Machine,
+} from '#server/current/rules/machine.ts'
 import type { MachineUpsert } from '#server/current/rules/upsert.ts'
 import { buttonAt, formAt, removalAt } from '#server/pages/context-routes.ts'
 import { NOTHING_BACK } from '#server/routes/fleet.ts'
@@ -27,12 +32,10 @@ import {
   fingerprint,
   isExpected,
   isTyped,
-  parseConsole,
   parseForm,
   readValues,
   WRONG_FIELD,
   type FormRefusal,
-  type FormValues,
 } from './machine-form.ts'
 import { isArmed, nameOf, type MachineView } from '../view/machine-view.ts'
 import { bootAfter } from '../power/power-posts.ts'
@@ -185,7 +188,7 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
     if (saved.refusal.why === 'missing') throw refuse(404, `no machine record for ${mac}`)
     return fail(describeUpsertRefusal(saved.refusal))
   }
-  await saveOptions(context, saved.value, values)
+  await saveOptions(context, saved.value, form)
   if (confirm === null) return context.goTo(localPath(form.get('back'), '/ui/machines'))
   const note = armed === null ? SAVED : armedQuery(context, form)
   return context.goTo(address(machinePath(mac), { ...note, ...query }))
@@ -368,13 +371,16 @@ async function act(
     : context.goTo(address(machinePath(mac), typeof note === 'function' ? note() : note))
 }
 
-async function saveOptions(context: CurrentContext, machine: Machine, values: FormValues) {
-  const change = (action: string, parameters: object) =>
-    context.site.fleet.act(machine.mac, { action, parameters, continues: true }, context.by())
-  const serial_console = parseConsole(values.serial_console)
-  if (serial_console !== null && serial_console !== machine.serial_console) {
-    await change('console', { serial_console })
+/** An absent or invalid one stays. */
+async function saveOptions({ site, by }: CurrentContext, machine: Machine, form: URLSearchParams) {
+  for (const name of namesWith('form')) {
+    const { schema, setBy } = MACHINE_FIELDS[name]
+    const text = form.get(name)
+    // A flag comes as a word.
+    const data =
+      schema.safeParse(text).data ?? (text ? schema.safeParse(text === 'true').data : undefined)
+    if (data === undefined || data === machine[name]) continue
+    const request = { action: setBy.action, parameters: { [name]: data }, continues: true }
+    await site.fleet.act(machine.mac, request, by())
   }
-  const grow = values.grow === 'true'
-  if (values.grow !== '' && grow !== machine.grow) await change('grow', { grow })
 }

@@ -16,8 +16,12 @@ import type { Notice } from '#kit/web/ui/form-notices.ts'
 import type { Run, Armer } from '#engine/inventory/rules/run.ts'
 import {
   type Machine,
+  MACHINE_FIELDS,
   MAX_LABELS,
   MAX_NAME_CHARACTERS,
+  namesWith,
+  type Column,
+  type OptionTexts,
   targetOf,
 } from '#server/current/rules/machine.ts'
 import { pageAt } from '#server/pages/context-routes.ts'
@@ -124,6 +128,7 @@ function renderAssignment({ machine, image, disk }: MachineView): Html {
   const { bty_image_ref: ref, target_disk_serial: serial } = machine
   const imageName = image?.name ?? ref?.slice(0, 12) ?? 'No image'
   const diskName = disk === null ? null : html`<bdi>${modelOf(disk)}</bdi> `
+  const { form: growing } = MACHINE_FIELDS.grow
   return factList([
     ['Image', html`<bdi>${imageName}</bdi>${renderChannel(machine)}`],
     [
@@ -132,7 +137,7 @@ function renderAssignment({ machine, image, disk }: MachineView): Html {
     ],
     ['On network boot', MODES[machine.boot_mode].title],
     ['Template', machine.first_boot],
-    ['Last partition', machine.grow ? 'Grow to fill the disk' : null],
+    [growing.label, machine.grow ? growing.choices.true : null],
   ])
 }
 
@@ -174,40 +179,16 @@ const renderBootOptions = (form: ConfigurationForm): Html =>
         hint: 'The drive that a legacy BIOS boots. UEFI machines follow their own boot order.',
         error: errorOf(form, 'sanboot_drive'),
       })}
-      ${renderChoice(form, 'serial_console', {
-        label: 'Serial console',
-        options: {
-          ttyS0: 'ttyS0, the first port',
-          ttyS1: 'ttyS1, for some management controllers',
-        },
-        hint: 'The port for the console of the live system.',
-      })}
-      ${renderChoice(form, 'grow', {
-        label: 'Last partition',
-        options: { false: 'As in the image', true: 'Grow to fill the disk' },
-        hint: 'ext4, XFS, btrfs and NTFS can be grown while the disk is flashed.',
-      })}
+      ${namesWith('form').map((name) => renderOption(name, form.values[name]))}
     </div>
   </details>`
 
-interface ChoiceTexts {
-  readonly label: string
-  readonly options: Readonly<Record<string, string>>
-  readonly hint: string
+function renderOption(name: keyof Column<'form'>, value: string): Html {
+  const { label, hint, choices }: OptionTexts = MACHINE_FIELDS[name].form
+  if (choices === undefined) return textField({ name, label, value, hint })
+  const options = Object.entries(choices).map(([each, text]) => ({ value: each, text }))
+  return selectField({ name, label, value, options, hint })
 }
-
-const renderChoice = (
-  form: ConfigurationForm,
-  name: 'serial_console' | 'grow',
-  { label, options, hint }: ChoiceTexts,
-): Html =>
-  selectField({
-    name,
-    label,
-    value: form.values[name],
-    options: Object.entries(options).map(([value, text]) => ({ value, text })),
-    hint,
-  })
 
 // The disks that a machine reported as cards, for its form; nothing of a disk is ever shortened.
 

@@ -325,17 +325,14 @@ const FACTS = {
   state: ({ state }) => state,
 } as const satisfies Readonly<Record<string, (facts: TabledMachine) => Cell>>
 
-export const MACHINES_CSV_HEAD = renderCsvRow([
-  'mac',
-  'name',
-  'labels',
-  'rack',
-  'slot',
-  ...Object.keys(FACTS),
-])
+export const MACHINES_CSV_HEAD = renderCsvRow(['mac', ...IDENTITY_COLUMNS, ...Object.keys(FACTS)])
 
 export function renderMachineCsv(facts: TabledMachine): string {
-  const { name, labels, rack, slot } = renderIdentity(facts.machine)
-  const others = Object.values(FACTS).map((read) => read(facts))
-  return renderCsvRow([facts.machine.mac, name, labels, rack, slot, ...others])
+  const identity = renderIdentity(facts.machine)
+  const named = IDENTITY_COLUMNS.map((column) => identity[column])
+  return renderCsvRow([
+    facts.machine.mac,
+    ...named,
+    ...Object.values(FACTS).map((read) => read(facts)),
+  ])
 }
