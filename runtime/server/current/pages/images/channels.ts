@@ -131,12 +131,13 @@ function renderMachines({ site }: CurrentContext, { name, bty_image_ref }: Image
   const given = site.machines.peekAll().filter((machine) => channelOf(machine) === name)
   if (given.length === 0) return html`<span class="dim">none</span>`
   const behind = given.filter((machine) => machine.bty_image_ref !== bty_image_ref).length
-  const link = (q: string, text: string) =>
-    html`<a href="${address('/ui/machines', { q })}">${text}</a>`
   const all = link(`channel:${name}`, fillCount(COUNT, given.length))
   if (behind === 0) return all
   return html`${all}, ${link(`channel:${name} -image:${bty_image_ref}`, fillCount(BEHIND, behind))}`
 }
+
+const link = (q: string, text: string) =>
+  html`<a href="${address('/ui/machines', { q })}">${text}</a>`
 
 const COUNT = { one: '{count} machine', other: '{count} machines' }
 const BEHIND = { one: '{count} has another image', other: '{count} have another image' }

@@ -1,14 +1,12 @@
 /** /ui/notifications: who is notified of what happens, whether it arrives, and what was sent. */
 import { getRouterParam } from 'h3'
-import type { EditRefusal } from '#fleet/notify/receivers.ts'
 import { isOpen, type Message } from '#fleet/notify/messages.ts'
 import { type Receiver } from '#fleet/notify/rules/receiver.ts'
-import type { Result } from '#kit/foundation/result.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
 import { badge, card, emptyState, factList, tag, type Tone } from '#kit/web/ui/elements.ts'
 import { postButton } from '#kit/web/ui/fields.ts'
-import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
 import { fillCount } from '#kit/foundation/text.ts'
 import { buttonAt, formAt, pageAt, removalAt } from '#server/pages/context-routes.ts'
@@ -16,7 +14,6 @@ import { questionButton, showRemoval } from '#server/pages/question.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
   CHANNELS,
-  describeEditRefusal,
   readKind,
   readReceiver,
   renderFields,
@@ -25,12 +22,16 @@ import {
   findReceiver,
   goDone,
   NOTIFICATIONS_PATH as PATH,
+  NOTIFICATIONS_TITLE,
+  REFUSALS,
+  WRONG_FIELDS,
   pathOfReceiver,
   renderDone,
   trailTo,
 } from './receiver-form.ts'
 import { renderRules } from './rule-form.ts'
 import { nameTarget, TARGET_KINDS, type TargetKind } from '#fleet/notify/rules/channel.ts'
+
 const SETTINGS = '/ui/settings'
 const ONE = `${PATH}/:id`
 /** Deliveries on the page of a receiver. */
@@ -43,8 +44,8 @@ export const NOTIFICATION_PAGES = [
   pageAt(ONE, 'admin', showReceiver),
   formAt(ONE, 'admin', edit),
   buttonAt(`${ONE}/test`, 'admin', sendTest),
-  buttonAt(`${ONE}/pause`, 'admin', pause),
-  buttonAt(`${ONE}/resume`, 'admin', resume),
+  buttonAt(`${ONE}/pause`, 'admin', (context: CurrentContext) => setPaused(context, true)),
+  buttonAt(`${ONE}/resume`, 'admin', (context: CurrentContext) => setPaused(context, false)),
   formAt(`${ONE}/again`, 'admin', sendAgain),
   removalAt(`${ONE}/remove`, 'admin', askRemoval, remove),
 ]
@@ -52,7 +53,7 @@ export const NOTIFICATION_PAGES = [
 async function show(context: CurrentContext): Promise<Answer> {
   const receivers = context.services.notify.receivers.list()
   return await context.show({
-    title: 'Notifications',
+    title: NOTIFICATIONS_TITLE,
     section: SETTINGS,
     count: receivers.length,
     trail: html`<a href="${SETTINGS}">Settings</a>`,
@@ -90,7 +91,7 @@ const renderKinds = (): Html =>
           <a
             class="button"
             href="${PATH}/add/${kind}"
-            aria-label="Add a receiver: ${CHANNELS[kind].title}"
+            aria-label="${`Add a receiver: ${CHANNELS[kind].title}`}"
             >Add</a
           >
         </li>`,
@@ -115,8 +116,8 @@ function renderState(context: CurrentContext, { id, paused }: Receiver): Content
   const waiting = messages.findWaiting(id)
   if (waiting !== null && waiting.failure !== null) {
     const { queued_at: since, failure, next_at: next } = waiting
-    return html`${badge('failed', '')}
-    ${fillHtml('Failing since {time}: {failure}. Next attempt {next}.', { time: time(since), failure, next: time(next) })}`
+    return html`${badge('failed', '')} Failing since ${time(since)}: ${failure}. Next attempt
+    ${time(next)}.`
   }
   const [last] = messages.list(id, 2).filter(({ state }) => state !== 'waiting')
   if (last === undefined)
@@ -128,22 +129,17 @@ function renderLast({ state, failure }: Message, time: Content): Html {
   if (failure === null && state !== 'given-up') {
     return html`${badge('done', '')} Delivered ${time}.`
   }
-  const text =
+  const what =
     state === 'given-up'
-      ? 'Given up {time}: {failure}.'
-      : 'Delivered {time}, but not to everyone: {failure}.'
-  return html`${badge('failed', '')} ${fillHtml(text, { time, failure: failure ?? '' })}`
+      ? html`Given up ${time}: ${failure}`
+      : html`Delivered ${time}, but not to everyone: ${failure}`
+  return html`${badge('failed', '')} ${what}.`
 }
 
 async function showForm(context: CurrentContext): Promise<Answer> {
   const kind = kindOf(context)
   const { title, text } = CHANNELS[kind]
-  const fields = renderFields({
-    kind,
-    receiver: null,
-    isSecretKept: false,
-    notice: context.notice(),
-  })
+  const fields = renderFields(context, kind, null)
   return await context.show({
     title: `Add a receiver: ${title}`,
     section: SETTINGS,
@@ -157,50 +153,35 @@ async function showForm(context: CurrentContext): Promise<Answer> {
   })
 }
 
-async function add(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+function add(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const kind = kindOf(context)
-  const { edits } = context.services.notify
-  return await answerForm(
-    context,
-    { kind, form, path: `${PATH}/add/${kind}`, done: 'added' },
-    (given) => edits.add(given, context.by()),
-  )
+  return save(context, form, { kind, path: `${PATH}/add/${kind}`, id: null })
 }
 
-async function edit(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
+function edit(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const { id, target } = findReceiver(context)
-  const { edits } = context.services.notify
-  const given = { kind: target.kind, form, path: pathOfReceiver(id), done: 'saved' } as const
-  return await answerForm(context, given, (receiver) => edits.edit(id, receiver, context.by()))
+  return save(context, form, { kind: target.kind, path: pathOfReceiver(id), id })
 }
 
-interface SentForm {
-  readonly kind: TargetKind
-  readonly form: URLSearchParams
-  readonly path: string
-  readonly done: 'added' | 'saved'
-}
-
-async function answerForm(
+/** `id` null: it is added. */
+async function save(
   context: CurrentContext,
-  { kind, form, path, done }: SentForm,
-  save: (
-    given: Parameters<CurrentContext['services']['notify']['edits']['add']>[0],
-  ) => Promise<Result<Receiver, EditRefusal>>,
+  form: URLSearchParams,
+  {
+    kind,
+    path,
+    id,
+  }: { readonly kind: TargetKind; readonly path: string; readonly id: string | null },
 ): Promise<Answer> {
+  const { edits } = context.services.notify
   const typed = typedOf(form)
   const read = readReceiver(kind, form)
-  if (!read.ok)
-    return context.goBack(path, {
-      error: 'Correct the fields that are marked.',
-      errors: read.refusal,
-      typed,
-    })
-  const saved = await save(read.value)
-  if (saved.ok) return goDone(context, saved.value, done)
-  const errors = describeEditRefusal(kind, saved.refusal)
-  const [first = describeRefusal(saved.refusal)] = Object.values(errors)
-  return context.goBack(path, { error: first, errors, typed })
+  if (!read.ok) return context.goBack(path, { error: WRONG_FIELDS, errors: read.refusal, typed })
+  const saved = await (id === null
+    ? edits.add(read.value, context.by())
+    : edits.edit(id, read.value, context.by()))
+  if (saved.ok) return goDone(context, saved.value, id === null ? 'added' : 'saved')
+  return context.goBack(path, { ...describeRefusal(kind, saved.refusal), typed })
 }
 
 async function showReceiver(context: CurrentContext): Promise<Answer> {
@@ -238,14 +219,11 @@ async function showReceiver(context: CurrentContext): Promise<Answer> {
   })
 }
 
-function renderEdit(context: CurrentContext, receiver: Receiver): Html {
-  const { kind } = receiver.target
-  const isSecretKept = context.services.notify.secrets.find(receiver.id) !== null
-  return html`<form method="post" action="${pathOfReceiver(receiver.id)}" class="narrow">
-    ${renderFields({ kind, receiver, isSecretKept, notice: context.notice() })}
+const renderEdit = (context: CurrentContext, receiver: Receiver): Html =>
+  html`<form method="post" action="${pathOfReceiver(receiver.id)}" class="narrow">
+    ${renderFields(context, receiver.target.kind, receiver)}
     <button>Save</button>
   </form>`
-}
 
 function renderLog(context: CurrentContext, { id }: Receiver): Html {
   const messages = context.services.notify.messages.list(id, MAX_SHOWN)
@@ -256,26 +234,19 @@ function renderLog(context: CurrentContext, { id }: Receiver): Html {
       </ul>`
 }
 
-const TONES: Readonly<Record<Message['state'], Tone>> = {
-  waiting: 'running',
-  partly: 'running',
-  delivered: 'done',
-  'given-up': 'failed',
+const STATES: Readonly<Record<Message['state'], readonly [Tone, string]>> = {
+  waiting: ['running', 'waiting'],
+  partly: ['running', 'some addresses wait'],
+  delivered: ['done', 'delivered'],
+  'given-up': ['failed', 'given up'],
 }
-
-const LOG_STATES = {
-  waiting: 'waiting',
-  partly: 'some addresses wait',
-  delivered: 'delivered',
-  'given-up': 'given up',
-} as const
 
 function renderMessage(context: CurrentContext, message: Message): Html {
   const { id, receiver, state, attempts, failure, queued_at: at, content } = message
   return html`<li>
     <span class="grow"
-      >${badge(TONES[state], LOG_STATES[state])} ${content.title}
-      ${content.is_test ? tag('test') : null}<br /><span class="small dim"
+      >${badge(...STATES[state])} ${content.title} ${content.is_test ? tag('test') : null}<br /><span
+        class="small dim"
         >${renderTime(at, context.clock())},
         ${fillCount({ one: '1 attempt', other: '{count} attempts' }, attempts)}${failure === null ? null : html`: ${failure}`}
         <code>${id}</code></span
@@ -293,20 +264,12 @@ async function sendTest(context: CurrentContext): Promise<Answer> {
   return context.goBack(pathOfReceiver(receiver.id), { error })
 }
 
-async function pause(context: CurrentContext): Promise<Answer> {
-  return await setPaused(context, true)
-}
-
-async function resume(context: CurrentContext): Promise<Answer> {
-  return await setPaused(context, false)
-}
-
 async function setPaused(context: CurrentContext, paused: boolean): Promise<Answer> {
   const { id } = findReceiver(context)
   const changed = await context.services.notify.edits.setPaused(id, paused, context.by())
   return changed.ok
     ? goDone(context, changed.value, paused ? 'paused' : 'resumed')
-    : context.goBack(PATH, { error: describeRefusal(changed.refusal) })
+    : context.goBack(PATH, { error: REFUSALS[changed.refusal] })
 }
 
 async function sendAgain(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
@@ -340,12 +303,12 @@ async function remove(context: CurrentContext): Promise<Answer> {
   const removed = await context.services.notify.edits.remove(receiver.id, context.by())
   return removed.ok
     ? goDone(context, removed.value, 'removed')
-    : context.goBack(PATH, { error: describeRefusal(removed.refusal) })
+    : context.goBack(PATH, { error: REFUSALS[removed.refusal] })
 }
 
 /** Throws a 404 where there is no such kind. */
 function kindOf({ event }: CurrentContext): TargetKind {
   const kind = readKind(getRouterParam(event, 'kind') ?? '')
-  if (kind === null) throw refuseRequest(404, 'That receiver was removed already.')
+  if (kind === null) throw refuseRequest(404, REFUSALS.unknown)
   return kind
 }

@@ -10,14 +10,15 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'
 import { card, tag } from '#kit/web/ui/elements.ts'
-import { postButton, textField } from '#kit/web/ui/fields.ts'
+import { postButton } from '#kit/web/ui/fields.ts'
 import { fill } from '#kit/foundation/text.ts'
 import { buttonAt, formAt, pageAt } from '#server/pages/context-routes.ts'
+import { renderFormFields, type FormErrors, type FormField } from '#server/pages/form-fields.ts'
 import { listSearchMistakes } from '../machines/fleet-query.ts'
 import type { CurrentContext } from '../view/page-context.ts'
 import {
-  type FieldErrors,
-  describeRefusal,
+  REFUSALS,
+  WRONG_FIELDS,
   findReceiver,
   goDone,
   pathOfReceiver,
@@ -29,6 +30,7 @@ import {
   EVENT_GROUPS,
   type EventGroupName,
 } from '#fleet/notify/rules/message.ts'
+
 const PATH = `${NOTIFICATIONS_PATH}/:id/rules/:rule`
 
 /** A rule that is added has this in the place of an id. */
@@ -40,31 +42,14 @@ export const RULE_PAGES = [
   buttonAt(`${PATH}/remove`, 'admin', remove),
 ]
 
-const RULE_TEXTS = {
-  title: 'What it hears of',
-  none: 'No rule: it hears of nothing.',
-  add: 'Add a rule',
-  change: 'Change',
-  remove: 'Remove',
-  newTitle: 'Add a rule for {name}',
-  editTitle: 'Change a rule of {name}',
-  events: 'Events',
-  search: 'Only of machines that match',
-  searchHint:
-    'A search as on the machines page, for example label:rack-3. Leave empty for everything.',
-  person: 'Only what this person did or armed',
-  personHint: 'A name, or administrator. Leave empty for everybody.',
-  save: 'Save rule',
-} as const
-
 export const renderRules = (receiver: Receiver): Html =>
   html`${
       receiver.rules.length === 0
-        ? html`<p class="dim">${RULE_TEXTS.none}</p>`
-        : html`<ul class="rows" aria-label="${RULE_TEXTS.title}">
+        ? html`<p class="dim">No rule: it hears of nothing.</p>`
+        : html`<ul class="rows" aria-label="What it hears of">
             ${receiver.rules.map((rule) => renderRule(receiver, rule))}
           </ul>`
-    } <a class="button" href="${rulePath(receiver, NEW)}">${RULE_TEXTS.add}</a>`
+    } <a class="button" href="${rulePath(receiver, NEW)}">Add a rule</a>`
 
 const rulePath = ({ id }: Receiver, rule: string): string => `${pathOfReceiver(id)}/rules/${rule}`
 
@@ -76,8 +61,8 @@ function renderRule(receiver: Receiver, rule: NotifyRule): Html {
       >${rule.events.map((name) => html`${tag(EVENT_GROUPS[name].title)} `)}
       <span class="small dim">${words}</span></span
     >
-    <a class="button" href="${path}">${RULE_TEXTS.change}</a>
-    ${postButton({ action: `${path}/remove`, label: RULE_TEXTS.remove })}
+    <a class="button" href="${path}">Change</a>
+    ${postButton({ action: `${path}/remove`, label: 'Remove' })}
   </li>`
 }
 
@@ -87,9 +72,7 @@ async function show(context: CurrentContext): Promise<Answer> {
   const rule = receiver.rules.find((one) => one.id === id) ?? null
   if (rule === null && id !== NEW) return context.goTo(pathOfReceiver(receiver.id))
   const { name } = receiver
-  const title = fill(rule === null ? RULE_TEXTS.newTitle : RULE_TEXTS.editTitle, {
-    name,
-  })
+  const title = fill(rule === null ? 'Add a rule for {name}' : 'Change a rule of {name}', { name })
   return await context.show({
     title,
     section: '/ui/settings',
@@ -99,30 +82,32 @@ async function show(context: CurrentContext): Promise<Answer> {
 }
 
 function renderForm(context: CurrentContext, action: string, rule: NotifyRule | null): Html {
-  const { typed = ruleValues(rule), errors = {} } = context.notice() ?? {}
-  const field = (name: 'search' | 'person') => ({
-    name,
-    label: RULE_TEXTS[name],
-    hint: RULE_TEXTS[`${name}Hint`],
-    value: typed[name] ?? '',
-    error: errors[name] ?? null,
-  })
-  const selected = new Set((typed['events'] ?? '').split(' '))
-  const { events: error = null } = errors
+  const notice = context.notice()
+  const selected = new Set(notice?.typed['events']?.split(' ') ?? rule?.events)
+  const error = notice?.errors['events'] ?? null
   return html`<form method="post" action="${action}" class="narrow">
     <fieldset class="stack">
-      <legend>${RULE_TEXTS.events}</legend>
+      <legend>Events</legend>
       ${EVENT_GROUP_NAMES.map((name) => renderChoice(name, selected.has(name)))}
       ${error === null ? null : html`<p class="error">${error}</p>`}
     </fieldset>
-    ${textField({ ...field('search'), maxLength: 500 })}
-    ${textField({ ...field('person'), maxLength: 64 })}
-    <button class="primary">${RULE_TEXTS.save}</button>
+    ${renderFormFields(FIELDS, rule === null ? {} : { search: rule.search, person: rule.person }, notice)}
+    <button class="primary">Save rule</button>
   </form>`
 }
 
-const ruleValues = (rule: NotifyRule | null): Readonly<Record<string, string>> =>
-  rule === null ? {} : { events: rule.events.join(' '), search: rule.search, person: rule.person }
+const FIELDS = {
+  search: {
+    label: 'Only of machines that match',
+    hint: 'A search as on the machines page, for example label:rack-3. Leave empty for everything.',
+    maxLength: 500,
+  },
+  person: {
+    label: 'Only what this person did or armed',
+    hint: 'A name, or administrator. Leave empty for everybody.',
+    maxLength: 64,
+  },
+} satisfies Readonly<Record<string, FormField>>
 
 const renderChoice = (name: EventGroupName, checked: boolean): Html =>
   html`<label class="check"
@@ -137,20 +122,16 @@ async function save(context: CurrentContext, form: URLSearchParams): Promise<Ans
   const read = readRule(form)
   if (!read.ok) {
     const typed = { ...Object.fromEntries(form), events: form.getAll('events').join(' ') }
-    return context.goBack(path, {
-      error: 'Correct the fields that are marked.',
-      errors: read.refusal,
-      typed,
-    })
+    return context.goBack(path, { error: WRONG_FIELDS, errors: read.refusal, typed })
   }
   const { edits } = context.services.notify
   const isNew = id === NEW
   const saved = await edits.saveRule(receiver.id, isNew ? null : id, read.value, context.by())
-  if (!saved.ok) return context.goBack(path, { error: describeRefusal(saved.refusal) })
+  if (!saved.ok) return context.goBack(path, { error: REFUSALS[saved.refusal] })
   return goDone(context, receiver, 'saved')
 }
 
-function readRule(form: URLSearchParams): Result<Omit<NotifyRule, 'id'>, FieldErrors> {
+function readRule(form: URLSearchParams): Result<Omit<NotifyRule, 'id'>, FormErrors> {
   const text = (name: string) => form.get(name)?.trim() ?? ''
   const [mistake] = listSearchMistakes(text('search'))
   const read = RuleSchema.omit({ id: true }).safeParse({
@@ -174,7 +155,7 @@ async function remove(context: CurrentContext): Promise<Answer> {
   const { edits } = context.services.notify
   const removed = await edits.removeRule(receiver.id, ruleIdOf(context), context.by())
   if (removed.ok) return goDone(context, receiver, 'saved')
-  return context.goBack(pathOfReceiver(receiver.id), { error: describeRefusal(removed.refusal) })
+  return context.goBack(pathOfReceiver(receiver.id), { error: REFUSALS[removed.refusal] })
 }
 
 const ruleIdOf = ({ event }: CurrentContext): string => getRouterParam(event, 'rule') ?? ''
