@@ -141,6 +141,18 @@ test('a name: the host name until one is given, found by search, kept where a fo
   assert.is(await shown(), '<bdi>nuc-7.lab</bdi>')
 })
 
+test('options: saved by name, kept where a form has none or no such value', async () => {
+  await using site = await open()
+  const path = `/ui/machines/${MAC}`
+  const options = async () =>
+    (await site.text(path)).match(/(?<=<option value=")(ttyS\d|true|false)(?=" selected)/g)
+  await site.post(path, {})
+  assert.equal(await options(), ['ttyS0', 'false'])
+  await site.post(path, { serial_console: 'ttyS1', grow: 'true' })
+  for (const form of [{}, { serial_console: 'x', grow: '' }]) await site.post(path, form)
+  assert.equal(await options(), ['ttyS1', 'true'])
+})
+
 test('an armed machine is disarmed; mode, image and disk stay, and it can be undone', async () => {
   await using site = await open()
   const path = `/ui/machines/${MAC}`
