@@ -11,7 +11,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import { configure } from '#build/document/site.ts'
-import { renderResponse } from '#kit/web/answers/response.ts'
+import { renderResponse } from '#kit/web/answers/answers.ts'
 import { handbookRoute } from '#server/routes/handbook.ts'
 import { openBrowser } from '#test/support/browser/browser.ts'
 

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createClientSeal } from '#kit/web/http/peer.ts'
+import { createClientSeal } from '#kit/web/http/entrance.ts'
 import { lendDatabases } from '#test/support/cluster/postgres.ts'
 import {
   addBootFile,

@@ -18,7 +18,7 @@ import {
 } from '#kit/web/answers/caller.ts'
 import { createLoginDoor, loginRoutes } from '#kit/web/access/login.ts'
 import { createTypedForms } from '#kit/web/access/typed-forms.ts'
-import { createPeers } from '#kit/web/http/peer.ts'
+import { createPeers } from '#kit/web/http/entrance.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { createSessions, type SessionBook } from '#kit/web/access/session.ts'
 import { themeRoute } from '#kit/web/ui/theme.ts'

@@ -197,10 +197,13 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
     }, waitMs).unref()
   }
 
-  const stopListening = changes.listen(({ topic }) => {
-    if (RELEVANT.has(topic)) chances += 1
-    if (RELEVANT.has(topic) || topic === 'machine') schedule()
-  })
+  const stopListening = changes.listen(
+    ({ topic }) => {
+      if (topic !== 'machine') chances += 1
+      schedule()
+    },
+    ['machine', ...RELEVANT],
+  )
   const again = setInterval(() => {
     reported = ''
     chances += 1
@@ -220,7 +223,7 @@ export function createPinner(dependencies: PinnerDependencies): AsyncDisposable 
 }
 
 /** A catalog that changed means that its service answers, perhaps for the first time. */
-const RELEVANT: ReadonlySet<Change['topic']> = new Set(['settings', 'catalog'])
+const RELEVANT = ['settings', 'catalog'] as const satisfies readonly Change['topic'][]
 
 function countMachines(bound: readonly (string | null)[], promised: readonly string[]) {
   const counts = new Map(promised.map((ref) => [ref, 0]))

@@ -1,18 +1,17 @@
 /** The image catalog of the cache service: fetched in the background, kept across restarts. */
+import { open } from 'node:fs/promises'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { replaceFile } from '#kit/host/atomic-file.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { linger, settle } from '#kit/host/watch.ts'
+import { fetchNews } from '#kit/net/http-documents.ts'
+import { MAX_WAIT_SECONDS } from '#kit/net/rules/event-stream.ts'
+import { parseHttpTarget, renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import { renderCacheBase } from './rules/cache-entry.ts'
 import { type CatalogList, parseCatalogDocument } from './rules/catalog-document.ts'
 import type { CatalogSnapshot } from './rules/catalog.ts'
-import { Fault, renderError } from '#kit/foundation/fault.ts'
-import { parseHttpTarget, renderSafeUrl } from '#kit/net/rules/image-location.ts'
-import type { Changes } from '#kit/host/changes.ts'
-import { MAX_WAIT_SECONDS } from '#kit/net/rules/event-stream.ts'
-import { linger, settle } from '#kit/host/watch.ts'
-import { fetchNews } from '#kit/net/http-documents.ts'
-import { startFollower } from './catalog-follower.ts'
 import { type KeptCatalog, parseKeptCatalog, renderKeptCatalog } from './rules/manifest.ts'
-import type { Environment } from '#kit/host/shell.ts'
-import { open } from 'node:fs/promises'
-import { replaceFile } from '#kit/host/atomic-file.ts'
 
 export interface FollowedCatalog {
   /** Never waits. The same object until something changes. */
@@ -109,7 +108,7 @@ export async function createCatalog(dependencies: CatalogDependencies): Promise<
   }
   const follower = startFollower({
     canFollow: () => shelf.canFollow(),
-    waitForNews: (ending) => waitForNews(dependencies, shelf, ending),
+    awaitNews: (ending) => waitForNews(dependencies, shelf, ending),
     onFailure: refreshQuietly,
     signal,
   })
@@ -297,6 +296,56 @@ export function createKeptCatalogs(path: string) {
     async write(kept: KeptCatalog): Promise<void> {
       const text = renderKeptCatalog(kept)
       if (text !== null) await replaceFile(path, text)
+    },
+  }
+}
+
+interface FollowerDependencies {
+  canFollow(): boolean
+  /** Resolves when the service has answered, and its answer counts; the signal ends it. */
+  awaitNews(ending: AbortSignal): Promise<void>
+  onFailure(): void
+  readonly signal: AbortSignal
+}
+
+function startFollower(dependencies: FollowerDependencies) {
+  const { canFollow, awaitNews, onFailure, signal } = dependencies
+  let woken = Promise.withResolvers<void>()
+  let isConnected = false
+  let asking = new AbortController()
+
+  async function follow() {
+    while (!signal.aborted) {
+      if (canFollow()) {
+        isConnected = true
+        const isAnswered = await awaitNews(AbortSignal.any([signal, asking.signal])).then(
+          () => true,
+          () => false,
+        )
+        if (isAnswered) continue
+        isConnected = false
+        if (!signal.aborted) onFailure()
+      }
+      isConnected = false
+      if (signal.aborted) return
+      await woken.promise
+      woken = Promise.withResolvers()
+    }
+  }
+
+  const work = follow()
+  return {
+    isConnected: () => isConnected,
+    restart() {
+      isConnected = false
+      asking.abort()
+      asking = new AbortController()
+    },
+    wake: () => woken.resolve(),
+    /** The signal must be aborted before. */
+    async end() {
+      woken.resolve()
+      await work
     },
   }
 }

@@ -1,5 +1,6 @@
 /** Waits for the first boot of systems that were flashed, and keeps what is known of it with their runs. */
 import type { Run, Proof } from '#engine/inventory/rules/run.ts'
+import { renderError } from '#kit/foundation/fault.ts'
 import { epochOf } from '#kit/foundation/instants.ts'
 import type { Changes } from '#kit/host/changes.ts'
 import { createQueue } from '#kit/host/queue.ts'
@@ -22,6 +23,7 @@ import {
 export interface ProofsDependencies {
   readonly database: Database
   readonly changes: Changes
+  readonly log: { error(message: string): void }
   /** When the seed token was made with which the machine fetched its newest configuration; null: none. */
   findCall(mac: Run['mac']): string | null
   now(): Date
@@ -48,7 +50,7 @@ const LOOK_MS = 5000
 export type Proofs = ReturnType<typeof createProofs>
 
 export function createProofs(given: ProofsDependencies) {
-  const { database, settings, findCall, now, elapsed } = given
+  const { database, changes, settings, findCall, now, elapsed, log } = given
   const { current, count, keep, save, take, onEnd } = createWatches(given)
 
   const signs = createSigns(given, { current, take })
@@ -58,6 +60,21 @@ export function createProofs(given: ProofsDependencies) {
     const over = [...current().values()].filter(({ endsAt }) => endsAt <= at)
     await Promise.all(over.map((watch) => take(watch, { kind: 'limit' })))
   }
+  /** A machine asked for its boot script. From memory, and nothing for machines that nobody waits for. */
+  function takeBoot(mac: string, isToDisk: boolean): Promise<void> | undefined {
+    signs.baselines.boot(mac, isToDisk)
+    const watch = count() === 0 ? undefined : current().get(mac)
+    return watch && take(watch, { kind: 'contact', isElsewhere: !isToDisk })
+  }
+  changes.listen(
+    (change) => {
+      if (change.topic !== 'boot') return
+      takeBoot(change.mac, change.isToDisk)?.catch((error: unknown) => {
+        log.error(`first boot of ${change.mac}: ${renderError(error)}`)
+      })
+    },
+    ['boot'],
+  )
   database.repeat(SWEEP_MS, sweep)
   database.repeat(LOOK_MS, signs.look)
 
@@ -87,14 +104,6 @@ export function createProofs(given: ProofsDependencies) {
       signs.baselines.live(mac)
       const watch = current().get(mac)
       if (watch !== undefined) await take(watch, { kind: 'flash' })
-    },
-    /** A machine asked for its boot script. From memory, and nothing for machines that nobody waits for. */
-    contact(mac: Run['mac'], isToDisk = true): Promise<void> | undefined {
-      signs.baselines.boot(mac, isToDisk)
-      const watch = count() === 0 ? undefined : current().get(mac)
-      return watch === undefined
-        ? undefined
-        : take(watch, { kind: 'contact', isElsewhere: !isToDisk })
     },
     /** It was given the order a moment ago. */
     order: signs.baselines.order,
@@ -280,13 +289,13 @@ function createBaselines(
   elapsed: ProofsDependencies['elapsed'],
 ) {
   const inTurn = createQueue(AT_ONCE)
-  const lastBoots = new Map<Mac, LastBoot>()
+  const lastBoots = new Map<string, LastBoot>()
   const known = new Map<Mac, Baseline>()
   const look = (mac: Mac) => inTurn(() => readKeys(mac)).catch(() => null)
 
   return {
     /** It asked for its boot script, and was led there. */
-    boot(mac: Mac, isToDisk: boolean): void {
+    boot(mac: string, isToDisk: boolean): void {
       if (isEnabled()) lastBoots.set(mac, { isToDisk, at: elapsed() })
     },
     /** It was given an order a moment ago: the system that runs now is looked at, where that is the old one. */

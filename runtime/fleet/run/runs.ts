@@ -1,30 +1,28 @@
 /** The runs of all machines: current ones in memory, every change of phase on disk at once. */
-import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import type { RunColumn, RunSortRow } from './rules/run-record.ts'
-import { type Run, MAX_LOG_BYTES } from '#engine/inventory/rules/run.ts'
+import { promisify } from 'node:util'
+import { gunzip, gzip } from 'node:zlib'
+import { MAX_LOG_BYTES, type Run } from '#engine/inventory/rules/run.ts'
 import type { Database } from '#fleet/state/database.ts'
 import { keepRead } from '#fleet/state/kept-rows.ts'
-import type { Changes } from '#kit/host/changes.ts'
 import { HOUR_MS, pruneRows, type Retention } from '#fleet/state/pruning.ts'
-import { createRunPosts } from './run-posts.ts'
+import { readNumber, readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Changes } from '#kit/host/changes.ts'
+import type { LastWritten } from './rules/drift.ts'
+import type { RunColumn, RunSortRow } from './rules/run-record.ts'
+import { endRun, markStalled } from './rules/run-transition.ts'
+import type { EndedFlash } from './rules/trends.ts'
+import { createRunningRuns, createRunPosts, goesOn, type RunningRuns } from './running-runs.ts'
 import {
   countRuns,
   deleteRun,
   listRuns,
   listSortRows,
-  readRuns,
-  type NumberedRun,
-  type RunCondition,
-  createRunningRuns,
   MAX_OPEN,
-  type RunningRuns,
+  type NumberedRun,
+  readRuns,
+  type RunCondition,
 } from './run-rows.ts'
-import { readNumber, readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
-import type { LastWritten } from './rules/drift.ts'
-import { gunzip, gzip } from 'node:zlib'
-import { promisify } from 'node:util'
-import type { EndedFlash } from './rules/trends.ts'
-import { endRun, markStalled } from './rules/run-transition.ts'
 
 export interface RunFilter extends RunCondition {
   /** True: only stalled open runs; false: only the others. */
@@ -81,8 +79,8 @@ export function createRuns(database: Database, options: RunsOptions = {}) {
     ...createRunPosts({ database, running, now, elapsed, onBegun }),
     ...createRunLists(database, running),
     ...watch,
-    /** From memory; a new object after every change. */
-    findRunning: (mac: string): Run | null => goesOn(running.entries().get(mac)?.run ?? null),
+    /** From memory. */
+    findRunning: running.findRunning,
     listRunning: (): readonly Run[] =>
       [...running.entries().values()].flatMap(({ run }) => goesOn(run) ?? []),
     find: (mac: string, id: string): Run | null => running.find(mac, id)?.run ?? null,
@@ -162,8 +160,6 @@ async function pruneRunsOf(database: Database, mac: string): Promise<void> {
   if (readNumber(few, 'c') <= MAX_OF_ONE) return
   await database.write((sql) => sql.run(PRUNE_OF_ONE, mac, mac, MAX_OF_ONE))
 }
-
-const goesOn = (run: Run | null): Run | null => (run?.result === null ? run : null)
 
 /** Knows what the last flash of each machine wrote: read from the runs once, then kept as runs end. */
 function createLastWrites(database: Database) {

@@ -13,7 +13,7 @@ import {
   type PackedHardware,
 } from './hardware-trees.ts'
 import { readText, readTextOrNull, type Row, type Sql } from './sqlite.ts'
-import { createLaggedWrites } from '#kit/host/lagged-writes.ts'
+import { createLaggedWrites } from './commits.ts'
 
 type RecordChange<Machine> = (before: Machine | null) => Machine | null
 

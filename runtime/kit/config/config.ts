@@ -55,6 +55,8 @@ export interface Config<Table extends SettingsTable> {
   readonly stateDir: string
   /** From memory. Values that need a restart are those of the start. */
   current(): SettingsOf<Table>
+  /** Makes a reader of what follows from the settings: worked out once for each change of them. */
+  derive<Value>(from: (settings: SettingsOf<Table>) => Value): () => Value
   originOf(section: string, key: string): Origin | null
   list(): readonly ShownSetting[]
   problems(): readonly Problem[]
@@ -82,8 +84,9 @@ export interface Config<Table extends SettingsTable> {
 }
 
 /** The configuration of a machine server, whichever its release line. */
-export interface ServerConfig extends Omit<Config<SettingsTable>, 'current'> {
+export interface ServerConfig extends Omit<Config<SettingsTable>, 'current' | 'derive'> {
   current(): ServerSettings
+  derive<Value>(from: (settings: ServerSettings) => Value): () => Value
 }
 
 interface ConfigEnvironment {
@@ -137,6 +140,15 @@ export async function readConfig<Table extends SettingsTable>(
   return {
     stateDir,
     current: () => effective.settings,
+    derive(from) {
+      let known = effective.settings
+      let value = from(known)
+      return () => {
+        if (known !== effective.settings)
+          [known, value] = [effective.settings, from(effective.settings)]
+        return value
+      }
+    },
     originOf,
     list: () => describeSettings(table, reading.settings, reading.origins, effective.pending),
     problems: () => reading.problems,

@@ -3,6 +3,10 @@
 /** What changed. A listener reads the rest where it is kept. */
 export type Change =
   | { readonly topic: 'machine'; readonly mac: string }
+  /** It asked for its script or plan; what that changed in its record is a change of the machine as well. */
+  | { readonly topic: 'contact'; readonly mac: string }
+  /** It was led to its disk or elsewhere; once a boot, however often its boot loader asks. */
+  | { readonly topic: 'boot'; readonly mac: string; readonly isToDisk: boolean }
   /** How far a machine's flash is. */
   | { readonly topic: 'run'; readonly mac: string }
   | { readonly topic: 'catalog' }
@@ -15,6 +19,8 @@ export type Change =
 type Topic = Change['topic']
 const TOPICS = [
   'machine',
+  'contact',
+  'boot',
   'run',
   'catalog',
   'event',

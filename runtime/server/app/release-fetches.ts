@@ -5,7 +5,7 @@ import { openJobRecords } from '#kit/host/jobs.ts'
 import { createRecords } from '#kit/host/records.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { createSources } from '#engine/image/sources/sources.ts'
-import type { FleetState } from './fleet-state.ts'
+import type { FleetState } from './machine-server.ts'
 
 interface FetchDependencies {
   readonly config: ServerConfig

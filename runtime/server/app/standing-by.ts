@@ -14,16 +14,17 @@ import { openDoor, type OpenDoor } from '#kit/program/listening.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { createAssets } from '#kit/web/answers/assets.ts'
 import {
-  createClientSeal,
+  CLIENT_HEADER,
   type ClientSeal,
+  createClientSeal,
+  createEntrance,
+  createPassedReader,
+  type Diversion,
   type PassedClient,
+  type PassedReader,
   plainAddress,
   rawRequestOf,
-  CLIENT_HEADER,
-  createPassedReader,
-  type PassedReader,
-} from '#kit/web/http/peer.ts'
-import { createEntrance, type Diversion } from '#kit/web/http/entrance.ts'
+} from '#kit/web/http/entrance.ts'
 import { createForwarder, type Forwarder } from '#kit/web/http/forwarder.ts'
 import type { ServerLog } from '#kit/terminal/text/log.ts'
 import { createStandbyApp, isOwnPath, type StandbyDependencies } from '#server/routes/standby.ts'

@@ -6,7 +6,12 @@ import {
   type LiveSets,
 } from '#fleet/boot/rules/boot-decision.ts'
 import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
-import { parseFeatures, decideIssue, renderSeedToken } from '#engine/first-boot/rules/seed.ts'
+import {
+  NO_FEATURES,
+  parseFeatures,
+  decideIssue,
+  renderSeedToken,
+} from '#engine/first-boot/rules/seed.ts'
 import { nameOrder, renderUploadToken } from '#engine/capture/rules/order.ts'
 import { fieldError } from '#kit/foundation/field-error.ts'
 import { epochOf } from '#kit/foundation/instants.ts'
@@ -30,7 +35,8 @@ import {
 } from './rules/machine.ts'
 import * as events from './rules/machine-events.ts'
 import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
-import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
+import type { CatalogEntry, CatalogSnapshot } from '#engine/catalog/rules/catalog.ts'
+import type { FollowedCatalog } from '#engine/catalog/catalogs.ts'
 import { replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
 import { findNeighbourhood } from '#fleet/peers/rules/chain.ts'
 import { listSources } from '#engine/catalog/rules/near-caches.ts'
@@ -79,18 +85,32 @@ export const gatherSurroundings = (
   { baseUrl, now }: Pick<Contact, 'baseUrl' | 'now'>,
 ): Surroundings => ({
   base: baseUrl,
-  others: site.otherServers?.(baseUrl) ?? NO_OTHERS,
+  others: () => site.otherServers?.(baseUrl) ?? [],
   now,
   findImage: site.findImage,
   findTemplate: site.findTemplate,
   cacheUrl: site.cacheUrl(),
-  sets: site.sets(),
+  sets: site.sets,
   settings: site.settings(),
   placeOf: site.placeOf,
   ...(site.isPast === undefined ? {} : { isPast: site.isPast }),
 })
 
-const NO_OTHERS: readonly string[] = []
+/** Avoids a walk through the catalog at each contact. */
+export function createFinder(
+  catalog: Pick<FollowedCatalog, 'snapshot'>,
+): (ref: string) => CatalogEntry | null {
+  let of: CatalogSnapshot | null = null
+  let byRef = new Map<string, CatalogEntry>()
+  return (ref) => {
+    const present = catalog.snapshot()
+    if (present !== of) {
+      byRef = new Map(present.entries.map((entry) => [entry.ref, entry]))
+      of = present
+    }
+    return byRef.get(ref) ?? null
+  }
+}
 
 export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
   const { settings, findImage, bootKey } = site
@@ -127,7 +147,8 @@ export function createMachineLine(site: LineDependencies): ServerLine<Machine> {
     isHalfWritten,
     decideBoot: (machine, contact) => offerBoot(kept, machine, contact),
     decidePlan(machine, contact) {
-      const features = parseFeatures(contact.query)
+      const { query } = contact
+      const features = query['features'] === undefined ? NO_FEATURES : parseFeatures(query)
       const ruling = decidePlan(machine, gatherSurroundings(site, contact), features)
       const { plan } = ruling
       const { mode } = plan

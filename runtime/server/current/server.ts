@@ -2,7 +2,6 @@
 import { proposeSource, listReleaseBases } from '#fleet/boot/rules/release.ts'
 import { readRepository } from '#kit/host/package-manifest.ts'
 import { UPLOAD_KEY } from '#engine/capture/rules/order.ts'
-import type { CatalogEntry, CatalogSnapshot } from '#engine/catalog/rules/catalog.ts'
 import { IMAGER_LIST } from '#appliance/assets.ts'
 import { createAssets, type Assets } from '#kit/web/answers/assets.ts'
 import { startBackupSchedule } from '#fleet/backup/backups.ts'
@@ -14,12 +13,11 @@ import {
   createKeptCatalogs,
 } from '#engine/catalog/catalogs.ts'
 import { type Origins, createOrigins } from '#engine/catalog/origins.ts'
-import { createBootStamps } from '#fleet/run/boot-stamps.ts'
-import { listOthers } from '#fleet/boot/rules/other-servers.ts'
+import { createBootStamps } from '#fleet/run/running-runs.ts'
+import { createOthers } from '#fleet/boot/rules/boot-decision.ts'
 import type { Passwords } from '#fleet/access/passwords.ts'
 import { deriveSecret, type Secret } from '#kit/web/access/secret.ts'
-import { HOST_CLOCK, type Clock } from '#server/app/fleet-state.ts'
-import { openMachineServer } from '#server/app/machine-server.ts'
+import { type Clock, HOST_CLOCK, openMachineServer } from '#server/app/machine-server.ts'
 import type { ServerLine } from '#server/routes/line.ts'
 import type { Site } from '#server/routes/site.ts'
 import type { Metrics } from '#kit/web/http/metrics.ts'
@@ -39,7 +37,12 @@ import {
   createFlashGate,
   type FlashGate,
 } from './flash-gate.ts'
-import { createMachineLine, gatherSurroundings, type LineDependencies } from './machine-line.ts'
+import {
+  createFinder,
+  createMachineLine,
+  gatherSurroundings,
+  type LineDependencies,
+} from './machine-line.ts'
 import type { createLinePages } from './pages/line-pages.ts'
 import type { Standing } from '#fleet/access/standing.ts'
 import { startBatchEnds } from './batches/batch-ends.ts'
@@ -116,7 +119,7 @@ export async function createMachineServer(given: MachineServerDependencies) {
   const { now, elapsed } = clockOf(given)
   const createPages = options.createPages ?? (await loadPages())
   const settings = () => config.current()
-  const otherServers = (base: string) => listOthers(settings().pxe.servers, base)
+  const otherServers = createOthers(config.derive(({ pxe }) => pxe.servers))
   const parts = { config, state, log, release, folders: decideFolders(config), now }
   return await openMachineServer<Machine>(parts, async (secret, opened) => {
     const services = await openServices(given, secret, opened)
@@ -305,7 +308,6 @@ function createRules(
   near: Pick<LineDependencies, 'sets' | 'placeOf' | 'otherServers' | 'findOrigin'>,
 ): LineDependencies {
   const { config, state, cacheBeside } = given
-  const settings = () => config.current()
   return {
     findImage: createFinder(catalog),
     findChannel: (name) => state.channels.find(name)?.bty_image_ref ?? null,
@@ -319,16 +321,16 @@ function createRules(
     ...near,
     isPaused: state.batches.isPaused,
     isPast: createOrderClock({ fleet: state.machines.peekAll(), ...clockOf(given) }).isPast,
-    settings: () => ({
-      ...settings().pxe,
-      delta: settings().flash.delta,
-      caches: settings().sources.caches,
-      peers: settings().peers,
-    }),
+    settings: config.derive(({ pxe, flash: { delta }, sources: { caches }, peers }) => ({
+      ...pxe,
+      delta,
+      caches,
+      peers,
+    })),
     hasRun: (mac) => state.runs.findRunning(mac) !== null,
     bootKey: deriveSecret(secret, 'boot tokens'),
     uploadKey: deriveSecret(secret, UPLOAD_KEY),
-    cacheUrl: () => settings().withcache.url || cacheBeside,
+    cacheUrl: config.derive(({ withcache }) => withcache.url || cacheBeside),
   }
 }
 
@@ -354,10 +356,10 @@ async function openServices(
   const backups = opened.use(await openBackups(config, state, release))
   const { store } = state
   opened.use(startBackupSchedule({ backups, store, settings: () => settings().backup }))
-  const stamps = createBootStamps(now)
+  const stamps = createBootStamps(now, state.changes)
   const openControl = options.openPower ?? openPower
   const { control } = opened.use(await openControl({ config, state, log, env, now, stamps }))
-  const proof = (options.openProofs ?? openProofs)({ config, state, env, clock })
+  const proof = (options.openProofs ?? openProofs)({ config, state, log, env, clock })
   const watch = { proof, stamps }
   const providers = opened.use(openProviders({ config, env, log }))
   const notify = opened.use(await openNotify({ config, state, log, env, now }))
@@ -366,7 +368,7 @@ async function openServices(
 
 const openCatalog = (given: MachineServerDependencies, now: () => Date) =>
   createCatalog({
-    url: () => given.config.current().withcache.url || given.cacheBeside,
+    url: given.config.derive(({ withcache }) => withcache.url || given.cacheBeside),
     kept: createKeptCatalogs(decideFolders(given.config).catalog),
     now,
     log: given.log,
@@ -384,20 +386,6 @@ const measureQueue = (metrics: Metrics, gate: FlashGate) =>
 
 const countQueue = (gate: FlashGate, most: number) =>
   most === 0 ? null : { most, ...gate.count() }
-
-/** Avoids a walk through the catalog at each contact. */
-function createFinder(catalog: FollowedCatalog): (ref: string) => CatalogEntry | null {
-  let of: CatalogSnapshot | null = null
-  let byRef = new Map<string, CatalogEntry>()
-  return (ref) => {
-    const present = catalog.snapshot()
-    if (present !== of) {
-      byRef = new Map(present.entries.map((entry) => [entry.ref, entry]))
-      of = present
-    }
-    return byRef.get(ref) ?? null
-  }
-}
 
 /** A code of capitals is smaller. */
 const PATHS = ['/m/:mac', '/M/:mac']

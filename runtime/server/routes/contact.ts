@@ -8,216 +8,25 @@ import { decideGrubServer, renderGrubConfig } from '#fleet/boot/rules/grub-scrip
 import { SYSTEM } from '#fleet/state/journal.ts'
 import { isInfiniBand, isStation, parseMac, type Mac } from '#kit/net/rules/mac.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
-import { readBearer } from '#kit/web/access/guard.ts'
 import { keptJson, text, type Answer } from '#kit/web/answers/answers.ts'
 import { LIMITS } from '#kit/web/answers/limits.ts'
-import type { Peer } from '#kit/web/answers/caller.ts'
+import { peerOf } from '#kit/web/answers/caller.ts'
 import { createDiscovery } from './signals.ts'
-import type { Site } from './site.ts'
-import type { Contact, PlanTransition, ScriptTransition, Transition } from './transition.ts'
-import { readAddress, readMac } from '#kit/web/answers/checked.ts'
+import type { ServerBase, Site } from './site.ts'
+import type {
+  Contact,
+  MachineRequest,
+  PlanTransition,
+  ScriptTransition,
+  Transition,
+} from './transition.ts'
+import { readAddress, readBearer, readMac } from '#kit/web/answers/checked.ts'
+import { refuse } from '#kit/web/answers/faults.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { countRun, renderLost } from './runs.ts'
 
 /** Where GRUB looks on the server that firmware loaded it from. */
 export const GRUB_CONFIG = '/grub/grub.cfg'
-
-interface FoundMachine {
-  readonly before: MachineBase | null
-  /** The record; at a first contact, the one it begins with. */
-  readonly machine: MachineBase
-}
-
-function createContacts(site: Site) {
-  const { line, machines, fleet, changes } = site
-  const admitNew = createDiscovery(site, (reason) => {
-    const summary = `New machines are not recorded: ${reason}`
-    const on = { subject_id: null, ...SYSTEM }
-    void site.recordAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], on)
-  })
-
-  return {
-    /** Null: not admitted. Anyone in reach can create records, so their rate is bounded. */
-    find(mac: Mac, { now, ip }: Contact): FoundMachine | null {
-      const before = machines.newest(mac)
-      if (before !== null && before.discovered_at !== null) return { before, machine: before }
-      if (before === null && !(isStation(mac) && admitNew())) return null
-      // An operator may have made the record before the machine ever came.
-      const machine = before ?? line.discover(mac, now)
-      const seen = { discovered_at: now, last_seen_at: now, last_seen_ip: ip }
-      return { before, machine: { ...machine, ...seen } }
-    },
-    /** False: another change of the machine came first; find and decide again. */
-    commit(
-      mac: Mac,
-      { now, ip }: Contact,
-      { before }: FoundMachine,
-      decided: Transition<MachineBase>,
-    ): Eventual<boolean> {
-      const by = { actor: 'pxe-client', ip } as const
-      const made = before === null ? withDiscovery(line, mac, decided) : decided
-      return after(fleet.commit(mac, by, before, made), (isStored) => {
-        if (!isStored) return false
-        // Kept apart from the record: a contact that changes nothing else writes no record.
-        machines.see(mac, { at: now, ip: ip ?? '' })
-        changes.announce({ topic: 'machine', mac })
-        return true
-      })
-    },
-  }
-}
-
-function withDiscovery(
-  line: Site['line'],
-  mac: Mac,
-  decided: Transition<MachineBase>,
-): Transition<MachineBase> {
-  const summary = `${mac} made its first contact`
-  const { details } = line.describe(decided.machine)
-  return {
-    ...decided,
-    events: [{ kind: 'machine.discovered', summary, details }, ...decided.events],
-  }
-}
-
-/** This server led until a moment ago, so it decides by what it knows. */
-const openLeaderless = (site: Site) =>
-  createLeaderless({
-    ...site,
-    findDiskScript(mac, contact) {
-      const machine = site.machines.peek(mac)
-      if (machine === null) return exitOf(contact)
-      const { boots, script } = site.line.decideBoot(machine, contact)
-      return boots === 'to-disk' ? script : null
-    },
-  })
-
-/**
- * Boot loaders stop at an error, with nobody there to type: the machine boots its disk, or asks
- * again where that may be half written.
- */
-function renderFault({ machines, line, otherServers }: Site, mac: Mac, contact: Contact): string {
-  try {
-    const machine = machines.peek(mac)
-    if (machine === null || line.isHalfWritten?.(machine) !== true) return exitOf(contact)
-  } catch {
-    // Nothing can be known of any machine, and most have no order.
-    return exitOf(contact)
-  }
-  const saying = 'the server could not decide, and the disk may be half written'
-  const others = otherServers?.(contact.baseUrl) ?? []
-  return renderWait(mac, contact, { rule: 'fault', saying, others })
-}
-
-function createHandlers(site: Site) {
-  const { line, metrics } = site
-  const contacts = createContacts(site)
-  const renderLeaderless = openLeaderless(site)
-
-  function offerScript(mac: Mac, contact: Contact): Eventual<Answer> {
-    const found = contacts.find(mac, contact)
-    if (found === null) return turnAway(contact)
-    const decided = line.decideBoot(found.machine, contact)
-    return after(contacts.commit(mac, contact, found, decided), (isStored) =>
-      isStored ? sendScript(mac, contact, decided) : offerScript(mac, contact),
-    )
-  }
-
-  const sendScript = (
-    mac: Mac,
-    contact: Contact,
-    { mode, offer, boots, script }: ScriptTransition<MachineBase>,
-  ): Eventual<Answer> =>
-    after(leaveStalled(site, mac, contact), () => {
-      watchBoot(site, mac, contact, boots)
-      metrics.count('flasher_pxe_requests_total', { mode, offer })
-      return text(script)
-    })
-
-  function turnAway(contact: Contact): Answer {
-    metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'not-admitted' })
-    return text(exitOf(contact))
-  }
-
-  function answerScript(event: H3Event, contact: Contact): Eventual<Answer> {
-    // Boot loaders stop at an error, and this one could never be set to anything else.
-    if (isInfiniBand(readAddress(event))) return text(exitOf(contact))
-    const mac = readMac(event)
-    const work = () =>
-      event.req.method === 'HEAD'
-        ? text(previewScript(site, mac, contact))
-        : offerScript(mac, contact)
-    return recover(work, (error) => {
-      if (isLeaderless(error)) {
-        metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'no-leader' })
-        return text(renderLeaderless(mac, contact))
-      }
-      site.log.error(`script for ${mac}: ${renderError(error)}`)
-      metrics.count('flasher_pxe_requests_total', { mode: 'none', offer: 'fault' })
-      return text(renderFault(site, mac, contact))
-    })
-  }
-
-  function offerPlan(mac: Mac, contact: Contact): Eventual<Answer> {
-    const found = contacts.find(mac, contact)
-    // A machine that is not admitted gets the plan of a new one and leaves no record.
-    if (found === null) return sendPlan(line.decidePlan(line.discover(mac, contact.now), contact))
-    const decided = line.decidePlan(found.machine, contact)
-    // On disk before the answer: after it, the machine may write.
-    return after(contacts.commit(mac, contact, found, decided), (isStored) =>
-      isStored ? sendPlan(decided) : offerPlan(mac, contact),
-    )
-  }
-
-  function sendPlan({ mode, plan }: PlanTransition<MachineBase>): Answer {
-    metrics.count('flasher_plan_requests_total', { mode })
-    return keptJson(plan)
-  }
-
-  function answerPlan(event: H3Event): Eventual<Answer> {
-    const mac = readMac(event)
-    const contact = site.contact(event)
-    // The machine gets what the cache has now.
-    const renewed = after(site.admitMachine(mac, 'plan', contact), () => site.catalog.renew?.())
-    return after(renewed, () => {
-      const times = parseBootTimes(contact.query)
-      if (times !== null) site.stamps?.tell(mac, times)
-      return offerPlan(mac, contact)
-    })
-  }
-
-  return { answerScript, answerPlan }
-}
-
-/** GRUB asks again within one boot, and says what it was offered. The answer does not wait. */
-function watchBoot(
-  { proof, stamps, log }: Site,
-  mac: Mac,
-  { query }: Contact,
-  boots: ScriptTransition<MachineBase>['boots'],
-): void {
-  if (query['offered'] !== undefined) return
-  stamps?.ask(mac)
-  proof?.contact(mac, boots === 'to-disk')?.catch((error: unknown) => {
-    log.error(`first boot of ${mac}: ${renderError(error)}`)
-  })
-}
-
-/** A machine that asks for a script is not flashing: its silent run is over. */
-const leaveStalled = (site: Site, mac: Mac, contact: Contact): Eventual<void> =>
-  site.runs.findRunning(mac)?.stalled === true ? giveUp(site, mac, contact) : undefined
-
-async function giveUp(
-  { runs, changes, metrics, recordAll }: Site,
-  mac: Mac,
-  { ip }: Contact,
-): Promise<void> {
-  const lost = await runs.giveUp(mac, 'It stopped responding, then booted again.')
-  if (lost === null) return
-  changes.announce({ topic: 'machine', mac })
-  countRun(metrics, lost)
-  await recordAll([renderLost(lost)], { subject_id: mac, actor: 'pxe-client', ip })
-}
 
 export function contactRoutes(site: Site): readonly Route[] {
   const { answerScript, answerPlan } = createHandlers(site)
@@ -291,6 +100,181 @@ export function contactRoutes(site: Site): readonly Route[] {
   ]
 }
 
+/** In this order: read the request, find the machine, decide, record, answer. */
+function createHandlers(site: Site) {
+  const { line, machines, fleet, runs, changes, metrics } = site
+  const renderLeaderless = openLeaderless(site)
+  const mayDiscover = createDiscovery(site, (reason) => {
+    const summary = `New machines are not recorded: ${reason}`
+    const on = { subject_id: null, ...SYSTEM }
+    void site.recordAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], on)
+  })
+
+  function answerScript(event: H3Event, contact: Contact): Eventual<Answer> {
+    // Boot loaders stop at an error, and this one could never be set to anything else.
+    if (isInfiniBand(readAddress(event))) return text(exitOf(contact))
+    const mac = readMac(event)
+    const work = () =>
+      event.req.method === 'HEAD'
+        ? text(previewScript(site, mac, contact))
+        : offerScript(mac, contact)
+    return recover(work, (error) => {
+      const isLed = !isLeaderless(error)
+      if (isLed) site.log.error(`script for ${mac}: ${renderError(error)}`)
+      countOffer('none', isLed ? 'fault' : 'no-leader')
+      return text(isLed ? renderFault(site, mac, contact) : renderLeaderless(mac, contact))
+    })
+  }
+
+  function offerScript(mac: Mac, contact: Contact): Eventual<Answer> {
+    const found = discover(mac, contact)
+    if (found === null) {
+      countOffer('none', 'not-admitted')
+      return text(exitOf(contact))
+    }
+    const decided = line.decideBoot(found.machine, contact)
+    return after(record(mac, contact, found.before, decided), (isStored) => {
+      if (!isStored) return offerScript(mac, contact)
+      // A machine that asks for a script is not flashing: its silent run is over.
+      return runs.findRunning(mac)?.stalled === true
+        ? giveUp(site, mac, contact).then(() => sendScript(mac, contact, decided))
+        : sendScript(mac, contact, decided)
+    })
+  }
+
+  function sendScript(
+    mac: Mac,
+    { query }: Contact,
+    { mode, offer, boots, script }: ScriptTransition<MachineBase>,
+  ): Answer {
+    // GRUB asks again within one boot, and says what it was offered.
+    if (query['offered'] === undefined) {
+      changes.announce({ topic: 'boot', mac, isToDisk: boots === 'to-disk' })
+    }
+    countOffer(mode, offer)
+    return text(script)
+  }
+
+  const countOffer = (mode: string, offer: string) =>
+    metrics.count('flasher_pxe_requests_total', { mode, offer })
+
+  function answerPlan(event: H3Event): Eventual<Answer> {
+    const mac = readMac(event)
+    const contact = site.contact(event)
+    // The machine gets what the cache has now.
+    const renewed = after(site.admitMachine(mac, 'plan', contact), () => site.catalog.renew?.())
+    return after(renewed, () => {
+      const times = contact.query['up'] === undefined ? null : parseBootTimes(contact.query)
+      if (times !== null) site.stamps?.tell(mac, times)
+      return offerPlan(mac, contact)
+    })
+  }
+
+  function offerPlan(mac: Mac, contact: Contact): Eventual<Answer> {
+    const found = discover(mac, contact)
+    // A machine that is not admitted gets the plan of a new one and leaves no record.
+    if (found === null) return sendPlan(line.decidePlan(line.discover(mac, contact.now), contact))
+    const decided = line.decidePlan(found.machine, contact)
+    // On disk before the answer: after it, the machine may write.
+    return after(record(mac, contact, found.before, decided), (isStored) =>
+      isStored ? sendPlan(decided) : offerPlan(mac, contact),
+    )
+  }
+
+  function sendPlan({ mode, plan }: PlanTransition<MachineBase>): Answer {
+    metrics.count('flasher_plan_requests_total', { mode })
+    return keptJson(plan)
+  }
+
+  /** The record, or the one that a first contact begins with; null: not admitted, as anyone in reach can create records. */
+  function discover(mac: Mac, { now, ip }: Contact): FoundMachine | null {
+    const before = machines.newest(mac)
+    if (before !== null && before.discovered_at !== null) return { before, machine: before }
+    if (before === null && !(isStation(mac) && mayDiscover())) return null
+    // An operator may have made the record before the machine ever came.
+    const machine = before ?? line.discover(mac, now)
+    const seen = { discovered_at: now, last_seen_at: now, last_seen_ip: ip }
+    return { before, machine: { ...machine, ...seen } }
+  }
+
+  /** False: another change of the machine came first; find and decide again. */
+  function record(
+    mac: Mac,
+    { now, ip }: Contact,
+    before: MachineBase | null,
+    decided: Transition<MachineBase>,
+  ): Eventual<boolean> {
+    const by = { actor: 'pxe-client', ip } as const
+    const made = before === null ? withDiscovery(line, mac, decided) : decided
+    return after(fleet.commit(mac, by, before, made), (isStored) => {
+      // Kept apart from the record: a contact that changes nothing else writes no record.
+      if (isStored) machines.see(mac, { at: now, ip: ip ?? '' })
+      if (isStored) changes.announce({ topic: 'contact', mac })
+      return isStored
+    })
+  }
+
+  return { answerScript, answerPlan }
+}
+
+interface FoundMachine {
+  readonly before: MachineBase | null
+  readonly machine: MachineBase
+}
+
+function withDiscovery(
+  line: Site['line'],
+  mac: Mac,
+  decided: Transition<MachineBase>,
+): Transition<MachineBase> {
+  const summary = `${mac} made its first contact`
+  const { details } = line.describe(decided.machine)
+  return {
+    ...decided,
+    events: [{ kind: 'machine.discovered', summary, details }, ...decided.events],
+  }
+}
+
+async function giveUp(
+  { runs, changes, metrics, recordAll }: Site,
+  mac: Mac,
+  { ip }: Contact,
+): Promise<void> {
+  const lost = await runs.giveUp(mac, 'It stopped responding, then booted again.')
+  if (lost === null) return
+  changes.announce({ topic: 'machine', mac })
+  countRun(metrics, lost)
+  await recordAll([renderLost(lost)], { subject_id: mac, actor: 'pxe-client', ip })
+}
+
+/** Refusals are counted, never slowed: a rack behind one address must not lose its `done`. */
+export function createAdmission({
+  line,
+  machines,
+  metrics,
+  recordAll,
+}: ServerBase): Site['admitMachine'] {
+  async function turnAway(
+    mac: Mac,
+    request: MachineRequest,
+    { ip }: Contact,
+    reason: string,
+  ): Promise<never> {
+    const summary = `${mac} was not admitted: ${reason}`
+    const on = { subject_id: mac, actor: 'pxe-client', ip } as const
+    await recordAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], on)
+    metrics.count('flasher_boot_tokens_refused_total', { request })
+    throw refuse(401, reason, { headers: { 'www-authenticate': 'Bearer' } })
+  }
+
+  return (mac, request, contact) => {
+    const admitted = line.admit({ mac, machine: machines.peek(mac), request }, contact)
+    if (!admitted.ok) return turnAway(mac, request, contact, admitted.refusal)
+    if (admitted.value.length === 0) return undefined
+    return recordAll(admitted.value, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
+  }
+}
+
 /** Returns the address as GRUB has it, too. */
 export function readGrubContact(site: Pick<Site, 'peer' | 'settings' | 'contact'>, event: H3Event) {
   const loader = decideGrubServer(event.url.searchParams.get('server'), site.peer(event).host)
@@ -315,16 +299,19 @@ export function readOwnMac(event: H3Event): Mac | null {
   return named.ok ? named.value : null
 }
 
-const NONE: Contact['query'] = {}
+const NO_QUERY: Contact['query'] = {}
 
-/** `now`: an ISO time. */
-export const readContact = (event: H3Event, peer: Peer, now: string): Contact => ({
-  now,
-  baseUrl: peer.baseUrl,
-  ip: peer.ip,
-  bearer: readBearer(event),
-  query: event.url.search === '' ? NONE : readQuery(event.url.searchParams),
-})
+export function createContactReader(now: () => Date): (event: H3Event) => Contact {
+  // Many contacts share a millisecond, and its text.
+  let [at, said] = [Number.NaN, '']
+  return (event) => {
+    const present = now()
+    if (present.getTime() !== at) [at, said] = [present.getTime(), present.toISOString()]
+    const { baseUrl, ip } = peerOf(event)
+    const query = event.url.search === '' ? NO_QUERY : readQuery(event.url.searchParams)
+    return { now: said, baseUrl, ip, bearer: readBearer(event), query }
+  }
+}
 
 /** The first few fields, each cut to a bounded length. */
 function readQuery(query: URLSearchParams): Contact['query'] {
@@ -333,6 +320,35 @@ function readQuery(query: URLSearchParams): Contact['query'] {
 }
 
 // What a machine boots while no server may decide: it waits in line, and in the end its disk, if it had no order.
+
+/** This server led until a moment ago, so it decides by what it knows. */
+const openLeaderless = (site: Site) =>
+  createLeaderless({
+    ...site,
+    findDiskScript(mac, contact) {
+      const machine = site.machines.peek(mac)
+      if (machine === null) return exitOf(contact)
+      const { boots, script } = site.line.decideBoot(machine, contact)
+      return boots === 'to-disk' ? script : null
+    },
+  })
+
+/**
+ * Boot loaders stop at an error, with nobody there to type: the machine boots its disk, or asks
+ * again where that may be half written.
+ */
+function renderFault({ machines, line, otherServers }: Site, mac: Mac, contact: Contact): string {
+  try {
+    const machine = machines.peek(mac)
+    if (machine === null || line.isHalfWritten?.(machine) !== true) return exitOf(contact)
+  } catch {
+    // Nothing can be known of any machine, and most have no order.
+    return exitOf(contact)
+  }
+  const saying = 'the server could not decide, and the disk may be half written'
+  const others = otherServers?.(contact.baseUrl) ?? []
+  return renderWait(mac, contact, { rule: 'fault', saying, others })
+}
 
 /** Times a machine asks before its last known state is enough to boot its disk. */
 const ROUNDS = 6

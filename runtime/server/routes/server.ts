@@ -18,7 +18,7 @@ import {
 import { bootFileRoutes } from './boot-files.ts'
 import { bulkRoutes } from './bulk.ts'
 import { createChannel } from '#server/updates/channel.ts'
-import { contactRoutes, readContact } from './contact.ts'
+import { contactRoutes, createAdmission, createContactReader } from './contact.ts'
 import { createApp } from '#kit/web/http/dispatch.ts'
 import { refuse, refuseFields } from '#kit/web/answers/faults.ts'
 import { eventRoutes } from './events.ts'
@@ -48,7 +48,7 @@ import { metricsRoutes } from './metrics-route.ts'
 import { createNotices } from '#kit/web/ui/form-notices.ts'
 import { handbookRoute } from './handbook.ts'
 import { documentRoutes } from './openapi.ts'
-import { createClientSeal, createPassedReader, createPeers } from '#kit/web/http/peer.ts'
+import { createClientSeal, createPassedReader, createPeers } from '#kit/web/http/entrance.ts'
 import { reachOf, type Route } from '#kit/web/answers/route.ts'
 import { countRun, renderLost, runRoutes, runPostRoutes } from './runs.ts'
 import { createSessions, type Sessions } from '#kit/web/access/session.ts'
@@ -56,7 +56,6 @@ import { createTypedForms, type TypedForms } from '#kit/web/access/typed-forms.t
 import { signalRoutes } from './signals.ts'
 import { tokenRoutes } from './tokens.ts'
 import { parseMac, type Mac, renderHyphens } from '#kit/net/rules/mac.ts'
-import type { Contact, MachineRequest } from './transition.ts'
 import { allowsNamelessLogin } from '#fleet/access/rules/person.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { isSameIssuer } from '#kit/net/openid/rules/provider-failure.ts'
@@ -197,7 +196,6 @@ function createSite<M extends MachineBase>(
   base: ServerBase<M>,
   { guard, findRoute }: { readonly guard: Guard; findRoute(name: string): Route | undefined },
 ): Site<M> {
-  const clock = createClock(base.now)
   return {
     ...base,
     notices: createNotices(base.now),
@@ -220,7 +218,7 @@ function createSite<M extends MachineBase>(
     },
     by: (event) => renderBy(callerOf(event), peerOf(event).ip),
     admitMachine: createAdmission(base),
-    contact: (event) => readContact(event, peerOf(event), clock()),
+    contact: createContactReader(base.now),
   }
 }
 
@@ -258,39 +256,6 @@ function scopeSite<M extends MachineBase>(site: Site<M>, bounds: Bounds): Site<M
       if (machine === null) throw refuse(404, `no machine record for ${mac}`)
       return machine
     },
-  }
-}
-
-/** Many contacts share a millisecond, and its text. */
-function createClock(now: () => Date): () => string {
-  let [at, text] = [Number.NaN, '']
-  return () => {
-    const present = now()
-    if (present.getTime() !== at) [at, text] = [present.getTime(), present.toISOString()]
-    return text
-  }
-}
-
-/** Refusals are counted, never slowed: a rack behind one address must not lose its `done`. */
-function createAdmission({ line, machines, metrics, recordAll }: ServerBase): Site['admitMachine'] {
-  async function turnAway(
-    mac: Mac,
-    request: MachineRequest,
-    { ip }: Contact,
-    reason: string,
-  ): Promise<never> {
-    const summary = `${mac} was not admitted: ${reason}`
-    const on = { subject_id: mac, actor: 'pxe-client', ip } as const
-    await recordAll([{ kind: 'machine.token.refused', summary, details: { request, reason } }], on)
-    metrics.count('flasher_boot_tokens_refused_total', { request })
-    throw refuse(401, reason, { headers: { 'www-authenticate': 'Bearer' } })
-  }
-
-  return (mac, request, contact) => {
-    const admitted = line.admit({ mac, machine: machines.peek(mac), request }, contact)
-    if (!admitted.ok) return turnAway(mac, request, contact, admitted.refusal)
-    if (admitted.value.length === 0) return undefined
-    return recordAll(admitted.value, { subject_id: mac, actor: 'pxe-client', ip: contact.ip })
   }
 }
 

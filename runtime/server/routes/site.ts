@@ -21,9 +21,9 @@ import type { JoinedLeader } from '#fleet/cluster/joining.ts'
 import type { Presence } from '#fleet/cluster/presence.ts'
 import type { Journal } from '#fleet/state/journal.ts'
 import type { Machines } from '#fleet/state/machines.ts'
-import type { BootStamps } from '#fleet/run/boot-stamps.ts'
-import type { Run } from '#engine/inventory/rules/run.ts'
+import type { BootStamps } from '#fleet/run/running-runs.ts'
 import type { Runs } from '#fleet/run/runs.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
 import type { Secret } from '#kit/web/access/secret.ts'
 import type { Tokens } from '#fleet/access/tokens.ts'
 import type { ProviderViews, SetProvider } from '#server/openid/provider-login.ts'
@@ -85,8 +85,6 @@ interface BootProof {
   isEnabled(): boolean
   begin(run: Run): Promise<void>
   leave(mac: Mac): Promise<void>
-  /** No promise where nothing follows. */
-  contact(mac: Mac, isToDisk: boolean): Promise<void> | undefined
   /** Resolves once the machine may be restarted: its system is looked at first. */
   settle(mac: Mac): Promise<void>
   /** Null: nobody waits for the system of this order, or `signal` was aborted. */

@@ -16,7 +16,7 @@ import type { Route } from '#kit/web/answers/route.ts'
 import type { Guard } from '#kit/web/access/guard.ts'
 import { createApp } from '#kit/web/http/dispatch.ts'
 import { healthRoutes } from '#kit/web/http/metrics.ts'
-import { createPeers } from '#kit/web/http/peer.ts'
+import { createPeers } from '#kit/web/http/entrance.ts'
 import { assetRoute } from '#kit/web/ui/assets.ts'
 import { renderErrorPage } from '#kit/web/ui/site-views.ts'
 import { createLayout } from '#kit/web/ui/layout.ts'
@@ -24,7 +24,7 @@ import { AUTOEXEC } from './boot-files.ts'
 import {
   exitOf,
   GRUB_CONFIG,
-  readContact,
+  createContactReader,
   readGrubContact,
   readOwnMac,
   createLeaderless,
@@ -86,8 +86,7 @@ const OPEN_GUARD: Guard = {
   isStillValid: () => false,
 }
 
-const contactOf = (event: H3Event): Contact =>
-  readContact(event, peerOf(event), new Date().toISOString())
+const contactOf = createContactReader(() => new Date())
 
 function bootFileRoute({ bootDir, otherServers, onBootFile }: StandbyDependencies): Route {
   return {

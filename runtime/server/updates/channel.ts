@@ -87,7 +87,8 @@ export function createChannel(parts: ChannelDependencies) {
   let keptAt = parts.now().getTime()
   let sweeper: NodeJS.Timeout | null = null
   let isClosed = false
-  const stopListening = parts.changes.listen(sender.take)
+  /** Nobody is told of changes while nobody looks. */
+  let stopListening: (() => void) | null = null
 
   function leave(key: string, view: SharedView, subscriber: Subscriber): void {
     view.subscribers.delete(subscriber)
@@ -95,6 +96,8 @@ export function createChannel(parts: ChannelDependencies) {
     if (views.size > 0) return
     if (sweeper !== null) clearInterval(sweeper)
     sweeper = null
+    stopListening?.()
+    stopListening = null
     sender.forgetRows()
   }
 
@@ -131,6 +134,7 @@ export function createChannel(parts: ChannelDependencies) {
         for (const end of ends) end()
       })
       sweeper ??= setInterval(sweep, SWEEP_MS).unref()
+      stopListening ??= parts.changes.listen(sender.take)
       const seats = queries.map(({ query, tag }) => {
         const key = nameView(query, seen)
         const view = views.get(key) ?? createView(query, seen)
@@ -152,7 +156,7 @@ export function createChannel(parts: ChannelDependencies) {
     },
     close() {
       isClosed = true
-      stopListening()
+      stopListening?.()
       sender.stop()
       if (sweeper !== null) clearInterval(sweeper)
       for (const { listener } of list()) listener.close()
@@ -239,11 +243,10 @@ function createSender(
     refresh,
     forgetRows: rows.clear,
     take({ topic }: Change) {
-      if (views.size === 0) return
       if (topic === 'run') barTicker.schedule()
       // Rows depend on these, too: names of images, whether there is a live system.
       if (SHARED.has(topic)) rows.clear()
-      if (SHARED.has(topic) || topic === 'machine') rowTicker.schedule()
+      if (SHARED.has(topic) || topic === 'machine' || topic === 'contact') rowTicker.schedule()
     },
     stop() {
       rowTicker.stop()

@@ -1,7 +1,7 @@
 /** How a made-up machine asks for its boot script, as iPXE does with the scripts that this project renders. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseLiveBoot, type LiveBoot } from '#fleet/boot/rules/live-boot.ts'
-import { ANSWER_MS, HELD_MS } from '#fleet/boot/rules/other-servers.ts'
+import { ANSWER_MS, HELD_MS } from '#fleet/boot/rules/ipxe.ts'
 
 export type Booted =
   | {

@@ -39,6 +39,7 @@ async function open() {
     createProofs({
       database,
       changes,
+      log: console,
       settings: () => ({ enabled: true, limit: 60 }),
       findCall: () => CALL,
       now: () => new Date(START + clock.ms),
@@ -50,6 +51,11 @@ async function open() {
     changes,
     restart,
     store: (run: Run) => real.write((sql) => saveRun(sql, run)),
+    /** Until what was begun before is on disk, and has been told. */
+    settle: async () => {
+      await real.write(() => undefined)
+      await new Promise(setImmediate)
+    },
     stored: (id = ID) => findRun(real.sql, MAC, id)?.run.proof?.state,
     async [Symbol.asyncDispose]() {
       await real[Symbol.asyncDispose]()
@@ -102,11 +108,16 @@ test('two signs at the same time end the wait twice, each with its own word', as
   const ended: string[] = []
   proofs.onEnd(async ({ proof }) => void ended.push(proof.state))
   await proofs.begin(DONE)
+  const boot = async () => {
+    site.changes.announce({ topic: 'boot', mac: MAC, isToDisk: true })
+    await site.settle()
+  }
   for (let boots = 0; boots < 2; boots += 1) {
-    await proofs.contact(MAC)
+    await boot()
     site.clock.ms += 10_000
   }
-  await Promise.all([proofs.contact(MAC), proofs.call(MAC, CALL)])
+  await Promise.all([boot(), proofs.call(MAC, CALL)])
+  await site.settle()
   assert.equal([site.stored(), ended], ['booted', ['failed', 'booted']])
 })
 

@@ -61,9 +61,11 @@ async function play(from: string | null, to: string | null, port: number) {
   const path = join(folder.path, 'state.db')
   await using database = await createDatabase({ path, release: '1', line: 'current' })
   const clock = { ms: 0, answers: true }
+  const changes = createChanges()
   const proofs = createProofs({
     database,
-    changes: createChanges(),
+    changes,
+    log: console,
     settings: () => ({ enabled: true, limit: 60, port }),
     findCall: () => null,
     now: () => new Date(START + clock.ms),
@@ -71,7 +73,7 @@ async function play(from: string | null, to: string | null, port: number) {
     findAnswers: async () => new Map([[MAC, clock.answers]]),
     readKeys: () => look(port),
   })
-  await proofs.contact(MAC)
+  changes.announce({ topic: 'boot', mac: MAC, isToDisk: true })
   clock.ms += 600_000
   {
     await using _old = from === null ? null : await startSshd(from, port)

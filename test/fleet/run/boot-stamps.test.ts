@@ -1,13 +1,14 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseBootTimes } from '#fleet/run/rules/waterfall.ts'
-import { createBootStamps } from '#fleet/run/boot-stamps.ts'
+import { createBootStamps } from '#fleet/run/running-runs.ts'
+import { createChanges } from '#kit/host/changes.ts'
 
 const test = suite('stamps of a boot')
 
 test('a later boot takes the place of an earlier one, and a run takes them once', () => {
   const clock = { ms: 0 }
-  const stamps = createBootStamps(() => new Date((clock.ms += 1000)))
+  const stamps = createBootStamps(() => new Date((clock.ms += 1000)), createChanges())
   const times = () =>
     Object.entries(stamps.take('a')).map(([name, at]) => `${name} ${Date.parse(at ?? '') / 1000}`)
   stamps.note('a', 'power_on_at')
@@ -23,12 +24,13 @@ test('a later boot takes the place of an earlier one, and a run takes them once'
 
 test('what turned a machine on belongs to the first boot after it, and files to the boot that asked for them', () => {
   const clock = { seconds: 0 }
-  const stamps = createBootStamps(() => new Date(clock.seconds * 1000))
+  const changes = createChanges()
+  const stamps = createBootStamps(() => new Date(clock.seconds * 1000), changes)
   const at = (seconds: number, act: () => void) => {
     clock.seconds = seconds
     act()
   }
-  const ask = () => stamps.ask('a')
+  const ask = () => changes.announce({ topic: 'boot', mac: 'a', isToDisk: true })
   const names = () => Object.keys(stamps.take('a'))
   at(0, ask)
   at(0, () => stamps.note('a', 'power_on_at'))
@@ -57,14 +59,15 @@ test('what turned a machine on belongs to the first boot after it, and files to 
 })
 
 test('machines that never flash are forgotten', () => {
-  const stamps = createBootStamps(() => new Date(0))
+  const stamps = createBootStamps(() => new Date(0), createChanges())
   for (let at = 0; at < 10_001; at++) stamps.note(`m${at}`, 'power_on_at')
   assert.equal([stamps.take('m0'), Object.keys(stamps.take('m10000'))], [{}, ['power_on_at']])
 })
 
 test('what a live system says of its boot counts by the clock of the server, and within this boot', () => {
   const clock = { seconds: 0 }
-  const stamps = createBootStamps(() => new Date(clock.seconds * 1000))
+  const changes = createChanges()
+  const stamps = createBootStamps(() => new Date(clock.seconds * 1000), changes)
   const tell = (seconds: number, query: Readonly<Record<string, string>>) => {
     clock.seconds = seconds
     const times = parseBootTimes(query)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { decideStateDoubt } from '#fleet/state/rules/change-count.ts'
-import { openChangeCounter } from '#fleet/state/change-counter.ts'
+import { openChangeCounter } from '#fleet/state/commits.ts'
 import { openSqlite } from '#fleet/state/sqlite.ts'
 import {
   createStateFolder,

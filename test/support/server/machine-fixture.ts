@@ -105,7 +105,7 @@ export function createFixture(more: Partial<Surroundings> = {}): Fixture {
       findImage: (ref) => refs.get(ref) ?? null,
       findTemplate: () => null,
       cacheUrl: 'http://127.0.0.1:8081',
-      sets: X86_SETS,
+      sets: () => X86_SETS,
       settings: PXE_RULES,
       placeOf: () => null,
       ...more,

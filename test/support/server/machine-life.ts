@@ -250,7 +250,7 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.constantFrom(X86_SETS, X86_SETS, EMPTY).map((sets) => ({ fixture }: Life) => {
-      fixture.surroundings = { ...fixture.surroundings, sets }
+      fixture.surroundings = { ...fixture.surroundings, sets: () => sets }
     }),
   },
   {

@@ -260,14 +260,22 @@ export interface LiveFeatures {
   readonly peers?: boolean
 }
 
+export const NO_FEATURES: LiveFeatures = {
+  firstBoot: false,
+  capture: false,
+  diskId: null,
+  sources: false,
+  peers: false,
+}
+
 /** `?features=first-boot,capture`. Hostile; unknown names are skipped. */
 export function parseFeatures(query: Readonly<Record<string, string>>): LiveFeatures {
-  const announced = query['features']
-  const names = (announced ?? '').split(',')
+  const names = query['features']?.split(',')
+  if (names === undefined) return NO_FEATURES
   return {
     firstBoot: names.includes(FEATURES.firstBoot),
     capture: names.includes(FEATURES.capture),
-    diskId: announced === undefined ? null : names.includes(FEATURES.diskId),
+    diskId: names.includes(FEATURES.diskId),
     sources: names.includes(FEATURES.sources),
     peers: names.includes(FEATURES.peers),
   }

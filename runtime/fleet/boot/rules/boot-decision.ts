@@ -181,3 +181,18 @@ function renderArg([name, value]: KernelArg): string {
   }
   return value === null ? name : `${name}=${value}`
 }
+
+// The other servers of a site, to which a machine goes that gets no answer from the first.
+
+const NO_SERVERS: readonly string[] = []
+
+/** Addresses are checked, no trailing slash; those besides the one at `base`. */
+export const createOthers =
+  (list: () => readonly string[]) =>
+  (base: string): readonly string[] => {
+    const servers = list()
+    return servers.length === 0 ? NO_SERVERS : servers.filter((server) => !isSame(server, base))
+  }
+
+/** The scheme's default port may be written or not. */
+const isSame = (one: string, two: string) => URL.parse(one)?.href === URL.parse(two)?.href

@@ -9,8 +9,17 @@ import {
   renderKernelArgs,
 } from './boot-decision.ts'
 import { GRUB_EXIT, renderGrub, type GrubServer } from './grub-script.ts'
-import { backOff, patience, renderScript, START_PAUSE, word, comment, prose } from './ipxe.ts'
-import { HELD_MS, ANSWER_MS } from './other-servers.ts'
+import {
+  ANSWER_MS,
+  backOff,
+  HELD_MS,
+  patience,
+  renderScript,
+  START_PAUSE,
+  word,
+  comment,
+  prose,
+} from './ipxe.ts'
 import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
 import { SHIM_FILES } from '#appliance/assets.ts'
 import type { BootArch } from './boot-set.ts'

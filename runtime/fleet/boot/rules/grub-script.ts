@@ -9,7 +9,6 @@ import {
 import { comment, prose, word } from './ipxe.ts'
 import type { BootArch } from './boot-set.ts'
 import { planKernel } from './live-kernel.ts'
-import { listGrubServers } from './other-servers.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { parseHost } from '#kit/net/rules/host-header.ts'
 
@@ -229,3 +228,7 @@ export function decideGrubServer(said: string | null, host: string): string {
 }
 
 const nameOf = (host: string) => host.replace(/:\d+$/, '')
+
+/** `host:port`: GRUB only knows HTTP, and its paths begin at the root. */
+export const listGrubServers = (others: readonly string[]): readonly string[] =>
+  others.flatMap((other) => /^http:\/\/([^/]+)$/.exec(other)?.[1] ?? [])

@@ -1,6 +1,5 @@
 /** Renders the parts of iPXE scripts, quoted so that no value can become a command. */
 import { Fault } from '#kit/foundation/fault.ts'
-import { ANSWER_MS } from './other-servers.ts'
 
 /** iPXE splits at blanks, expands `${…}`, and knows `&&`, `||`, `;` and `#…`. */
 const WORD = /^[\w.~:/?=&%@,+[\]-]+$/
@@ -44,6 +43,15 @@ export const backOff = (what: string, again: string, giveUp: string): readonly s
 ]
 
 export const START_PAUSE = 'set pause:int32 1'
+
+/** A boot loader's wait for an answer if there is another server, in milliseconds. */
+export const ANSWER_MS = 3000
+
+/**
+ * The wait after a silent round: a server holds a request for up to 12 s while another takes over,
+ * and then tells the machine to wait.
+ */
+export const HELD_MS = 15_000
 
 export const patience = (others: readonly string[], waitMs = ANSWER_MS): string =>
   others.length === 0 ? '' : `--timeout ${waitMs} `

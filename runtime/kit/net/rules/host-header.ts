@@ -116,14 +116,14 @@ interface RequestTarget {
   readonly host: string | null
 }
 
-/** No segment begins with a dot, nothing is encoded, no slash is repeated: nearly all requests. */
-const PLAIN = /^(?:\/[\w:~-][\w:~.-]*)+(?:\?|$)/
+/**
+ * No segment begins with a dot, nothing is encoded, no slash is repeated: nearly all requests.
+ * `parseTarget` leaves such a target as it is.
+ */
+export const PLAIN_TARGET = /^(?:\/[\w:~-][\w:~.-]*)+(?:\?|$)/
 const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/is
 /** Segments `.` and `..`. An encoded slash separates none: routes take it for a part of a name. */
 const DOTS = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i
-
-/** Tells whether a target needs no further look: `parseTarget` would leave it as it is. */
-export const isPlainTarget = (target: string): boolean => PLAIN.test(target)
 
 /**
  * Parses a target and merges the slashes that some boot loaders repeat. Its query is not checked:

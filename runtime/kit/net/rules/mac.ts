@@ -5,10 +5,15 @@ import { z } from 'zod'
 declare const brand: unique symbol
 export type Mac = string & { readonly [brand]: 'Mac' }
 
-/** Parses six pairs of hexadecimal digits, any case, with `:` or `-` between them. */
-export function parseMac(text: string): Result<Mac, 'not-a-mac'> {
+/** Parses six pairs of hexadecimal digits, any case, with `:` or `-` between them; null: it is none. */
+export function readPairs(text: string): Mac | null {
   const mac = text.toLowerCase().replaceAll('-', ':')
-  return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac) ? accept(mac as Mac) : refuse('not-a-mac')
+  return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac) ? (mac as Mac) : null
+}
+
+export function parseMac(text: string): Result<Mac, 'not-a-mac'> {
+  const mac = readPairs(text)
+  return mac === null ? refuse('not-a-mac') : accept(mac)
 }
 
 /**

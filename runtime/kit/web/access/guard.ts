@@ -1,5 +1,6 @@
 /** Checks who may pass: session or token, the right scope, and no form from another site. */
 import type { H3Event } from 'h3'
+import { readBearer } from '../answers/checked.ts'
 import { refuse } from '../answers/faults.ts'
 import {
   boundsOf,
@@ -23,8 +24,6 @@ import {
 } from '../answers/rules/rights.ts'
 import type { Sessions } from './session.ts'
 import type { Attempts } from './password-check.ts'
-
-const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 export type Guard = ReturnType<typeof createGuard>
 
@@ -67,9 +66,8 @@ export function createGuard(parts: {
       shown.set(caller, bearer)
       return caller
     },
-    /** Throws a 403 when the request comes from elsewhere, as the browser says. */
+    /** For methods that change something: throws a 403 when the request comes from elsewhere, as the browser says. */
     checkOrigin(event: H3Event, peer: Peer): void {
-      if (SAFE.has(event.req.method)) return
       const why = findForeign(event, peer)
       if (why !== null) throw refuse(403, why)
     },
@@ -156,12 +154,6 @@ const isSame = (origin: URL, own: string): boolean =>
 
 /** A name with the dot of the root is the same name. */
 const withoutDot = (host = '') => host.replace(/\.(?=:|$)/, '')
-
-/** Null: none, or one that is longer or stranger than any of ours. */
-export function readBearer(event: H3Event): string | null {
-  const header = event.req.headers.get('authorization')
-  return header === null ? null : (/^Bearer +([\w.~+/=-]{1,200})$/i.exec(header)?.[1] ?? null)
-}
 
 // Checks bearer tokens; wrong ones are recorded, and slow down further attempts.
 

@@ -1,6 +1,6 @@
 /** Logging in and out, as the administrator or with a name: a delay that grows with each wrong password, a record of each. */
 import type { H3, H3Event } from 'h3'
-import { page, seeOther, type Answer } from '../answers/answers.ts'
+import { addCookie, type Answer, page, seeOther } from '../answers/answers.ts'
 import {
   type RecordEvents,
   callerOf,
@@ -12,7 +12,6 @@ import {
 import type { LoginView, ProviderView } from '../ui/site-views.ts'
 import { localPath } from '../answers/checked.ts'
 import type { CheckPassword } from './password-check.ts'
-import { addCookie } from '../answers/response.ts'
 import type { Route } from '../answers/route.ts'
 import { LIMITS } from '../answers/limits.ts'
 import type { Sessions } from './session.ts'

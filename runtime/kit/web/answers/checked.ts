@@ -3,7 +3,7 @@ import { getRouterParam, type H3Event } from 'h3'
 import * as z from 'zod'
 import { listFieldErrors } from '#kit/foundation/field-error.ts'
 import { isBareFileName } from '#kit/foundation/file-name.ts'
-import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
+import { readPairs, type Mac } from '#kit/net/rules/mac.ts'
 import { refuse, refuseFields } from './faults.ts'
 
 /** Throws a 422 that names each wrong field. */
@@ -44,13 +44,20 @@ export function renderSchema(
 
 /** Throws a 400 for anything that is no MAC address. */
 export function readMac(event: H3Event): Mac {
-  const mac = parseMac(readAddress(event))
-  if (!mac.ok) throw refuse(400, 'not a MAC address', { hint: 'Six pairs of hexadecimal digits.' })
-  return mac.value
+  const mac = readPairs(readAddress(event))
+  if (mac === null)
+    throw refuse(400, 'not a MAC address', { hint: 'Six pairs of hexadecimal digits.' })
+  return mac
 }
 
 export const readAddress = (event: H3Event): string =>
   getRouterParam(event, 'mac', { decode: true }) ?? ''
+
+/** Null: none, or one that is longer or stranger than any of ours. */
+export function readBearer(event: H3Event): string | null {
+  const header = event.req.headers.get('authorization')
+  return header === null ? null : (/^Bearer +([\w.~+/=-]{1,200})$/i.exec(header)?.[1] ?? null)
+}
 
 /** Throws a 400 for anything but a bare name. */
 export function readFileName(event: H3Event): string {

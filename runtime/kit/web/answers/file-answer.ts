@@ -2,8 +2,7 @@
 import type { H3Event } from 'h3'
 import { decideFileAnswer } from '#kit/net/rules/byte-range.ts'
 import type { ServedFile } from '#kit/host/served-files.ts'
-import { answer, type ByteStream } from './answers.ts'
-import { CONTENT_LENGTH } from './response.ts'
+import { answer, type ByteStream, CONTENT_LENGTH } from './answers.ts'
 
 /** Bytes of one read: fewer turns between disk and network than Node's 64 KiB. */
 const READ_BYTES = 256 * 1024

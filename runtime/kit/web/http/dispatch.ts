@@ -1,7 +1,7 @@
 /** Builds an h3 app from the route table; every guard runs here, once, before any handler. */
 import { H3, type H3Event } from 'h3'
 import { after, type Eventual } from '#kit/foundation/eventual.ts'
-import { answer, seeOther, type Answer, streamOf } from '../answers/answers.ts'
+import { answer, type Answer, renderResponse, seeOther, streamOf } from '../answers/answers.ts'
 import {
   checkEncoding,
   checkLength,
@@ -13,8 +13,7 @@ import { answerFailure, isPage, refuse, wantsPage, type FailureContext } from '.
 import type { Guard } from '../access/guard.ts'
 import type { LoginDoor } from '../access/login.ts'
 import { LIMITS } from '../answers/limits.ts'
-import { boundsOf, callerOf, type Peer, type RecordTime } from '../answers/caller.ts'
-import { renderResponse } from '../answers/response.ts'
+import { boundsOf, type Peer, type RecordTime } from '../answers/caller.ts'
 import { createRepeatedForms, type RepeatedForms } from './repeated-forms.ts'
 import type { Method, Route } from '../answers/route.ts'
 import type { Bounds, RouteReach } from '../answers/rules/rights.ts'
@@ -90,6 +89,7 @@ function guarded(
   { guard, findPeer, timeRoute, confirmRead, narrow, reachOf, door }: AppDependencies,
   reading: Reading,
 ) {
+  const isSafe = method === 'GET' || method === 'HEAD'
   const isHeld = route.access !== 'open' && route.isOfServer !== true
   const confirm = isHeld ? confirmRead : undefined
   const time = timeRoute?.(method, route.path)
@@ -99,7 +99,7 @@ function guarded(
   function admit(event: H3Event, { access: asked }: Route): Answer | null {
     const { context } = event
     const peer = (context.peer = findPeer(event))
-    guard.checkOrigin(event, peer)
+    if (!isSafe) guard.checkOrigin(event, peer)
     const access = typeof asked === 'function' ? asked() : asked
     if (access === 'open') return null
     context.isPrivate = true
@@ -126,7 +126,8 @@ function guarded(
     }
     const turned = route.isForAnyHost ? null : admit(event, route)
     if (turned !== null) return turn(turned, route, event)
-    const bounds = narrow === undefined ? null : boundsOf(callerOf(event))
+    const { caller } = context
+    const bounds = caller === undefined ? null : boundsOf(caller)
     const taken = narrow === undefined || bounds === null ? route : narrow(route, bounds)
     const received =
       confirm === undefined
@@ -156,18 +157,25 @@ interface Reading {
 }
 
 function receive(route: Route, event: H3Event, reading: Reading): Eventual<Answer> {
+  if (route.takes === undefined) return receiveNothing(route, event, reading)
   checkConditions(route, event)
-  const isButton =
-    route.takes === undefined && typeof route.access === 'object' && event.req.method === 'POST'
-  if (!isButton && route.takes !== 'form' && route.method !== 'GET') reading.forms.forget(event)
-  if (route.takes === undefined) {
-    checkLength(event, LIMITS.noBody)
-    return isButton
-      ? reading.forms.handle(event, null, () => route.handle(event))
-      : route.handle(event)
-  }
+  if (route.takes !== 'form') reading.forms.forget(event)
   checkEncoding(event)
   return after(route.admit?.(event), () => read(route, event, reading))
+}
+
+function receiveNothing(
+  route: Exclude<Route, BodyRoute>,
+  event: H3Event,
+  { forms }: Reading,
+): Eventual<Answer> {
+  if (event.req.headers.has('content-length')) checkLength(event, LIMITS.noBody)
+  if (route.method === 'GET') return route.handle(event)
+  checkConditions(route, event)
+  const isButton = typeof route.access === 'object' && event.req.method === 'POST'
+  if (isButton) return forms.handle(event, null, () => route.handle(event))
+  forms.forget(event)
+  return route.handle(event)
 }
 
 /**

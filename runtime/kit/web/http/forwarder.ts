@@ -3,7 +3,7 @@ import * as http from 'node:http'
 import type { IncomingMessage, ServerResponse, ClientRequest } from 'node:http'
 import * as https from 'node:https'
 import type { LogSink } from '../answers/caller.ts'
-import { CLIENT_HEADER, NOT_LEADING, type ClientSeal, type PassedClient } from './peer.ts'
+import { CLIENT_HEADER, type ClientSeal, NOT_LEADING, type PassedClient } from './entrance.ts'
 import {
   describeUnreachable,
   isOfMachine,

@@ -1,10 +1,9 @@
 /** Whoever clicks twice sends a form twice: it is carried out once, and both requests get its answer. */
 import { createHash } from 'node:crypto'
 import type { H3Event } from 'h3'
-import type { Answer } from '../answers/answers.ts'
+import { addCookie, type Answer } from '../answers/answers.ts'
 import type { Eventual } from '#kit/foundation/eventual.ts'
 import { callerOf } from '../answers/caller.ts'
-import { addCookie } from '../answers/response.ts'
 
 /** How long after its answer the same form is another click on the same button, in milliseconds. */
 const MAX_APART_MS = 1000

@@ -1,7 +1,7 @@
 /** Current line: opens what controls the power of machines. */
 import { openPowerBook } from '#fleet/power/power-store.ts'
 import { createPower, type PowerService, type PowerTimes } from '#fleet/power/power-service.ts'
-import type { BootStamps } from '#fleet/run/boot-stamps.ts'
+import type { BootStamps } from '#fleet/run/running-runs.ts'
 import { createReach } from '#fleet/power/driver.ts'
 import { describeListing } from '#fleet/power/rules/reach.ts'
 import { createShell, type Environment } from '#kit/host/shell.ts'
@@ -15,7 +15,7 @@ import { type ProofsDependencies, createProofs } from '#fleet/proof/proofs.ts'
 import { decideAnswer } from '#fleet/proof/rules/proof.ts'
 import { epochOf } from '#kit/foundation/instants.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
-import type { Clock } from '#server/app/fleet-state.ts'
+import type { Clock } from '#server/app/machine-server.ts'
 
 interface PowerServices {
   readonly config: LineConfig
@@ -103,6 +103,7 @@ const stampPower = (power: PowerService, stamps: BootStamps): PowerService => ({
 interface ProofServices {
   readonly config: LineConfig
   readonly state: State
+  readonly log: ServerLog
   readonly env: Environment
   readonly clock: Clock
   /** What looks at machines from outside, instead of at their addresses. */
@@ -112,13 +113,14 @@ interface ProofServices {
 /** An order that is older is one that this server finds when it starts: nobody knows what ran before it. */
 const FRESH_MS = 5000
 
-export function openProofs({ config, state, env, clock, witnesses }: ProofServices) {
+export function openProofs({ config, state, log, env, clock, witnesses }: ProofServices) {
   const { database, changes, machines } = state
   const shell = createShell({ env })
   const proofs = createProofs({
     database,
     changes,
-    settings: () => config.current().proof,
+    log,
+    settings: config.derive(({ proof }) => proof),
     findCall: (mac) => machines.peek(mac)?.first_boot_taken_at ?? null,
     ...clock,
     async findAnswers(macs) {

@@ -1,5 +1,5 @@
 /** Current line: opens the server while it does not lead, on the copy of the fleet that its state holds. */
-import { listOthers } from '#fleet/boot/rules/other-servers.ts'
+import { createOthers } from '#fleet/boot/rules/boot-decision.ts'
 import { renderBoot } from '#fleet/boot/rules/boot-script.ts'
 import type { ClusterTimes } from '#fleet/cluster/rules/lease.ts'
 import { NOWHERE, readMembership } from '#fleet/state/membership.ts'
@@ -38,7 +38,7 @@ export async function openStandby({ database, ...parts }: LineStandbyDependencie
     bootFiles: opening.bootFiles,
     keep: () => config.current().retention.boot_sets,
     listenSettings: listenSettingsOf(config),
-    otherServers: (base) => listOthers(config.current().pxe.servers, base),
+    otherServers: createOthers(config.derive(({ pxe }) => pxe.servers)),
     findDiskScript: (mac, contact) => findDiskScript(database, mac, contact),
   })
   const isTls = server.tls_cert !== ''

@@ -1,5 +1,5 @@
 /** Current line: opens the database and everything stored in it, for the server or for one command. */
-import { openFleetState, type FleetState } from '#server/app/fleet-state.ts'
+import { type FleetState, openFleetState } from '#server/app/machine-server.ts'
 import type { SharedDatabase } from '#server/app/shared-state.ts'
 import { createBatches, type Batches } from '#fleet/batch/batches.ts'
 import type { OrderRules } from '#fleet/backup/disarming.ts'

@@ -490,7 +490,7 @@ function createContext({ services, runs, now }: LinePagesOptions): () => object 
   return () => {
     const { sets, settings } = services.gather({ baseUrl: NO_BASE, now: now().toISOString() })
     // Reports of runs change the machine, too; the marks of silent runs do not.
-    const next = JSON.stringify([sets, settings, runs.marks(), runs.writtenVersion()])
+    const next = JSON.stringify([sets(), settings, runs.marks(), runs.writtenVersion()])
     if (listed !== services.images() || text !== next) known = {}
     ;[listed, text] = [services.images(), next]
     return known

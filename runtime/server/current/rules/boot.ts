@@ -37,7 +37,6 @@ export interface BootRuling {
 export function decideBoot(machine: Machine, surroundings: Surroundings): BootRuling {
   const capture = decideCapture(machine, surroundings)
   const rule = decideRule(machine, surroundings, capture === 'due')
-  const sets = pickSets(surroundings.sets, machine.arch)
   const ruling = {
     rule,
     place: null,
@@ -49,10 +48,12 @@ export function decideBoot(machine: Machine, surroundings: Surroundings): BootRu
       machine.cycle.loop_suspected_at === null,
     givesUpCapture: capture === 'looping',
   }
-  const escape = chooseEscape(machine, surroundings)
   if (RULES[rule].starts === 'disk') return { ...ruling, decision: toDisk(machine) }
+  const sets = pickSets(surroundings.sets(), machine.arch)
+  const escape = chooseEscape(machine, surroundings)
   if (sets === null) return { ...ruling, ...withoutLiveSystem(machine), decision: escape }
-  const { base, others = [] } = surroundings
+  const { base } = surroundings
+  const others = surroundings.others?.() ?? []
   const place = RULES[rule].flashes ? surroundings.placeOf(machine) : null
   if (place !== null) {
     const saying = renderQueuePosition(place)
@@ -85,7 +86,7 @@ function decideRule(machine: Machine, surroundings: Surroundings, isCaptured: bo
 /** A capture comes before the mode, but never before the end of a flash (docs/decisions/0022). */
 function decideCapture(machine: Machine, { settings }: Surroundings): 'due' | 'looping' | null {
   const { capture } = machine
-  if (!isPending(capture) || isHalfWritten(machine)) return null
+  if (capture === null || !isPending(capture) || isHalfWritten(machine)) return null
   return capture.offers >= settings.loop_limit ? 'looping' : 'due'
 }
 
@@ -159,10 +160,12 @@ export const toDisk = ({ sanboot_drive }: Machine): ToDisk => ({
 })
 
 /** Without a live system: the disk, unless it may be half written. */
-const chooseEscape = (machine: Machine, { base, others = [] }: Surroundings): ToDisk | ToWait =>
-  isHalfWritten(machine)
-    ? { kind: 'to-wait', base, others, seconds: 30, saying: 'the disk may be half written' }
-    : toDisk(machine)
+function chooseEscape(machine: Machine, surroundings: Surroundings): ToDisk | ToWait {
+  if (!isHalfWritten(machine)) return toDisk(machine)
+  const { base } = surroundings
+  const others = surroundings.others?.() ?? []
+  return { kind: 'to-wait', base, others, seconds: 30, saying: 'the disk may be half written' }
+}
 
 function withoutLiveSystem(machine: Machine): Pick<BootRuling, 'rule' | 'reason'> {
   const rule = isHalfWritten(machine) ? 'half-written' : 'no-live-system'

@@ -3,7 +3,11 @@ import { MODES, flashesAlways, flashesOnce, type ModePurpose } from './boot-mode
 import { renderCacheBase, replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
 import type { CatalogEntry } from '#engine/catalog/rules/catalog.ts'
-import { findTemplateObstacle, type LiveFeatures } from '#engine/first-boot/rules/seed.ts'
+import {
+  findTemplateObstacle,
+  NO_FEATURES,
+  type LiveFeatures,
+} from '#engine/first-boot/rules/seed.ts'
 import {
   isListBlind,
   wantsDiskId,
@@ -87,8 +91,6 @@ export const decidePlan = (
     ? interactive('held-back', HELD_BACK)
     : DECIDE[MODES[machine.boot_mode].does](machine, surroundings, features))
 
-const NO_FEATURES: LiveFeatures = { firstBoot: false, capture: false, diskId: null }
-
 type Decide = (machine: Machine, surroundings: Surroundings, features: LiveFeatures) => PlanRuling
 
 const DECIDE: Readonly<Record<ModePurpose, Decide>> = {
@@ -105,7 +107,7 @@ function planCapture(
   features: LiveFeatures,
 ): PlanRuling | null {
   const { capture, known_disks } = machine
-  if (!isPending(capture) || isHalfWritten(machine)) return null
+  if (capture === null || !isPending(capture) || isHalfWritten(machine)) return null
   if (!features.capture) return interactive('capture', OLD_CAPTURE_CLIENT)
   if (cacheUrl === null) return interactive('capture', NO_CACHE)
   const { disk_serial: serial, disk_seen: seen, name, generalize } = capture
@@ -141,11 +143,7 @@ function planFlash(
   const { image, target } = readiness
   const doubts = planDisk(target, image, known_disks, features)
   if (doubts !== null) return doubts
-  const obstacle = findTemplateObstacle(machine, {
-    findTemplate: surroundings.findTemplate,
-    tokens: surroundings.settings.tokens,
-    features,
-  })
+  const obstacle = findObstacle(machine, surroundings, features)
   if (obstacle !== null) return interactive('first-boot', obstacle)
   const registerUefiBoot =
     flashesAlways(boot_mode) && surroundings.settings.boot_disk_once_after_flash
@@ -156,6 +154,15 @@ function planFlash(
   const options = { registerUefiBoot, grow, firstBoot, ...delta, ...keepSeen(seen) }
   return rule('flash', { mode: 'flash', image, serial, ...options })
 }
+
+const findObstacle = (
+  machine: Machine,
+  { findTemplate, settings: { tokens } }: Surroundings,
+  features: LiveFeatures,
+): string | null =>
+  machine.first_boot === null
+    ? null
+    : findTemplateObstacle(machine, { findTemplate, tokens, features })
 
 const keepSeen = (seen: PickedDisk | null | undefined): { readonly seen?: PickedDisk } =>
   seen ? { seen } : {}

@@ -25,7 +25,7 @@ export interface Surroundings {
   /** Checked (`kit/net/rules/host-header.ts`), no trailing slash. */
   readonly base: string
   /** Like `base`; absent: none. */
-  readonly others?: readonly string[]
+  others?(): readonly string[]
   /** ISO time. */
   readonly now: string
   findImage(ref: string): CatalogEntry | null
@@ -33,7 +33,7 @@ export interface Surroundings {
   findTemplate(name: string): Template | null
   /** Where captures are uploaded; null: there is no cache service. */
   readonly cacheUrl: string | null
-  readonly sets: LiveSets
+  sets(): LiveSets
   readonly settings: PxeRules
   /** By a clock that is never set back; absent: by `now`. Asked only about orders that expire. */
   isPast?(at: string): boolean

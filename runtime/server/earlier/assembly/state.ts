@@ -1,5 +1,5 @@
 /** Earlier line: opens the database and everything stored in it, the machines of a deployed server included. */
-import { openFleetState, type FleetState } from '#server/app/fleet-state.ts'
+import { type FleetState, openFleetState } from '#server/app/machine-server.ts'
 import { renderDisarmed, type OrderRules } from '#fleet/backup/disarming.ts'
 import { readDeployedMachines } from '#fleet/backup/earlier-state.ts'
 import { SYSTEM_EVENT } from '#fleet/state/event-rows.ts'

@@ -75,7 +75,8 @@ export async function openWorkflows(parts: WorkflowsDependencies): Promise<Workf
   }
 
   const stop = state.changes.listen((change) => {
-    const mac = change.topic === 'machine' ? parseMac(change.mac) : null
+    const isOfMachine = change.topic === 'machine' || change.topic === 'contact'
+    const mac = isOfMachine ? parseMac(change.mac) : null
     if (mac === null || !mac.ok) return
     follow(mac.value).catch((thrown: unknown) => {
       log.error(`workflow of ${mac.value}: ${renderError(thrown)}`)

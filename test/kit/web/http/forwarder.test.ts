@@ -4,7 +4,7 @@ import { connect, createServer as createRawServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createClientSeal } from '#kit/web/http/peer.ts'
+import { createClientSeal } from '#kit/web/http/entrance.ts'
 import { createForwarder } from '#kit/web/http/forwarder.ts'
 import { listen, startHostileServer } from '#test/support/http/hostile-server.ts'
 

@@ -1,9 +1,8 @@
 /** A form that arrives twice is carried out once, and both requests get its answer, for one session and until it does something else. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { seeOther } from '#kit/web/answers/answers.ts'
+import { addCookie, seeOther } from '#kit/web/answers/answers.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
-import { addCookie } from '#kit/web/answers/response.ts'
 import { buttonRoute, formRoute } from '#kit/web/ui/page-routes.ts'
 import { asForm } from '#test/support/people/current-server.ts'
 import { MAC } from '#test/support/server/machine-fixture.ts'

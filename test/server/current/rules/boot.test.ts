@@ -169,7 +169,7 @@ test('a live boot needs the files of the machine’s architecture', () => {
     [both, 'loongarch64', null],
   ] as const
   for (const [sets, arch, named] of rows) {
-    const fixture = createFixture({ sets })
+    const fixture = createFixture({ sets: () => sets })
     fixture.machine = { ...fixture.machine, arch }
     const { rule, decision } = fixture.script()
     assert.is(rule, named === null ? 'no-live-system' : 'disks-wanted')

@@ -204,7 +204,7 @@ test('what may be half written is not booted, whatever else goes away', () => {
   assert.is(goes(noSerial), 'to-live')
 
   const noLive = crashed()
-  noLive.surroundings = { ...noLive.surroundings, sets: { x86_64: null, arm64: null } }
+  noLive.surroundings = { ...noLive.surroundings, sets: () => ({ x86_64: null, arm64: null }) }
   for (let boot = 1; boot <= 20; boot++) assert.is(noLive.script().rule, 'half-written')
   assert.is(noLive.machine.cycle.offers, 1, 'waiting is no live boot')
 
@@ -216,7 +216,7 @@ test('what may be half written is not booted, whatever else goes away', () => {
 /** An operator had it boot its disk. */
 function allowed(): Fixture {
   const fixture = crashed()
-  fixture.surroundings = { ...fixture.surroundings, sets: { x86_64: null, arm64: null } }
+  fixture.surroundings = { ...fixture.surroundings, sets: () => ({ x86_64: null, arm64: null }) }
   assert.is(fixture.script().rule, 'half-written')
   const acted = allowDisk(fixture.machine, fixture.now())
   assert.ok(acted.ok)
@@ -230,7 +230,7 @@ test('a disk that an operator allows is booted from then on, and not flashed una
     assert.equal([fixture.script().rule, goes(fixture)], ['disk-allowed', 'to-disk'])
     assert.is(fixture.plan().rule, 'disk-allowed', 'asking for a plan marks nothing again')
   }
-  fixture.surroundings = { ...fixture.surroundings, sets: X86_SETS }
+  fixture.surroundings = { ...fixture.surroundings, sets: () => X86_SETS }
   fixture.machine = rememberRunBegan(fixture.machine, fixture.now())
   assert.equal([fixture.script().rule, fixture.plan().plan.mode], ['disk-allowed', 'exit'])
   fixture.flash('flasher-flash-once')
@@ -464,7 +464,7 @@ test('a machine that dies in every live boot ends at its disk, or at a person', 
         for (const step of steps) step(life)
         life.fixture.surroundings = {
           ...life.fixture.surroundings,
-          sets: X86_SETS,
+          sets: () => X86_SETS,
           placeOf: () => null,
         }
         const ends = deaths.map((death) => {

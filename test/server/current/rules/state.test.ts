@@ -107,7 +107,7 @@ test('nobody says to flash a locked machine, nor that it is flashed again', () =
 
 test('what waits with its disk says why, and what an operator said about it', () => {
   const fixture = createFixture()
-  fixture.surroundings = { ...fixture.surroundings, sets: { x86_64: null, arm64: null } }
+  fixture.surroundings = { ...fixture.surroundings, sets: () => ({ x86_64: null, arm64: null }) }
   fixture.flash('flasher-flash-once')
   fixture.plan()
   const waiting = stateOf(fixture)

@@ -436,7 +436,7 @@ test('a half-written disk is neither disarmed nor booted without a question', ()
   fixture.flash('flasher-flash-once')
   fixture.plan()
   assert.is(offered(fixture), '', 'its next boot flashes it again')
-  fixture.surroundings = { ...fixture.surroundings, sets: { x86_64: null, arm64: null } }
+  fixture.surroundings = { ...fixture.surroundings, sets: () => ({ x86_64: null, arm64: null }) }
   assert.match(offered(fixture), 'boot-disk')
   assert.is(offered(fixture, { ...RUN, stalled: true }), 'show-run flash boot-disk')
   const allowed = allowDisk(fixture.machine, fixture.now())
