@@ -487,10 +487,10 @@ function createRemoteMachine({ given, client, log, left, tree, bmcAddress }: Mac
     const [lshw, bmc_address] = await Promise.all([tree, bmcAddress])
     if ((lshw === null && bmc_address === null) || disks.length === 0) return
     const known = { ...inventory(), ...(lshw === null ? {} : { lshw }) }
-    const told = bmc_address === null ? known : { ...known, bmc_address }
+    const reported = bmc_address === null ? known : { ...known, bmc_address }
     // Many machines boot at once, and each sends much: the server has some come again.
     const retry = { ms: left() }
-    const sent = await client.sendInventory(told, retry)
+    const sent = await client.sendInventory(reported, retry)
     // A server of an older release refuses what it does not know.
     const isRefused = !sent.ok && sent.refusal.status === 422 && bmc_address !== null
     if (isRefused && lshw !== null) await client.sendInventory(known, retry)

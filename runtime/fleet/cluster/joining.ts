@@ -129,7 +129,7 @@ async function insist<T>(
   { patience, log, signal, follow }: JoinOptions,
   attempt: () => Promise<T>,
 ): Promise<T> {
-  let told = ''
+  let logged = ''
   for (;;) {
     signal?.throwIfAborted()
     try {
@@ -138,8 +138,8 @@ async function insist<T>(
       const away = toAway(thrown)
       if (patience === 'now' || signal?.aborted === true) throw away
       follow?.(null)
-      if (away.message !== told) log.warn(`${away.message}. ${away.hint ?? ''}`.trim())
-      told = away.message
+      if (away.message !== logged) log.warn(`${away.message}. ${away.hint ?? ''}`.trim())
+      logged = away.message
       await pause(AWAY_MS, signal).catch(() => undefined)
     }
   }
@@ -167,7 +167,7 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
   const session = await openSession(url, times)
   const begun = performance.now()
   let watch: LeaseWatch | null = null
-  let [told, followed] = ['', NOWHERE]
+  let [logged, followed] = ['', NOWHERE]
   try {
     await ensureTables(session, line, listTables(file))
     for (;;) {
@@ -180,8 +180,8 @@ async function standBy(file: SqliteFile, options: JoinOptions): Promise<Taken> {
       if (typeof tried !== 'string') return tried
       const isLate = performance.now() - begun > 2 * times.leaseMs
       if (patience === 'now' && isLate) throw refuseTaking(lease, tried)
-      if (tried !== told) log.info(`standing by: ${tried}`)
-      told = tried
+      if (tried !== logged) log.info(`standing by: ${tried}`)
+      logged = tried
       if (patience === 'wait') followed = await copyChanges(session, file, lease, followed)
       await pause(LOOK_MS, signal)
     }

@@ -226,10 +226,10 @@ const renderTrouble = (thrown: unknown): string =>
 
 /** The last one's reason, then those before. */
 function withTroubles(thrown: unknown, before: readonly SourceShare[]): unknown {
-  const told = before.flatMap(({ name, trouble }) =>
+  const failures = before.flatMap(({ name, trouble }) =>
     trouble === null ? [] : [`${name}: ${trouble}`],
   )
-  if (!(thrown instanceof Fault) || told.length === 0) return thrown
+  if (!(thrown instanceof Fault) || failures.length === 0) return thrown
   const { code, message, hint, cause } = thrown
-  return new Fault(code, `${message}; before it ${told.join('; ')}`, { hint, cause })
+  return new Fault(code, `${message}; before it ${failures.join('; ')}`, { hint, cause })
 }

@@ -83,8 +83,8 @@ export function parseInventory(body: Buffer): Result<Inventory, InventoryRefusal
   const read =
     tree === NO_MEMBER ? NO_TREE : readTree(body.subarray(tree.from, tree.to), tree.values)
   if (document === undefined || read === null) return refuse('malformed')
-  const told = parseTold(document)
-  return told.ok ? accept({ ...told.value, ...read }) : told
+  const reported = parseReported(document)
+  return reported.ok ? accept({ ...reported.value, ...read }) : reported
 }
 
 const isTooMuch = ({ bytes, values }: { readonly bytes: number; readonly values: number }) =>
@@ -95,7 +95,7 @@ const NO_MEMBER = { from: 0, to: 0, values: 0 }
 const isTree = (opening: number | undefined) => opening === 0x7b || opening === 0x5b
 
 /** All but the tree. */
-function parseTold(document: unknown) {
+function parseReported(document: unknown) {
   const { disks: listed }: { readonly disks?: unknown } = Object(document)
   const all = Array.isArray(listed) ? listed : []
   const disksLeftOut = Math.max(0, all.length - MAX_DISKS)

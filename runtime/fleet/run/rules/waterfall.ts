@@ -199,8 +199,8 @@ export function decideToldStamps(
   // A kernel older than the server's answer belongs to another boot.
   if (start < least - TOLERANCE_MS) return {}
   const begun = Math.max(start, least)
-  const told = { start_at: iso(begun), system_at: iso(Math.max(begun, start + system * 1000)) }
-  return firmware === null ? told : { ...told, reset_at: iso(start - firmware * 1000) }
+  const reported = { start_at: iso(begun), system_at: iso(Math.max(begun, start + system * 1000)) }
+  return firmware === null ? reported : { ...reported, reset_at: iso(start - firmware * 1000) }
 }
 
 const iso = (ms: number) =>

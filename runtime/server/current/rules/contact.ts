@@ -180,13 +180,13 @@ const BEGUN = { planned: true, failure: null, queued_at: null } as const
 const touch = (machine: Machine, now: string): Machine =>
   machine.cycle.begun_at === null ? changeCycle(machine, now, { begun_at: now }) : machine
 
-type ToldInventory = Pick<Inventory, 'disks'> &
+type ReportedInventory = Pick<Inventory, 'disks'> &
   Partial<Pick<Inventory, 'secureBoot' | 'bmcAddress' | 'ownSerials'>>
 
 /** `POST /pxe/{mac}/inventory`: replaces the whole list; fields that it lacks stay. */
 export function rememberDisks(
   machine: Machine,
-  { disks, secureBoot, bmcAddress, ownSerials }: ToldInventory,
+  { disks, secureBoot, bmcAddress, ownSerials }: ReportedInventory,
   now: string,
 ): Machine {
   const secure_boot = secureBoot ?? machine.secure_boot
@@ -194,8 +194,8 @@ export function rememberDisks(
   const own_serials = ownSerials ?? machine.own_serials
   const target = targetOf(machine)
   const target_disk_seen = target === null ? null : keepPick(target, disks).seen
-  const told = { known_disks: disks, secure_boot, bmc_address, own_serials }
-  const listed = { ...told, known_disks_at: now, target_disk_seen }
+  const reported = { known_disks: disks, secure_boot, bmc_address, own_serials }
+  const listed = { ...reported, known_disks_at: now, target_disk_seen }
   const known = { ...machine, ...listed, updated_at: now }
   const isAwaited =
     MODES[machine.boot_mode].does === 'list-disks' && machine.cycle.finished_at === null

@@ -23,7 +23,7 @@ export const hasPower = ({ services }: CurrentContext): boolean =>
 /** Null: no power is controlled here. */
 export function renderPowerCard(
   context: CurrentContext,
-  { mac, bmc_address: told }: Machine,
+  { mac, bmc_address: reported }: Machine,
   notice: Notice | null,
 ): Content {
   const { power } = context.services
@@ -31,7 +31,7 @@ export function renderPowerCard(
   if (entry === null && !hasPower(context)) return null
   const here = machinePath(mac)
   const { networks } = context.services.config.current().power
-  const suggested = entry === null && mayContact(told, networks) ? told : null
+  const suggested = entry === null && mayContact(reported, networks) ? reported : null
   return card({
     title: 'Power',
     id: 'power',
@@ -40,7 +40,7 @@ export function renderPowerCard(
         ? html`<p>
               ${'The server can turn this machine on and off once it knows its BMC, or another way to its power.'}
             </p>
-            ${renderSuggestion(told, suggested)}`
+            ${renderSuggestion(reported, suggested)}`
         : html`<div class="stack" id="power-state">
             ${renderState(context, view)} ${renderButtons(here, entry, view)}
             ${renderReached(context, here, entry, view)}
@@ -53,13 +53,13 @@ export function renderPowerCard(
 }
 
 /** A machine's word about its BMC is only a suggestion, until a person saves it. */
-function renderSuggestion(told: string | null, suggested: string | null): Content {
-  if (told === null) return null
+function renderSuggestion(reported: string | null, suggested: string | null): Content {
+  if (reported === null) return null
   const text =
     suggested === null
       ? 'The machine reports a BMC at {address}, which is outside [power] networks. The server does not contact it.'
       : 'The machine reports a BMC at {address}. Make sure that this is its BMC before you save the form: the user and the password are sent there.'
-  return html`<p>${fillHtml(text, { address: copyable(told) })}</p>`
+  return html`<p>${fillHtml(text, { address: copyable(reported) })}</p>`
 }
 
 /** `{strong}` to `{end}` is emphasized. */
