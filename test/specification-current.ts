@@ -230,7 +230,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['--server: default flasher-server', PROGRAM, 'without --server the machine server is looked for as flasher-server'],
     ['--server: from the kernel parameter | --mac: switches to server-driven mode', 'fleet/boot/rules/live-boot.test.ts', 'a network boot: the server drives, one console for all'],
     ['--version', 'bin/flasher.test.ts', '--version prints the version of package.json'],
-    ['--help: every flag', PROGRAM, '--help documents every flag of the wizard and of the commands; --version goes with any'],
+    ['--help: every flag', PROGRAM, '--help documents every flag of the wizard and every command in 20 lines; --version goes with any'],
     ['server-driven: inventory, plan, act', 'flasher/link/server-client.test.ts', 'the real server: disks, plan, done'],
     ['parse failures fall through to interactive mode with /catalog.toml', 'flasher/order/remote.test.ts', '${what} for a plan'],
     ['network failures fall through to interactive mode with /catalog.toml', 'flasher/order/remote.test.ts', 'a bare name whose ports do not answer'],

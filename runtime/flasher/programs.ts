@@ -65,6 +65,7 @@ function print({ environment, json, document }: CommandSession, text: string, fi
 interface MainProgram<Environment> {
   readonly main: Command
   readonly environment: readonly Entry[]
+  readonly about: readonly string[]
   readonly load: () => Promise<RunCommand<Environment>>
 }
 
@@ -89,10 +90,15 @@ export function cli<Environment extends CommandEnvironment>(
 
 const withMain = <Environment>(
   program: Program<Environment>,
-  { main, environment, load }: MainProgram<Environment>,
+  { main, environment, about, load }: MainProgram<Environment>,
 ): Program<Environment> => ({
   ...program,
-  line: { ...program.line, main, environment: [...environment, ...program.line.environment] },
+  line: {
+    ...program.line,
+    main,
+    environment: [...environment, ...program.line.environment],
+    about: [...about, ...program.line.about],
+  },
   commands: { ...program.commands, '': load },
 })
 

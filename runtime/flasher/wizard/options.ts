@@ -7,26 +7,24 @@ export const DEFAULT_SERVER = 'flasher-server'
 export const WIZARD = {
   words: [],
   summary: 'choose an image and a disk in a few steps',
-  about: [
-    'Without a command the wizard starts: it asks for an image and a disk, shows what would be lost, and flashes; or it makes an image of a disk. It needs a terminal. With --mac the machine server decides what happens; if the server cannot be reached, the wizard opens with its catalog and says why. The server is obeyed without a terminal as well, in plain lines; then what would open the wizard is a failure with exit code 1.',
-  ],
+  about: [],
   positionals: [],
   flags: [
     {
       name: 'server',
       value: { name: 'URL', completes: 'nothing' },
       repeatable: true,
-      help: `the machine server: an address, or a bare name for http:// (default with --mac: ${DEFAULT_SERVER}); given more than once, the next one is asked when one does not answer`,
+      help: `the machine server (default with --mac: ${DEFAULT_SERVER})`,
     },
     {
       name: 'mac',
       value: { name: 'MAC', completes: 'nothing' },
-      help: 'MAC address of this machine; the server decides what is done',
+      help: 'MAC address of this machine; the server decides the rest',
     },
     {
       name: 'catalog',
       value: { name: 'LOCATION', completes: 'file' },
-      help: 'catalog to offer besides local images: a TOML file, an http(s) URL or an oras reference; ignored with --mac',
+      help: 'catalog to offer: a TOML file, URL or oras reference',
     },
   ],
   examples: [
@@ -42,4 +40,11 @@ export const WIZARD = {
   ],
 } as const satisfies Command
 
-export const WIZARD_LINE = { main: WIZARD, environment: WIZARD_ENVIRONMENT } as const
+export const WIZARD_LINE = {
+  main: WIZARD,
+  environment: WIZARD_ENVIRONMENT,
+  about: [
+    'Without a command the wizard starts: it asks for an image and a disk, shows what would be lost, and flashes; or it makes an image of a disk. It needs a terminal.',
+    'With --mac the machine server decides what happens; if the server cannot be reached, the wizard opens with its catalog and says why. The server is obeyed without a terminal as well, in plain lines; then what would open the wizard is a failure with exit code 1. A bare name after --server stands for http://; if --server is given more than once, the next one is asked when one does not answer. --catalog is ignored with --mac.',
+  ],
+} as const

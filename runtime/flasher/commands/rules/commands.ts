@@ -356,5 +356,5 @@ export const COMMAND_LINE: CommandLine = {
     [DEFAULT_IMAGE_ROOT, 'images that "flasher list images" shows'],
     ['IMAGE.sha256', 'the digest of the image beside it, as sha256sum writes it'],
   ],
-  revised: '2026-11-26',
+  revised: '2026-11-29',
 }

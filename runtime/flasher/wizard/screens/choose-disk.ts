@@ -96,7 +96,7 @@ export const createDiskMenu = (offers: readonly DiskOffer[], back: string): Menu
   columns: DISK_COLUMNS,
   rows: offers.map(renderDiskRow),
   keys: [backKey(back), REFRESH_KEY, QUIT_KEY],
-  enter: 'r',
+  enter: null,
 })
 
 export function introduceDisks(

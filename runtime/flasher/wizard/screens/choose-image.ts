@@ -25,7 +25,7 @@ import type { Size } from '#kit/terminal/prompt/painter.ts'
 import { decideArch, refOf } from '#engine/catalog/rules/catalog.ts'
 import { renderSize } from '#kit/foundation/size.ts'
 import type { Column } from '#kit/terminal/text/columns.ts'
-import type { MenuRow } from '#kit/terminal/prompt/menu.ts'
+import type { Menu, MenuRow } from '#kit/terminal/prompt/menu.ts'
 import type { ChosenImage } from '#flasher/order/rules/flash-choice.ts'
 
 export async function chooseCatalog(
@@ -172,21 +172,23 @@ const listOffers = ({ local, catalog }: KnownImages): readonly ImageOffer[] =>
 function viewOf(state: WizardState, known: KnownImages, context: WizardContext): ScreenView {
   const rows = listOffers(known).map(renderImageRow)
   return {
-    menu: {
-      prompt: 'Image',
-      columns: imageColumns(rows),
-      rows,
-      keys: [
-        backKey('catalog'),
-        { key: 'm', words: ['make', 'capture'], does: 'capture' },
-        REFRESH_KEY,
-        QUIT_KEY,
-      ],
-      enter: 'r',
-    },
+    menu: createImageMenu(rows),
     intro: (size) => introduce(state, known, rows.length === 0, context, size),
   }
 }
+
+export const createImageMenu = (rows: readonly MenuRow[]): Menu => ({
+  prompt: 'Image',
+  columns: imageColumns(rows),
+  rows,
+  keys: [
+    backKey('catalog'),
+    { key: 'm', words: ['make', 'capture'], does: 'capture' },
+    REFRESH_KEY,
+    QUIT_KEY,
+  ],
+  enter: null,
+})
 
 function introduce(
   { source }: WizardState,

@@ -47,45 +47,37 @@ function groupHelp(line: CommandLine, at: readonly string[], width: number): rea
     ({ words, summary }) => [words.join(' '), summary] as const,
   )
   const isWhole = at.length === 0
-  const main = isWhole ? line.main : undefined
+  if (isWhole && line.main !== undefined) return mainHelp(line, line.main, commands, width)
   return [
     ...(isWhole ? [`${line.program}: ${line.summary}`, ''] : []),
-    ...(main === undefined ? [] : [renderMainUsage(line, main)]),
-    renderUsage(line, at).replace(/^Usage:/, main === undefined ? 'Usage:' : '      '),
-    ...(main?.about ?? []).flatMap((paragraph) => ['', ...wrap(paragraph, width)]),
+    renderUsage(line, at),
     ...section('Commands', wrapColumns(commands, width)),
-    ...section('Options', wrapColumns(optionRows(main, isWhole), width)),
-    ...(main === undefined ? [] : section('Options of the commands', optionsOf(line, width))),
+    ...section('Options', wrapColumns(isWhole ? [HELP, VERSION] : [HELP], width)),
     ...(isWhole ? section('Exit codes', wrapColumns(line.exitCodes, width)) : []),
     '',
     `Try "${line.program} COMMAND --help" for more about a command.`,
   ]
 }
 
-/** Without a command: every flag at a glance. */
-const renderMainUsage = ({ program }: CommandLine, { flags }: Command) =>
-  ['Usage:', program, ...flags.map((flag) => `[${renderFlag(flag)}]`), '[--version] [--help]'].join(
-    ' ',
-  )
-
-const optionRows = (main: Command | undefined, isWhole: boolean) => [
-  ...(main?.flags ?? []).map((flag) => [renderFlag(flag), helpOf(flag)] as const),
-  HELP,
-  ...(isWhole ? [VERSION] : []),
+/** On one screen: the manual has the rest. */
+const mainHelp = (
+  line: CommandLine,
+  { flags, about }: Command,
+  commands: readonly Entry[],
+  width: number,
+): readonly string[] => [
+  `${line.program}: ${line.summary}`,
+  `Usage: ${[line.program, ...flags.map((flag) => `[${renderFlag(flag)}]`)].join(' ')} [--version] [--help]`,
+  renderUsage(line, []).replace(/^Usage:/, '      '),
+  ...about.flatMap((paragraph) => ['', ...wrap(paragraph, width)]),
+  ...section('Commands', wrapColumns(commands, width)),
+  ...section('Options without a command', wrapColumns(flags.map(flagRow), width)),
+  `More: "${line.program} COMMAND --help", "${line.program} manual | man -l -"`,
 ]
-
-const optionsOf = ({ commands }: CommandLine, width: number) =>
-  wrapColumns(
-    commands.map(({ words, positionals, flags }) => [
-      words.join(' '),
-      [...positionals.map(renderPositional), ...flags.map(renderFlag)].join(' '),
-    ]),
-    width,
-  )
 
 function commandHelp(line: CommandLine, command: Command, width: number): readonly string[] {
   const positionals = command.positionals.map(({ value, help }) => [value.name, help] as const)
-  const flags = command.flags.map((flag) => [renderFlag(flag), helpOf(flag)] as const)
+  const flags = command.flags.map(flagRow)
   return [
     renderUsage(line, command.words),
     ...command.about.flatMap((paragraph) => ['', ...wrap(paragraph, width)]),
@@ -97,6 +89,8 @@ function commandHelp(line: CommandLine, command: Command, width: number): readon
     ),
   ]
 }
+
+const flagRow = (flag: Flag): Entry => [renderFlag(flag), helpOf(flag)]
 
 const HELP = ['--help', 'show this help'] as const
 const VERSION = ['--version', 'show the version'] as const

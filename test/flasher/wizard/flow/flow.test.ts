@@ -19,12 +19,14 @@ import {
   type WizardState,
   type WizardStep,
 } from '#flasher/wizard/flow/flow.ts'
-import { renderDiskRow } from '#flasher/wizard/screens/choose-disk.ts'
+import { createDiskMenu, renderDiskRow } from '#flasher/wizard/screens/choose-disk.ts'
 import {
   imageColumns,
   listImageOffers,
   renderImageRow,
+  createImageMenu,
 } from '#flasher/wizard/screens/choose-image.ts'
+import { decideAnswer, UNTOUCHED, type Menu } from '#kit/terminal/prompt/menu.ts'
 import { layOut } from '#kit/terminal/text/columns.ts'
 
 const test = suite('wizard flow')
@@ -377,4 +379,14 @@ test('a disk that cannot be chosen says why, the most telling reason first', () 
   for (const [disk, image, refusal] of rows) assert.is(offerDisk(disk, image).refusal, refusal)
 })
 
+const said = (menu: Menu) => {
+  const answer = decideAnswer(menu, UNTOUCHED)
+  return answer.ok ? null : answer.refusal
+}
+test('Enter says what a list waits for where no row is chosen', () => {
+  const rows = listImageOffers([LOCAL], []).map(renderImageRow)
+  assert.is(said(createImageMenu(rows)), 'Type a number from 1 to 1, b, m, r or q.')
+  assert.is(said(createImageMenu([])), 'Type b, m, r or q.')
+  assert.is(said(createDiskMenu([], 'image')), 'Type b, r or q.')
+})
 test.run()

@@ -4,6 +4,8 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createQuestion, layOutScreen, createSubject } from '#flasher/wizard/screens/screen.ts'
 import { createMachineCode } from '#flasher/wizard/screens/machine-code.ts'
+import { WIZARD } from '#flasher/wizard/options.ts'
+import { COMMANDS } from '#flasher/commands/rules/commands.ts'
 import { openState } from '#flasher/wizard/flow/flow.ts'
 import { createInk } from '#kit/terminal/text/terminal-style.ts'
 import { UNTOUCHED, type Menu } from '#kit/terminal/prompt/menu.ts'
@@ -79,21 +81,16 @@ test('misuse of its options: 2, with what was wrong', async () => {
   assert.is(code, 2)
   assert.match(stderr, /^flasher: unexpected argument: list\n/)
 })
-test('--help documents every flag of the wizard and of the commands; --version goes with any', async () => {
+test('--help documents every flag of the wizard and every command in 20 lines; --version goes with any', async () => {
   const { code, stdout } = await runFlasher(['--catalog', 'x', '--help'])
   assert.is(code, 0)
-  for (const flag of [
-    'server URL',
-    'mac MAC',
-    'catalog LOCATION',
-    'version',
-    'help',
-    'image IMAGE',
-    'dry-run',
-    'image-root',
-  ]) {
-    assert.ok(stdout.includes(`--${flag}`), flag)
+  for (const { name, value, help } of WIZARD.flags) {
+    assert.match(stdout, new RegExp(`^ {2}--${name} ${value.name} +${RegExp.escape(help)}$`, 'm'))
   }
+  for (const { words } of COMMANDS)
+    assert.match(stdout, new RegExp(`^ {2}${words.join(' ')} `, 'm'))
+  assert.match(stdout, /--version.*--help/)
+  assert.is(stdout.trimEnd().split('\n').length, 20)
   const version = await runFlasher(['--server', 'lab', '--version'])
   assert.match(version.stdout, /^flasher \d+\.\d+\.\d+/)
 })
