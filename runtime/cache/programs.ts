@@ -1,5 +1,5 @@
 /** `flasher-cache`: maps its commands to what they run. */
-import { completeArguments } from '#kit/terminal/command/rules/server-command.ts'
+import { completeArguments } from '#kit/terminal/command/rules/command.ts'
 import { runProgram, type RunCommand } from '#kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { COMMAND_LINE, type CacheCommand } from '#cache/rules/commands.ts'

@@ -6,13 +6,11 @@ import {
   SERVER_ENVIRONMENT,
   SOURCE_ENVIRONMENT,
   createTextCommands,
-} from '#kit/terminal/command/rules/command.ts'
-import {
   CONFIG,
   CONFIG_FILES,
   JSON_FLAG,
   listExitCodes,
-} from '#kit/terminal/command/rules/server-command.ts'
+} from '#kit/terminal/command/rules/command.ts'
 
 const NAME: Value = { name: 'NAME', completes: 'nothing' }
 

@@ -36,8 +36,6 @@ export interface CommandEnvironment {
   readonly now: () => number
 }
 
-type Streams = Pick<CommandEnvironment, 'env' | 'stdout' | 'stderr' | 'signal'>
-
 export interface CommandOutput {
   /** Stdout gets a document instead of text. */
   readonly json: boolean
@@ -47,19 +45,20 @@ export interface CommandOutput {
   readonly style: TerminalStyle
   document(fields: DocumentFields): void
   /** Reports on stderr, with `--json` also as a document. Returns the exit code. */
-  fail(thrown: unknown, options?: FailOptions): number
+  fail(
+    thrown: unknown,
+    options?: {
+      readonly known?: DocumentFields
+      /** The message is printed already; only the hint is missing. */
+      readonly isPrinted?: boolean
+    },
+  ): number
 }
 
 export interface CommandSession extends CommandOutput {
   readonly given: Arguments
   readonly environment: CommandEnvironment
   readonly line: CommandLine
-}
-
-interface FailOptions {
-  readonly known?: DocumentFields
-  /** The message is printed already; only the hint is missing. */
-  readonly isPrinted?: boolean
 }
 
 export function createSession(
@@ -74,13 +73,15 @@ export function createSession(
   return { ...output, given, environment, line }
 }
 
-interface Speaker extends Pick<CommandOutput, 'json' | 'progress'>, Pick<Command, 'words'> {
-  readonly program: string
-}
-
 export function createOutput(
-  { program, words, json, progress }: Speaker,
-  { stdout, stderr, env, signal }: Streams,
+  {
+    program,
+    words,
+    json,
+    progress,
+  }: Pick<CommandOutput, 'json' | 'progress'> &
+    Pick<Command, 'words'> & { readonly program: string },
+  { stdout, stderr, env, signal }: Pick<CommandEnvironment, 'env' | 'stdout' | 'stderr' | 'signal'>,
 ): CommandOutput {
   const style = decideTerminalStyle(env, stderr.isTTY === true)
   const log = createLog({ program, stderr, style })

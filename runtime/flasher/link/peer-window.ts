@@ -211,16 +211,19 @@ async function isListening(pidFile: string, signal: AbortSignal): Promise<boolea
   return false
 }
 
-interface PollOptions extends Pick<WindowDependencies, 'asking' | 'neighbours'> {
-  readonly shares: ReturnType<typeof createShares>
-  readonly signal: AbortSignal
-}
-
 /**
  * Never rejects. A neighbour that left is skipped early, as the server is asked again and again.
  */
 async function follow(
-  { asking, shares, signal, neighbours }: PollOptions,
+  {
+    asking,
+    shares,
+    signal,
+    neighbours,
+  }: Pick<WindowDependencies, 'asking' | 'neighbours'> & {
+    readonly shares: ReturnType<typeof createShares>
+    readonly signal: AbortSignal
+  },
   change: (now: Neighbours) => Promise<void>,
 ): Promise<void> {
   let known = neighbours

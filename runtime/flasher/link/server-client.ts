@@ -30,17 +30,6 @@ type Delivery = Result<null, Rejection>
 
 export type ServerClient = ReturnType<typeof createServerClient>
 
-interface InventoryBody {
-  /** The best first. */
-  readonly disks: readonly InventoryDisk[]
-  /** The tree of `lshw -json`. */
-  readonly lshw?: object
-  /** Absent on a BIOS. */
-  readonly secure_boot?: boolean
-  /** As the machine's own device reports it; absent: none. */
-  readonly bmc_address?: string
-}
-
 export interface RetryTime {
   readonly ms: number
   onRetry?(rejection: Rejection, waitMs: number): void
@@ -92,7 +81,19 @@ export function createServerClient(options: ServerClientOptions) {
 
   /** A server of an older release refuses a long list whole: it gets as many as it takes. */
   let mostDisks = Infinity
-  async function sendInventory(body: InventoryBody, time?: RetryTime): Promise<Delivery> {
+  async function sendInventory(
+    body: {
+      /** The best first. */
+      readonly disks: readonly InventoryDisk[]
+      /** The tree of `lshw -json`. */
+      readonly lshw?: object
+      /** Absent on a BIOS. */
+      readonly secure_boot?: boolean
+      /** As the machine's own device reports it; absent: none. */
+      readonly bmc_address?: string
+    },
+    time?: RetryTime,
+  ): Promise<Delivery> {
     const disks = body.disks.slice(0, mostDisks)
     const answer = await send('/inventory', { ...body, disks }, time)
     const isRefused = !answer.ok && answer.refusal.status === 422
@@ -423,18 +424,21 @@ export const findServer = (
   options: SearchOptions,
 ): Promise<string | null> => findFirst(bases, '/version', isServerVersion, options)
 
-interface ServerSearch extends Required<Pick<SiteOptions, 'signal' | 'env'>> {
-  readonly ms: number
-  /** Called once. */
-  onWait(): void
-}
-
 const TRY_MS = 1000
 
 /** Null: none answered in time. */
 export async function searchServer(
   bases: readonly string[],
-  { signal, env, ms, onWait }: ServerSearch,
+  {
+    signal,
+    env,
+    ms,
+    onWait,
+  }: Required<Pick<SiteOptions, 'signal' | 'env'>> & {
+    readonly ms: number
+    /** Called once. */
+    onWait(): void
+  },
 ): Promise<string | null> {
   const deadline = performance.now() + ms
   for (let tries = 1; ; tries += 1) {

@@ -7,12 +7,6 @@ import { createSticks, type Sticks } from '#engine/disk/sticks.ts'
 import { createMarks } from '#kit/host/marks.ts'
 import { createShell, type Environment } from '#kit/host/shell.ts'
 
-interface ImagesEnvironment {
-  readonly sticks: Sticks
-  /** On the screen and in the log. */
-  readonly say: (line: string) => Promise<void>
-}
-
 /** Returns the exit code. */
 export function openImagesOfHost(env: Environment): Promise<number> {
   const { bootFacts, status } = LIVE_PATHS
@@ -21,7 +15,14 @@ export function openImagesOfHost(env: Environment): Promise<number> {
 }
 
 /** The exit code: 0 also when there is no such stick. */
-export async function openImages({ sticks, say }: ImagesEnvironment): Promise<number> {
+export async function openImages({
+  sticks,
+  say,
+}: {
+  readonly sticks: Sticks
+  /** On the screen and in the log. */
+  readonly say: (line: string) => Promise<void>
+}): Promise<number> {
   const place = chooseImagesPartition(await sticks.inspect())
   if (place === null) return 0
   const { node, growable } = place

@@ -189,15 +189,13 @@ interface Keys {
   pause(): unknown
 }
 
-interface ConsoleViewer {
+/** `key`: a person wants a wizard; `ended`: the program was asked to end. */
+async function viewConsole(environment: {
   readonly stdin: Keys
   readonly stdout: Output
   readonly statusPath: string
   readonly signal: AbortSignal
-}
-
-/** `key`: a person wants a wizard; `ended`: the program was asked to end. */
-async function viewConsole(environment: ConsoleViewer): Promise<'key' | 'ended'> {
+}): Promise<'key' | 'ended'> {
   const { stdin, stdout, statusPath, signal } = environment
   const keyPressed = new AbortController()
   const stop = () => keyPressed.abort()
@@ -221,18 +219,19 @@ async function viewConsole(environment: ConsoleViewer): Promise<'key' | 'ended'>
   return signal.aborted ? 'ended' : 'key'
 }
 
-interface FollowOptions {
-  readonly signal: AbortSignal
-  /** Milliseconds. */
-  readonly everyMs?: number
-}
-
 const MAX_BYTES = 65_536
 
 /** Whole lines only; waits for the file, and ends with the signal. */
 export async function* followLines(
   path: string,
-  { signal, everyMs = 300 }: FollowOptions,
+  {
+    signal,
+    everyMs = 300,
+  }: {
+    readonly signal: AbortSignal
+    /** Milliseconds. */
+    readonly everyMs?: number
+  },
 ): AsyncGenerator<string, void, undefined> {
   const decoder = new StringDecoder('utf8')
   const into = Buffer.alloc(MAX_BYTES)

@@ -32,8 +32,6 @@ import { createShell, type Environment } from '#kit/host/shell.ts'
 import type { LiveConsole } from '#flasher/live-system/live-console.ts'
 import type { Output } from '#kit/terminal/text/terminal-style.ts'
 
-type Flash = Extract<LiveInvocation, { kind: 'flash' }>
-
 interface Session {
   readonly order: KernelOrder
   readonly console: EarlierConsole
@@ -112,7 +110,10 @@ async function follow(session: Session): Promise<number> {
 }
 
 /** Refused with the reason of the failure. */
-async function flash(session: Session, invocation: Flash): Promise<Result<ReportedFlash, string>> {
+async function flash(
+  session: Session,
+  invocation: Extract<LiveInvocation, { kind: 'flash' }>,
+): Promise<Result<ReportedFlash, string>> {
   const { order, console, marks, say } = session
   const { env, signal } = console
   const { choice, provisioning } = invocation

@@ -34,14 +34,19 @@ import {
   type ReportedEnd,
   type RunFacts,
   isEnd,
+  addReport,
+  dropReport,
+  EMPTY_QUEUE,
+  untilDue,
 } from '#engine/flash/rules/run-report.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderDuration } from '#kit/foundation/size.ts'
-import { createReporter } from '#flasher/link/reporter.ts'
 import { OfferSchema, parseFirstBoot } from '#engine/first-boot/rules/document.ts'
 import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { parsePlan, type FirstBootTicket } from './rules/plan.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { decideDelay } from '#kit/net/rules/retry.ts'
 
 // Assembles the services that the server-driven mode requires.
 
@@ -127,13 +132,11 @@ interface ReportingOptions {
   readonly now: () => number
   readonly times?: Partial<ReportTimes>
   /** `write 50%`, or the phase that began. */
-  onStep?(step: RunStep): void
-}
-
-interface RunStep {
-  readonly text: string
-  /** A share of the bytes; else a phase began. */
-  readonly isShare: boolean
+  onStep?(step: {
+    readonly text: string
+    /** A share of the bytes; else a phase began. */
+    readonly isShare: boolean
+  }): void
 }
 
 export type ReportedRun = ReturnType<typeof createRun>
@@ -343,7 +346,7 @@ async function bootOnce(
   given: HookDependencies,
   running: ReportedFlash,
   { target }: FlashPlan,
-  say: Say,
+  say: (line: string) => void,
 ): Promise<string> {
   running.post(reportPhase(running.last(), 'uefi'))
   const set = await given.nvram.bootOnce(target)
@@ -368,8 +371,6 @@ async function reportFailure(
   if (isOrdered) await client.sendFailure(reason, { ms: times.report })
   await running.sendLog(reason, given)
 }
-
-type Say = (line: string) => void
 
 const NEVER = new AbortController().signal
 const NOT_WAITED_FOR = { reason: 'its answer was not waited for' }
@@ -477,3 +478,80 @@ function judgeFirstBoot(answer: Result<unknown, Rejection>): Result<FirstBoot, s
   const reason = answer.ok ? UNREADABLE : answer.refusal.reason
   return refuse(`The server did not provide the first-boot configuration: ${reason}.`)
 }
+
+// Posts a flash's progress to the server without slowing it: newest first, retried, and always the end.
+
+const RETRY_MS = 1000
+
+export function createReporter(options: {
+  readonly client: Pick<ServerClient, 'sendProgress'>
+  readonly signal: AbortSignal
+  /** Milliseconds. */
+  readonly retryMs?: number
+  /** Milliseconds on a steady clock. */
+  readonly now: () => number
+}) {
+  const { client, signal, retryMs = RETRY_MS, now } = options
+  let queue = EMPTY_QUEUE
+  let refusal: Rejection | null = null
+  let trouble: string | null = null
+  let sending: Promise<void> | null = null
+  let wake = new AbortController()
+
+  async function send() {
+    for (let tries = 0; refusal === null;) {
+      const due = untilDue(queue, now())
+      const [next] = queue.waiting
+      if (due === null || next === undefined) return
+      if (due > 0) {
+        await pause(due)
+        continue
+      }
+      const sent = await client.sendProgress(next)
+      trouble = sent.ok ? null : sent.refusal.reason
+      if (sent.ok || isUnprocessable(sent.refusal)) {
+        tries = 0
+        queue = dropReport(queue, next, now())
+      } else if (sent.refusal.isPassing) {
+        tries += 1
+        await pause(sent.refusal.waitMs ?? decideDelay(tries, retryMs, Math.random()), 'fixed')
+      } else refusal = sent.refusal
+    }
+  }
+
+  /** A new report ends a pause, but not one that a busy server asked for. */
+  async function pause(ms: number, kind: 'fixed' | 'open' = 'open') {
+    wake = new AbortController()
+    const ends = kind === 'fixed' ? signal : AbortSignal.any([signal, wake.signal])
+    await sleep(ms, undefined, { signal: ends, ref: false }).catch(() => undefined)
+  }
+
+  return {
+    /** Neither waits nor throws. */
+    post(report: ProgressPost) {
+      if (refusal !== null || signal.aborted) return
+      queue = addReport(queue, report)
+      if (untilDue(queue, now()) === 0 || isEnd(report)) wake.abort()
+      sending ??= send().finally(() => {
+        sending = null
+      })
+    },
+    /** Of the latest try; null: it succeeded. */
+    trouble: () => trouble,
+    /** Null: all reports arrived within `ms`. The rest is still tried afterwards. */
+    async flush(ms: number): Promise<Rejection | null> {
+      const isOver = await settle(sending ?? Promise.resolve(), ms)
+      return isOver ? refusal : LATE
+    },
+  }
+}
+
+const LATE: Rejection = {
+  reason: 'the server does not answer',
+  status: null,
+  isPassing: true,
+  waitMs: null,
+}
+
+/** A report that the server does not understand must not hold up the others. */
+const isUnprocessable = ({ status }: Rejection) => status === 413 || status === 422

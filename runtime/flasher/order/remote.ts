@@ -47,21 +47,19 @@ import type { Environment } from '#kit/host/shell.ts'
 import { readAuthorities } from '#kit/net/http-client.ts'
 import { readSecureBoot } from '#fleet/boot/secure-boot.ts'
 
-interface RemoteRequest {
-  readonly server: string
-  /** Asked when it does not answer; invalid addresses are skipped. */
-  readonly others?: readonly string[]
-  /** In any spelling. */
-  readonly mac: string
-}
-
 /**
  * Never throws: any failure opens a wizard with the reason, as an unattended machine must neither
  * stop at an error nor try for ever.
  */
 export async function drive(
   screen: DrivenScreen,
-  request: RemoteRequest,
+  request: {
+    readonly server: string
+    /** Asked when it does not answer; invalid addresses are skipped. */
+    readonly others?: readonly string[]
+    /** In any spelling. */
+    readonly mac: string
+  },
   given: RemoteDependencies,
 ): Promise<RemoteOutcome> {
   const bases = parseServerAddress(request.server)
@@ -458,7 +456,14 @@ interface ContactLog extends ReturnType<typeof createTranscript> {
   onWait(): void
 }
 
-interface MachineDependencies {
+function createRemoteMachine({
+  given,
+  client,
+  log,
+  left,
+  tree,
+  bmcAddress,
+}: {
   readonly given: RemoteDependencies
   readonly client: ServerClient
   readonly log: ContactLog
@@ -468,9 +473,7 @@ interface MachineDependencies {
   readonly tree: Promise<object | null>
   /** Null: no BMC, or no address. */
   readonly bmcAddress: Promise<string | null>
-}
-
-function createRemoteMachine({ given, client, log, left, tree, bmcAddress }: MachineDependencies) {
+}) {
   const { say, lines, onWait } = log
   let found: readonly SurveyedDisk[] = []
   let disks: readonly InventoryDisk[] = []

@@ -132,14 +132,18 @@ const LOOKING = { rows: null, trouble: null } as const
 
 const REFRESHING: Status = { tone: 'plain', text: 'Looking again ...' }
 
-interface DialogOpening {
-  /** Null: the person asked for it. */
-  readonly reason: string | null
-  /** Why the server was not notified of an earlier flash; absent: it was, or there was none. */
-  readonly unsent?: string | undefined
-}
-
-export const openState = (setting: PanesSetting, { reason, unsent }: DialogOpening): PaneStep => ({
+export const openState = (
+  setting: PanesSetting,
+  {
+    reason,
+    unsent,
+  }: {
+    /** Null: the person asked for it. */
+    readonly reason: string | null
+    /** Why the server was not notified of an earlier flash; absent: it was, or there was none. */
+    readonly unsent?: string | undefined
+  },
+): PaneStep => ({
   state: {
     setting,
     focus: 'images',

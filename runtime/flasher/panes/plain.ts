@@ -2,7 +2,7 @@
 import type { FlashOutcome } from '#engine/flash/rules/run-report.ts'
 import { renderSuccess } from '#flasher/text/rules/flash-text.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { askPlain } from '#kit/terminal/prompt/ask-plain.ts'
+import { askPlain } from '#kit/terminal/prompt/ask.ts'
 import { renderMenu, type Menu, type MenuKey } from '#kit/terminal/prompt/menu.ts'
 import { createPainter } from '#kit/terminal/prompt/painter.ts'
 import { stillSubject, type Asked, type Question } from '#kit/terminal/prompt/question.ts'

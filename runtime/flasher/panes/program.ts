@@ -210,15 +210,18 @@ async function runPanes(
   }
 }
 
-interface ExecutorDependencies {
+/** Carries out effects; decides nothing. */
+function createExecutor({
+  services,
+  signal,
+  take,
+  redraw,
+}: {
   readonly services: TuiServices
   readonly signal: AbortSignal
   take(input: Input): void
   redraw(): void
-}
-
-/** Carries out effects; decides nothing. */
-function createExecutor({ services, signal, take, redraw }: ExecutorDependencies) {
+}) {
   let working = new AbortController()
   const tasks = new Set<Promise<void>>()
   const { promise, resolve: end, reject: fail } = Promise.withResolvers<void>()

@@ -19,7 +19,10 @@ export interface TuiServices {
   sendDone(): Promise<string | null>
 }
 
-interface ServicesOptions {
+/** As long as the deployed clients wait. */
+const DONE_TIMEOUT_MS = 10_000
+
+export function createTuiServices(options: {
   readonly env: Environment
   readonly isRoot: boolean
   readonly signal: AbortSignal
@@ -28,12 +31,7 @@ interface ServicesOptions {
   /** `http://host:port`; null: standalone. */
   readonly server: string | null
   readonly mac: Mac | null
-}
-
-/** As long as the deployed clients wait. */
-const DONE_TIMEOUT_MS = 10_000
-
-export function createTuiServices(options: ServicesOptions): TuiServices {
+}): TuiServices {
   const { env, isRoot, signal, imageRoot, server, mac } = options
   const loadDisks = once(async () => {
     const { openOfferedDisks } = await import('#engine/disk/offered-disks.ts')

@@ -129,10 +129,13 @@ async function loadCode(drawing: WizardContext['drawing']) {
   return loadMachineCode(drawing)
 }
 
-type Screen = (state: WizardState, context: WizardContext) => Promise<WizardStep>
-
 /** Lazy: a screen is loaded when it is shown. */
-const SCREENS: Readonly<Record<ScreenName, () => Promise<Screen>>> = {
+const SCREENS: Readonly<
+  Record<
+    ScreenName,
+    () => Promise<(state: WizardState, context: WizardContext) => Promise<WizardStep>>
+  >
+> = {
   catalog: async () => (await import('./screens/choose-image.ts')).chooseCatalog,
   source: async () => (await import('./screens/choose-image.ts')).typeSource,
   image: async () => (await import('./screens/choose-image.ts')).chooseImage,

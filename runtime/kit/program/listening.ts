@@ -1,7 +1,7 @@
 /** Runs a server: it listens as its settings say, reads its configuration again when asked to, and ends in order. */
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import type { SettingsTable } from '#kit/config/rules/setting.ts'
-import { SUCCESS } from '#kit/terminal/command/rules/server-command.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/command.ts'
 import { explainListening } from '#kit/net/rules/network-failure.ts'
 import { renderProblem } from '#kit/config/rules/settings-parser.ts'
 import type { Config, Reloaded } from '#kit/config/config.ts'

@@ -1,6 +1,6 @@
 /** The context of one command of a server program: its arguments, and the parts of the process that it may use. */
 import type { Environment } from '#kit/host/shell.ts'
-import type { LineInput } from '#kit/terminal/prompt/hidden-line.ts'
+import type { LineInput } from '#kit/terminal/prompt/keyboard.ts'
 import type { Output } from '#kit/terminal/text/terminal-style.ts'
 import type { ClosableServer } from '#kit/web/http/closing.ts'
 import type { Entrance } from '#kit/web/http/entrance.ts'

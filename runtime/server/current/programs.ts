@@ -1,6 +1,6 @@
 /** Current line: the programs of this line, assembled from the folders below. */
 import { runProgram, type RunCommand } from '#kit/terminal/command/program.ts'
-import { completeArguments } from '#kit/terminal/command/rules/server-command.ts'
+import { completeArguments } from '#kit/terminal/command/rules/command.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { COMMAND_LINE, type CommandName } from './rules/commands.ts'
 

@@ -1,6 +1,6 @@
 /** Earlier line: `flasher-web-activate-pxe`, which runs as root and trusts nothing that it is given. */
 import { describeRefusal, planActivation } from '#fleet/boot/rules/dhcp.ts'
-import { SUCCESS } from '#kit/terminal/command/rules/server-command.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/command.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { activateProxy, deactivateProxy } from '#fleet/boot/dnsmasq-proxy.ts'

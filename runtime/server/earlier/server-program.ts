@@ -1,5 +1,5 @@
 /** Earlier line: `flasher-web`; apart from `flasher`, so that the live system does not carry a server. */
-import { completeArguments } from '#kit/terminal/command/rules/server-command.ts'
+import { completeArguments } from '#kit/terminal/command/rules/command.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { runProgram, type RunCommand } from '#kit/terminal/command/program.ts'
 import { SERVER_LINE, type ServerCommandName } from './rules/server-commands.ts'

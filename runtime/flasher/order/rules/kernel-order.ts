@@ -46,17 +46,15 @@ export function parseKernelOrder(kernelArguments: string): KernelOrder | null {
   return { server, mac, token: valueOf(KERNEL_ARGS.token), isImageOnly, ordered }
 }
 
-interface FlashFields extends Pick<KernelOrder, 'server' | 'mac'> {
-  readonly image: string | null
-  readonly provisioning: string
-}
-
 function readFlash({
   server,
   mac,
   image,
   provisioning,
-}: FlashFields): Result<OrderedFlash, string> {
+}: Pick<KernelOrder, 'server' | 'mac'> & {
+  readonly image: string | null
+  readonly provisioning: string
+}): Result<OrderedFlash, string> {
   if (!parseServerAddress(server ?? '').ok) {
     return refuse(`${KERNEL_ARGS.server} names no server.`)
   }
@@ -176,8 +174,6 @@ export function findReporting(
   return mac.ok && bases.ok ? { bases: bases.value, mac: mac.value } : null
 }
 
-type Flash = Extract<LiveInvocation, { kind: 'flash' }>
-
 const NO_CIJOE =
   'This live system has no cijoe: boot one that has it, or use the mode cijoe-online, for which the server needs it.'
 
@@ -185,7 +181,7 @@ function planFlash(
   order: KernelOrder,
   flash: OrderedFlash,
   { disks, hasCijoe }: LiveMachine,
-): Result<Flash, string> {
+): Result<Extract<LiveInvocation, { kind: 'flash' }>, string> {
   const { provisioning = 'none' } = flash
   if (provisioning === 'cijoe' && !hasCijoe) return refuse(NO_CIJOE)
   const target = findTarget(disks)

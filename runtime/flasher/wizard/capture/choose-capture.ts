@@ -146,17 +146,19 @@ const textView = (
 
 const ENDING = '.img.zst'
 
-interface DestinationOptions {
-  readonly imageRoot: string
-  /** For what names only a folder, or nothing. */
-  readonly name: string
-  readonly isFolder: boolean
-}
-
 /** A folder gets the suggested name, a bare name lies in the image root; nothing typed is both. */
 export function decideDestination(
   typed: string,
-  { imageRoot, name, isFolder: isNamed }: DestinationOptions,
+  {
+    imageRoot,
+    name,
+    isFolder: isNamed,
+  }: {
+    readonly imageRoot: string
+    /** For what names only a folder, or nothing. */
+    readonly name: string
+    readonly isFolder: boolean
+  },
 ): CaptureDestination {
   const text = typed.trim()
   const upload = parseUploadAddress(text)

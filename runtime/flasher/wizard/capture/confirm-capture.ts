@@ -286,19 +286,20 @@ interface CaptureKnown extends ChosenCapture {
   readonly reasons: readonly string[] | null
 }
 
-interface TextRoom {
-  readonly columns: number
-  /** Rows for all of it. */
-  readonly room: number
-}
-
 const canClear = ({ checked, generalize }: Pick<CaptureKnown, 'checked' | 'generalize'>) =>
   generalize || (checked !== null && decideIdentity(checked.opened.parts).kind !== 'absent')
 
 function renderCapture(
   known: CaptureKnown,
   { ink, unicode }: Drawing,
-  { columns, room }: TextRoom,
+  {
+    columns,
+    room,
+  }: {
+    readonly columns: number
+    /** Rows for all of it. */
+    readonly room: number
+  },
 ): readonly string[] {
   const { checked, reasons } = known
   const say = (speak: (voice: Voice) => void) => renderVoice({ ink, unicode, columns }, speak)

@@ -108,9 +108,7 @@ const CLEARED: { readonly [Name in ScreenName]?: Partial<WizardState> } = {
   'capture-disk': { disks: [] },
 }
 
-type WizardMove = WizardStep & { readonly from: WizardState }
-
-const NEXT: Cases<'step', WizardMove, NextScreen> = {
+const NEXT: Cases<'step', WizardStep & { readonly from: WizardState }, NextScreen> = {
   quit: () => 'quit',
   reboot: () => 'reboot',
   refresh: ({ from }) => ({ ...from }),

@@ -151,12 +151,6 @@ interface Style extends Pick<Drawing, 'ink' | 'unicode'> {
   readonly columns: number
 }
 
-interface ConfirmRoom {
-  readonly columns: number
-  /** Rows for all of it. */
-  readonly room: number
-}
-
 /** Rows about losses. */
 const MIN_ROWS = 3
 
@@ -167,7 +161,14 @@ export function renderConfirm(
   state: WizardState,
   known: KnownPlan,
   drawing: Drawing,
-  { columns, room }: ConfirmRoom,
+  {
+    columns,
+    room,
+  }: {
+    readonly columns: number
+    /** Rows for all of it. */
+    readonly room: number
+  },
 ): readonly string[] {
   const style = { ...drawing, columns }
   if (state.disks.length > 1) return renderSeveral(state, known, style, room)

@@ -467,17 +467,12 @@ const PLAIN: { readonly [Kind in HelpKind]?: HelpKind } = {
   choices: 'plain',
 }
 
-interface HelpOptions {
-  readonly kind: HelpKind
-  readonly keys: readonly MenuKey[]
-}
-
 type KeyRow = readonly [keys: string, does: string]
 
 /** Pages; any key shows the next one, then the screen again. */
 export function renderHelp(
   state: WizardState,
-  { kind, keys }: HelpOptions,
+  { kind, keys }: { readonly kind: HelpKind; readonly keys: readonly MenuKey[] },
   drawing: Drawing,
   size: Size,
 ): readonly Frame[] {

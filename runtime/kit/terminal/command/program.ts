@@ -1,7 +1,14 @@
 /** Runs a program: parses its arguments, starts the command that they name, and reports errors. */
 import { parseArguments, renderMisuse, type Arguments, type Misuse } from './rules/arguments.ts'
-import { commandName, type CommandLine, shellOf } from './rules/command.ts'
-import { exitCodeOf, FAILED, MISUSED, SUCCESS } from './rules/server-command.ts'
+import {
+  commandName,
+  type CommandLine,
+  shellOf,
+  exitCodeOf,
+  FAILED,
+  MISUSED,
+  SUCCESS,
+} from './rules/command.ts'
 import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
 import { readVersion } from '#kit/host/package-manifest.ts'
 import type { Environment } from '#kit/host/shell.ts'

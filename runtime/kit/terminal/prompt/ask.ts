@@ -10,7 +10,9 @@ import {
 } from './question.ts'
 import { holdEnding, holdKeyboard, INTERRUPT } from './keyboard.ts'
 import type { Painter } from './painter.ts'
-import { UNTOUCHED, type Menu } from './menu.ts'
+import { UNTOUCHED, type Menu, decideAnswer, typed } from './menu.ts'
+import { createInterface } from 'node:readline'
+import { stripVTControlCharacters } from 'node:util'
 
 /** What was typed before the question was shown does not count. */
 export async function ask(
@@ -19,7 +21,6 @@ export async function ask(
   signal: AbortSignal,
 ): Promise<Asked> {
   if (dependencies.style.tty) return askOnTerminal(subject, dependencies, signal)
-  const { askPlain } = await import('./ask-plain.ts')
   return askPlain(subject, dependencies, signal)
 }
 
@@ -108,11 +109,56 @@ async function askOnTerminal(
 }
 
 /** Choices begin with their letter in brackets, and Inquirer goes to the one that begins as typed. */
-const bracketLetters = (typed: string, { keys }: Menu) =>
-  typed.includes('\u001b')
-    ? typed
-    : typed.replaceAll(/[a-z]/gi, (letter) => {
+const bracketLetters = (text: string, { keys }: Menu) =>
+  text.includes('\u001b')
+    ? text
+    : text.replaceAll(/[a-z]/gi, (letter) => {
         const starts = (word: string) => word.startsWith(letter.toLowerCase())
         const named = keys.find(({ key, words }) => starts(key) || words.some(starts))
         return named === undefined ? '' : `[${named.key}`
       })
+
+// Asks on a terminal that cannot redraw: prints everything once, then reads a line.
+
+/** It waits until nothing more is being looked up, as nothing can be added later. */
+export async function askPlain(
+  subject: Subject,
+  dependencies: AskDependencies,
+  signal: AbortSignal,
+): Promise<Asked> {
+  const { stdin, stdout, painter } = dependencies
+  await subject.settle()
+  const question = subject.now()
+  let state = UNTOUCHED
+  const show = () => {
+    const { lines, cursor } = question.frame(state, { ...painter.size(), rows: 10_000 })
+    const row = cursor?.row ?? lines.length
+    const text = [...lines.slice(0, row), ...lines.slice(row + 1), lines[row] ?? '']
+    stdout.write(`\n${text.map(stripVTControlCharacters).join('\n')}`)
+  }
+  const reader = createInterface({ input: stdin, terminal: false })
+  const onAbort = () => reader.close()
+  signal.addEventListener('abort', onAbort)
+  try {
+    show()
+    for await (const line of reader) {
+      if (line.trim() === HELP_KEY) {
+        const help = question
+          .help({ ...painter.size(), rows: 10_000 })
+          .flatMap(({ lines }) => lines)
+        stdout.write(`\n${help.slice(0, -1).map(stripVTControlCharacters).join('\n')}`)
+        state = UNTOUCHED
+        show()
+        continue
+      }
+      const answer = decideAnswer(question.menu, typed(question.menu, UNTOUCHED, line, 0))
+      if (answer.ok) return answer.value
+      state = { ...UNTOUCHED, complaint: answer.refusal }
+      show()
+    }
+    return { kind: 'quit' }
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    reader.close()
+  }
+}

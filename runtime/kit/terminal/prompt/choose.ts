@@ -14,20 +14,6 @@ import { holdEnding } from './keyboard.ts'
 import { isEnding, type AskDependencies, type Asked, type FramedChoices } from './question.ts'
 import { Writable } from 'node:stream'
 
-interface ChoiceTerminal {
-  readonly input: NodeJS.ReadableStream
-  readonly output: NodeJS.WritableStream & Output
-  readonly style: TerminalStyle
-  readonly encode: Encode
-}
-
-interface ChoiceOptions {
-  /** It is aborted when the program is asked to end. */
-  readonly signal: AbortSignal
-  /** The answer does not stay on the screen. */
-  readonly isCleared?: boolean
-}
-
 /** Beside the rows: question, heads, an empty line, what is wrong, keys, and the shell's line above. */
 const OTHER_LINES = 6
 
@@ -37,8 +23,26 @@ const OTHER_LINES = 6
  */
 export async function choose<Value>(
   question: Choices<Value>,
-  { input, output, style, encode }: ChoiceTerminal,
-  { signal, isCleared = false }: ChoiceOptions,
+  {
+    input,
+    output,
+    style,
+    encode,
+  }: {
+    readonly input: NodeJS.ReadableStream
+    readonly output: NodeJS.WritableStream & Output
+    readonly style: TerminalStyle
+    readonly encode: Encode
+  },
+  {
+    signal,
+    isCleared = false,
+  }: {
+    /** It is aborted when the program is asked to end. */
+    readonly signal: AbortSignal
+    /** The answer does not stay on the screen. */
+    readonly isCleared?: boolean
+  },
 ): Promise<Value> {
   const ink = createInk(style)
   const layout = layOutChoices(question, columnsOf(output.columns), { ...style, ink })

@@ -22,6 +22,8 @@ interface ListPrompt {
   onInput(line: string): void
 }
 
+// Inquirer's search and checkbox take letters as text and know no numbers: neither acts on a letter,
+// ticks `1 3`, names a refused row, or sends only changed lines to a serial console.
 export const listPrompt = createPrompt<Asked, ListPrompt>(
   ({ subject, painter, resized, onInput }, done) => {
     const [state, setState] = useState<MenuState>(UNTOUCHED)

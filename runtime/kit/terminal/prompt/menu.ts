@@ -54,10 +54,8 @@ export interface MenuState {
   readonly ticked: readonly number[]
   readonly complaint: string | null
   /** The answer that it was about. */
-  readonly refused?: Answered
+  readonly refused?: Pick<MenuState, 'line' | 'marked' | 'ticked'>
 }
-
-type Answered = Pick<MenuState, 'line' | 'marked' | 'ticked'>
 
 export const UNTOUCHED: MenuState = {
   line: '',
@@ -312,13 +310,14 @@ function renderRows(menu: Menu, state: MenuState, room: MenuRoom): readonly stri
   ]
 }
 
-interface RowState {
-  readonly isMarked: boolean
-  readonly isTicked: boolean
-  readonly isFree: boolean
-}
-
-function dyeOf(ink: Ink, { isMarked, isTicked, isFree }: RowState) {
+function dyeOf(
+  ink: Ink,
+  {
+    isMarked,
+    isTicked,
+    isFree,
+  }: { readonly isMarked: boolean; readonly isTicked: boolean; readonly isFree: boolean },
+) {
   if (!isFree) return ink.faint
   if (isMarked) return ink.here
   return isTicked ? ink.strong : (line: string) => line

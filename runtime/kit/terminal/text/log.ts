@@ -13,14 +13,16 @@ export interface Log {
   line(text: string): void
 }
 
-interface ProgramLogDependencies {
+/** Control characters in its messages are escaped. */
+export function createLog({
+  program,
+  stderr,
+  style,
+}: {
   readonly program: string
   readonly stderr: Output
   readonly style: TerminalStyle
-}
-
-/** Control characters in its messages are escaped. */
-export function createLog({ program, stderr, style }: ProgramLogDependencies): Log {
+}): Log {
   const consola = createConsola({
     throttleMin: Number.POSITIVE_INFINITY,
     reporters: [
@@ -53,18 +55,21 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export type ServerLog = Readonly<Record<LogLevel, (message: string) => void>>
 
-interface ServerLogDependencies {
+/**
+ * In systemd's journal its lines begin with their rank, elsewhere with the time (ISO 8601, UTC).
+ */
+export function createServerLog({
+  stderr,
+  env,
+  level,
+  now,
+}: {
   readonly stderr: Output
   readonly env: Environment
   /** What is said at least; read for each line. */
   level(): LogLevel
   now(): Date
-}
-
-/**
- * In systemd's journal its lines begin with their rank, elsewhere with the time (ISO 8601, UTC).
- */
-export function createServerLog({ stderr, env, level, now }: ServerLogDependencies): ServerLog {
+}): ServerLog {
   const { colour } = decideTerminalStyle(env, stderr.isTTY === true)
   // The journal knows the time itself, and reads the rank.
   const isJournal = (env['JOURNAL_STREAM'] ?? '') !== ''

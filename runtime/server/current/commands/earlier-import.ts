@@ -1,5 +1,5 @@
 /** `flasher-web import --from earlier`: takes over the machines of a server of the earlier line. */
-import { SUCCESS } from '#kit/terminal/command/rules/server-command.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/command.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import type { RunCommand } from '#kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'

@@ -10,14 +10,14 @@ import { renderOrigin } from '#kit/config/rules/settings-parser.ts'
 import { createPasswords, generatePassword, hashPassword } from '#fleet/access/passwords.ts'
 import { replaceSecret } from '#kit/web/access/secret.ts'
 import { prepareStateDir } from '#kit/config/state-dirs.ts'
-import { readHiddenLine } from '#kit/terminal/prompt/hidden-line.ts'
+import { readHiddenLine } from '#kit/terminal/prompt/keyboard.ts'
 import {
   decideFolders,
   findPasswordOrigin,
   readConfiguration,
   type LineConfig,
 } from '../assembly/configuration.ts'
-import { SUCCESS } from '#kit/terminal/command/rules/server-command.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/command.ts'
 import type { RunCommand } from '#kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 

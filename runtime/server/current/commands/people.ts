@@ -9,7 +9,7 @@ import { ROLES, type Role } from '#kit/web/answers/rules/rights.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import type { RunCommand } from '#kit/terminal/command/program.ts'
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
-import { SUCCESS } from '#kit/terminal/command/rules/server-command.ts'
+import { SUCCESS } from '#kit/terminal/command/rules/command.ts'
 import { askPassword } from './password.ts'
 import { visitState, type Visit } from './visit.ts'
 

@@ -8,13 +8,11 @@ import {
   SERVER_ENVIRONMENT,
   SOURCE_ENVIRONMENT,
   createTextCommands,
-} from '#kit/terminal/command/rules/command.ts'
-import {
   CONFIG,
   CONFIG_FILES,
   JSON_FLAG,
   listExitCodes,
-} from '#kit/terminal/command/rules/server-command.ts'
+} from '#kit/terminal/command/rules/command.ts'
 import { FLASH_EXITS } from '../commands/rules/flash-outcome.ts'
 import { ROLES } from '#kit/web/answers/rules/rights.ts'
 

@@ -5,8 +5,10 @@ import {
   SERVER_ENVIRONMENT,
   SOURCE_ENVIRONMENT,
   createTextCommands,
+  CONFIG,
+  CONFIG_FILES,
+  listExitCodes,
 } from '#kit/terminal/command/rules/command.ts'
-import { CONFIG, CONFIG_FILES, listExitCodes } from '#kit/terminal/command/rules/server-command.ts'
 import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
 
 const SERVE = {

@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { WIZARD_ENVIRONMENT } from '#kit/terminal/command/rules/command.ts'
 import { COMMAND_LINE as CACHE } from '#cache/rules/commands.ts'
 import { COMMAND_LINE as WEB } from '#server/current/rules/commands.ts'
-import { WIZARD } from '#flasher/wizard/options.ts'
+import { WIZARD_LINE } from '#flasher/wizard/options.ts'
 import { COMMAND_LINE } from '#flasher/commands/rules/commands.ts'
 import { TUI_LINE as TUI } from '#flasher/panes/rules/tui-commands.ts'
 import { createShell } from '#kit/host/shell.ts'
@@ -15,8 +14,9 @@ const shell = createShell({ env: process.env })
 /** The page includes what the program does where no command is named. */
 const page = renderManual({
   ...COMMAND_LINE,
-  main: WIZARD,
-  environment: [...WIZARD_ENVIRONMENT, ...COMMAND_LINE.environment],
+  ...WIZARD_LINE,
+  environment: [...WIZARD_LINE.environment, ...COMMAND_LINE.environment],
+  about: [...WIZARD_LINE.about, ...COMMAND_LINE.about],
 })
 
 test('docs/flasher.1 is fresh: pnpm docs:manual makes it', async () => {

@@ -1,4 +1,7 @@
-/** Parses a command line by its command table, and reports what is wrong with it. */
+/**
+ * Parses a command line by its command table, and reports what is wrong with it. Commander, citty and
+ * cleye make no manual page and no static completion; @bomb.sh/tab starts Node at each Tab.
+ */
 import { parseArgs } from 'node:util'
 import { type Cases, decideCase } from '#kit/foundation/cases.ts'
 import {

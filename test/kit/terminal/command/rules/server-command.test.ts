@@ -2,8 +2,11 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { COMMAND_LINE as CACHE } from '#cache/rules/commands.ts'
 import { parseArguments, renderMisuse } from '#kit/terminal/command/rules/arguments.ts'
-import { completeArguments } from '#kit/terminal/command/rules/server-command.ts'
-import type { Command, CommandLine } from '#kit/terminal/command/rules/command.ts'
+import {
+  completeArguments,
+  type Command,
+  type CommandLine,
+} from '#kit/terminal/command/rules/command.ts'
 import { COMMAND_LINE as WEB } from '#server/current/rules/commands.ts'
 
 const command = (...words: readonly string[]): Command => ({
