@@ -1,13 +1,9 @@
 /** The receivers of notifications: kept with how far each has followed the events, what opens them in a file of its own, and changes that are on record. */
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { Fault } from '#kit/foundation/fault.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
-import { createQueue } from '#kit/host/queue.ts'
+import { openKeptFile } from '#kit/host/kept-file.ts'
 import type { Database } from '#fleet/state/database.ts'
 import { keepRead } from '#fleet/state/kept-rows.ts'
 import type { JournalEntry, Requester } from '#fleet/state/journal.ts'
@@ -101,49 +97,27 @@ function readRow(row: Row): readonly Receiver[] {
 
 export type ReceiverSecrets = Awaited<ReturnType<typeof openReceiverSecrets>>
 
-const SecretsSchema = z.record(z.string(), z.string())
-type Secrets = z.infer<typeof SecretsSchema>
-
-/**
- * Opens the file. What it answers comes from memory; a change is on disk before it resolves, and
- * `share` is awaited after it, for whoever else must have it.
- *
- * Rejects with a Fault where the file is there and cannot be read.
- */
+/** `share` is awaited after a change, for whoever else must have it. Rejects where the file cannot be read. */
 export async function openReceiverSecrets(path: string, share?: () => Promise<void>) {
-  let secrets = await readSecrets(path)
-  const inOrder = createQueue(1)
-
-  const change = (make: (before: Secrets) => Secrets): Promise<void> =>
-    inOrder(async () => {
-      const next = make(secrets)
-      await replaceFile(path, `${JSON.stringify(next)}\n`, 0o600)
-      secrets = next
-      await share?.()
-    })
-
+  const { current, change } = await openKeptFile<Readonly<Record<string, string>>>({
+    path,
+    schema: z.record(z.string(), z.string()),
+    empty: {},
+    named: ['the secrets of notifications', 'secrets'],
+    share,
+  })
   return {
     find: (id: string): string | null =>
-      Object.hasOwn(secrets, id) ? (secrets[id] ?? null) : null,
+      Object.hasOwn(current(), id) ? (current()[id] ?? null) : null,
     save: (id: string, secret: string): Promise<void> =>
       change((before) => ({ ...before, [id]: secret })),
     async remove(id: string): Promise<void> {
-      if (!Object.hasOwn(secrets, id)) return
+      if (!Object.hasOwn(current(), id)) return
       await change((before) =>
         Object.fromEntries(Object.entries(before).filter(([each]) => each !== id)),
       )
     },
   }
-}
-
-async function readSecrets(path: string): Promise<Secrets> {
-  const text = await readFile(path, 'utf8').catch(ifMissing(null))
-  if (text === null) return {}
-  const parsed = SecretsSchema.safeParse(parseJson(text))
-  if (parsed.success) return parsed.data
-  throw new Fault('input-invalid', `${path} cannot be read as the secrets of notifications`, {
-    hint: 'Put a copy of it in its place, or remove it and enter the secrets again.',
-  })
 }
 
 export type EditRefusal = ReceiverRefusal | 'secret-missing' | 'secret-shape' | 'too-many-rules'

@@ -1,10 +1,5 @@
 /** Keeps how machines' power is reached in a file of its own: its passwords are in no export and no backup. */
-import { readFile } from 'node:fs/promises'
-import { Fault } from '#kit/foundation/fault.ts'
-import { parseJson } from '#kit/foundation/json-reader.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
-import { createQueue } from '#kit/host/queue.ts'
+import { openKeptFile } from '#kit/host/kept-file.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import {
   queueOf,
@@ -29,28 +24,24 @@ export type PowerBook = Awaited<ReturnType<typeof openPowerBook>>
  * file cannot be read. `share` is awaited after each change and gives it to other servers.
  */
 export async function openPowerBook(path: string, share?: () => Promise<void>) {
-  let content = await readBook(path)
-  const inOrder = createQueue(1)
-
-  const change = (make: (before: PowerBookContent) => PowerBookContent): Promise<void> =>
-    inOrder(async () => {
-      const next = make(content)
-      await replaceFile(path, `${JSON.stringify(next)}\n`, 0o600)
-      content = next
-      await share?.()
-    })
-
-  const find = (mac: Mac): PowerEntry | null => content.machines[mac] ?? null
+  const { current, change } = await openKeptFile<PowerBookContent>({
+    path,
+    schema: PowerBookSchema,
+    empty: EMPTY_BOOK,
+    named: ['the power settings of machines', 'BMCs'],
+    share,
+  })
+  const find = (mac: Mac): PowerEntry | null => current().machines[mac] ?? null
 
   return {
     find,
     list: (): readonly (readonly [mac: string, entry: PowerEntry])[] =>
-      Object.entries(content.machines),
+      Object.entries(current().machines),
     findCredential(mac: Mac, labels: readonly string[]): FoundCredential | null {
       const entry = find(mac)
-      return entry === null ? null : findCredential(content, entry, labels)
+      return entry === null ? null : findCredential(current(), entry, labels)
     },
-    listSharing: (mac: Mac): readonly string[] => listSharing(content, mac),
+    listSharing: (mac: Mac): readonly string[] => listSharing(current(), mac),
     save: (changes: ReadonlyMap<Mac, PowerChange>) =>
       change((before) => {
         const machines = { ...before.machines }
@@ -75,17 +66,17 @@ export async function openPowerBook(path: string, share?: () => Promise<void>) {
       }),
     /** Without passwords; with the addresses that those of labels may be sent to. */
     listUsers() {
-      const labels = Object.entries(content.labels)
+      const labels = Object.entries(current().labels)
       return {
-        all: content.all?.user ?? null,
+        all: current().all?.user ?? null,
         labels: Object.fromEntries(labels.map(([label, { user }]) => [label, user])),
         addresses: Object.fromEntries(labels.map(([label, { addresses }]) => [label, addresses])),
       }
     },
     /** Labels with a password: giving one to a machine decides what is sent to its BMC. */
-    listLabels: (): readonly string[] => Object.keys(content.labels),
+    listLabels: (): readonly string[] => Object.keys(current().labels),
     findForLabel: (label: string): LabelCredential | null =>
-      Object.hasOwn(content.labels, label) ? (content.labels[label] ?? null) : null,
+      Object.hasOwn(current().labels, label) ? (current().labels[label] ?? null) : null,
     /** `credential` null removes it. */
     saveForLabel: (label: string, credential: LabelCredential | null) =>
       change((before) => {
@@ -97,14 +88,4 @@ export async function openPowerBook(path: string, share?: () => Promise<void>) {
       }),
     saveForAll: (all: Credential | null) => change((before) => ({ ...before, all })),
   }
-}
-
-async function readBook(path: string): Promise<PowerBookContent> {
-  const text = await readFile(path, 'utf8').catch(ifMissing(null))
-  if (text === null) return EMPTY_BOOK
-  const parsed = PowerBookSchema.safeParse(parseJson(text))
-  if (parsed.success) return parsed.data
-  throw new Fault('input-invalid', `${path} cannot be read as the power settings of machines`, {
-    hint: 'Put a copy of it in its place, or remove it and enter the BMCs again.',
-  })
 }

@@ -89,7 +89,7 @@ function findWrongEnd(
 }
 
 /** People see their own, administrators all. */
-async function listSeen(site: Site, event: H3Event) {
+export async function listSeenTokens(site: Site, event: H3Event) {
   const caller = site.caller(event)
   // A program is not its owner: it sees no other token.
   if (caller.kind === 'token') site.checkScope(event, 'admin')
@@ -156,7 +156,7 @@ export function tokenRoutes(site: Site): readonly Route[] {
           'API tokens, without their text: all of them for those who administrate, for others their own',
         answers: { 200: { type: 'array', items: renderSchema(TOKEN, 'output') } },
       },
-      handle: async (event) => json((await listSeen(site, event)).map(toWire)),
+      handle: async (event) => json((await listSeenTokens(site, event)).map(toWire)),
     },
     {
       method: 'POST',

@@ -42,14 +42,20 @@ export const powerSettingRoutes = (
   ...machineRoutes(site, control),
   importRoute(site, control),
   ...credentialRoutes(site, control),
-  ...labelRoutes(site, control),
 ]
 
 function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Route[] {
+  const path = '/machines/:mac/power'
+  const forget = async (event: H3Event, summaryOf: typeof forgetBmc): Promise<PowerNote> => {
+    const mac = readMac(event)
+    const summary = await summaryOf(control, mac)
+    if (summary === null) throw refuse(404, `no way to the power of ${mac} is set`)
+    return { mac, summary }
+  }
   return [
     {
       method: 'PUT',
-      path: '/machines/:mac/power',
+      path,
       access: 'admin',
       takes: 'json',
       doc: {
@@ -64,24 +70,15 @@ function machineRoutes(site: Site<Machine>, control: PowerControl): readonly Rou
         return json(showPower(control, mac))
       },
     },
-    removalRoute(site, '/machines/:mac/power', {
-      summary: 'Forgets how the power of a machine is reached',
-      async remove(event) {
-        const mac = readMac(event)
-        const summary = await forgetBmc(control, mac)
-        if (summary === null) throw refuse(404, `no way to the power of ${mac} is set`)
-        return { mac, summary }
-      },
-    }),
-    removalRoute(site, '/machines/:mac/power/certificate', {
-      summary: 'Forgets the certificate of its BMC: the next one that it shows is pinned',
-      async remove(event) {
-        const mac = readMac(event)
-        const summary = await forgetCertificate(control, mac)
-        if (summary === null) throw refuse(404, `no way to the power of ${mac} is set`)
-        return { mac, summary }
-      },
-    }),
+    removalRoute(site, path, 'Forgets how the power of a machine is reached', (event) =>
+      forget(event, forgetBmc),
+    ),
+    removalRoute(
+      site,
+      `${path}/certificate`,
+      'Forgets the certificate of its BMC: the next one that it shows is pinned',
+      (event) => forget(event, forgetCertificate),
+    ),
   ]
 }
 
@@ -154,10 +151,12 @@ function importRoute(site: Site<Machine>, { book, forget }: PowerControl): Route
 }
 
 function credentialRoutes(site: Site<Machine>, { book }: PowerControl): readonly Route[] {
+  const path = '/power/credentials'
+  const ofLabel = `${path}/labels/:label`
   return [
     {
       method: 'GET',
-      path: '/power/credentials',
+      path,
       access: 'admin',
       doc: {
         summary: 'The users with which BMCs of a label, or of all machines, are opened',
@@ -165,7 +164,7 @@ function credentialRoutes(site: Site<Machine>, { book }: PowerControl): readonly
       },
       handle: () => json(book.listUsers()),
     },
-    credentialRoute(site, '/power/credentials', {
+    credentialRoute(site, path, {
       summary: 'Sets what opens the BMCs of all machines',
       body: CredentialSchema,
       async save(_event, credential) {
@@ -173,23 +172,15 @@ function credentialRoutes(site: Site<Machine>, { book }: PowerControl): readonly
         return 'The credentials for all BMCs were set'
       },
     }),
-    removalRoute(site, '/power/credentials', {
-      summary: 'Forgets what opens the BMCs of all machines',
-      async remove() {
-        await book.saveForAll(null)
-        return { mac: null, summary: 'The credentials for all BMCs were removed' }
-      },
+    removalRoute(site, path, 'Forgets what opens the BMCs of all machines', async () => {
+      await book.saveForAll(null)
+      return { mac: null, summary: 'The credentials for all BMCs were removed' }
     }),
-  ]
-}
-
-function labelRoutes(site: Site<Machine>, { book }: PowerControl): readonly Route[] {
-  return [
-    credentialRoute(site, '/power/credentials/labels/:label', {
+    credentialRoute(site, ofLabel, {
       summary: 'Sets what opens the BMCs of machines with a label, and which addresses these have',
       body: LABEL_BODY,
       async save(event, sent) {
-        const label = readLabel(event)
+        const label = checked(LabelSchema, nameLabel(event), 'query')
         const { user, password, addresses = [] } = { ...book.findForLabel(label), ...sent }
         if (user === undefined || password === undefined || addresses.length === 0) {
           throw refuse(422, `Give user, password and addresses. ${describeListing(label)}`)
@@ -198,31 +189,28 @@ function labelRoutes(site: Site<Machine>, { book }: PowerControl): readonly Rout
         return `The credentials for BMCs with the label ${label} were set`
       },
     }),
-    removalRoute(site, '/power/credentials/labels/:label', {
-      summary: 'Forgets what opens the BMCs of a label',
-      async remove(event) {
-        const label = nameLabel(event)
-        const isKnown = Object.hasOwn(book.listUsers().labels, label)
-        if (!isKnown) throw refuse(404, 'this label has no credentials')
-        await book.saveForLabel(label, null)
-        const summary = `The credentials for BMCs with the label ${label} were removed`
-        return { mac: null, summary }
-      },
+    removalRoute(site, ofLabel, 'Forgets what opens the BMCs of a label', async (event) => {
+      const label = nameLabel(event)
+      if (book.findForLabel(label) === null) throw refuse(404, 'this label has no credentials')
+      await book.saveForLabel(label, null)
+      return { mac: null, summary: `The credentials for BMCs with the label ${label} were removed` }
     }),
   ]
 }
 
-interface CredentialUse<Body> {
-  readonly summary: string
-  readonly body: z.ZodType<Body>
-  /** Throws the refusal; resolves to the event's text. */
-  save(event: H3Event, credential: Body): Promise<string>
-}
-
+/** `save` throws the refusal, and resolves to the event's text. */
 const credentialRoute = <Body>(
   site: Site<Machine>,
   path: string,
-  { summary, body, save }: CredentialUse<Body>,
+  {
+    summary,
+    body,
+    save,
+  }: {
+    readonly summary: string
+    readonly body: z.ZodType<Body>
+    save(event: H3Event, credential: Body): Promise<string>
+  },
 ): Route => ({
   method: 'PUT',
   path,
@@ -240,16 +228,18 @@ const credentialRoute = <Body>(
   },
 })
 
-interface PowerRemoval {
+/** The event's text, and its machine. */
+interface PowerNote {
+  readonly mac: string | null
   readonly summary: string
-  /** Throws the refusal; resolves to the event's text and machine. */
-  remove(event: H3Event): Promise<{ readonly mac: string | null; readonly summary: string }>
 }
 
+/** `remove` throws the refusal. */
 const removalRoute = (
   site: Site<Machine>,
   path: string,
-  { summary, remove }: PowerRemoval,
+  summary: string,
+  remove: (event: H3Event) => Promise<PowerNote>,
 ): Route => ({
   method: 'DELETE',
   path,
@@ -263,8 +253,6 @@ const removalRoute = (
 })
 
 const nameLabel = (event: H3Event) => getRouterParam(event, 'label', { decode: true }) ?? ''
-
-const readLabel = (event: H3Event) => checked(LabelSchema, nameLabel(event), 'query')
 
 /** Without credentials. */
 export function recordPowerSetting(

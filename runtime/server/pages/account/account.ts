@@ -6,7 +6,13 @@ import { checkField, postButton, selectField, textField } from '#kit/web/ui/fiel
 import { attributes, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { renderCurl } from '#server/routes/rules/curl-command.ts'
-import { createToken, listScopes, revokeToken, type TokenRefusal } from '#server/routes/tokens.ts'
+import {
+  createToken,
+  listScopes,
+  listSeenTokens,
+  revokeToken,
+  type TokenRefusal,
+} from '#server/routes/tokens.ts'
 import type { TokenRecord } from '#fleet/access/tokens.ts'
 import { reachOf, permits, SCOPES } from '#kit/web/answers/rules/rights.ts'
 import { describeReach, type PageContext } from '../page-context.ts'
@@ -47,7 +53,7 @@ async function showAccount(
   const { site } = context
   const caller = site.caller(context.event)
   const clock = context.clock()
-  const tokens = await listOwn(context)
+  const tokens = await listSeenTokens(context.site, context.event)
   const until =
     caller.kind === 'session' ? renderTime(new Date(caller.expiresAt).toISOString(), clock) : null
   return await context.show({
@@ -99,15 +105,6 @@ function describePerson({ site, event }: PageContext): readonly (readonly [strin
     ['Role', person.role === null ? 'None' : ROLE_TEXTS[person.role].title],
     ['You see', describeReach(reachOf(person))],
   ]
-}
-
-/** Administrators see all tokens, everybody else their own. */
-async function listOwn(context: PageContext): Promise<readonly TokenRecord[]> {
-  const { site, event } = context
-  const tokens = await site.tokens.list()
-  const caller = site.caller(event)
-  if (permits(listScopes(caller), 'admin')) return tokens
-  return tokens.filter(({ owner }) => owner === personOf(caller)?.id)
 }
 
 function renderOwner({ site }: PageContext, owner: string | null): Content {
@@ -231,7 +228,7 @@ function describeRefusal(refusal: TokenRefusal): string {
 
 async function askRevocation(context: PageContext): Promise<Answer> {
   const id = getRouterParam(context.event, 'id') ?? ''
-  const token = (await listOwn(context)).find((each) => each.id === id)
+  const token = (await listSeenTokens(context.site, context.event)).find((each) => each.id === id)
   if (token === undefined) return tokenGone(context)
   return await showRemoval(context, {
     title: `Revoke token ${token.name}`,
@@ -257,7 +254,7 @@ const tokenGone = (context: PageContext): Answer =>
 
 async function revoke(context: PageContext): Promise<Answer> {
   const id = getRouterParam(context.event, 'id') ?? ''
-  const isOwn = (await listOwn(context)).some((each) => each.id === id)
+  const isOwn = (await listSeenTokens(context.site, context.event)).some((each) => each.id === id)
   const isGone = isOwn && (await revokeToken(context.site, context.event, id))
   return isGone ? context.goTo(`${PATH}#tokens`) : tokenGone(context)
 }

@@ -19,8 +19,6 @@ import { getRouterParam } from 'h3'
 import type { Accounts, PersonRefusal } from '#fleet/access/accounts.ts'
 import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
 
-// The fields of a person's role, scope and password, and how they are read.
-
 // The row of a person in the table of people, and what it says of them.
 
 function renderPersonRow(context: CurrentContext, person: Person, tokens: number): Html {
@@ -67,27 +65,26 @@ const idOf = ({ event }: CurrentContext): string => getRouterParam(event, 'id') 
 const findPerson = (context: CurrentContext): Person | null =>
   context.site.people?.store.find(idOf(context)) ?? null
 
-const PEOPLE_ERRORS = {
+const REFUSALS: Readonly<Record<PersonRefusal | 'role', string>> = {
   'name-shape':
     'Enter a name of lowercase letters, digits and . _ - + @, of at most 64 characters.',
   'name-reserved': 'That name has another meaning in events: use another one.',
   'name-taken': 'That name is in use.',
-  'too-many': 'There are {count} people already.',
-  'too-short': 'Enter at least {count} characters.',
-  'too-long': 'Enter at most {count} characters.',
+  'too-many': `There are ${MAX_PEOPLE} people already.`,
+  'too-short': `Enter at least ${MIN_PASSWORD_LENGTH} characters.`,
+  'too-long': `Enter at most ${MAX_PASSWORD_LENGTH} characters.`,
   'scope-label': 'A label in a scope has letters, digits, spaces and . _ - as those of machines.',
-  'scope-long':
-    'The labels of a scope may have {count} characters together, with three more for each label: use fewer or shorter ones.',
+  'scope-long': `The labels of a scope may have ${MAX_SCOPE_CHARACTERS} characters together, with three more for each label: use fewer or shorter ones.`,
   'control-characters': 'The password may not contain control characters.',
   differs: 'The two passwords are different.',
   unknown: 'That person was removed already.',
   'of-provider': 'The provider knows their password and says which role they have.',
   'has-password': 'They have a password here: remove them to keep them out.',
   role: 'Select one of the roles.',
-} as const
+}
 
 function accountsOf({ site }: CurrentContext): Accounts {
-  if (site.accounts === null) throw refuseRequest(404, PEOPLE_ERRORS.unknown)
+  if (site.accounts === null) throw refuseRequest(404, REFUSALS.unknown)
   return site.accounts
 }
 
@@ -112,7 +109,7 @@ function answerChange(
   changed: Result<Person, PersonRefusal>,
 ): Answer {
   if (changed.ok) return goDone(context, what, changed.value)
-  return goBack(context, describeRefusal(changed.refusal))
+  return goBack(context, REFUSALS[changed.refusal])
 }
 
 const goBack = (context: CurrentContext, error: string): Answer =>
@@ -125,16 +122,6 @@ function renderDone({ query }: CurrentContext): Content {
   const text = Object.entries(PEOPLE_DONE).find(([key]) => key === done)?.[1]
   return text === undefined || name === null ? null : banner('done', fill(text, { name }))
 }
-
-const COUNTS: Partial<Readonly<Record<PersonRefusal, number>>> = {
-  'too-many': MAX_PEOPLE,
-  'scope-long': MAX_SCOPE_CHARACTERS,
-  'too-short': MIN_PASSWORD_LENGTH,
-  'too-long': MAX_PASSWORD_LENGTH,
-}
-
-const describeRefusal = (refusal: PersonRefusal): string =>
-  fill(PEOPLE_ERRORS[refusal], { count: COUNTS[refusal] ?? 0 })
 
 // What is said of somebody whom a provider lets in: their role, their scope, their tokens.
 
@@ -159,13 +146,9 @@ function describeScope({ role, labels }: Person): string {
 
 /** Tokens work on while nobody is logged in, so they are named. */
 function describeTokens({ role }: Person, tokens: readonly string[]): string {
-  const names = tokens.join(', ')
-  return fill(
-    role === null
-      ? '{names}, refused at the moment'
-      : '{names}, with that role also while nobody is logged in',
-    { names },
-  )
+  const when =
+    role === null ? 'refused at the moment' : 'with that role also while nobody is logged in'
+  return `${tokens.join(', ')}, ${when}`
 }
 
 const LABELS = 'labels-in-use'
@@ -307,7 +290,7 @@ function renderForms(context: CurrentContext, { id, name, role, labels }: Person
 
 async function setRole(context: CurrentContext, form: URLSearchParams): Promise<Answer> {
   const role = readRole(form)
-  if (role === null) return goBack(context, PEOPLE_ERRORS.role)
+  if (role === null) return goBack(context, REFUSALS.role)
   // Without the field, the scope stays.
   const rights = { role, ...(form.has('labels') && { labels: readLabels(form) }) }
   const changed = await accountsOf(context).setRights(idOf(context), rights, context.by())
@@ -429,12 +412,12 @@ async function add(context: CurrentContext, form: URLSearchParams): Promise<Answ
   const name = form.get('name') ?? ''
   const role = readRole(form)
   const typed = { name, role: role ?? '', labels: form.get('labels') ?? '' }
-  if (role === null) return context.goBack(ADD, { error: PEOPLE_ERRORS.role, typed })
+  if (role === null) return context.goBack(ADD, { error: REFUSALS.role, typed })
   const password = form.get('password') ?? ''
   const added = await accountsOf(context).add(
     { name, role, password, labels: readLabels(form) },
     context.by(),
   )
   if (added.ok) return goDone(context, 'added', added.value)
-  return context.goBack(ADD, { error: describeRefusal(added.refusal), typed })
+  return context.goBack(ADD, { error: REFUSALS[added.refusal], typed })
 }
