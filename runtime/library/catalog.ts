@@ -1,8 +1,7 @@
 /** Library entry points of the catalog module: which images a catalog offers, and from where. */
 import { type LoadedCatalog, offerImages } from '#engine/catalog/rules/catalog-source.ts'
 import { parseManifest, renderFlaw } from '#engine/catalog/rules/manifest.ts'
-import { createCatalogSources } from '#engine/catalog/catalog-sources.ts'
-import { readManifestText } from '#engine/catalog/catalog-manifests.ts'
+import { createCatalogSources, readManifestText } from '#engine/catalog/catalog-manifests.ts'
 import { LibraryError, rethrowAs } from './library-error.ts'
 
 export type { CatalogImage } from '#engine/catalog/rules/catalog-source.ts'

@@ -2,8 +2,8 @@
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import { detectFormat as detect } from '#engine/image/rules/format.ts'
 import type { ImageInfo, ImageRow } from '#engine/image/rules/image.ts'
-import { resolveImageRoot } from '#engine/image/image-folder.ts'
 import { createImages } from '#engine/image/images.ts'
+import { resolveImageRoot } from '#engine/image/image-folder.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { LibraryError, rethrowAs } from './library-error.ts'
 

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { $ } from 'zx'
-import { openFileSource } from '#engine/image/sources/file-source.ts'
-import { readFrameMap } from '#engine/image/frame-maps.ts'
+import { openFileSource } from '#engine/image/sources/source.ts'
+import { readFrameMap } from '#engine/image/zstd-decoder.ts'
 
 export const FILE_FORMATS = ['zst', 'gz', 'xz', 'bz2', 'qcow2', 'raw', 'frames'] as const
 export type FileFormat = (typeof FILE_FORMATS)[number]

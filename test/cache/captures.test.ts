@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { createUsedOrders } from '#cache/captures/captures.ts'
 import { DATA_FOLDER } from '#cache/store/data-folder.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
-import { fileSource } from '#engine/catalog/rules/image-upload.ts'
+import { fileSource } from '#engine/catalog/rules/cache-entry.ts'
 import { createRecords, selectRecords } from '#kit/host/records.ts'
 import {
   captureClient,

@@ -5,8 +5,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseListing, renderListed } from '#cache/rules/catalog.ts'
 import type { ImageCache } from '#cache/store/image-cache.ts'
-import { blobUrl } from '#engine/catalog/rules/cache-entry.ts'
-import { ageOf, hasMovedOn } from '#engine/catalog/rules/upstream.ts'
+import { blobUrl, ageOf, hasMovedOn } from '#engine/catalog/rules/cache-entry.ts'
 import { makeBytes } from '#test/support/collect.ts'
 import {
   type FileBehaviour,

@@ -5,9 +5,8 @@ import { zstdCompressSync } from 'node:zlib'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { CacheRow } from '#cache/store/cache-rows.ts'
-import { blobUrl, keyOf } from '#engine/catalog/rules/cache-entry.ts'
+import { blobUrl, keyOf, fileUrl } from '#engine/catalog/rules/cache-entry.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
-import { fileUrl } from '#engine/catalog/rules/image-upload.ts'
 import {
   captureClient,
   type CapturedImage,

@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { VERIFY_LEVELS } from '#engine/flash/rules/flash.ts'
-import { ZERO_METHODS } from '#engine/flash/rules/zeros.ts'
+import { ZERO_METHODS } from '#engine/flash/rules/writing.ts'
 import { pipeThrough } from '#test/support/disk/compressed.ts'
 import { faultOf } from '#test/support/collect.ts'
 import { makeDiskImage } from '#test/support/disk/disk-images.ts'

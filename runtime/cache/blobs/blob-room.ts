@@ -1,12 +1,17 @@
 /** Makes room for downloads: counts stored and reserved bytes, and removes the least recently used images. */
-import { planEviction, type RoomRefusal } from '#engine/catalog/rules/upstream.ts'
+import {
+  planEviction,
+  type RoomRefusal,
+  blobKeyOf,
+  type CacheEntry,
+  keyOf,
+  parseCatalogFields,
+} from '#engine/catalog/rules/cache-entry.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { renderSize } from '#kit/foundation/size.ts'
 import type { Blobs } from './blobs.ts'
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import { blobKeyOf, type CacheEntry, keyOf } from '#engine/catalog/rules/cache-entry.ts'
-import { parseCatalogFields } from '#engine/catalog/rules/catalog-fields.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import { selectRecords } from '#kit/host/records.ts'
 

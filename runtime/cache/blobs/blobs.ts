@@ -9,7 +9,7 @@ import { makeFolder, moveName, removeName } from '#kit/host/folders.ts'
 import { createHash } from 'node:crypto'
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import { FileStampSchema, isSameStamp, type FileStamp } from '#engine/catalog/rules/image-upload.ts'
+import { type FileStamp, FileStampSchema, isSameStamp } from '#engine/catalog/rules/cache-entry.ts'
 import { selectRecords } from '#kit/host/records.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 

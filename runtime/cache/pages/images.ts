@@ -3,7 +3,7 @@ import type { CacheSpace } from '#cache/blobs/blob-room.ts'
 import type { CacheRow, ImageState } from '#cache/store/cache-rows.ts'
 import type { Capture } from '#cache/captures/captures.ts'
 import type { Upload } from '#cache/arrivals/arrivals.ts'
-import { blobKeyOf } from '#engine/catalog/rules/cache-entry.ts'
+import { blobKeyOf, MAX_PART_BYTES } from '#engine/catalog/rules/cache-entry.ts'
 import { renderDuration, renderRate, renderPartOf, renderSize } from '#kit/foundation/size.ts'
 import {
   badge,
@@ -36,7 +36,6 @@ import { fill, fillCount } from '#kit/foundation/text.ts'
 import type { Imported } from '#cache/store/image-cache.ts'
 import { IMAGE_ENDINGS, IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
 import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
-import { MAX_PART_BYTES } from '#engine/catalog/rules/image-upload.ts'
 import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
 
 // Three ways to add an image: from an address, by an upload, and by a copy into the folder.

@@ -27,15 +27,17 @@ import { capturePageRoutes } from '#cache/captures/capture-page-routes.ts'
 import { captureRoutes, type CaptureSite } from '#cache/captures/capture-routes.ts'
 import { pageRoutes, type CacheSite } from './pages.ts'
 import {
-  blobUrl,
-  sourceOf,
   blobName,
-  parseBlobToken,
-  VERSION_PARAMETER,
+  blobUrl,
   type CacheEntry,
+  fileUrl,
+  MAX_UPLOAD_BYTES,
+  parseBlobToken,
   publicFields,
+  sourceOf,
+  UploadSchema,
+  VERSION_PARAMETER,
 } from '#engine/catalog/rules/cache-entry.ts'
-import { fileUrl, MAX_UPLOAD_BYTES, UploadSchema } from '#engine/catalog/rules/image-upload.ts'
 import { renderImagerList } from '#appliance/imager-list.ts'
 import { listForImager } from '#engine/catalog/rules/catalog-source.ts'
 import { taggedJson, createKeptText, json, nothing } from '#kit/web/answers/answers.ts'

@@ -1,6 +1,5 @@
 /** Renders the response of `GET /catalog`, and checks the body of `POST /pins`: the format all clients of such a cache read, with fields of our own. */
-import type { CatalogFields } from '#engine/catalog/rules/catalog-fields.ts'
-import { fileUrl, MAX_CAPTURED } from '#engine/catalog/rules/image-upload.ts'
+import { type CatalogFields, fileUrl, MAX_CAPTURED } from '#engine/catalog/rules/cache-entry.ts'
 import { z } from 'zod'
 import { parseEach } from '#kit/foundation/shape.ts'
 import { renderSize } from '#kit/foundation/size.ts'

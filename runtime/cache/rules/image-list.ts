@@ -1,7 +1,7 @@
 /** Which images the page lists, and in which order: a search by words, a state, a column to sort by. */
 import { sortRows, type SortKey } from '#fleet/machine/rules/selection.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
-import type { CatalogFields } from '#engine/catalog/rules/catalog-fields.ts'
+import type { CatalogFields } from '#engine/catalog/rules/cache-entry.ts'
 import { decodePart } from '#kit/net/rules/image-location.ts'
 
 interface ListedImage {

@@ -1,7 +1,12 @@
 /** Opens the bytes of images for requests: complete ones, files put into the folder, and running downloads. */
 import type { FileHandle } from 'node:fs/promises'
-import { blobKeyOf, type CacheEntry, keyOf } from '#engine/catalog/rules/cache-entry.ts'
-import { parseFileSource, parseFileUrl } from '#engine/catalog/rules/image-upload.ts'
+import {
+  blobKeyOf,
+  type CacheEntry,
+  keyOf,
+  parseFileSource,
+  parseFileUrl,
+} from '#engine/catalog/rules/cache-entry.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { type BlobIndex, type BlobRoom, rememberUse } from '#cache/blobs/blob-room.ts'
 import type { Blobs } from '#cache/blobs/blobs.ts'

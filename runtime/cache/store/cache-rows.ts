@@ -3,12 +3,12 @@ import { naturalKey } from '#kit/net/rules/natural-order.ts'
 import {
   blobKeyOf,
   type CacheEntry,
+  fileSource,
   keyOf,
   publicFields,
+  type CatalogFields,
 } from '#engine/catalog/rules/cache-entry.ts'
 import { decideArch, decideFormat } from '#engine/catalog/rules/catalog.ts'
-import type { CatalogFields } from '#engine/catalog/rules/catalog-fields.ts'
-import { fileSource } from '#engine/catalog/rules/image-upload.ts'
 import type { DecodedMemory } from '#engine/image/frame/frame-check.ts'
 import type { BlobIndex, StoredSource } from '#cache/blobs/blob-room.ts'
 import type { Download, Downloads } from './downloads.ts'

@@ -12,7 +12,7 @@ import {
 import { createJobs, isOver, QUEUED, type Job, type JobState } from '#kit/host/jobs.ts'
 import { watch, linger } from '#kit/host/watch.ts'
 import { z } from 'zod'
-import { checkStart } from '#engine/image/content/stored-image.ts'
+import { checkStart } from '#engine/image/image-inspection.ts'
 import { checkSent } from '#engine/image/images.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import type { IndexChecks } from '#engine/image/frame/frame-check.ts'

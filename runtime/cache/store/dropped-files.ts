@@ -1,14 +1,13 @@
 /** Image files that people put into the cache's folder: offered once they are complete and hashed. */
-import { FORMATS } from '#engine/image/rules/format.ts'
+import { FORMATS, detectFormat } from '#engine/image/rules/format.ts'
 import { watch as watchFolder } from 'node:fs'
 import { type FileHandle, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Storage } from 'unstorage'
-import { type FileStamp, isSameStamp, whyNotAnImage } from '#engine/catalog/rules/image-upload.ts'
+import { type FileStamp, isSameStamp, whyNotAnImage } from '#engine/catalog/rules/cache-entry.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { moveNewFile } from '#kit/host/atomic-file.ts'
 import { hashStart } from '#kit/host/partial-files.ts'
-import { detectFormat } from '#engine/image/rules/format.ts'
 import {
   createDigests,
   type FileDigests,
@@ -17,8 +16,8 @@ import {
   readStamp,
 } from '#cache/blobs/blobs.ts'
 import type { IndexChecks } from '#engine/image/frame/frame-check.ts'
-import { checkEnd, checkStart } from '#engine/image/content/stored-image.ts'
-import { readSidecar } from '#engine/image/sources/sidecars.ts'
+import { checkEnd, checkStart } from '#engine/image/image-inspection.ts'
+import { readSidecar } from '#engine/image/sources/source.ts'
 import { pause } from '#kit/host/watch.ts'
 import { makeFolder, removeName, syncFolder } from '#kit/host/folders.ts'
 

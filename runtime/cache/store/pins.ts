@@ -1,7 +1,7 @@
 /** Images that machines are bound to, as their servers report; these are not removed to make room. */
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
-import { type CapturedMachine, fileSource } from '#engine/catalog/rules/image-upload.ts'
+import { type CapturedMachine, fileSource } from '#engine/catalog/rules/cache-entry.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
 import { createSilences } from '#cache/blobs/silences.ts'
 

@@ -1,7 +1,13 @@
 /** Looks at the sources of stored images again on a schedule, and notes which moved on. */
-import { keyOf, secretSourceOf, type CacheEntry } from '#engine/catalog/rules/cache-entry.ts'
+import {
+  keyOf,
+  secretSourceOf,
+  type CacheEntry,
+  ageOf,
+  decideMovedAt,
+  hasMovedOn,
+} from '#engine/catalog/rules/cache-entry.ts'
 import { decideArch } from '#engine/catalog/rules/catalog.ts'
-import { ageOf, decideMovedAt, hasMovedOn } from '#engine/catalog/rules/upstream.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import { checkSent } from '#engine/image/images.ts'

@@ -9,22 +9,22 @@ import { CAPTURING, type WriteProgress } from '#engine/flash/rules/flash.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { renderSize } from '#kit/foundation/size.ts'
 import { createSlot, openDevice, type Device } from '#engine/disk/device.ts'
-import { probeContents } from '#engine/disk/disk-contents.ts'
-import { createDisks } from '#engine/disk/disks.ts'
+import { createDisks, probeContents } from '#engine/disk/disks.ts'
 import { createMeter } from '#engine/flash/meter.ts'
 import { readOnce, writeFrames, type WrittenFrames } from '#engine/image/frame/frame-writer.ts'
 import { createFrameWorkers } from '#engine/image/frame/frame-workers.ts'
 import { createShell, type Environment, type Shell } from '#kit/host/shell.ts'
 import { report, untilAborted } from '#kit/host/watch.ts'
 import { checkNothingThere, writeWhole } from '#engine/pack/packer.ts'
-import { createDiskReader, type Patch } from './disk-reader.ts'
 import {
-  readPart,
-  readWhole,
-  seePart,
+  createDiskReader,
   type PartArea,
   type PartFindings,
+  type Patch,
+  readPart,
+  readWhole,
   type SeenPart,
+  seePart,
 } from './part-reading.ts'
 import { systemCodeOf } from '#kit/foundation/system-error.ts'
 import { isOnStick, unlockStick } from '#engine/disk/sticks.ts'

@@ -1,50 +1,49 @@
-/** Finds out what one partition holds, which of its blocks are used, and which files name the machine. */
+/** Reads one partition for a capture: what it holds, which of its blocks are used, which files name the machine. */
+import { addAbortListener, once } from 'node:events'
+import { createSlot, type Device } from '#engine/disk/device.ts'
+import { probeContents } from '#engine/disk/disks.ts'
+import { openLoopPart } from '#engine/disk/loop-part.ts'
+import { isAllZero, type Range } from '#engine/disk/rules/extents.ts'
+import type { Neighbour } from '#engine/disk/rules/file-systems.ts'
+import type { Contents } from '#engine/disk/rules/lsblk.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import type { Shell } from '#kit/host/shell.ts'
+import type { Area, AreaRole } from './rules/areas.ts'
+import type { CapturedPart } from './rules/capture.ts'
 import {
   decideGeneralizing,
-  type FoundFile,
   emptyFile,
-  readExtFacts,
-  renderInodeRefusal,
+  type FoundFile,
   IDENTITY_FOLDERS,
   parseInodeRange,
   parseListing,
+  readExtFacts,
+  renderInodeRefusal,
 } from './rules/identity.ts'
 import {
   addUnion,
-  listRanges,
-  type RangeList,
   createDomainParser,
-  MAX_MAP_LINE,
-  renderMapDefect,
   type DomainParser,
+  listRanges,
+  MAX_MAP_LINE,
+  type RangeList,
+  renderMapDefect,
 } from './rules/range-list.ts'
 import {
+  addMirrors,
+  type Chunk,
+  type Looked,
+  MAX_READING_BYTES,
+  type SecondReading,
+  unreadable,
+} from './rules/second-reading.ts'
+import {
   decideReading,
-  SUPERBLOCK_BYTES,
   type PartitionReading,
+  SUPERBLOCK_BYTES,
   type Witness,
 } from './rules/used-blocks.ts'
-import type { CapturedPart } from './rules/capture.ts'
-import type { Area } from './rules/areas.ts'
-import type { AreaRole } from './rules/area-role.ts'
-import type { Contents } from '#engine/disk/rules/volume.ts'
-import { addMirrors, type Chunk } from './rules/mirrors.ts'
-import { isAllZero, type Range } from '#engine/disk/rules/extents.ts'
-import { Fault } from '#kit/foundation/fault.ts'
-import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { createSlot, type Device } from '#engine/disk/device.ts'
-import { probeContents } from '#engine/disk/disk-contents.ts'
-import { openLoopPart } from '#engine/disk/loop-part.ts'
-import type { Neighbour } from '#engine/disk/rules/file-systems.ts'
-import type { Shell } from '#kit/host/shell.ts'
-import type { Patch } from './disk-reader.ts'
-import { addAbortListener, once } from 'node:events'
-import {
-  MAX_READING_BYTES,
-  unreadable,
-  type SecondReading,
-  type Looked,
-} from './rules/second-reading.ts'
 
 export type PartArea = Area & { readonly number: number; readonly role: AreaRole }
 
@@ -337,8 +336,6 @@ async function readRange(device: LookingOptions['device'], { offset, bytes }: Ra
   return slot.subarray(offset - start, offset - start + bytes)
 }
 
-const ALIGNMENT = 4096
-
 // Finds the files of a system's identity on an ext4 partition, and empties them in the image.
 
 /** With a file system that debugfs reads, as a device of its own. */
@@ -413,4 +410,118 @@ async function readBytes(device: Pick<Device, 'read'>, { offset, bytes }: Range)
   const slot = createSlot(Math.ceil((offset + bytes - start) / PAGE) * PAGE)
   await device.read(slot, start)
   return slot.subarray(offset - start, offset - start + bytes)
+}
+
+/** Replaces bytes of the disk in the image. */
+export interface Patch {
+  readonly offset: number
+  readonly bytes: Buffer
+}
+
+/** Ranges this close are read in one go: a seek would cost more. */
+const NEAR_BYTES = 256 * 1024
+/** What direct reads are aligned to, for every sector size. */
+const ALIGNMENT = 4096
+
+export function createDiskReader(
+  device: Pick<Device, 'read' | 'tryRead' | 'sizeBytes' | 'sectorBytes'>,
+  ranges: RangeList,
+  patches: readonly Patch[],
+) {
+  let at = 0
+  let next = 0
+  const counts: number[] = []
+
+  function listWanted(end: number): readonly Range[] {
+    const wanted: Range[] = []
+    for (; next < ranges.count; next += 1) {
+      const range = ranges.at(next)
+      if (range.offset >= end) break
+      const from = Math.max(range.offset, at)
+      const to = Math.min(range.offset + range.bytes, end)
+      wanted.push({ offset: from - at, bytes: to - from })
+      if (range.offset + range.bytes > end) break
+    }
+    return wanted
+  }
+
+  async function read(into: Buffer, wanted: readonly Range[]) {
+    const take = ({ offset, bytes }: Range) =>
+      [into.subarray(offset, offset + bytes), at + offset] as const
+    const readSpan = async (span: Range) => {
+      if (await device.tryRead(...take(widen(span, ALIGNMENT, into.length)))) return
+      for (const range of wanted.filter((one) => isWithin(one, span))) {
+        await device.read(...take(widen(range, device.sectorBytes, into.length)))
+      }
+    }
+    await Promise.all(joinNear(wanted).map(readSpan))
+  }
+
+  return {
+    /** Fewer bytes than its length only at the disk's end. */
+    async fill(whole: Buffer) {
+      const length = Math.min(whole.length, device.sizeBytes - at)
+      const into = whole.subarray(0, length)
+      const wanted = listWanted(at + length)
+      await read(into, wanted)
+      clearBetween(into, wanted)
+      for (const patch of patches) apply(into, at, patch)
+      counts.push(wanted.reduce((sum, { bytes }) => sum + bytes, 0))
+      at += length
+      return length
+    },
+    /** Only where all of the next bytes are zeros: nothing wanted, nothing patched. */
+    skipZeros(bytes: number) {
+      const end = at + bytes
+      const isWanted = next < ranges.count && ranges.at(next).offset < end
+      const isChanged = patches.some(
+        (patch) => patch.offset < end && patch.offset + patch.bytes.length > at,
+      )
+      if (end > device.sizeBytes || isWanted || isChanged) return false
+      counts.push(0)
+      at = end
+      return true
+    },
+    /** Wanted bytes in the oldest buffer, which is forgotten. */
+    takeCount: () => counts.shift() ?? 0,
+  }
+}
+
+function joinNear(ranges: readonly Range[]): readonly Range[] {
+  const spans: Range[] = []
+  for (const range of ranges) {
+    const last = spans.at(-1)
+    if (last === undefined || range.offset - (last.offset + last.bytes) >= NEAR_BYTES) {
+      spans.push(range)
+    } else {
+      const { offset } = last
+      spans[spans.length - 1] = { offset, bytes: range.offset + range.bytes - offset }
+    }
+  }
+  return spans
+}
+
+/** Spans are further apart than they grow here; a disk ends with a whole sector. */
+function widen({ offset, bytes }: Range, unit: number, length: number): Range {
+  const start = Math.floor(offset / unit) * unit
+  const end = Math.min(Math.ceil((offset + bytes) / unit) * unit, length)
+  return { offset: start, bytes: end - start }
+}
+
+const isWithin = ({ offset, bytes }: Range, span: Range) =>
+  offset >= span.offset && offset + bytes <= span.offset + span.bytes
+
+function clearBetween(into: Buffer, ranges: readonly Range[]) {
+  let from = 0
+  for (const { offset, bytes } of ranges) {
+    into.fill(0, from, offset)
+    from = offset + bytes
+  }
+  into.fill(0, from)
+}
+
+function apply(into: Buffer, at: number, { offset, bytes }: Patch) {
+  const from = Math.max(offset, at)
+  const to = Math.min(offset + bytes.length, at + into.length)
+  if (from < to) bytes.copy(into, from - at, from - offset, to - offset)
 }

@@ -1,13 +1,12 @@
 /** A client for the operator's API of a cache service: lists, adds and removes images. */
 import { Fault, type FaultCode, renderError } from '#kit/foundation/fault.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
-import type { CapturedMachine } from './rules/image-upload.ts'
+import { type CapturedMachine, renderCacheBase } from './rules/cache-entry.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { type HttpTarget, parseHttpTarget, renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import { describeFailure, parseDetail } from '#kit/net/rules/network-failure.ts'
 import { askOnce, type DocumentRequest } from '#kit/net/json-client.ts'
 import type { Environment } from '#kit/host/shell.ts'
-import { renderCacheBase } from './rules/cache-entry.ts'
 import type { Change, Changes } from '#kit/host/changes.ts'
 
 export type CacheClient = ReturnType<typeof createCacheClient>

@@ -2,8 +2,12 @@
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { filePathOf } from './rules/catalog-source.ts'
+import type { OrasSourceOptions } from '#engine/image/sources/remote-sources.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isMissing } from '#kit/foundation/system-error.ts'
+import type { Environment } from '#kit/host/shell.ts'
+import { type OrasRef, renderOrasRef } from '#kit/net/registry/rules/oras.ts'
 import {
   type HttpTarget,
   type LocationRefusal,
@@ -11,12 +15,15 @@ import {
   renderLocationRefusal,
   renderSafeUrl,
 } from '#kit/net/rules/image-location.ts'
-import { type Manifest, parseManifest, renderFlaw } from './rules/manifest.ts'
-import { type OrasRef, renderOrasRef } from '#kit/net/registry/rules/oras.ts'
 import { readingCancelled } from '#kit/net/rules/network-failure.ts'
-import { isMissing } from '#kit/foundation/system-error.ts'
-import type { OrasSourceOptions } from '#engine/image/sources/oras-source.ts'
-import type { Environment } from '#kit/host/shell.ts'
+import {
+  type CatalogRefusal,
+  filePathOf,
+  type LoadedCatalog,
+  offerImages,
+  refusalOf,
+} from './rules/catalog-source.ts'
+import { type Manifest, parseManifest, renderFlaw } from './rules/manifest.ts'
 
 interface ReadManifest extends Manifest {
   /** Safe to show. */
@@ -25,7 +32,7 @@ interface ReadManifest extends Manifest {
   readonly folder: string | null
 }
 
-export interface ManifestOptions {
+interface ManifestOptions {
   /** Names proxies, FLASHER_CA_FILE and registry credentials. */
   readonly env: Environment
   readonly signal?: AbortSignal | undefined
@@ -133,7 +140,7 @@ async function readFromRegistry(ref: OrasRef, { env, signal, timeoutMs }: Manife
 type BlobOptions = Pick<OrasSourceOptions, 'env' | 'signal' | 'stallMs'>
 
 async function readBlob(ref: OrasRef, options: BlobOptions): Promise<string> {
-  const { openOrasSource } = await import('#engine/image/sources/oras-source.ts')
+  const { openOrasSource } = await import('#engine/image/sources/remote-sources.ts')
   const choice = { title: /\.toml$/i, arch: null, retryMs: 500 }
   await using source = await openOrasSource(ref, { ...options, ...choice })
   if ((source.sizeBytes ?? 0) > MAX_BYTES) throw cannotBeRead(source.name, TOO_LARGE)
@@ -156,4 +163,20 @@ function describeRefusedLocation(refusal: LocationRefusal): string {
   if (refusal.why !== 'scheme-unsupported') return renderLocationRefusal(refusal)
   const { scheme, shown } = refusal
   return `${scheme}:// catalogs are not supported: ${shown} (a path, http://, https:// or oras:// are)`
+}
+
+/** Bad entries become flaws; refused where there is no catalog. At most 30 seconds and 4 MiB. */
+export function createCatalogSources(options: Pick<ManifestOptions, 'env' | 'timeoutMs'>) {
+  return async function loadCatalogSource(
+    source: string,
+    signal?: AbortSignal,
+  ): Promise<Result<LoadedCatalog, CatalogRefusal>> {
+    try {
+      const manifest = await readManifest(source, { ...options, signal })
+      return accept(offerImages(manifest.name, manifest, manifest.folder))
+    } catch (thrown) {
+      if (thrown instanceof Fault) return refuse(refusalOf(thrown))
+      throw thrown
+    }
+  }
 }

@@ -1,4 +1,4 @@
-/** The image catalog of the cache service: fetched in the background, kept across restarts. */
+/** The image catalog of the cache service: followed in the background, kept across restarts. */
 import { open } from 'node:fs/promises'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { replaceFile } from '#kit/host/atomic-file.ts'
@@ -9,9 +9,14 @@ import { fetchNews } from '#kit/net/http-documents.ts'
 import { MAX_WAIT_SECONDS } from '#kit/net/rules/event-stream.ts'
 import { parseHttpTarget, renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import { renderCacheBase } from './rules/cache-entry.ts'
-import { type CatalogList, parseCatalogDocument } from './rules/catalog-document.ts'
+import {
+  type CatalogList,
+  parseCatalogDocument,
+  type KeptCatalog,
+  parseKeptCatalog,
+  renderKeptCatalog,
+} from './rules/manifest.ts'
 import type { CatalogSnapshot } from './rules/catalog.ts'
-import { type KeptCatalog, parseKeptCatalog, renderKeptCatalog } from './rules/manifest.ts'
 
 export interface FollowedCatalog {
   /** Never waits. The same object until something changes. */

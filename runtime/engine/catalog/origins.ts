@@ -1,6 +1,6 @@
 /** Keeps the addresses at which machines may read images where they come from: looked at, never believed. */
 import type { CatalogEntry } from './rules/catalog.ts'
-import { decideAgainMs, originOf, type OriginImage, type OriginAnswer } from './rules/upstream.ts'
+import { decideAgainMs, type OriginAnswer, type OriginImage, originOf } from './origins.rules.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
 import type { Environment } from '#kit/host/shell.ts'

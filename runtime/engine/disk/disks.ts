@@ -1,37 +1,47 @@
-/** Lists disks, and gathers everything that must be known of one before it may be overwritten. */
-import { realpath, open, readdir, readFile, readlink, stat } from 'node:fs/promises'
-import {
-  type SysBlock,
-  decideUses,
-  listParts,
-  assembleFacts,
-  listPaths,
-  lsblkName,
-  type Sightings,
-  parseZpoolStatus,
-  type PoolMember,
-  type Backing,
-} from './rules/sightings.ts'
+/** Lists disks, and gathers everything that must be known of one before it may be overwritten; waits for udev. */
+import { open, readdir, readFile, readlink, realpath, stat, statfs } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault } from '#kit/foundation/fault.ts'
+import { createShell, type Environment, type Shell } from '#kit/host/shell.ts'
 import {
   decideApart,
+  type DiskPart,
+  type LoopBacking,
   type SurveyedDisk,
   type TargetDevice,
   type TargetFacts,
 } from './rules/disk.ts'
+import type { Range } from './rules/extents.ts'
 import {
-  indexNodes,
-  renderDiskRow,
+  type Contents,
   type DiskRow,
-  type LsblkNode,
+  indexNodes,
   LSBLK_COLUMNS,
   LSBLK_COLUMNS_OLD,
+  type LsblkNode,
+  parseBlkid,
   parseLsblk,
+  renderDiskRow,
 } from './rules/lsblk.ts'
-import { listBlocks, listBtrfs, readSysFacts, type SysFacts } from './sysfs.ts'
-import type { Shell } from '#kit/host/shell.ts'
-import { Fault } from '#kit/foundation/fault.ts'
-import { join } from 'node:path'
-import { parseMountinfo, parseSwaps, type MountTable } from './rules/mount-map.ts'
+import {
+  assembleFacts,
+  type Backing,
+  decideUses,
+  isOffered,
+  listParts,
+  listPaths,
+  lsblkName,
+  type Members,
+  type MountTable,
+  parseLoops,
+  parseMountinfo,
+  parseSwaps,
+  parseZpoolStatus,
+  type PoolMember,
+  type Sightings,
+  type SysBlock,
+} from './rules/disk-uses.ts'
 
 interface DisksOptions {
   readonly shell: Shell
@@ -345,4 +355,236 @@ async function readView(proc: string, pid: number | 'self'): Promise<string | nu
     (parts) => parts.join(' '),
     () => null,
   )
+}
+
+type SysFacts = Awaited<ReturnType<typeof readSysFacts>>
+
+const SECTOR = 512
+
+/** With a number: hidden paths of NVMe multipath have none. */
+export async function listBlocks(sys: string): Promise<readonly SysBlock[]> {
+  const folder = join(sys, 'class/block')
+  const names = await readdir(folder).catch((cause: unknown) => {
+    throw new Fault('tool-missing', `${folder} cannot be read`, {
+      hint: 'Mount it: mount -t sysfs sysfs /sys',
+      cause,
+    })
+  })
+  const blocks = await Promise.all(names.map((name) => readBlock(join(folder, name), name)))
+  return blocks.filter((block) => block !== null)
+}
+
+/** A partition's queue and serial come from its disk. */
+export async function readSysFacts(
+  sys: string,
+  { name, partition }: Pick<SysBlock, 'name' | 'partition'>,
+) {
+  const own = join(sys, 'class/block', name)
+  const disk = join(sys, 'class/block', partition?.of ?? name)
+  const [size, sector, diskseq, writeZeroesMaxBytes, discardMaxBytes] = await Promise.all([
+    readNumber(own, 'size'),
+    readNumber(disk, 'queue/logical_block_size'),
+    readNumber(disk, 'diskseq'),
+    readNumber(disk, 'queue/write_zeroes_max_bytes'),
+    readNumber(disk, 'queue/discard_max_bytes'),
+  ])
+  const [ownReadonly, diskReadonly, serial, deviceSerial, dmUuid, loop] = await Promise.all([
+    readText(own, 'ro'),
+    readText(disk, 'ro'),
+    readText(disk, 'serial'),
+    readText(disk, 'device/serial'),
+    readText(disk, 'dm/uuid'),
+    readLoopBacking(disk),
+  ])
+  return {
+    sizeBytes: size * SECTOR,
+    sectorBytes: sector || SECTOR,
+    readonly: ownReadonly === '1' || diskReadonly === '1',
+    diskseq: diskseq || null,
+    serial: serial ?? deviceSerial,
+    dmUuid,
+    zeros: { loop, writeZeroesMaxBytes, discardMaxBytes },
+  }
+}
+
+/** statfs types that can zero a file in place: ext4, XFS, btrfs (fallocate(2)). */
+const ZEROES_IN_PLACE: readonly number[] = [0xef53, 0x58465342, 0x9123683e]
+/** stat counts blocks of this size. */
+const STAT_BLOCK = 512
+
+async function readLoopBacking(disk: string): Promise<LoopBacking | null> {
+  if ((await list(disk, 'loop')).length === 0) return null
+  const path = (await readLine(disk, 'loop/backing_file')) ?? ''
+  // Skips deleted files, and those that only another mount namespace sees.
+  const [file, system] = await Promise.all([
+    stat(path).catch(() => null),
+    statfs(path).catch(() => null),
+  ])
+  if (file === null || system === null || !ZEROES_IN_PLACE.includes(system.type)) return 'sparse'
+  return file.isFile() && file.blocks * STAT_BLOCK >= file.size ? 'allocated' : 'sparse'
+}
+
+export async function listBtrfs(sys: string): Promise<readonly Members[]> {
+  const folder = join(sys, 'fs/btrfs')
+  const found = await Promise.all(
+    (await list(folder)).map(async (id) => ({ id, devices: await list(folder, id, 'devices') })),
+  )
+  return found.filter(({ devices }) => devices.length > 0)
+}
+
+async function readBlock(folder: string, name: string): Promise<SysBlock | null> {
+  const [dev, isPartition, holders, backing] = await Promise.all([
+    readText(folder, 'dev'),
+    readText(folder, 'partition'),
+    list(folder, 'holders'),
+    readLine(folder, 'loop/backing_file'),
+  ])
+  if (dev === null) return null
+  if (isPartition === null) return { name, dev, partition: null, holders, backing }
+  const partition = await readPartitionRange(folder)
+  return partition === null ? null : { name, dev, partition, holders, backing }
+}
+
+/** Null: it went away meanwhile. */
+async function readPartitionRange(folder: string) {
+  const [real, start, size] = await Promise.all([
+    realpath(folder).catch(() => null),
+    readNumber(folder, 'start'),
+    readNumber(folder, 'size'),
+  ])
+  return real === null ? null : { of: basename(dirname(real)), start, end: start + size }
+}
+
+/** Removes only the newline; null: absent or empty. */
+async function readLine(...path: readonly string[]): Promise<string | null> {
+  // Most attributes exist for some kinds of devices only.
+  const text = await readFile(join(...path), 'utf8').catch(() => '')
+  return text.replace(/\n$/, '') || null
+}
+
+export const readText = async (...path: readonly string[]) =>
+  (await readLine(...path))?.trim().slice(0, 4096) || null
+
+const list = (...path: readonly string[]): Promise<readonly string[]> =>
+  readdir(join(...path)).catch(() => [])
+
+/** 0: absent, or no number. */
+async function readNumber(...path: readonly string[]): Promise<number> {
+  const number = Number(await readText(...path))
+  return Number.isSafeInteger(number) && number > 0 ? number : 0
+}
+
+const START_COLDPLUG = ['systemctl', 'start', 'systemd-udev-trigger.service']
+
+interface SettleOptions {
+  /** Seconds at most; absent: 10. */
+  readonly seconds?: number
+  readonly signal?: AbortSignal
+}
+
+/**
+ * After a boot: first waits until udev knows the devices of before, then as `settleDevices`; at
+ * most `seconds` each.
+ */
+export async function settleFirstDevices(
+  shell: Shell,
+  options: SettleOptions & Required<Pick<SettleOptions, 'seconds'>>,
+): Promise<void> {
+  const { seconds, ...rest } = options
+  // systemd has begun that already: systemctl waits until it is done.
+  if (await shell.has('systemctl'))
+    await shell.run(START_COLDPLUG, { ...rest, timeout: seconds * 1000 }).catch(() => null)
+  await settleDevices(shell, options)
+}
+
+/** Waits for udev's events so far, at most `seconds`; returns at once without udev. */
+export async function settleDevices(
+  shell: Shell,
+  { seconds = 10, ...options }: SettleOptions = {},
+): Promise<void> {
+  if (!(await shell.has('udevadm'))) return
+  await shell.run(['udevadm', 'settle', `--timeout=${seconds}`], options)
+}
+
+/** udev may hold a disk for a moment that was closed after writing. */
+const TRIES = 5
+const PAUSE_MS = 200
+
+/** Best effort: a disk that cannot be re-read shows its partitions after the next start. */
+export async function rereadPartitions(shell: Shell, node: string): Promise<void> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const { exitCode, stderr } = await shell.run(['blockdev', '--rereadpt', node])
+    // The kernel never reads some disks (loop devices): no use in waiting.
+    if (exitCode === 0 || !stderr.includes('busy')) break
+    await pause(PAUSE_MS)
+  }
+  // For kernels that do not read tables by themselves.
+  await shell.run(['partx', '--update', node])
+  await settleDevices(shell)
+}
+
+/** A device that does not answer must not hold up everything. */
+const BLKID_TIMEOUT_MS = 5000
+const MAX_PARTS = 64
+
+/** Best effort: without root or the tool the disk stays as it is. */
+export async function fillContents(shell: Shell, disk: SurveyedDisk): Promise<SurveyedDisk> {
+  const listed = disk.parts.length === 0 ? [wholeOf(disk)] : disk.parts
+  const parts = await Promise.all(
+    listed.map((part, index) => (index < MAX_PARTS ? fillPart(shell, part) : part)),
+  )
+  const isBlank = disk.parts.length === 0 && parts.every(({ fstype }) => fstype === null)
+  return { ...disk, parts: isBlank ? [] : parts }
+}
+
+/** A file system may lie on the disk itself. */
+const wholeOf = ({ path }: SurveyedDisk): DiskPart => ({
+  device: path,
+  sizeBytes: 0,
+  fstype: null,
+  label: null,
+  partlabel: null,
+})
+
+async function fillPart(shell: Shell, part: DiskPart): Promise<DiskPart> {
+  if (part.fstype !== null) return part
+  try {
+    const { type, label, partlabel } = await probeContents(shell, part.device)
+    return { ...part, fstype: type, label, partlabel: part.partlabel ?? partlabel }
+  } catch (thrown) {
+    if (thrown instanceof Fault) return part
+    throw thrown
+  }
+}
+
+/**
+ * Reads the device, as udev's record may be outdated. `blkid` exits with 2 for "nothing known", 8
+ * for "more than one thing".
+ */
+export async function probeContents(shell: Shell, node: string, part?: Range): Promise<Contents> {
+  const place = part === undefined ? [] : [`--offset=${part.offset}`, `--size=${part.bytes}`]
+  const argv = ['blkid', '--probe', '--output', 'export', ...place, node]
+  return parseBlkid((await shell.run(argv, { timeout: BLKID_TIMEOUT_MS })).stdout)
+}
+
+const SETTLE_SECONDS = 10
+
+/** With `FLASHER_LIVE=1` the first list waits for drivers of disks. */
+export function openOfferedDisks(env: Environment) {
+  const shell = createShell({ env })
+  const disks = createDisks({ shell })
+  const loops = parseLoops(env['FLASHER_OFFER_LOOP'] ?? '')
+  const settle = async () => {
+    if (env['FLASHER_LIVE'] !== '1') return
+    await settleFirstDevices(shell, { seconds: SETTLE_SECONDS }).catch(() => null)
+  }
+  let settling: Promise<void> | null = null
+  return {
+    async survey(): Promise<readonly SurveyedDisk[]> {
+      await (settling ??= settle())
+      const found = await disks.survey({ loops: loops !== 'none' })
+      return found.filter(({ path, device }) => device.type !== 'loop' || isOffered(loops, path))
+    },
+    fill: (disk: SurveyedDisk): Promise<SurveyedDisk> => fillContents(shell, disk),
+  }
 }

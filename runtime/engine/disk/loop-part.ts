@@ -1,9 +1,9 @@
 /** Parts of a disk as block devices of their own, whatever the disk's partition table says. */
-import type { Partition } from './rules/tables/partitions.ts'
+import type { Partition } from './rules/partition-tables.ts'
 import type { Range } from './rules/extents.ts'
 import { type Shell, needTools, type Finished } from '#kit/host/shell.ts'
 import type { Device } from './device.ts'
-import { probeContents } from './disk-contents.ts'
+import { probeContents } from './disks.ts'
 import type { FlashedDisk } from './volumes.ts'
 import { addAbortListener, once } from 'node:events'
 import { text } from 'node:stream/consumers'

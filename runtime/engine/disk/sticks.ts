@@ -3,26 +3,24 @@ import { mkdir, open, readdir, readFile, realpath, stat, type FileHandle } from 
 import { basename, join } from 'node:path'
 import { IMAGES_PARTITION, LIVE_PATHS, VENTOY_FOLDER } from '#appliance/contract.ts'
 import {
-  type DiskWrite,
   BOOT_BYTES,
-  planVolumeGrowth,
-  ROOT_OFFSET,
-  type VolumeRefusal,
-  planTableGrowth,
-  TABLE_BYTES,
-  type TableRefusal,
-} from './rules/tables/exfat-growth.ts'
-import { Fault } from '#kit/foundation/fault.ts'
-import {
-  parseBootMedium,
+  type DiskSurroundings,
+  type DiskWrite,
   type GrowablePartition,
   type KernelPartition,
-  type DiskSurroundings,
+  parseBootMedium,
+  planTableGrowth,
+  planVolumeGrowth,
+  ROOT_OFFSET,
+  TABLE_BYTES,
+  type TableRefusal,
+  type VolumeRefusal,
   type WholeDisk,
 } from './rules/images-partition.ts'
+import { Fault } from '#kit/foundation/fault.ts'
 import { isFolder } from '#kit/host/folders.ts'
 import type { Shell } from '#kit/host/shell.ts'
-import { readText } from './sysfs.ts'
+import { readText } from './disks.ts'
 import { chooseNames } from './rules/disk.ts'
 
 /** In bytes of the volume; `writes`: what was written, in words. */

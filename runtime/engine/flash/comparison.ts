@@ -2,10 +2,10 @@
 import type { DeltaState } from '#engine/inventory/rules/run.ts'
 import type { FlashPlan } from './rules/flash.ts'
 import { FORMATS } from '#engine/image/rules/format.ts'
-import { chooseSamples, isWorthwhile } from './rules/zeros.ts'
+import { chooseSamples, isWorthwhile } from './rules/writing.ts'
 import type { Frame, FrameMap } from '#engine/image/rules/frame-map.ts'
 import type { Device } from '#engine/disk/device.ts'
-import { locateEnds } from '#engine/disk/rules/disk-end.ts'
+import { locateEnds } from '#engine/disk/rules/extents.ts'
 import type { Compare } from '#engine/image/frame/frame-blocks.ts'
 import { createSharedSlot, type FrameWorkers } from '#engine/image/frame/frame-workers.ts'
 

@@ -1,18 +1,27 @@
-/** Copies the body of an image onto a device: data by aligned writes, runs of zeros by command. */
-import {
-  SHORTEST_ZERO_RUN,
-  createExtentLog,
-  splitZeros,
-  type ExtentLog,
-  type Range,
-} from '#engine/disk/rules/extents.ts'
-import { createBusyMeter, decideByCommand, longestZeroRun, SHORT_RUN_BYTES } from './rules/zeros.ts'
-import { createSlot, type Device } from '#engine/disk/device.ts'
-import type { Filler } from '#engine/image/filler.ts'
-import { SLOT_BYTES, type TaskGroup, type Slots } from './write-slots.ts'
-import type { Zeroer } from './zeroer.ts'
+/** Copies the body of an image onto a device, data by aligned writes, runs of zeros by command, and reads it back. */
 import process from 'node:process'
+import { createInterface } from 'node:readline'
 import { crc32 } from 'node:zlib'
+import type { ImageFormat } from '#appliance/disk-images.ts'
+import { createSlot, type Device, notHeld } from '#engine/disk/device.ts'
+import {
+  createExtentLog,
+  type ExtentLog,
+  isAllZero,
+  type Range,
+  SHORTEST_ZERO_RUN,
+  splitZeros,
+} from '#engine/disk/rules/extents.ts'
+import type { Filler } from '#engine/image/stream-blocks.ts'
+import { FORMATS } from '#engine/image/rules/format.ts'
+import type { Shell } from '#kit/host/shell.ts'
+import {
+  createBusyMeter,
+  decideByCommand,
+  longestZeroRun,
+  SHORT_RUN_BYTES,
+  type ZeroMethod,
+} from './rules/writing.ts'
 
 /** What came to lie on the disk: data with checksums, and ranges that the device zeroed itself. */
 export interface Written {
@@ -44,6 +53,87 @@ export interface CopyOrder {
 const MAX_ZEROING = 32
 
 const now = () => performance.now() / 1000
+
+/** The size of one write, and how many are under way at once. */
+export const SLOT_BYTES = 4 * 1024 * 1024
+const DEPTH = 4
+
+/** One to fill and the rest under way; fewer where decoding is slower than any disk. */
+export const countSlots = (format: ImageFormat): number => (FORMATS[format].isSlow ? 3 : DEPTH + 1)
+
+/** Where buffers come from. */
+export interface SlotPool {
+  take(): Promise<Buffer>
+  give(slot: Buffer): void
+}
+
+/** Made when they are first needed, and used again. */
+function createOwnPool(): SlotPool {
+  const free: Buffer[] = []
+  return {
+    take: () => Promise.resolve(free.pop() ?? createSlot(SLOT_BYTES)),
+    give: (slot) => void free.push(slot),
+  }
+}
+
+export type Slots = ReturnType<typeof createSlots>
+
+export function createSlots(count: number, pool = createOwnPool()) {
+  let free = count
+  const waiting: (() => void)[] = []
+  async function enter(): Promise<void> {
+    if (free > 0) free -= 1
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+  }
+  function leave() {
+    const next = waiting.shift()
+    if (next === undefined) free += 1
+    else next()
+  }
+  return {
+    /** Waits for a place; what is written there has memory of its own. */
+    enter,
+    leave,
+    /** Waits for a place, and for a buffer. */
+    async take(): Promise<Buffer> {
+      await enter()
+      return await pool.take()
+    },
+    give(slot: Buffer) {
+      pool.give(slot)
+      leave()
+    },
+  }
+}
+
+export type TaskGroup = ReturnType<typeof createTaskGroup>
+
+/** Work in the background: the first failure is kept and thrown at the next call. */
+export function createTaskGroup() {
+  const running = new Set<Promise<void>>()
+  let failure: { readonly thrown: unknown } | null = null
+  /** Throws what failed so far. */
+  const check = () => {
+    if (failure !== null) throw failure.thrown
+  }
+  return {
+    check,
+    /** Starts work at once. */
+    launch(work: () => Promise<void>) {
+      const task: Promise<void> = work()
+        .catch((thrown: unknown) => {
+          failure ??= { thrown }
+        })
+        .finally(() => running.delete(task))
+      running.add(task)
+    },
+    /** Waits for all of it, then throws what failed. */
+    async land() {
+      await Promise.all(running)
+      check()
+    },
+  }
+}
 
 const ZEROS = createSlot(SLOT_BYTES)
 export const isZeroRange = (slot: Buffer, at: number, bytes: number) =>
@@ -255,4 +345,170 @@ let chosen: Sum | null = null
 export function sumUp(bytes: Buffer): number {
   chosen ??= chooseFaster()
   return chosen(bytes)
+}
+
+interface Zeroer extends AsyncDisposable {
+  /** True when the device now reads back zeros there; false when it would not do it. */
+  zero(range: Range): Promise<boolean>
+  /** It was disposed of: a range is refused without asking the device. */
+  readonly isClosed: boolean
+  /** Bytes per second, measured on long runs only; null before the first of them. */
+  readonly rate: number | null
+}
+
+/**
+ * Reads `offset length` lines and answers each with the command's exit code. The device is opened
+ * anew by each command, which an exclusive open by us allows (blkdiscard's own check is off: -f).
+ */
+const COMMANDS: Readonly<Record<Exclude<ZeroMethod, 'write'>, string>> = {
+  'zero-out': 'fallocate --punch-hole -o "$o" -l "$l" "$0"',
+  'zero-range': 'fallocate --zero-range -o "$o" -l "$l" "$0"',
+  discard: 'blkdiscard -f -o "$o" -l "$l" "$0"',
+}
+
+/** A shorter run would measure only the start of the command. */
+const MIN_MEASURED_RUN = 16 * 1024 * 1024
+const nowSeconds = () => performance.now() / 1000
+
+interface ZeroJob {
+  readonly range: Range
+  readonly answer: (isZero: boolean) => void
+}
+
+export function createZeroer(
+  shell: Shell,
+  { node, fd }: Pick<Device, 'node' | 'fd'>,
+  method: ZeroMethod,
+): Zeroer {
+  if (method === 'write') {
+    let isWritingClosed = false
+    return {
+      zero: async () => false,
+      rate: null,
+      get isClosed() {
+        return isWritingClosed
+      },
+      async [Symbol.asyncDispose]() {
+        isWritingClosed = true
+      },
+    }
+  }
+  const script = `while read -r o l; do ${COMMANDS[method]} 2>/dev/null; echo $?; done`
+  const child = shell.pipe(['/bin/sh', '-c', script, node], [fd])
+  /** The first one is under way. */
+  const jobs: ZeroJob[] = []
+  const refuse = (refused: readonly ZeroJob[]) => {
+    for (const { answer } of refused) answer(false)
+  }
+  const gone = new Promise<void>((resolve) => {
+    child.once('error', () => resolve())
+    child.once('close', () => resolve())
+  })
+  void gone.then(() => refuse(jobs.splice(0)))
+  // A child that died is seen by `gone`; a write to its closed pipe says nothing more.
+  child.stdin.on('error', () => undefined)
+
+  // One at a time, so that after our end none is left to be read from the pipe.
+  const speed = createBusyMeter()
+  let startedAt = 0
+  let isClosed = false
+  function startFirst() {
+    const [job] = jobs
+    if (job === undefined) return
+    startedAt = nowSeconds()
+    child.stdin.write(`${job.range.offset} ${job.range.bytes}\n`)
+  }
+  createInterface({ input: child.stdout }).on('line', (code) => {
+    const job = jobs.shift()
+    if (job !== undefined && job.range.bytes >= MIN_MEASURED_RUN) {
+      speed.begin(startedAt)
+      speed.end(nowSeconds(), job.range.bytes)
+    }
+    job?.answer(code === '0')
+    startFirst()
+  })
+  return {
+    get isClosed() {
+      return isClosed
+    },
+    get rate() {
+      return speed.rate
+    },
+    zero: (range) =>
+      new Promise((resolve) => {
+        if (child.exitCode !== null || !child.stdin.writable) return resolve(false)
+        jobs.push({ range, answer: resolve })
+        if (jobs.length === 1) startFirst()
+      }),
+    async [Symbol.asyncDispose]() {
+      isClosed = true
+      refuse(jobs.splice(1))
+      child.stdin.end()
+      await gone
+    },
+  }
+}
+
+interface VerifyOrder {
+  readonly device: Device
+  readonly written: Written
+  /** Read the ranges that the device zeroed itself as a whole, not only samples of them. */
+  readonly all: boolean
+  /** Read only what ends before this; absent: all of it. */
+  readonly to?: number
+  readonly slots: Slots
+  readonly tasks: TaskGroup
+  readonly signal: AbortSignal
+  readonly onVerified: (bytes: number) => void
+}
+
+/** Samples of a zeroed range: its first and last bytes, and as many between at this distance. */
+const ZERO_SAMPLE_BYTES = 64 * 1024
+const ZERO_SAMPLE_DISTANCE = 64 * 1024 * 1024
+
+/** A Fault `verify-failed` names the first place that differs. */
+export async function verifyWritten(order: VerifyOrder): Promise<void> {
+  const { device, slots, tasks, signal, onVerified } = order
+  async function check(range: Range, isRight: (bytes: Buffer) => boolean) {
+    signal.throwIfAborted()
+    tasks.check()
+    const slot = await slots.take()
+    tasks.launch(async () => {
+      try {
+        const part = slot.subarray(0, range.bytes)
+        await device.read(part, range.offset)
+        if (!isRight(part)) throw notHeld(device.node, range)
+        onVerified(range.bytes)
+      } finally {
+        slots.give(slot)
+      }
+    })
+  }
+  const isWanted = ({ offset, bytes }: Range) => offset + bytes <= (order.to ?? Infinity)
+  for (let index = 0; index < order.written.data.count; index += 1) {
+    const extent = order.written.data.at(index)
+    if (isWanted(extent)) await check(extent, (bytes) => sumUp(bytes) === extent.checksum)
+  }
+  for (const range of zeroRanges(order)) if (isWanted(range)) await check(range, isAllZero)
+  await tasks.land()
+}
+
+/** How many bytes a verification reads. */
+export function bytesToVerify(order: Pick<VerifyOrder, 'written' | 'all'>): number {
+  let bytes = order.written.data.totalBytes
+  for (const range of zeroRanges(order)) bytes += range.bytes
+  return bytes
+}
+
+function* zeroRanges({ written, all }: Pick<VerifyOrder, 'written' | 'all'>): Generator<Range> {
+  const size = all ? SLOT_BYTES : ZERO_SAMPLE_BYTES
+  const step = all ? SLOT_BYTES : ZERO_SAMPLE_DISTANCE
+  for (let index = 0; index < written.zeroed.count; index += 1) {
+    const { offset, bytes } = written.zeroed.at(index)
+    for (let at = 0; at < bytes; at += step) {
+      yield { offset: offset + at, bytes: Math.min(size, bytes - at) }
+    }
+    const last = Math.max(0, bytes - size)
+    if (!all && last % step !== 0) yield { offset: offset + last, bytes: bytes - last }
+  }
 }

@@ -1,5 +1,10 @@
 /** Writes the seed of `--provision` while the disk cannot boot yet, where its root can be mounted by then. */
-import { planEnds, type EndContents, type EndPiece } from '#engine/disk/rules/disk-end.ts'
+import {
+  type EndContents,
+  type EndPiece,
+  planEnds,
+  type Range,
+} from '#engine/disk/rules/extents.ts'
 import type { FlashEvent } from './rules/flash.ts'
 import {
   MAX_LOGICAL,
@@ -8,16 +13,14 @@ import {
   type Unnumbered,
 } from './rules/last-partition.ts'
 import { planEarlySeed } from './rules/provisioning.ts'
-import { isPhysicalVolume, PHYSICAL_BYTES } from '#engine/disk/rules/volume.ts'
-import { readIdentity, type Partition } from '#engine/disk/rules/tables/partitions.ts'
-import type { Range } from '#engine/disk/rules/extents.ts'
-import { createSlot, type Device } from '#engine/disk/device.ts'
-import { writeEnds } from '#engine/disk/disk-ends.ts'
+import { isPhysicalVolume, PHYSICAL_BYTES } from '#engine/disk/rules/lsblk.ts'
+import { type Partition, readIdentity } from '#engine/disk/rules/partition-tables.ts'
+import { createSlot, type Device, writeEnds } from '#engine/disk/device.ts'
 import { openPartVolumes } from '#engine/disk/loop-part.ts'
 import type { MountTools } from '#engine/disk/mounts.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 import { readBack, refuseObstacle, writeSeed, type Seed } from './seeder.ts'
-import type { TaskGroup } from './write-slots.ts'
+import type { TaskGroup } from './copier.ts'
 
 interface EarlyOrder {
   readonly device: Device

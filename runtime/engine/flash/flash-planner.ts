@@ -19,11 +19,10 @@ import { createDisks } from '#engine/disk/disks.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 import { createDecoders } from '#engine/image/formats.ts'
-import { inspectSectors } from '#engine/image/image-inspection.ts'
+import { type CheckedImage, checkImage, inspectSectors } from '#engine/image/image-inspection.ts'
 import { createImages } from '#engine/image/images.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { createSources, type SourcesOptions } from '#engine/image/sources/sources.ts'
-import { checkImage, type CheckedImage } from './image-checks.ts'
 
 /** Flashes that `run` can carry out. */
 export interface ReadyFlashes {

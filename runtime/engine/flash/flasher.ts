@@ -8,13 +8,18 @@ import {
   type FlashStage,
 } from './rules/run-report.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
-import { inspectImage } from '#engine/image/image-inspection.ts'
-import { readEnd } from '#engine/image/content/stored-image.ts'
+import {
+  type CheckedImage,
+  checkImage,
+  type ImageRequest,
+  inspectImage,
+  readEnd,
+} from '#engine/image/image-inspection.ts'
 import { exactBytes } from '#engine/image/rules/image.ts'
 import type { Source } from '#engine/image/sources/source.ts'
-import { planEnds, type EndPiece } from '#engine/disk/rules/disk-end.ts'
-import { clearEnds, eraseEnds, writeEnds } from '#engine/disk/disk-ends.ts'
-import { rereadPartitions } from '#engine/disk/udev.ts'
+import { type EndPiece, planEnds } from '#engine/disk/rules/extents.ts'
+import { clearEnds, type Device, eraseEnds, openDevice, writeEnds } from '#engine/disk/device.ts'
+import { type Disks, rereadPartitions } from '#engine/disk/disks.ts'
 import type { EarlySeeder } from './early-seeder.ts'
 import { openMirrors, ownStream, type ImageStream, type OpenStream } from './image-stream.ts'
 import {
@@ -27,12 +32,11 @@ import {
   type ReadyDisk,
   type ReadyFlashes,
 } from './flash-planner.ts'
-import { checkImage, type CheckedImage, type ImageRequest } from './image-checks.ts'
 import { createWaits } from './meter.ts'
 import type { BeforeEnds } from './seed-writer.ts'
 import type { SharedFlash } from './shared-image.ts'
 import { createDeadline, untilAborted } from '#kit/host/watch.ts'
-import { countSlots, createSlots, createTaskGroup } from './write-slots.ts'
+import { countSlots, createSlots, createTaskGroup } from './copier.ts'
 import {
   CLEANUP_MS,
   openDelta,
@@ -44,8 +48,6 @@ import {
   type TableChanges,
   type WriteRun,
 } from './writer.ts'
-import { openDevice, type Device } from '#engine/disk/device.ts'
-import type { Disks } from '#engine/disk/disks.ts'
 import type { Shell } from '#kit/host/shell.ts'
 
 export interface RunOptions {

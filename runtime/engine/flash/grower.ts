@@ -13,22 +13,26 @@ import {
 } from '#engine/disk/rules/file-systems.ts'
 import { planLastGrowth, renderLastRefusal, type LastGrowth } from './rules/last-partition.ts'
 import type { Device } from '#engine/disk/device.ts'
-import { locateEnds } from '#engine/disk/rules/disk-end.ts'
-import { probeContents } from '#engine/disk/disk-contents.ts'
+import { locateEnds } from '#engine/disk/rules/extents.ts'
+import { probeContents } from '#engine/disk/disks.ts'
 import { type HeldShell, openLoopPart } from '#engine/disk/loop-part.ts'
 import type { MountPurpose } from '#engine/disk/rules/mount.ts'
-import { checkMountPlace, type Mounted, type MountTools } from '#engine/disk/mounts.ts'
-import { readDeviceStarts, readImageStarts, mountVolume } from '#engine/disk/root-file-systems.ts'
-import { parsePartitions } from '#engine/disk/rules/tables/partitions.ts'
+import {
+  checkMountPlace,
+  type Mounted,
+  type MountTools,
+  mountVolume,
+  readDeviceStarts,
+  readImageStarts,
+} from '#engine/disk/mounts.ts'
+import { parsePartitions } from '#engine/disk/rules/partition-tables.ts'
 import { needTools, type Shell } from '#kit/host/shell.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 import type { Decoders } from '#engine/image/formats.ts'
 import { inspectImage, type ImageInspection } from '#engine/image/image-inspection.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { GROWING, type FlashEvent, type FlashPlan } from './rules/flash.ts'
-import type { Written } from './copier.ts'
-import { verifyWritten } from './verifier.ts'
-import type { Slots, TaskGroup } from './write-slots.ts'
+import { type Slots, type TaskGroup, verifyWritten, type Written } from './copier.ts'
 
 type DiskSize = Pick<Device, 'sizeBytes' | 'sectorBytes'>
 

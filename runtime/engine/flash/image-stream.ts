@@ -1,34 +1,49 @@
-/** Opens what a flash writes: by the image's frames where they can be trusted, else from start to end; other places of it serve frames, too. */
+/** Opens what a flash writes: by the image's frames where they can be trusted, else from start to end. */
 import { Fault } from '#kit/foundation/fault.ts'
-import type { FlashPlan } from './rules/flash.ts'
-import { decideEntry, type FrameMap } from '#engine/image/rules/frame-map.ts'
-import type { Compare, FrameOrder } from '#engine/image/frame/frame-blocks.ts'
-import { type Blocks, createFiller, type Filler } from '#engine/image/filler.ts'
+import type { Compare } from '#engine/image/frame/frame-blocks.ts'
 import type { Decoders } from '#engine/image/formats.ts'
 import { FORMATS, isOutOfOrder } from '#engine/image/rules/format.ts'
-import type { SeekableSource, Source } from '#engine/image/sources/source.ts'
+import { decideEntry, type FrameMap } from '#engine/image/rules/frame-map.ts'
 import type { Sources } from '#engine/image/sources/sources.ts'
-import { copyBody } from './copier.ts'
-import { countSource, openUnordered, type Counted, type Waits } from './meter.ts'
-import type { SlotPool } from './write-slots.ts'
+import {
+  countSource,
+  openUnordered,
+  type Counted,
+  type SeekableSource,
+  type Source,
+} from '#engine/image/sources/source.ts'
+import { createFiller, type Blocks, type Filler } from '#engine/image/stream-blocks.ts'
+import { copyBody, type SlotPool } from './copier.ts'
+import type { Waits } from './meter.ts'
+import type { FlashPlan } from './rules/flash.ts'
 
+/** What comes next of an image, in order, and what copies a part of it onto the disk. */
 export interface ImageStream extends AsyncDisposable {
-  /** What comes next, in order. */
   readonly filler: Filler
-  /** Copies a part of the content onto the disk. */
   readonly copy: typeof copyBody
 }
 
-interface OpenedStream extends Pick<OpenedBody, 'counted' | 'map'> {
-  /** Shared with other disks; absent: the disk has its own. */
-  readonly pool?: SlotPool
-  /** `compare` needs a map. */
-  open(compare?: Compare): Promise<ImageStream>
+interface Opening {
+  readonly waits: Waits
+  readonly signal: AbortSignal
 }
 
-export type OpenStream = (around: Omit<StreamOptions, 'mirrors'>) => Promise<OpenedStream>
+interface OpenedImage {
+  readonly counted: Counted
+  /** Null: the image is read from start to end. */
+  readonly map: FrameMap | null
+}
 
-/** A decoder of the disk's own. `mirrors`: further sources of the same image, which serve frames as well. */
+export type OpenStream = (opening: Opening) => Promise<
+  OpenedImage & {
+    /** Shared with other disks; absent: the disk has its own. */
+    readonly pool?: SlotPool
+    /** `compare` needs a map. */
+    open(compare?: Compare): Promise<ImageStream>
+  }
+>
+
+/** A decoder of the disk's own. */
 export const ownStream =
   (
     decoders: Decoders,
@@ -36,13 +51,12 @@ export const ownStream =
     source: Source,
     mirrors: readonly Source[] = [],
   ): OpenStream =>
-  async (around) => {
-    const { counted, map, open } = await openImage(decoders, plan, source, { ...around, mirrors })
+  async (opening) => {
+    const image = await openImage(decoders, plan, source, { ...opening, mirrors })
     return {
-      counted,
-      map,
+      ...image,
       async open(compare) {
-        const blocks = await open(compare)
+        const blocks = await image.open(compare)
         return {
           filler: createFiller(blocks),
           copy: copyBody,
@@ -52,78 +66,38 @@ export const ownStream =
     }
   }
 
-/** Further places of an image, as far as they can be opened: the image itself is elsewhere as well. */
-export async function openMirrors(
-  sources: Sources,
-  locations: readonly string[],
-  signal: AbortSignal,
-) {
-  await using undo = new AsyncDisposableStack()
-  const opening = await Promise.allSettled(locations.map((at) => sources.open(at, { signal })))
-  const mirrors = opening.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
-  for (const source of mirrors) undo.use(source)
-  const held = undo.move()
-  return { mirrors, [Symbol.asyncDispose]: () => held.disposeAsync() }
-}
-
-interface OpenedBody {
-  readonly counted: Counted
-  /** Null: the image is read from start to end. */
-  readonly map: FrameMap | null
-  /** Opens it; `compare` needs a map. */
-  open(compare?: Compare): Promise<Blocks>
-}
-
-interface StreamOptions {
-  readonly waits: Waits
-  readonly signal: AbortSignal
-  /** Further sources of the same image, which serve frames as well. */
-  readonly mirrors: readonly Source[]
-}
-
-/** Reads no more of the image than its tables, unless its digest must be known first. */
+/**
+ * Reads no more of the image than its tables, unless its digest must be known first. `mirrors`:
+ * further sources of the same image, which serve frames as well.
+ */
 export async function openImage(
   decoders: Decoders,
   plan: FlashPlan,
   found: Source,
-  { waits, signal, mirrors }: StreamOptions,
-): Promise<OpenedBody> {
+  { waits, signal, mirrors }: Opening & { readonly mirrors: readonly Source[] },
+): Promise<OpenedImage & { open(compare?: Compare): Promise<Blocks> }> {
   const { image, sha256 } = plan
   const isUnordered = isOutOfOrder(image.format)
   const source = isUnordered ? await openUnordered(found, sha256, signal) : found
   const map = await findFrames(plan, source)
-  const counted = countSource(source, isUnordered || map !== null ? null : sha256, waits)
-  // What other places hold is known to be the same by the digests of the frames alone.
-  const isPinned = map !== null && map.indexSha256 !== null
-  const places = isPinned
-    ? listPlaces(counted.source, mirrors)
-    : listPlaces({ ...counted.source, places: [] }, [])
-  const openFrames = map && places && (await loadFrames({ map, sources: places }))
+  const expected = isUnordered || map !== null ? null : sha256
+  const counted = countSource(source, expected, (wait) => waits.during('source', wait))
   return {
     counted,
     map,
     async open(compare) {
-      if (openFrames === null) return decoders.open(counted.source, image.format)
-      return openFrames(compare === undefined ? {} : { compare })
+      const here = seekableOf(counted.source)
+      if (map === null || here === null) return await decoders.open(counted.source, image.format)
+      const { openFrames } = await import('#engine/image/frame/frame-blocks.ts')
+      // What other places hold is known to be the same by the digests of the frames alone.
+      const sources = map.indexSha256 === null ? ([here] as const) : listPlaces(here, mirrors)
+      return openFrames({ map, sources, compare })
     },
   }
 }
 
-/** Only for an image in frames. */
-async function loadFrames(frames: Pick<FrameOrder, 'map' | 'sources'>) {
-  const { openFrames } = await import('#engine/image/frame/frame-blocks.ts')
-  return (how: Pick<FrameOrder, 'compare'>): Blocks => openFrames({ ...frames, ...how })
-}
-
-/** Null where the image cannot be read here and there. */
-function listPlaces(source: Source, mirrors: readonly Source[]): FrameOrder['sources'] | null {
-  const first = seekableOf(source)
-  if (first === null) return null
-  const others = mirrors.map(seekableOf).filter((one) => one?.sizeBytes === source.sizeBytes)
-  const [start = first, ...later] = source.places ?? []
-  const ordered = later.map((place, at) => ({ ...place, rank: at + 1 }))
-  return [start, ...ordered, ...others.filter((one) => one !== null)]
-}
+const seekableOf = (source: Source): SeekableSource | null =>
+  source.readAt === null ? null : { ...source, readAt: source.readAt }
 
 /** Null where the image is to be read from start to end. */
 async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | null> {
@@ -141,12 +115,9 @@ async function findFrames(plan: FlashPlan, source: Source): Promise<FrameMap | n
   })
 }
 
-const seekableOf = (source: Source): SeekableSource | null =>
-  source.readAt === null ? null : { ...source, readAt: source.readAt }
-
 /** Where its digest is known, the index may come from any place that has it. */
 async function readFrames(source: SeekableSource, indexSha256: string | null) {
-  const { readFrameMap } = await import('#engine/image/frame-maps.ts')
+  const { readFrameMap } = await import('#engine/image/zstd-decoder.ts')
   const others = indexSha256 === null ? [] : (source.places ?? []).slice(1)
   return await readFrameMap(source).catch(async (thrown: unknown) => {
     for (const place of others) {
@@ -155,4 +126,25 @@ async function readFrames(source: SeekableSource, indexSha256: string | null) {
     }
     throw thrown
   })
+}
+
+function listPlaces(source: SeekableSource, mirrors: readonly Source[]) {
+  const [start = source, ...later] = source.places ?? []
+  const others = mirrors.map(seekableOf).filter((one) => one?.sizeBytes === source.sizeBytes)
+  const ordered = later.map((place, at) => ({ ...place, rank: at + 1 }))
+  return [start, ...ordered, ...others.filter((one) => one !== null)] as const
+}
+
+/** Further places of an image, as far as they can be opened: the image itself is elsewhere as well. */
+export async function openMirrors(
+  sources: Sources,
+  locations: readonly string[],
+  signal: AbortSignal,
+) {
+  await using undo = new AsyncDisposableStack()
+  const opening = await Promise.allSettled(locations.map((at) => sources.open(at, { signal })))
+  const mirrors = opening.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  for (const source of mirrors) undo.use(source)
+  const held = undo.move()
+  return { mirrors, [Symbol.asyncDispose]: () => held.disposeAsync() }
 }

@@ -14,7 +14,7 @@ import {
   findLargest,
   renderExaminations,
 } from './rules/provisioning.ts'
-import { checkMountPlace, type MountTools } from '#engine/disk/mounts.ts'
+import { checkMountPlace, findRoot, type MountTools, mountVolume } from '#engine/disk/mounts.ts'
 import { openVolumes, type FlashedDisk } from '#engine/disk/volumes.ts'
 import { toolMissing } from '#kit/host/shell.ts'
 import type { EarlySeeder } from './early-seeder.ts'
@@ -22,9 +22,8 @@ import { findUserDataProblem } from '#engine/first-boot/rules/template.ts'
 import { findVolumeObstacle } from '#engine/first-boot/rules/seed-location.ts'
 import { writeSeed, type Seed } from './seeder.ts'
 import { join } from 'node:path'
-import type { FilledVolume } from '#engine/disk/rules/volume.ts'
+import type { FilledVolume } from '#engine/disk/rules/lsblk.ts'
 import { isFolderInside } from '#engine/disk/mounted-tree.ts'
-import { findRoot, mountVolume } from '#engine/disk/root-file-systems.ts'
 import { removeTree } from '#kit/host/folders.ts'
 
 /**

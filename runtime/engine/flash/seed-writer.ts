@@ -5,15 +5,19 @@ import {
   type SeedLocation,
 } from '#engine/first-boot/rules/seed-location.ts'
 import type { CloudInitSeed, FirstBoot } from '#engine/first-boot/rules/seed.ts'
-import { parsePartitions } from '#engine/disk/rules/tables/partitions.ts'
+import { parsePartitions } from '#engine/disk/rules/partition-tables.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import type { FlashPlan } from './rules/flash.ts'
 import type { Device } from '#engine/disk/device.ts'
-import { readImageStarts, mountVolume } from '#engine/disk/root-file-systems.ts'
-import { locateEnds } from '#engine/disk/rules/disk-end.ts'
+import {
+  checkMountPlace,
+  type MountTools,
+  mountVolume,
+  readImageStarts,
+} from '#engine/disk/mounts.ts'
+import { locateEnds } from '#engine/disk/rules/extents.ts'
 import { openPartVolumes } from '#engine/disk/loop-part.ts'
 import { existsInside, writeInside } from '#engine/disk/mounted-tree.ts'
-import { checkMountPlace, type MountTools } from '#engine/disk/mounts.ts'
 import type { FlashedDisk } from '#engine/disk/volumes.ts'
 import { needTools } from '#kit/host/shell.ts'
 import type { Decoders } from '#engine/image/formats.ts'

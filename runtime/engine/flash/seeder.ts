@@ -1,12 +1,13 @@
 /** Writes a cloud-init seed to the root file system of a disk that was just flashed, and reads it back. */
 import { Fault } from '#kit/foundation/fault.ts'
 import {
+  type CloudConfig,
   CONFIG_FOLDER,
   decideOwnFile,
+  findSeedObstacle,
   IDENTIFY_FILE,
   TRUST_MARK,
-  type CloudConfig,
-} from '#engine/first-boot/rules/cloud-config.ts'
+} from '#engine/first-boot/rules/seed-location.ts'
 import { decideVolumeFolder, parseFstab, type VolumeFolder } from '#engine/disk/rules/mount.ts'
 import {
   CLOUD_INIT_MARK,
@@ -16,15 +17,15 @@ import {
   SEED_FILES,
   type Examination,
 } from './rules/provisioning.ts'
-import { findSeedObstacle } from '#engine/first-boot/rules/seed-location.ts'
 import { notWhatWasWritten, type Device } from '#engine/disk/device.ts'
 import {
-  readDeviceStarts,
   findRoot,
+  type MountTools,
   mountVolume,
+  readDeviceStarts,
   type Root,
-} from '#engine/disk/root-file-systems.ts'
-import type { Partition } from '#engine/disk/rules/tables/partitions.ts'
+} from '#engine/disk/mounts.ts'
+import type { Partition } from '#engine/disk/rules/partition-tables.ts'
 import {
   existsInside,
   isFolderInside,
@@ -32,8 +33,7 @@ import {
   readInside,
   writeInside,
 } from '#engine/disk/mounted-tree.ts'
-import type { MountTools } from '#engine/disk/mounts.ts'
-import { nameOf, type FilledVolume } from '#engine/disk/rules/volume.ts'
+import { type FilledVolume, nameOf } from '#engine/disk/rules/lsblk.ts'
 import type { FlashedDisk } from '#engine/disk/volumes.ts'
 
 /** What is written, and where cloud-init looks for it. */

@@ -6,15 +6,22 @@ import { Fault } from '#kit/foundation/fault.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 import { createSlot } from '#engine/disk/device.ts'
 import { splitZeros, type Range } from '#engine/disk/rules/extents.ts'
-import { type Blocks, createFiller, type Filler } from '#engine/image/filler.ts'
+import { type Blocks, createFiller, type Filler } from '#engine/image/stream-blocks.ts'
 import type { Decoders } from '#engine/image/formats.ts'
 import type { Source } from '#engine/image/sources/source.ts'
-import { sumUp, createRecorder, createZeroRuns, isZeroRange, type CopyOrder } from './copier.ts'
+import {
+  type CopyOrder,
+  createRecorder,
+  createZeroRuns,
+  isZeroRange,
+  SLOT_BYTES,
+  type SlotPool,
+  sumUp,
+} from './copier.ts'
 import { openImage, type ImageStream, type OpenStream } from './image-stream.ts'
 import { createWaits } from './meter.ts'
 import type { FlashPlan } from './rules/flash.ts'
-import { decideStalled } from './rules/stalled-disks.ts'
-import { SLOT_BYTES, type SlotPool } from './write-slots.ts'
+import { decideStalled } from './rules/writing.ts'
 
 /** How much the fastest disk may be ahead of the slowest: 64 MiB. */
 const DECODED_SLOTS = 16

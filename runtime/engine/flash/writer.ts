@@ -2,24 +2,27 @@
 import { decideBottleneck, type FlashEvent, type FlashPlan } from './rules/flash.ts'
 import { type LastGrowth, MARK_BYTES, planMarks, renderMark } from './rules/last-partition.ts'
 import type { FrameMap } from '#engine/image/rules/frame-map.ts'
-import { readHead } from '#engine/image/image-inspection.ts'
-import { checkLength } from '#engine/image/content/stored-image.ts'
-import { fixBackup } from '#engine/disk/disk-ends.ts'
-import type { MovedBackup } from '#engine/disk/rules/tables/gpt.ts'
+import { checkLength, readHead } from '#engine/image/image-inspection.ts'
+import { createSlot, type Device, fixBackup, notHeld } from '#engine/disk/device.ts'
+import type { MovedBackup } from '#engine/disk/rules/partition-tables.ts'
 import type { Delta } from './comparison.ts'
-import type { Written } from './copier.ts'
-import { type Counted, createMeter, type Waits } from './meter.ts'
+import {
+  bytesToVerify,
+  createZeroer,
+  type Slots,
+  type TaskGroup,
+  verifyWritten,
+  type Written,
+} from './copier.ts'
+import { createMeter, type Waits } from './meter.ts'
+import type { Counted } from '#engine/image/sources/source.ts'
 import type { ImageStream } from './image-stream.ts'
 import { isStoredRaw } from '#engine/image/rules/format.ts'
 import { exactBytes, leastBytes } from '#engine/image/rules/image.ts'
-import { type Device, createSlot, notHeld } from '#engine/disk/device.ts'
-import { locateEnds } from '#engine/disk/rules/disk-end.ts'
+import { locateEnds } from '#engine/disk/rules/extents.ts'
 import type { MountTools } from '#engine/disk/mounts.ts'
-import type { TaskGroup, Slots } from './write-slots.ts'
-import { bytesToVerify, verifyWritten } from './verifier.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import { settle, untilAborted, watch } from '#kit/host/watch.ts'
-import { createZeroer } from './zeroer.ts'
 import { randomBytes } from 'node:crypto'
 
 /** A write under way: the image, its first MiB, the disk, and what is shared by its steps. */

@@ -1,7 +1,7 @@
 /** What is done with each image format: how it is opened, measured, and checked to its end. */
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import type { Shell } from '#kit/host/shell.ts'
-import type { Blocks } from './filler.ts'
+import type { Blocks } from './stream-blocks.ts'
 import { FORMATS } from './rules/format.ts'
 import { known, UNKNOWN_SIZE, type RangeStep } from './rules/image.ts'
 import type { SeekableSource, Source } from './sources/source.ts'
@@ -31,7 +31,7 @@ const ROWS: Readonly<Record<ImageFormat, Format>> = {
   'img.zst': {
     open: async (source) => (await import('./zstd-decoder.ts')).openZstd(source),
     measure: ofLength(async (fileBytes, { isNear }) =>
-      (await import('./rules/zstd-size.ts')).measureZstd(fileBytes, isNear ? 'walk' : 'glance'),
+      (await import('./rules/zstd.ts')).measureZstd(fileBytes, isNear ? 'walk' : 'glance'),
     ),
     checkEnd: null,
   },
@@ -72,7 +72,7 @@ const ROWS: Readonly<Record<ImageFormat, Format>> = {
   },
 }
 
-const loadTools = () => import('./tool-blocks.ts')
+const loadTools = () => import('./stream-blocks.ts')
 
 async function openGzip(source: Source): Promise<Blocks> {
   return (await import('./stream-blocks.ts')).openGzip(source)

@@ -1,27 +1,31 @@
-/** Lists and inspects images: the files under an image root, one file, or any source. */
+/** Lists and inspects images: the files of a folder, one file, or any source. */
 import { constants, type Stats } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
-import { Fault, renderError } from '#kit/foundation/fault.ts'
-import { checkContent, detectFormat, FORMATS, isStoredRaw, isTarballName } from './rules/format.ts'
+import { join, resolve } from 'node:path'
 import { IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
+import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { isBareFileName } from '#kit/foundation/file-name.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isMissing } from '#kit/foundation/system-error.ts'
+import { isBelow, makeFolder, removeName } from '#kit/host/folders.ts'
+import { clearUploads } from '#kit/host/partial-files.ts'
+import type { Shell } from '#kit/host/shell.ts'
+import { describeType, type Sent } from '#kit/net/rules/http-range.ts'
+import { describeRaw, findForeign, MARK_BYTES, notAnImage } from './rules/raw-image.ts'
+import { listImages } from './image-folder.ts'
+import { MEASURE_HEAD_BYTES, measureImage } from './formats.ts'
+import { checkContent, detectFormat, FORMATS, isStoredRaw, isTarballName } from './rules/format.ts'
+import { describeFrames, type FrameMap } from './rules/frame-map.ts'
+import { planInspection, renderMismatch } from './rules/image-head.ts'
 import {
   exactBytes,
   type ImageFacts,
   type ImageInfo,
-  type VirtualSize,
+  type ImageRow,
   type RangeStep,
   UNKNOWN_SIZE,
+  type VirtualSize,
 } from './rules/image.ts'
-import { describeFrames, type FrameMap } from './rules/frame-map.ts'
-import { planInspection } from './rules/inspection.ts'
-import { measureImage, MEASURE_HEAD_BYTES } from './formats.ts'
-import { MARK_BYTES, describeRaw, findForeign, notAnImage } from './content/rules/raw-image.ts'
-import { renderMismatch } from './rules/image-head.ts'
-import { describeType, type Sent } from '#kit/net/rules/http-range.ts'
-import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { isMissing } from '#kit/foundation/system-error.ts'
-import { listImages } from './image-folder.ts'
-import type { Shell } from '#kit/host/shell.ts'
 import type { Source } from './sources/source.ts'
 
 export type Images = ReturnType<typeof createImages>
@@ -232,7 +236,7 @@ async function tryFrameMap(
 ): Promise<Result<FrameMap | null, Unfit>> {
   const readAt = async (into: Buffer, at: number) =>
     (await windows.read(at, into.length)).copy(into)
-  const { readFrameMap } = await import('./frame-maps.ts')
+  const { readFrameMap } = await import('./zstd-decoder.ts')
   try {
     return accept(await readFrameMap({ name, sizeBytes, readAt }))
   } catch (thrown) {
@@ -324,3 +328,50 @@ const copyOf = ({ from, bytes }: Window): Window => ({ from, bytes: Buffer.from(
 
 const bytesAt = ({ from, bytes }: Window, at: number) =>
   at < from ? bytes.subarray(0, 0) : bytes.subarray(at - from)
+
+export type ImageShelf = ReturnType<typeof createImageShelf>
+
+const KEPT_MS = 1000
+
+export function createImageShelf(given: string, now: () => Date) {
+  const root = resolve(given)
+  let last: { readonly at: number; readonly rows: Promise<readonly ImageRow[]> } | null = null
+  return {
+    /** Absolute. */
+    root,
+    /** Makes a missing folder, and clears uploads that were cut off. */
+    async open() {
+      await makeFolder(root)
+      await clearUploads(root)
+    },
+    list(): Promise<readonly ImageRow[]> {
+      const at = now().getTime()
+      if (last === null || Math.abs(at - last.at) >= KEPT_MS) {
+        last = { at, rows: listServed(root) }
+        // A failed list is not kept.
+        last.rows.catch(() => {
+          last = null
+        })
+      }
+      return last.rows
+    },
+    /** No error where nothing has this name. Rejects with Node's error. */
+    async remove(name: string): Promise<void> {
+      if (!isBareFileName(name)) return
+      await removeName(join(root, name))
+      last = null
+    },
+    forget() {
+      last = null
+    },
+  }
+}
+
+async function listServed(root: string): Promise<readonly ImageRow[]> {
+  const rows = await listImages(root)
+  // No link leads out of the folder.
+  const isServed = async ({ name, path }: ImageRow) =>
+    isBareFileName(name) && (await isBelow(path, [root]).catch(() => false))
+  const served = await Promise.all(rows.map(isServed))
+  return rows.filter((_, at) => served[at])
+}

@@ -2,30 +2,28 @@
 import { SHORTEST_ZERO_RUN } from '#engine/disk/rules/extents.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import {
-  parseQcow2Header,
-  QCOW2_HEAD_BYTES,
-  type Qcow2Header,
-  renderQcow2Refusal,
-} from './rules/qcow2.ts'
-import {
   clipRun,
-  type Part,
   type ClusterRun,
+  type CompressedPart,
   findInside,
-  parseRefcountTable,
-  planMetadata,
-  type Qcow2Metadata,
+  groupCompressed,
+  type HostGroup,
   L1_ENTRY_BYTES,
-  TABLE_BREAKS,
   nextRun,
   parseL1Entry,
-  type TableBreak,
-  groupCompressed,
+  parseQcow2Header,
+  parseRefcountTable,
+  type Part,
+  planMetadata,
+  QCOW2_HEAD_BYTES,
+  type Qcow2Header,
+  type Qcow2Metadata,
+  renderQcow2Refusal,
   sortParts,
-  type CompressedPart,
-  type HostGroup,
-} from './rules/qcow2-tables.ts'
-import type { Blocks, Piece } from './filler.ts'
+  TABLE_BREAKS,
+  type TableBreak,
+} from './rules/qcow2.ts'
+import type { Blocks, Piece } from './stream-blocks.ts'
 import type { SeekableSource, Source } from './sources/source.ts'
 import { imageBroken } from '#kit/net/rules/network-failure.ts'
 import { promisify } from 'node:util'

@@ -1,17 +1,20 @@
-/** Decodes formats that are one stream: raw images as they are, others by decoders of this process. */
+/** Decoded image content piece by piece, and the formats that are one stream: raw, gzip, and those that tools decode. */
 import type { Transform, Writable } from 'node:stream'
 import { createGunzip, type Gunzip } from 'node:zlib'
+import type { ImageFormat } from '#appliance/disk-images.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { type Shell, toolMissing } from '#kit/host/shell.ts'
+import { imageBroken } from '#kit/net/rules/network-failure.ts'
+import { describePage } from './rules/raw-image.ts'
+import { createBzip2Scan } from './rules/bzip2.ts'
+import { FORMATS } from './rules/format.ts'
 import {
   isTrailer,
   MAX_PIECES,
   MAX_TRAILER_BYTES,
   parseTrailer,
   TRAILER_BYTES,
-} from './content/rules/gzip-trailer.ts'
-import { describePage } from './content/rules/raw-image.ts'
-import { imageBroken } from '#kit/net/rules/network-failure.ts'
-import type { Blocks } from './filler.ts'
+} from './rules/gzip.ts'
 import type { Source } from './sources/source.ts'
 
 /**
@@ -115,7 +118,7 @@ async function* members(source: Source, end: number, decoder: Gunzip): AsyncGene
   if (!isTrailer(rest)) throw damaged(source, GARBAGE)
 }
 
-export const GARBAGE = 'something else follows its end'
+const GARBAGE = 'something else follows its end'
 
 /** A failure of the source is thrown as it is, any other as damage. */
 export async function* decodeThrough(
@@ -141,7 +144,7 @@ export async function* decodeThrough(
 }
 
 /** `check` throws what ended the chunks, whatever a decoder made of the early end. */
-export function remember(chunks: AsyncIterable<Buffer>) {
+function remember(chunks: AsyncIterable<Buffer>) {
   let failure: { readonly thrown: unknown } | null = null
   async function* passed() {
     try {
@@ -201,3 +204,132 @@ export function release(chunk: Buffer): void {
   const isPooled = buffer.byteLength === Buffer.poolSize && byteOffset > 0
   if (!isPooled) buffer.transfer(0)
 }
+
+/** Fills whole buffers from pieces, and passes long runs of zeros on without allocating them. */
+export type Filler = ReturnType<typeof createFiller>
+
+/** Fills whole buffers in image order. Rejects with what `blocks` reject with. */
+export function createFiller(blocks: Blocks) {
+  let zeros = 0
+  let kept = 0
+  let ended = false
+  return {
+    /** Fewer bytes than its length only at the image's end and before kept bytes. */
+    async fill(into: Buffer): Promise<number> {
+      let at = 0
+      while (at < into.length && kept === 0 && !(ended && zeros === 0)) {
+        if (zeros > 0) {
+          const bytes = Math.min(zeros, into.length - at)
+          into.fill(0, at, at + bytes)
+          at += bytes
+          zeros -= bytes
+          continue
+        }
+        const piece = await blocks.next(at === 0 ? into : into.subarray(at))
+        if (piece === null) ended = true
+        else if (piece.kind === 'zeros') zeros += piece.bytes
+        else if (piece.kind === 'kept') kept += piece.bytes
+        else at += piece.bytes
+      }
+      return at
+    },
+    /** Bytes that come next and are on the disk already; 0: none known. */
+    takeKept(): number {
+      const bytes = zeros > 0 ? 0 : kept
+      kept -= bytes
+      return bytes
+    },
+    /** Of a known run of zeros that comes next; 0: none known. */
+    takeZeros(limit: number): number {
+      const bytes = Math.min(zeros, limit)
+      zeros -= bytes
+      return bytes
+    },
+  }
+}
+
+// The interface of decoders: decoded image content, pulled piece by piece by the writer.
+
+/** `data` is at the start of the buffer; `kept`: the disk already holds it. */
+export type Piece =
+  | { readonly kind: 'data'; readonly bytes: number }
+  | { readonly kind: 'zeros'; readonly bytes: number }
+  | { readonly kind: 'kept'; readonly bytes: number }
+
+export interface Blocks extends AsyncDisposable {
+  /**
+   * Data is written to the start of `into`; other pieces leave it untouched. Null only after the
+   * image's true end: a damaged, short or trailing stream is a Fault.
+   */
+  next(into: Buffer): Promise<Piece | null>
+}
+
+/** A Fault `tool-missing` when there is none. */
+export async function findDecoder(shell: Shell, format: ImageFormat): Promise<readonly string[]> {
+  const { tools } = FORMATS[format]
+  for (const argv of tools) {
+    if (await shell.has(argv[0])) return argv
+  }
+  throw toolMissing(tools[0]?.[0] ?? format)
+}
+
+export async function openWithTool(
+  source: Source,
+  format: ImageFormat,
+  shell: Shell,
+  chunks: AsyncIterable<Buffer> = source.stream(),
+): Promise<Blocks> {
+  const argv = await findDecoder(shell, format)
+  return blocksOf(throughTool(source, chunks, argv, shell), 'own')
+}
+
+async function* throughTool(
+  source: Source,
+  chunks: AsyncIterable<Buffer>,
+  argv: readonly string[],
+  shell: Shell,
+): AsyncGenerator<Buffer> {
+  const child = shell.pipe(argv)
+  let words = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    words = (words + text).slice(-2000)
+  })
+  const exit = new Promise<number>((resolve) => {
+    child.once('error', () => resolve(127))
+    child.once('close', (code) => resolve(code ?? 128))
+  })
+  const input = remember(chunks)
+  // A tool that ends early closes its input; its exit code says why.
+  child.stdin.on('error', () => undefined)
+  const feeding = writeChunks(input.chunks, child.stdin).catch(() => child.stdin.destroy())
+  try {
+    yield* child.stdout
+    const code = await exit
+    await feeding
+    input.check()
+    if (code !== 0) throw damaged(source, words.trim() || `${argv[0]} ended with ${code}`)
+  } finally {
+    child.kill('SIGKILL')
+    await exit
+  }
+}
+
+/** The tools would let garbage behind the image pass. */
+export async function* scanBzip2(source: Source): AsyncGenerator<Buffer> {
+  const scan = createBzip2Scan()
+  for await (const chunk of source.stream()) {
+    if (!scan.push(chunk).ok) throw damaged(source, GARBAGE)
+    yield chunk
+  }
+  if (!scan.end().ok) throw damaged(source, GARBAGE)
+}
+
+/** A Fault `image-broken` where the file is cut off, or something follows the data. */
+export async function checkBzip2End(source: Source): Promise<void> {
+  const scan = createBzip2Scan()
+  for await (const chunk of source.stream()) if (!scan.push(chunk).ok) throw cutOff(source)
+  if (!scan.end().ok || !scan.isWhole()) throw cutOff(source)
+}
+
+const cutOff = ({ name }: Source) =>
+  new Fault('image-broken', `${name} is cut off, or something follows its end`)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { parseExact } from '#kit/foundation/json-exact.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import { MAX_HARDWARE_BYTES } from './rules/machine.ts'
-import { parseBmcAddress, renderBootTimes } from './rules/hardware.ts'
+import { parseBmcAddress, renderBootTimes } from './rules/inventory.ts'
 
 export type HardwareReader = ReturnType<typeof createHardware>
 

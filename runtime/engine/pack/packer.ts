@@ -7,7 +7,7 @@ import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { report, untilAborted } from '#kit/host/watch.ts'
 import { createDecoders, type Decoders } from '#engine/image/formats.ts'
-import { createFiller } from '#engine/image/filler.ts'
+import { createFiller } from '#engine/image/stream-blocks.ts'
 import {
   readOnce,
   readTwice,
@@ -18,10 +18,15 @@ import {
 } from '#engine/image/frame/frame-writer.ts'
 import { createFrameWorkers } from '#engine/image/frame/frame-workers.ts'
 import { createImages } from '#engine/image/images.ts'
-import type { Source } from '#engine/image/sources/source.ts'
+import {
+  compareDigest,
+  countSource,
+  openUnordered,
+  type Source,
+} from '#engine/image/sources/source.ts'
 import { createSources, type SourcesOptions } from '#engine/image/sources/sources.ts'
-import { compareDigest, countSource, openUnordered, createMeter } from '#engine/flash/meter.ts'
-import { checkImage } from '#engine/flash/image-checks.ts'
+import { createMeter } from '#engine/flash/meter.ts'
+import { checkImage } from '#engine/image/image-inspection.ts'
 import { randomUUID } from 'node:crypto'
 import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'

@@ -1,10 +1,10 @@
 /** `flasher list disks`, `flasher list images` and `flasher inspect image`. */
 import { DEFAULT_IMAGE_ROOT, type ImageFormat } from '#appliance/disk-images.ts'
 import { Fault } from '#kit/foundation/fault.ts'
+import { createImages } from '#engine/image/images.ts'
 import { resolveImageRoot } from '#engine/image/image-folder.ts'
 import { createDisks } from '#engine/disk/disks.ts'
 import { isFolder } from '#kit/host/folders.ts'
-import { createImages } from '#engine/image/images.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { untilAborted } from '#kit/host/watch.ts'
 import { renderTable, renderRecord } from '#kit/terminal/text/columns.ts'
@@ -19,9 +19,9 @@ import {
 } from './rules/list-tables.ts'
 import type { CommandSession } from './session.ts'
 import { detectFormat } from '#engine/image/rules/format.ts'
-import { recogniseFormat } from '#engine/image/content/recognised-image.ts'
+import { recogniseFormat } from '#engine/image/image-inspection.ts'
 import { createDecoders, type Decoders } from '#engine/image/formats.ts'
-import { openFileSource } from '#engine/image/sources/file-source.ts'
+import { openFileSource } from '#engine/image/sources/source.ts'
 
 /** Rejects with a Fault where the disks cannot be listed. */
 export async function listDisks({

@@ -89,7 +89,7 @@ async function runPrograms(
 /** An unattended program does not look at the disks again. */
 async function settle({ env, signal }: LiveConsole): Promise<void> {
   const { createShell } = await import('#kit/host/shell.ts')
-  const { settleFirstDevices } = await import('#engine/disk/udev.ts')
+  const { settleFirstDevices } = await import('#engine/disk/disks.ts')
   await settleFirstDevices(createShell({ env }), { seconds: SETTLE_SECONDS, signal })
 }
 

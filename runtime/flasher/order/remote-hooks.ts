@@ -1,7 +1,7 @@
 /** Runs around every flash: reports it to the server, and has the firmware boot the disk once if asked. */
 import { LIVE_PATHS } from '#appliance/contract.ts'
 import { isBootWanted } from '#engine/disk/rules/boot-entry.ts'
-import { parseLoops } from '#engine/disk/rules/mount-map.ts'
+import { parseLoops } from '#engine/disk/rules/disk-uses.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { parseServerList } from '#kit/net/rules/host-header.ts'
 import { createDisks, type Disks } from '#engine/disk/disks.ts'
@@ -41,8 +41,7 @@ import {
 } from '#engine/flash/rules/run-report.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { renderDuration } from '#kit/foundation/size.ts'
-import { OfferSchema, parseFirstBoot } from '#engine/first-boot/rules/document.ts'
-import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { OfferSchema, parseFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { parsePlan, type FirstBootTicket } from './rules/plan.ts'
 import { setTimeout as sleep } from 'node:timers/promises'

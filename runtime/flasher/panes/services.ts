@@ -34,7 +34,7 @@ export function createTuiServices(options: {
 }): TuiServices {
   const { env, isRoot, signal, imageRoot, server, mac } = options
   const loadDisks = once(async () => {
-    const { openOfferedDisks } = await import('#engine/disk/offered-disks.ts')
+    const { openOfferedDisks } = await import('#engine/disk/disks.ts')
     return openOfferedDisks(env)
   })
   const loadFlasher = once(async () => {

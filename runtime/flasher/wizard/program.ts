@@ -208,7 +208,7 @@ async function openWizardContext(
   const setting = { version: await readVersion(), identity, imageRoot, reboots }
   const remoteEnvironment = { ...environment, now: () => now() * 1000 }
   const loadDisks = once(async () => {
-    const { openOfferedDisks } = await import('#engine/disk/offered-disks.ts')
+    const { openOfferedDisks } = await import('#engine/disk/disks.ts')
     return openOfferedDisks(env)
   })
   return {
@@ -233,7 +233,7 @@ async function openWizardContext(
     },
     listLocal: () => listImages(imageRoot),
     async loadCatalog(source, until) {
-      const { createCatalogSources } = await import('#engine/catalog/catalog-sources.ts')
+      const { createCatalogSources } = await import('#engine/catalog/catalog-manifests.ts')
       return createCatalogSources({ env })(source, until)
     },
     async loadHooks() {

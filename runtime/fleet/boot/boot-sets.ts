@@ -33,8 +33,7 @@ import { createShell } from '#kit/host/shell.ts'
 import { settle } from '#kit/host/watch.ts'
 import { ROOT_MANIFEST } from '#appliance/initrd.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
-import { openFileSource } from '#engine/image/sources/file-source.ts'
-import type { Source } from '#engine/image/sources/source.ts'
+import { openFileSource, type Source } from '#engine/image/sources/source.ts'
 
 type BootSets = ReturnType<typeof createBootSets>
 

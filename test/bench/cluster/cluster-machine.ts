@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listSources } from '#engine/flash/rules/flash.ts'
-import { createSourceList } from '#engine/image/sources/source-list.ts'
+import { createSourceList } from '#engine/flash/listed-planner.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { createSources } from '#engine/image/sources/sources.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'

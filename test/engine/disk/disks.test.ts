@@ -9,8 +9,10 @@ import {
   listOtherMounts,
   listPools,
   readOwnMounts,
+  listBlocks,
+  listBtrfs,
+  readSysFacts,
 } from '#engine/disk/disks.ts'
-import { listBlocks, listBtrfs, readSysFacts } from '#engine/disk/sysfs.ts'
 import { Fault, type FaultCode } from '#kit/foundation/fault.ts'
 import { createShell, type Finished, type Shell } from '#kit/host/shell.ts'
 import {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { openLoopPart } from '#engine/disk/loop-part.ts'
-import { rereadPartitions } from '#engine/disk/udev.ts'
+import { rereadPartitions } from '#engine/disk/disks.ts'
 import { createShell, type Finished, type Shell } from '#kit/host/shell.ts'
 import { faultOf } from '#test/support/collect.ts'
 

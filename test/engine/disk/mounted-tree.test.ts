@@ -18,7 +18,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { $ } from 'zx'
 import { existsInside, isFolderInside, readInside, writeInside } from '#engine/disk/mounted-tree.ts'
-import { takeTurn } from '#engine/disk/root-file-systems.ts'
+import { takeTurn } from '#engine/disk/mounts.ts'
 
 /** `root` is the tree, `outside` a folder of the host next to it. */
 async function createTree() {

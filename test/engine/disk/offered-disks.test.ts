@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { openOfferedDisks } from '#engine/disk/offered-disks.ts'
+import { openOfferedDisks } from '#engine/disk/disks.ts'
 
 const test = suite('offered disks')
 

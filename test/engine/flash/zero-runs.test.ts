@@ -1,7 +1,12 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createRecorder, createZeroRuns, sumUp } from '#engine/flash/copier.ts'
-import { createSlots, createTaskGroup } from '#engine/flash/write-slots.ts'
+import {
+  createRecorder,
+  createZeroRuns,
+  sumUp,
+  createSlots,
+  createTaskGroup,
+} from '#engine/flash/copier.ts'
 import { makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('runs of zeros')

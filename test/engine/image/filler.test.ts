@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { type Blocks, createFiller } from '#engine/image/filler.ts'
+import { type Blocks, createFiller } from '#engine/image/stream-blocks.ts'
 
 const test = suite('filler')
 

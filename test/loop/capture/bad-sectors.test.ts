@@ -1,7 +1,7 @@
 /** Bad sectors of a disk that is captured: those that nobody wants end nothing, and the one that ends it is named. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createDiskReader } from '#engine/capture/disk-reader.ts'
+import { createDiskReader } from '#engine/capture/part-reading.ts'
 import { listRanges } from '#engine/capture/rules/range-list.ts'
 import { createSlot, openDevice } from '#engine/disk/device.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'

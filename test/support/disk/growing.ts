@@ -1,15 +1,15 @@
 /** Grows a stick in memory by the plans of the product, one write at a time. */
 import { IMAGES_PARTITION } from '#appliance/contract.ts'
 import {
-  type DiskWrite,
   BOOT_BYTES,
+  type DiskWrite,
+  planTableGrowth,
   planVolumeGrowth,
   ROOT_OFFSET,
-  type VolumeFacts,
-  planTableGrowth,
   TABLE_BYTES,
   type TableFacts,
-} from '#engine/disk/rules/tables/exfat-growth.ts'
+  type VolumeFacts,
+} from '#engine/disk/rules/images-partition.ts'
 import type { SectorDisk } from './sparse-disk.ts'
 
 const SECTOR = 512

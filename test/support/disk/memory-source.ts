@@ -1,5 +1,5 @@
 /** Bytes in memory as a Source that uses each chunk's memory again as soon as it may. */
-import type { Blocks } from '#engine/image/filler.ts'
+import type { Blocks } from '#engine/image/stream-blocks.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 
 export interface MemorySourceOptions {

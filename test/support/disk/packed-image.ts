@@ -2,7 +2,7 @@
 import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { digestOfZeros, FRAME_BYTES } from '#engine/image/rules/frame-index.ts'
+import { digestOfZeros, FRAME_BYTES } from '#engine/image/rules/frame-map.ts'
 import { packImage } from '#engine/pack/packer.ts'
 
 export interface PackedImage {

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { $ } from 'zx'
-import type { Blocks } from '#engine/image/filler.ts'
+import type { Blocks } from '#engine/image/stream-blocks.ts'
 import type { Source } from '#engine/image/sources/source.ts'
 import { makeBytes } from '../collect.ts'
 

@@ -11,7 +11,7 @@ import {
   type FlashOptions,
   type FlashPlan,
 } from '#engine/flash/rules/flash.ts'
-import { parseBackupBytes } from '#engine/disk/rules/tables/gpt.ts'
+import { parseBackupBytes } from '#engine/disk/rules/partition-tables.ts'
 import { detectFormat } from '#engine/image/rules/format.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
 import { createDecoders } from '#engine/image/formats.ts'

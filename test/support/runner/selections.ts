@@ -5,7 +5,7 @@ const JUDGED = [
   'build/(app/lock|docs-site|(cache|board|debian|demo|initrd|release|stick)/.*|exfat|host|ipxe/source|iso|live-console|map|pack|prepare|report|script|server/disk)',
   'cache/rules/image-list',
   'engine/(capture/rules/areas|catalog/rules/manifest|image/rules/(bzip2[\\w-]*|format|frame-index|gzip|image-head|seek-map|xz|zstd[\\w-]*))',
-  'engine/disk/rules/(boot-entry|tables/(gpt|partitions))',
+  'engine/disk/rules/(boot-entry|partition-tables|partitions)',
   'engine/first-boot/rules/cidata',
   'extending|runner.*|shell',
   'flasher/(link|live-system|order)/[\\w-]+',

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { $ } from 'zx'
-import type { SysBlock } from '#engine/disk/rules/sightings.ts'
+import type { SysBlock } from '#engine/disk/rules/disk-uses.ts'
 import type { Shell } from '#kit/host/shell.ts'
 
 interface Block {

@@ -7,7 +7,7 @@ import {
   type TargetDevice,
   type TargetFacts,
 } from '#engine/disk/rules/disk.ts'
-import { MAX_IMAGE_BYTES } from '#engine/image/rules/frame-index.ts'
+import { MAX_IMAGE_BYTES } from '#engine/image/rules/frame-map.ts'
 import { decodePart } from '#kit/net/rules/image-location.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 

@@ -5,7 +5,7 @@ import { PickedDiskSchema } from '#engine/inventory/rules/machine.ts'
 import { renderHyphens, type Mac, MacSchema } from '#kit/net/rules/mac.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { plainWords } from '#kit/foundation/printable.ts'
-import { ImageNameSchema, MAX_UPLOAD_BYTES } from '#engine/catalog/rules/image-upload.ts'
+import { ImageNameSchema, MAX_UPLOAD_BYTES } from '#engine/catalog/rules/cache-entry.ts'
 import { RunIdSchema } from '#engine/inventory/rules/run.ts'
 
 // Checks what clients and operators send about captured images, and how large these may become.

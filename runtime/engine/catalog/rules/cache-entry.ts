@@ -1,10 +1,92 @@
-/** Checks an image that an operator adds to the cache: its source and its name. */
+/** What the cache service holds: its entries, their addresses, uploads and files of its folder, and which images leave for new ones. */
 import { z } from 'zod'
-import { type CatalogFields, MAX_NAME_LENGTH, parseCatalogFields } from './catalog-fields.ts'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import { detectFormat, isTarballName } from '#engine/image/rules/format.ts'
 import { type FieldError, fieldError, parseFields } from '#kit/foundation/field-error.ts'
-import { refOf } from './catalog.ts'
-import { decodePart } from '#kit/net/rules/image-location.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { decodePart } from '#kit/net/rules/image-location.ts'
+import { refOf } from './catalog.ts'
+
+const MAX_NAME_LENGTH = 512
+const MAX_TEXT_LENGTH = 8192
+
+const textField = (maxLength: number, words: string) =>
+  z
+    .string(words)
+    .max(maxLength, words)
+    .regex(/\S/, words)
+    .transform((given) => given.toWellFormed())
+
+/** It decides which bytes are written: an invalid value refuses the whole entry. */
+const decisive = <Schema extends z.ZodType>(schema: Schema) =>
+  z.preprocess((given) => (given === '' ? null : (given ?? null)), schema.nullable())
+
+/** An invalid value is dropped. */
+const descriptive = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().catch(null)
+
+/** `img.gz`, `x86_64`: they end up in command lines and file names. */
+const identifier = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .regex(/^[a-z0-9][a-z0-9._+-]{0,31}$/)
+
+const NO_DIGEST = 'sha256 is not 64 hexadecimal digits'
+const NameSchema = textField(MAX_NAME_LENGTH, `has no name of 1 to ${MAX_NAME_LENGTH} characters`)
+
+/** `""` and null mean absent. */
+const FieldsSchema = z.object(
+  {
+    name: NameSchema,
+    src: textField(MAX_TEXT_LENGTH, 'has no source (src)'),
+    resolved_src: decisive(textField(MAX_TEXT_LENGTH, 'resolved_src is not an address')),
+    format: descriptive(identifier),
+    arch: descriptive(identifier),
+    /** Lower case. */
+    sha256: decisive(
+      z
+        .string(NO_DIGEST)
+        .trim()
+        .toLowerCase()
+        .regex(/^[0-9a-f]{64}$/, NO_DIGEST),
+    ),
+    /** Of an image in frames; with an invalid one the whole image is read instead. */
+    index_sha256: z
+      .string()
+      .trim()
+      .toLowerCase()
+      .regex(/^[0-9a-f]{64}$/)
+      .nullish()
+      .catch(null),
+    /** The operator says that it is an image, whatever it looks like. */
+    any_content: z.boolean().nullish().catch(null),
+    size_bytes: descriptive(z.int().min(0)),
+    raw_size_bytes: z.int().min(0).nullish().catch(null),
+    raw_sha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .nullish()
+      .catch(null),
+    /** ISO time when the cache got it. */
+    added_at: z.iso.datetime({ offset: true }).nullish().catch(null),
+    description: descriptive(textField(MAX_TEXT_LENGTH, '')),
+    netboot_ref: descriptive(NameSchema),
+  },
+  'is not a table of fields',
+)
+
+export type CatalogFields = Readonly<z.infer<typeof FieldsSchema>>
+
+/** The refusal names the entry, and says why. */
+export function parseCatalogFields(
+  entry: unknown,
+  index: number,
+): Result<CatalogFields, { readonly name: string; readonly reason: string }> {
+  const fields = FieldsSchema.safeParse(entry)
+  if (fields.success) return accept(fields.data)
+  const name = NameSchema.safeParse(Object(entry).name).data ?? `entry ${index + 1}`
+  return refuse({ name, reason: fields.error.issues[0]?.message ?? '' })
+}
 
 /** `src` never holds a password. */
 export interface CacheEntry extends CatalogFields {
@@ -35,7 +117,7 @@ export function blobKeyOf(source: string): string | null {
   return ref.ok ? ref.value : null
 }
 
-const digest = z
+const digestParameter = z
   .string()
   .regex(/^\s*([0-9a-fA-F]{64})?\s*$/, 'must be 64 hexadecimal digits')
   .nullish()
@@ -46,8 +128,8 @@ const BODY = z.strictObject({
   resolved_src: z.string().max(8192).nullish(),
   format: z.string().max(32).nullish(),
   arch: z.string().max(32).nullish(),
-  sha256: digest,
-  index_sha256: digest,
+  sha256: digestParameter,
+  index_sha256: digestParameter,
   any_content: z.boolean().nullish(),
   size_bytes: z.int().min(0).nullish(),
   description: z.string().max(8192).nullish(),
@@ -182,5 +264,186 @@ export function replaceLoopback(address: string, host: string): string {
   return url.href
 }
 
-export const isLoopback = (host: string): boolean =>
-  /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host)
+const isLoopback = (host: string): boolean => /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host)
+
+export type UploadRequest = Readonly<z.infer<typeof UploadSchema>>
+
+/** 64 TiB: larger than any disk that is flashed. */
+export const MAX_UPLOAD_BYTES = 2 ** 46
+/** Sent at a time by the upload page; the beginning of a part that is cut off is kept. */
+export const MAX_PART_BYTES = 8 * 2 ** 20
+/** What file systems take. */
+const MAX_NAME_BYTES = 255
+
+export const ImageNameSchema = z.string().superRefine((name, context) => {
+  const message = whyNoName(name)
+  if (message !== null) context.addIssue({ code: 'custom', message })
+})
+
+export const UploadSchema = z.strictObject({
+  name: ImageNameSchema,
+  size_bytes: z.int().min(1, 'must not be empty').max(MAX_UPLOAD_BYTES),
+  sha256: z
+    .string()
+    .trim()
+    .toLowerCase()
+    .regex(/^([0-9a-f]{64})?$/, 'must be 64 hexadecimal digits')
+    .nullish()
+    .transform((digest) => digest || null),
+  /** Of the client's file, such as its time: parts of two versions are never joined. */
+  version: z
+    .string()
+    .max(100)
+    .nullish()
+    .transform((version) => version ?? null),
+})
+
+/** Null: the name is fine. */
+function whyNoName(name: string): string | null {
+  if (/^\.|[/\\]/.test(name)) return 'must be a file name without folders or a leading dot'
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES)
+    return `must be at most ${MAX_NAME_BYTES} bytes long`
+  if (/\p{Bidi_Control}/u.test(name)) return 'must not contain characters that reverse text'
+  const reason = whyNotAnImage(name)
+  return reason === '' ? `must end in ${ENDINGS}` : reason
+}
+
+const ENDINGS = IMAGE_FORMATS.map((format) => `.${format}`)
+  .toSorted()
+  .join(', ')
+  .replace(/, (?=[^,]*$)/, ' or ')
+
+// Decides which files that people put into the cache's folder are images, and at which addresses they are.
+
+/** Another size, time or inode is another version. */
+export const FileStampSchema = z.object({
+  name: z.string(),
+  sizeBytes: z.number(),
+  /** Nanoseconds since the epoch, in decimal. */
+  mtimeNs: z.string(),
+  ino: z.string(),
+})
+export type FileStamp = Readonly<z.infer<typeof FileStampSchema>>
+
+export const isSameStamp = (a: FileStamp, b: FileStamp): boolean =>
+  a.name === b.name && a.sizeBytes === b.sizeBytes && a.mtimeNs === b.mtimeNs && a.ino === b.ino
+
+/** A clause; null: an image by its name; empty: it does not look like one. */
+export function whyNotAnImage(name: string): string | null {
+  if (/[\p{Cc}\p{Cs}\ufffd]/u.test(name)) return 'its name holds characters that no address can'
+  if (detectFormat(name) !== null) return null
+  return isTarballName(name) ? 'a tarball cannot be flashed: extract it first' : ''
+}
+
+/** `file:///<name>`; escapes what would end a path, or is an escape. */
+export const fileSource = (name: string): string =>
+  `file:///${name.replaceAll(/[%?#\\]/g, encodeURIComponent)}`
+
+/** Null: no `file:///<name>`. */
+export function parseFileSource(source: string): string | null {
+  const [, spelled] = /^file:\/\/\/([^/]+)$/i.exec(source) ?? []
+  return spelled === undefined ? null : decodePart(spelled)
+}
+
+export const fileUrl = (base: string, name: string): string =>
+  `${base}/files/${encodeURIComponent(name)}`
+
+/** In `…/files/<name>` on `ownHost` (with port) or on this machine; null: another address. */
+export function parseFileUrl(source: string, ownHost: string): string | null {
+  const url = /^https?:/i.test(source) ? URL.parse(source) : null
+  if (url === null) return null
+  const isOwn = url.host === ownHost.toLowerCase() || isLoopback(url.hostname)
+  const [, spelled] = /^\/files\/([^/]+)$/.exec(url.pathname) ?? []
+  return isOwn && spelled !== undefined ? decodePart(spelled) : null
+}
+
+// A machine of which an image was ordered, with its labels: they decide who sees that image at the cache.
+
+export interface CapturedMachine {
+  readonly mac: string
+  readonly labels: readonly string[]
+}
+
+export const MAX_CAPTURED = 2000
+
+interface KeptVersion {
+  readonly sha256: string
+  readonly sizeBytes: number
+  /** An ETag, a date, or a digest; null or absent: none. */
+  readonly version?: string | null | undefined
+}
+
+interface FoundVersion {
+  /** Absent: the source names none. */
+  readonly sha256?: string | undefined
+  readonly servedSha256?: string | undefined
+  readonly version?: string | null | undefined
+  readonly sizeBytes: number | null
+}
+
+/** By the best mark that both sides have; without one nothing is known to have changed. */
+export function hasMovedOn(kept: KeptVersion, found: FoundVersion): boolean {
+  const digest = found.sha256 ?? found.servedSha256
+  if (digest !== undefined) return digest !== kept.sha256
+  if (found.sizeBytes !== null && found.sizeBytes !== kept.sizeBytes) return true
+  const [before, now] = [kept.version ?? null, found.version ?? null]
+  // An ETag and a date cannot be compared: a server may begin or cease to send one.
+  return before !== null && now !== null && isTag(before) === isTag(now) && before !== now
+}
+
+const isTag = (version: string): boolean => /^(?:W\/)?"/.test(version)
+
+/** With a wrong clock the future counts as now, so that no wait exceeds one interval. */
+export const ageOf = (lastMs: number, nowMs: number): number => Math.max(0, nowMs - lastMs)
+
+/** ISO 8601; null: not moved on. `hasMoved` null: the look showed nothing, and `before` stays. */
+export function decideMovedAt(
+  before: string | null,
+  hasMoved: boolean | null,
+  lookedAt: string,
+): string | null {
+  if (hasMoved === null) return before
+  return hasMoved ? (before ?? lookedAt) : null
+}
+
+interface StoredBlob {
+  readonly sha256: string
+  readonly sizeBytes: number
+  /** Grows with each use of any of them. */
+  readonly usedAt: number
+  /** Bound to machines, being read, or awaited by a download. */
+  readonly isNeeded: boolean
+}
+
+interface CacheRoom {
+  readonly blobs: readonly StoredBlob[]
+  /** Bytes for downloads under way. */
+  readonly promisedBytes: number
+  readonly neededBytes: number
+  /** 0: no limit. */
+  readonly maxBytes: number
+}
+
+export type RoomRefusal =
+  | { readonly why: 'larger-than-the-cache'; readonly needed: number; readonly max: number }
+  | { readonly why: 'all-needed'; readonly needed: number; readonly free: number }
+
+/** Digests to remove, oldest first. The refusal holds the bytes needed and the most possible. */
+export function planEviction(room: CacheRoom): Result<readonly string[], RoomRefusal> {
+  const { blobs, promisedBytes, neededBytes, maxBytes } = room
+  if (maxBytes === 0) return accept([])
+  if (neededBytes > maxBytes) {
+    return refuse({ why: 'larger-than-the-cache', needed: neededBytes, max: maxBytes })
+  }
+  let free = maxBytes - promisedBytes - blobs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  const leaving: string[] = []
+  const candidates = blobs.filter(({ isNeeded }) => !isNeeded)
+  for (const { sha256, sizeBytes } of candidates.toSorted((a, b) => a.usedAt - b.usedAt)) {
+    if (free >= neededBytes) break
+    leaving.push(sha256)
+    free += sizeBytes
+  }
+  return free >= neededBytes
+    ? accept(leaving)
+    : refuse({ why: 'all-needed', needed: neededBytes, free: Math.max(0, free) })
+}

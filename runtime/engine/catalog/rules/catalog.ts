@@ -1,9 +1,9 @@
 /** The image catalog in the server's memory: a snapshot of what a cache service offers. */
 import { createHash } from 'node:crypto'
+import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
+import { detectFormat, isTarballName } from '#engine/image/rules/format.ts'
 import { accept, type Result } from '#kit/foundation/result.ts'
 import { canonicaliseSource } from '#kit/net/rules/image-location.ts'
-import { detectFormat, isTarballName } from '#engine/image/rules/format.ts'
-import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 
 /** `src` is its identity (see `refOf`), `url` what a machine fetches it from. */
 export interface CatalogEntry {

@@ -1,6 +1,11 @@
 /** Parses the firmware's boot entries from efibootmgr, and plans the one that boots a flashed disk once. */
-import { hasDosSignature, readDosEntries } from './tables/partitions.ts'
-import { parseTable, EFI_SYSTEM, parseGptPartitions } from './tables/gpt.ts'
+import {
+  EFI_SYSTEM,
+  hasDosSignature,
+  parseGptPartitions,
+  parseTable,
+  readDosEntries,
+} from './partition-tables.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Entries of this name are ours, to be removed again. */

@@ -1,5 +1,5 @@
 /** What the first bytes of a partition say of its file system: its size, whether it can grow, and whether dm-verity protects it. */
-import type { Partition } from './tables/partitions.ts'
+import type { Partition } from './partition-tables.ts'
 import type { Range } from './extents.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 

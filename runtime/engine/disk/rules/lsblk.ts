@@ -1,8 +1,9 @@
-/** Parses lsblk's JSON into a tree of block devices, and trusts none of it. */
-import { listUsers, type TargetDevice } from './disk.ts'
+/** Parses lsblk's JSON into a tree of block devices, and the volumes on them; trusts none of it. */
+import { z } from 'zod'
 import { parseJson } from '#kit/foundation/json-reader.ts'
-import { isRecord } from '#kit/foundation/shape.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { listUsers, type TargetDevice } from './disk.ts'
 
 /** A child with two parents (RAID, LVM, multipath) appears below each of them. */
 export interface LsblkNode {
@@ -65,7 +66,7 @@ const MAX_FIELD = 4096
 /** `not-lsblk-json` also beyond the bounds above. */
 export function parseLsblk(text: string): Result<readonly LsblkNode[], 'not-lsblk-json'> {
   if (text.length > MAX_CHARACTERS) return refuse('not-lsblk-json')
-  const devices = read(parseJson(text), 'blockdevices')
+  const devices = fieldOf(parseJson(text), 'blockdevices')
   const reader = { left: MAX_NODES }
   const nodes = readNodes(devices, 0, reader)
   return nodes === null ? refuse('not-lsblk-json') : accept(nodes)
@@ -95,7 +96,7 @@ const mountpointsOf = (node: LsblkNode): readonly string[] => [
   ...node.children.flatMap(mountpointsOf),
 ]
 
-const read = (from: unknown, key: string): unknown => (isRecord(from) ? from[key] : undefined)
+const fieldOf = (from: unknown, key: string): unknown => (isRecord(from) ? from[key] : undefined)
 
 /** Null: no list of devices, or too long or too deep. */
 function readNodes(
@@ -117,7 +118,7 @@ function readNodes(
 function readNode(from: unknown, depth: number, reader: { left: number }): LsblkNode | null {
   const name = readText(from, 'name')
   const type = readText(from, 'type')
-  const children = readNodes(read(from, 'children') ?? [], depth + 1, reader)
+  const children = readNodes(fieldOf(from, 'children') ?? [], depth + 1, reader)
   if (name === null || type === null || children === null) return null
   return {
     name,
@@ -142,7 +143,7 @@ function readNode(from: unknown, depth: number, reader: { left: number }): Lsblk
 
 /** Trimmed; null: absent, empty or overlong. */
 function readText(from: unknown, key: string): string | null {
-  const value = read(from, key)
+  const value = fieldOf(from, key)
   const text = typeof value === 'number' ? String(value) : value
   if (typeof text !== 'string' || text.length > MAX_FIELD) return null
   return text.trim() || null
@@ -150,13 +151,165 @@ function readText(from: unknown, key: string): string | null {
 
 /** Old lsblk prints "0" and "1". */
 const readFlag = (from: unknown, key: string) => {
-  const value = read(from, key)
+  const value = fieldOf(from, key)
   return value === true || value === 1 || value === '1'
 }
 
 /** Not trimmed: blanks may be part of them. */
 function readMountpoints(from: unknown): readonly string[] {
-  const many = read(from, 'mountpoints')
-  const list: readonly unknown[] = Array.isArray(many) ? many : [read(from, 'mountpoint')]
+  const many = fieldOf(from, 'mountpoints')
+  const list: readonly unknown[] = Array.isArray(many) ? many : [fieldOf(from, 'mountpoint')]
   return list.filter((point) => typeof point === 'string' && point !== '').map(String)
+}
+
+export interface PhysicalVolume {
+  readonly pv_name: string
+  readonly vg_name: string
+  readonly vg_uuid: string
+  /** Physical volumes that are not on the devices LVM may see. */
+  readonly missing: number
+}
+
+export interface GroupDecision {
+  readonly name: string
+  readonly nodes: readonly string[]
+  /** Null: it may be activated. */
+  readonly refusal: string | null
+}
+
+export const PVS_COLUMNS = 'pv_name,vg_name,vg_uuid,vg_missing_pv_count'
+
+const Row = z.object({
+  pv_name: z.string().max(4096),
+  vg_name: z.string().max(127),
+  vg_uuid: z.string().max(64),
+  vg_missing_pv_count: z.coerce.number().int().nonnegative(),
+})
+const Report = z.object({
+  report: z.array(z.object({ pv: z.array(Row).max(10_000) })).max(100),
+})
+
+export function parsePhysicalVolumes(
+  text: string,
+): Result<readonly PhysicalVolume[], 'not-a-pvs-report'> {
+  const report = Report.safeParse(parseJson(text))
+  if (!report.success) return refuse('not-a-pvs-report')
+  const rows = report.data.report.flatMap(({ pv }) => pv)
+  return accept(
+    rows.map(({ vg_missing_pv_count, ...row }) => ({ ...row, missing: vg_missing_pv_count })),
+  )
+}
+
+/** lvm(8); anything else never gets onto a command line. */
+const GROUP_NAME = /^[a-zA-Z0-9+_.][a-zA-Z0-9+_.-]{0,126}$/
+
+/**
+ * `ours`: on the flashed disk; `others`: of this machine. LVM commands would mix up groups of the
+ * same name or identity.
+ */
+export function decideGroups(
+  ours: readonly PhysicalVolume[],
+  others: readonly PhysicalVolume[],
+): readonly GroupDecision[] {
+  const named = Map.groupBy(
+    ours.filter(({ vg_name }) => vg_name !== ''),
+    ({ vg_name }) => vg_name,
+  )
+  return [...named].map(([name, rows]) => ({
+    name,
+    nodes: rows.map(({ pv_name }) => pv_name),
+    refusal: refuseGroup(name, rows, others),
+  }))
+}
+
+function refuseGroup(
+  name: string,
+  rows: readonly PhysicalVolume[],
+  others: readonly PhysicalVolume[],
+): string | null {
+  const uuids = new Set(rows.map(({ vg_uuid }) => vg_uuid))
+  const twin = others.find((other) => other.vg_name === name || uuids.has(other.vg_uuid))
+  if (!GROUP_NAME.test(name)) return 'its volume group has a name that LVM does not allow'
+  if (uuids.size > 1) return `it holds two volume groups named ${name}`
+  if (twin !== undefined) {
+    return `its volume group ${name} is also one of this machine (on ${twin.pv_name}), which must not be touched`
+  }
+  return rows.some(({ missing }) => missing > 0)
+    ? `its volume group ${name} also lies on other disks`
+    : null
+}
+
+// The places of a file system on a flashed disk: a partition, a logical volume, or the whole disk.
+
+interface Volume {
+  /** `/dev/sda2`, `/dev/mapper/vg-root`. */
+  readonly node: string
+  readonly kind: 'part' | 'lvm' | 'disk'
+  readonly sizeBytes: number
+  /** Absent: its node. */
+  readonly name?: string
+}
+
+/** As blkid reads them from the image. */
+export interface Contents {
+  /** `ext4`, `LVM2_member`, `crypto_LUKS`, `swap`… */
+  readonly type: string | null
+  readonly uuid: string | null
+  readonly label: string | null
+  readonly partuuid: string | null
+  readonly partlabel: string | null
+  /** `gpt`, `dos`. */
+  readonly table: string | null
+}
+
+export const PHYSICAL_VOLUME = 'LVM2_member'
+
+/** `first`: its first PHYSICAL_BYTES. */
+export const isPhysicalVolume = (first: Buffer): boolean =>
+  [0, 512, 1024, 1536].some((at) => first.toString('latin1', at, at + 8) === 'LABELONE')
+export const PHYSICAL_BYTES = 4096
+
+export type FilledVolume = Volume & { readonly contents: Contents }
+
+export const nameOf = ({ name, node }: Pick<Volume, 'name' | 'node'>): string => name ?? node
+
+/** From `lsblk --json --bytes DISK`, nested or flat; the disk itself where it has no partitions. */
+export function listVolumes(nodes: readonly LsblkNode[], disk: string): readonly Volume[] {
+  const all = [...indexNodes(nodes).values()].filter(({ path }) => path.startsWith('/dev/'))
+  const volumes = all.flatMap(({ path, type, size }): readonly Volume[] =>
+    type === 'part' || type === 'lvm'
+      ? [{ node: path, kind: type, sizeBytes: readBytes(size) }]
+      : [],
+  )
+  if (volumes.some(({ kind }) => kind === 'part')) return volumes
+  const whole = all.find(({ path }) => path === disk) ?? all[0]
+  const itself: Volume = { node: disk, kind: 'disk', sizeBytes: readBytes(whole?.size ?? null) }
+  // A target may be a partition itself (--allow-partition).
+  return [itself, ...volumes]
+}
+
+/** `blkid --probe --output export`: lines `KEY=VALUE`, unsafe characters behind a backslash. */
+export function parseBlkid(text: string): Contents {
+  const pairs = text.split('\n').flatMap((line) => {
+    const [, key, value] = /^([A-Z_]+)=(.+)$/.exec(line) ?? []
+    return key === undefined || value === undefined
+      ? []
+      : [[key, value.replaceAll(/\\(.)/g, '$1')] as const]
+  })
+  const said = new Map(pairs)
+  const read = (key: string) => said.get(key) ?? null
+  return {
+    type: read('TYPE'),
+    uuid: read('UUID'),
+    label: read('LABEL'),
+    partuuid: read('PART_ENTRY_UUID'),
+    partlabel: read('PART_ENTRY_NAME'),
+    table: read('PTTYPE'),
+  }
+}
+
+/** Old lsblk prints bytes as text. */
+function readBytes(size: string | null): number {
+  const bytes = Number(size ?? 0)
+  return Number.isSafeInteger(bytes) && bytes >= 0 ? bytes : 0
 }

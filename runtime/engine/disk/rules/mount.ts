@@ -1,5 +1,5 @@
 /** Decides which file systems of a flashed disk are mounted, and with which options. */
-import { PHYSICAL_VOLUME, type Contents, type FilledVolume } from './volume.ts'
+import { type Contents, type FilledVolume, PHYSICAL_VOLUME } from './lsblk.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** Linux installs its root on them, and they can be written. */

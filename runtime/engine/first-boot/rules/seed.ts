@@ -1,18 +1,24 @@
-/** Renders a template for one machine: the files of cloud-init's NoCloud, and an Ignition configuration. */
-import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
+/** Renders a template for one machine: the files of cloud-init's NoCloud, and an Ignition configuration; both as they go over HTTP. */
+import { z } from 'zod'
+import { FEATURES } from '#appliance/contract.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { fillPlaceholders, type PlaceholderValues } from './placeholder.ts'
+import { type Mac, parseMac, renderHyphens } from '#kit/net/rules/mac.ts'
 import {
+  type FilledTemplate,
+  fillPlaceholders,
+  hasSecrets,
   hideSecrets,
   isIgnition,
   listFiles,
-  type FilledTemplate,
+  listLabels,
+  listTexts,
+  type PlaceholderValues,
   type Template,
   type TemplateFile,
-  hasSecrets,
+  TemplateNameSchema,
+  TemplateSchema,
 } from './template.ts'
-import { FEATURES } from '#appliance/contract.ts'
 
 export interface CloudInitSeed {
   readonly 'user-data': string
@@ -384,3 +390,59 @@ const toMs = (at: string) => Temporal.Instant.from(at).epochMilliseconds
 
 const toText = (ms: number) =>
   Temporal.Instant.fromEpochMilliseconds(ms).toString({ fractionalSecondDigits: 3 })
+
+/** RFC 7042: no card is given this address. */
+const MAC = parseMac('00:00:5e:00:53:01')
+
+export function exampleOf(template: Template): TemplateSubject {
+  if (!MAC.ok) throw new Error('the address of the example is one')
+  const labels = listTexts(template).flatMap(({ text }) => listLabels(text))
+  return {
+    name: 'example',
+    mac: MAC.value,
+    serial: 'SERIAL1',
+    labels: [...new Set(labels)].map((label) => `${label}-1`),
+  }
+}
+
+const PartSchema = z.string().max(2 ** 18)
+
+export const DocumentSchema = z.object({
+  cloud_init: z
+    .object({
+      'user-data': PartSchema,
+      'meta-data': PartSchema,
+      'network-config': PartSchema.nullable().default(null),
+      'vendor-data': PartSchema.optional(),
+    })
+    .nullable(),
+  ignition: PartSchema.nullable(),
+  reason: z.string().max(1000).nullable().default(null).describe('Why one of the two is null'),
+})
+
+export const renderDocument = ({
+  cloudInit,
+  ignition,
+  reason,
+}: FirstBoot): z.output<typeof DocumentSchema> => ({ cloud_init: cloudInit, ignition, reason })
+
+/** Malformed: nothing in it could be written. */
+export function parseFirstBoot(document: unknown): Result<FirstBoot, 'malformed'> {
+  const parsed = DocumentSchema.safeParse(document)
+  if (!parsed.success) return refuse('malformed')
+  const { cloud_init: cloudInit, ignition, reason } = parsed.data
+  return cloudInit === null && ignition === null
+    ? refuse('malformed')
+    : accept({ cloudInit, ignition, reason })
+}
+
+export const OfferSchema = z.object({ template: TemplateNameSchema, token: z.string().max(200) })
+
+export const TicketSchema = z.strictObject({ token: z.string().max(200) })
+
+/** Secrets are dots. */
+export const NamedTemplateSchema = TemplateSchema.safeExtend({
+  name: TemplateNameSchema,
+  updated_at: z.iso.datetime(),
+  machines: z.int().describe('How many machines have it'),
+})

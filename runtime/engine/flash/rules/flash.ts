@@ -15,7 +15,7 @@ import { leastBytes, type ImageFacts } from '#engine/image/rules/image.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import type { Provisioning } from './provisioning.ts'
-import { decideZeroMethod, type ZeroMethod } from './zeros.ts'
+import { decideZeroMethod, type ZeroMethod } from './writing.ts'
 
 /** Read back nothing, all that was written, or also the ranges that the device zeroed itself. */
 export const VERIFY_LEVELS = ['none', 'data', 'all'] as const

@@ -1,24 +1,21 @@
 /** Plans the growth of an image's last partition to the end of the disk, in the table in memory. */
 import {
-  moveBackup,
-  hasHeader,
-  parseTable,
-  type MovedBackup,
+  changeDosLast,
   changeLast,
   EFI_SYSTEM,
-  parseGptPartitions,
-} from '#engine/disk/rules/tables/gpt.ts'
-import {
-  changeDosLast,
-  parseDosTable,
   hasDosSignature,
+  hasHeader,
   isExtendedType,
-  readDosEntries,
+  moveBackup,
+  type MovedBackup,
+  parseDosTable,
+  parseGptPartitions,
+  parseTable,
   type Partition,
-} from '#engine/disk/rules/tables/partitions.ts'
+  readDosEntries,
+} from '#engine/disk/rules/partition-tables.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { locateEnds } from '#engine/disk/rules/disk-end.ts'
-import type { Range } from '#engine/disk/rules/extents.ts'
+import { locateEnds, type Range } from '#engine/disk/rules/extents.ts'
 
 /** Partitions end at whole MiB. */
 const ALIGNMENT = 1024 * 1024

@@ -1,27 +1,28 @@
 /** The step after a write: what it requires, writes into the image, and runs ("Provisioning"). */
 import { printable } from '#kit/foundation/printable.ts'
 import { renderSize } from '#kit/foundation/size.ts'
-import { PHYSICAL_VOLUME, type FilledVolume } from '#engine/disk/rules/volume.ts'
+import { type FilledVolume, PHYSICAL_VOLUME } from '#engine/disk/rules/lsblk.ts'
 import {
   hasDosSignature,
+  hasHeader,
   isExtendedType,
   parseDosTable,
+  parsePartitions,
+  parseTable,
+  type Partition,
   PROTECTIVE,
   readDosEntries,
-  parsePartitions,
-  type Partition,
-} from '#engine/disk/rules/tables/partitions.ts'
-import { hasHeader, parseTable } from '#engine/disk/rules/tables/gpt.ts'
-import type { Range } from '#engine/disk/rules/extents.ts'
+} from '#engine/disk/rules/partition-tables.ts'
 import {
+  type EndContents,
+  type EndPiece,
   FIRST_BYTES,
   locateBackup,
   locateEnds,
   planEnds,
+  type Range,
   splitEnds,
-  type EndContents,
-  type EndPiece,
-} from '#engine/disk/rules/disk-end.ts'
+} from '#engine/disk/rules/extents.ts'
 
 /** Paths are absolute or relative to the caller's current folder. */
 export type Provisioning =

@@ -1,18 +1,10 @@
 /** The frames of an image as blocks in image order: fetched and decoded side by side, zeros never fetched. */
 import type { Frame, FrameMap } from '../rules/frame-map.ts'
-import type { Blocks, Piece } from '../filler.ts'
+import { type Blocks, damaged, type Piece } from '../stream-blocks.ts'
 import { createFrameWorkers, createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { findFrameEnd } from '../rules/zstd.ts'
 import type { SeekableSource, ListedSource } from '../sources/source.ts'
-import { damaged } from '../stream-blocks.ts'
-
-export interface FrameOrder {
-  readonly map: FrameMap
-  readonly sources: readonly [FrameFile, ...FrameFile[]]
-  /** Absent: nothing is compared with the disk. */
-  readonly compare?: Compare
-}
 
 /**
  * `kept`: the frame is on the disk; `read`: its content is in memory now, but must be written;
@@ -44,7 +36,16 @@ const MAX_AHEAD_BYTES = 96 * 1024 * 1024
  * Threads end with the blocks. `next` rejects with a Fault where a frame cannot be fetched or is
  * damaged.
  */
-export function openFrames({ map, sources, compare }: FrameOrder): Blocks {
+export function openFrames({
+  map,
+  sources,
+  compare,
+}: {
+  readonly map: FrameMap
+  readonly sources: readonly [FrameFile, ...FrameFile[]]
+  /** Absent: nothing is compared with the disk. */
+  readonly compare?: Compare | undefined
+}): Blocks {
   const workers = createFrameWorkers()
   const loader = createFrameLoader(sources, workers)
   const depth = decideDepth(map, workers.count)

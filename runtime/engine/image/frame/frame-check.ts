@@ -6,7 +6,7 @@ import { createFrameWorkers, createSharedSlot } from './frame-workers.ts'
 import type { FileHandle } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { createQueue } from '#kit/host/queue.ts'
-import { readFrameMap } from '../frame-maps.ts'
+import { readFrameMap } from '../zstd-decoder.ts'
 
 interface FrameCheck {
   readonly map: FrameMap

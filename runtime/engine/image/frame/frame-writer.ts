@@ -5,12 +5,12 @@ import {
   digestOfZeros,
   encodeFrameIndex,
   FRAME_BYTES,
+  type IndexEntry,
   MAX_IMAGE_BYTES,
   MAX_STORED_BYTES,
   SKIPPABLE_HEAD_BYTES,
-  type IndexEntry,
-} from '../rules/frame-index.ts'
-import { encodeSeekTable } from '../rules/zstd-walker.ts'
+} from '../rules/frame-map.ts'
+import { encodeSeekTable } from '../rules/zstd.ts'
 import { createSharedSlot, type FrameWorkers } from './frame-workers.ts'
 import { isAllZero } from '#engine/disk/rules/extents.ts'
 import type { Source } from '../sources/source.ts'

@@ -1,5 +1,5 @@
 /** What our programs know of each image format: how its content begins, where it can be entered, what inspects it. */
-import type { Mark } from '../content/rules/raw-image.ts'
+import type { Mark } from './raw-image.ts'
 import { IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { isSkippableMagic, legacyVersion } from './zstd.ts'

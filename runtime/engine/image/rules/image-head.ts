@@ -1,13 +1,24 @@
 /** Checks an image's first bytes: whether it is what its name says, a disk image, and for which sector size. */
-import { parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
-import { renderCoding, type Sent } from '#kit/net/rules/http-range.ts'
-import { isStoredRaw, detectContent, formatOfContent, type ContentMismatch } from './format.ts'
-import type { ImageFacts } from './image.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
-import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { isExtendedType, parseDosTable } from '#engine/disk/rules/tables/partitions.ts'
 import type { Range } from '#engine/disk/rules/extents.ts'
 import { hasFileSystem, SIGNATURE_BYTES } from '#engine/disk/rules/file-systems.ts'
+import {
+  isExtendedType,
+  parseDosTable,
+  parseTableSector,
+} from '#engine/disk/rules/partition-tables.ts'
+import { parseJson } from '#kit/foundation/json-reader.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isRecord } from '#kit/foundation/shape.ts'
+import { renderCoding, type Sent } from '#kit/net/rules/http-range.ts'
+import {
+  type ContentMismatch,
+  detectContent,
+  formatOfContent,
+  FORMATS,
+  isStoredRaw,
+} from './format.ts'
+import type { ImageFacts, ImageInfo } from './image.ts'
 
 export interface FittedImage {
   readonly image: ImageFacts & { readonly format: ImageFormat }
@@ -140,3 +151,29 @@ export function decideSectors(ranges: readonly DosRange[], seen: ReadSectors): S
 
 export const renderUnseen = (sectorBytes: number): string =>
   `its MBR does not say for which sectors it is made, and no file system shows it: most images are made for ${USUAL}-byte sectors, but this disk has ${sectorBytes}-byte sectors`
+
+type Detail = NonNullable<ImageInfo['detail']>
+
+interface PlannedInspection {
+  readonly argv: readonly [string, ...string[]]
+  parse(output: string): Result<Detail, string>
+}
+
+/** Null: no tool knows more than we do. */
+export function planInspection(format: ImageFormat, path: string): PlannedInspection | null {
+  const inspection = FORMATS[format].inspect?.(path)
+  return inspection === undefined
+    ? null
+    : { argv: inspection.argv, parse: PARSERS[inspection.prints] }
+}
+
+const PARSERS = {
+  text: (output: string): Result<Detail, string> => accept(output.trim()),
+  object: parseObject,
+} as const
+
+function parseObject(output: string): Result<Detail, string> {
+  const parsed = parseJson(output)
+  if (isRecord(parsed)) return accept(parsed)
+  return refuse('the tool answered with something else than a JSON object')
+}

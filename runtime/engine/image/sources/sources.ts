@@ -1,5 +1,5 @@
 /** Opens the source of an image, behind one interface: a file, standard input, a URL, a registry or a bucket. */
-import type { Source, OpenOptions } from './source.ts'
+import { openFileSource, type OpenOptions, type Source } from './source.ts'
 import { type Readable, addAbortSignal } from 'node:stream'
 import { Fault } from '#kit/foundation/fault.ts'
 import {
@@ -7,7 +7,6 @@ import {
   renderLocationRefusal,
   type Location,
 } from '#kit/net/rules/image-location.ts'
-import { openFileSource } from './file-source.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import type { S3Access } from '#kit/net/s3/rules/s3-access.ts'
 import { brokenAt, readingCancelled } from '#kit/net/rules/network-failure.ts'
@@ -67,9 +66,9 @@ export function createSources(given: SourcesOptions) {
 const HASTY_STALL_MS = 8000
 
 /** Lazy: Node's HTTP takes time and 12 MB of memory. */
-const loadHttp = () => import('./http-source.ts')
-const loadOras = () => import('./oras-source.ts')
-const loadS3 = () => import('./s3-source.ts')
+const loadHttp = () => import('./remote-sources.ts')
+const loadOras = () => import('./remote-sources.ts')
+const loadS3 = () => import('./remote-sources.ts')
 
 /** Standard input as a Source: read once, in order, of unknown size. */
 const NAME = '-'

@@ -1,6 +1,6 @@
 /** What flash and capture report: a document with --json, else lines for people. Pure. */
 import type { TargetFacts } from '#engine/disk/rules/disk.ts'
-import { decideCleared } from '#engine/disk/rules/disk-end.ts'
+import { decideCleared } from '#engine/disk/rules/extents.ts'
 import {
   decideNotes,
   renderReasons,

@@ -1,7 +1,7 @@
 /** The disk screen: one disk or several, and why some cannot be chosen, also by the image's size once it is known. */
 import { offerDisk, type DiskOffer, renderDiskCells } from '#flasher/text/rules/disk-offer.ts'
 import { renderError } from '#kit/foundation/fault.ts'
-import type { CheckedImage } from '#engine/flash/image-checks.ts'
+import type { CheckedImage } from '#engine/image/image-inspection.ts'
 import {
   type WizardContext,
   askMeanwhile,

@@ -1,21 +1,19 @@
 /** `/first-boot`: the first-boot templates, and what they are for one machine. */
 import type { H3Event } from 'h3'
 import {
-  DocumentSchema,
-  NamedTemplateSchema,
-  renderDocument,
-  OfferSchema,
-  TicketSchema,
-} from '#engine/first-boot/rules/document.ts'
-import {
-  subjectOf,
-  renderFirstBoot,
-  type FirstBoot,
-  findTemplateObstacle,
   decideIssue,
+  DocumentSchema,
+  findTemplateObstacle,
+  type FirstBoot,
+  NamedTemplateSchema,
+  OfferSchema,
   parseSeedToken,
+  renderDocument,
+  renderFirstBoot,
   renderSeedToken,
   SEED_TOKEN_REFUSALS,
+  subjectOf,
+  TicketSchema,
 } from '#engine/first-boot/rules/seed.ts'
 import {
   hideSecrets,
@@ -28,7 +26,7 @@ import {
   hasSecrets,
 } from '#engine/first-boot/rules/template.ts'
 import type { Result } from '#kit/foundation/result.ts'
-import { parseHardware } from '#engine/inventory/rules/hardware.ts'
+import { parseHardware } from '#engine/inventory/rules/inventory.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { type Templates, makeInstance } from '#fleet/first-boot/templates.ts'
 import type { Site } from '#server/routes/site.ts'

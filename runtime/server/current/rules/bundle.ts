@@ -13,8 +13,11 @@ import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
 import { parseExact } from '#kit/foundation/json-exact.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { listOwnSerials } from '#engine/inventory/rules/hardware.ts'
-import { InventoryDiskSchema, MAX_DISKS } from '#engine/inventory/rules/inventory.ts'
+import {
+  InventoryDiskSchema,
+  listOwnSerials,
+  MAX_DISKS,
+} from '#engine/inventory/rules/inventory.ts'
 import { keepHeldBack } from './disarming.ts'
 import { createMachine, type Machine, NameSchema } from './machine.ts'
 

@@ -35,8 +35,9 @@ test('a file system beside a partition table is read whole, unless the two are o
   assert.is(byOf('ext4', 'dos'), 'whole')
   assert.is(byOf('swap', 'dos'), 'whole')
   for (const type of ['vfat', 'exfat', 'ntfs']) assert.is(byOf(type, 'dos'), 'map')
-  // An entry with a length is a partition to every kernel.
+  // An entry with a length is a partition to every kernel, unless it begins where the boot sector does.
   first.writeUInt16LE(0xaa55, 510)
+  first.writeUInt32LE(2048, 446 + 8)
   first.writeUInt32LE(2048, 446 + 12)
   for (const type of ['vfat', 'exfat', 'ntfs']) assert.is(byOf(type, null), 'whole')
 })

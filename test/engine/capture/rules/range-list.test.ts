@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { addMirrors, parseChunks } from '#engine/capture/rules/mirrors.ts'
+import { addMirrors, parseChunks } from '#engine/capture/rules/second-reading.ts'
 import {
   addUnion,
   createDomainParser,

@@ -2,15 +2,20 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { walkBtrfs } from '#engine/capture/rules/btrfs-extents.ts'
-import { walkExfat, walkExt, walkXfs } from '#engine/capture/rules/block-counts.ts'
-import { walkFat, judgeNtfs } from '#engine/capture/rules/used-blocks.ts'
-import { countWithin, listRanges } from '#engine/capture/rules/range-list.ts'
 import {
   createUnitCheck,
-  type SecondReading,
   type Looked,
+  type SecondReading,
+  walkBtrfs,
 } from '#engine/capture/rules/second-reading.ts'
+import {
+  judgeNtfs,
+  walkExfat,
+  walkExt,
+  walkFat,
+  walkXfs,
+} from '#engine/capture/rules/used-blocks.ts'
+import { countWithin, listRanges } from '#engine/capture/rules/range-list.ts'
 import { makeNoise } from '#test/support/disk/disk-images.ts'
 
 const test = suite('second looks')

@@ -11,10 +11,12 @@ import {
   renderCacheBase,
   replaceLoopback,
   secretSourceOf,
+  fileSource,
+  parseFileSource,
+  parseFileUrl,
+  planEviction,
 } from '#engine/catalog/rules/cache-entry.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
-import { fileSource, parseFileSource, parseFileUrl } from '#engine/catalog/rules/image-upload.ts'
-import { planEviction } from '#engine/catalog/rules/upstream.ts'
 
 const test = suite('cache entries')
 const parse = (body: unknown, taken: readonly string[] = []) =>

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseCatalogDocument } from '#engine/catalog/rules/catalog-document.ts'
-import { isFlashable, refOf, renderImageEntry } from '#engine/catalog/rules/catalog.ts'
 import {
+  parseCatalogDocument,
   parseKeptCatalog,
   parseManifest,
   renderKeptCatalog,
 } from '#engine/catalog/rules/manifest.ts'
+import { isFlashable, refOf, renderImageEntry } from '#engine/catalog/rules/catalog.ts'
 import { canonicaliseSource } from '#kit/net/rules/image-location.ts'
 
 const test = suite('catalog')

@@ -9,15 +9,13 @@ import {
   parseMountinfo,
   parseOverlayFolders,
   parseSwaps,
-} from '#engine/disk/rules/mount-map.ts'
-import {
   assembleFacts,
   type Backing,
   decideUses,
   listPaths,
   parseZpoolStatus,
   type Sightings,
-} from '#engine/disk/rules/sightings.ts'
+} from '#engine/disk/rules/disk-uses.ts'
 import { listMachineBlocks, LIVE, type Machine, SERVER } from '#test/support/server/machines.ts'
 
 const test = suite('decideUses')

@@ -2,10 +2,10 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
+  type CloudConfig,
   CONFIG_FOLDER,
   decideOwnFile,
-  type CloudConfig,
-} from '#engine/first-boot/rules/cloud-config.ts'
+} from '#engine/first-boot/rules/seed-location.ts'
 
 const test = suite('the configuration of cloud-init')
 

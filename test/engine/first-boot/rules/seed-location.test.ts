@@ -1,7 +1,7 @@
 /** Where a first-boot configuration goes, and the layouts that are refused before the first byte. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Partition } from '#engine/disk/rules/tables/partitions.ts'
+import type { Partition } from '#engine/disk/rules/partition-tables.ts'
 import { decideSeedLocation, planSeed } from '#engine/first-boot/rules/seed-location.ts'
 
 const test = suite('the place of a first-boot configuration')

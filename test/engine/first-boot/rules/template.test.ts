@@ -3,8 +3,8 @@ import { gzipSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { exampleOf } from '#engine/first-boot/rules/example-subject.ts'
 import {
+  exampleOf,
   type FirstBoot,
   renderFirstBoot,
   type TemplateSubject,

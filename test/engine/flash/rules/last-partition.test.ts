@@ -1,7 +1,7 @@
 /** Which last partitions fill a disk, and the tables that say so. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseGptPartitions, parseTable } from '#engine/disk/rules/tables/gpt.ts'
+import { parseGptPartitions, parseTable } from '#engine/disk/rules/partition-tables.ts'
 import {
   type GrowthDisk,
   MARK_BYTES,

@@ -1,7 +1,14 @@
 /** What provisioning decides: inputs, file contents, argument lists, which volume, in which words. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseLsblk } from '#engine/disk/rules/lsblk.ts'
+import {
+  parseLsblk,
+  decideGroups,
+  type FilledVolume,
+  listVolumes,
+  parseBlkid,
+  parsePhysicalVolumes,
+} from '#engine/disk/rules/lsblk.ts'
 import {
   decideMountOptions,
   decideVolumeFolder,
@@ -9,13 +16,6 @@ import {
   parseFstab,
   subvolumeOption,
 } from '#engine/disk/rules/mount.ts'
-import {
-  decideGroups,
-  type FilledVolume,
-  listVolumes,
-  parseBlkid,
-  parsePhysicalVolumes,
-} from '#engine/disk/rules/volume.ts'
 import {
   MAX_LOGICAL,
   numberLogical,

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideStalled, type SharingDisk } from '#engine/flash/rules/stalled-disks.ts'
+import { decideStalled, type SharingDisk } from '#engine/flash/rules/writing.ts'
 
 const test = suite('disks that hold up others')
 const LIMIT_MS = 60_000

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createBzip2Scan } from '#engine/image/rules/bzip2-scan.ts'
+import { createBzip2Scan } from '#engine/image/rules/bzip2.ts'
 import { makeBytes } from '#test/support/collect.ts'
 import { cutAt, pipeThrough } from '#test/support/disk/compressed.ts'
 import { makeContent } from '#test/support/disk/disk-images.ts'

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { renderMismatch } from '#engine/image/rules/image-head.ts'
+import { planInspection, renderMismatch } from '#engine/image/rules/image-head.ts'
 import {
   checkContent,
   detectContent,
@@ -10,7 +10,6 @@ import {
   isTarballName,
 } from '#engine/image/rules/format.ts'
 import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
-import { planInspection } from '#engine/image/rules/inspection.ts'
 import { pipeThrough, pzstd, skippable } from '#test/support/disk/compressed.ts'
 
 const test = suite('format')

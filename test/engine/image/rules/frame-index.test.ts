@@ -12,8 +12,9 @@ import {
   MAX_STORED_BYTES,
   parseFrameIndex,
   renderIndexRefusal,
-} from '#engine/image/rules/frame-index.ts'
-import { decidePromisedIndex, describeFrames } from '#engine/image/rules/frame-map.ts'
+  decidePromisedIndex,
+  describeFrames,
+} from '#engine/image/rules/frame-map.ts'
 import { damaged } from '#test/support/disk/compressed.ts'
 
 const test = suite('frame index')

@@ -3,14 +3,14 @@ import { constants, zstdCompressSync } from 'node:zlib'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Qcow2Header } from '#engine/image/rules/qcow2.ts'
 import {
-  groupCompressed,
   type CompressedPart,
+  groupCompressed,
   nextRun,
   parseL1Entry,
   parseL2Entry,
-} from '#engine/image/rules/qcow2-tables.ts'
+  type Qcow2Header,
+} from '#engine/image/rules/qcow2.ts'
 import { findFrameEnd } from '#engine/image/rules/zstd.ts'
 
 const tables = suite('qcow2 tables')

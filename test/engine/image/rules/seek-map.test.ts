@@ -2,14 +2,13 @@
 import { spawnSync } from 'node:child_process'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { MAX_FRAMES } from '#engine/image/rules/frame-index.ts'
-import { createTableMap } from '#engine/image/rules/seek-map.ts'
+import { createTableMap, MAX_FRAMES } from '#engine/image/rules/frame-map.ts'
 import {
   encodeSeekTable,
   MAX_SEEK_TABLE_BYTES,
   parseSeekFooter,
   SEEK_FOOTER_BYTES,
-} from '#engine/image/rules/zstd-walker.ts'
+} from '#engine/image/rules/zstd.ts'
 
 const test = suite('maps from seek tables')
 const MIB = 2 ** 20
@@ -58,8 +57,8 @@ test('frames that are too small, too large, too many, or only one are not entere
 /** The script runs in a process that has no room for a list of the entries. */
 const SCRIPT = `
   const [{ createTableMap }, { parseSeekFooter, SEEK_FOOTER_BYTES }] = await Promise.all([
-    import('${new URL('../../../../runtime/engine/image/rules/seek-map.ts', import.meta.url)}'),
-    import('${new URL('../../../../runtime/engine/image/rules/zstd-walker.ts', import.meta.url)}'),
+    import('${new URL('../../../../runtime/engine/image/rules/frame-map.ts', import.meta.url)}'),
+    import('${new URL('../../../../runtime/engine/image/rules/zstd.ts', import.meta.url)}'),
   ])
   const frames = ${Math.floor((MAX_SEEK_TABLE_BYTES - 17) / 8)}
   const table = Buffer.alloc(frames * 8 + 17, 1)

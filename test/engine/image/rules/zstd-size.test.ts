@@ -1,8 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseSeekFooter, parseSeekTable } from '#engine/image/rules/zstd-walker.ts'
-import { measureZstd } from '#engine/image/rules/zstd-size.ts'
+import { measureZstd, parseSeekFooter, parseSeekTable } from '#engine/image/rules/zstd.ts'
 import {
   damaged,
   followSteps,

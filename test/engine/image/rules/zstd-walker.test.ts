@@ -2,8 +2,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { zstdDecompressSync } from 'node:zlib'
-import { createFrameWalker, type Span } from '#engine/image/rules/zstd-walker.ts'
-import { renderZstdRefusal } from '#engine/image/rules/zstd.ts'
+import { createFrameWalker, renderZstdRefusal, type Span } from '#engine/image/rules/zstd.ts'
 import {
   cutAt,
   damaged,

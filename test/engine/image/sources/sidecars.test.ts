@@ -5,7 +5,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { Fault } from '#kit/foundation/fault.ts'
 import { readVersion } from '#kit/host/package-manifest.ts'
-import { readSidecar } from '#engine/image/sources/sidecars.ts'
+import { readSidecar } from '#engine/image/sources/source.ts'
 
 const test = suite('sidecars and manifest')
 const DIGEST = 'ab'.repeat(32)

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { listOwnSerials, parseHardware } from '#engine/inventory/rules/hardware.ts'
+import { listOwnSerials, parseHardware } from '#engine/inventory/rules/inventory.ts'
 
 const test = suite('parseHardware')
 const tree = (children: readonly unknown[], more: object = {}) =>

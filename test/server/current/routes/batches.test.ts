@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseFirstBoot } from '#engine/first-boot/rules/document.ts'
+import { parseFirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { openBatchLab, RACK, RACK_IMAGE } from '#test/support/batch/batch-lab.ts'
 import { openPowerLab, OTHER } from '#test/support/power/power-lab.ts'
 import { BMC_USER } from '#test/support/power/redfish-fake.ts'

@@ -1,7 +1,7 @@
 /** No proof where nothing booted: what looks like a new system and is none, each by its name. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseFirstBoot } from '#engine/first-boot/rules/document.ts'
+import { parseFirstBoot } from '#engine/first-boot/rules/seed.ts'
 import type { HostKeys } from '#fleet/proof/rules/proof.ts'
 import { diskOf, entryOf, MAC, macOf, REF } from '#test/support/server/machine-fixture.ts'
 import { bodyOf, runIdOf } from '#test/support/server/runs.ts'

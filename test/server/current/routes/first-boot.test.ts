@@ -1,7 +1,7 @@
 /** First-boot templates over HTTP: kept, shown without secrets, and handed to a live system once. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseFirstBoot } from '#engine/first-boot/rules/document.ts'
+import { parseFirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { DOTS } from '#engine/first-boot/rules/template.ts'
 import type { TokenPolicy } from '#server/current/rules/token.ts'
 import { diskOf, entryOf, MAC, REF } from '#test/support/server/machine-fixture.ts'

@@ -1,7 +1,7 @@
 /** First boots over HTTP: from the configuration that a live system fetches to the word of the new system. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseFirstBoot } from '#engine/first-boot/rules/document.ts'
+import { parseFirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { diskOf, entryOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
 import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
 import { waitUntil } from '#test/support/waiting.ts'

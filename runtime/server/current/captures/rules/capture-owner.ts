@@ -1,7 +1,7 @@
 /** Current line: whether the name of an image that is to be captured is free, before its machine boots for it. */
 import { isPending } from '#engine/capture/rules/order.ts'
 import { refOf, type CatalogEntry } from '#engine/catalog/rules/catalog.ts'
-import { fileSource } from '#engine/catalog/rules/image-upload.ts'
+import { fileSource } from '#engine/catalog/rules/cache-entry.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import { SAME_NAME_AS_ANOTHER } from '#server/current/rules/action.ts'
 import type { Machine } from '#server/current/rules/machine.ts'

@@ -16,8 +16,7 @@ import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { fill } from '#kit/foundation/text.ts'
-import { exampleOf } from '#engine/first-boot/rules/example-subject.ts'
-import { renderFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
+import { exampleOf, renderFirstBoot, type FirstBoot } from '#engine/first-boot/rules/seed.ts'
 import { card, copyBlock } from '#kit/web/ui/elements.ts'
 import { attributes, html, type Content, type Html } from '#kit/web/ui/html.ts'
 

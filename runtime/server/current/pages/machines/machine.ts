@@ -55,7 +55,7 @@ import {
 import { renderCurlBlock } from '#server/pages/curl-block.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import { MODES, isFlashMode, USUAL_FLASH_MODE } from '#server/current/rules/boot-mode.ts'
-import { parseHardware, type Hardware } from '#engine/inventory/rules/hardware.ts'
+import { parseHardware, type Hardware } from '#engine/inventory/rules/inventory.ts'
 import type { JournalEvent } from '#fleet/state/journal.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { questionButton, opensQuestion } from '#server/pages/question.ts'

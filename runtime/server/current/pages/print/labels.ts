@@ -1,6 +1,6 @@
 /** /ui/machines/labels: labels to print and stick on machines, with a QR code that leads to the page of each. */
 import type { Answer } from '#kit/web/answers/answers.ts'
-import { parseHardware } from '#engine/inventory/rules/hardware.ts'
+import { parseHardware } from '#engine/inventory/rules/inventory.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { fillCount } from '#kit/foundation/text.ts'
 import { emptyState } from '#kit/web/ui/elements.ts'

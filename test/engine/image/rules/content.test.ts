@@ -2,13 +2,13 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
+  describePage,
+  findCutPartitions,
   isDiskImage,
   isKnownStart,
-  findCutPartitions,
   renderShortfall,
-  describePage,
-} from '#engine/image/content/rules/raw-image.ts'
-import { isTrailer } from '#engine/image/content/rules/gzip-trailer.ts'
+} from '#engine/image/rules/raw-image.ts'
+import { isTrailer } from '#engine/image/rules/gzip.ts'
 import { parseSent } from '#kit/net/rules/http-range.ts'
 import { makeBytes } from '#test/support/collect.ts'
 import { makeTrailer } from '#test/support/disk/compressed.ts'

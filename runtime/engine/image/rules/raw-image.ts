@@ -1,8 +1,11 @@
 /** Judges the first bytes of a raw image: what they are instead, which of its partitions end beyond its end, and what else should be known. */
 import { Fault } from '#kit/foundation/fault.ts'
 import { isUnmarked, renderCoding, type Sent } from '#kit/net/rules/http-range.ts'
-import { parseDosTable, parsePartitions } from '#engine/disk/rules/tables/partitions.ts'
-import { parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
+import {
+  parseDosTable,
+  parsePartitions,
+  parseTableSector,
+} from '#engine/disk/rules/partition-tables.ts'
 
 interface Stored {
   readonly name: string

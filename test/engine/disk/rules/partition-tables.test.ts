@@ -5,7 +5,11 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { moveBackup, parseBackupBytes, parseTableSector } from '#engine/disk/rules/tables/gpt.ts'
+import {
+  moveBackup,
+  parseBackupBytes,
+  parseTableSector,
+} from '#engine/disk/rules/partition-tables.ts'
 import { damaged } from '#test/support/disk/compressed.ts'
 import { makeDiskImage, makeNoise } from '#test/support/disk/disk-images.ts'
 

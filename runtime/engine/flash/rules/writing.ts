@@ -1,4 +1,4 @@
-/** Decides how zeros get onto a disk: by a discard or zeroing command whose result reads as zeros, or written. */
+/** Decides what a write does as it runs: how zeros get onto the disk, whether comparing is worthwhile, which disks have stalled. */
 import type { ZeroFacts } from '#engine/disk/rules/disk.ts'
 import type { Frame, FrameMap } from '#engine/image/rules/frame-map.ts'
 
@@ -122,3 +122,19 @@ function findNext(map: FrameMap, from: number, canStay: (frame: Frame) => boolea
  * read that verifies it. With half of them there, as much is saved as is lost, and half is not fetched.
  */
 export const isWorthwhile = (sampled: number, matching: number): boolean => matching * 2 >= sampled
+
+export interface SharingDisk {
+  /** Whether it holds memory that the others wait for. */
+  readonly isHolding: boolean
+  /** How long it has done nothing while another disk waited. */
+  readonly idleMs: number
+}
+
+/** By their indexes. None unless a disk is better off: what stops all of them, such as their hub, fails none. */
+export function decideStalled(disks: readonly SharingDisk[], limitMs: number): readonly number[] {
+  const stalled = disks.flatMap(({ isHolding, idleMs }, index) =>
+    isHolding && idleMs >= limitMs ? [index] : [],
+  )
+  const goesOn = disks.some(({ isHolding, idleMs }) => !isHolding || idleMs < limitMs / 2)
+  return goesOn ? stalled : []
+}

@@ -5,7 +5,7 @@ import {
   decideByCommand,
   decideZeroMethod,
   longestZeroRun,
-} from '#engine/flash/rules/zeros.ts'
+} from '#engine/flash/rules/writing.ts'
 
 const test = suite('decideZeroMethod')
 
