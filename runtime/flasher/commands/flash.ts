@@ -18,7 +18,7 @@ import {
   type FlashDocument,
   type ReportedFindings,
 } from './rules/report.ts'
-import { parseFlashRequest, type CommandRequest } from './rules/flash-request.ts'
+import { parseFlashRequest, type CommandRequest } from './rules/requests.ts'
 import {
   asCancel,
   type CommandOutput,

@@ -5,7 +5,7 @@ import { Fault } from '#kit/foundation/fault.ts'
 import { renderOrasRef } from '#kit/net/registry/rules/oras.ts'
 import { createProgress } from '#flasher/text/progress.ts'
 import { SUCCESS } from './rules/exit-codes.ts'
-import { parsePushRequest, pushedFields, renderPushed } from './rules/push-request.ts'
+import { parsePushRequest, pushedFields, renderPushed } from './rules/requests.ts'
 import type { CommandSession } from './session.ts'
 
 /** Rejects with a Fault as `pushImage` does. */

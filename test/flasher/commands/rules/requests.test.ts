@@ -7,7 +7,7 @@ import {
   EXIT_CODES,
   renderEnvelope,
 } from '#flasher/commands/rules/exit-codes.ts'
-import { parseFlashRequest } from '#flasher/commands/rules/flash-request.ts'
+import { parseFlashRequest } from '#flasher/commands/rules/requests.ts'
 import { FAULT_CODES } from '#kit/foundation/fault.ts'
 
 const test = suite('parseFlashRequest')
