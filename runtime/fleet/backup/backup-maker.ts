@@ -80,10 +80,10 @@ export function createBackupMaker({
     const { release, line } = database
     const manifest = { version: 1, backup_id: id, created_at: at, release, line } as const
     const number = (await store.findLastNumber()) + 1
-    const whole: BackupManifest = { ...manifest, trigger, machines, number, files }
+    const finished: BackupManifest = { ...manifest, trigger, machines, number, files }
     signal.throwIfAborted()
-    await store.finish(whole)
-    return whole
+    await store.finish(finished)
+    return finished
   }
 
   const clear = () => removeTree(folder)

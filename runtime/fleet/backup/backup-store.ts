@@ -136,18 +136,18 @@ async function putFile(
 ): Promise<BackupFile> {
   const { size } = await stat(path)
   const isWhole = size <= wholeUpTo
-  const whole = createHash('sha256')
+  const hash = createHash('sha256')
   const pieces: BackupFile['pieces'] = []
   // All pieces but the last have exactly this size.
   const highWaterMark = isWhole ? Math.max(1, size) : PIECE_BYTES
   for await (const bytes of createReadStream(path, { highWaterMark })) {
     signal.throwIfAborted()
-    whole.update(bytes)
+    hash.update(bytes)
     const piece = isWhole ? name : `${name}.${String(pieces.length).padStart(6, '0')}`
     pieces.push(await putPiece(storage, id, piece, bytes))
     onBytes(bytes.length)
   }
-  return { name, bytes: size, sha256: whole.digest('hex'), pieces }
+  return { name, bytes: size, sha256: hash.digest('hex'), pieces }
 }
 
 /** Reads back what the driver stored, and compares. */
@@ -160,17 +160,17 @@ async function putPiece(storage: Storage, id: string, name: string, bytes: Buffe
 }
 
 async function* readPieces(storage: Storage, id: string, file: BackupFile): AsyncGenerator<Buffer> {
-  const whole = createHash('sha256')
+  const hash = createHash('sha256')
   for (const piece of file.pieces) {
     const bytes = await readValue(storage, key(id, piece.name))
     if (bytes === null) throw damaged(id, `${piece.name} is missing, or is no file`)
     if (bytes.length !== piece.bytes || digestOf(bytes) !== piece.sha256) {
       throw damaged(id, `${piece.name} is not what was written`)
     }
-    whole.update(bytes)
+    hash.update(bytes)
     yield bytes
   }
-  if (whole.digest('hex') !== file.sha256) throw damaged(id, `${file.name} is not whole`)
+  if (hash.digest('hex') !== file.sha256) throw damaged(id, `${file.name} is not whole`)
 }
 
 const key = (id: string, name: string) => `${id}:${name}`

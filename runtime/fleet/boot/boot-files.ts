@@ -110,7 +110,7 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
     async save(name, bytes, maxBytes) {
       const sha256 = await readUploadDigest(dir, name)
       const length = await receiveUpload({ dir, name, bytes, maxBytes, sha256 })
-      found.whole.add(name)
+      found.arrived.add(name)
       await enqueue(lookNow)
       return length
     },
@@ -131,7 +131,7 @@ export async function createBootFiles(parts: BootFolderDependencies): Promise<Bo
         await bootSets.checkStaged(staged)
         const names = await readdir(staged)
         await installStaged(dir, staged, next.record)
-        for (const name of names) found.whole.add(name)
+        for (const name of names) found.arrived.add(name)
         found.record = next.record
         await lookNow()
         await removeSets(dir, next.removed, versionsOf(found))

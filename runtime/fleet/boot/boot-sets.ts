@@ -132,7 +132,7 @@ export interface Scan {
   complete: readonly CompleteSet[]
   active: ActiveSets
   /** Files that came whole, by rename, count at once. */
-  readonly whole: Set<string>
+  readonly arrived: Set<string>
   /** By file: since when it has its time, in milliseconds of a steady clock; null: no look yet. */
   seen: ReadonlyMap<string, FileAge> | null
 }
@@ -153,7 +153,7 @@ export const nothingFound = (record: BootRecord): Scan => ({
   names: [],
   complete: [],
   active: perArch(() => null),
-  whole: new Set(),
+  arrived: new Set(),
   seen: null,
 })
 
@@ -163,7 +163,7 @@ export async function look(
   bootSets: BootSets,
   found: Scan,
 ): Promise<void> {
-  const { record, whole } = found
+  const { record, arrived } = found
   const files = await listFolder(dir)
   const at = now().getTime()
   const inForce = BOOT_ARCHS.flatMap((arch) =>
@@ -175,7 +175,8 @@ export async function look(
   const isAtRest = (name: string, changedMs: number) =>
     at - changedMs >= REST_MS || (changedMs - at >= REST_MS && restOf(name) >= REST_MS)
   const ripe = files.filter(
-    ({ name, changedMs }) => whole.has(name) || inForce.includes(name) || isAtRest(name, changedMs),
+    ({ name, changedMs }) =>
+      arrived.has(name) || inForce.includes(name) || isAtRest(name, changedMs),
   )
   found.names = files.map(({ name }) => name)
   found.complete = await bootSets.choose(ripe, record)

@@ -11,7 +11,7 @@ import {
 } from '#engine/inventory/rules/run.ts'
 import type { Database } from '#fleet/state/database.ts'
 import { findNewest, findRun, listRuns, MAX_OPEN, saveRun } from './run-rows.ts'
-import { type BootTimes, decideToldStamps, type ToldStamps } from './rules/waterfall.ts'
+import { type BootTimes, decideReportedStamps, type ReportedStamps } from './rules/waterfall.ts'
 import { epochOf } from '#kit/foundation/instants.ts'
 import type { Changes } from '#kit/host/changes.ts'
 
@@ -225,7 +225,7 @@ const SAME_BOOT_MS = 5000
 /** Firmware that trains much memory takes minutes; beyond this it is another boot. */
 const LONGEST_FIRMWARE_MS = 30 * 60_000
 
-type Noted = Partial<Record<NotedStamp, string>> & ToldStamps
+type Noted = Partial<Record<NotedStamp, string>> & ReportedStamps
 
 interface Boot {
   readonly noted: Noted
@@ -287,8 +287,9 @@ export function createBootStamps(now: () => Date, changes: Changes) {
     tell(mac: string, times: BootTimes): void {
       const boot = boots.get(mac) ?? NO_BOOT
       const { initrd_at, kernel_at } = boot.noted
-      const told = decideToldStamps(times, now().getTime(), initrd_at ?? kernel_at ?? null)
-      if (told.start_at !== undefined) keep(mac, { ...boot, noted: { ...boot.noted, ...told } })
+      const reported = decideReportedStamps(times, now().getTime(), initrd_at ?? kernel_at ?? null)
+      if (reported.start_at !== undefined)
+        keep(mac, { ...boot, noted: { ...boot.noted, ...reported } })
     },
     take(mac: string): Noted {
       const { noted } = boots.get(mac) ?? NO_BOOT

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { ifMissing } from '#kit/foundation/system-error.ts'
 import { replaceFile } from '#kit/host/atomic-file.ts'
 import {
@@ -28,9 +28,9 @@ export interface Commits {
   /** Resolves when the work is committed and on disk; a throw of `work` undoes it alone. */
   write<T>(work: (sql: Sql) => T): Promise<T>
   /** True: certainly no other server decides. A promise only if that has to be asked. */
-  confirm(): Eventual<true>
+  confirm(): MaybePromise<true>
   /** True: certainly no other server has changed anything before this call. */
-  confirmRead(): Eventual<true>
+  confirmRead(): MaybePromise<true>
   see(batch: readonly SeenMachine[]): Promise<void>
   settle(): Promise<void>
   /** Calls `swap`, which replaces this database, when nobody uses this one. */

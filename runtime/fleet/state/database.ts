@@ -1,7 +1,7 @@
 /** The server's database: one SQLite file, one process, one connection; acknowledged writes are on disk. */
 import { existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { moveNameNow } from '#kit/host/folders.ts'
 import {
@@ -73,12 +73,12 @@ export interface Database extends AsyncDisposable {
    * True: this server certainly still decides; no promise if the database is this file alone.
    * Rejects with a Fault `no-leader` if it does not, or nobody can say.
    */
-  confirm(): Eventual<true>
+  confirm(): MaybePromise<true>
   /**
    * True: certainly no other server has changed anything before this call, so memory may be shown;
    * no promise if the database said so a moment ago. Rejects as `confirm`.
    */
-  confirmRead(): Eventual<true>
+  confirmRead(): MaybePromise<true>
   /** On disk within a second; no change of the machines' records. */
   see(batch: Parameters<Commits['see']>[0]): Promise<void>
   /**
@@ -200,7 +200,7 @@ async function openFiles(options: DatabaseOptions) {
   if (lock === null && !visit) throw inUse(path)
   if (lock !== null) undo.use(lock)
   const isOwner = lock !== null
-  const held = holdFile({ path, release, line, now, owner: isOwner, replacesDamaged })
+  const held = openReplaceable({ path, release, line, now, owner: isOwner, replacesDamaged })
   undo.defer(held.close)
   const prune = (made: string | null) =>
     pruneArchives(path, { keep: keepArchives, made, now: now() })
@@ -260,14 +260,14 @@ interface Opened {
   readonly wasEmpty: boolean
 }
 
-interface Holding extends Omit<StateOpening, 'now'> {
+interface ReplaceableOptions extends Omit<StateOpening, 'now'> {
   /** ISO time. */
   now(): string
   /** Where the file is damaged, an empty one stands in, so that a backup can replace it. */
   readonly replacesDamaged?: boolean | undefined
 }
 
-function holdFile({ now, replacesDamaged, ...opening }: Holding) {
+function openReplaceable({ now, replacesDamaged, ...opening }: ReplaceableOptions) {
   const { path, release } = opening
   const standIn = `${path}.stand-in`
   const open = (at = path) => openState({ ...opening, path: at, now: now() })
@@ -285,7 +285,7 @@ function holdFile({ now, replacesDamaged, ...opening }: Holding) {
   let { file } = opened
 
   /** Nobody may use the held file until this returns. */
-  function letGo() {
+  function closeFormer() {
     if (isStandIn) return
     try {
       closeWhole(file)
@@ -304,7 +304,7 @@ function holdFile({ now, replacesDamaged, ...opening }: Holding) {
      * `settle` changes `other` in the same step.
      */
     replace(other: string, settle: (sql: Sql) => void): string {
-      letGo()
+      closeFormer()
       const former = file
       const archive = reserveArchive(path, isStandIn ? 'damaged' : release, now())
       archiveFile(path, archive)

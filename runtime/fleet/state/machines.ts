@@ -1,5 +1,5 @@
 /** The fleet's records: one JSON document per machine, by MAC. */
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
@@ -132,7 +132,7 @@ export function createMachines<Machine extends MachineBase>(
      * already and no other server may decide. False: another change came first; find, decide and
      * commit again. Throws if the disk does.
      */
-    commit(mac: Mac, before: Machine | null, after: Machine | null): Eventual<boolean> {
+    commit(mac: Mac, before: Machine | null, after: Machine | null): MaybePromise<boolean> {
       const known = newestEntry(mac)
       if ((known?.machine ?? null) !== before) return false
       // A record that could not be stored was no base for a decision.

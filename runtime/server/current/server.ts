@@ -166,9 +166,9 @@ export async function createMachineServer(given: MachineServerDependencies) {
       views,
       plugins: [
         pages,
-        (whole) => {
-          measureQueue(whole.metrics, gate)
-          startWatches(whole, opened, { rules, keeper, standing: given.state.standing })
+        (base) => {
+          measureQueue(base.metrics, gate)
+          startWatches(base, opened, { rules, keeper, standing: given.state.standing })
           return {
             schemas: SCHEMAS,
             routes: (site) =>

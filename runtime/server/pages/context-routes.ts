@@ -1,6 +1,6 @@
 /** The routes of pages, by kind: what answers one is given the context of its request. */
 import type { H3Event } from 'h3'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import type { PageScope } from '#kit/web/answers/rules/rights.ts'
@@ -18,8 +18,8 @@ import type { PageContext } from './page-context.ts'
 
 export type ContextRoute<Context> = (contextOf: (event: H3Event) => Context) => Route
 
-type Handle<Context> = (context: Context) => Eventual<Answer>
-type HandleForm<Context> = (context: Context, form: URLSearchParams) => Eventual<Answer>
+type Handle<Context> = (context: Context) => MaybePromise<Answer>
+type HandleForm<Context> = (context: Context, form: URLSearchParams) => MaybePromise<Answer>
 
 /** `scope`: what it takes to open or press it; all of the fleet is needed, too, where `reach` says no less. */
 export const pageAt =

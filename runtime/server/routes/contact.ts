@@ -1,7 +1,7 @@
 /** A machine's contact, `GET /pxe/{mac}` and its plan: found, decided on, committed and answered, and never an error that strands iPXE. */
 import { parseBootTimes } from '#fleet/run/rules/waterfall.ts'
 import type { H3Event } from 'h3'
-import { after, recover, type Eventual } from '#kit/foundation/eventual.ts'
+import { after, recover, type MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { renderError, Fault } from '#kit/foundation/fault.ts'
 import { renderExit, renderBootstrap, renderBoot } from '#fleet/boot/rules/boot-script.ts'
 import { decideGrubServer, renderGrubConfig } from '#fleet/boot/rules/grub-script.ts'
@@ -110,7 +110,7 @@ function createHandlers(site: Site) {
     void site.recordAll([{ kind: 'machine.discovery.refused', summary, details: { reason } }], on)
   })
 
-  function answerScript(event: H3Event, contact: Contact): Eventual<Answer> {
+  function answerScript(event: H3Event, contact: Contact): MaybePromise<Answer> {
     // Boot loaders stop at an error, and this one could never be set to anything else.
     if (isInfiniBand(readAddress(event))) return text(exitOf(contact))
     const mac = readMac(event)
@@ -126,7 +126,7 @@ function createHandlers(site: Site) {
     })
   }
 
-  function offerScript(mac: Mac, contact: Contact): Eventual<Answer> {
+  function offerScript(mac: Mac, contact: Contact): MaybePromise<Answer> {
     const found = discover(mac, contact)
     if (found === null) {
       countOffer('none', 'not-admitted')
@@ -158,7 +158,7 @@ function createHandlers(site: Site) {
   const countOffer = (mode: string, offer: string) =>
     metrics.count('flasher_pxe_requests_total', { mode, offer })
 
-  function answerPlan(event: H3Event): Eventual<Answer> {
+  function answerPlan(event: H3Event): MaybePromise<Answer> {
     const mac = readMac(event)
     const contact = site.contact(event)
     // The machine gets what the cache has now.
@@ -170,7 +170,7 @@ function createHandlers(site: Site) {
     })
   }
 
-  function offerPlan(mac: Mac, contact: Contact): Eventual<Answer> {
+  function offerPlan(mac: Mac, contact: Contact): MaybePromise<Answer> {
     const found = discover(mac, contact)
     // A machine that is not admitted gets the plan of a new one and leaves no record.
     if (found === null) return sendPlan(line.decidePlan(line.discover(mac, contact.now), contact))
@@ -203,7 +203,7 @@ function createHandlers(site: Site) {
     { now, ip }: Contact,
     before: MachineBase | null,
     decided: Transition<MachineBase>,
-  ): Eventual<boolean> {
+  ): MaybePromise<boolean> {
     const by = { actor: 'pxe-client', ip } as const
     const made = before === null ? withDiscovery(line, mac, decided) : decided
     return after(fleet.commit(mac, by, before, made), (isStored) => {

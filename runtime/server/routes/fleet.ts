@@ -1,5 +1,5 @@
 /** Every change of machines: stored, recorded and announced, regardless of who requested it. */
-import { after, type Eventual } from '#kit/foundation/eventual.ts'
+import { after, type MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
@@ -163,7 +163,7 @@ function commit<M extends MachineBase>(
   by: By,
   before: M | null,
   decided: Transition<M>,
-): Eventual<boolean> {
+): MaybePromise<boolean> {
   const { machines, onFlashSlot } = site
   const { machine, slot } = decided
   if (slot !== undefined) onFlashSlot?.(machine, slot)
@@ -200,7 +200,7 @@ const recordEvents = <M extends MachineBase>(
   mac: Mac,
   { actor, ip }: By,
   { events }: Transition<M>,
-): Eventual<void> =>
+): MaybePromise<void> =>
   events.length === 0 ? undefined : recordAll(events, { subject_id: mac, actor, ip })
 
 /** Bounds hold for what would come back, too. */

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Inventory } from '#engine/inventory/rules/machine.ts'
 import { parseInventory, type InventoryRefusal } from '#engine/inventory/rules/inventory.ts'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
 import { LIMITS } from '#kit/web/answers/limits.ts'
 
@@ -13,7 +13,7 @@ type Parsed = ParsedInventory | Result<never, 'busy'>
 
 export interface Inventories {
   /** Takes the memory of a large body. `busy`: the thread failed, and the body may pass later. */
-  parse(body: Buffer<ArrayBuffer>): Eventual<Parsed>
+  parse(body: Buffer<ArrayBuffer>): MaybePromise<Parsed>
 }
 
 const MAX_PARSE_MS = 30_000

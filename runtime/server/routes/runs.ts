@@ -34,7 +34,7 @@ import type { RunUpdate } from '#fleet/run/running-runs.ts'
 import type { PlainEvent } from '#kit/web/answers/caller.ts'
 import type { Metrics } from '#kit/web/http/metrics.ts'
 import { hideBootTokens } from '#fleet/boot/rules/boot-decision.ts'
-import { after, type Eventual } from '#kit/foundation/eventual.ts'
+import { after, type MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { LIMITS } from '#kit/web/answers/limits.ts'
 import type { Contact, Signal } from './transition.ts'
 
@@ -289,7 +289,7 @@ export function runPostRoutes(site: Site): readonly Route[] {
   const { machines, runs } = site
 
   /** Before a body is read: unknown machines send none. */
-  function admit(event: H3Event): Eventual<void> {
+  function admit(event: H3Event): MaybePromise<void> {
     const mac = readMac(event)
     return after(
       site.admitMachine(mac, 'report', site.contact(event)),
@@ -415,7 +415,7 @@ async function followBoot(
   if (run.result !== null) await proof?.begin(run)
 }
 
-type Apply = (signal: Signal) => Eventual<unknown>
+type Apply = (signal: Signal) => MaybePromise<unknown>
 
 /** `status` may never come; if it does, it is not recorded again. */
 async function endFlash({ result, reason }: Run, transition: Apply): Promise<void> {

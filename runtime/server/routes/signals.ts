@@ -1,7 +1,7 @@
 /** Receives what live systems and clients report of a machine: its disks, and the end of a flash. */
 import type { H3Event } from 'h3'
 import * as z from 'zod'
-import { after } from '#kit/foundation/eventual.ts'
+import { after } from '#kit/foundation/maybe-promise.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { MachineBase, Inventory } from '#engine/inventory/rules/machine.ts'
 import { RunIdSchema, type Run } from '#engine/inventory/rules/run.ts'

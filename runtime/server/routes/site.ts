@@ -37,7 +37,7 @@ import type { FieldError } from '#kit/foundation/field-error.ts'
 import type { Result } from '#kit/foundation/result.ts'
 import type { RecordedOutcome } from '#fleet/machine/rules/flash-events.ts'
 import type { Contact, MachineRequest, Transition } from './transition.ts'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { ChangePassword } from '#kit/web/access/password-check.ts'
 import type { Metrics } from '#kit/web/http/metrics.ts'
@@ -137,7 +137,7 @@ export interface ServerServices<M extends MachineBase = MachineBase> {
   /** Of a database that servers share; null or absent: this server stands alone. */
   readonly leader?: Pick<JoinedLeader, 'trouble' | 'ended' | 'survivesHost' | 'lease'> | null
   /** Waits until it is sure that no other server leads; absent: this one stands alone. */
-  readonly confirmRead?: (() => Eventual<unknown>) | undefined
+  readonly confirmRead?: (() => MaybePromise<unknown>) | undefined
   /** `[database] key`: only the servers of that database know it; empty or absent: none. */
   readonly memberKey?: string
   /** The servers of that database; null or absent: this one stands alone. */
@@ -179,7 +179,7 @@ export interface Fleet<M extends MachineBase> {
    * `machines.newest`) with its events. True once both are on disk; no promise if nothing is
    * stored. False: another change came first; find and decide again. Throws where the disk does.
    */
-  commit(mac: Mac, by: By, before: M | null, decided: Transition<M>): Eventual<boolean>
+  commit(mac: Mac, by: By, before: M | null, decided: Transition<M>): MaybePromise<boolean>
   /** Decides and commits again where another change came first. `decide` null: nothing to store. */
   update<T extends Transition<M>>(
     mac: Mac,
@@ -244,6 +244,6 @@ export interface Site<M extends MachineBase = MachineBase> extends ServerBase<M>
   by(event: H3Event): By
   contact(event: H3Event): Contact
   /** Throws a 401 for a machine that must prove itself (`[pxe] tokens`) and does not. */
-  admitMachine(mac: Mac, request: MachineRequest, contact: Contact): Eventual<void>
+  admitMachine(mac: Mac, request: MachineRequest, contact: Contact): MaybePromise<void>
   peer(event: H3Event): Peer
 }

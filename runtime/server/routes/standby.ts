@@ -1,7 +1,7 @@
 /** What a server answers itself while another one leads, or nobody does; everything else is the leader's. */
 import type { H3, H3Event } from 'h3'
 import { Fault } from '#kit/foundation/fault.ts'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { openServed } from '#kit/host/served-files.ts'
 import { renderAutoexec, renderBootstrap } from '#fleet/boot/rules/boot-script.ts'
 import { renderGrubConfig } from '#fleet/boot/rules/grub-script.ts'
@@ -38,7 +38,7 @@ export interface StandbyDependencies extends LeaderlessDependencies {
   readonly release: string
   settings(): WebSettings
   /** Null: changes are possible by way of this server. */
-  findObstacle(): Eventual<string | null>
+  findObstacle(): MaybePromise<string | null>
   /** Whether the request may have been carried out although its answer was lost. */
   isDoubtful(event: H3Event): boolean
   /** For machines that name themselves. */

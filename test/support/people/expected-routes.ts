@@ -71,7 +71,7 @@ admin shared:
   /ui/netboot/cancel-fetch POST
   /ui/netboot/fetch-release POST
   /ui/netboot/use-set POST
-admin whole:
+admin fleet:
   /power/credentials GET PUT DELETE
   /power/credentials/labels/:label PUT DELETE
   /power/import POST
@@ -152,7 +152,7 @@ machines machine:
   /ui/machines/:mac/do/unlock POST
   /ui/machines/:mac/provision POST
   /ui/machines/:mac/undo POST
-machines whole:
+machines fleet:
   /channels/:name PUT DELETE
   /ui/channels/:name/remove POST
   /ui/channels/save POST
@@ -223,7 +223,7 @@ read shared:
   /ui/dhcp GET
   /ui/images GET
   /ui/netboot GET
-read whole:
+read fleet:
   /channels/:name GET
   /metrics GET
   /ui/backups GET
@@ -248,7 +248,7 @@ upload:
   /captures POST
   /captures/:id GET PATCH
   /captures/:id/finish POST
-admin whole:
+admin fleet:
   /captures GET
   /captures/:id DELETE
   /captures/:id/accept POST
@@ -281,7 +281,7 @@ read shared:
 `
 
 const NEEDS = ['open', 'upload', 'own', 'read', 'machines', 'flash', 'power', 'admin'] as const
-const REACHES = ['machine', 'list', 'shared', 'whole'] as const
+const REACHES = ['machine', 'list', 'shared', 'fleet'] as const
 
 function parseTable(table: string): ReadonlyMap<string, Expectation> {
   const found = new Map<string, Expectation>()

@@ -136,7 +136,7 @@ function expect(
   if (need === 'upload' || scopes === null || isNobody(route, isToken)) return 'login'
   const wanted = isToken ? needOfToken(route, need) : need
   if (wanted !== 'own' && !permits(scopes, wanted)) return 'forbidden'
-  return isScoped && reach === 'whole' ? 'forbidden' : 'admitted'
+  return isScoped && reach === 'fleet' ? 'forbidden' : 'admitted'
 }
 
 function read(answer: Response): Exclude<Verdict, 'open'> {

@@ -155,11 +155,11 @@ const renderBootOverride = ({ device, firmware, url }: BootOnce) => ({
 
 /** To try in turn: also without the mode, if the BMC has none, or it is right already. */
 export function listBootOverrides({ Boot }: System, boot: BootOnce): readonly object[] {
-  const whole = renderBootOverride(boot)
-  const { BootSourceOverrideMode: wanted, ...rest } = whole.Boot
+  const full = renderBootOverride(boot)
+  const { BootSourceOverrideMode: wanted, ...rest } = full.Boot
   const bare = { Boot: rest }
   if (Boot !== undefined && !('BootSourceOverrideMode' in Boot)) return [bare]
-  return Boot?.BootSourceOverrideMode === wanted ? [whole, bare] : [whole]
+  return Boot?.BootSourceOverrideMode === wanted ? [full, bare] : [full]
 }
 
 /** What reads back differently; null: nothing. */

@@ -162,7 +162,7 @@ export interface BootTimes {
 }
 
 /** ISO 8601, by the server's clock. */
-export interface ToldStamps {
+export interface ReportedStamps {
   readonly reset_at?: string
   readonly start_at?: string
   readonly system_at?: string
@@ -189,11 +189,11 @@ function parseSeconds(text: string | undefined): number | null {
 }
 
 /** `now` in milliseconds; `asked`: when it last asked for a file of its live system (ISO). */
-export function decideToldStamps(
+export function decideReportedStamps(
   { up, system, firmware }: BootTimes,
   now: number,
   asked: string | null,
-): ToldStamps {
+): ReportedStamps {
   const least = asked === null ? -Infinity : epochOf(asked)
   const start = now - up * 1000
   // A kernel older than the server's answer belongs to another boot.

@@ -2,7 +2,7 @@
 import type { Requester, JournalEntry } from '#fleet/state/journal.ts'
 import type { H3Event } from 'h3'
 import { reachOf, type Bounds, type Reach, permits, type Role, type Scope } from './rules/rights.ts'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 
 export interface ErrorView {
   readonly status: number
@@ -135,4 +135,4 @@ export type PlainEvent = Pick<JournalEntry, 'kind' | 'summary' | 'details'> & {
 export type EventSubject = { readonly subject_id: string | null } & By
 
 /** Puts on record; a journal that fails is logged, and stops nobody. */
-export type RecordEvents = (events: readonly PlainEvent[], on: EventSubject) => Eventual<void>
+export type RecordEvents = (events: readonly PlainEvent[], on: EventSubject) => MaybePromise<void>

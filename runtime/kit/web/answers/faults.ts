@@ -3,7 +3,7 @@ import { HTTPError, type H3Event } from 'h3'
 import { STATUS_CODES } from 'node:http'
 import { renderFieldErrors, type FieldError } from '#kit/foundation/field-error.ts'
 import { Fault, renderError, type FaultCode } from '#kit/foundation/fault.ts'
-import { after, type Eventual } from '#kit/foundation/eventual.ts'
+import { after, type MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { isFull } from '#kit/foundation/system-error.ts'
 import { answer, type Answer } from './answers.ts'
 import { callerOf, personOf, type ErrorView, type LogSink } from './caller.ts'
@@ -67,7 +67,7 @@ export function refuseFields(fields: readonly FieldError[]) {
 
 export interface FailureContext {
   readonly log: LogSink
-  renderError(view: ErrorView, event: H3Event): Eventual<string>
+  renderError(view: ErrorView, event: H3Event): MaybePromise<string>
 }
 
 /** Logs our own faults, and hides what is not the caller's business. */
@@ -75,7 +75,7 @@ export function answerFailure(
   error: HTTPError,
   event: H3Event,
   failures: FailureContext,
-): Eventual<Answer> {
+): MaybePromise<Answer> {
   const { status, text, headers } = judge(error, event, failures)
   const finish = (body: string, type: string) =>
     answer(status, { ...headers, 'content-type': type }, body)
@@ -153,8 +153,9 @@ function judgeFault(fault: Fault, where: string, log: LogSink, isKnown: boolean)
   const isLimit = (fault.code === 'busy' && !isDatabaseFault(fault)) || fault.code === 'no-leader'
   if (status >= 500 && !isLimit) log.error(`${where}: ${fault.message}`)
   const general = isKnown ? null : describeOwnFault(fault)
-  const told = general === null ? tell(status, fault.message, fault.hint) : tell(status, general)
-  return fault.code === 'no-leader' ? { ...told, headers: SOON } : told
+  const answered =
+    general === null ? tell(status, fault.message, fault.hint) : tell(status, general)
+  return fault.code === 'no-leader' ? { ...answered, headers: SOON } : answered
 }
 
 /** Until another server leads, or the database answers again. */

@@ -1,6 +1,6 @@
 /** One row of the route table: method and path, who may call it, what it accepts, its handler. */
 import type { H3Event } from 'h3'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import type { Answer } from './answers.ts'
 import type { PageScope, RouteReach, Scope } from './rules/rights.ts'
 
@@ -51,7 +51,7 @@ interface RouteBase {
 
 interface BodyLimits {
   /** Throws for a caller who is not let in: asked before a byte of the body is read. */
-  admit?(event: H3Event): Eventual<void>
+  admit?(event: H3Event): MaybePromise<void>
   /** Most bytes; a function where a setting says it. */
   readonly most?: number | (() => number)
   /** How long it may take to arrive, seconds; for `bytes`: how long nothing may arrive. */
@@ -61,19 +61,19 @@ interface BodyLimits {
 /** Nothing is read of what is sent (and more than 64 KiB is 413). */
 interface PlainRoute extends RouteBase {
   readonly takes?: undefined
-  handle(event: H3Event): Eventual<Answer>
+  handle(event: H3Event): MaybePromise<Answer>
 }
 
 /** JSON of at most 1 MiB unless said, at most 100 levels deep. An empty body is `undefined`. */
 interface JsonRoute extends RouteBase, BodyLimits {
   readonly takes: 'json'
-  handle(event: H3Event, json: unknown): Eventual<Answer>
+  handle(event: H3Event, json: unknown): MaybePromise<Answer>
 }
 
 /** JSON that the route parses itself; its length counts as held until the answer. */
 interface JsonBytesRoute extends RouteBase, BodyLimits {
   readonly takes: 'json-bytes'
-  handle(event: H3Event, bytes: Buffer<ArrayBuffer>): Eventual<Answer>
+  handle(event: H3Event, bytes: Buffer<ArrayBuffer>): MaybePromise<Answer>
 }
 
 /** A form (urlencoded or multipart, texts alone unless said) of at most 64 KiB unless said. */
@@ -81,14 +81,14 @@ interface FormRoute extends RouteBase, BodyLimits {
   readonly takes: 'form'
   /** Whether files are taken as their texts, in UTF-8. */
   readonly takesFiles?: true
-  handle(event: H3Event, form: URLSearchParams): Eventual<Answer>
+  handle(event: H3Event, form: URLSearchParams): MaybePromise<Answer>
 }
 
 /** Any bytes, as they arrive; the stream fails with `too-large` past the limit. */
 interface BytesRoute extends RouteBase, BodyLimits {
   readonly takes: 'bytes'
   readonly most: number | (() => number)
-  handle(event: H3Event, bytes: AsyncIterable<Uint8Array>): Eventual<Answer>
+  handle(event: H3Event, bytes: AsyncIterable<Uint8Array>): MaybePromise<Answer>
 }
 
 /** What `handle` returns is made by a function of answers.ts; what it refuses is thrown. */
@@ -96,7 +96,7 @@ export type Route = PlainRoute | JsonRoute | JsonBytesRoute | FormRoute | BytesR
 
 /** Whoever has a scope passes no route that says nothing, unless it is about one machine. */
 export const reachOf = ({ reach, path }: Pick<Route, 'reach' | 'path'>): RouteReach =>
-  reach ?? (path.includes('/:mac') ? 'machine' : 'whole')
+  reach ?? (path.includes('/:mac') ? 'machine' : 'fleet')
 
 export const documentObject = (summary: string, ...refuses: readonly number[]): RouteDoc => ({
   summary,

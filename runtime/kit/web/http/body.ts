@@ -1,6 +1,6 @@
 /** Reads request bodies within limits of size, depth and time. */
 import type { H3Event } from 'h3'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { outlineJson } from '#kit/foundation/json-outline.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { Fault } from '#kit/foundation/fault.ts'
@@ -77,7 +77,7 @@ export function createBodyReader() {
     event: H3Event,
     most: number,
     seconds: number,
-    use: (bytes: Buffer<ArrayBuffer>) => Eventual<Value>,
+    use: (bytes: Buffer<ArrayBuffer>) => MaybePromise<Value>,
   ): Promise<Value> {
     checkLength(event, most)
     using hold = createHold(event)
@@ -99,7 +99,7 @@ export function createBodyReader() {
     event: H3Event,
     most: number,
     seconds: number,
-    use: (bytes: Buffer<ArrayBuffer>) => Eventual<Value>,
+    use: (bytes: Buffer<ArrayBuffer>) => MaybePromise<Value>,
   ): Promise<Value> {
     checkJsonType(event)
     return useBytes(event, most, seconds, use)

@@ -1,6 +1,6 @@
 /** Builds an h3 app from the route table; every guard runs here, once, before any handler. */
 import { H3, type H3Event } from 'h3'
-import { after, type Eventual } from '#kit/foundation/eventual.ts'
+import { after, type MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { answer, type Answer, renderResponse, seeOther, streamOf } from '../answers/answers.ts'
 import {
   checkEncoding,
@@ -33,7 +33,7 @@ interface AppDependencies {
   /** For each route and method, where somebody wants to know how long answers take to begin. */
   timeRoute?(method: Method | 'HEAD', path: string): RecordTime
   /** Waited for before any route but the open ones is handled; absent: none waits. */
-  readonly confirmRead?: (() => Eventual<unknown>) | undefined
+  readonly confirmRead?: (() => MaybePromise<unknown>) | undefined
   /** Shows the login page to forms whose session has ended, with what was typed; absent: they are sent there. */
   readonly door?: LoginDoor
   /** What is thrown where no route takes a request; a 404 or 405 unless said. */
@@ -112,13 +112,13 @@ function guarded(
     return null
   }
   /** A form whose session has ended is shown again after the login. */
-  const turn = (turned: Answer, taken: Route, event: H3Event): Eventual<Response> =>
+  const turn = (turned: Answer, taken: Route, event: H3Event): MaybePromise<Response> =>
     event.req.method === 'POST' && door?.knows(event) === true
       ? after(readTyped(taken, event, reading), (form) =>
           respond(door.turnAway(event, form), event),
         )
       : respond(turned, event)
-  return (event: H3Event): Eventual<Response> => {
+  return (event: H3Event): MaybePromise<Response> => {
     const { context } = event
     if (time !== undefined) {
       context.startedAt = performance.now()
@@ -137,7 +137,7 @@ function guarded(
   }
 }
 
-const respondCompressed = (answered: Answer, event: H3Event): Eventual<Response> =>
+const respondCompressed = (answered: Answer, event: H3Event): MaybePromise<Response> =>
   after(compressAnswer(answered, event), (compressed) => respond(compressed, event))
 
 function respond(answered: Answer, event: H3Event): Response {
@@ -156,7 +156,7 @@ interface Reading {
   readonly forms: RepeatedForms
 }
 
-function receive(route: Route, event: H3Event, reading: Reading): Eventual<Answer> {
+function receive(route: Route, event: H3Event, reading: Reading): MaybePromise<Answer> {
   if (route.takes === undefined) return receiveNothing(route, event, reading)
   checkConditions(route, event)
   if (route.takes !== 'form') reading.forms.forget(event)
@@ -168,7 +168,7 @@ function receiveNothing(
   route: Exclude<Route, BodyRoute>,
   event: H3Event,
   { forms }: Reading,
-): Eventual<Answer> {
+): MaybePromise<Answer> {
   if (event.req.headers.has('content-length')) checkLength(event, LIMITS.noBody)
   if (route.method === 'GET') return route.handle(event)
   checkConditions(route, event)
@@ -192,7 +192,7 @@ function checkConditions({ method, path, doc }: Route, { req: { headers } }: H3E
 
 type BodyRoute = Exclude<Route, { readonly takes?: undefined }>
 
-function read(route: BodyRoute, event: H3Event, { bodies, forms }: Reading): Eventual<Answer> {
+function read(route: BodyRoute, event: H3Event, { bodies, forms }: Reading): MaybePromise<Answer> {
   const { seconds = LIMITS.bodySeconds } = route
   switch (route.takes) {
     case 'json':
@@ -270,7 +270,7 @@ const TEXTS = /^(?:text\/(?:html|css|csv|javascript|plain)|application\/(?:json|
 const compresses = ({ access, isCompressed }: Route): boolean => isCompressed ?? access !== 'open'
 
 /** Where the client accepts that and it is worth it. */
-function compressAnswer(given: Answer, event: H3Event): Eventual<Answer> {
+function compressAnswer(given: Answer, event: H3Event): MaybePromise<Answer> {
   const { status, headers, body } = given
   if (!isText(headers) || typeof body === 'function' || body instanceof Uint8Array) return given
   const { vary } = headers

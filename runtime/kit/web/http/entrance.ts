@@ -4,7 +4,7 @@ import { IncomingMessage, type RequestListener, type ServerResponse } from 'node
 import { BlockList, isIP, type Socket } from 'node:net'
 import type { H3, H3Event } from 'h3'
 import { NodeRequest, sendNodeResponse } from 'srvx/node'
-import { after, type Eventual, recover } from '#kit/foundation/eventual.ts'
+import { after, type MaybePromise, recover } from '#kit/foundation/maybe-promise.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import {
   PLAIN_TARGET,
@@ -49,7 +49,7 @@ export function createEntrance(
     else answer(response, 500, 'Internal Server Error')
   }
 
-  function serve(request: IncomingMessage, response: ServerResponse): Eventual<void> {
+  function serve(request: IncomingMessage, response: ServerResponse): MaybePromise<void> {
     const work = () =>
       after(app.fetch(new NodeRequest({ req: request, res: response })), (answered) =>
         send(response, answered),
@@ -117,7 +117,7 @@ function createTurns(accept: (request: IncomingMessage, response: ServerResponse
 }
 
 /** In one write where it can be: the adapter's own sender takes two, and a promise. */
-function send(response: ServerResponse, answered: Response): Eventual<void> {
+function send(response: ServerResponse, answered: Response): MaybePromise<void> {
   const whole = readWhole(answered)
   if (whole === null) return sendNodeResponse(response, answered)
   const { status, headers, body } = whole

@@ -134,13 +134,13 @@ function createExchanges({ log }: ForwarderDependencies, line: ReturnType<typeof
       abandon((each) => each.to === to && isStillSince(each, askedAt))
     },
   })
-  let [told, ticks]: [string, NodeJS.Timeout | undefined] = ['', undefined]
+  let [logged, ticks]: [string, NodeJS.Timeout | undefined] = ['', undefined]
 
   /** Each leader and reason is named once. */
   function tell({ url }: ForwardTarget, error: Error): void {
     const words = describeUnreachable(url, error)
-    if (words !== told) log.warn(words)
-    told = words
+    if (words !== logged) log.warn(words)
+    logged = words
   }
 
   function readMoves(): void {
@@ -190,7 +190,7 @@ function createExchanges({ log }: ForwarderDependencies, line: ReturnType<typeof
       })
       enter(exchange, to)
       const loss = await exchange.outcome
-      if (loss === null) told = ''
+      if (loss === null) logged = ''
       return loss
     },
     abandon,

@@ -1,6 +1,6 @@
 /** Counts what the server does, and renders it (`GET /metrics`, Prometheus text). */
 import type { RecordTime } from '../answers/caller.ts'
-import { after, type Eventual } from '#kit/foundation/eventual.ts'
+import { after, type MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { keptJson } from '../answers/answers.ts'
 import { refuse } from '../answers/faults.ts'
 import type { Route } from '../answers/route.ts'
@@ -159,7 +159,7 @@ const escape = (value: string) =>
  */
 export const healthRoutes = (
   version: string,
-  findObstacle: () => Eventual<string | null> = () => null,
+  findObstacle: () => MaybePromise<string | null> = () => null,
 ): readonly Route[] => [
   {
     ...tell(

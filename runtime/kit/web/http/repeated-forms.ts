@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { addCookie, type Answer } from '../answers/answers.ts'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { callerOf } from '../answers/caller.ts'
 
 /** How long after its answer the same form is another click on the same button, in milliseconds. */
@@ -33,7 +33,7 @@ export function createRepeatedForms() {
     async handle(
       event: H3Event,
       form: URLSearchParams | null,
-      carryOut: () => Eventual<Answer>,
+      carryOut: () => MaybePromise<Answer>,
     ): Promise<Answer> {
       const caller = callerOf(event)
       if (caller.kind !== 'session') return await carryOut()
@@ -63,7 +63,7 @@ export function createRepeatedForms() {
   }
 }
 
-async function answerOnce(event: H3Event, carryOut: () => Eventual<Answer>): Promise<Answered> {
+async function answerOnce(event: H3Event, carryOut: () => MaybePromise<Answer>): Promise<Answered> {
   const answer = await carryOut()
   return { answer, cookies: event.res.headers.getSetCookie() }
 }

@@ -1,13 +1,13 @@
 /** The routes of pages, by kind: a page, a button without fields, a form. */
 import type { H3Event } from 'h3'
-import type { Eventual } from '#kit/foundation/eventual.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import type { Answer } from '../answers/answers.ts'
 import { LIMITS } from '../answers/limits.ts'
 import type { Route } from '../answers/route.ts'
 import type { PageScope } from '../answers/rules/rights.ts'
 
-type HandleRequest = (event: H3Event) => Eventual<Answer>
-type HandleForm = (event: H3Event, form: URLSearchParams) => Eventual<Answer>
+type HandleRequest = (event: H3Event) => MaybePromise<Answer>
+type HandleForm = (event: H3Event, form: URLSearchParams) => MaybePromise<Answer>
 
 export type PageOptions = Pick<Route, 'reach'>
 

@@ -113,8 +113,8 @@ export type RouteReach =
   /** It says nothing of machines. */
   | 'shared'
   /** It is about all machines at once, so that nobody with a scope passes. */
-  | 'whole'
+  | 'fleet'
 
 /** Whatever their role; what they see there is another matter. */
 export const passesReach = (reach: Reach, wanted: RouteReach): boolean =>
-  reach === null || wanted !== 'whole'
+  reach === null || wanted !== 'fleet'

@@ -325,14 +325,14 @@ export function renderWaterfall(
 /** Nothing before the run has ended. `found`: the other run. */
 function renderTimes(context: CurrentContext, run: Run, found: Run | null): Content {
   const { site } = context
-  const whole = divideRun(run)
-  if (whole === null || whole.bars.length === 0) return null
+  const waterfall = divideRun(run)
+  if (waterfall === null || waterfall.bars.length === 0) return null
   const other = found === null ? null : divideRun(found)
-  const scale = Math.max(whole.seconds, other?.seconds ?? 0)
+  const scale = Math.max(waterfall.seconds, other?.seconds ?? 0)
   return card({
     title: 'Where the time went',
     id: 'times',
-    body: html`${renderWaterfall(whole, scale)}
+    body: html`${renderWaterfall(waterfall, scale)}
     ${
       found === null || other === null
         ? found === null && renderLinks(site, run)
@@ -472,7 +472,7 @@ function renderSteps(run: Run, zone: string): Html {
   })
   if (steps.length === 0) return html`<p class="dim">No steps were reported.</p>`
   const names = run.mode === 'capture' ? CAPTURE_NAMES : NAMES
-  const whole = Math.max(secondsOf(run) ?? 0, 0.001)
+  const total = Math.max(secondsOf(run) ?? 0, 0.001)
   return html`<ol class="steps">
     ${steps.map(
       ({ phase, at, seconds }) =>
@@ -484,7 +484,7 @@ function renderSteps(run: Run, zone: string): Html {
               : html`<meter
                   class="grow"
                   max="1"
-                  value="${(seconds / whole).toFixed(4)}"
+                  value="${(seconds / total).toFixed(4)}"
                   aria-label="${names[phase]}"
                 ></meter>`
           }

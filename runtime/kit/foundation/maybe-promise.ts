@@ -1,16 +1,21 @@
 /** Takes the next step at once where nothing is awaited: most requests need no promise. */
 
-export type Eventual<T> = T | Promise<T>
+export type MaybePromise<T> = T | Promise<T>
 
 /**
  * At once where it is no promise: a promise costs microtasks and memory, so one is made only where
  * there is one already.
  */
-export const after = <A, B>(value: Eventual<A>, next: (value: A) => Eventual<B>): Eventual<B> =>
-  value instanceof Promise ? value.then(next) : next(value)
+export const after = <A, B>(
+  value: MaybePromise<A>,
+  next: (value: A) => MaybePromise<B>,
+): MaybePromise<B> => (value instanceof Promise ? value.then(next) : next(value))
 
 /** Returns what `work` gives, or what `fail` makes of its error, whether it throws now or later. */
-export function recover<T>(work: () => Eventual<T>, fail: (error: unknown) => T): Eventual<T> {
+export function recover<T>(
+  work: () => MaybePromise<T>,
+  fail: (error: unknown) => T,
+): MaybePromise<T> {
   try {
     const value = work()
     return value instanceof Promise ? value.catch(fail) : value

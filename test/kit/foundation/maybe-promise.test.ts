@@ -1,9 +1,9 @@
 /** Steps are taken at once where nothing is awaited, and an error is the same now or later. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { after, recover } from '#kit/foundation/eventual.ts'
+import { after, recover } from '#kit/foundation/maybe-promise.ts'
 
-const test = suite('eventual')
+const test = suite('maybe promise')
 
 const broken = new Error('broken')
 const name = (error: unknown) => (error === broken ? 'recovered' : 'another error')
