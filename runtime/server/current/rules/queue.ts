@@ -1,6 +1,4 @@
 /** Current line: the queue of machines when only a few may flash at a time (`[pxe] max_flashes`). */
-import { duration, wholeNumber } from '#kit/config/rules/setting-kinds.ts'
-import { settingOf } from '#kit/config/rules/setting.ts'
 import { isFlashMode } from './boot-mode.ts'
 import { type Machine } from './machine.ts'
 
@@ -9,25 +7,6 @@ export interface QueueRules {
   readonly max_flashes: number
   /** Seconds without a contact after which a flashing machine's place goes to the next. */
   readonly flash_silence: number
-}
-
-const setting = settingOf('flasher-web')
-
-export const QUEUE_SETTINGS = {
-  flash_silence: setting({
-    title: 'Free the place of a silent machine after',
-    topic: 'flashing',
-    help: 'How long a flashing machine may go without a report before its place goes to the next in line.',
-    kind: duration,
-    fallback: 1800,
-  }),
-  armed_hours: setting({
-    title: 'End an order to flash once after',
-    topic: 'flashing',
-    help: 'Hours after which a machine in the mode flasher-flash-once is no longer armed, unless it has booted the live system for it; 0: never.',
-    kind: wholeNumber(0, 8760, { 0: 'Never' }),
-    fallback: 0,
-  }),
 }
 
 export const WAIT_SECONDS = 20

@@ -31,7 +31,6 @@ import {
   type SettingsSources,
 } from '#kit/config/rules/settings-parser.ts'
 import { PROVIDER_SETTINGS } from '#kit/config/rules/provider-settings.ts'
-import { QUEUE_SETTINGS } from './queue.ts'
 import {
   type Entry,
   COMMAND_ENVIRONMENT,
@@ -181,7 +180,20 @@ export const SETTINGS = {
       kind: wholeNumber(0, 100_000, { 0: 'No limit' }),
       fallback: 0,
     }),
-    ...QUEUE_SETTINGS,
+    flash_silence: setting({
+      title: 'Free the place of a silent machine after',
+      topic: 'flashing',
+      help: 'How long a flashing machine may go without a report before its place goes to the next in line.',
+      kind: duration,
+      fallback: 1800,
+    }),
+    armed_hours: setting({
+      title: 'End an order to flash once after',
+      topic: 'flashing',
+      help: 'Hours after which a machine in the mode flasher-flash-once is no longer armed, unless it has booted the live system for it; 0: never.',
+      kind: wholeNumber(0, 8760, { 0: 'Never' }),
+      fallback: 0,
+    }),
     run_patience: RUN_PATIENCE,
     inventory_refresh: setting({
       title: 'Refresh disk inventory after',
