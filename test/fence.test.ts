@@ -55,7 +55,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'runtime/bin': ['listhen', 'node:'],
   'runtime/library': [],
   'runtime/server/current': ['h3', 'hono', 'consola', 'zod'],
-  'runtime/server/current/pages/print': ['uqr'],
+  'runtime/server/current/print': ['uqr'],
   'runtime/server/earlier': ['h3', 'hono', 'consola', 'zod'],
   'runtime/server': ['h3', 'srvx', 'hono', 'zod', 'node:'],
   'runtime/cache/arrivals': ['zod', 'unstorage', 'node:'],

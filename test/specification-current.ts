@@ -1,21 +1,21 @@
 /** Current line: which test fails when a row of the specification is broken, by the specification's sections. */
 import { decided, rowsOf, type SpecificationRow } from '#test/support/specification-rows.ts'
 
-const PXE = 'server/current/rules/boot.test.ts'
+const PXE = 'server/current/machines/rules/boot.test.ts'
 const SCRIPT = 'fleet/boot/rules/boot-script.test.ts'
 const MACHINES = 'server/routes/machines.test.ts'
-const PLAN = 'server/current/rules/plan.test.ts'
+const PLAN = 'server/current/machines/rules/plan.test.ts'
 const PXE_FAST = 'vm/fast/ipxe.test.ts'
 const SHARED = 'bin/shared-pages.test.ts'
 const DATABASE = 'fleet/state/database-upgrade.test.ts'
-const UPSERT = 'server/current/rules/upsert.test.ts'
+const UPSERT = 'server/current/machines/rules/upsert.test.ts'
 const OPEN = 'kit/web/answers/open.test.ts'
 const ROWS = 'server/rows-current.test.ts'
 const MACHINE_ROWS = 'server/rows-current.test.ts'
 const LOGIN = 'kit/web/access/login.test.ts'
 const DRIVEN = 'loop/wizard/remote.test.ts'
-const BUNDLE = 'server/current/rules/bundle.test.ts'
-const POSTS = 'server/current/pages/machines/posts.test.ts'
+const BUNDLE = 'server/current/commands/rules/bundle.test.ts'
+const POSTS = 'server/current/machines/posts.test.ts'
 const BACKUPS = 'fleet/backup/backups.test.ts'
 const CONFIG = 'kit/config/config.test.ts'
 const PROGRAM = 'flasher/wizard/screens/program.test.ts'
@@ -37,7 +37,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['registry of machines keyed by MAC address', MACHINES, 'put creates and replaces, get and list answer it, delete removes it'],
     ['per-MAC network-boot scripts, with automatic discovery', OPEN, 'a first contact makes a row, a second one keeps its mode'],
     ['hosting of live-environment (netboot) artifacts', 'server/routes/boot-files.test.ts', 'whole files, parts, and what one has already'],
-    ['image catalog, as a JSON list and as a TOML manifest', 'server/current/routes/images.test.ts', 'both list the same rows to anybody, and any name survives'],
+    ['image catalog, as a JSON list and as a TOML manifest', 'server/current/images/images.test.ts', 'both list the same rows to anybody, and any name survives'],
     ['browser UI under /ui', ROWS, PAGES],
     ['server-sent-events channel for live table updates', 'server/updates/live.test.ts', 'the whole table on connect, and after each change'],
     ['scheduled backups', 'fleet/backup/backups.test.ts', 'makes one at start when it is due, then one a day'],
@@ -178,7 +178,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['GET /pxe-bootstrap.ipxe: the Host header', OPEN, 'the bootstrap names the host that was asked'],
     ['GET /pxe-bootstrap.ipxe: one chain command', SCRIPT, 'the bootstrap is one chain command in the words of the specification'],
     ['GET /boot/{name}: bytes of an artifact', 'server/routes/boot-files.test.ts', 'whole files, parts, and what one has already'],
-    ['GET /images: JSON array of ImageEntry | GET /catalog.toml: the same row set', 'server/current/routes/images.test.ts', 'both list the same rows to anybody, and any name survives'],
+    ['GET /images: JSON array of ImageEntry | GET /catalog.toml: the same row set', 'server/current/images/images.test.ts', 'both list the same rows to anybody, and any name survives'],
     ['rows restricted to downloaded catalog entries', 'engine/catalog/catalogs.test.ts', 'reads what our own cache says, rows and manifest alike'],
   ]),
   ...rowsOf('Protected routes', [
@@ -187,9 +187,9 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['GET /machines/{mac}: 404 | lshw.json: 404 if none posted | disks.json: 404 if none posted', MACHINES, 'what is not there is a 404 with a reason'],
     ['disks.json: the inventory', MACHINE_ROWS, CONTACTS],
     ['POST /admin/cache/refresh: forces a refresh', ROWS, CATALOG],
-    ['/workers/backups: list, trigger', 'server/current/routes/backups.test.ts', 'a backup is asked for, listed, downloaded, restored and removed'],
+    ['/workers/backups: list, trigger', 'server/current/backups/backups.test.ts', 'a backup is asked for, listed, downloaded, restored and removed'],
     ['/workers/backups: cancel', BACKUPS, 'a queued one can be cancelled, a running one too, and nothing is left of them'],
-    ['/boot/releases: list, trigger, cancel', 'server/current/routes/releases.test.ts', 'begun, listed, ended; nothing tells where it lies on this host'],
+    ['/boot/releases: list, trigger, cancel', 'server/current/netboot/releases.test.ts', 'begun, listed, ended; nothing tells where it lies on this host'],
     ['PUT /boot/{name}: upload', 'server/routes/boot-files.test.ts', 'uploads are streamed, capped and put on record'],
     ['GET /events/machines: text/event-stream', 'server/updates/live.test.ts', 'the whole table on connect, and after each change'],
     ['GET /static/...: without a session, no external address', SHARED, 'the way in: /ui, the login form, every page behind it'],
@@ -208,12 +208,12 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['fetch-release: trio and sha256 manifest of the tag | verifies the manifest', 'fleet/boot/releases.test.ts', 'whatever is wrong with a release, the old set stays in force and nothing is left'],
     ['fetch-release: FLASHER_BOOT_RELEASE_REPO, default tag latest | POST /ui/settings/upstream: read at request time, no restart', ROWS, 'the release that the page fetches is the one that was saved, without a restart'],
     ['fetch-release: installs atomically', 'fleet/boot/boot-files.test.ts', 'killed at any moment, the set in force is whole: the last one, or the one that was under way'],
-    ['events: list, acknowledged here', 'server/current/pages/events/events-page.test.ts', 'nothing is selected for acknowledging; what is selected, or all of the page, is acknowledged'],
+    ['events: list, acknowledged here', 'server/current/events/events-page.test.ts', 'nothing is selected for acknowledging; what is selected, or all of the page, is acknowledged'],
     ['POST /ui/settings/upstream: persists | POST /ui/settings/backup: persists', POSTS, 'settings: saved above files, refused with the reason, secrets never shown'],
     ['POST /ui/settings/backup: applied on the next tick', 'fleet/backup/backups.test.ts', 'heeds a change of the settings at its next look'],
     ['POST /ui/settings/config/edit: validates one field', POSTS, 'configuration lines: written, refused, not for what the environment says'],
     ['POST /ui/settings/config/edit: keeps the formatting, reloads', CONFIG, 'an edit goes into the file that holds the key, and is in effect'],
-    ['cache-service URL at /ui/settings#ramboot', 'server/current/pages/settings/settings-page.test.ts', 'settings have names, sections of the specification are there, and none is empty'],
+    ['cache-service URL at /ui/settings#ramboot', 'server/current/settings/settings-page.test.ts', 'settings have names, sections of the specification are there, and none is empty'],
     ['/ui/images was retired', ROWS, CATALOG],
     ['the server runs no DHCP role', ROWS, 'the server listens on no UDP port'],
   ]),
@@ -280,7 +280,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['backup.failed', BACKUPS, 'a failure is on record with its reason, leaves nothing, and the next one works'],
     ['backup.pruned', BACKUPS, 'only the newest stay; what is no backup stays too'],
     ['unacknowledged events: dashboard tripwire', 'bin/flasher-web.test.ts', 'an empty database is in the log, the events and on the pages'],
-    ['acknowledged on /ui/events', 'server/current/pages/events/events-page.test.ts', 'nothing is selected for acknowledging; what is selected, or all of the page, is acknowledged'],
+    ['acknowledged on /ui/events', 'server/current/events/events-page.test.ts', 'nothing is selected for acknowledging; what is selected, or all of the page, is acknowledged'],
   ]),
   ...rowsOf('Errors', [
     ['GET unknown MAC: 404 | lshw.json without a blob: 404 | disks.json without an inventory: 404', MACHINES, 'what is not there is a 404 with a reason'],
@@ -295,7 +295,7 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
     ['16 labels per machine | 64 characters | first alphanumeric, others alphanumeric, space, - _ .', MACHINE_ROWS, 'labels: what a set of them may hold'],
     ['session lifetime: sliding 7 days', LOGIN, 'a session slides by the hour and ends after seven days of silence'],
     ['scheduler tick for backups: 60 seconds', 'fleet/backup/backups.test.ts', 'looks every 60 seconds'],
-    ['default listen address 0.0.0.0, port 8080', 'server/current/rules/settings.test.ts', 'the variables of the specification have the names and defaults that it gives'],
+    ['default listen address 0.0.0.0, port 8080', 'server/current/settings/rules/settings.test.ts', 'the variables of the specification have the names and defaults that it gives'],
     ['worker processes: exactly one', 'bin/flasher-web.test.ts', 'a second server on the same state, or the same port, says so and ends'],
     ['USB image writable partition at build: 32 MiB', 'build/iso.test.ts', 'the images partition is 32 MiB when built, and its volume is laid out for 512 GiB'],
     ['USB image writable partition: auto-grows', 'loop/sticks.test.ts', 'the partition and its volume reach to the end, files are as they were'],
@@ -314,14 +314,14 @@ export const CURRENT_ROWS: readonly SpecificationRow[] = [
   ...rowsOf('Configuration', [
     ['located by FLASHER_CONFIG_FILE or FLASHER_CONFIG_DIR', CONFIG, 'what is named is all that is read'],
     ['conf.d, flasher.toml, <state_dir>/flasher.toml, in this order', CONFIG, 'all usual files count, the earlier in order winning key by key'],
-    ['each key by FLASHER_<SECTION>_<KEY>', 'server/current/rules/settings.test.ts', 'every setting can be said by a variable'],
+    ['each key by FLASHER_<SECTION>_<KEY>', 'server/current/settings/rules/settings.test.ts', 'every setting can be said by a variable'],
     ['FLASHER_PATHS_STATE_DIR: state.db', 'bin/flasher-web.test.ts', 'an empty database is in the log, the events and on the pages'],
-    ['FLASHER_PATHS_STATE_DIR: catalog.toml', 'server/current/pages/settings/settings-page.test.ts', 'entries that were left out are named without being asked for, also after a restart'],
+    ['FLASHER_PATHS_STATE_DIR: catalog.toml', 'server/current/settings/settings-page.test.ts', 'entries that were left out are named without being asked for, also after a restart'],
     ['FLASHER_PATHS_STATE_DIR: session-secret', 'bin/flasher-web.test.ts', 'the first start makes a password and prints it once; the state is its own'],
     ['FLASHER_PATHS_STATE_DIR: /var/lib/flasher', 'fleet/access/passwords.test.ts', 'the state directory: for root, for others, made for its owner alone, refused with a way out'],
     ['FLASHER_PATHS_BOOT_DIR: ${FLASHER_PATHS_STATE_DIR}/boot', ROWS, 'open routes need no session'],
     ['FLASHER_BOOT_RELEASE_REPO: a project-specific repository', 'fleet/boot/rules/release-source.test.ts', 'what package.json names is proposed, and the usual site where it names none'],
-    ['FLASHER_SERVER_HOST 0.0.0.0 | FLASHER_SERVER_PORT 8080 | FLASHER_WITHCACHE_URL none given', 'server/current/rules/settings.test.ts', 'the variables of the specification have the names and defaults that it gives'],
+    ['FLASHER_SERVER_HOST 0.0.0.0 | FLASHER_SERVER_PORT 8080 | FLASHER_WITHCACHE_URL none given', 'server/current/settings/rules/settings.test.ts', 'the variables of the specification have the names and defaults that it gives'],
     ['FLASHER_ADMIN_PASSWORD', 'bin/flasher-web.test.ts', 'who logged out stays logged out over a restart, who did not stays in'],
     ['FLASHER_IMAGE_ROOT /var/lib/flasher/images (wizard only)', 'engine/image/image-folder.test.ts', 'the image root: flag, environment, default; empty counts as not given'],
     ['FLASHER_REGISTER_UEFI_BOOT unset (off)', 'engine/disk/rules/boot-entry.test.ts', 'the variable: 1, true, yes and on ask for it, everything else does not'],

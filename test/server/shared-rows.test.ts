@@ -9,7 +9,7 @@ import { listSettings, SECTIONS, type SettingsTable } from '#kit/config/rules/se
 import {
   parseSettings as parseCurrent,
   SETTINGS as CURRENT,
-} from '#server/current/rules/settings.ts'
+} from '#server/current/settings/rules/settings.ts'
 import {
   parseSettings as parseEarlier,
   SETTINGS as EARLIER,

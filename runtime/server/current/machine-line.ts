@@ -21,10 +21,10 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Secret } from '#kit/web/access/secret.ts'
 import type { ServerLine, Action } from '#server/routes/line.ts'
 import type { Contact, ScriptTransition, Signal, Transition } from '#server/routes/transition.ts'
-import { ACTIONS, type MachineAction } from './rules/action.ts'
-import { decideBoot, decideSlot } from './rules/boot.ts'
-import * as contacts from './rules/contact.ts'
-import { undoEdit, beginsOrder, limitOrder, pauseOrder } from './rules/disarming.ts'
+import { ACTIONS, type MachineAction } from './machines/rules/action.ts'
+import { decideBoot, decideSlot } from './machines/rules/boot.ts'
+import * as contacts from './machines/rules/contact.ts'
+import { undoEdit, beginsOrder, limitOrder, pauseOrder } from './machines/rules/disarming.ts'
 import { applyRequest, resolveAction, type FindChannel } from './channels/rules/channel-order.ts'
 import {
   hasUnfinishedFlash,
@@ -32,16 +32,22 @@ import {
   isUnassigned,
   toWire,
   type Machine,
-} from './rules/machine.ts'
-import * as events from './rules/machine-events.ts'
-import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './rules/plan.ts'
+} from './machines/rules/machine.ts'
+import * as events from './machines/rules/machine-events.ts'
+import { decidePlan, renderPlan, renderUploadUrl, type Plan } from './machines/rules/plan.ts'
 import type { CatalogEntry, CatalogSnapshot } from '#engine/catalog/rules/catalog.ts'
 import type { FollowedCatalog } from '#engine/catalog/catalogs.ts'
 import { replaceLoopback } from '#engine/catalog/rules/cache-entry.ts'
 import { findNeighbourhood } from '#fleet/peers/rules/chain.ts'
 import { listSources } from '#engine/catalog/rules/near-caches.ts'
-import type { QueuePosition } from './rules/queue.ts'
-import { decideOutcome, decideOwner, originOf, whoseEnd, rememberArmer } from './rules/run.ts'
+import type { QueuePosition } from './machines/rules/queue.ts'
+import {
+  decideOutcome,
+  decideOwner,
+  originOf,
+  whoseEnd,
+  rememberArmer,
+} from './machines/rules/run.ts'
 import {
   decideTokenMatch,
   decideRequest,
@@ -51,9 +57,9 @@ import {
   type TokenRules,
   isLateHardware,
   type TokenMatch,
-} from './rules/token.ts'
-import type { PxeRules, Surroundings } from './rules/surroundings.ts'
-import { parseUpsert } from './rules/upsert.ts'
+} from './machines/rules/token.ts'
+import type { PxeRules, Surroundings } from './machines/rules/surroundings.ts'
+import { parseUpsert } from './machines/rules/upsert.ts'
 import { describeFlashed, describeFlashFailed } from '#fleet/machine/rules/flash-events.ts'
 import type { Inventory } from '#engine/inventory/rules/machine.ts'
 import { compareFields } from '#fleet/state/rules/event-table.ts'

@@ -27,8 +27,8 @@ import { openBackups, type State } from './assembly/state.ts'
 import { decideFolders, type LineConfig, saveSettings } from './assembly/configuration.ts'
 import { openNetboot, type OpenedBootFiles } from './assembly/netboot.ts'
 import { openNotify, openProviders } from './assembly/notify.ts'
-import { openPower, openProofs } from './assembly/power.ts'
-import { findCache, startPinner } from './assembly/pins.ts'
+import { openPower, openProofs } from './power/power.ts'
+import { findCache, startPinner } from './images/pins.ts'
 import { createSeenServices, type SeenServices } from './assembly/seen-services.ts'
 import { scopePower } from '#server/power/scoped-power.ts'
 import {
@@ -36,42 +36,42 @@ import {
   startOrderExpiry,
   createFlashGate,
   type FlashGate,
-} from './flash-gate.ts'
+} from './machines/flash-gate.ts'
 import {
   createFinder,
   createMachineLine,
   gatherSurroundings,
   type LineDependencies,
 } from './machine-line.ts'
-import type { createLinePages } from './pages/line-pages.ts'
+import type { createLinePages } from './line-pages.ts'
 import type { Standing } from '#fleet/access/standing.ts'
-import { startBatchEnds } from './batches/batch-ends.ts'
+import { startBatchEnds } from './batches/keeper/batch-ends.ts'
 import {
   createBatchKeeper,
   type BatchKeeper,
   type SeenMachines,
   actOnBatch,
-} from './batches/batch-keeper.ts'
-import { machineTableRoutes, imageRoutes } from './routes/images.ts'
-import { viewMachine } from './pages/view/machine-view.ts'
-import type { ChangedLine } from './rules/table/machine-file.ts'
+} from './batches/keeper/batch-keeper.ts'
+import { machineTableRoutes, imageRoutes } from './images/catalog-routes.ts'
+import { viewMachine } from './view/machine-view.ts'
+import type { ChangedLine } from './machines/rules/machine-file.ts'
 import { createFilePreviews } from '#fleet/machine/undoable-edits.ts'
-import { batchRoutes } from './routes/batches.ts'
-import { backupRoutes } from './routes/backups.ts'
+import { batchRoutes } from './batches/batch-routes.ts'
+import { backupRoutes } from './backups/backup-routes.ts'
 import { createWaitingCaptures } from './captures/waiting-captures.ts'
 import { createChannelResource } from './channels/channels.ts'
-import { firstBootRoutes } from './routes/first-boot.ts'
-import { peerRoutes } from './routes/peers.ts'
-import { proofRoutes } from './routes/proof.ts'
-import { powerRoutes } from './routes/power.ts'
-import { powerSettingRoutes } from './routes/power-settings.ts'
-import { releaseRoutes } from './routes/releases.ts'
-import { runRemovalRoutes } from './routes/runs.ts'
+import { firstBootRoutes } from './first-boot/template-routes.ts'
+import { peerRoutes } from './images/peers.ts'
+import { proofRoutes } from './runs/proof.ts'
+import { powerRoutes } from './power/power-routes.ts'
+import { powerSettingRoutes } from './power/power-settings.ts'
+import { releaseRoutes } from './netboot/releases.ts'
+import { runRemovalRoutes } from './runs/run-routes.ts'
 import type { SetProvider } from '#server/openid/provider-login.ts'
-import type { Machine } from './rules/machine.ts'
-import { SCHEMAS } from './rules/api-schema.ts'
+import type { Machine } from './machines/rules/machine.ts'
+import { SCHEMAS } from './machines/rules/api-schema.ts'
 import { findNameOwner } from './captures/rules/capture-owner.ts'
-import { SETTING_TEXTS } from './rules/settings.ts'
+import { SETTING_TEXTS } from './settings/rules/settings.ts'
 import { getRouterParam, type H3Event } from 'h3'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { seeOther, nothing } from '#kit/web/answers/answers.ts'
@@ -82,7 +82,7 @@ import type { Environment } from '#kit/host/shell.ts'
 import { readS3Access } from '#kit/net/s3/s3-client.ts'
 import { act } from '#server/routes/bulk.ts'
 import { checked, renderSchema } from '#kit/web/answers/checked.ts'
-import { CaptureFieldsSchema } from './rules/action.ts'
+import { CaptureFieldsSchema } from './machines/rules/action.ts'
 import type { Batch } from '#fleet/batch/rules/batch.ts'
 import { SYSTEM } from '#fleet/state/journal.ts'
 import { renderError } from '#kit/foundation/fault.ts'
@@ -256,7 +256,7 @@ function startWatches(
 
 const clockOf = ({ options }: MachineServerDependencies): Clock => options?.clock ?? HOST_CLOCK
 
-const loadPages = async () => (await import('./pages/line-pages.ts')).createLinePages
+const loadPages = async () => (await import('./line-pages.ts')).createLinePages
 
 const openGate = (given: MachineServerDependencies): FlashGate => {
   const { config, state } = given

@@ -8,9 +8,13 @@ import { createBatches } from '#fleet/batch/batches.ts'
 import { createChannels } from '#fleet/channel/channels.ts'
 import { createJournal } from '#fleet/state/journal.ts'
 import { inspectState } from '#fleet/state/schema.ts'
-import { createBatchKeeper } from '#server/current/batches/batch-keeper.ts'
-import { buildBundle, buildBundleMachine, renderBundle } from '#server/current/rules/bundle.ts'
-import { createMachine } from '#server/current/rules/machine.ts'
+import { createBatchKeeper } from '#server/current/batches/keeper/batch-keeper.ts'
+import {
+  buildBundle,
+  buildBundleMachine,
+  renderBundle,
+} from '#server/current/commands/rules/bundle.ts'
+import { createMachine } from '#server/current/machines/rules/machine.ts'
 import { bundlesOf, BY, openBackupFixture, populate } from '#test/support/server/backups.ts'
 import {
   createStateFolder,

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert'
 import { createOrder } from '#engine/capture/rules/order.ts'
 import { createRestorer, openFileBackup } from '#fleet/backup/restore.ts'
 import { ORDERS } from '#server/current/assembly/state.ts'
-import type { Machine } from '#server/current/rules/machine.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 import {
   type BackupFixture,
   bundlesOf,

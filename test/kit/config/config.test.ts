@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parseSettings, SETTINGS } from '#server/current/rules/settings.ts'
+import { parseSettings, SETTINGS } from '#server/current/settings/rules/settings.ts'
 import { readConfig } from '#kit/config/config.ts'
 import { decideLock } from '#kit/config/rules/shown-setting.ts'
 

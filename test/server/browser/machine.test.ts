@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Page } from 'playwright-core'
-import { portOf } from '#server/current/pages/machines/machine.ts'
+import { portOf } from '#server/current/machines/machine-page.ts'
 import { listViolations } from '#test/support/browser/axe.ts'
 import { type WebSite } from '#test/support/browser/browser.ts'
 import { createSiteLab } from '#test/support/browser/site-lab.ts'

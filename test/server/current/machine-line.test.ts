@@ -8,7 +8,7 @@ import {
   createMachineLine,
   type LineDependencies,
 } from '#server/current/machine-line.ts'
-import { createMachine, type Machine } from '#server/current/rules/machine.ts'
+import { createMachine, type Machine } from '#server/current/machines/rules/machine.ts'
 import type { Contact } from '#server/routes/transition.ts'
 import {
   diskOf,

@@ -1,7 +1,7 @@
 /** Boot tokens over HTTP: which machines are let in, what refused ones get, and what a replay achieves. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { TokenPolicy } from '#server/current/rules/token.ts'
+import type { TokenPolicy } from '#server/current/machines/rules/token.ts'
 import { diskOf, entryOf, MAC, OTHER_REF, REF } from '#test/support/server/machine-fixture.ts'
 import { bodyOf, runIdOf } from '#test/support/server/runs.ts'
 import { asJson, createTestServer, type TestServer } from '#test/support/server/server.ts'

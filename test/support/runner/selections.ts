@@ -14,7 +14,7 @@ const JUDGED = [
   'kit/(foundation/(ssh-signature|system-error|system-text)|net/rules/mac-spellings)',
   'kit/terminal/(command/(completion|manual)|text/server-log)',
   'library/(declarations|formatting)',
-  'server/(current/rules/upsert|routes/rules/curl-command)',
+  'server/(current/machines/rules/upsert|routes/rules/curl-command)',
 ].join('|')
 
 /** What touches nothing but memory, which Node is asked to hold it to: rules, command lines, plans. */

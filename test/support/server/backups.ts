@@ -10,9 +10,9 @@ import {
   parseBundle,
   renderBundle,
   type BundleMachine,
-} from '#server/current/rules/bundle.ts'
+} from '#server/current/commands/rules/bundle.ts'
 import { ORDERS } from '#server/current/assembly/state.ts'
-import type { Machine } from '#server/current/rules/machine.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 import { BackupJobSchema } from '#fleet/backup/backup-job.ts'
 import { createBackupMaker, createBundles, type BundleRules } from '#fleet/backup/backup-maker.ts'
 import { createRestorer } from '#fleet/backup/restore.ts'

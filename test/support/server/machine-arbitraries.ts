@@ -1,6 +1,6 @@
 /** Generated disks, settings, and wishes of an operator, from a few values that meet often. */
 import * as fc from 'fast-check'
-import { BOOT_MODES } from '#server/current/rules/boot-mode.ts'
+import { BOOT_MODES } from '#server/current/machines/rules/boot-mode.ts'
 import { diskOf, OTHER_REF, REF } from './machine-fixture.ts'
 
 export const anyDisk = fc

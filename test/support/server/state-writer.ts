@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs'
 import { createDatabase } from '#fleet/state/database.ts'
 import { createJournal } from '#fleet/state/journal.ts'
 import { createMachines } from '#fleet/state/machines.ts'
-import { parseRecord, type Machine } from '#server/current/rules/machine.ts'
+import { parseRecord, type Machine } from '#server/current/machines/rules/machine.ts'
 import { machineOf, macOf, noteOf } from './state.ts'
 
 const [path = '', release = '', first = '0'] = process.argv.slice(2)

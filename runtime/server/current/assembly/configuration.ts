@@ -2,7 +2,7 @@
 import type { Origin } from '#kit/config/rules/settings-parser.ts'
 import { readConfig, type Config } from '#kit/config/config.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
-import { parseSettings, SETTINGS } from '../rules/settings.ts'
+import { parseSettings, SETTINGS } from '#server/current/settings/rules/settings.ts'
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 import { findNamed } from '#kit/config/rules/setting.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'

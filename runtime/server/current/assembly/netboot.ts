@@ -10,7 +10,7 @@ import { listLanAddresses } from '#fleet/boot/host-addresses.ts'
 import { createReleases } from '#fleet/boot/releases.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { createTftpProbe } from '#fleet/boot/tftp-probe.ts'
-import type { Machine } from '../rules/machine.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 import { decideFolders, type LineConfig } from './configuration.ts'
 import type { State } from './state.ts'
 

@@ -2,8 +2,12 @@
 import type { PowerControl } from '#server/power/power-control.ts'
 import { scopePower } from '#server/power/scoped-power.ts'
 import type { Site } from '#server/routes/site.ts'
-import { type BatchKeeper, viewEach, type SeenMachines } from '../batches/batch-keeper.ts'
-import type { Machine } from '../rules/machine.ts'
+import {
+  type BatchKeeper,
+  viewEach,
+  type SeenMachines,
+} from '#server/current/batches/keeper/batch-keeper.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 import type { Batches } from '#fleet/batch/batches.ts'
 import type { Batch } from '#fleet/batch/rules/batch.ts'
 

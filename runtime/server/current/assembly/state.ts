@@ -8,9 +8,9 @@ import { createReceivers, type Receivers } from '#fleet/notify/receivers.ts'
 import { createChannels, type Channels } from '#fleet/channel/channels.ts'
 import { createTemplates, type Templates } from '#fleet/first-boot/templates.ts'
 import { decideFolders, findPasswordOrigin, type LineConfig } from './configuration.ts'
-import { type Machine, parseRecord } from '../rules/machine.ts'
-import { disarm, keepHeldBack, nameMachine } from '../rules/disarming.ts'
-import { describe } from '../rules/machine-events.ts'
+import { type Machine, parseRecord } from '#server/current/machines/rules/machine.ts'
+import { disarm, keepHeldBack, nameMachine } from '#server/current/machines/rules/disarming.ts'
+import { describe } from '#server/current/machines/rules/machine-events.ts'
 import { accept } from '#kit/foundation/result.ts'
 import { BackupJobSchema } from '#fleet/backup/backup-job.ts'
 import {
@@ -32,7 +32,7 @@ import {
   parseBundle,
   renderBundle,
   type BundleMachine,
-} from '../rules/bundle.ts'
+} from '#server/current/commands/rules/bundle.ts'
 
 export interface State extends FleetState<Machine> {
   readonly templates: Templates

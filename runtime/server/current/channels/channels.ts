@@ -14,7 +14,7 @@ import { fieldError } from '#kit/foundation/field-error.ts'
 import { etagOf } from '#kit/web/answers/rules/content-coding.ts'
 import { createResource } from '#server/routes/resource.ts'
 import type { Site } from '#server/routes/site.ts'
-import type { Machine } from '../rules/machine.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 import { listArmed } from './rules/channel-order.ts'
 
 const WireSchema = ChannelRecordSchema.extend({

@@ -1,6 +1,6 @@
 /** `flasher-web export` and `import`: write and read the fleet's hardware as a folder ("Export bundle"). */
 import { openBundles } from '../assembly/state.ts'
-import { COMMAND_LINE } from '../rules/commands.ts'
+import { COMMAND_LINE } from './rules/commands.ts'
 import { SUCCESS } from '#kit/terminal/command/rules/command.ts'
 import type { RunCommand } from '#kit/terminal/command/program.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'

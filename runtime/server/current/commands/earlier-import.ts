@@ -11,14 +11,14 @@ import { createLog } from '#kit/terminal/text/log.ts'
 import { decideTerminalStyle } from '#kit/terminal/text/terminal-style.ts'
 import { openVoice } from '#kit/terminal/text/voice.ts'
 import { decideFolders } from '../assembly/configuration.ts'
-import { COMMAND_LINE } from '../rules/commands.ts'
+import { COMMAND_LINE } from './rules/commands.ts'
 import {
   listSetAside,
   parseEarlier,
   planImport,
   type EarlierMachine,
-} from '../rules/earlier-import.ts'
-import type { Machine } from '../rules/machine.ts'
+} from '#server/current/machines/rules/earlier-import.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 import { visitState, type Visit } from './visit.ts'
 
 export const importEarlier: RunCommand<ProcessEnvironment> = async (environment, given) => {

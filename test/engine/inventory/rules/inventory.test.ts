@@ -12,7 +12,7 @@ import {
   pickDisk,
   wantsDiskId,
 } from '#engine/inventory/rules/machine.ts'
-import { createMachine, parseRecord } from '#server/current/rules/machine.ts'
+import { createMachine, parseRecord } from '#server/current/machines/rules/machine.ts'
 import { createFixture, diskOf, MAC, REF } from '#test/support/server/machine-fixture.ts'
 
 const test = suite('inventory')

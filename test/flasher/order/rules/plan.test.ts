@@ -2,7 +2,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { findDisk, findRenewed, findAtCache, parsePlan } from '#flasher/order/rules/plan.ts'
-import { renderPlan } from '#server/current/rules/plan.ts'
+import { renderPlan } from '#server/current/machines/rules/plan.ts'
 
 const test = suite('a plan as an order')
 

@@ -8,7 +8,7 @@ import { COMMAND_LINE } from '#flasher/commands/rules/commands.ts'
 import { TUI_LINE as TUI } from '#flasher/panes/rules/tui-commands.ts'
 import { createShell } from '#kit/host/shell.ts'
 import { COMMAND_LINE as CACHE } from '#cache/rules/commands.ts'
-import { COMMAND_LINE as WEB } from '#server/current/rules/commands.ts'
+import { COMMAND_LINE as WEB } from '#server/current/commands/rules/commands.ts'
 import { WIZARD } from '#flasher/wizard/options.ts'
 import { renderCompletion } from '#kit/terminal/command/completion.ts'
 

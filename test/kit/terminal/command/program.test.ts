@@ -2,7 +2,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { Fault } from '#kit/foundation/fault.ts'
 import { runProgram } from '#kit/terminal/command/program.ts'
-import { COMMAND_LINE } from '#server/current/rules/commands.ts'
+import { COMMAND_LINE } from '#server/current/commands/rules/commands.ts'
 
 const test = suite('program')
 

@@ -3,7 +3,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { groupsOf } from '#kit/terminal/command/rules/command.ts'
 import { COMMAND_LINE } from '#flasher/commands/rules/commands.ts'
-import { COMMAND_LINE as SERVER } from '#server/current/rules/commands.ts'
+import { COMMAND_LINE as SERVER } from '#server/current/commands/rules/commands.ts'
 import { renderHelp, renderUsage } from '#kit/terminal/command/usage.ts'
 import { wrap, wrapColumns } from '#kit/terminal/text/columns.ts'
 

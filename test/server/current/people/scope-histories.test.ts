@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { reachOf, type Role, canSee } from '#kit/web/answers/rules/rights.ts'
-import type { Machine } from '#server/current/rules/machine.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 import {
   addPerson,
   asForm,

@@ -6,7 +6,7 @@ import {
   describeValue,
   findTitle,
 } from '#server/pages/settings/setting-fields.ts'
-import { SETTING_TEXTS, SETTINGS } from '#server/current/rules/settings.ts'
+import { SETTING_TEXTS, SETTINGS } from '#server/current/settings/rules/settings.ts'
 
 const test = suite('texts of settings')
 const rows = listSettings(SETTINGS)

@@ -6,9 +6,9 @@ import {
   type MemberState,
   type OrderFacts,
 } from '#fleet/batch/rules/batch.ts'
-import { flashesAlways, isFlashMode, MODES } from '#server/current/rules/boot-mode.ts'
-import { beginsOrder, hasOrder } from '#server/current/rules/disarming.ts'
-import type { Machine } from '#server/current/rules/machine.ts'
+import { flashesAlways, isFlashMode, MODES } from '#server/current/machines/rules/boot-mode.ts'
+import { beginsOrder, hasOrder } from '#server/current/machines/rules/disarming.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 
 /** The action whose order is not the machine's cycle. */
 const CAPTURE = 'capture'

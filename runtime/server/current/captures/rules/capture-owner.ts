@@ -3,8 +3,8 @@ import { isPending } from '#engine/capture/rules/order.ts'
 import { refOf, type CatalogEntry } from '#engine/catalog/rules/catalog.ts'
 import { fileSource } from '#engine/catalog/rules/cache-entry.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
-import { SAME_NAME_AS_ANOTHER } from '#server/current/rules/action.ts'
-import type { Machine } from '#server/current/rules/machine.ts'
+import { SAME_NAME_AS_ANOTHER } from '#server/current/machines/rules/action.ts'
+import type { Machine } from '#server/current/machines/rules/machine.ts'
 
 export type CanSeeMachine = (machine: Machine) => boolean
 

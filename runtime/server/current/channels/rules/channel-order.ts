@@ -4,11 +4,15 @@ import { ChannelNameSchema } from '#fleet/channel/rules/channel.ts'
 import { fieldError, type FieldError } from '#kit/foundation/field-error.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
-import { applyUpsert } from '#server/current/rules/operator-edits.ts'
-import { BOOT_MODES, isFlashMode } from '#server/current/rules/boot-mode.ts'
-import { hasFlashOrder } from '#server/current/rules/disarming.ts'
-import { channelOf, type Machine, type MachineChannel } from '#server/current/rules/machine.ts'
-import type { MachineUpsert, UpsertRequest } from '#server/current/rules/upsert.ts'
+import { applyUpsert } from '#server/current/machines/rules/operator-edits.ts'
+import { BOOT_MODES, isFlashMode } from '#server/current/machines/rules/boot-mode.ts'
+import { hasFlashOrder } from '#server/current/machines/rules/disarming.ts'
+import {
+  channelOf,
+  type Machine,
+  type MachineChannel,
+} from '#server/current/machines/rules/machine.ts'
+import type { MachineUpsert, UpsertRequest } from '#server/current/machines/rules/upsert.ts'
 
 export type FindChannel = (name: string) => string | null
 

@@ -7,7 +7,7 @@ import {
   type Command,
   type CommandLine,
 } from '#kit/terminal/command/rules/command.ts'
-import { COMMAND_LINE as WEB } from '#server/current/rules/commands.ts'
+import { COMMAND_LINE as WEB } from '#server/current/commands/rules/commands.ts'
 
 const command = (...words: readonly string[]): Command => ({
   words,

@@ -2,8 +2,13 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { hasFlashOrder } from '#server/current/rules/disarming.ts'
-import { channelOf, toWire, type Machine, parseRecord } from '#server/current/rules/machine.ts'
+import { hasFlashOrder } from '#server/current/machines/rules/disarming.ts'
+import {
+  channelOf,
+  toWire,
+  type Machine,
+  parseRecord,
+} from '#server/current/machines/rules/machine.ts'
 import { createMachineLine, type LineDependencies } from '#server/current/machine-line.ts'
 import {
   entryOf,

@@ -1,0 +1,410 @@
+/** /ui/netboot: the live systems that machines boot, their releases, and the TFTP daemon. */
+import type { Answer } from '#kit/web/answers/answers.ts'
+import {
+  badge,
+  banner,
+  card,
+  copyBlock,
+  progress,
+  renderBytes,
+  renderTabs,
+  renderWays,
+} from '#kit/web/ui/elements.ts'
+import { postButton, textField } from '#kit/web/ui/fields.ts'
+import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { refreshEvery } from '#kit/web/ui/refresh.ts'
+import { numberColumn, renderTable } from '#kit/web/ui/tables.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
+import { listIncomplete, type IncompleteSet, type ForeignSet } from '#fleet/boot/rules/boot-set.ts'
+import { renderTftpSetup } from '#fleet/boot/rules/readiness.ts'
+import type { BootFile, BootFolder, KnownSet } from '#fleet/boot/boot-files.ts'
+import type { FetchJob } from '#fleet/boot/releases.ts'
+import { isOver } from '#kit/host/jobs.ts'
+import { STICK_FILES } from '#appliance/assets.ts'
+import { renderCurlBlock, type CurlCall } from '#server/pages/curl-block.ts'
+import { pageAt } from '#server/pages/context-routes.ts'
+import type { CurrentContext } from '#server/current/view/page-context.ts'
+import { renderEventList } from '#server/current/view/event-list.ts'
+import { findTitle } from '#server/pages/settings/setting-fields.ts'
+import { fill, fillCount } from '#kit/foundation/text.ts'
+import type { ClusterView } from '#fleet/cluster/presence.ts'
+import { isSilent } from '#fleet/cluster/rules/member.ts'
+import { standingOf } from '#fleet/cluster/rules/shared-netboot.ts'
+import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import { completeSource } from '#fleet/boot/rules/release.ts'
+import type { Notice } from '#kit/web/ui/form-notices.ts'
+import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
+
+/** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
+const PATH = '/ui/netboot'
+
+/** Folded once machines boot one; a link to the card opens it. */
+function renderInstall(context: CurrentContext): Html {
+  const ways = renderWays([
+    ['Fetch a release', renderFetch(context)],
+    ['Upload the files', renderUpload()],
+    ['Build it', renderBuild(context)],
+  ])
+  const isInstalled = Object.values(context.services.netboot.bootFiles.active()).some(Boolean)
+  const isRefused = context.notice() !== null
+  return isInstalled && !isRefused
+    ? html`<details class="card">
+        <summary>Install another version</summary>
+        <div id="install">${ways}</div>
+      </details>`
+    : card({ title: 'Install a live system', id: 'install', body: ways })
+}
+
+function renderFetch(context: CurrentContext): Html {
+  const { services, notice } = context
+  const rows = services.config.list()
+  const site = find(rows, 'releases', 'base_url')
+  const repository = find(rows, 'boot', 'release_repo')
+  const set = { site: textOf(site), repository: textOf(repository) }
+  const { typed, errors } = notice() ?? NOTHING_REFUSED
+  const values = { ...completeSource(set, services.releaseSource), ...typed }
+  const tag = typed['tag'] ?? services.config.current().boot.release_tag
+  return html`<form method="post" action="${PATH}/fetch-release">
+      ${sourceField(site, {
+        name: 'site',
+        label: 'Release site',
+        placeholder: 'https://github.com',
+        hint: 'Address of GitHub, Gitea or a plain web server with releases.',
+        value: values.site,
+        error: errors['site'] ?? null,
+      })}
+      ${sourceField(repository, {
+        name: 'repository',
+        label: 'Repository',
+        placeholder: 'owner/name',
+        hint: 'The owner and the name, as in the address of the repository.',
+        value: values.repository,
+        error: errors['repository'] ?? null,
+      })}
+      ${textField({
+        name: 'tag',
+        label: 'Release',
+        value: tag,
+        error: errors['tag'] ?? null,
+        hint: html`A tag such as <code>v1.4.0</code>, or <code>latest</code>.`,
+      })}
+      <button class="primary">Fetch release</button>
+      <p class="hint">The files are verified before machines boot them.</p>
+    </form>
+    ${renderCurlBlock(context, [
+      { method: 'POST', path: '/boot/releases', body: tag === '' ? {} : { tag }, scope: 'admin' },
+    ])}`
+}
+
+const NOTHING_REFUSED: Pick<Notice, 'typed' | 'errors'> = { typed: {}, errors: {} }
+
+const textOf = (row: ShownSetting | undefined): string => row?.text ?? ''
+
+const find = (rows: readonly ShownSetting[], section: string, key: string) =>
+  rows.find((row) => row.section === section && row.key === key)
+
+interface SourceField {
+  readonly name: 'site' | 'repository'
+  readonly label: string
+  readonly placeholder: string
+  readonly hint: string
+  readonly value: string
+  readonly error: string | null
+}
+
+/** Read-only where the environment sets it. */
+function sourceField(row: ShownSetting | undefined, { label, ...field }: SourceField): Content {
+  if (row?.origin.by === 'environment') {
+    return html`<div class="field">
+      <strong>${label}</strong>
+      <p><code>${row.shown}</code></p>
+      <p class="hint">Set by the environment variable <code>${row.origin.variable}</code>.</p>
+    </div>`
+  }
+  return textField({ ...field, label, mono: true })
+}
+
+/** A script sends files by `PUT /boot/<name>`, checksums first so that the rest is checked. */
+const renderUpload = (): Html =>
+  renderUploadForm({
+    kind: { name: 'files', to: '/boot/' },
+    done: `${PATH}?uploaded=`,
+    id: 'boot-files',
+    label: 'Kernel, initrd and squashfs',
+    hint: fillHtml(
+      'Named as in a release: {name}. Add the {sums} file, and the others are checked against it.',
+      {
+        name: html`<code>flasher-netboot-pc-x86_64-v1.4.0.vmlinuz</code>`,
+        sums: html`<code>.sha256</code>`,
+      },
+    ),
+    accept: '.vmlinuz,.initrd,.squashfs,.sha256,.efi,.zip,.html',
+    isMultiple: true,
+    button: 'Upload',
+    unscripted:
+      'Uploading here needs JavaScript. Without it, copy the files into the boot directory of the server.',
+  })
+
+const renderBuild = ({ services }: CurrentContext): Html => {
+  const { dir } = services.netboot.bootFiles
+  return html`<p>In a checkout of flasher on this host, as root:</p>
+    ${copyBlock(
+      `npx pnpm build:images netboot-pc\ncp dist/flasher-netboot-pc-* ${dir}/\n`,
+      'Commands that build a live system',
+    )}
+    <p class="hint">Files copied into <code>${dir}</code> are used once all three are there.</p>`
+}
+
+/** The card of the live system on the other servers of a fleet: which of them have it, and what keeps one from it. */
+const TONES = { whole: 'done', copying: 'ready', troubled: 'needs-you' } as const
+
+const SERVER_STATES = { whole: 'here', copying: 'copying', troubled: 'missing' } as const
+
+/** `view` null: a single server, or the database is away. Silent servers are not shown. */
+function renderServers(view: ClusterView | null): Content {
+  const row = view?.netboot ?? null
+  if (view === null || row === null) return null
+  const servers = view.members
+    .filter((each) => !isSilent(each))
+    .map(({ name, facts: { netboot } }) => ({ name, netboot, standing: standingOf(netboot, row) }))
+  const isEvery = servers.every(({ standing }) => standing === 'whole')
+  return card({
+    title: 'On all servers',
+    id: 'servers',
+    body: isEvery
+      ? html`<p>
+          ${fillCount({ one: 'This server has it.', other: 'All {count} servers have it.' }, servers.length)}
+        </p>`
+      : html`<p>
+            ${'Servers copy it from each other. Machines boot what a server has whole; it asks the one that leads for the rest.'}
+          </p>
+          <ul class="rows">
+            ${servers.map(
+              ({ name, netboot, standing }) =>
+                html`<li>
+                  <span class="grow"
+                    ><strong>${name}</strong
+                    ><span class="small dim missing">${netboot.trouble}</span></span
+                  >${badge(TONES[standing], SERVER_STATES[standing])}
+                </li>`,
+            )}
+          </ul>`,
+  })
+}
+
+const TABS = [
+  ['Live systems', '#artifacts'],
+  ['Install', '#install'],
+  ['TFTP daemon', '#tftp'],
+  ['Activity', '#activity'],
+] as const
+
+/** Posts: `routes/releases.ts`. */
+export const NETBOOT_PAGES = [pageAt(PATH, 'read', show, { reach: 'shared' })]
+
+async function show(context: CurrentContext): Promise<Answer> {
+  const { releases, bootFiles } = context.services.netboot
+  const clock = context.clock()
+  const [files, events] = await Promise.all([
+    bootFiles.list(),
+    context.site.journal.list({ subject_kind: 'netboot', limit: 12 }),
+  ])
+  const shown = releases.jobs().filter((job) => !isOver(job) || job.status === 'failed')
+  const recent = shown.filter((job) => isRecent(job, clock))
+  const earlier = shown.filter((job) => !isRecent(job, clock))
+  const isBusy = releases.jobs().some((job) => !isOver(job))
+  return await context.show({
+    title: 'Netboot',
+    section: PATH,
+    actions: html`<a class="button" href="#install">Install a live system</a>`,
+    messages: html`${context.message()}${renderUploaded(context)}`,
+    body: html`${renderTabs(TABS)}
+      <div class="board" ${refreshEvery('netboot', PATH, isBusy ? 1 : null)}>
+        ${renderJobs(context, 'Downloads', recent)}
+        ${card({ title: 'Live systems', id: 'artifacts', body: renderArtifacts(bootFiles, files, clock) })}
+        ${renderServers(context.services.presence?.view() ?? null)} ${renderInstall(context)}
+        ${renderStick(files)} ${renderTftp(context)}
+        ${renderJobs(context, 'Failed downloads', earlier)}
+        ${card({
+          title: 'Activity',
+          id: 'activity',
+          aside: html`<a class="small" href="/ui/events?subject_kind=netboot"
+            >All netboot events</a
+          >`,
+          body: renderEventList(events, clock),
+        })}
+      </div>`,
+  })
+}
+
+/** Milliseconds for which a failure stands above what machines boot. */
+const NEWS_MS = 60 * 60_000
+
+const isRecent = (job: FetchJob, { now }: Clock): boolean =>
+  !isOver(job) || now.getTime() - Date.parse(job.finished_at ?? '') < NEWS_MS
+
+function renderJobs(context: CurrentContext, title: string, jobs: readonly FetchJob[]): Content {
+  if (jobs.length === 0) return null
+  const shown = jobs.slice(0, 4)
+  const calls = shown
+    .filter((job) => !isOver(job))
+    .map(({ tag }): CurlCall => ({
+      method: 'DELETE',
+      path: `/boot/releases/${encodeURIComponent(tag)}`,
+      scope: 'admin',
+    }))
+  return card({
+    title,
+    body: html`<ul class="rows">
+        ${shown.map((job) => renderJob(job, context.clock()))}
+      </ul>
+      ${renderCurlBlock(context, calls, 'curl-fetches')}`,
+  })
+}
+
+const JOBS = {
+  queued: 'queued',
+  running: 'running',
+  completed: 'completed',
+  failed: 'failed',
+  cancelled: 'cancelled',
+} as const
+
+function renderJob(job: FetchJob, clock: Clock): Html {
+  const { tag, status, artifact, bytes_done: bytes, bytes_total: total, error } = job
+  if (isOver(job)) {
+    return html`<li>
+      ${badge('failed', JOBS[status])}<span class="grow">Release ${tag}: ${error ?? ''}</span>
+      <span class="when">${renderTime(job.finished_at, clock)}</span>
+    </li>`
+  }
+  const state = JOBS[status]
+  const label =
+    total === null || total === 0 ? state : `${state}, ${Math.floor((100 * bytes) / total)} %`
+  const step = html`<span class="dim small">${artifact ?? state}</span>`
+  return html`<li>
+    <span class="grow">Release ${tag} ${step}</span>
+    ${progress(status === 'queued' ? null : bytes, total, label)}
+    ${postButton({ action: `${PATH}/cancel-fetch`, label: 'Cancel', values: { tag } })}
+  </li>`
+}
+
+function renderArtifacts(
+  bootFiles: Pick<BootFolder, 'sets' | 'setAside'>,
+  files: readonly BootFile[],
+  clock: Clock,
+): Content {
+  if (files.length === 0) {
+    return html`<p>
+      ${'No live system is installed. Machines boot one from the network to be flashed; until then they can only boot their own disks.'}
+    </p>`
+  }
+  const [sets, names] = [bootFiles.sets(), files.map(({ name }) => name)]
+  return html`${sets.length === 0 ? html`<p>A live system is a kernel (.vmlinuz), an initrd and a squashfs of the same version. None is complete yet.</p>` : null}
+    <ul class="rows">
+      ${sets.map(renderSet)} ${listIncomplete(names).map(renderIncomplete)}
+      ${bootFiles.setAside().map(renderAside)}
+    </ul>
+    ${renderTable({
+      caption: 'Files in the boot directory',
+      columns: ['File', numberColumn('Size'), 'Added'],
+      rows: files.map(
+        ({ name, sizeBytes, modifiedAt }) =>
+          html`<tr>
+            <th scope="row">
+              <a class="mono" href="/boot/${encodeURIComponent(name)}">${name}</a>
+            </th>
+            <td class="number" data-label="Size">${renderBytes(sizeBytes)}</td>
+            <td class="nowrap" data-label="Added">${renderTime(modifiedAt, clock)}</td>
+          </tr>`,
+      ),
+    })}`
+}
+
+/** Downloads: browsers let a page write to a stick when it is a local file, not over plain HTTP. */
+function renderStick(files: readonly BootFile[]): Content {
+  const { page, archive } = STICK_FILES
+  if (![page, archive].every((name) => files.some((file) => file.name === name))) return null
+  const sentence = fillHtml(
+    'Save {page} and {archive}, then open the page in Chrome, Edge or another Chromium browser: it copies the live system to a FAT32 stick, from which PCs with UEFI start without this server.',
+    {
+      page: renderDownload(page),
+      archive: renderDownload(archive),
+    },
+  )
+  return card({ title: 'Make a USB stick', body: html`<p>${sentence}</p>` })
+}
+
+const renderDownload = (name: string): Html => html`<a href="/boot/${name}" download>${name}</a>`
+
+/** `why` machines cannot boot it. */
+const renderUnused = (
+  { arch, version }: Pick<IncompleteSet, 'arch' | 'version'>,
+  why: string,
+  word: string,
+): Html =>
+  html`<li>
+    <span class="grow"
+      ><strong>${version}</strong> <span class="tag">${arch}</span
+      ><span class="small dim missing">${why}</span></span
+    >${badge('needs-you', word)}
+  </li>`
+
+const renderIncomplete = (set: IncompleteSet): Html =>
+  renderUnused(set, `Missing: ${set.missing.join(', ')}`, 'incomplete')
+
+/** Files of another system, such as the deployed one, under the same names. */
+const renderAside = (set: ForeignSet): Html => renderUnused(set, set.reason, 'not used')
+
+const renderSet = ({ arch, version, isActive, isPrevious }: KnownSet): Html =>
+  html`<li>
+    <span class="grow"><strong>${version}</strong> <span class="tag">${arch}</span></span>
+    ${
+      isActive
+        ? badge('done', 'active')
+        : postButton({
+            action: `${PATH}/use-set`,
+            label: fill(isPrevious ? 'Go back to {version}' : 'Use {version}', { version }),
+            values: { arch, version },
+          })
+    }
+  </li>`
+
+/** From the address, as the upload script wrote it. */
+function renderUploaded({ query }: CurrentContext): Content {
+  const count = Number(query.get('uploaded') ?? 0)
+  if (!Number.isInteger(count) || count < 1) return null
+  return banner(
+    'done',
+    fillCount({ one: 'The file was uploaded.', other: '{count} files were uploaded.' }, count),
+  )
+}
+
+function renderTftp({ services, contact }: CurrentContext): Html {
+  const { isChecked, isActive, isReady, text, hint } = services.netboot.tftp()
+  const tone = isReady ? 'done' : isActive ? 'needs-you' : isChecked ? 'failed' : 'ready'
+  const word = isActive ? 'active' : isChecked ? 'inactive' : 'not checked yet'
+  return card({
+    title: 'TFTP daemon',
+    id: 'tftp',
+    aside: badge(tone, word),
+    body: html`<p>${text} ${hint}</p>
+      ${isReady ? null : renderTftpHelp(services.netboot.reachedAt(contact().baseUrl))}
+      <p class="dim small">
+        ${fillHtml(
+          'This page only checks the daemon; start and stop it on its host. To check another host, change {setting}.',
+          {
+            setting: html`<a href="/ui/settings#netboot.tftp_probe_host"
+              >${findTitle(services.settingTexts, 'netboot.tftp_probe_host')}</a
+            >`,
+          },
+        )}
+      </p>`,
+  })
+}
+
+const renderTftpHelp = (baseUrl: string): Html =>
+  html`<p>
+      ${'BIOS machines and most UEFI firmware load their first file by TFTP. These commands set it up on a Debian host; UEFI HTTP Boot needs none of it.'}
+    </p>
+    ${copyBlock(renderTftpSetup(baseUrl), 'Commands that set up a TFTP daemon')}`

@@ -1,0 +1,181 @@
+/** Events as a short list: what happened, who did it, when. */
+import { MODES } from '#server/current/machines/rules/boot-mode.ts'
+import type { JournalEvent } from '#fleet/state/journal.ts'
+import {
+  isAlarm,
+  readChanges,
+  renderValue,
+  type FieldChanges,
+} from '#fleet/state/rules/event-table.ts'
+import { parseMac } from '#kit/net/rules/mac.ts'
+import { batchPath, sayBatch } from './batch-view.ts'
+import { icon, shorten } from '#kit/web/ui/elements.ts'
+import { html, type Content, type Html } from '#kit/web/ui/html.ts'
+import { renderTime, type Clock } from '#kit/web/ui/times.ts'
+import { printableText } from '#kit/foundation/printable.ts'
+import type { Run } from '#engine/inventory/rules/run.ts'
+import { columnOf } from '#server/current/machines/rules/machine.ts'
+import { findTitle } from '#server/pages/settings/setting-fields.ts'
+import { modelOf } from './machine-view.ts'
+import type { CurrentContext } from './page-context.ts'
+import { renderWhat, runPath } from './run-table.ts'
+
+/** `withoutSubject`: the MAC of the page's machine, which is left out. */
+export const renderEventList = (
+  events: readonly JournalEvent[],
+  clock: Clock,
+  withoutSubject: string | null = null,
+): Html =>
+  events.length === 0
+    ? html`<p class="dim">Nothing yet.</p>`
+    : html`<ul class="rows">
+        ${events.map(
+          (event) =>
+            html`<li title="${event.kind}">
+              <span class="grow"
+                >${isAlarm(event.kind) ? html`<span class="badge failed" title="Failed">${icon('failed')}</span> ` : null}${renderSummary(event, withoutSubject)}</span
+              >
+              <span class="when">${renderTime(event.ts, clock)}</span>
+            </li>`,
+        )}
+      </ul>`
+
+/** The MAC is a link. `withoutSubject`: the MAC of the page's machine, cut off in front. */
+export function renderSummary(event: JournalEvent, withoutSubject: string | null = null): Content {
+  const { subject_kind: kind, subject_id: id } = event
+  return kind === 'batch' && id !== null
+    ? html`<a href="${batchPath(id)}">${sayBatch(event)}</a>`
+    : renderMachineSummary(event, withoutSubject)
+}
+
+function renderMachineSummary(event: JournalEvent, withoutSubject: string | null): Content {
+  const { summary, subject_kind: kind, subject_id: id } = event
+  if (kind !== 'machine' || id === null || !summary.includes(id) || !parseMac(id).ok) return summary
+  const [before = '', ...rest] = summary.split(id)
+  const after = rest.join(id)
+  if (id === withoutSubject) return before === '' ? upperFirst(after.trim()) : summary
+  return html`${before}<a class="mono" href="/ui/machines/${id}">${id}</a>${after}`
+}
+
+const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
+
+// What an event says in words beside its summary: which image went to which disk, and what it changed.
+
+export interface EventWords {
+  findImage(ref: string): string | null
+  findDisk(mac: string, name: string): string | null
+  findRun(mac: string, id: string): Run | null
+  findName(mac: string): string | null
+  findSetting(name: string): string | null
+}
+
+export function readEventWords(context: CurrentContext): EventWords {
+  const images = new Map(context.services.images().map(({ ref, name }) => [ref, name]))
+  return {
+    findImage: (ref) => images.get(ref) ?? null,
+    findDisk: (mac, name) => describePicked(context, mac, name),
+    findRun(mac, id) {
+      const parsed = parseMac(mac)
+      return parsed.ok ? context.site.runs.find(parsed.value, id) : null
+    },
+    findName(mac) {
+      const parsed = parseMac(mac)
+      return parsed.ok ? (context.site.machines.peek(parsed.value)?.name ?? null) : null
+    },
+    findSetting: (name) => findTitle(context.services.settingTexts, name),
+  }
+}
+
+function describePicked({ site }: CurrentContext, mac: string, name: string): string | null {
+  const parsed = parseMac(mac)
+  const disks = parsed.ok ? site.machines.peek(parsed.value)?.known_disks : null
+  const disk = disks?.find(({ serial }) => serial === name)
+  return disk === undefined ? null : `${modelOf(disk)}, ${name}`
+}
+
+/** Nothing where the summary says so. */
+export function renderWritten(event: JournalEvent, { findRun }: EventWords): Content {
+  const { subject_kind: kind, subject_id: mac, details, summary } = event
+  const id = details?.['run']
+  if (kind !== 'machine' || mac === null || typeof id !== 'string') return null
+  const run = findRun(mac, id)
+  if (run === null || saysAll(summary, run)) return null
+  const words = html`<a href="${runPath(run)}">${renderWhat(run, true)}</a>`
+  return html`<p class="small">Run: ${words}</p>`
+}
+
+/** A model alone does not identify a disk. */
+const saysAll = (summary: string, { image, disk }: Run): boolean =>
+  image !== null && summary.includes(image.name ?? '') && summary.includes(disk?.serial ?? '')
+
+const FIELDS: ReadonlyMap<string, string> = new Map(Object.entries(columnOf('title')))
+
+const MAX_CHANGES = 4
+const MAX_CHARACTERS = 60
+
+/** Before and after. `isWhole`: all fields, where no details say the rest. */
+export const renderChanges = (event: JournalEvent, words: EventWords, isWhole = false): Content =>
+  renderFieldChanges(readChanges(event.details), event.subject_id, words, isWhole)
+
+/** `subject`: a machine's address. */
+export function renderFieldChanges(
+  changed: FieldChanges,
+  subject: string | null,
+  context: EventWords,
+  isWhole: boolean,
+): Content {
+  const changes = Object.entries(changed)
+  if (changes.length === 0) return null
+  const shown = isWhole ? changes : changes.slice(0, MAX_CHANGES)
+  const more = changes.length - shown.length
+  return html`<ul class="changes small">
+    ${shown.map(
+      ([name, { before, after }]) =>
+        html`<li>
+          <span class="dim">${titleOf(name, context)}</span>
+          ${renderSide('before', valueOf(name, before, subject, context))}
+          <span class="dim" aria-hidden="true">→</span>
+          ${renderSide('after', valueOf(name, after, subject, context))}
+        </li>`,
+    )}
+    ${more > 0 ? html`<li class="dim">and ${more} more, see the details</li>` : null}
+  </ul>`
+}
+
+const titleOf = (name: string, { findSetting }: EventWords): string =>
+  FIELDS.get(name) ?? findSetting(name) ?? name
+
+function valueOf(
+  name: string,
+  value: unknown,
+  subject: string | null,
+  { findImage, findDisk }: EventWords,
+): string {
+  const words = printableText(renderValue(value))
+  if (typeof value !== 'string') return words
+  switch (name) {
+    case 'bty_image_ref':
+      return printableText(findImage(value) ?? shorten(value, 17))
+    case 'target_disk_serial':
+      return printableText((subject === null ? null : findDisk(subject, value)) ?? words)
+    case 'boot_mode':
+      return MODE_TITLES.get(value) ?? words
+    case 'name':
+      // Checked when it was given; joiners are part of some scripts.
+      return value
+    default:
+      return words
+  }
+}
+
+const MODE_TITLES: ReadonlyMap<string, string> = new Map(
+  Object.entries(MODES).map(([mode, { title }]) => [mode, title]),
+)
+
+const renderSide = (side: 'before' | 'after', text: string): Html => {
+  const shown = shorten(text, MAX_CHARACTERS)
+  const title = shown === text ? null : text
+  return side === 'before'
+    ? html`<span class="spoken">from</span> <del title="${title}"><bdi>${shown}</bdi></del>`
+    : html`<span class="spoken">to</span> <ins title="${title}"><bdi>${shown}</bdi></ins>`
+}
