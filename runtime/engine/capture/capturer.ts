@@ -44,14 +44,9 @@ export interface OpenedCapture extends AsyncDisposable {
   readonly ranges: RangeList
 }
 
-interface CapturerOptions {
-  readonly env: Environment
-  readonly isRoot: boolean
-}
-
 /** The disk stays held until the result is disposed of. Rejects with a Fault. */
 export async function openCapture(
-  { env, isRoot }: CapturerOptions,
+  { env, isRoot }: { readonly env: Environment; readonly isRoot: boolean },
   { source, chosen = null, generalize }: CaptureRequest,
   signal: AbortSignal,
 ): Promise<OpenedCapture> {

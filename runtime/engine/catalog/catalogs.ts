@@ -305,15 +305,13 @@ export function createKeptCatalogs(path: string) {
   }
 }
 
-interface FollowerDependencies {
+function startFollower(dependencies: {
   canFollow(): boolean
   /** Resolves when the service has answered, and its answer counts; the signal ends it. */
   awaitNews(ending: AbortSignal): Promise<void>
   onFailure(): void
   readonly signal: AbortSignal
-}
-
-function startFollower(dependencies: FollowerDependencies) {
+}) {
   const { canFollow, awaitNews, onFailure, signal } = dependencies
   let woken = Promise.withResolvers<void>()
   let isConnected = false

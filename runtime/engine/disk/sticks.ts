@@ -213,8 +213,6 @@ async function writeAll(
   return writes.map(({ what }) => what)
 }
 
-// Reads the names that udev gives to disks: by physical slot, by label.
-
 async function listLinks(folder: string) {
   const names = await readdir(folder).catch(() => [])
   const links = await Promise.all(

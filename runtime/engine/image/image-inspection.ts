@@ -121,8 +121,6 @@ async function readRanges({ head, read }: ImageInspection, ranges: readonly Rang
   return found
 }
 
-// Reads an image's first decoded MiB, and its part of the disk's last; refuses what does not fit the disk.
-
 /**
  * At most the first MiB. Rejects with a Fault `plan-refused`: no disk image, one for other sectors,
  * or one that does not fit.
@@ -236,8 +234,6 @@ function sourceOf(
 }
 
 const CHUNK_BYTES = 1024 * 1024
-
-// Judges the end of an image that was written, or of which the length is known: whether it was cut off.
 
 /** Null: nothing is known to be missing. `storedBytes` null: unknown. */
 function findMissed(
@@ -354,11 +350,6 @@ export interface CheckedImage {
   readonly indexSha256: string | null
 }
 
-interface CheckTools {
-  readonly images: Images
-  readonly decoders: Decoders
-}
-
 /**
  * Finds out what an image is. What makes it unfit is a value, as it is one reason among others.
  * Rejects with a Fault `digest-mismatch` where its source has another digest than the one asked
@@ -367,7 +358,7 @@ interface CheckTools {
 export async function checkImage(
   source: Source,
   request: ImageRequest,
-  { images, decoders }: CheckTools,
+  { images, decoders }: { readonly images: Images; readonly decoders: Decoders },
   signal: AbortSignal,
 ): Promise<CheckedImage> {
   // Known before anything is read of it, and before the disk is touched.

@@ -430,8 +430,6 @@ async function decodeZstd(stored: Buffer, bytes: number): Promise<Buffer> {
   return frames.length === 1 && frames[0] !== undefined ? frames[0] : Buffer.concat(frames)
 }
 
-// Reads a qcow2 file by offset, several reads at once; missing bytes are a Fault.
-
 interface HostRead {
   readonly into: Buffer
   readonly host: number

@@ -6,7 +6,6 @@ import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { type Shell, toolMissing } from '#kit/host/shell.ts'
 import { imageBroken } from '#kit/net/rules/network-failure.ts'
 import { describePage } from './rules/raw-image.ts'
-import { createBzip2Scan } from './rules/bzip2.ts'
 import { FORMATS } from './rules/format.ts'
 import {
   isTrailer,
@@ -171,8 +170,6 @@ export function damaged(source: Pick<Source, 'name'>, cause: unknown): Fault {
 const endsEarly = (source: Source, at: number): Fault =>
   new Fault('source-broken', `${source.name} ends early, at byte ${at}`)
 
-// Writes chunks into a stream one at a time and releases their memory, so that few are alive at once.
-
 /** Asks for a chunk when the stream is done with the last one. */
 export async function writeChunks(chunks: AsyncIterable<Buffer>, into: Writable): Promise<void> {
   for await (const chunk of chunks) await write(chunk, into)
@@ -314,9 +311,12 @@ async function* throughTool(
   }
 }
 
+/** Loaded for bzip2 alone: it makes a table of 64 KiB. */
+const loadScan = async () => (await import('./rules/bzip2.ts')).createBzip2Scan()
+
 /** The tools would let garbage behind the image pass. */
 export async function* scanBzip2(source: Source): AsyncGenerator<Buffer> {
-  const scan = createBzip2Scan()
+  const scan = await loadScan()
   for await (const chunk of source.stream()) {
     if (!scan.push(chunk).ok) throw damaged(source, GARBAGE)
     yield chunk
@@ -326,7 +326,7 @@ export async function* scanBzip2(source: Source): AsyncGenerator<Buffer> {
 
 /** A Fault `image-broken` where the file is cut off, or something follows the data. */
 export async function checkBzip2End(source: Source): Promise<void> {
-  const scan = createBzip2Scan()
+  const scan = await loadScan()
   for await (const chunk of source.stream()) if (!scan.push(chunk).ok) throw cutOff(source)
   if (!scan.end().ok || !scan.isWhole()) throw cutOff(source)
 }

@@ -103,15 +103,6 @@ export async function packImage(
   return { ...written, image, seconds: (performance.now() - before) / 1000 }
 }
 
-interface PackOpening {
-  readonly source: Source
-  readonly format: ImageFormat
-  /** That the source must have; null: none was given. */
-  readonly sha256: string | null
-  readonly decoders: Decoders
-  readonly signal: AbortSignal
-}
-
 interface OpenedReading extends AsyncDisposable {
   readonly reading: FrameReading
   readonly bytesRead: () => number
@@ -119,7 +110,14 @@ interface OpenedReading extends AsyncDisposable {
   readonly checkDigest: (frames: WrittenFrames) => void
 }
 
-async function openReading(opening: PackOpening): Promise<OpenedReading> {
+async function openReading(opening: {
+  readonly source: Source
+  readonly format: ImageFormat
+  /** That the source must have; null: none was given. */
+  readonly sha256: string | null
+  readonly decoders: Decoders
+  readonly signal: AbortSignal
+}): Promise<OpenedReading> {
   const { source, format, sha256, decoders, signal } = opening
   const { path, readAt } = source
   if (isStoredRaw(format) && path !== null && readAt !== null) {

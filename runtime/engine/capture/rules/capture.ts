@@ -126,8 +126,6 @@ export function parseUploadAddress(text: string): UploadAddress | null {
   return { base: `${origin}${pathname.slice(0, at)}`, name: decodePart(name) ?? name }
 }
 
-// Where a captured image goes, and how its capture ended.
-
 export type CaptureDestination =
   | { readonly kind: 'file'; readonly path: string }
   | {

@@ -163,14 +163,11 @@ export const isForEach = (template: string): boolean => /\{(?:name|mac)\}/.test(
 const NAMELESS = 'machine'
 const MAX_NAME = 60
 
-interface NamedMachine {
-  readonly mac: Mac
-  readonly name: string | null
-  readonly hostname: string | null
-}
-
 /** The refusal says why the name cannot be that of a file. */
-export function nameCapture(machine: NamedMachine, template: string): Result<string, string> {
+export function nameCapture(
+  machine: { readonly mac: Mac; readonly name: string | null; readonly hostname: string | null },
+  template: string,
+): Result<string, string> {
   const mac = renderHyphens(machine.mac)
   const called = machine.name ?? machine.hostname ?? (template.includes('{mac}') ? NAMELESS : mac)
   const values: Readonly<Record<string, string>> = { mac, name: toFileName(called) || NAMELESS }

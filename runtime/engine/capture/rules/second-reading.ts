@@ -31,13 +31,11 @@ export const isCovered = (used: RangeList, range: Range): boolean =>
 export const isAtMostFree = (used: RangeList, range: Range, freeBytes: number): boolean =>
   range.bytes - countWithin(used, range) <= freeBytes
 
-interface Units {
-  readonly offset: number
-  readonly unitBytes: number
-}
-
 /** Units come in ascending order; the map is asked once for each run. */
-export function createUnitCheck(used: RangeList, { offset, unitBytes }: Units) {
+export function createUnitCheck(
+  used: RangeList,
+  { offset, unitBytes }: { readonly offset: number; readonly unitBytes: number },
+) {
   let [first, end] = [0, 0]
   let isRight = true
   const finish = () => {

@@ -137,20 +137,6 @@ const whole = (why: string): PartitionReading => ({ by: 'whole', why })
 
 const FIRST: Range = { offset: 0, bytes: MIB }
 
-interface ToolResult {
-  readonly exitCode: number
-  readonly stdout: string
-}
-
-interface ToolCheck {
-  readonly argv: readonly string[]
-  /**
-   * Refused with what speaks against the map; chunks where the file system's blocks are all over
-   * the place.
-   */
-  readonly judge: (said: ToolResult) => Result<readonly Chunk[], string>
-}
-
 /** No map is believed alone. */
 export type Witness =
   | { readonly by: 'reading'; readonly walk: (looked: Looked) => SecondReading }
@@ -164,7 +150,17 @@ export type Witness =
 interface MapTool {
   readonly tool: string
   readonly witness: Witness
-  readonly check?: ToolCheck
+  readonly check?: {
+    readonly argv: readonly string[]
+    /**
+     * Refused with what speaks against the map; chunks where the file system's blocks are all over
+     * the place.
+     */
+    readonly judge: (said: {
+      readonly exitCode: number
+      readonly stdout: string
+    }) => Result<readonly Chunk[], string>
+  }
   /** Why its map would be wrong; null: nothing. */
   readonly judge: (first: Buffer) => string | null
   readonly more?: readonly Range[]

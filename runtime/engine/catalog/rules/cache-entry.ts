@@ -415,21 +415,19 @@ interface StoredBlob {
   readonly isNeeded: boolean
 }
 
-interface CacheRoom {
+export type RoomRefusal =
+  | { readonly why: 'larger-than-the-cache'; readonly needed: number; readonly max: number }
+  | { readonly why: 'all-needed'; readonly needed: number; readonly free: number }
+
+/** Digests to remove, oldest first. The refusal holds the bytes needed and the most possible. */
+export function planEviction(room: {
   readonly blobs: readonly StoredBlob[]
   /** Bytes for downloads under way. */
   readonly promisedBytes: number
   readonly neededBytes: number
   /** 0: no limit. */
   readonly maxBytes: number
-}
-
-export type RoomRefusal =
-  | { readonly why: 'larger-than-the-cache'; readonly needed: number; readonly max: number }
-  | { readonly why: 'all-needed'; readonly needed: number; readonly free: number }
-
-/** Digests to remove, oldest first. The refusal holds the bytes needed and the most possible. */
-export function planEviction(room: CacheRoom): Result<readonly string[], RoomRefusal> {
+}): Result<readonly string[], RoomRefusal> {
   const { blobs, promisedBytes, neededBytes, maxBytes } = room
   if (maxBytes === 0) return accept([])
   if (neededBytes > maxBytes) {

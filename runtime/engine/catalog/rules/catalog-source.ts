@@ -78,17 +78,15 @@ export function filePathOf(address: string, folder: string): string | null {
 
 const isFileAddress = (address: string) => /^file:\/\//i.test(address)
 
-interface DefaultCatalogHints {
+/** Null: none is offered. A built-in name would have every stick ask one host. */
+export function decideDefaultCatalog(hints: {
   /** FLASHER_DEFAULT_CATALOG. */
   readonly named: string | undefined
   /** `flasher.catalog=` of the kernel command line. */
   readonly kernel: string | undefined
   /** `[releases] base_url`. */
   readonly releaseBaseUrl: string | undefined
-}
-
-/** Null: none is offered. A built-in name would have every stick ask one host. */
-export function decideDefaultCatalog(hints: DefaultCatalogHints): string | null {
+}): string | null {
   const named = hints.named || hints.kernel
   if (named) return named
   const base = hints.releaseBaseUrl?.replace(/\/+$/, '')

@@ -176,8 +176,6 @@ const describe = (node: LsblkNode | undefined, device: string) => ({
   partlabel: node?.partlabel ?? null,
 })
 
-// Finds everything that uses a disk or a part of it, from facts about the whole machine.
-
 interface UseFacts extends MountFacts {
   readonly graph: BlockGraph
   /** Our own table first. */
@@ -492,7 +490,7 @@ const unescapeOctal = (text: string) =>
     ).toString('utf8'),
   )
 
-// Parses which loop devices are offered as disks, for trying a program out. Pure.
+// Parses which loop devices are offered as disks, for trying a program out.
 
 type Loops = 'none' | 'all' | readonly string[]
 

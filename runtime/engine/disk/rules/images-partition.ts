@@ -261,8 +261,6 @@ function turnRight(value: number, bits: number): number {
   return ((value >>> by) | (value << (32 - by))) >>> 0
 }
 
-// Plans the writes that grow the images partition, the last of its disk, to the disk's end.
-
 /** Our media have these sectors; a disk with larger ones shows no table of ours. */
 const SECTOR = 512
 /** Partitions begin and end at whole MiB. */

@@ -239,8 +239,6 @@ function refuseGroup(
     : null
 }
 
-// The places of a file system on a flashed disk: a partition, a logical volume, or the whole disk.
-
 interface Volume {
   /** `/dev/sda2`, `/dev/mapper/vg-root`. */
   readonly node: string

@@ -249,8 +249,6 @@ export const isBootSector = (head: Buffer): boolean =>
   head.toString('latin1', 54, 57) === 'FAT' ||
   head.toString('latin1', 82, 87) === 'FAT32'
 
-// Lists the partitions of a disk from its first bytes: a GUID partition table, or an MBR.
-
 export interface Partition {
   /** From 1, as in `/dev/sda1`. */
   readonly number: number

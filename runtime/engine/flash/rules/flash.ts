@@ -363,7 +363,7 @@ export const renderReasons = ({
   ...refusals.map(renderRefusal),
 ]
 
-// Finds the bottleneck of a write from the time it waited for each part. Pure.
+// Finds the bottleneck of a write from the time it waited for each part.
 
 const BOTTLENECKS = ['network', 'source', 'decoder', 'disk'] as const
 /** `source`: the medium that a local image lies on. */

@@ -141,16 +141,14 @@ interface EarlySeed {
   readonly extended: Range | null
 }
 
-interface SeedDisk {
-  readonly sizeBytes: number
-  readonly sectorBytes: number
-}
-
 /**
  * Null where nothing can be mounted until the ends are written: there is no table, or none that is
  * read here as the kernel reads it, or a partition lies where the table is.
  */
-export function planEarlySeed(disk: SeedDisk, ends: EndContents): EarlySeed | null {
+export function planEarlySeed(
+  disk: { readonly sizeBytes: number; readonly sectorBytes: number },
+  ends: EndContents,
+): EarlySeed | null {
   const { head } = ends
   const { sizeBytes, sectorBytes } = disk
   const listed = listPartitions(head, sectorBytes)

@@ -258,8 +258,6 @@ function withFiniteRates(report: ProgressPost): ProgressPost {
   return { ...report, rate: finite(report.rate), eta_seconds: finite(report.eta_seconds) }
 }
 
-// The outcome of a flash, and the state in which it left the disk.
-
 export type FlashOutcome =
   | {
       readonly kind: 'done'

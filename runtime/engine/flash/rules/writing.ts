@@ -92,8 +92,6 @@ export function createBusyMeter() {
   }
 }
 
-// Decides whether it is worthwhile to compare a disk with an image, frame by frame, before writing.
-
 /** Frames that are read before it is decided; those that match are not read again. */
 const MAX_SAMPLES = 16
 

@@ -8,15 +8,6 @@ import { availableParallelism } from 'node:os'
 import { createQueue } from '#kit/host/queue.ts'
 import { readFrameMap } from '../zstd-decoder.ts'
 
-interface FrameCheck {
-  readonly map: FrameMap
-  readonly source: FrameFile
-  readonly signal: AbortSignal
-  readonly onChecked: (bytes: number) => void
-  /** For decoding; the image's own digest takes one more. */
-  readonly threads: number
-}
-
 interface CheckStation {
   readonly stored: SharedArrayBuffer
   readonly content: SharedArrayBuffer
@@ -30,7 +21,14 @@ interface PendingCheck {
 }
 
 /** A Fault `image-broken` names the first frame that differs. */
-export async function checkFrames(check: FrameCheck): Promise<void> {
+export async function checkFrames(check: {
+  readonly map: FrameMap
+  readonly source: FrameFile
+  readonly signal: AbortSignal
+  readonly onChecked: (bytes: number) => void
+  /** For decoding; the image's own digest takes one more. */
+  readonly threads: number
+}): Promise<void> {
   const { map, source, signal, onChecked, threads } = check
   await using workers = createFrameWorkers(threads)
   await using summing = createFrameWorkers(hasDigest(map) ? 1 : 0)

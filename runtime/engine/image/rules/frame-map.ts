@@ -37,8 +37,6 @@ export function describeFrames(map: FrameMap) {
   return { count, zero_count: zeroCount, ...digest, index_sha256: indexSha256 }
 }
 
-// Decides whether an image is entered at its frames or read from start to end.
-
 interface ImagePins {
   /** Of the stored file; null: unknown. */
   readonly sha256: string | null
@@ -66,14 +64,6 @@ export function decideEntry(
   return accept(sha256 === null ? map : null)
 }
 
-interface Promises {
-  /** Who asked for the image named it, or it lies beside the image. */
-  readonly isDigestKnown: boolean
-  readonly indexSha256?: string
-  /** The promise was named by its digest. */
-  readonly isPinned?: boolean
-}
-
 /**
  * Null: an index's digest from the image's own source does not count. A false source could promise
  * another image's index: it counts only where the promise has a digest of its own.
@@ -82,7 +72,13 @@ export const decidePromisedIndex = ({
   isDigestKnown,
   indexSha256,
   isPinned = false,
-}: Promises): string | null =>
+}: {
+  /** Who asked for the image named it, or it lies beside the image. */
+  readonly isDigestKnown: boolean
+  readonly indexSha256?: string
+  /** The promise was named by its digest. */
+  readonly isPinned?: boolean
+}): string | null =>
   indexSha256 !== undefined && (!isDigestKnown || isPinned) ? indexSha256 : null
 
 /** What one source of an image gave, where the image has several. */

@@ -62,15 +62,13 @@ function checkSectors(name: string, head: Buffer, sectorBytes: number): Result<n
       )
 }
 
-interface Claim {
-  readonly name: string
-  readonly fileName?: string
-  readonly sent?: Sent | undefined
-}
-
 /** One sentence with a fix: a catalog or an option can name the format as well. */
 export function renderMismatch(
-  { name, fileName = name, sent }: Claim,
+  {
+    name,
+    fileName = name,
+    sent,
+  }: { readonly name: string; readonly fileName?: string; readonly sent?: Sent | undefined },
   { format, found }: ContentMismatch,
 ): string {
   if (found === 'tar') return `${name} is a tarball: extract first`
@@ -93,11 +91,6 @@ function findWay(found: string, isName: boolean): string {
 /** Nearly all images are made for these; with other sectors every address is another one. */
 const USUAL = 512
 
-interface SectorDisk {
-  readonly sizeBytes: number
-  readonly sectorBytes: number
-}
-
 /** Its place on this disk, and on one of the usual sectors. */
 interface DosRange {
   readonly number: number
@@ -117,7 +110,10 @@ export function listDosRanges(head: Buffer, sectorBytes: number): readonly DosRa
 }
 
 /** By the table alone; null: it can be meant for this disk. */
-export function findBeyond(head: Buffer, disk: SectorDisk): string | null {
+export function findBeyond(
+  head: Buffer,
+  disk: { readonly sizeBytes: number; readonly sectorBytes: number },
+): string | null {
   if (disk.sectorBytes === USUAL || parseTableSector(head) !== null) return null
   const beyond = (parseDosTable(head) ?? []).find(
     ({ first, sectors }) => (first + sectors) * disk.sectorBytes > disk.sizeBytes,

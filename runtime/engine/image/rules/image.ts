@@ -41,14 +41,6 @@ export interface ImageRow {
   readonly size_bytes: number
 }
 
-interface FramesInfo {
-  readonly count: number
-  /** The rest is known only with an index. */
-  readonly zero_count?: number
-  readonly image_sha256?: string
-  readonly index_sha256?: string
-}
-
 /** `flasher inspect image`, spelled as in the specification ("Image info"). */
 export interface ImageInfo {
   readonly path: string
@@ -60,7 +52,13 @@ export interface ImageInfo {
   /** Only where there is no more than a lower bound. */
   readonly virtual_size_at_least_bytes?: number
   /** Only with frames that can be entered (docs/image-format.md). */
-  readonly frames?: FramesInfo
+  readonly frames?: {
+    readonly count: number
+    /** The rest is known only with an index. */
+    readonly zero_count?: number
+    readonly image_sha256?: string
+    readonly index_sha256?: string
+  }
   /** Of the format's tool: an object for qcow2, text for zst and xz. */
   readonly detail?: Readonly<Record<string, unknown>> | string
   /** Why there is no detail, or why the file cannot be written. */

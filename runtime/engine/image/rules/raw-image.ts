@@ -7,13 +7,11 @@ import {
   parseTableSector,
 } from '#engine/disk/rules/partition-tables.ts'
 
-interface Stored {
-  readonly name: string
-  readonly sent?: Sent | undefined
-}
-
 /** Null: these may be a disk's bytes. */
-export function findForeign({ name, sent }: Stored, head: Buffer): Fault | null {
+export function findForeign(
+  { name, sent }: { readonly name: string; readonly sent?: Sent | undefined },
+  head: Buffer,
+): Fault | null {
   const page = describePage(head)
   if (page !== null) return notAnImage(name, `it holds ${page}`)
   const coding = sent !== undefined && isUnmarked(sent) ? sent.coding : null

@@ -67,16 +67,14 @@ function createRemoteReads(
 /** Bytes per second of one request; below, a server is slow. */
 const SLOW_RATE = 64 * 1024
 
-interface PaceLimit {
-  readonly position: Parameters<typeof brokenAt>[0]
-  readonly slowMs: number
-}
-
 /** Counts only waits for the server, over all requests: a reader may take its time. */
 async function* watchPace(
   chunks: AsyncIterable<Buffer>,
   pace: { waitedMs: number; bytes: number },
-  { position, slowMs }: PaceLimit,
+  {
+    position,
+    slowMs,
+  }: { readonly position: Parameters<typeof brokenAt>[0]; readonly slowMs: number },
 ): AsyncGenerator<Buffer, void, undefined> {
   let since = performance.now()
   for await (const chunk of chunks) {
