@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import type { RequestListener, Server } from 'node:http'
 import { createServer as createProbe } from 'node:net'
-import { isUnsafePort } from '#kit/net/rules/unsafe-ports.ts'
+import { isUnsafePort } from '#kit/net/rules/host-header.ts'
 
 interface BoundAddress {
   readonly host: string

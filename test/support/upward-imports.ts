@@ -3,7 +3,7 @@
 /** Imports that point up the stack. */
 export const UPWARD_IMPORTS: readonly string[] = [
   'runtime/kit/web/answers/caller.ts -> runtime/fleet/state/journal.ts',
-  'runtime/server/current/images/pins.ts -> runtime/cache/store/data-folder.ts',
+  'runtime/server/current/images/pins.ts -> runtime/cache/store/pins.ts',
 ]
 
 /** Rooms that need each other. */

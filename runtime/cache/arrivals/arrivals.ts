@@ -13,9 +13,13 @@ import {
 } from '#kit/host/partial-files.ts'
 import { selectRecords } from '#kit/host/records.ts'
 import { pause } from '#kit/host/watch.ts'
-import type { BlobRoom } from '#cache/blobs/blob-room.ts'
-import { describeFull, type FileDigests } from '#cache/blobs/blobs.ts'
-import { createSilences, type Silences } from '#cache/blobs/silences.ts'
+import {
+  type BlobRoom,
+  createSilences,
+  describeFull,
+  type FileDigests,
+  type Silences,
+} from '#cache/blobs/blobs.ts'
 import { stat } from 'node:fs/promises'
 import type { UploadRequest } from '#engine/catalog/rules/cache-entry.ts'
 import { checkStart } from '#engine/image/image-inspection.ts'

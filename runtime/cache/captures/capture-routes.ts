@@ -1,4 +1,4 @@
-/** The API for captured images: `/captures`, uploaded by machines, accepted or rejected by operators. */
+/** Captured images: `/captures`, uploaded by machines, accepted or rejected by operators or on a page. */
 import { getRouterParam, type H3Event } from 'h3'
 import {
   AcceptSchema,
@@ -6,22 +6,25 @@ import {
   CaptureSchema,
   MAX_CAPTURE_PART_BYTES,
   parseUploadOffset,
-  TokenRequestSchema,
   parseUploadToken,
   renderUploadToken,
+  TokenRequestSchema,
   UPLOAD_TOKEN_HOURS,
   UPLOAD_TOKEN_REFUSALS,
 } from '#engine/capture/rules/order.ts'
 import { parseLength } from '#kit/net/rules/http-range.ts'
 import type { AppendRefusal, Capture, Captures } from './captures.ts'
-import { json, nothing } from '#kit/web/answers/answers.ts'
-import { peerOf, type LogSink, callerOf } from '#kit/web/answers/caller.ts'
-import { checked } from '#kit/web/answers/checked.ts'
+import { json, nothing, page, seeOther } from '#kit/web/answers/answers.ts'
+import { callerOf, type LogSink, peerOf } from '#kit/web/answers/caller.ts'
+import { checked, readBearer } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { renderBy } from '#kit/web/access/guard.ts'
-import { readBearer } from '#kit/web/answers/checked.ts'
 import type { Secret } from '#kit/web/access/secret.ts'
 import type { Route } from '#kit/web/answers/route.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { address, type Html } from '#kit/web/ui/html.ts'
+import { formRoute, pageRoute } from '#kit/web/ui/form-notices.ts'
+import { CAPTURE_PAGE, renderCapture } from './capture-view.ts'
 
 /** Shorter than the timeouts of proxies. */
 const VERIFY_WAIT_MS = 10_000
@@ -136,7 +139,7 @@ function decidingRoutes({ captures, uploadKey, now, log }: CaptureSite): readonl
       method: 'GET',
       path: '/captures',
       ...change,
-      handle: () => json({ captures: captures.list().map(renderCapture) }),
+      handle: () => json({ captures: captures.list().map(toWire) }),
     },
     { method: 'POST', path: '/captures/tokens', ...change, takes: 'json', handle: issue },
     { method: 'POST', path: `${ONE}/accept`, ...change, takes: 'json', handle: take },
@@ -162,7 +165,7 @@ const headersOf = ({ offset }: Pick<Capture, 'offset'>) => ({
 const retryLater = { 'retry-after': String(RETRY_SECONDS) } as const
 
 const answer = (capture: Capture, status = 200, headers: Readonly<Record<string, string>> = {}) =>
-  json(renderCapture(capture), status, { ...headersOf(capture), ...headers })
+  json(toWire(capture), status, { ...headersOf(capture), ...headers })
 
 const conflict = (refusal: AppendRefusal) =>
   refusal.why === 'writing'
@@ -171,7 +174,7 @@ const conflict = (refusal: AppendRefusal) =>
         headers: headersOf(refusal),
       })
 
-const renderCapture = ({ id, name, status, offset, source, end, ...times }: Capture) => ({
+const toWire = ({ id, name, status, offset, source, end, ...times }: Capture) => ({
   id,
   name,
   status,
@@ -186,7 +189,80 @@ const renderCapture = ({ id, name, status, offset, source, end, ...times }: Capt
 })
 
 /** Who changes something, for the log of the cache. */
-export function renderActor(event: H3Event): string {
+function renderActor(event: H3Event): string {
   const { actor, ip } = renderBy(callerOf(event), peerOf(event).ip)
   return `${actor}, ${ip ?? 'no address'}`
+}
+
+interface CapturePages {
+  readonly home: string
+  render(
+    event: H3Event,
+    view: { readonly title: string; readonly section: string; readonly body: Html },
+  ): string
+  /** Null: the server's address is unknown. */
+  serverLink(event: H3Event, path: string): string | null
+}
+
+export function capturePageRoutes(
+  { captures, log, now }: CaptureSite,
+  pages: CapturePages,
+): readonly Route[] {
+  const { home } = pages
+
+  function show(
+    event: H3Event,
+    capture: Capture,
+    typed: { readonly name: string; readonly error: string } | null,
+  ) {
+    const serverLink = (path: string) => pages.serverLink(event, path)
+    const clock = { now: now(), zone: 'UTC' } as const
+    const body = renderCapture({ capture, clock, typed, serverLink })
+    const view = { title: 'Captured image', section: home, body }
+    return page(pages.render(event, view), typed === null ? 200 : 422)
+  }
+
+  async function accept(event: H3Event, form: URLSearchParams) {
+    const id = form.get('id') ?? ''
+    const name = form.get('name')?.trim() ?? ''
+    const capture = find(captures, id)
+    const askAgain = (error: string) => show(event, capture, { name, error })
+    if (!AcceptSchema.safeParse({ name }).success)
+      return askAgain('Must be a file name that ends in .img.zst')
+    if (captures.isBound(name))
+      return askAgain(
+        'Machines are assigned an image of this name, and would be flashed with this one instead',
+      )
+    try {
+      await captures.accept(id, name)
+    } catch (thrown) {
+      if (thrown instanceof Fault && thrown.code === 'conflict')
+        return askAgain('Another image has this name')
+      throw thrown
+    }
+    log.info(`the captured image ${name} was accepted (${renderActor(event)})`)
+    return seeOther(address(home, { accepted: name }))
+  }
+
+  return [
+    pageRoute(CAPTURE_PAGE, 'read', (event) =>
+      show(event, find(captures, event.url.searchParams.get('id') ?? ''), null),
+    ),
+    formRoute(`${CAPTURE_PAGE}/accept`, 'admin', accept),
+    formRoute(`${CAPTURE_PAGE}/reject`, 'admin', async (event, form) => {
+      const { id, name } = find(captures, form.get('id') ?? '')
+      await captures.reject(id)
+      log.info(`the captured image ${name} was rejected (${renderActor(event)})`)
+      return seeOther(address(home, { rejected: name }))
+    }),
+  ]
+}
+
+/** Its error is shown to a person who came too late. */
+function find(captures: Captures, id: string): Capture {
+  try {
+    return captures.find(id)
+  } catch (cause) {
+    throw new Fault('not-found', 'It was accepted or removed.', { cause })
+  }
 }

@@ -11,9 +11,8 @@ import {
   type CaptureEnd,
   type CaptureSource,
 } from '#engine/capture/rules/order.ts'
-import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { Fault, isFull, renderError } from '#kit/foundation/fault.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { isFull } from '#kit/foundation/system-error.ts'
 import { hashStart } from '#kit/host/partial-files.ts'
 import {
   awaitCheck,

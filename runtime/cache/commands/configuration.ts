@@ -2,7 +2,7 @@
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 import type { ProcessEnvironment } from '#kit/program/process-environment.ts'
 import { readConfig, type Config } from '#kit/config/config.ts'
-import { DATA_FOLDER } from '#cache/store/data-folder.ts'
+import { DATA_FOLDER } from '#cache/store/pins.ts'
 import { parseSettings, SETTINGS } from '#cache/rules/settings.ts'
 
 export type CacheConfig = Config<typeof SETTINGS>

@@ -1,5 +1,5 @@
 /** The page of the cache: its images with their downloads, unfinished uploads, and free space. */
-import type { CacheSpace } from '#cache/blobs/blob-room.ts'
+import type { CacheSpace } from '#cache/blobs/blobs.ts'
 import type { CacheRow, ImageState } from '#cache/store/cache-rows.ts'
 import type { Capture } from '#cache/captures/captures.ts'
 import type { Upload } from '#cache/arrivals/arrivals.ts'
@@ -17,10 +17,10 @@ import {
   banner,
   copyBlock,
   renderWays,
+  refreshEvery,
 } from '#kit/web/ui/elements.ts'
-import { postButton, checkField, hidden, textField } from '#kit/web/ui/fields.ts'
+import { postButton, checkField, hidden, textField, renderUploadForm } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html, attributes } from '#kit/web/ui/html.ts'
-import { refreshEvery } from '#kit/web/ui/refresh.ts'
 import {
   renderSearch,
   type ListQuery,
@@ -36,7 +36,6 @@ import { fill, fillCount } from '#kit/foundation/text.ts'
 import type { Imported } from '#cache/store/image-cache.ts'
 import { IMAGE_ENDINGS, IMAGE_FORMATS, type ImageFormat } from '#appliance/disk-images.ts'
 import { isOutOfOrder, isStoredRaw } from '#engine/image/rules/format.ts'
-import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
 
 // Three ways to add an image: from an address, by an upload, and by a copy into the folder.
 

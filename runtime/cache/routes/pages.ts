@@ -11,7 +11,7 @@ import { address, html, type Content } from '#kit/web/ui/html.ts'
 import { KEYS_PATH, chooseKeys, renderKeysPage } from '#kit/web/ui/keys-page.ts'
 import { SECTION_KEYS } from '#kit/web/ui/layout.ts'
 import { readListQuery } from '#kit/web/ui/tables.ts'
-import { formRoute, pageRoute } from '#kit/web/ui/page-routes.ts'
+import { formRoute, pageRoute } from '#kit/web/ui/form-notices.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { type CachePages, HOME } from '#cache/pages/layout.ts'
 import {

@@ -1,31 +1,31 @@
 /** The cache service: every URL that it answers, in one table. */
-import { type H3, type H3Event, getRouterParam } from 'h3'
+import { getRouterParam, type H3, type H3Event } from 'h3'
 import { UPLOAD_KEY } from '#engine/capture/rules/order.ts'
-import type { Assets } from '#kit/web/answers/assets.ts'
+import { assetRoute, type Assets } from '#kit/web/answers/assets.ts'
 import { deriveSecret, type Secret } from '#kit/web/access/secret.ts'
-import { assetRoute } from '#kit/web/ui/assets.ts'
-import { createPasswordCheck, createAttempts } from '#kit/web/access/password-check.ts'
-import { createNarrowing } from '#kit/web/http/narrowing.ts'
-import { createSeenCache } from '#cache/store/seen-cache.ts'
-import { createApp } from '#kit/web/http/dispatch.ts'
+import { createAttempts, createPasswordCheck } from '#kit/web/access/password-check.ts'
+import { createApp, createNarrowing } from '#kit/web/http/dispatch.ts'
 import { createGuard, createTokenCheck, type KnownToken } from '#kit/web/access/guard.ts'
 import { healthRoutes } from '#kit/web/http/metrics.ts'
 import {
-  type LogSink,
-  type PlainEvent,
   type EventSubject,
+  type LogSink,
   peerOf,
+  type PlainEvent,
 } from '#kit/web/answers/caller.ts'
 import { createLoginDoor, loginRoutes } from '#kit/web/access/login.ts'
 import { createTypedForms } from '#kit/web/access/typed-forms.ts'
 import { createPeers } from '#kit/web/http/entrance.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { createSessions, type SessionBook } from '#kit/web/access/session.ts'
-import { themeRoute } from '#kit/web/ui/theme.ts'
+import { themeRoute } from '#kit/web/ui/layout.ts'
 import { createCachePages, HOME } from '#cache/pages/layout.ts'
-import { capturePageRoutes } from '#cache/captures/capture-page-routes.ts'
-import { captureRoutes, type CaptureSite } from '#cache/captures/capture-routes.ts'
-import { pageRoutes, type CacheSite } from './pages.ts'
+import {
+  capturePageRoutes,
+  captureRoutes,
+  type CaptureSite,
+} from '#cache/captures/capture-routes.ts'
+import { type CacheSite, pageRoutes } from './pages.ts'
 import {
   blobName,
   blobUrl,
@@ -40,13 +40,13 @@ import {
 } from '#engine/catalog/rules/cache-entry.ts'
 import { renderImagerList } from '#appliance/imager-list.ts'
 import { listForImager } from '#engine/catalog/rules/catalog-source.ts'
-import { taggedJson, createKeptText, json, nothing } from '#kit/web/answers/answers.ts'
+import { createKeptText, json, nothing, taggedJson } from '#kit/web/answers/answers.ts'
 import type { CacheRow } from '#cache/store/cache-rows.ts'
 import { parseContentRange } from '#kit/net/rules/http-range.ts'
 import type { Upload } from '#cache/arrivals/arrivals.ts'
 import { checked } from '#kit/web/answers/checked.ts'
 import { refuse, refuseFields } from '#kit/web/answers/faults.ts'
-import { renderError, type FaultCode } from '#kit/foundation/fault.ts'
+import { Fault, type FaultCode, renderError } from '#kit/foundation/fault.ts'
 import type { BlobReader } from '#cache/store/blob-readers.ts'
 import type { ServedFile } from '#kit/host/served-files.ts'
 import { answerFile } from '#kit/web/answers/file-answer.ts'
@@ -54,6 +54,9 @@ import { CAN_WAIT, parseWait } from '#kit/net/rules/event-stream.ts'
 import { etagOf } from '#kit/web/answers/rules/content-coding.ts'
 import { PinsSchema, renderCatalog, renderEntry, type ShownImage } from '#cache/rules/catalog.ts'
 import { decodePart } from '#kit/net/rules/image-location.ts'
+import { canSee, type Reach } from '#kit/web/answers/rules/rights.ts'
+import type { Capture } from '#cache/captures/captures.ts'
+import type { ImageCache } from '#cache/store/image-cache.ts'
 
 interface CacheServerDependencies extends CacheSite {
   readonly secret: Secret
@@ -440,4 +443,29 @@ const toShown = ({ download, ...row }: CacheRow): ShownImage => ({
 function readSegment(event: H3Event, index: number): string | null {
   const segment = URL.parse(event.req.url)?.pathname.split('/')[index + 1]
   return segment ? decodePart(segment) : null
+}
+
+/**
+ * The cache as a person limited to these labels sees it. A capture is seen where every server that
+ * ordered images of its machine gives it one of them. Uses by machines are hidden.
+ */
+function createSeenCache(cache: ImageCache, reach: Exclude<Reach, null>): ImageCache {
+  const { captures } = cache
+  const isSeen = ({ source: { mac } }: Capture): boolean => {
+    const known = mac === null ? [] : cache.listLabels(mac)
+    return known.length > 0 && known.every((labels) => canSee(reach, labels))
+  }
+  return {
+    ...cache,
+    rows: () => cache.rows().map((row) => ({ ...row, machines: null, isPinned: false })),
+    captures: {
+      ...captures,
+      list: () => captures.list().filter(isSeen),
+      find(id) {
+        const capture = captures.find(id)
+        if (!isSeen(capture)) throw new Fault('not-found', 'there is no such capture')
+        return capture
+      },
+    },
+  }
 }

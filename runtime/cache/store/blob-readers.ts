@@ -8,8 +8,7 @@ import {
   parseFileUrl,
 } from '#engine/catalog/rules/cache-entry.ts'
 import { Fault } from '#kit/foundation/fault.ts'
-import { type BlobIndex, type BlobRoom, rememberUse } from '#cache/blobs/blob-room.ts'
-import type { Blobs } from '#cache/blobs/blobs.ts'
+import { type BlobIndex, type BlobRoom, type Blobs, rememberUse } from '#cache/blobs/blobs.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
 

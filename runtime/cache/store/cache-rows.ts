@@ -10,7 +10,7 @@ import {
 } from '#engine/catalog/rules/cache-entry.ts'
 import { decideArch, decideFormat } from '#engine/catalog/rules/catalog.ts'
 import type { DecodedMemory } from '#engine/image/frame/frame-check.ts'
-import type { BlobIndex, StoredSource } from '#cache/blobs/blob-room.ts'
+import type { BlobIndex, StoredSource } from '#cache/blobs/blobs.ts'
 import type { Download, Downloads } from './downloads.ts'
 import type { DroppedFile, DroppedFiles } from './dropped-files.ts'
 import type { Pins } from './pins.ts'

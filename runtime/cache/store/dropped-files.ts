@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Storage } from 'unstorage'
 import { type FileStamp, isSameStamp, whyNotAnImage } from '#engine/catalog/rules/cache-entry.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
-import { moveNewFile } from '#kit/host/atomic-file.ts'
+import { makeFolder, moveNewFile, removeName, syncFolder } from '#kit/host/folders.ts'
 import { hashStart } from '#kit/host/partial-files.ts'
 import {
   createDigests,
@@ -19,7 +19,6 @@ import type { IndexChecks } from '#engine/image/frame/frame-check.ts'
 import { checkEnd, checkStart } from '#engine/image/image-inspection.ts'
 import { readSidecar } from '#engine/image/sources/source.ts'
 import { pause } from '#kit/host/watch.ts'
-import { makeFolder, removeName, syncFolder } from '#kit/host/folders.ts'
 
 export interface DroppedFile {
   readonly stamp: FileStamp

@@ -1,11 +1,14 @@
-/** The cache as a whole: its images, its downloads, and every operation on it. */
+/** The cache as a whole: its images, its downloads, every operation on it, and whether their sources have moved on. */
 import { join } from 'node:path'
 import {
+  ageOf,
+  blobKeyOf,
   type CacheEntry,
+  decideMovedAt,
+  hasMovedOn,
   keyOf,
   parseCacheEntry,
   secretSourceOf,
-  blobKeyOf,
 } from '#engine/catalog/rules/cache-entry.ts'
 import { decideArch, decideFormat } from '#engine/catalog/rules/catalog.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
@@ -16,18 +19,20 @@ import { awaitEnding } from '#kit/host/watch.ts'
 import { type Changes, createChanges } from '#kit/host/changes.ts'
 import {
   type BlobIndex,
+  type Blobs,
   createBlobIndex,
   createBlobRoom,
+  createBlobs,
   rememberUse,
-} from '#cache/blobs/blob-room.ts'
+  type StoredSource,
+} from '#cache/blobs/blobs.ts'
 import { createBlobReaders } from './blob-readers.ts'
 import { listRows } from './cache-rows.ts'
 import { createCaptures } from '#cache/captures/captures.ts'
-import { type Download, PartRecordSchema, createDownloads, type Downloads } from './downloads.ts'
+import { createDownloads, type Download, type Downloads, PartRecordSchema } from './downloads.ts'
 import { createDroppedFiles } from './dropped-files.ts'
 import { createUploads } from '#cache/arrivals/arrivals.ts'
-import { DATA_FOLDER } from './data-folder.ts'
-import { startUpstreamChecks } from './upstream-checks.ts'
+import { createPins, DATA_FOLDER, type Pins } from './pins.ts'
 import { type ManifestImage, renderFlaw } from '#engine/catalog/rules/manifest.ts'
 import { readManifest } from '#engine/catalog/catalog-manifests.ts'
 import type { Environment } from '#kit/host/shell.ts'
@@ -36,16 +41,16 @@ import { openPartialFiles } from '#kit/host/partial-files.ts'
 import { createRecords, selectRecords } from '#kit/host/records.ts'
 import type { Sources } from '#engine/image/sources/sources.ts'
 import { lockState } from '#fleet/state/lock.ts'
-import { type Blobs, createBlobs } from '#cache/blobs/blobs.ts'
 import {
   createIndexChecks,
-  type IndexChecks,
   type DecodedImage,
   type DecodedMemory,
+  type IndexChecks,
 } from '#engine/image/frame/frame-check.ts'
-import { createPins, type Pins } from './pins.ts'
 import type { Storage } from 'unstorage'
 import { z } from 'zod'
+import { createQueue } from '#kit/host/queue.ts'
+import { checkSent } from '#engine/image/images.ts'
 
 export type ImageCache = Awaited<ReturnType<typeof createImageCache>>
 
@@ -354,9 +359,9 @@ async function lockFolder(folder: string, data: string): Promise<Disposable> {
 
 /** Returns last uses, the least recent first; a time in the future counts as the oldest. */
 async function tidy(blobs: Blobs, index: BlobIndex, now: number): Promise<Map<string, number>> {
-  const ageOf = (usedAt: number) => (usedAt > now ? 0 : usedAt)
+  const countedFrom = (usedAt: number) => (usedAt > now ? 0 : usedAt)
   const listed = await blobs.list()
-  const byAge = listed.toSorted((a, b) => ageOf(a.usedAt) - ageOf(b.usedAt))
+  const byAge = listed.toSorted((a, b) => countedFrom(a.usedAt) - countedFrom(b.usedAt))
   const files = new Map(byAge.map((file) => [file.sha256, file]))
   for (const [key, { sha256, sizeBytes }] of index.sources()) {
     if (files.get(sha256)?.sizeBytes !== sizeBytes) await index.forget(key)
@@ -446,5 +451,110 @@ async function recallAll(
     } catch (thrown) {
       if (!signal.aborted) log.warn(`${name}: ${renderError(thrown)}`)
     }
+  }
+}
+
+interface UpstreamChecksDependencies {
+  readonly sources: Pick<Sources, 'open'>
+  readonly index: BlobIndex
+  readonly downloads: Pick<Downloads, 'find'>
+  /** Infinity: never. */
+  upstreamSeconds(): number
+  now(): Date
+  readonly log: { info(message: string): void; warn(message: string): void }
+  /** Milliseconds between two looks at the schedule. */
+  readonly upstreamTickMs?: number
+}
+
+const AT_ONCE = 2
+const TICK_MS = 10_000
+/** Longer than any server needs for an answer without a body. */
+const MAX_CHECK_MS = 60_000
+
+/** `fetchedAt` names the download; `atMs` is monotonic. */
+interface UpstreamCheck {
+  readonly fetchedAt: string
+  readonly atMs: number
+}
+
+function startUpstreamChecks(parts: UpstreamChecksDependencies): AsyncDisposable {
+  const { index, downloads, log, now } = parts
+  const closing = new AbortController()
+  const enqueue = createQueue(AT_ONCE)
+  const checks = new Map<string, UpstreamCheck>()
+  const running = new Map<string, Promise<void>>()
+
+  function isDue(key: string, { fetchedAt, lookedAt }: StoredSource, everyMs: number): boolean {
+    const nowMs = performance.now()
+    const known = checks.get(key)
+    const last =
+      known?.fetchedAt === fetchedAt
+        ? known
+        : { fetchedAt, atMs: nowMs - ageOf(Date.parse(lookedAt ?? fetchedAt), now().getTime()) }
+    checks.set(key, last)
+    return nowMs - last.atMs >= everyMs
+  }
+
+  async function check(key: string, entry: CacheEntry): Promise<void> {
+    const before = index.find(key)
+    if (before === null || closing.signal.aborted) return
+    const hasMoved = await ask(parts, entry, before, closing.signal)
+    checks.set(key, { fetchedAt: before.fetchedAt, atMs: performance.now() })
+    // Downloaded anew or removed meanwhile, or the cache is stopping.
+    if (index.find(key) !== before || closing.signal.aborted) return
+    const lookedAt = now().toISOString()
+    const movedAt = decideMovedAt(before.movedAt ?? null, hasMoved, lookedAt)
+    if (movedAt === lookedAt) log.info(`${entry.name}: its source moved on`)
+    await index.store(key, { ...before, lookedAt, movedAt })
+  }
+
+  function begin(key: string, entry: CacheEntry) {
+    const work = enqueue(() => check(key, entry))
+      .catch((thrown: unknown) => log.warn(`${entry.name}: ${renderError(thrown)}`))
+      .finally(() => running.delete(key))
+    running.set(key, work)
+  }
+
+  function tick() {
+    const everyMs = parts.upstreamSeconds() * 1000
+    if (everyMs === Infinity) return
+    for (const entry of index.entries()) {
+      const key = keyOf(entry)
+      const stored = index.find(key)
+      if (stored === null) checks.delete(key)
+      else if (!running.has(key)) {
+        if (isDue(key, stored, everyMs) && downloads.find(key) === null) begin(key, entry)
+      }
+    }
+  }
+
+  const timer = setInterval(tick, parts.upstreamTickMs ?? TICK_MS).unref()
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      closing.abort(new Fault('cancelled', 'the cache is stopping'))
+      await Promise.all(running.values())
+    },
+  }
+}
+
+/** Null: the source did not say, or did not answer with an image. */
+async function ask(
+  { sources, log }: UpstreamChecksDependencies,
+  entry: CacheEntry,
+  stored: StoredSource,
+  closing: AbortSignal,
+): Promise<boolean | null> {
+  const signal = AbortSignal.any([closing, AbortSignal.timeout(MAX_CHECK_MS)])
+  const names = [entry.name, entry.resolved_src, entry.src]
+  const arch = decideArch(entry.arch, names)
+  try {
+    await using source = await sources.open(secretSourceOf(entry), { signal, arch })
+    if (source.sizeBytes === 0) return null
+    if (entry.any_content !== true) checkSent({ ...source, name: entry.name })
+    return hasMovedOn(stored, source)
+  } catch (thrown) {
+    if (!closing.aborted) log.info(`${entry.name}: its source was not seen: ${renderError(thrown)}`)
+    return null
   }
 }

@@ -3,7 +3,7 @@ import type { Storage } from 'unstorage'
 import { z } from 'zod'
 import { type CapturedMachine, fileSource } from '#engine/catalog/rules/cache-entry.ts'
 import { refOf } from '#engine/catalog/rules/catalog.ts'
-import { createSilences } from '#cache/blobs/silences.ts'
+import { createSilences } from '#cache/blobs/blobs.ts'
 
 export type Pins = Awaited<ReturnType<typeof createPins>>
 
@@ -77,3 +77,6 @@ export async function createPins(records: Storage, elapsed: () => number) {
     },
   }
 }
+
+/** Where a cache keeps its own files: in a folder of its name in the folder of images. */
+export const DATA_FOLDER = '.cache'

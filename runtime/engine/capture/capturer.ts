@@ -6,7 +6,7 @@ import { decideHashing, decideRoom, decideSource } from './rules/capture.ts'
 import { createRangeList, type RangeList } from './rules/range-list.ts'
 import type { DiskIdentity, TargetDevice } from '#engine/disk/rules/disk.ts'
 import { CAPTURING, type WriteProgress } from '#engine/flash/rules/flash.ts'
-import { Fault } from '#kit/foundation/fault.ts'
+import { Fault, systemCodeOf } from '#kit/foundation/fault.ts'
 import { renderSize } from '#kit/foundation/size.ts'
 import { createSlot, openDevice, type Device } from '#engine/disk/device.ts'
 import { createDisks, probeContents } from '#engine/disk/disks.ts'
@@ -26,7 +26,6 @@ import {
   type SeenPart,
   seePart,
 } from './part-reading.ts'
-import { systemCodeOf } from '#kit/foundation/system-error.ts'
 import { isOnStick, unlockStick } from '#engine/disk/sticks.ts'
 
 interface CaptureRequest {

@@ -6,8 +6,12 @@ import { Fault } from '#kit/foundation/fault.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { isRecord } from '#kit/foundation/shape.ts'
 import { isPassing } from '#kit/net/rules/http-range.ts'
-import { describeFailure, renderRefusal } from '#kit/net/rules/network-failure.ts'
-import { decideDelay, parseRetryAfter } from '#kit/net/rules/retry.ts'
+import {
+  decideDelay,
+  describeFailure,
+  parseRetryAfter,
+  renderRefusal,
+} from '#kit/net/rules/network-failure.ts'
 import type { WrittenFrames } from '#engine/image/frame/frame-writer.ts'
 import type { CaptureSink } from './capturer.ts'
 import type { Environment } from '#kit/host/shell.ts'

@@ -3,9 +3,8 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { OrasSourceOptions } from '#engine/image/sources/remote-sources.ts'
-import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { Fault, renderError, isMissing } from '#kit/foundation/fault.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { isMissing } from '#kit/foundation/system-error.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { type OrasRef, renderOrasRef } from '#kit/net/registry/rules/oras.ts'
 import {
@@ -99,7 +98,7 @@ async function readFile(path: string): Promise<string> {
 
 /** Lazy, as in `sources.ts`. */
 async function readFromServer(target: HttpTarget, { env, signal, timeoutMs }: ManifestOptions) {
-  const { fetchDocument } = await import('#kit/net/http-documents.ts')
+  const { fetchDocument } = await import('#kit/net/json-client.ts')
   const url = new URL(target.url)
   // A server's bare address means its catalog.
   if (url.pathname === '/' && url.search === '') url.pathname = '/catalog.toml'

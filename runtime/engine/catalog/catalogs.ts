@@ -1,11 +1,11 @@
 /** The image catalog of the cache service: followed in the background, kept across restarts. */
 import { open } from 'node:fs/promises'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
+import { replaceFile } from '#kit/host/folders.ts'
 import type { Changes } from '#kit/host/changes.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { linger, settle } from '#kit/host/watch.ts'
-import { fetchNews } from '#kit/net/http-documents.ts'
+import { fetchNews } from '#kit/net/json-client.ts'
 import { MAX_WAIT_SECONDS } from '#kit/net/rules/event-stream.ts'
 import { parseHttpTarget, renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import { renderCacheBase } from './rules/cache-entry.ts'

@@ -162,11 +162,11 @@ async function openOrigin(
   { access, known, ...opening }: Opening,
 ): Promise<Result<string, string>> {
   if (location.kind === 'oras') {
-    const { findOpenBlob } = await import('#kit/net/registry/open-blob.ts')
+    const { findOpenBlob } = await import('#kit/net/registry/registry.ts')
     return await findOpenBlob(opening, location.ref, { ...image, known })
   }
   if (access === null) return refuse('there are no keys to sign with')
-  const { findOpenObject } = await import('#kit/net/s3/open-object.ts')
+  const { findOpenObject } = await import('#kit/net/s3/s3-client.ts')
   return await findOpenObject({ ...opening, access }, location.source, image)
 }
 

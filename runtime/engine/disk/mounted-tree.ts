@@ -3,8 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { constants, type FileHandle, lstat, mkdir, open, readdir, readlink } from 'node:fs/promises'
-import { Fault } from '#kit/foundation/fault.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
+import { Fault, ifMissing } from '#kit/foundation/fault.ts'
 import { moveName, removeName } from '#kit/host/folders.ts'
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants

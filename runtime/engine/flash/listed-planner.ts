@@ -6,7 +6,7 @@ import type { Sources } from '#engine/image/sources/sources.ts'
 import { Fault, renderError } from '#kit/foundation/fault.ts'
 import { linger } from '#kit/host/watch.ts'
 import { renderHost, renderSafeUrl } from '#kit/net/rules/image-location.ts'
-import { decideDelay, TRIES_WITHOUT_PROGRESS } from '#kit/net/rules/retry.ts'
+import { decideDelay, TRIES_WITHOUT_PROGRESS } from '#kit/net/rules/network-failure.ts'
 import {
   type FlashFindings,
   type FlashOrder,

@@ -1,10 +1,9 @@
 /** Lists the images directly in a folder by name and size, without opening them. */
 import { readdir, stat } from 'node:fs/promises'
-import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { Fault, isMissing, renderError } from '#kit/foundation/fault.ts'
 import { detectFormat } from './rules/format.ts'
 import type { ImageRow } from './rules/image.ts'
 import { DEFAULT_IMAGE_ROOT } from '#appliance/disk-images.ts'
-import { isMissing } from '#kit/foundation/system-error.ts'
 
 /** The flag, `FLASHER_IMAGE_ROOT`, then the default. */
 export const resolveImageRoot = (

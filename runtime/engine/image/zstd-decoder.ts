@@ -3,8 +3,7 @@ import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 import { createZstdDecompress, zstdDecompress } from 'node:zlib'
 import { isAllZero } from '#engine/disk/rules/extents.ts'
-import { Fault } from '#kit/foundation/fault.ts'
-import { systemCodeOf } from '#kit/foundation/system-error.ts'
+import { Fault, systemCodeOf } from '#kit/foundation/fault.ts'
 import {
   createTableMap,
   digestOfZeros,

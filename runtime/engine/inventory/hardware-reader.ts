@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseExact } from '#kit/foundation/json-exact.ts'
+import { parseExact } from '#kit/foundation/json-reader.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import { MAX_HARDWARE_BYTES } from './rules/machine.ts'
 import { parseBmcAddress, renderBootTimes } from './rules/inventory.ts'

@@ -1,5 +1,5 @@
 /** Packs an image of any format into a `.img.zst` of independent frames: written whole or not at all. */
-import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { Fault, isMissing, renderError } from '#kit/foundation/fault.ts'
 import type { WriteProgress } from '#engine/flash/rules/flash.ts'
 import { exactBytes, leastBytes, type ImageFacts } from '#engine/image/rules/image.ts'
 import type { ImageFormat } from '#appliance/disk-images.ts'
@@ -30,9 +30,7 @@ import { checkImage } from '#engine/image/image-inspection.ts'
 import { randomUUID } from 'node:crypto'
 import { open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { isMissing } from '#kit/foundation/system-error.ts'
-import { moveNewFile } from '#kit/host/atomic-file.ts'
-import { removeName } from '#kit/host/folders.ts'
+import { moveNewFile, removeName } from '#kit/host/folders.ts'
 
 export interface PackOrder {
   /** A path, `-`, an http(s) URL or an oras reference. */

@@ -45,7 +45,7 @@ import { OfferSchema, parseFirstBoot, type FirstBoot } from '#engine/first-boot/
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { parsePlan, type FirstBootTicket } from './rules/plan.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { decideDelay } from '#kit/net/rules/retry.ts'
+import { decideDelay } from '#kit/net/rules/network-failure.ts'
 
 // Assembles the services that the server-driven mode requires.
 

@@ -1,7 +1,7 @@
 /** The rows of people and of the administrator without a name: who they are, and whose sessions hold. */
 import { randomBytes } from 'node:crypto'
 import { parseJson } from '#kit/foundation/json-reader.ts'
-import type { SessionBook, SessionClaims } from '#kit/web/access/session.ts'
+import { createSignedOut, type SessionBook, type SessionClaims } from '#kit/web/access/session.ts'
 import type { CallerPerson } from '#kit/web/answers/caller.ts'
 import type { Database } from '#fleet/state/database.ts'
 import { keepRead } from '#fleet/state/kept-rows.ts'
@@ -14,7 +14,6 @@ import {
   type Person,
 } from './rules/person.ts'
 import { existsSync } from 'node:fs'
-import { createSignedOut } from '#kit/web/access/signed-out.ts'
 import { renderCacheBase } from '#engine/catalog/rules/cache-entry.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import { parseHttpTarget } from '#kit/net/rules/image-location.ts'

@@ -2,7 +2,7 @@
 import { argon2, createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
-import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { Fault, isMissing, renderError } from '#kit/foundation/fault.ts'
 import {
   normalisePassword,
   parsePasswordHash,
@@ -11,8 +11,7 @@ import {
   SCRYPT_COST,
   type PasswordHash,
 } from '#kit/foundation/password-hash.ts'
-import { isMissing } from '#kit/foundation/system-error.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
+import { replaceFile } from '#kit/host/folders.ts'
 
 export type Passwords = ReturnType<typeof createPasswords>
 

@@ -9,7 +9,7 @@ import type { Database } from '#fleet/state/database.ts'
 import { keepRead } from '#fleet/state/kept-rows.ts'
 import { readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
 import { readFile } from 'node:fs/promises'
-import { replaceFile } from '#kit/host/atomic-file.ts'
+import { replaceFile } from '#kit/host/folders.ts'
 
 export interface TokenRecord {
   readonly id: string

@@ -2,11 +2,9 @@
 import { readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Driver } from 'unstorage'
-import { Fault } from '#kit/foundation/fault.ts'
+import { Fault, ifMissing, systemCodeOf } from '#kit/foundation/fault.ts'
 import { renderSize } from '#kit/foundation/size.ts'
-import { ifMissing, systemCodeOf } from '#kit/foundation/system-error.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
-import { makeFolder, removeFolder, removeName } from '#kit/host/folders.ts'
+import { makeFolder, removeFolder, removeName, replaceFile } from '#kit/host/folders.ts'
 
 /** Private, as the database: it holds passwords of templates. */
 const PRIVATE_FOLDER = 0o700

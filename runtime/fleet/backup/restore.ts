@@ -1,7 +1,7 @@
 /** Restores a backup, the whole database or an inventory alone; checks it before anything changes. */
 import { mkdir, mkdtemp, open, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { Fault, isMissing, renderError } from '#kit/foundation/fault.ts'
 import {
   type BackupFile,
   type BackupManifest,
@@ -32,7 +32,6 @@ import {
   type SqliteFile,
 } from '#fleet/state/sqlite.ts'
 import { createReadStream } from 'node:fs'
-import { isMissing } from '#kit/foundation/system-error.ts'
 
 export interface Restored {
   readonly backup_id: string

@@ -5,11 +5,10 @@ import { join, basename } from 'node:path'
 import { decodeList, parseSha256For } from '#kit/foundation/checksum.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { describeFullDisk } from '#fleet/state/disk-space.ts'
-import { moveName, removeName, removeTree } from '#kit/host/folders.ts'
+import { moveName, removeName, removeTree, replaceFile } from '#kit/host/folders.ts'
 import { UPLOAD, clearUploads } from '#kit/host/partial-files.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { parseBootRecord, type BootRecord } from './rules/boot-set.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
 
 export interface FolderFile {
   readonly name: string

@@ -2,8 +2,7 @@
 import { open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { renderActivation, type Activation } from './rules/dhcp.ts'
-import { Fault } from '#kit/foundation/fault.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
+import { Fault, ifMissing } from '#kit/foundation/fault.ts'
 import type { Finished, Shell } from '#kit/host/shell.ts'
 import { moveName, removeName } from '#kit/host/folders.ts'
 

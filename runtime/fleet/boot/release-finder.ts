@@ -21,8 +21,7 @@ import {
   planLiveRelease,
   planSignedLiveRelease,
 } from './rules/release.ts'
-import { isAnswered, fetchDocument } from '#kit/net/http-documents.ts'
-import { askOnce } from '#kit/net/json-client.ts'
+import { askOnce, fetchDocument, isAnswered } from '#kit/net/json-client.ts'
 import type { Sources } from '#engine/image/sources/sources.ts'
 import { findSignatureFault } from '#kit/foundation/ssh-signature.ts'
 import { parseHttpTarget, renderSafeUrl, type HttpTarget } from '#kit/net/rules/image-location.ts'

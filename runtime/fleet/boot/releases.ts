@@ -18,7 +18,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { renderSafeUrl } from '#kit/net/rules/image-location.ts'
 import { describeFullDisk, requireSpace } from '#fleet/state/disk-space.ts'
-import { isAnswered } from '#kit/net/http-documents.ts'
+import { isAnswered } from '#kit/net/json-client.ts'
 import {
   findRelease,
   type ReleaseFinderDependencies,

@@ -1,8 +1,7 @@
 /** Probes a TFTP daemon now and then with a small file, so that pages show its state without waiting. */
 import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
-import { renderError } from '#kit/foundation/fault.ts'
-import { systemCodeOf } from '#kit/foundation/system-error.ts'
+import { renderError, systemCodeOf } from '#kit/foundation/fault.ts'
 import {
   describeTftp,
   FIRST_FILE,

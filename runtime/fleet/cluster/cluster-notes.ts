@@ -2,10 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { Fault } from '#kit/foundation/fault.ts'
+import { Fault, ifMissing } from '#kit/foundation/fault.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
+import { replaceFile } from '#kit/host/folders.ts'
 import type { SharedFileName, SharedFileNote } from './rules/member.ts'
 
 const NotesSchema = z.object({

@@ -1,6 +1,6 @@
 /** Keeps the live systems of all servers alike: the row says what machines boot, and who lacks a file copies it from another server. */
 import { randomUUID } from 'node:crypto'
-import { Fault, renderError } from '#kit/foundation/fault.ts'
+import { Fault, ifMissing, renderError } from '#kit/foundation/fault.ts'
 import type { ClusterNotes } from './cluster-notes.ts'
 import { readNetbootRow, writeNetbootRow } from './tables.ts'
 import type { PgSession } from './postgres.ts'
@@ -34,7 +34,6 @@ import {
   setFileName,
 } from '#fleet/boot/rules/boot-set.ts'
 import { hashStart } from '#kit/host/partial-files.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
 
 type NetbootShareOptions = Omit<CopiesOptions, 'files' | 'refresh'>
 

@@ -8,9 +8,8 @@ import {
   hkdfSync,
 } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { Fault } from '#kit/foundation/fault.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
+import { Fault, ifMissing } from '#kit/foundation/fault.ts'
+import { replaceFile } from '#kit/host/folders.ts'
 import { inTurnOf } from '#kit/host/queue.ts'
 import type { ClusterNotes } from './cluster-notes.ts'
 import type { PgSession } from './postgres.ts'

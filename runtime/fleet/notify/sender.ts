@@ -29,8 +29,7 @@ import {
 } from './rules/outcome.ts'
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { describeFailure } from '#kit/net/rules/network-failure.ts'
-import { parseRetryAfter } from '#kit/net/rules/retry.ts'
+import { describeFailure, parseRetryAfter } from '#kit/net/rules/network-failure.ts'
 import { type SendingLimits, describeTls, routeTo, STOPPED, unfound, within } from './outgoing.ts'
 import {
   renderMail,

@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { DocumentAnswer } from '#kit/net/json-client.ts'
-import { isRedirect } from '#kit/net/rules/redirect.ts'
+import { isRedirect } from '#kit/net/rules/image-location.ts'
 import {
   createBmcHttp,
   type BmcHttpDependencies,

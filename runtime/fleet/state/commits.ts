@@ -4,8 +4,8 @@ import { writeFileSync } from 'node:fs'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
+import { ifMissing } from '#kit/foundation/fault.ts'
+import { replaceFile } from '#kit/host/folders.ts'
 import {
   type ChangeCount,
   decideStateDoubt,

@@ -1,8 +1,7 @@
 /** Checks the free space of the state directory, and warns before it runs out. */
 import { statfs } from 'node:fs/promises'
-import { Fault } from '#kit/foundation/fault.ts'
+import { Fault, isFull } from '#kit/foundation/fault.ts'
 import { renderSize } from '#kit/foundation/size.ts'
-import { isFull } from '#kit/foundation/system-error.ts'
 import { SYSTEM_EVENT } from './event-rows.ts'
 import type { Journal } from './journal.ts'
 

@@ -1,10 +1,9 @@
 /** The provisioning files that a server keeps for its machines: one folder per machine, for the server's user alone. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ifMissing } from '#kit/foundation/system-error.ts'
+import { ifMissing } from '#kit/foundation/fault.ts'
 import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
-import { makeFolder, removeName, removeTree } from '#kit/host/folders.ts'
+import { makeFolder, removeName, removeTree, replaceFile } from '#kit/host/folders.ts'
 
 export type ProvisionFiles = ReturnType<typeof createProvisionFiles>
 

@@ -2,12 +2,23 @@
 import type { Arguments } from '#kit/terminal/command/rules/arguments.ts'
 import {
   CONFIG_FILE,
-  decideConfigPaths,
-  type ConfigPath,
-  findLayer,
   type ConfigLayer,
-} from './rules/layers.ts'
-import { Fault, renderError } from '#kit/foundation/fault.ts'
+  type ConfigPath,
+  decideConfigPaths,
+  describeSettings,
+  type EditPaths,
+  findLayer,
+  keepStarted,
+  listChanges,
+  type Origin,
+  type Problem,
+  renderProblem,
+  type SettingsReading,
+  type SettingsSources,
+  type ShownSetting,
+  valueOf,
+} from './rules/settings-parser.ts'
+import { Fault, isMissing, renderError, systemCodeOf } from '#kit/foundation/fault.ts'
 import { refuse, type Result, accept } from '#kit/foundation/result.ts'
 import {
   type SettingsOf,
@@ -17,17 +28,6 @@ import {
   type TomlValue,
 } from './rules/setting.ts'
 import type { ServerSettings } from './rules/shared-settings.ts'
-import {
-  keepStarted,
-  listChanges,
-  renderProblem,
-  valueOf,
-  type Origin,
-  type Problem,
-  type SettingsReading,
-  type SettingsSources,
-} from './rules/settings-parser.ts'
-import { describeSettings, type EditPaths, type ShownSetting } from './rules/shown-setting.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { defaultStateDir } from './state-dirs.ts'
@@ -36,7 +36,6 @@ import { removeName, moveName } from '#kit/host/folders.ts'
 import { randomBytes } from 'node:crypto'
 import { access, constants, open, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { isMissing, systemCodeOf } from '#kit/foundation/system-error.ts'
 
 interface ConfigRules<Table extends SettingsTable> {
   readonly table: Table

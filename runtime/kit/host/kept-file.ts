@@ -1,10 +1,9 @@
 /** JSON that only its owner can read, in a file of its own: answered from memory, on disk before a change resolves. */
 import { readFile } from 'node:fs/promises'
 import type { ZodType } from 'zod'
-import { Fault } from '#kit/foundation/fault.ts'
+import { Fault, ifMissing } from '#kit/foundation/fault.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
-import { replaceFile } from './atomic-file.ts'
+import { replaceFile } from './folders.ts'
 import { createQueue } from './queue.ts'
 
 /** `share` is awaited after each change, for whoever else must have it. Rejects with a Fault where the file cannot be read. */

@@ -2,8 +2,7 @@
 import { type Hash, createHash } from 'node:crypto'
 import { type FileHandle, open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Fault } from '#kit/foundation/fault.ts'
-import { ifMissing } from '#kit/foundation/system-error.ts'
+import { Fault, ifMissing } from '#kit/foundation/fault.ts'
 import { makeFolder, removeName, removeTree, syncFolder } from './folders.ts'
 import type { RecordsOf } from './records.ts'
 

@@ -3,9 +3,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createStorage, defineDriver, type Storage } from 'unstorage'
 import type { ZodType } from 'zod'
-import { ifMissing } from '#kit/foundation/system-error.ts'
-import { replaceFile } from './atomic-file.ts'
-import { makeFolder, removeName } from './folders.ts'
+import { ifMissing } from '#kit/foundation/fault.ts'
+import { makeFolder, removeName, replaceFile } from './folders.ts'
 
 /** Keys are `kind:name`; a name may hold letters, digits, `.`, `_` and `-`. */
 export const createRecords = (folder: string): Storage =>

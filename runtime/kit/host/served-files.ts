@@ -3,7 +3,7 @@ import { close, constants, fstat, open, read } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { promisify } from 'node:util'
-import { systemCodeOf } from '#kit/foundation/system-error.ts'
+import { systemCodeOf } from '#kit/foundation/fault.ts'
 
 export interface ServedFile {
   /** Null: not known yet. */

@@ -12,13 +12,15 @@ import {
 } from './rules/http-range.ts'
 import type { HttpTarget } from './rules/image-location.ts'
 import {
+  brokenAt,
+  countTries,
+  decideDelay,
   describeFailure,
   type NetworkFailure,
   notReachable,
+  parseRetryAfter,
   readingCancelled,
-  brokenAt,
 } from './rules/network-failure.ts'
-import { countTries, parseRetryAfter, decideDelay } from './rules/retry.ts'
 import type { HttpAnswer, HttpClient, HttpRequest } from './http-client.ts'
 
 interface RemoteOptions {

@@ -7,8 +7,12 @@ import { renderProblem } from '#kit/config/rules/settings-parser.ts'
 import type { Config, Reloaded } from '#kit/config/config.ts'
 import { awaitEnding } from '#kit/host/watch.ts'
 import { createServerLog, type LogLevel, type ServerLog } from '#kit/terminal/text/log.ts'
-import { watchRequests } from '#kit/web/http/closing.ts'
-import { createEntrance, type Diversion, type Entrance } from '#kit/web/http/entrance.ts'
+import {
+  createEntrance,
+  type Diversion,
+  type Entrance,
+  watchRequests,
+} from '#kit/web/http/entrance.ts'
 import { tuneServer } from '#kit/web/answers/limits.ts'
 import type { Listening, ListenAddress, ProcessEnvironment } from './process-environment.ts'
 

@@ -2,8 +2,7 @@
 import type { Environment } from '#kit/host/shell.ts'
 import type { LineInput } from '#kit/terminal/prompt/keyboard.ts'
 import type { Output } from '#kit/terminal/text/terminal-style.ts'
-import type { ClosableServer } from '#kit/web/http/closing.ts'
-import type { Entrance } from '#kit/web/http/entrance.ts'
+import type { ClosableServer, Entrance } from '#kit/web/http/entrance.ts'
 import type { TunableServer } from '#kit/web/answers/limits.ts'
 
 export interface Listening {

@@ -6,12 +6,12 @@ import type { Route } from '#kit/web/answers/route.ts'
 import type { PageScope } from '#kit/web/answers/rules/rights.ts'
 import {
   buttonRoute,
+  type FormOptions,
   formRoute,
+  type PageOptions,
   pageRoute,
   uploadRoute,
-  type FormOptions,
-  type PageOptions,
-} from '#kit/web/ui/page-routes.ts'
+} from '#kit/web/ui/form-notices.ts'
 import { isAsked } from './question.ts'
 import { KEYS_PATH, chooseKeys, renderKeysPage, type PageKeys } from '#kit/web/ui/keys-page.ts'
 import type { PageContext } from './page-context.ts'

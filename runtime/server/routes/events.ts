@@ -5,10 +5,9 @@ import * as z from 'zod'
 import { EVENT_HEAD, renderEventRow } from '#fleet/state/rules/event-table.ts'
 import type { EventFilter, JournalEvent } from '#fleet/state/journal.ts'
 import { checked, QueryTimeSchema, renderSchema } from '#kit/web/answers/checked.ts'
-import { exportRoutes, STEP } from '#kit/web/answers/exports.ts'
+import { exportRoutes, type Route, STEP } from '#kit/web/answers/route.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import type { Site } from './site.ts'
-import type { Route } from '#kit/web/answers/route.ts'
 
 const word = z.string().max(200).optional()
 const yes = z

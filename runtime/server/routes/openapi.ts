@@ -1,6 +1,6 @@
 /** Generates the API document (OpenAPI 3.1) from the route table and the validating schemas. */
 import * as z from 'zod'
-import { renderDocument } from '#kit/web/ui/api-page.ts'
+import { renderDocument } from '#kit/web/ui/site-views.ts'
 import { page, json } from '#kit/web/answers/answers.ts'
 import { renderSchema } from '#kit/web/answers/checked.ts'
 import type { Site } from './site.ts'
@@ -12,7 +12,7 @@ import {
   type RouteDoc,
   type SchemaRef,
 } from '#kit/web/answers/route.ts'
-import { readTheme } from '#kit/web/ui/theme.ts'
+import { readTheme } from '#kit/web/ui/layout.ts'
 
 type Json = Readonly<Record<string, unknown>>
 

@@ -18,7 +18,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseSettings, SETTINGS } from '#server/current/settings/rules/settings.ts'
 import { readConfig } from '#kit/config/config.ts'
-import { decideLock } from '#kit/config/rules/shown-setting.ts'
+import { decideLock } from '#kit/config/rules/settings-parser.ts'
 
 const run = promisify(execFile)
 

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { outlineJson } from '#kit/foundation/json-outline.ts'
-import { parseJson, renderJson, renderJsonLine } from '#kit/foundation/json-reader.ts'
+import { outlineJson, parseJson, renderJson, renderJsonLine } from '#kit/foundation/json-reader.ts'
 
 const test = suite('outlineJson')
 

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault } from '#kit/foundation/fault.ts'
-import { isFull, isMissing, systemCodeOf } from '#kit/foundation/system-error.ts'
+import { Fault, isFull, isMissing, systemCodeOf } from '#kit/foundation/fault.ts'
 
 const test = suite('system error')
 const thrownBy = (act: Promise<unknown>) =>

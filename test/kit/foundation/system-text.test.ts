@@ -3,8 +3,7 @@ import { createServer } from 'node:net'
 import { spawn } from 'node:child_process'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
-import { describeSystemError } from '#kit/foundation/system-text.ts'
+import { describeSystemError, Fault, hintOf, renderError } from '#kit/foundation/fault.ts'
 
 /** Makes an error as Node throws it. */
 const systemError = (code: string, facts: object = {}) =>

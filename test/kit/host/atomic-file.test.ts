@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { replaceFile } from '#kit/host/atomic-file.ts'
+import { replaceFile } from '#kit/host/folders.ts'
 
 const test = suite('replacing files')
 const [USER, GROUP] = [12_345, 12_346]

@@ -2,8 +2,7 @@
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
-import { moveNewFile, replaceFile } from '#kit/host/atomic-file.ts'
-import { removeName } from '#kit/host/folders.ts'
+import { moveNewFile, removeName, replaceFile } from '#kit/host/folders.ts'
 
 /** Long enough for several blocks, and another length each time. */
 export const contentOf = (n: number): string => JSON.stringify(Array(4000 + n).fill(n))

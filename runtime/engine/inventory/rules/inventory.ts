@@ -1,8 +1,7 @@
 /** The body of `POST /pxe/{mac}/inventory` ("InventoryDisk", "Inventory post body"), and what it says of the hardware. */
 import { z } from 'zod'
 import { type FieldError, parseFields } from '#kit/foundation/field-error.ts'
-import { outlineJson } from '#kit/foundation/json-outline.ts'
-import { parseJson } from '#kit/foundation/json-reader.ts'
+import { outlineJson, parseJson } from '#kit/foundation/json-reader.ts'
 import { plainWords, printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { type Inventory, MAX_HARDWARE_BYTES } from './machine.ts'

@@ -6,7 +6,7 @@ import {
   isNoHost,
   plainAddress,
   withoutTranslation,
-} from '#kit/net/rules/special-address.ts'
+} from '#kit/net/rules/direct-host.ts'
 
 export interface OutgoingRules {
   /** Addresses and CIDR ranges that are allowed although they are special (`[notify] networks`). */

@@ -1,5 +1,5 @@
 /** Decides whether an address may be contacted for a machine's power: only within `[power] networks`. */
-import { isLoopback, isNamedBy, isNoHost, plainAddress } from '#kit/net/rules/special-address.ts'
+import { isLoopback, isNamedBy, isNoHost, plainAddress } from '#kit/net/rules/direct-host.ts'
 import { lasting, type PowerTrouble } from './power.ts'
 
 export interface ReachRules {

@@ -1,15 +1,15 @@
-/** Resolves the configuration key by key: the value, its source, and problems with it. */
-import { findLayer, listStrays, renderKeyLocation, valueIn, type ConfigLayer } from './layers.ts'
+/** Resolves the configuration key by key: the layers of files, the value, its source, problems with it, and how it is shown. */
 import { nearestOf } from '#kit/foundation/nearest.ts'
 import {
   findSetting,
   listSettings,
-  variablesOf,
+  renderText,
   type Setting,
   type SettingsOf,
   type SettingsTable,
+  variablesOf,
 } from './setting.ts'
-import { isSameToml, isTable } from './toml.ts'
+import { isSameToml, isTable, locateTomlKey, locateTomlSection } from './toml.ts'
 
 /** Where a value comes from, strongest first (docs/decisions/0014). */
 export type Origin =
@@ -251,3 +251,171 @@ export function renderOrigin(origin: Origin): string {
 }
 
 export const renderProblem = ({ where, message }: Problem): string => `${where}: ${message}`
+
+export interface ConfigLayer {
+  readonly path: string
+  readonly text: string
+  readonly values: Readonly<Record<string, unknown>>
+}
+
+/** A place in a file that no setting knows; `key` null: the section itself. */
+interface Stray {
+  readonly layer: ConfigLayer
+  readonly section: string
+  readonly key: string | null
+}
+
+/** `layers` with the winner first. Null: none holds it. */
+export const findLayer = (
+  layers: readonly ConfigLayer[],
+  section: string,
+  key: string,
+): ConfigLayer | null => layers.find((layer) => valueIn(layer, section, key) !== undefined) ?? null
+
+/** Undefined: nothing. */
+function valueIn({ values }: ConfigLayer, section: string, key: string): unknown {
+  const keys = Object.hasOwn(values, section) ? values[section] : undefined
+  return isTable(keys) && Object.hasOwn(keys, key) ? keys[key] : undefined
+}
+
+const listStrays = (
+  layers: readonly ConfigLayer[],
+  isKnown: (section: string, key: string | null) => boolean,
+): readonly Stray[] =>
+  layers.flatMap((layer) =>
+    Object.entries(layer.values).flatMap(([section, keys]): readonly Stray[] => {
+      if (!isTable(keys) || !isKnown(section, null)) return [{ layer, section, key: null }]
+      return Object.keys(keys)
+        .filter((key) => !isKnown(section, key))
+        .map((key) => ({ layer, section, key }))
+    }),
+  )
+
+/** `/etc/flasher/flasher.toml:12`, or the path alone. */
+function renderKeyLocation(
+  { path, text }: ConfigLayer,
+  section: string,
+  key: string | null,
+): string {
+  const line =
+    key === null ? locateTomlSection(text, section) : locateTomlKey(text, { section, key })
+  return line === null ? path : `${path}:${line}`
+}
+
+// Lists the places of configuration files (docs/decisions/0014): the one that is named, or the usual ones.
+
+export interface ConfigPath {
+  readonly kind: 'file' | 'folder'
+  readonly path: string
+  /** Somebody named it, so that it must be there. */
+  readonly isNamed: boolean
+}
+
+interface ConfigPaths {
+  /** The winner first. `kind` of named ones is still to be looked up. */
+  readonly configPaths: readonly ConfigPath[]
+  /** Whether `<state_dir>/flasher.toml` comes last. */
+  readonly withStateFile: boolean
+}
+
+export const CONFIG_FILE = 'flasher.toml'
+
+/**
+ * `named`: what `--config` said, in its order. Else `FLASHER_CONFIG_FILE` and `FLASHER_CONFIG_DIR`.
+ * `systemDir`: `/etc/flasher`.
+ */
+export function decideConfigPaths(
+  named: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  systemDir: string,
+): ConfigPaths {
+  const variables = [env['FLASHER_CONFIG_FILE'], env['FLASHER_CONFIG_DIR']]
+  const paths = named.length > 0 ? named : variables.flatMap((path) => path || [])
+  if (paths.length > 0) {
+    const configPaths = paths.map((path) => ({ kind: 'file', path, isNamed: true }) as const)
+    return { configPaths, withStateFile: false }
+  }
+  return {
+    configPaths: [
+      { kind: 'folder', path: `${systemDir}/conf.d`, isNamed: false },
+      { kind: 'file', path: `${systemDir}/${CONFIG_FILE}`, isNamed: false },
+    ],
+    withStateFile: true,
+  }
+}
+
+export type ShownSetting = ReturnType<typeof describeSettings>[number]
+
+/** In the table's order; `configured` is the configuration as it is now. */
+export const describeSettings = (
+  table: SettingsTable,
+  configured: object,
+  origins: ReadonlyMap<string, Origin>,
+  pending: readonly string[],
+) =>
+  listSettings(table).map(({ section, key, row }) => {
+    const name = `${section}.${key}`
+    const origin: Origin = origins.get(name) ?? { by: 'default' }
+    const value = valueOf(configured, section, key)
+    const text = textOf(row, value)
+    return {
+      section,
+      key,
+      /** `server.port` */
+      name,
+      setting: row,
+      /** Null for secrets. */
+      value: row.isSecret ? null : value,
+      /** The text as a file or variable holds it; it is empty for secrets and defaults. */
+      text: row.isSecret || origin.by === 'default' ? '' : text,
+      /** For people: `set` or `unset` for secrets, a default in words where its value is not clear. */
+      shown: renderShown(row, text, origin),
+      origin,
+      /** Changed, and in effect from the next start on. */
+      isPending: pending.includes(name),
+      variable: variablesOf(section, key, row)[0],
+    }
+  })
+
+export type Lock =
+  | { readonly why: 'environment'; readonly variable: string }
+  | { readonly why: 'kept' }
+  /** The file that holds it, or those that could: none may be written. */
+  | { readonly why: 'read-only'; readonly paths: readonly string[] }
+
+/** Where edits may go: the files that count, the winner first, and those of them that can be written. */
+export interface EditPaths {
+  readonly paths: readonly string[]
+  readonly writable: readonly string[]
+}
+
+/** Null when a page can change it. */
+export function decideLock(
+  { origin, setting }: ShownSetting,
+  { paths, writable }: EditPaths,
+): Lock | null {
+  if (origin.by === 'environment') return { why: 'environment', variable: origin.variable }
+  if (setting.isKept) return { why: 'kept' }
+  // It is saved in the database.
+  if (setting.card !== null) return null
+  const holders = origin.by === 'file' ? [origin.path] : paths
+  return holders.some((path) => writable.includes(path))
+    ? null
+    : { why: 'read-only', paths: holders }
+}
+
+/** Markdown, for the reference. */
+export const renderFallback = (row: Setting<unknown>): string =>
+  row.fallbackWords ??
+  (textOf(row, row.fallback) === '' ? 'none' : `\`${textOf(row, row.fallback)}\``)
+
+function textOf(row: Setting<unknown>, value: unknown): string {
+  const toml = row.toToml(value)
+  return toml === null ? '' : renderText(toml)
+}
+
+function renderShown(row: Setting<unknown>, text: string, origin: Origin): string {
+  if (row.isSecret) return text === '' ? 'unset' : 'set'
+  if (origin.by !== 'default' || text !== '') return text
+  return row.fallbackWords?.replaceAll('`', '') ?? ''
+}

@@ -1,7 +1,7 @@
 /** Writes to a repository of an OCI registry: blobs in chunks, and manifests, which are read back. */
 import { createHash } from 'node:crypto'
 import { Fault, type FaultCode } from '#kit/foundation/fault.ts'
-import { describeFailure } from '../rules/network-failure.ts'
+import { decideDelay, describeFailure } from '../rules/network-failure.ts'
 import {
   createEntrances,
   isTlsUnknown,
@@ -13,19 +13,18 @@ import {
 import { EMPTY_CONFIG, IMAGE_MANIFEST, MANIFEST_TYPES } from './rules/oras-manifest.ts'
 import { locatorOf, manifestUrl, type OrasRef, blobUrlOf } from './rules/oras.ts'
 import {
-  parseRegistryError,
   completionUrl,
   decideChunkBytes,
-  parseArrived,
-  parseUploadUrl,
   MAX_REASON_BYTES,
+  parseArrived,
+  parseRegistryError,
+  parseUploadUrl,
   renderRegistryError,
-} from './rules/upload-answer.ts'
+} from './rules/docker-config.ts'
 import type { HttpRequest, HttpAnswer } from '../http-client.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readRetryAfter } from '../http-remote.ts'
 import { isPassing } from '../rules/http-range.ts'
-import { decideDelay } from '../rules/retry.ts'
 
 export interface RepositoryWriter extends BlobChecks {
   /** Begins a blob; `onSent` hears how many of its bytes were sent so far. */

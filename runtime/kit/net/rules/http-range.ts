@@ -1,4 +1,4 @@
-/** Reads size, version and ranges from HTTP headers, and checks that a response matches its request. */
+/** Parts of files over HTTP: which part a request gets, and whether an answer is the part that was asked for. */
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /** A remote file as first seen; every later answer is held against it. */
@@ -261,3 +261,92 @@ export const isUnmarked = ({ coding }: Sent): boolean =>
 /** Renders a clause that stands behind what the bytes are instead. */
 export const renderCoding = (coding: string): string =>
   `the server sent it encoded (Content-Encoding: ${coding}), though it was asked not to`
+
+interface FileToOpen {
+  /** Null: it is not known. */
+  readonly sizeBytes: number | null
+}
+
+const WORDS: Readonly<Record<number, string>> = {
+  401: 'it wants a login',
+  403: 'it wants a login',
+  404: 'it does not have these bytes',
+  410: 'it does not have these bytes any more',
+  429: 'it limits how often it is asked',
+}
+
+/**
+ * Says in a clause what speaks against it, by the answer to a GET of byte 0; null: nothing does.
+ */
+export function findObstacle(
+  status: number,
+  headers: Headers,
+  { sizeBytes }: FileToOpen,
+): string | null {
+  if (status !== 200 && status !== 206) return WORDS[status] ?? `it answers HTTP ${status}`
+  const found = describeProbe(status, headers)
+  if (found?.ranges !== true) return 'it sends no parts of a file'
+  return findOtherSize(found.sizeBytes, sizeBytes)
+}
+
+/** Says that a file has another size than the one that was ordered; null: it may be that one. */
+export const findOtherSize = (found: number | null, wanted: number | null): string | null =>
+  wanted === null || found === wanted ? null : `it has ${found} bytes there, not ${wanted}`
+
+export interface Conditions {
+  readonly range: string | null
+  readonly ifRange: string | null
+  readonly ifNoneMatch: string | null
+  readonly ifModifiedSince: string | null
+}
+
+interface Version {
+  readonly sizeBytes: number
+  readonly etag: string
+  /** As in `Last-Modified`, which clients send back as they got it; null: no time is known. */
+  readonly lastModified: string | null
+}
+
+type FileAnswer =
+  | { readonly status: 200 }
+  /** The part from one byte to the other, both included. */
+  | { readonly status: 206; readonly from: number; readonly to: number }
+  | { readonly status: 304 }
+  | { readonly status: 416 }
+
+/** Several ranges, and what is no range, get the whole file. */
+export function decideFileAnswer(asked: Conditions, version: Version): FileAnswer {
+  if (isKnown(asked, version)) return { status: 304 }
+  if (asked.range === null || !isForVersion(asked.ifRange, version)) return { status: 200 }
+  return parseRange(asked.range, version.sizeBytes)
+}
+
+function isKnown({ ifNoneMatch, ifModifiedSince }: Conditions, version: Version): boolean {
+  if (ifNoneMatch !== null) {
+    return ifNoneMatch.split(',').some((tag) => ['*', version.etag].includes(bare(tag)))
+  }
+  return ifModifiedSince !== null && ifModifiedSince.trim() === version.lastModified
+}
+
+/** A weak tag never proves that two byte strings are the same. */
+function isForVersion(ifRange: string | null, version: Version): boolean {
+  if (ifRange === null) return true
+  return [version.etag, version.lastModified].includes(ifRange.trim())
+}
+
+/** One range; several, or anything else, and the whole file is sent, as the RFC allows. */
+function parseRange(header: string, size: number): FileAnswer {
+  const match = /^\s*bytes\s*=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i.exec(header)
+  const [, first = '', last = ''] = match ?? []
+  if (first === '') return last === '' ? { status: 200 } : cutTail(Number(last), size)
+  const [from, to] = [Number(first), last === '' ? Infinity : Number(last)]
+  if (to < from) return { status: 200 }
+  return from >= size ? { status: 416 } : { status: 206, from, to: Math.min(size - 1, to) }
+}
+
+const cutTail = (length: number, size: number): FileAnswer =>
+  length === 0 || size === 0
+    ? { status: 416 }
+    : { status: 206, from: Math.max(0, size - length), to: size - 1 }
+
+const bare = (tag: string) => tag.trim().replace(/^W\//, '')

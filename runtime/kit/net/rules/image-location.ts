@@ -1,5 +1,5 @@
-/** Parses the location of an image as a person types it: standard input, a path, a URL, a registry or a bucket. */
-import { isOrasUrl, parseOrasRef, renderOrasRef, type OrasRef } from '../registry/rules/oras.ts'
+/** Parses the location of an image as a person types it, and decides where a redirect from it leads. */
+import { isOrasUrl, type OrasRef, parseOrasRef, renderOrasRef } from '../registry/rules/oras.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 
 /** An address without its credentials, and what opens it; the two are never put together again. */
@@ -238,4 +238,34 @@ function canonicaliseObject(rest: string): string | null {
 function canonicaliseFile(rest: string): string | null {
   const parts = rest.split('/').filter((part) => part !== '' && part !== '.')
   return parts.length === 0 || parts.includes('..') ? null : `file://${parts.join('/')}`
+}
+
+export const REDIRECT_LIMIT = 10
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+export const isRedirect = (status: number): boolean => REDIRECTS.has(status)
+
+/**
+ * Returns the next hop; a refusal says in words why it is not taken. Credentials go to the origin
+ * they were given for and to no other; a request that has some never leaves https for http.
+ */
+export function nextTarget(
+  from: HttpTarget,
+  location: string | undefined,
+): Result<HttpTarget, string> {
+  const next = location === undefined ? null : URL.parse(location, from.url)
+  if (next === null) return refuse('redirected to nowhere')
+  if (next.protocol !== 'http:' && next.protocol !== 'https:') {
+    return refuse(`redirected to ${next.protocol}//, which is neither http nor https`)
+  }
+  const here = new URL(from.url)
+  if (from.authorization !== null && here.protocol === 'https:' && next.protocol === 'http:') {
+    return refuse('redirected from https to http, where the password could be read by others')
+  }
+  const isSameOrigin = here.origin === next.origin
+  // What a server puts into the address as credentials is not ours to pass on.
+  next.username = ''
+  next.password = ''
+  next.hash = ''
+  return accept({ url: next.href, authorization: isSameOrigin ? from.authorization : null })
 }

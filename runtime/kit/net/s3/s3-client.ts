@@ -1,23 +1,30 @@
 /** An HTTP client for one object of a bucket: each request is signed anew, in the region that the service names. */
 import { Fault } from '#kit/foundation/fault.ts'
-import type { HttpAnswer, HttpClient, HttpRequest } from '../http-client.ts'
-import type { HttpTarget } from '../rules/image-location.ts'
-import { isRedirect, nextTarget } from '../rules/redirect.ts'
 import {
-  isEndpoint,
-  objectUrl,
-  parseS3Source,
-  type S3Access,
+  createHttpClient,
+  type HttpAnswer,
+  type HttpClient,
+  type HttpRequest,
+} from '../http-client.ts'
+import { type HttpTarget, isRedirect, nextTarget } from '../rules/image-location.ts'
+import {
   chooseAccess,
-  type S3Settings,
   explainRefusal,
   findRegion,
+  isEndpoint,
   MAX_REFUSAL_BYTES,
+  objectUrl,
   parseRefusal,
+  parseS3Source,
+  type S3Access,
   type S3Refusal,
+  type S3Settings,
 } from './rules/s3-access.ts'
 import { readFile } from 'node:fs/promises'
 import type { Environment } from '#kit/host/shell.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { createRemote } from '../http-remote.ts'
+import { findOtherSize } from '../rules/http-range.ts'
 
 interface S3ClientOptions {
   readonly client: Pick<HttpClient, 'fetch'>
@@ -164,4 +171,38 @@ async function readFirstLine(path: string): Promise<string> {
     throw new Fault('input-missing', `${path} (s3.secret_key_file) cannot be read`, { cause })
   })
   return text.split('\n')[0]?.trim() ?? ''
+}
+
+interface ObjectOptions {
+  readonly env: Environment
+  readonly signal: AbortSignal
+  readonly stallMs: number
+  readonly retryMs: number
+  readonly access: S3Access
+  readonly now: () => Date
+  /** How long the address is valid. */
+  readonly seconds: number
+}
+
+/**
+ * Returns the signed address of a canonical `s3://bucket/key`. A refusal says in a clause why there
+ * is none; rejects with a Fault where the object is unavailable.
+ */
+export async function findOpenObject(
+  { env, signal, stallMs, retryMs, access, now, seconds }: ObjectOptions,
+  source: string,
+  wanted: { readonly sizeBytes: number | null },
+): Promise<Result<string, string>> {
+  await using http = createHttpClient({ env, signal, stallMs })
+  const client = createS3Client({ client: http, access, source, now })
+  const { target, explain } = client
+  const looked = { name: source, target, client, signal, retryMs, explain }
+  const remote = createRemote({ ...looked, isHasty: true, isGetOnly: true })
+  const known = await remote.inspect()
+  if (!known.ranges) return refuse('it sends no parts of a file')
+  const other = findOtherSize(known.sizeBytes, wanted.sizeBytes)
+  if (other !== null) return refuse(other)
+  return accept(
+    await presign({ ...access, region: client.region() }, source, { at: now(), seconds }),
+  )
 }

@@ -2,10 +2,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 
-import { Fault, renderError } from '#kit/foundation/fault.ts'
-import { systemCodeOf } from '#kit/foundation/system-error.ts'
-import { replaceFile } from '#kit/host/atomic-file.ts'
-import { linkName, removeName } from '#kit/host/folders.ts'
+import { Fault, renderError, systemCodeOf } from '#kit/foundation/fault.ts'
+import { linkName, removeName, replaceFile } from '#kit/host/folders.ts'
 
 export interface Secret {
   /** HMAC-SHA256 of a text, base64url. */

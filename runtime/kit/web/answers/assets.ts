@@ -1,14 +1,17 @@
-/** The static files of pages, ours and vendored ones: a closed list, read once, with versioned names. */
+/** The static files of pages, ours and vendored ones: a closed list, read once, with versioned names, and their route. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { basename, dirname, extname, join } from 'node:path'
 import { parseJson } from '#kit/foundation/json-reader.ts'
-import type { Coding } from './rules/content-coding.ts'
+import { chooseCoding, type Coding } from './rules/content-coding.ts'
 import { z } from 'zod'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib'
+import { answer } from './answers.ts'
+import { refuse } from './faults.ts'
+import type { Route } from './route.ts'
 
 interface Asset {
   readonly bytes: Uint8Array<ArrayBuffer>
@@ -151,3 +154,23 @@ export async function* compressParts(
   pipeline(parts, zip).catch(() => {})
   yield* zip
 }
+
+const PREFIX = '/static/'
+
+export const assetRoute = (assets: Assets): Route => ({
+  method: 'GET',
+  path: '/static/**',
+  access: 'open',
+  async handle(event) {
+    const asset = assets.find(event.url.pathname.slice(PREFIX.length))
+    if (asset === null) throw refuse(404, 'Not Found')
+    const { coding } = chooseCoding(event.req.headers.get('accept-encoding'))
+    const headers = {
+      'content-type': asset.type,
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'accept-encoding',
+    }
+    if (coding === null) return answer(200, headers, asset.bytes)
+    return answer(200, { ...headers, 'content-encoding': coding }, await asset.encoded(coding))
+  },
+})

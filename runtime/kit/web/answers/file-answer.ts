@@ -1,6 +1,6 @@
 /** Sends a file or a range of it: boot files, images, and what the cache holds. */
 import type { H3Event } from 'h3'
-import { decideFileAnswer } from '#kit/net/rules/byte-range.ts'
+import { decideFileAnswer } from '#kit/net/rules/http-range.ts'
 import type { ServedFile } from '#kit/host/served-files.ts'
 import { answer, type ByteStream, CONTENT_LENGTH } from './answers.ts'
 

@@ -1,8 +1,7 @@
 /** Reads request bodies within limits of size, depth and time. */
 import type { H3Event } from 'h3'
 import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
-import { outlineJson } from '#kit/foundation/json-outline.ts'
-import { parseJson } from '#kit/foundation/json-reader.ts'
+import { outlineJson, parseJson } from '#kit/foundation/json-reader.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { refuse } from '../answers/faults.ts'
 import { LIMITS } from '../answers/limits.ts'

@@ -3,13 +3,13 @@ import { H3, type H3Event } from 'h3'
 import { after, type MaybePromise } from '#kit/foundation/maybe-promise.ts'
 import { answer, type Answer, renderResponse, seeOther, streamOf } from '../answers/answers.ts'
 import {
+  type BodyReader,
   checkEncoding,
   checkLength,
   createBodyReader,
   streamBody,
-  type BodyReader,
 } from './body.ts'
-import { answerFailure, isPage, refuse, wantsPage, type FailureContext } from '../answers/faults.ts'
+import { answerFailure, type FailureContext, isPage, refuse, wantsPage } from '../answers/faults.ts'
 import type { Guard } from '../access/guard.ts'
 import type { LoginDoor } from '../access/login.ts'
 import { LIMITS } from '../answers/limits.ts'
@@ -311,3 +311,25 @@ const padPage = ({ 'content-type': type = '' }: Answer['headers'], body: string)
   type.startsWith('text/html')
     ? `${body}<!-- ${randomBytes(randomInt(MAX_PADDING_BYTES)).toString('base64url')} -->`
     : body
+
+/** Tables that are kept; one is a few hundred small functions, made in a millisecond. */
+const MAX_TABLES = 100
+
+/** `make` makes the routes for bounds; those that are not among them are the same for everybody. */
+export function createNarrowing(make: (bounds: Bounds) => readonly Route[]) {
+  const tables = new Map<string, ReadonlyMap<string, Route>>()
+
+  function findTable(bounds: Bounds): ReadonlyMap<string, Route> {
+    const key = JSON.stringify([bounds.administrates, bounds.reach])
+    const known = tables.get(key)
+    if (known !== undefined) return known
+    if (tables.size >= MAX_TABLES) tables.clear()
+    const table = new Map(make(bounds).map((route) => [nameOf(route), route]))
+    tables.set(key, table)
+    return table
+  }
+
+  return (route: Route, bounds: Bounds): Route => findTable(bounds).get(nameOf(route)) ?? route
+}
+
+const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>): string => `${method} ${path}`

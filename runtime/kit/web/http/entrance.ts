@@ -1,15 +1,15 @@
-/** Accepts requests, those of a connection in turn: refuses targets that form no URL, outlives one request's error. */
+/** Accepts requests, those of a connection in turn: refuses targets that form no URL, outlives one request's error, and closes in peace. */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
-import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { BlockList, isIP, type Socket } from 'node:net'
 import type { H3, H3Event } from 'h3'
 import { NodeRequest, sendNodeResponse } from 'srvx/node'
 import { after, type MaybePromise, recover } from '#kit/foundation/maybe-promise.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import {
-  PLAIN_TARGET,
   parseHostHeader,
   parseTarget,
+  PLAIN_TARGET,
   type TargetRefusal,
 } from '#kit/net/rules/host-header.ts'
 import { type ByteStream, NOSNIFF, readWhole } from '../answers/answers.ts'
@@ -490,5 +490,45 @@ function createNumbers() {
     last[place] = number
     newest = Math.max(newest, number)
     return true
+  }
+}
+
+export interface ClosableServer extends Pick<Server, 'closeAllConnections'> {
+  on(
+    event: 'request',
+    listener: (request: unknown, response: Pick<ServerResponse, 'on'>) => void,
+  ): unknown
+  close(ended: () => void): unknown
+}
+
+/**
+ * Call it before the first request. Node's own `closeIdleConnections` leaves those that have not
+ * asked for anything yet, and browsers hold such connections.
+ */
+export function watchRequests(server: ClosableServer) {
+  let underWay = 0
+  let isEnding = false
+  const cutIdle = () => {
+    if (isEnding && underWay === 0) server.closeAllConnections()
+  }
+  const leave = () => {
+    underWay -= 1
+    cutIdle()
+  }
+  server.on('request', (_request, response) => {
+    underWay += 1
+    response.on('close', leave)
+  })
+  return {
+    /** Resolves once nothing is open any more. Answers that take longer than `graceMs` are cut off. */
+    async end(graceMs: number): Promise<void> {
+      const { promise: closed, resolve } = Promise.withResolvers<void>()
+      server.close(resolve)
+      isEnding = true
+      cutIdle()
+      const cutting = setTimeout(() => server.closeAllConnections(), graceMs)
+      await closed
+      clearTimeout(cutting)
+    },
   }
 }

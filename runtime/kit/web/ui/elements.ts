@@ -1,6 +1,6 @@
-/** The small parts that pages are made of: icons, badges, sizes, copyable texts, banners. */
+/** The small parts that pages are made of: icons, badges, sizes, copyable texts, banners, parts that reload themselves. */
 import { renderDiskSize, renderMemory, renderSize } from '#kit/foundation/size.ts'
-import { attributes, html, type Content, type Html, trusted } from './html.ts'
+import { attributes, type Content, html, type Html, trusted } from './html.ts'
 
 /** It is decoration only: a text beside it says the same. */
 export const icon = (name: IconName): Html =>
@@ -214,3 +214,31 @@ export const SPRITE: Html = trusted(
     .map(([name, shape]) => `<symbol id="i-${name}" viewBox="0 0 16 16">${shape}</symbol>`)
     .join('')}</svg>`,
 )
+
+const morph = (id: string, href: string) => ({
+  id,
+  'hx-ext': 'morph',
+  'hx-get': href,
+  'hx-select': `#${id}`,
+  'hx-swap': 'morph:outerHTML',
+})
+
+/**
+ * Reloads a part on every change of a machine, but at most once in `everyMs` (`news.js`); also
+ * every `seconds`, where other things are shown as well.
+ */
+export const refreshOnNews = (
+  id: string,
+  href: string,
+  everyMs: number,
+  seconds: number | null = null,
+): Html =>
+  attributes({
+    ...morph(id, href),
+    'hx-trigger': seconds === null ? 'flasher:news' : `flasher:news, every ${seconds}s`,
+    'data-every': everyMs,
+  })
+
+/** Null: never. */
+export const refreshEvery = (id: string, href: string, seconds: number | null): Html =>
+  attributes(seconds === null ? { id } : { ...morph(id, href), 'hx-trigger': `every ${seconds}s` })

@@ -1,9 +1,14 @@
-/** Keeps why a form was refused for the next page, so that no page shows text from an address as ours. */
+/** Routes of pages and forms; why a form was refused is kept for the next page, so that no page shows text from an address as ours. */
 import { randomBytes } from 'node:crypto'
 import type { H3Event } from 'h3'
 import { callerOf } from '../answers/caller.ts'
 import { banner } from './elements.ts'
 import type { Content } from './html.ts'
+import type { MaybePromise } from '#kit/foundation/maybe-promise.ts'
+import type { Answer } from '../answers/answers.ts'
+import { LIMITS } from '../answers/limits.ts'
+import type { Route } from '../answers/route.ts'
+import type { PageScope } from '../answers/rules/rights.ts'
 
 export interface Notice {
   readonly error: string
@@ -83,3 +88,51 @@ function sessionOf(event: H3Event): string | null {
   const caller = callerOf(event)
   return caller.kind === 'session' ? caller.id : null
 }
+
+type HandleRequest = (event: H3Event) => MaybePromise<Answer>
+type HandleForm = (event: H3Event, form: URLSearchParams) => MaybePromise<Answer>
+
+export type PageOptions = Pick<Route, 'reach'>
+
+/** `most`: its limit in bytes, where it may be longer than usual. */
+export type FormOptions = PageOptions & { readonly most?: number }
+
+/** For an operator's session alone. */
+export const pageRoute = (
+  path: string,
+  scope: PageScope,
+  handle: HandleRequest,
+  options?: PageOptions,
+): Route => ({ method: 'GET', path, access: { page: scope }, handle, ...options })
+
+/** Its body is not read. */
+export const buttonRoute = (
+  path: string,
+  scope: PageScope,
+  handle: HandleRequest,
+  options?: PageOptions,
+): Route => ({ method: 'POST', path, access: { page: scope }, handle, ...options })
+
+export const formRoute = (
+  path: string,
+  scope: PageScope,
+  handle: HandleForm,
+  options?: FormOptions,
+): Route => ({ method: 'POST', path, access: { page: scope }, takes: 'form', handle, ...options })
+
+/** Files are taken as texts. */
+export const uploadRoute = (
+  path: string,
+  scope: PageScope,
+  handle: HandleForm,
+  options: FormOptions & { readonly most: number },
+): Route => ({
+  method: 'POST',
+  path,
+  access: { page: scope },
+  takes: 'form',
+  takesFiles: true,
+  handle,
+  seconds: LIMITS.uploadSeconds,
+  ...options,
+})

@@ -3,11 +3,18 @@ import type { Answer } from '#kit/web/answers/answers.ts'
 import { getRouterParam } from 'h3'
 import { readBackupTime, type MachineDifference } from '#fleet/backup/rules/backup.ts'
 import { Fault } from '#kit/foundation/fault.ts'
-import { banner, card, emptyState, progress, renderBytes, badge } from '#kit/web/ui/elements.ts'
+import {
+  badge,
+  banner,
+  card,
+  emptyState,
+  progress,
+  refreshEvery,
+  renderBytes,
+} from '#kit/web/ui/elements.ts'
 import { postButton, textField } from '#kit/web/ui/fields.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { refreshEvery } from '#kit/web/ui/refresh.ts'
 import type { Backups } from '#fleet/backup/backups.ts'
 import type { Foreseen, Differences } from '#fleet/backup/restore.ts'
 import type { BackupJob } from '#fleet/backup/backup-job.ts'

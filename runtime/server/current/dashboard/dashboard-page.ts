@@ -1,8 +1,15 @@
 /** /ui/dashboard: the state of the fleet, what needs attention, and whether the server is ready. */
 import { type Answer, seeOther } from '#kit/web/answers/answers.ts'
-import { badge, card, emptyState, progress, icon, type Tone } from '#kit/web/ui/elements.ts'
+import {
+  badge,
+  card,
+  emptyState,
+  icon,
+  progress,
+  refreshOnNews,
+  type Tone,
+} from '#kit/web/ui/elements.ts'
 import { address, html, type Html, attributes, type Content } from '#kit/web/ui/html.ts'
-import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { renderTime, dayOf, startOfDay } from '#kit/web/ui/times.ts'
 import { isUnassigned, type Machine } from '#server/current/machines/rules/machine.ts'
 import { pageAt, formAt } from '#server/pages/context-routes.ts'

@@ -1,6 +1,6 @@
 /** Current line: reports to the cache service which images machines are bound to, so that it keeps them; the cache's address and token. */
 import { MAX_CAPTURED } from '#engine/catalog/rules/cache-entry.ts'
-import { DATA_FOLDER } from '#cache/store/data-folder.ts'
+import { DATA_FOLDER } from '#cache/store/pins.ts'
 import { readLocalToken } from '#fleet/access/tokens.ts'
 import { createPinner } from '#engine/catalog/cache-client.ts'
 import { deriveSecret, type Secret } from '#kit/web/access/secret.ts'

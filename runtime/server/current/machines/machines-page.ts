@@ -3,7 +3,7 @@ import { parseMac } from '#kit/net/rules/mac.ts'
 import { type Answer, json } from '#kit/web/answers/answers.ts'
 import type { Reach } from '#kit/web/answers/rules/rights.ts'
 import { describeReach } from '#server/pages/page-context.ts'
-import { STATES, emptyState, icon } from '#kit/web/ui/elements.ts'
+import { STATES, emptyState, icon, refreshOnNews } from '#kit/web/ui/elements.ts'
 import {
   address,
   attributes,
@@ -21,7 +21,6 @@ import {
   readListQuery,
   type ListQuery,
 } from '#kit/web/ui/tables.ts'
-import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { hasPower } from '#server/current/power/power-card.ts'
 import { renderBulkBar } from './bulk-question.ts'
 import { MACHINE_FILE_PATH } from './file-path.ts'

@@ -6,13 +6,13 @@ import {
   card,
   copyBlock,
   progress,
+  refreshEvery,
   renderBytes,
   renderTabs,
   renderWays,
 } from '#kit/web/ui/elements.ts'
-import { postButton, textField } from '#kit/web/ui/fields.ts'
+import { postButton, renderUploadForm, textField } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { refreshEvery } from '#kit/web/ui/refresh.ts'
 import { numberColumn, renderTable } from '#kit/web/ui/tables.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { listIncomplete, type IncompleteSet, type ForeignSet } from '#fleet/boot/rules/boot-set.ts'
@@ -30,10 +30,9 @@ import { fill, fillCount } from '#kit/foundation/text.ts'
 import type { ClusterView } from '#fleet/cluster/presence.ts'
 import { isSilent } from '#fleet/cluster/rules/member.ts'
 import { standingOf } from '#fleet/cluster/rules/shared-netboot.ts'
-import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import type { ShownSetting } from '#kit/config/rules/settings-parser.ts'
 import { completeSource } from '#fleet/boot/rules/release.ts'
 import type { Notice } from '#kit/web/ui/form-notices.ts'
-import { renderUploadForm } from '#kit/web/ui/upload-form.ts'
 
 /** Three ways to install a live system on the Netboot page: fetch a release, upload its files, or build it. */
 const PATH = '/ui/netboot'

@@ -8,15 +8,15 @@ import { secondsOf } from '#fleet/run/rules/run-record.ts'
 import {
   banner,
   card,
+  copyable,
   copyBlock,
   factList,
-  copyable,
+  refreshOnNews,
   renderBytes,
   renderDiskBytes,
 } from '#kit/web/ui/elements.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
 import { address, fillHtml, html, type Content, type Html, attributes } from '#kit/web/ui/html.ts'
-import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { readMac } from '#kit/web/answers/checked.ts'
 import { renderMoment, renderSpan, renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { pageAt } from '#server/pages/context-routes.ts'

@@ -10,7 +10,7 @@ import {
   renderDayProblem,
   type DayRange,
 } from '#server/pages/day-range.ts'
-import { emptyState } from '#kit/web/ui/elements.ts'
+import { emptyState, refreshOnNews } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import {
   cutPage,
@@ -22,7 +22,6 @@ import {
   type ListQuery,
 } from '#kit/web/ui/tables.ts'
 import { address, html, type Html, attributes } from '#kit/web/ui/html.ts'
-import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { parseRunFilter, readRunPage } from '#server/routes/runs.ts'
 import { pageAt } from '#server/pages/context-routes.ts'

@@ -1,7 +1,10 @@
 /** `flasher-web config show` and `config check`: print the configuration and its problems. */
 import { renderError } from '#kit/foundation/fault.ts'
-import { renderOrigin, renderProblem } from '#kit/config/rules/settings-parser.ts'
-import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import {
+  renderOrigin,
+  renderProblem,
+  type ShownSetting,
+} from '#kit/config/rules/settings-parser.ts'
 import { createSettingsStore } from '#fleet/state/settings-store.ts'
 import { createDatabase } from '#fleet/state/database.ts'
 import { readVersion } from '#kit/host/package-manifest.ts'

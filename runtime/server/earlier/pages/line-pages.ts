@@ -50,13 +50,14 @@ import { WORKFLOW_PAGES } from './workflow.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import {
+  badge,
   banner,
   card,
   copyable,
   copyBlock,
-  badge,
   middle,
   progress,
+  refreshOnNews,
   tag,
 } from '#kit/web/ui/elements.ts'
 import { accountPages } from '#server/pages/account/account.ts'
@@ -73,7 +74,6 @@ import {
   renderSearch,
   type ListQuery,
 } from '#kit/web/ui/tables.ts'
-import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { createSelector, type Description } from '#fleet/machine/rules/selection.ts'
 import type { Vocabulary } from '#fleet/machine/rules/query.ts'
 import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'

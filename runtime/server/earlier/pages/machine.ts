@@ -6,10 +6,17 @@ import type { Mac } from '#kit/net/rules/mac.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { readMac } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
-import { badge, banner, card, copyable, copyBlock, factList } from '#kit/web/ui/elements.ts'
+import {
+  badge,
+  banner,
+  card,
+  copyable,
+  copyBlock,
+  factList,
+  refreshOnNews,
+} from '#kit/web/ui/elements.ts'
 import { hidden, radioCards, selectField, textField } from '#kit/web/ui/fields.ts'
 import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { renderTime } from '#kit/web/ui/times.ts'
 import { BOOT_POLICIES, decideArming, isArmed, type Machine } from '../rules/machine.ts'
 import {

@@ -12,10 +12,11 @@ import {
   copyable,
   copyBlock,
   factList,
+  refreshEvery,
+  refreshOnNews,
   type Tone,
 } from '#kit/web/ui/elements.ts'
 import { html, type Content, type Html } from '#kit/web/ui/html.ts'
-import { refreshEvery, refreshOnNews } from '#kit/web/ui/refresh.ts'
 import { renderTime, type Clock } from '#kit/web/ui/times.ts'
 import { readRun } from '../routes/workflows.ts'
 import type { Machine } from '../rules/machine.ts'

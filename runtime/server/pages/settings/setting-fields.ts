@@ -1,5 +1,5 @@
 /** The field of a setting, which follows from its kind: a switch, a choice, a number, a text, a secret, a list. */
-import type { ShownSetting } from '#kit/config/rules/shown-setting.ts'
+import type { ShownSetting } from '#kit/config/rules/settings-parser.ts'
 import { areaControl, inputControl, selectControl, switchControl } from '#kit/web/ui/fields.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'
 import { type NamedTexts, type Setting, type TextsOfSetting } from '#kit/config/rules/setting.ts'

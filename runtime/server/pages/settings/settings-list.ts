@@ -1,11 +1,11 @@
 /** The settings page of both lines: every setting with its source, a search, and one form for the configuration files. */
 import { SETTING_GROUPS } from '#kit/config/rules/setting.ts'
 import {
-  type EditPaths,
-  type ShownSetting,
   decideLock,
+  type EditPaths,
   type Lock,
-} from '#kit/config/rules/shown-setting.ts'
+  type ShownSetting,
+} from '#kit/config/rules/settings-parser.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { banner, card, emptyState, icon, badge } from '#kit/web/ui/elements.ts'
 import {

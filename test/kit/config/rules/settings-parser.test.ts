@@ -1,6 +1,11 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { ConfigLayer } from '#kit/config/rules/layers.ts'
+import {
+  type ConfigLayer,
+  keepStarted,
+  parseSettings,
+  renderProblem,
+} from '#kit/config/rules/settings-parser.ts'
 import {
   bytes,
   duration,
@@ -10,7 +15,6 @@ import {
   wholeNumber,
 } from '#kit/config/rules/setting-kinds.ts'
 import { settingOf, type SettingsTable } from '#kit/config/rules/setting.ts'
-import { keepStarted, parseSettings, renderProblem } from '#kit/config/rules/settings-parser.ts'
 import { parseToml } from '#kit/config/rules/toml.ts'
 
 const setting = settingOf('flasher-web')

@@ -4,13 +4,13 @@ import * as fc from 'fast-check'
 import type { TomlValue } from '#kit/config/rules/setting.ts'
 import {
   editToml,
-  locateTomlKey,
-  locateTomlSection,
   isSameToml,
   isTable,
+  listStatements,
+  locateTomlKey,
+  locateTomlSection,
   parseToml,
 } from '#kit/config/rules/toml.ts'
-import { listStatements } from '#kit/config/rules/toml-statements.ts'
 
 const test = suite('editToml')
 

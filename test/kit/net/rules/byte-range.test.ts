@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideFileAnswer, type Conditions } from '#kit/net/rules/byte-range.ts'
+import { type Conditions, decideFileAnswer } from '#kit/net/rules/http-range.ts'
 
 const NONE: Conditions = { range: null, ifRange: null, ifNoneMatch: null, ifModifiedSince: null }
 const version = (sizeBytes: number) => ({

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { isRedirect, nextTarget } from '#kit/net/rules/redirect.ts'
+import { isRedirect, nextTarget } from '#kit/net/rules/image-location.ts'
 
 const test = suite('redirect')
 const from = (url: string) => ({ url, authorization: 'Basic abc' })

@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideDelay, parseRetryAfter } from '#kit/net/rules/retry.ts'
+import { decideDelay, parseRetryAfter } from '#kit/net/rules/network-failure.ts'
 
 const test = suite('retry')
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSignedOut } from '#kit/web/access/signed-out.ts'
+import { createSignedOut } from '#kit/web/access/session.ts'
 
 const test = suite('signed-out sessions')
 

@@ -11,7 +11,7 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { systemCodeOf } from '#kit/foundation/system-error.ts'
+import { systemCodeOf } from '#kit/foundation/fault.ts'
 import { makeNoise } from '#test/support/disk/disk-images.ts'
 import type { Deed, Event, Life } from './life.ts'
 import { mount, run, tryRun, unmount } from './volume.ts'

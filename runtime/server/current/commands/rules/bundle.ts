@@ -11,7 +11,7 @@ import {
 } from '#engine/first-boot/rules/template.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { parseMac, type Mac } from '#kit/net/rules/mac.ts'
-import { parseExact } from '#kit/foundation/json-exact.ts'
+import { parseExact } from '#kit/foundation/json-reader.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import {
   InventoryDiskSchema,

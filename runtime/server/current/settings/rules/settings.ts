@@ -26,8 +26,9 @@ import {
   WARN_FREE_BYTES,
 } from '#kit/config/rules/shared-settings.ts'
 import {
-  parseSettings as parse,
   type KnownElsewhere,
+  parseSettings as parse,
+  renderFallback,
   type SettingsSources,
 } from '#kit/config/rules/settings-parser.ts'
 import { PROVIDER_SETTINGS } from '#kit/config/rules/provider-settings.ts'
@@ -39,7 +40,6 @@ import {
   SERVER_ENVIRONMENT,
   WIZARD_ENVIRONMENT,
 } from '#kit/terminal/command/rules/command.ts'
-import { renderFallback } from '#kit/config/rules/shown-setting.ts'
 
 const { wholeNumber, toggle, choice, path, port, duration, baseUrl } = kinds
 const setting = settingOf('flasher-web')
