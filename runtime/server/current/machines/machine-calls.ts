@@ -1,21 +1,31 @@
 /** What the forms and buttons of a machine's page do, as requests of the API. */
 import type { CurlCall } from '#server/pages/curl-block.ts'
 import { isFlashMode } from './rules/boot-mode.ts'
-import { channelOf, type Machine, hasUnfinishedFlash, isHalfWritten } from './rules/machine.ts'
+import {
+  channelOf,
+  namesWith,
+  type Machine,
+  hasUnfinishedFlash,
+  isHalfWritten,
+} from './rules/machine.ts'
 import { type MachineView, isHeldBack } from '#server/current/view/machine-view.ts'
 import { isPending } from '#engine/capture/rules/order.ts'
 
 /** As it is, because `PUT` replaces everything. */
 export function callSave(machine: Machine): CurlCall {
-  const { mac, name, first_boot, labels, boot_mode, bty_image_ref } = machine
-  const { sanboot_drive, target_disk_serial } = machine
+  const { mac, boot_mode, bty_image_ref, target_disk_serial, sanboot_drive } = machine
   const intent = { bty_image_ref, boot_mode, target_disk_serial, sanboot_drive }
   const channel = channelOf(machine)
   const chosen = channel === null ? {} : { channel }
+  const asked = namesWith('put').filter((name) => name !== 'channel')
   return {
     method: 'PUT',
     path: `/machines/${mac}`,
-    body: { ...intent, ...chosen, name, labels, first_boot },
+    body: {
+      ...intent,
+      ...chosen,
+      ...Object.fromEntries(asked.map((name) => [name, machine[name]])),
+    },
     scope: isFlashMode(boot_mode) ? 'flash' : 'machines',
   }
 }
