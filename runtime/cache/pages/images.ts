@@ -205,7 +205,7 @@ export type ServerLink = (path: string) => string | null
 const MESSAGES = {
   failed: 'Nothing was added: {errors}. {link}',
   form: 'Back to the form',
-  added: '{name} is being downloaded. You need not wait for it.',
+  added: 'Downloading {name}. You can leave this page.',
   uploaded: '{name} was uploaded.',
   removed: '{name} was removed.',
   accepted: '{name} was accepted.',
@@ -364,7 +364,7 @@ function renderSpace({ rows, space }: ImagesView): Content {
   const disk = `${renderSize(freeBytes)} free on the disk.`
   const rule =
     maxBytes === 0
-      ? 'Images are only removed manually.'
+      ? 'Images are only removed by hand.'
       : 'When space runs out, the least recently used images are removed, except those in use by machines.'
   return html`<div class="row">
     ${progress(storedBytes, limit, used)}<span class="dim">${disk} ${rule}</span>

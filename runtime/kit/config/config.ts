@@ -340,7 +340,7 @@ export function renderEditRefusal(
     case 'unknown':
       return 'no such setting'
     case 'secret':
-      return 'it decides who may log in, which program runs, or which folders are served: change it in the configuration file'
+      return 'it is a security setting: change it in the configuration file'
     case 'overruled':
       return refusal.by.by === 'environment'
         ? `it is set by the environment variable ${refusal.by.variable}`

@@ -76,7 +76,7 @@ const PAGE_LINKS: readonly PageLink[] = [
   ...SECTIONS,
   { href: '/ui/machines?view=wall', title: 'Wall', takes: ['GET', '/ui/machines'] },
   { href: '/ui/machines/labels', title: 'Print labels' },
-  { href: MACHINE_FILE_PATH, title: 'Names and labels from a file' },
+  { href: MACHINE_FILE_PATH, title: 'Import names and labels' },
   { href: BATCHES_PATH, title: 'Batches' },
   { href: CHANNELS_PATH, title: 'Channels' },
   { href: '/ui/people', title: 'People' },
@@ -339,7 +339,7 @@ async function show(context: CurrentContext): Promise<Answer> {
           <button>${icon('search')}Search</button>
         </form>
       </div>
-      ${groups.length === 0 ? emptyState('Nothing found', 'Nothing here is called so: no machine, disk, label, image, person, setting, page or action.') : null}
+      ${groups.length === 0 ? emptyState('No results', 'No machine, disk, label, image, person, setting, page or action has this name.') : null}
       <div class="stack found">${groups.map(renderGroup)}</div>`,
   })
 }

@@ -62,7 +62,7 @@ test('there and back, a page from elsewhere, no role, and the logout at the prov
   await page.getByRole('button', { name: 'Log in', exact: true }).click()
   await page.goto('/ui/people')
   await page.getByRole('link', { name: 'Change anna' }).click()
-  await page.getByText('Operate, says localhost').waitFor()
+  await page.getByText('Operator, says localhost').waitFor()
   assert.equal(await listViolations(page), [])
   await page.getByRole('button', { name: 'Block' }).click()
   await page.getByText('anna is blocked').waitFor()

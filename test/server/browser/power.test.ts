@@ -85,7 +85,7 @@ test('a BMC is set, its certificate pinned, and the machine turned on, off and b
   await card.getByText('Must be a host name or IP address').waitFor()
   assert.is(await card.getByLabel('Password').inputValue(), '')
   await check(page, 'refused')
-  await setBmc(card, one.address, { Outlet: 'pdu-1/7' })
+  await setBmc(card, one.address, { 'Shared outlet': 'pdu-1/7' })
   // Nobody loads the page again.
   await card.getByText(/^Off, seen/).waitFor()
   await card.getByText('only this one is accepted').waitFor()
@@ -114,10 +114,10 @@ test('a BMC is set, its certificate pinned, and the machine turned on, off and b
 
   await card.getByRole('button', { name: 'Forget certificate' }).click()
   await page.getByText('The next one that the BMC shows is pinned').waitFor()
-  await card.getByText('None seen yet').waitFor()
+  await card.getByText('No certificate yet').waitFor()
   await card.getByRole('button', { name: 'Forget BMC…' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Forget BMC' }).click()
-  await card.getByText('once it knows its BMC').waitFor()
+  await card.getByText('Connect a BMC').waitFor()
   assert.equal(lab.complaints, [])
 })
 
@@ -157,7 +157,7 @@ test('who flashes can have the machine booted at once', async () => {
   const { page, card, one } = lab
   await lab.setOther('pdu-1/7')
   await page.goto(MACHINE)
-  await setBmc(card, one.address, { Outlet: 'pdu-1/7' })
+  await setBmc(card, one.address, { 'Shared outlet': 'pdu-1/7' })
   await card.getByText(/^Off, seen/).waitFor()
   await page.getByRole('radio', { name: /^fedora-43-server/ }).check()
   await page.getByRole('radio', { name: /^Samsung SSD 980/ }).check()

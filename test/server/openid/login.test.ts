@@ -179,7 +179,7 @@ test('an administrator blocks somebody, lets them in again, and removes them', a
     return answer.headers.get('location') ?? ''
   }
   const hans = `/ui/people/${store().findByName('hans')?.id}`
-  assert.match(await (await operator(hans)).text(), 'Operate, says 127.0.0.1')
+  assert.match(await (await operator(hans)).text(), 'Operator, says 127.0.0.1')
   assert.match(await post('block'), 'done=blocked')
   assert.is((await browser.ask('/machines')).status, 401)
   const refused = await openBrowser().logIn('u9')

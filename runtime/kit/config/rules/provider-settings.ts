@@ -120,7 +120,7 @@ export const PROVIDER_SETTINGS = {
   contact: setting({
     title: 'Whom to ask for a role',
     topic: 'login',
-    help: 'Whom somebody may ask who logs in without a role; empty: an administrator of this server.',
+    help: 'The contact shown to people who have no role; empty: an administrator of this server.',
     kind: plainText('it@example.org'),
     fallback: '',
   }),

@@ -12,7 +12,7 @@ export const ADMIN_SETTINGS = {
   password: both({
     title: 'Administrator password',
     topic: 'login',
-    help: 'The administrator password in plain text; empty: the one that was set on the account page or with `flasher-web password`.',
+    help: 'The administrator password in plain text. Leave empty to use the one set on the account page or with `flasher-web password`.',
     kind: kinds.secretText,
     fallback: '',
     kept: true,

@@ -259,7 +259,7 @@ const titleOf = ({ status, title }: ErrorView): string => TITLES.get(String(stat
 
 /** By the status of the answer. */
 const ERROR_TITLES = {
-  '400': 'This request is not understood',
+  '400': 'Invalid request',
   '401': 'Log in first',
   '403': 'Not allowed',
   '404': 'Not found',

@@ -59,9 +59,9 @@ const RESTORE = {
   consequence:
     'This replaces everything. The current database is kept on the server as a {suffix} file.',
   disarms: {
-    one: 'A restore arms no machine. This one loses its order: it keeps its image and disk and what it does on network boot, and is not flashed or captured until you order it again:',
+    one: 'After the restore, this machine is disarmed. It keeps its image and disk; arm it again when you are ready:',
     other:
-      'A restore arms no machine. These {count} lose their orders: they keep their images and disks and what they do on network boot, and are not flashed or captured until you order it again:',
+      'After the restore, these {count} machines are disarmed. They keep their images and disks; arm them again when you are ready:',
   },
   disarmsNone: 'No machine loses an order to be flashed or captured.',
   changes: {

@@ -149,7 +149,7 @@ const ACTED = {
   disarm: { one: '{count} machine disarmed.', other: '{count} machines disarmed.' },
   undo: {
     one: '{count} machine is as it was, disarmed.',
-    other: '{count} machines are as they were, disarmed.',
+    other: 'Undone: {count} machines restored.',
   },
   pause: { one: 'Paused: {count} machine waits.', other: 'Paused: {count} machines wait.' },
   resume: { one: 'Resumed: {count} machine goes on.', other: 'Resumed: {count} machines go on.' },
@@ -171,7 +171,7 @@ function renderHead(context: CurrentContext, view: BatchView): Html {
   return html`<section class="card stack">
     <p class="sentence">${sayCounts(batch, counts)}</p>
     ${renderShares(view)}
-    ${batch.paused_at === null ? null : html`<p>${tag('Paused')} <span class="dim">Machines that wait boot their own disks until the batch goes on. Those that are being flashed go on.</span></p>`}
+    ${batch.paused_at === null ? null : html`<p>${tag('Paused')} <span class="dim">Waiting machines boot from their own disks. Flashes in progress continue.</span></p>`}
     <p class="small dim">Ordered ${time} by ${actor}</p>
     ${renderButtons(view, undoable)}
     ${renderCurlBlock(context, listCalls(view, undoable), 'curl-batch')}

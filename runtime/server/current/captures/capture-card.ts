@@ -91,7 +91,7 @@ function renderEnded(order: CaptureOrder, clock: Clock): Content {
 }
 
 export const GENERALIZE_HINT =
-  'Such as SSH host keys and the machine ID. Otherwise all machines that are flashed with it share them.'
+  'Removes SSH host keys and the machine ID, so that copies do not share them.'
 
 function renderForm(machine: Machine, notice: Notice | null): Html {
   const typed = notice?.typed ?? {}
@@ -146,7 +146,7 @@ export function renderCaptureQuestion(
         )}
       </p>
       <p>
-        ${generalize ? 'What identifies the machine is removed from the image.' : 'What identifies the machine stays in the image: all machines that are flashed with it share it.'}
+        ${generalize ? 'SSH host keys and the machine ID are removed from the image.' : 'SSH host keys and the machine ID stay in the image: all machines flashed with it share them.'}
       </p>`,
     command: renderCurlBlock(context, [
       {

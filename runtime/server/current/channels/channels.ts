@@ -260,7 +260,7 @@ function renderForm(context: CurrentContext, channel: ImageChannel | null): Html
       ? [
           'New channel',
           renderFormFields({ name: NAME }, {}, notice),
-          html`<button class="primary">Make channel</button>`,
+          html`<button class="primary">Create channel</button>`,
         ]
       : [
           html`Change <bdi>${channel.name}</bdi>`,

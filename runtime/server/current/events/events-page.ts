@@ -382,7 +382,7 @@ function renderEvents(
               <button name="all" value="1">
                 ${fillCount({ one: 'Acknowledge the one on this page', other: 'Acknowledge all {count} on this page' }, open.length)}
               </button>
-              <span class="dim small">Acknowledge what you have dealt with.</span>
+              <span class="dim small">Acknowledge failures that you have handled.</span>
             </div>`
       }
       ${groupByDay(events, shown.clock).map(([title, ofDay]) =>

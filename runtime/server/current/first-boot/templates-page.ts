@@ -343,7 +343,7 @@ function renderKept(
       : banner(
           'needs-you',
           html`Not shown here, and kept as it is: ${names}.
-          ${fillHtml('A form would change it, such as a command of several lines. Change it {link}.', { link })}`,
+          ${fillHtml('This form cannot show all of it, such as a command of several lines. Edit it {link}.', { link })}`,
         )
   }`
 }

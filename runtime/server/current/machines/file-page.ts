@@ -29,7 +29,7 @@ export const MACHINE_FILE_PAGES = [
 
 const show = ({ show: render }: CurrentContext, body: Html): Promise<Answer> =>
   render({
-    title: 'Names and labels from a file',
+    title: 'Import names and labels',
     section: MACHINES_PATH,
     trail: MACHINES_TRAIL,
     body,

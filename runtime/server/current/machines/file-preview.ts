@@ -15,10 +15,10 @@ export const renderFileForm = (error: string | null, pasted = ''): Html =>
   html`${error === null ? null : banner('failed', error)}
     <section class="card stack">
       <p>
-        ${'Download the machines as CSV, change their names, labels, racks and slots in a spreadsheet, and bring the file back here. Nothing is changed before you have seen what would be.'}
+        ${'Download the machines as CSV, change their names, labels, racks and slots in a spreadsheet, and bring the file back here. You see a preview before anything changes.'}
       </p>
       <p>
-        ${'The first line names the columns: mac, and any of name, labels, rack and slot, in any order. Other columns are not read. An empty cell takes the name, the labels, the rack or the slot away; what has no column stays. Several labels are separated with commas.'}
+        ${'The first line names the columns: mac, and any of name, labels, rack and slot, in any order. Other columns are ignored. An empty cell takes the name, the labels, the rack or the slot away; what has no column stays. Several labels are separated with commas.'}
       </p>
       <p><a class="button" href="/machines.csv">Download as CSV</a></p>
       <form method="post" action="${MACHINE_FILE_PATH}" enctype="multipart/form-data">

@@ -348,7 +348,7 @@ function renderWays({ site, event }: CurrentContext, { query }: FleetView): Html
     <a href="${address('/machines.csv', { q, filter, sort })}">Download as CSV</a>
     ${
       site.mayOpen(event, MACHINE_FILE_PATH)
-        ? html`<a href="${MACHINE_FILE_PATH}">Names and labels from a file</a>`
+        ? html`<a href="${MACHINE_FILE_PATH}">Import names and labels</a>`
         : null
     }
   </p>`

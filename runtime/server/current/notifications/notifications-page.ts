@@ -209,7 +209,7 @@ async function showReceiver(context: CurrentContext): Promise<Answer> {
               ${questionButton({ action: `${path}/remove`, label: 'Remove…', tone: 'danger' })}
             </div>`,
         })}
-        ${card({ title: 'What it hears of', id: 'rules', body: renderRules(receiver) })}
+        ${card({ title: 'Rules', id: 'rules', body: renderRules(receiver) })}
         ${card({ title: 'Address and name', id: 'edit', body: renderEdit(context, receiver) })}
       </div>
       <div>
@@ -260,7 +260,7 @@ async function sendTest(context: CurrentContext): Promise<Answer> {
   const receiver = findReceiver(context)
   const { failure } = await context.services.notify.sender.sendTest(receiver)
   if (failure === null) return goDone(context, receiver, 'tested')
-  const error = `The test to ${receiver.name} was not delivered: ${failure}`
+  const error = `The test to ${receiver.name} failed: ${failure}`
   return context.goBack(pathOfReceiver(receiver.id), { error })
 }
 

@@ -188,7 +188,7 @@ export function renderFields(
   return renderFormFields(shown, stored, notice())
 }
 
-const KEPT = 'One is kept. Leave empty to keep it; another server or user needs it again.'
+const KEPT = 'A secret is saved. Leave empty to keep it. Another address needs it again.'
 
 function valuesOf({ name, target }: Receiver): Readonly<Partial<Record<FieldName, string>>> {
   if (target.kind !== 'mail') return { name, ...target }

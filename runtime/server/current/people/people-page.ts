@@ -170,7 +170,7 @@ const renderRightsFields = (
   { role, labels }: { readonly role: string; readonly labels: string },
 ): Html =>
   html`${selectField({ name: 'role', label: 'Role', value: role, options: role === '' ? [NO_ROLE, ...ROLE_TITLES] : ROLE_TITLES, hint: ROLE_HINT })}
-    ${textField({ name: 'labels', label: 'Scope', hint: 'Labels with commas between them: only machines with one of them are seen and changed. Empty: all machines; a hyphen alone: none. Whoever administrates sees all.', value: labels, placeholder: 'all machines', list: LABELS, autocomplete: 'off' })}
+    ${textField({ name: 'labels', label: 'Scope', hint: 'Comma-separated labels: this person sees and changes only machines with one of them. Leave empty for all machines, or enter a hyphen for none. Administrators see all.', value: labels, placeholder: 'all machines', list: LABELS, autocomplete: 'off' })}
     <datalist id="${LABELS}">
       ${[...new Set(site.machines.peekAll().flatMap((machine) => machine.labels))]
         .toSorted()
@@ -352,7 +352,7 @@ async function show(context: CurrentContext): Promise<Answer> {
     body:
       people.length === 0
         ? emptyState(
-            'Nobody logs in with a name yet',
+            'No people yet',
             'Add people, and every event, flash and token names who it was. The administrator password stays.',
           )
         : html`${await renderPeople(context, people)}${renderNameless(context)}`,

@@ -194,7 +194,7 @@ export function renderBmcForm(
         ${line('user', 'User', 'Leave empty to use the user of a label or of all machines.')}
         ${line('password', 'Password', 'Leave empty to keep the present one. It is not shown again.', 'password')}
       </div>
-      ${line('outlet', 'Outlet', 'A name for what feeds it. Machines with the same name lose power together.')}
+      ${line('outlet', 'Shared outlet', 'Machines with the same outlet name are switched together.')}
       <div class="by-system">
         ${line('system', 'System', 'Redfish: only where a BMC has several.')}
         ${line('http_boot', 'HTTP Boot URL', 'Redfish with UEFI: what it boots from the network, such as http://SERVER:8080/boot/ipxe.efi. Leave empty for PXE.', 'url')}

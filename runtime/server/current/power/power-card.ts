@@ -37,9 +37,7 @@ export function renderPowerCard(
     id: 'power',
     body: html`${
       entry === null || view === null
-        ? html`<p>
-              ${'The server can turn this machine on and off once it knows its BMC, or another way to its power.'}
-            </p>
+        ? html`<p>${'Connect a BMC or a smart plug to turn this machine on and off from here.'}</p>
             ${renderSuggestion(reported, suggested)}`
         : html`<div class="stack" id="power-state">
             ${renderState(context, view)} ${renderButtons(here, entry, view)}
@@ -141,7 +139,8 @@ function nameUser({ credential_from: from, credential_label }: PowerView, user: 
 }
 
 function renderCertificate(here: string, certificate: string | null): Content {
-  if (certificate === null) return 'None seen yet. The first one is pinned.'
+  if (certificate === null)
+    return 'No certificate yet. The first one that it presents will be trusted.'
   const unpin = postButton({ action: `${here}/power/unpin`, label: 'Forget certificate' })
   if (certificate === BY_AUTHORITY) return html`An authority vouches for it. ${unpin}`
   return html`${copyable(certificate, html`<span title="${certificate}">${shorten(certificate, 23)}</span>`)}

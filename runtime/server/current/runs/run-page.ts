@@ -318,7 +318,7 @@ export function renderWaterfall(
       })}
     </svg>
     <p class="small dim">
-      ${`${seconds.toFixed(1)} s in all; ${unattributed_seconds.toFixed(1)} s of it are in none of the parts.`}
+      ${`${seconds.toFixed(1)} s total, ${unattributed_seconds.toFixed(1)} s unaccounted for.`}
     </p>`
 }
 

@@ -93,9 +93,9 @@ const renderWho = ({ site, event }: PageContext): string =>
   personOf(site.caller(event))?.name ?? 'Administrator'
 
 export const ROLE_TEXTS = {
-  look: { title: 'Look', text: 'See everything but settings, and change nothing' },
-  operate: { title: 'Operate', text: 'Change, flash and turn on machines' },
-  administrate: { title: 'Administrate', text: 'Everything, including settings and people' },
+  look: { title: 'Viewer', text: 'See everything but settings, and change nothing' },
+  operate: { title: 'Operator', text: 'Change, flash and turn on machines' },
+  administrate: { title: 'Administrator', text: 'Everything, including settings and people' },
 } as const
 
 function describePerson({ site, event }: PageContext): readonly (readonly [string, Content])[] {

@@ -187,7 +187,7 @@ function fillLock(row: ShownSetting, lock: Lock): Content {
         variable: html`<code>${lock.variable}</code>`,
       })
     case 'kept':
-      return html`${row.name === 'admin.password' ? renderAccount() : 'Locked: it decides who may log in, which program the server runs, or which folders it serves. Change it in the configuration file.'}
+      return html`${row.name === 'admin.password' ? renderAccount() : 'Security setting: it can only be changed in the configuration file.'}
       ${sourceOf(row)}`
     case 'read-only': {
       const paths = html`<code>${lock.paths.join(', ')}</code>`

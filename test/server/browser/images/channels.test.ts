@@ -21,7 +21,7 @@ async function make(page: Page, name: string, image: string) {
   await page.getByLabel('Name', { exact: true }).fill(name)
   await page.getByLabel('Image', { exact: true }).selectOption({ label: image })
   await page.getByLabel('Note').fill('what the lab runs')
-  await page.getByRole('button', { name: 'Make channel' }).click()
+  await page.getByRole('button', { name: 'Create channel' }).click()
   await page.getByText(`The channel ${name} points to ${image}.`).waitFor()
 }
 
@@ -47,7 +47,7 @@ for (const javaScriptEnabled of [true, false]) {
     // A name that is taken comes back at its field, as it was typed.
     await page.getByLabel('Name', { exact: true }).fill('stable')
     await page.getByLabel('Image', { exact: true }).selectOption({ label: next })
-    await page.getByRole('button', { name: 'Make channel' }).click()
+    await page.getByRole('button', { name: 'Create channel' }).click()
     await page.getByText('There is a channel stable already').first().waitFor()
     assert.is(await page.getByLabel('Name', { exact: true }).inputValue(), 'stable')
 

@@ -20,7 +20,7 @@ async function check(page: Page): Promise<void> {
 /** Adds otto, who operates the lab, after a password that is refused. */
 async function addOtto(page: Page, look: () => Promise<void>): Promise<void> {
   await page.goto('/ui/people')
-  await page.getByText('Nobody logs in with a name yet').waitFor()
+  await page.getByText('No people yet').waitFor()
   await look()
   await page.getByRole('link', { name: 'Add a person' }).click()
   await page.getByLabel('Name').fill('Otto Maier')

@@ -34,7 +34,7 @@ for (const [width, javaScriptEnabled] of [
         await page.getByRole('link', { name: 'Download as CSV' }).click()
         const table = await readFile(await (await downloading).path(), 'utf8')
         assert.match(table, new RegExp(`${macOf(1)},bench 1,[^\\n]*,,1,`))
-        await page.getByRole('link', { name: 'Names and labels from a file' }).click()
+        await page.getByRole('link', { name: 'Import names and labels' }).click()
         await look(page, javaScriptEnabled)
         const changed = table
           .replace(/bench 1,(?:lab|".*?"),/, `bench 1,"lab, ${width}-${javaScriptEnabled}",`)

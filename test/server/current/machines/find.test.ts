@@ -61,7 +61,7 @@ test('finds machines, labels, images, settings, people, pages and actions', asyn
     await find(admin, 'loop limit'),
     '/ui/settings#pxe.loop_limit Boots until a loop is suspected pxe.loop_limit',
   )
-  includes(await find(admin, 'otto'), '/ui/events?person=otto What otto did Operate')
+  includes(await find(admin, 'otto'), '/ui/events?person=otto What otto did Operator')
   includes(await find(admin, 'dhcp'), '/ui/dhcp DHCP')
   includes(await find(admin, 'add person'), '/ui/people/add Add a person')
   includes(await find(admin, 'flash bench'), `/ui/machines/${mac}#intent Flash Bench 7`)
@@ -94,7 +94,7 @@ test('finds machines, labels, images, settings, people, pages and actions', asyn
   assert.match(page, /<form[^>]*class="find"[^>]*action="\/ui\/find"/)
   const evil = '"><img src=x onerror=alert(1)>'
   const nothing = await (await admin(`/ui/find?q=${encodeURIComponent(evil)}`)).text()
-  assert.match(nothing, 'Nothing found')
+  assert.match(nothing, 'No results')
   assert.not.match(nothing, '<img')
   assert.is((await server.request('/ui/find?list=1&q=bench')).status, 303)
 })

@@ -68,9 +68,11 @@ function forbidPerson(
 ): GateRefusal {
   if (role === null) return forbid(`${name} has no role on this server`, ASK_FOR_ROLE)
   const needed = ROLES.find((each) => permits(scopesOf(each), wanted)) ?? 'administrate'
-  return forbid(`the role ${role} of ${name} does not permit this`, `It takes the role ${needed}.`)
+  return forbid(`you need the role ${TITLES[needed]} to do this`, ASK_FOR_MORE)
 }
 
+const TITLES = { look: 'Viewer', operate: 'Operator', administrate: 'Administrator' } as const
+const ASK_FOR_MORE = 'Ask an administrator of this server.'
 const ASK_FOR_ROLE = 'Ask an administrator of this server for one, then log in again.'
 
 // Which machines a person sees: those with one of the labels of their scope, or all of them.

@@ -244,7 +244,7 @@ export async function actOnBatch(
 
 const PARTLY =
   'The batch has machines outside of your scope: somebody who sees all of it may pause it.'
-const PAUSED = 'The batch is paused: let it go on first.'
+const PAUSED = 'The batch is paused: resume it first.'
 
 /** Resolves to the number of changed machines. */
 type ActOnBatch = (on: BatchSite, batch: Batch, by: By) => Promise<number>

@@ -48,7 +48,7 @@ export const MODES: Readonly<Record<BootMode, ModeRow>> = {
     does: 'list-disks',
     repeats: false,
     card: 4,
-    title: 'List its disks',
+    title: 'Inventory only',
     text: 'Lists disks and hardware, then boots the disk.',
   },
   'flasher-tui': {
@@ -124,7 +124,7 @@ export const RULES = {
     'ready',
     'It was armed for longer than armed_hours: it is flashed once an operator arms it again.',
   ),
-  paused: disk('ready', 'Its batch is paused: it is flashed once the batch goes on.'),
+  paused: disk('ready', 'Its batch is paused: it is flashed after you resume it.'),
   'held-back': attended(
     'needs-you',
     'A flash of it began and never reported its end, and its order was taken away since: the disk may be half written.',

@@ -143,7 +143,10 @@ const USUAL = {
     is: 'Its order to flash has expired.',
     next: 'It is flashed once somebody arms it. Until then it boots its own disk.',
   },
-  paused: { is: 'Its batch is paused.', next: 'It boots its own disk until the batch goes on.' },
+  paused: {
+    is: 'Paused with its batch.',
+    next: 'Until you resume, this machine boots from its own disk.',
+  },
   'held-back': {
     is: 'A flash of it never reported its end, and its order was taken away since; the disk may be half written.',
     next: 'Its next network boot opens the wizard. Flash it again, or boot the disk anyway if you know that it is good.',

@@ -57,7 +57,7 @@ export const SETTINGS = {
     nameless_login: setting({
       title: 'Login without a name',
       topic: 'login',
-      help: 'Whether the administrator password alone opens a session once people log in with names; with `off` only while nobody of them administrates.',
+      help: 'Allows the login with the shared administrator password. `off`: only while no person is an administrator.',
       kind: choice({ always: 'Always', off: 'Only while nobody else administrates' }),
       fallback: 'always',
     }),
@@ -222,7 +222,7 @@ export const SETTINGS = {
     networks: setting({
       title: 'Networks of BMCs',
       topic: 'power',
-      help: 'Addresses and CIDR ranges in which the server may contact BMCs, wake machines and call power hooks; empty: it controls the power of no machine.',
+      help: 'The networks of your BMCs, wake-on-LAN and power hooks, as addresses and CIDR ranges. Leave empty to turn power control off.',
       kind: kinds.ranges,
       fallback: [],
     }),
