@@ -17,15 +17,13 @@ export function callSave(machine: Machine): CurlCall {
   const intent = { bty_image_ref, boot_mode, target_disk_serial, sanboot_drive }
   const channel = channelOf(machine)
   const chosen = channel === null ? {} : { channel }
-  const asked = namesWith('put').filter((name) => name !== 'channel')
+  const asked = namesWith('put').flatMap((name) =>
+    name === 'channel' ? [] : [[name, machine[name]]],
+  )
   return {
     method: 'PUT',
     path: `/machines/${mac}`,
-    body: {
-      ...intent,
-      ...chosen,
-      ...Object.fromEntries(asked.map((name) => [name, machine[name]])),
-    },
+    body: { ...intent, ...chosen, ...Object.fromEntries(asked) },
     scope: isFlashMode(boot_mode) ? 'flash' : 'machines',
   }
 }
