@@ -1,5 +1,5 @@
 /** Which images the page lists, and in which order: a search by words, a state, a column to sort by. */
-import { sortRows, type SortKey } from '#fleet/machine/rules/selection.ts'
+import { type SortKey, sortRows } from '#fleet/machine/rules/query.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
 import type { CatalogFields } from '#engine/catalog/rules/cache-entry.ts'
 import { decodePart } from '#kit/net/rules/image-location.ts'

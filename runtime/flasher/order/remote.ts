@@ -45,7 +45,7 @@ import {
 } from '#flasher/link/server-client.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { readAuthorities } from '#kit/net/http-client.ts'
-import { readSecureBoot } from '#fleet/boot/secure-boot.ts'
+import { readSecureBoot } from '#fleet/boot/pxe-helper.ts'
 
 /**
  * Never throws: any failure opens a wizard with the reason, as an unattended machine must neither

@@ -19,7 +19,7 @@ import {
 } from './flow/flow.ts'
 import { decideDefaultCatalog } from '#engine/catalog/rules/catalog-source.ts'
 import { resolveImageRoot, listImages } from '#engine/image/image-folder.ts'
-import { findOwnCard } from '#fleet/boot/host-addresses.ts'
+import { findOwnCard } from '#fleet/boot/pxe-helper.ts'
 import { readVersion } from '#kit/host/package-manifest.ts'
 import type { TerminalEnvironment } from '#kit/terminal/command/program.ts'
 import { ask } from '#kit/terminal/prompt/ask.ts'

@@ -1,22 +1,30 @@
-/** Adds and removes people and changes their roles and passwords, by one rule for the page and the command. */
-import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { isSameReach, type Role } from '#kit/web/answers/rules/rights.ts'
-import { checkNewPassword, type NewPasswordRefusal } from '#kit/web/access/rules/login-throttle.ts'
-import type { JournalEntry, Requester } from '#fleet/state/journal.ts'
-import { hashPassword } from './passwords.ts'
-import {
-  parseScope,
-  type ScopeRefusal,
-  parsePersonName,
-  type NameRefusal,
-  type Person,
-  type NewPerson,
-  type PersonRights,
-} from './rules/person.ts'
-import type { Tokens } from './tokens.ts'
+/** Adds and removes people and changes their roles and passwords, by one rule for the page and the command; and who may still act. */
 import { randomBytes } from 'node:crypto'
 import type { Database } from '#fleet/state/database.ts'
+import type { JournalEntry, Requester } from '#fleet/state/journal.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { checkNewPassword, type NewPasswordRefusal } from '#kit/web/access/rules/login-throttle.ts'
+import {
+  canSee,
+  isSameReach,
+  permits,
+  reachOf,
+  type Role,
+  type Scope,
+  scopesOf,
+} from '#kit/web/answers/rules/rights.ts'
 import { createOwnerRows, createOwnSessions, endAll, type KeptOwner } from './owner-rows.ts'
+import { hashPassword } from './passwords.ts'
+import {
+  type NameRefusal,
+  type NewPerson,
+  parsePersonName,
+  parseScope,
+  type Person,
+  type PersonRights,
+  type ScopeRefusal,
+} from './rules/person.ts'
+import type { Tokens } from './tokens.ts'
 
 export type PersonRefusal =
   | NameRefusal
@@ -239,3 +247,46 @@ function admit(before: KeptOwner, rights: Partial<PersonRights>, seen_at: string
     person.role === after.person.role && isSameReach(person.labels, after.person.labels)
   return isSame ? after : endAll(after)
 }
+
+export interface Standing {
+  /** Why `actor` may do nothing more; null: they may. `since`: when they began, an ISO time. */
+  refuse(actor: string, scope: Scope, since?: string): string | null
+  /** Whether a machine with these labels is in their scope. */
+  canSee(actor: string, labels: readonly string[]): boolean
+}
+
+interface StandingDependencies {
+  readonly people: Pick<People, 'findByName'>
+  readonly tokens: Pick<Tokens, 'hasName'>
+}
+
+const PERSON = /^(?:person:|token:[^@]*@)(.+)$/
+const TOKEN = /^token:([^@]+)/
+
+const nameOf = (actor: string): string | null => PERSON.exec(actor)?.[1] ?? null
+
+export function createStanding({ people, tokens }: StandingDependencies): Standing {
+  const find = (name: string, since: string): Person | null => {
+    const person = people.findByName(name)
+    // Somebody else may have the name by now.
+    return person === null || (since !== '' && person.created_at > since) ? null : person
+  }
+  return {
+    refuse(actor, scope, since = '') {
+      const token = TOKEN.exec(actor)?.[1]
+      if (token !== undefined && !tokens.hasName(token)) return `The token ${token} was revoked`
+      const name = nameOf(actor)
+      if (name === null) return null
+      const person = find(name, since)
+      if (person === null) return `${name} was removed`
+      return permits(scopesOf(person.role), scope) ? null : `${name} may not do this any more`
+    },
+    canSee(actor, labels) {
+      const name = nameOf(actor)
+      const person = name === null ? null : people.findByName(name)
+      return name === null || (person !== null && canSee(reachOf(person), labels))
+    },
+  }
+}
+
+export const UNCHANGED: Standing = { refuse: () => null, canSee: () => true }

@@ -3,8 +3,7 @@ import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import { isSameReach } from '#kit/web/answers/rules/rights.ts'
 import type { JournalEntry, Requester } from '#fleet/state/journal.ts'
 import { createNote, describeChange, type People } from './accounts.ts'
-import { parseScope, type Person } from './rules/person.ts'
-import type { ProviderIdentity } from './rules/provider-identity.ts'
+import { parseScope, type Person, type ProviderIdentity } from './rules/person.ts'
 
 export type AdmissionRefusal = 'no-role' | 'blocked' | 'too-many' | 'scope-long'
 

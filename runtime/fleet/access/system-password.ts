@@ -8,7 +8,7 @@ import {
   parseAccountStatus,
   parseNoNewPrivileges,
   parseVerdict,
-} from './rules/provider-identity.ts'
+} from './rules/person.ts'
 import { Fault } from '#kit/foundation/fault.ts'
 import { toolMissing, type Shell } from '#kit/host/shell.ts'
 

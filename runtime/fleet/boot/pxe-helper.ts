@@ -1,9 +1,16 @@
 /** Has the privileged helper activate the DHCP proxy: the only thing that this server may do as root. */
-import { type FirmwareLoader, parseActivation, type ActiveProxy } from './rules/dhcp.ts'
-import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { readFile } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
 import { isThere } from '#kit/config/state-dirs.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Shell } from '#kit/host/shell.ts'
 import { readActive } from './dnsmasq-proxy.ts'
+import {
+  type ActiveProxy,
+  type FirmwareLoader,
+  type InterfaceAddress,
+  parseActivation,
+} from './rules/dhcp.ts'
 
 const HELPER = 'flasher-web-activate-pxe'
 /** The first is for the appliance and npm packages, the second for Debian packages. */
@@ -80,3 +87,48 @@ const wordsOf = (said: string) =>
     .trim()
     .replaceAll(/\s*\n\s*/g, ' ')
     .slice(0, MAX_WORDS) || 'the helper ended without a message'
+
+const VARIABLE = '/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c'
+/** Linux puts four bytes of attributes before the value. */
+const VALUE_AT = 4
+
+/** Null: a BIOS, or unreadable. */
+export async function readSecureBoot(path = VARIABLE): Promise<boolean | null> {
+  const content = await readFile(path).catch(() => null)
+  const value = content?.[VALUE_AT]
+  return value === undefined ? null : value === 1
+}
+
+/** IPv4 first; without bridges of containers on this host. */
+export function listLanAddresses(): readonly InterfaceAddress[] {
+  const found = listCards().flatMap(
+    ({ device, address, cidr, family }): readonly InterfaceAddress[] => {
+      const prefix = Number(cidr?.split('/')[1] ?? Number.NaN)
+      if (LINK_LOCAL.test(address) || !Number.isInteger(prefix)) return []
+      return [{ device, address, prefix, family: family === 'IPv6' ? 6 : 4 }]
+    },
+  )
+  return found.toSorted((one, two) => one.family - two.family)
+}
+
+/** The card with this `mac`, else the first one with an address. */
+export function findOwnCard(mac: string | null): {
+  readonly mac: string | null
+  readonly address: string | null
+} {
+  const own = listCards().filter((card) => mac === null || card.mac === mac)
+  const reachable = own.filter(({ address }) => !LINK_LOCAL.test(address))
+  const best = reachable.find(({ family }) => family === 'IPv4') ?? reachable[0] ?? own[0]
+  return {
+    mac: mac ?? best?.mac ?? null,
+    address: reachable.length > 0 ? (best?.address ?? null) : null,
+  }
+}
+
+const listCards = () =>
+  Object.entries(networkInterfaces()).flatMap(([device, list = []]) =>
+    list.flatMap((card) => (card.internal || INNER.test(device) ? [] : [{ device, ...card }])),
+  )
+
+const INNER = /^(docker|veth|br-[0-9a-f]{12}|cni|podman|virbr|lxcbr|lxdbr)/
+const LINK_LOCAL = /^(fe80:|169\.254\.)/i

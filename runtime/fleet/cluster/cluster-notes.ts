@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { Fault, ifMissing } from '#kit/foundation/fault.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
 import { replaceFile } from '#kit/host/folders.ts'
-import type { SharedFileName, SharedFileNote } from './rules/member.ts'
+import type { SharedFileName, SharedFileNote } from './rules/lease.ts'
 
 const NotesSchema = z.object({
   id: z.string(),

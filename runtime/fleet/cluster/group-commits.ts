@@ -13,7 +13,7 @@ import { explainSqlite, type Sql, type SqliteFile } from '#fleet/state/sqlite.ts
 import type { Leader } from './leader.ts'
 import type { ClusterTimes, Position } from './rules/lease.ts'
 import { NOWHERE, writeMembership } from '#fleet/state/membership.ts'
-import { applyChanges, listTables, watchRows, readParts, readTouched } from './local-rows.ts'
+import { applyChanges, listTables, readParts, readTouched, watchRows } from './tables.ts'
 import type { SharedTable, TableChange } from './rules/shared-tables.ts'
 
 const LOOK_MS = 250

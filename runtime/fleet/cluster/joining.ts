@@ -9,7 +9,24 @@ import type { Commits, CommitsDependencies } from '#fleet/state/commits.ts'
 import type { SqliteFile } from '#fleet/state/sqlite.ts'
 import { createGroupCommits } from './group-commits.ts'
 import { createLeader, type Leader } from './leader.ts'
-import { listTables, readParts, applyChanges, replaceAll } from './local-rows.ts'
+import {
+  applyChanges,
+  checkShape,
+  createTables,
+  ensureTables,
+  HAND_OVER,
+  isOlderShape,
+  type Lease,
+  listTables,
+  readKeysSince,
+  readLease,
+  readLogEnds,
+  readParts,
+  replaceAll,
+  takeLease,
+  type TakenLease,
+  tryLeaderLock,
+} from './tables.ts'
 import { readWaitedFor, type Member } from './members.ts'
 import { openSession, toFault, type PgSession, numberIn, textOf, type PgRow } from './postgres.ts'
 import { describePostgresError } from './rules/postgres-fault.ts'
@@ -23,20 +40,6 @@ import {
   type LogEnds,
   type Position,
 } from './rules/lease.ts'
-import {
-  checkShape,
-  ensureTables,
-  isOlderShape,
-  HAND_OVER,
-  readLease,
-  tryLeaderLock,
-  takeLease,
-  type Lease,
-  type TakenLease,
-  createTables,
-  readKeysSince,
-  readLogEnds,
-} from './tables.ts'
 import { SYSTEM_EVENT } from '#fleet/state/event-rows.ts'
 import { CARRIED, SCHEMA } from '#fleet/state/schema.ts'
 import {

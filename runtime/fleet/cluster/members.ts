@@ -1,6 +1,6 @@
 /** The rows of the servers that share a database: each writes its own, every second. */
 import { numberIn, textOf, type PgSession } from './postgres.ts'
-import { listWaitedFor, parseFacts, type MemberRow } from './rules/member.ts'
+import { listWaitedFor, type MemberRow, parseFacts } from './rules/lease.ts'
 import { SCHEMA_NAME } from './rules/shared-tables.ts'
 
 const MEMBER = `${SCHEMA_NAME}.member`

@@ -1,6 +1,6 @@
 /** The rows of the secrets that servers share: wrapped, each with a version that is another after each change. */
 import { textOf, type PgSession } from './postgres.ts'
-import type { SharedFileName } from './rules/member.ts'
+import type { SharedFileName } from './rules/lease.ts'
 import { SCHEMA_NAME } from './rules/shared-tables.ts'
 
 const SECRET = `${SCHEMA_NAME}.secret`

@@ -15,10 +15,10 @@ import type { ClusterNotes } from './cluster-notes.ts'
 import type { PgSession } from './postgres.ts'
 import {
   decideSharedFile,
-  SharedFileNameSchema,
   type SharedFileName,
+  SharedFileNameSchema,
   type SharedFileNote,
-} from './rules/member.ts'
+} from './rules/lease.ts'
 import { readSecret, readVersions, writeSecret } from './secret-rows.ts'
 import { readLease } from './tables.ts'
 

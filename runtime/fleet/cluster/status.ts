@@ -3,7 +3,7 @@ import type { ClusterMembership } from '#fleet/state/rules/change-count.ts'
 import { forgetMember, readMembers } from './members.ts'
 import { readNetbootRow, hasTables, readLease } from './tables.ts'
 import { openSession } from './postgres.ts'
-import { listDifferences, renderDifference, renderMember } from './rules/member.ts'
+import { listDifferences, renderDifference, renderMember } from './rules/lease.ts'
 import { parseNetboot, renderNetboot } from './rules/shared-netboot.ts'
 import { readVersions } from './secret-rows.ts'
 

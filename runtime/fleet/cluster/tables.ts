@@ -1,13 +1,29 @@
 /** The tables in PostgreSQL, and their one row that says who leads. */
 import { randomUUID } from 'node:crypto'
-import { Fault } from '#kit/foundation/fault.ts'
+import { writeMembership } from '#fleet/state/membership.ts'
+import type { ClusterMembership } from '#fleet/state/rules/change-count.ts'
 import { SCHEMA } from '#fleet/state/schema.ts'
-import type { LeaseReading, Position, LogEnds } from './rules/lease.ts'
-import { PEOPLE_VIEWS, renderTable, SCHEMA_NAME, type SharedTable } from './rules/shared-tables.ts'
-import { MEMBER_TABLE, type Member } from './members.ts'
-import { numberIn, textOf, type PgRow, type PgSession } from './postgres.ts'
-import { SECRET_TABLE } from './secret-rows.ts'
+import { readNumber, readText, type SqliteFile } from '#fleet/state/sqlite.ts'
+import { Fault } from '#kit/foundation/fault.ts'
+import { type Member, MEMBER_TABLE } from './members.ts'
+import { numberIn, type PgRow, type PgSession, textOf } from './postgres.ts'
+import type { LeaseReading, LogEnds, Position } from './rules/lease.ts'
 import type { NetbootRow } from './rules/shared-netboot.ts'
+import {
+  keyOf,
+  keysOf,
+  PEOPLE_VIEWS,
+  renderLocalFind,
+  renderLocalRemoval,
+  renderLocalSave,
+  renderTable,
+  type RowCells,
+  SCHEMA_NAME,
+  SHARED,
+  type SharedTable,
+  type TableChange,
+} from './rules/shared-tables.ts'
+import { SECRET_TABLE } from './secret-rows.ts'
 
 // The row of the live systems that the servers of a fleet share; who leads writes it.
 
@@ -261,3 +277,112 @@ export const RENEW_SEEN = `WITH fence AS (${RENEW}), seen AS (
   UPDATE ${SCHEMA_NAME}.machines AS own SET last_seen_at = seen.at, last_seen_ip = seen.ip
   FROM unnest($2::text[], $3::text[], $4::text[]) AS seen (mac, at, ip), fence
   WHERE own.mac = seen.mac) SELECT seq FROM fence`
+
+export const listTables = (file: SqliteFile): readonly SharedTable[] =>
+  SHARED.map((name) => ({
+    name,
+    columns: file.all(`PRAGMA table_info(${name})`).map((row) => {
+      const type = readText(row, 'type')
+      if (type !== 'TEXT' && type !== 'INTEGER' && type !== 'BLOB') {
+        throw new TypeError(`${name} has a column of another kind: ${type}`)
+      }
+      return { name: readText(row, 'name'), type, isKey: readNumber(row, 'pk') > 0 }
+    }),
+  }))
+
+/** SQLite notes keys in a table of this connection alone; undone changes are not noted. */
+export function watchRows(file: SqliteFile, tables: readonly SharedTable[]): void {
+  file.execute(
+    'CREATE TEMP TABLE IF NOT EXISTS touched (name TEXT, first, second, UNIQUE (name, first, second))',
+  )
+  for (const table of tables) {
+    for (const [event, row] of [
+      ['INSERT', 'NEW'],
+      ['UPDATE', 'NEW'],
+      ['DELETE', 'OLD'],
+    ] as const) {
+      const keys = keysOf(table).map(({ name }) => `${row}.${name}`)
+      // Empty rather than NULL, which is equal to nothing. `OR IGNORE` would not do: in a trigger the
+      // conflict clause of the statement that fired it counts, and an upsert has ABORT.
+      const [first, second = "''"] = keys
+      file.execute(
+        `CREATE TEMP TRIGGER IF NOT EXISTS ${table.name}_${event} AFTER ${event} ON main.${table.name}
+         BEGIN INSERT INTO touched SELECT '${table.name}', ${first}, ${second} WHERE NOT EXISTS (
+         SELECT 1 FROM touched WHERE name = '${table.name}' AND first = ${first} AND second = ${second}); END`,
+      )
+    }
+  }
+}
+
+/** Part of the running transaction. Throws a Fault for text that only SQLite takes. */
+export function readTouched(
+  file: SqliteFile,
+  tables: readonly SharedTable[],
+): readonly TableChange[] {
+  const touched = file.all('SELECT name, first, second FROM temp.touched')
+  return tables.flatMap((table) => {
+    const width = keysOf(table).length
+    const rows: RowCells[] = []
+    const removed: RowCells[] = []
+    for (const { name, first = null, second = null } of touched) {
+      if (name !== table.name) continue
+      const key = [first, second].slice(0, width)
+      const row = file.get(renderLocalFind(table), ...key)
+      if (row === null) removed.push(key)
+      else rows.push(checkCells(table.columns.map((column) => row[column.name] ?? null)))
+    }
+    return rows.length + removed.length === 0 ? [] : [{ table, rows, removed }]
+  })
+}
+
+/** The database would refuse the whole group. */
+function checkCells(cells: RowCells): RowCells {
+  if (!cells.some((cell) => typeof cell === 'string' && cell.includes('\0'))) return cells
+  throw new Fault('input-invalid', 'the database cannot store a text with a NUL character', {
+    hint: 'Nothing of this change was stored.',
+  })
+}
+
+/** Also notes the position; part of the caller's transaction. */
+export function applyChanges(
+  file: SqliteFile,
+  changes: readonly TableChange[],
+  membership: ClusterMembership,
+): void {
+  // First: a row may take over a unique value from a removed one.
+  for (const { table, removed } of changes) {
+    for (const key of removed) file.run(renderLocalRemoval(table), ...key)
+  }
+  for (const { table, rows } of changes) {
+    for (const row of rows) file.run(renderLocalSave(table), ...row)
+  }
+  writeMembership(file, membership)
+}
+
+export function replaceAll(
+  file: SqliteFile,
+  changes: readonly TableChange[],
+  membership: ClusterMembership,
+): void {
+  for (const { table } of changes) file.run(`DELETE FROM ${table.name}`)
+  applyChanges(file, changes, membership)
+}
+
+export function* readParts(file: SqliteFile, table: SharedTable): Generator<readonly RowCells[]> {
+  const keys = keysOf(table).map(({ name }) => name)
+  const names = table.columns.map(({ name }) => name)
+  const text = `SELECT ${names.join(', ')} FROM ${table.name}`
+  const order = `ORDER BY ${keys.join(', ')} LIMIT ${PART}`
+  const after = `WHERE (${keys.join(', ')}) > (${keys.map(() => '?').join(', ')})`
+  for (let last: RowCells | null = null; ;) {
+    const found =
+      last === null ? file.all(`${text} ${order}`) : file.all(`${text} ${after} ${order}`, ...last)
+    const rows = found.map((row) => checkCells(names.map((name) => row[name] ?? null)))
+    const newest = rows.at(-1)
+    if (newest === undefined) return
+    yield rows
+    last = keyOf(table, newest)
+  }
+}
+
+const PART = 500

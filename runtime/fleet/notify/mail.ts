@@ -6,7 +6,7 @@ import { domainToASCII } from 'node:url'
 import { createTransport } from 'nodemailer'
 import { describeFailure } from '#kit/net/rules/network-failure.ts'
 import { describeTls, routeTo, STOPPED, unfound, type SendingLimits, within } from './outgoing.ts'
-import { failed, judgeRefusals, quoteWords, TAKEN, type DeliveryOutcome } from './rules/outcome.ts'
+import { type DeliveryOutcome, failed, judgeRefusals, quoteWords, TAKEN } from './rules/message.ts'
 import type { MailContent, TargetOf } from './rules/channel.ts'
 
 interface Mail extends MailContent {

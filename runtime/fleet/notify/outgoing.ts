@@ -4,8 +4,8 @@ import { lookup } from 'node:dns/promises'
 import { isIP, type TcpNetConnectOpts } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { failed, type DeliveryOutcome } from './rules/outcome.ts'
-import { refuseOutgoing, type OutgoingRules } from './rules/outgoing-address.ts'
+import { type DeliveryOutcome, failed } from './rules/message.ts'
+import { type OutgoingRules, refuseOutgoing } from './rules/channel.ts'
 
 /** Finds the addresses to connect to, at least one. The refusal says in words why nothing may be sent there. */
 export type FindOutgoing = (to: {

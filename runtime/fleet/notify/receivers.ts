@@ -10,14 +10,16 @@ import type { JournalEntry, Requester } from '#fleet/state/journal.ts'
 import { readNumber, readText, type Row, type Sql } from '#fleet/state/sqlite.ts'
 import {
   describeRule,
+  MAX_RECEIVERS,
   MAX_RULES,
+  nameTarget,
+  type NotifyRule,
   type Receiver,
   type ReceiverRecord,
-  type NotifyRule,
-  MAX_RECEIVERS,
   ReceiverRecordSchema,
-} from './rules/receiver.ts'
-import { nameTarget, SECRET_SHAPES, type ReceiverTarget } from './rules/channel.ts'
+  type ReceiverTarget,
+  SECRET_SHAPES,
+} from './rules/channel.ts'
 
 export type Receivers = ReturnType<typeof createReceivers>
 

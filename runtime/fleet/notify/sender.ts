@@ -8,37 +8,37 @@ import type { JournalEntry } from '#fleet/state/journal.ts'
 import { readNumber, type Sql } from '#fleet/state/sqlite.ts'
 import { isOpen, type Message, type Messages } from './messages.ts'
 import type { Receivers, ReceiverSecrets } from './receivers.ts'
-import { isWanted, type MatchesSearch, type Receiver } from './rules/receiver.ts'
 import {
-  composeTest,
+  type HttpPost,
+  isWanted,
+  type MatchesSearch,
+  type OutgoingMessage,
+  type Receiver,
+  type ReceiverTarget,
+  renderMail,
+  renderPost,
+  SECRET_SHAPES,
+} from './rules/channel.ts'
+import {
   collect,
-  composeMessage,
-  NOTHING_COLLECTED,
   type Collected,
-  type FindNamed,
-} from './rules/message.ts'
-import {
-  describeRefused,
+  composeMessage,
+  composeTest,
   type DeliveryOutcome,
-  isDue,
-  planRetry,
-  pickNews,
-  settleAttempt,
+  describeRefused,
   failed,
+  type FindNamed,
+  isDue,
   judgeAnswer,
-} from './rules/outcome.ts'
+  NOTHING_COLLECTED,
+  pickNews,
+  planRetry,
+  settleAttempt,
+} from './rules/message.ts'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { describeFailure, parseRetryAfter } from '#kit/net/rules/network-failure.ts'
 import { type SendingLimits, describeTls, routeTo, STOPPED, unfound, within } from './outgoing.ts'
-import {
-  renderMail,
-  renderPost,
-  SECRET_SHAPES,
-  type HttpPost,
-  type OutgoingMessage,
-  type ReceiverTarget,
-} from './rules/channel.ts'
 
 interface SendingDependencies {
   readonly database: Database

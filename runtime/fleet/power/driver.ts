@@ -4,14 +4,15 @@ import { networkInterfaces } from 'node:os'
 import { type Result, accept, refuse } from '#kit/foundation/result.ts'
 import type { HostPort } from './rules/bmc.ts'
 import {
-  type PowerAbilities,
   type BootOnce,
+  passing,
+  type PowerAbilities,
   type PowerPress,
   type PowerReading,
   type PowerTrouble,
-  passing,
+  type ReachRules,
+  refuseAddress,
 } from './rules/power.ts'
-import { refuseAddress, type ReachRules } from './rules/reach.ts'
 
 export type PowerAnswer<T> = Promise<Result<T, PowerTrouble>>
 

@@ -17,17 +17,19 @@ import {
   type Credential,
   type FoundCredential,
 } from './rules/bmc.ts'
-import { quoteHook, readHookState, renderHookUrl } from './rules/hook.ts'
-import * as ipmi from './rules/ipmi.ts'
 import {
   lasting,
   passing,
-  type PowerTrouble,
-  quote,
   POWER_PRESSES,
   type PowerState,
+  type PowerTrouble,
+  quote,
+  quoteHook,
+  readHookState,
+  refuseForLabel,
+  renderHookUrl,
 } from './rules/power.ts'
-import { refuseForLabel } from './rules/reach.ts'
+import * as ipmi from './rules/ipmi.ts'
 
 export interface DriverDependencies {
   readonly shell: Pick<Shell, 'run' | 'has'>

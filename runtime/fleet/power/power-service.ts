@@ -1,26 +1,41 @@
-/** The power of the fleet: one request at a time for each BMC, in which each press is read until it is so; and what was seen last. */
+/** The power of the fleet: whose BMC is where, one request at a time for each, and what was seen last. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { refuse, type Result, accept } from '#kit/foundation/result.ts'
+import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { openKeptFile } from '#kit/host/kept-file.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 import type { PowerAnswer, PowerDriver, PowerVisit } from './driver.ts'
 import { createDriver, type DriverDependencies, type PowerSubject } from './drivers.ts'
-import type { PowerBook } from './power-store.ts'
-import { NOTHING_LEARNED, queueOf } from './rules/bmc.ts'
 import {
-  planPower,
-  type PowerStep,
+  changeEntry,
+  type Credential,
+  EMPTY_BOOK,
+  findCredential,
+  type FoundCredential,
+  type LabelCredential,
+  type LearnedBmc,
+  listSharing,
+  NOTHING_LEARNED,
+  type PowerBookContent,
+  PowerBookSchema,
+  type PowerChange,
+  type PowerEntry,
+  queueOf,
+} from './rules/bmc.ts'
+import {
+  type BootOnce,
   lasting,
   passing,
+  planPower,
+  type PowerAction,
   type PowerDone,
   type PowerFailure,
-  type PowerSeen,
-  stateOf,
-  type BootOnce,
-  type PowerAction,
   type PowerPress,
   type PowerReading,
+  type PowerSeen,
+  type PowerStep,
   type PowerTrouble,
+  stateOf,
 } from './rules/power.ts'
 
 interface PowerDependencies extends DriverDependencies {
@@ -344,5 +359,78 @@ function createVisits(driver: PowerDriver, signal: AbortSignal) {
       return done
     },
     [Symbol.asyncDispose]: end,
+  }
+}
+
+export type PowerBook = Awaited<ReturnType<typeof openPowerBook>>
+
+/**
+ * Answers come from memory; a change is on disk before it resolves. Rejects with a Fault if the
+ * file cannot be read. `share` is awaited after each change and gives it to other servers.
+ */
+export async function openPowerBook(path: string, share?: () => Promise<void>) {
+  const { current, change } = await openKeptFile<PowerBookContent>({
+    path,
+    schema: PowerBookSchema,
+    empty: EMPTY_BOOK,
+    named: ['the power settings of machines', 'BMCs'],
+    share,
+  })
+  const find = (mac: Mac): PowerEntry | null => current().machines[mac] ?? null
+
+  return {
+    find,
+    list: (): readonly (readonly [mac: string, entry: PowerEntry])[] =>
+      Object.entries(current().machines),
+    findCredential(mac: Mac, labels: readonly string[]): FoundCredential | null {
+      const entry = find(mac)
+      return entry === null ? null : findCredential(current(), entry, labels)
+    },
+    listSharing: (mac: Mac): readonly string[] => listSharing(current(), mac),
+    save: (changes: ReadonlyMap<Mac, PowerChange>) =>
+      change((before) => {
+        const machines = { ...before.machines }
+        for (const [mac, each] of changes) machines[mac] = changeEntry(machines[mac] ?? null, each)
+        return { ...before, machines }
+      }),
+    async remove(mac: Mac): Promise<boolean> {
+      if (find(mac) === null) return false
+      await change((before) => {
+        const { [mac]: _, ...machines } = before.machines
+        return { ...before, machines }
+      })
+      return true
+    },
+    /** If the machine still has the BMC of that queue (`queueOf`). */
+    learn: (mac: Mac, learned: Partial<LearnedBmc>, queue: string) =>
+      change((before) => {
+        const entry = before.machines[mac]
+        if (entry === undefined || queueOf(entry.bmc) !== queue) return before
+        const next = { ...entry, learned: { ...entry.learned, ...learned } }
+        return { ...before, machines: { ...before.machines, [mac]: next } }
+      }),
+    /** Without passwords; with the addresses that those of labels may be sent to. */
+    listUsers() {
+      const labels = Object.entries(current().labels)
+      return {
+        all: current().all?.user ?? null,
+        labels: Object.fromEntries(labels.map(([label, { user }]) => [label, user])),
+        addresses: Object.fromEntries(labels.map(([label, { addresses }]) => [label, addresses])),
+      }
+    },
+    /** Labels with a password: giving one to a machine decides what is sent to its BMC. */
+    listLabels: (): readonly string[] => Object.keys(current().labels),
+    findForLabel: (label: string): LabelCredential | null =>
+      Object.hasOwn(current().labels, label) ? (current().labels[label] ?? null) : null,
+    /** `credential` null removes it. */
+    saveForLabel: (label: string, credential: LabelCredential | null) =>
+      change((before) => {
+        const { [label]: _, ...labels } = before.labels
+        return {
+          ...before,
+          labels: credential === null ? labels : { ...labels, [label]: credential },
+        }
+      }),
+    saveForAll: (all: Credential | null) => change((before) => ({ ...before, all })),
   }
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { takeOne, type Bucket } from '#kit/foundation/bucket.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
-import { decideEnded, endRun, nextRun, type RunEnd } from './rules/run-transition.ts'
+import { decideEnded, endRun, nextRun, type RunEnd } from './rules/run-record.ts'
 import {
   createRun,
   type RunProgress,

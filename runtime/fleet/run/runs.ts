@@ -8,10 +8,8 @@ import { HOUR_MS, pruneRows, type Retention } from '#fleet/state/pruning.ts'
 import { readNumber, readText, readTextOrNull, type Row } from '#fleet/state/sqlite.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Changes } from '#kit/host/changes.ts'
-import type { LastWritten } from './rules/drift.ts'
-import type { RunColumn, RunSortRow } from './rules/run-record.ts'
-import { endRun, markStalled } from './rules/run-transition.ts'
-import type { EndedFlash } from './rules/trends.ts'
+import type { EndedFlash, LastWritten } from './rules/waterfall.ts'
+import { endRun, markStalled, type RunColumn, type RunSortRow } from './rules/run-record.ts'
 import { createRunningRuns, createRunPosts, goesOn, type RunningRuns } from './running-runs.ts'
 import {
   countRuns,

@@ -1,28 +1,35 @@
 /** Runs workflows on this server against machines that were just flashed: several at once, each with its folder. */
-import { access, writeFile, chmod, stat, open, readdir } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { statSync } from 'node:fs'
+import { access, chmod, open, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { isAbsolute, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import { cijoeArgv } from '#engine/flash/rules/provisioning.ts'
 import { Fault, hintOf, ifMissing, renderError } from '#kit/foundation/fault.ts'
 import { printable } from '#kit/foundation/printable.ts'
-import { renderHyphens, type Mac } from '#kit/net/rules/mac.ts'
-import { chooseVariables, renderTransport, listOldRuns } from './rules/online-workflow.ts'
+import {
+  isBelow,
+  makeFolder,
+  moveName,
+  removeName,
+  removeTree,
+  replaceFile,
+} from '#kit/host/folders.ts'
 import {
   createJobs,
   isOver,
-  JobStateSchema,
-  QUEUED,
   type Job,
   type JobRecords,
+  JobStateSchema,
+  QUEUED,
 } from '#kit/host/jobs.ts'
-import { isBelow, makeFolder, moveName, removeName, removeTree } from '#kit/host/folders.ts'
 import { createQueue } from '#kit/host/queue.ts'
 import { type Environment, type Shell, waitForGroup } from '#kit/host/shell.ts'
-import { statSync } from 'node:fs'
-import { spawn } from 'node:child_process'
-import type { Readable } from 'node:stream'
-import { settle, linger } from '#kit/host/watch.ts'
-import { connect } from 'node:net'
+import { linger, settle } from '#kit/host/watch.ts'
+import { type Mac, renderHyphens } from '#kit/net/rules/mac.ts'
+import { chooseVariables, listOldRuns, renderTransport } from './rules/online-workflow.ts'
 
 export const WorkflowStateSchema = JobStateSchema.extend({
   mac: z.string(),
@@ -458,4 +465,23 @@ function tryBanner(host: string, port: number, signal: AbortSignal): Promise<str
     end(greeting.toString('latin1').startsWith('SSH-') ? null : 'what answers is not SSH')
   })
   return promise
+}
+
+export type ProvisionFiles = ReturnType<typeof createProvisionFiles>
+
+/** `name` becomes part of a path, so it must come from a closed list. */
+export function createProvisionFiles(dir: string) {
+  const folderOf = (mac: Mac) => join(dir, renderHyphens(mac))
+  return {
+    list: (mac: Mac): Promise<readonly string[]> => readdir(folderOf(mac)).catch(ifMissing([])),
+    /** Null: none is kept. */
+    read: (mac: Mac, name: string): Promise<Buffer | null> =>
+      readFile(join(folderOf(mac), name)).catch(ifMissing(null)),
+    async save(mac: Mac, name: string, bytes: Uint8Array): Promise<void> {
+      await makeFolder(folderOf(mac), 0o700)
+      await replaceFile(join(folderOf(mac), name), bytes, 0o600)
+    },
+    remove: (mac: Mac, name: string): Promise<void> => removeName(join(folderOf(mac), name)),
+    clear: (mac: Mac): Promise<void> => removeTree(folderOf(mac)),
+  }
 }

@@ -44,7 +44,7 @@ import {
   type LineDependencies,
 } from './machine-line.ts'
 import type { createLinePages } from './line-pages.ts'
-import type { Standing } from '#fleet/access/standing.ts'
+import type { Standing } from '#fleet/access/accounts.ts'
 import { startBatchEnds } from './batches/keeper/batch-ends.ts'
 import {
   createBatchKeeper,

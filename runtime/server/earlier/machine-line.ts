@@ -37,7 +37,7 @@ import {
   rememberOffer,
 } from './rules/boot.ts'
 import * as events from './rules/machine-events.ts'
-import { needsFiles } from '#fleet/workflow/rules/provisioning.ts'
+import { needsFiles } from '#fleet/workflow/rules/online-workflow.ts'
 import { beginWorkflow, rememberBoot } from './rules/workflow.ts'
 
 interface LineDependencies {

@@ -1,8 +1,7 @@
 /** The routes of a login with an OpenID provider: there, back, and the session that comes of it. */
 import type { H3Event } from 'h3'
 import type { AdmissionRefusal } from '#fleet/access/provider-people.ts'
-import type { Person } from '#fleet/access/rules/person.ts'
-import type { ProviderIdentity } from '#fleet/access/rules/provider-identity.ts'
+import type { Person, ProviderIdentity } from '#fleet/access/rules/person.ts'
 import { refuse, type Result } from '#kit/foundation/result.ts'
 import type { ProviderFailure } from '#kit/net/openid/rules/provider-failure.ts'
 import { addCookie, type Answer, page, seeOther } from '#kit/web/answers/answers.ts'

@@ -1,9 +1,8 @@
 /** Controls the power of this line's machines: what speaks against it, the act, the record of it. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { UNCHANGED, type Standing } from '#fleet/access/standing.ts'
-import type { PowerService } from '#fleet/power/power-service.ts'
-import type { PowerBook } from '#fleet/power/power-store.ts'
+import { type Standing, UNCHANGED } from '#fleet/access/accounts.ts'
+import type { PowerBook, PowerService } from '#fleet/power/power-service.ts'
 import {
   lasting,
   renderPowerFailure,

@@ -15,7 +15,7 @@ import type { InventoryDisk, MachineBase } from '#engine/inventory/rules/machine
 import type { Result } from '#kit/foundation/result.ts'
 import type { RecordedOutcome } from '#fleet/machine/rules/flash-events.ts'
 import type { Armer, Run, RunOrigin } from '#engine/inventory/rules/run.ts'
-import type { RunEnd } from '#fleet/run/rules/run-transition.ts'
+import type { RunEnd } from '#fleet/run/rules/run-record.ts'
 
 export interface Action<M> {
   readonly scope: Scope

@@ -5,7 +5,7 @@ import type { Site } from './site.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { gaugeRuns } from './runs.ts'
 import type { Presence } from '#fleet/cluster/presence.ts'
-import { countBehind, type MemberRow } from '#fleet/cluster/rules/member.ts'
+import { countBehind, type MemberRow } from '#fleet/cluster/rules/lease.ts'
 import type { Metrics } from '#kit/web/http/metrics.ts'
 
 export function metricsRoutes(site: Site, countListeners: () => number): readonly Route[] {

@@ -6,7 +6,7 @@ import type { Mac } from '#kit/net/rules/mac.ts'
 import type { MachineBase, Inventory } from '#engine/inventory/rules/machine.ts'
 import { RunIdSchema, type Run } from '#engine/inventory/rules/run.ts'
 import type { RunUpdate } from '#fleet/run/running-runs.ts'
-import type { RunEnd } from '#fleet/run/rules/run-transition.ts'
+import type { RunEnd } from '#fleet/run/rules/run-record.ts'
 import { plainWords } from '#kit/foundation/printable.ts'
 import { nothing, type Answer } from '#kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '#kit/web/answers/checked.ts'
@@ -18,7 +18,7 @@ import type { Contact, MachineRequest, Transition } from './transition.ts'
 import type { Route } from '#kit/web/answers/route.ts'
 import { countRun, isOnRecord, nameRun } from './runs.ts'
 import { takeOne, type Bucket } from '#kit/foundation/bucket.ts'
-import { shortenList, weighDisks } from '#fleet/machine/rules/list-budget.ts'
+import { shortenList, weighDisks } from '#fleet/machine/rules/query.ts'
 
 const STATUS_BODY = z.strictObject({
   status: z.enum(['done', 'failed']),

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { copyBuiltSets } from '#fleet/boot/boot-sets.ts'
-import { readSecureBoot } from '#fleet/boot/secure-boot.ts'
+import { readSecureBoot } from '#fleet/boot/pxe-helper.ts'
 import { makeBootFolder, partName } from '#test/support/server/boot-folder.ts'
 
 const test = suite('Secure Boot of this machine')

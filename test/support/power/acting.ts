@@ -10,7 +10,7 @@ import {
   type Credential,
   type LearnedBmc,
 } from '#fleet/power/rules/bmc.ts'
-import type { ReachRules } from '#fleet/power/rules/reach.ts'
+import type { ReachRules } from '#fleet/power/rules/power.ts'
 
 /** Loopback: the emulators of tests listen there. */
 export const NETWORK = ['127.0.0.0/8']

@@ -11,10 +11,10 @@ import { parseServerAddress } from '#kit/net/rules/host-header.ts'
 import type { Provisioning } from '#engine/flash/rules/provisioning.ts'
 import {
   CLIENT_PROVISIONING,
-  MACHINE_PROVISIONING,
   listFetched,
+  MACHINE_PROVISIONING,
   type ProvisionFile,
-} from '#fleet/workflow/rules/provisioning.ts'
+} from '#fleet/workflow/rules/online-workflow.ts'
 import { chooseOrdered, type FlashChoice } from './flash-choice.ts'
 import type { OrderedFlash, OrderedWizard, ProvisioningMode } from './plan.ts'
 

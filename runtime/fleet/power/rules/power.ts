@@ -1,6 +1,9 @@
 /** What can be asked of a machine's power, how it is planned, and what it came to. */
+import { parseJson } from '#kit/foundation/json-reader.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
+import { isLoopback, isNamedBy, isNoHost, plainAddress } from '#kit/net/rules/direct-host.ts'
+import type { Mac } from '#kit/net/rules/mac.ts'
 
 /** `unknown`: this way cannot tell, or the BMC said something else. */
 export type PowerState = 'on' | 'off' | 'unknown'
@@ -181,3 +184,97 @@ const NAMES: Readonly<Record<BootDevice, string>> = {
 const OTHER = 'Choose another action, or set up another way to this machine.'
 const IS_ON = 'it is on already, and only a restart would boot it'
 const RESTART = 'Ask for a restart if what runs on it may end.'
+
+export const renderHookUrl = (template: string, mac: Mac): URL =>
+  new URL(
+    template
+      .replaceAll('{mac}', encodeURIComponent(mac))
+      .replaceAll('%7Bmac%7D', encodeURIComponent(mac)),
+  )
+
+const WORDS: Readonly<Record<string, PowerState>> = {
+  on: 'on',
+  off: 'off',
+  '1': 'on',
+  '0': 'off',
+  true: 'on',
+  false: 'off',
+}
+
+const FIELDS = ['state', 'power', 'POWER', 'ison', 'on', 'status']
+
+/** `on`, `off` or a synonym, as the whole text or a field of a JSON object; null: neither. */
+export function readHookState(body: string): PowerState | null {
+  const plain = WORDS[body.trim().toLowerCase()]
+  if (plain !== undefined) return plain
+  const document = parseJson(body)
+  const entries = typeof document === 'object' && document !== null ? Object.entries(document) : []
+  const known = new Map<string, unknown>(entries)
+  for (const field of FIELDS) {
+    const state = WORDS[String(known.get(field)).toLowerCase()]
+    if (state !== undefined) return state
+  }
+  return null
+}
+
+/** A value this short in the URL is no secret. */
+const MAX_PLAIN = 3
+
+/** Hides the query of the URL and the password, which the answer may repeat. */
+export function quoteHook(body: string, url: URL, password: string): string {
+  const secrets = [password, url.search.slice(1), ...url.searchParams.values()]
+  const hidden = secrets
+    .flatMap((secret) => [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)])
+    .filter((secret) => secret.length > MAX_PLAIN)
+    .reduce((text, secret) => text.replaceAll(secret, '…'), body)
+  return quote(hidden)
+}
+
+export interface ReachRules {
+  readonly networks: readonly string[]
+  readonly own: readonly string[]
+  readonly ownPorts: readonly number[]
+}
+
+/**
+ * Null: it may be contacted. Loopback may be an emulator, so it is refused only if no loopback
+ * network allows it, or our own service listens there.
+ */
+export function refuseAddress(
+  { address, port }: { readonly address: string; readonly port: number },
+  { networks, own, ownPorts }: ReachRules,
+): PowerTrouble | null {
+  if (networks.length === 0) return lasting('address', 'no network is allowed', SET_NETWORKS)
+  const plain = plainAddress(address)
+  if (isNoHost(plain)) return lasting('address', `${plain} is no address of a machine`, CORRECT)
+  if (!isNamedBy(plain, networks)) {
+    return lasting('address', `${plain} is outside [power] networks`, `${CORRECT} ${SET_NETWORKS}`)
+  }
+  const isOwn = isLoopback(plain) ? ownPorts.includes(port) : own.map(plainAddress).includes(plain)
+  return isOwn ? lasting('address', `${plain} is this server itself`, CORRECT) : null
+}
+
+/** Null: the label's credential may be sent. `address` may come from a name server. */
+export function refuseForLabel(
+  address: string,
+  { label, addresses }: { readonly label: string | null; readonly addresses: readonly string[] },
+): PowerTrouble | null {
+  const plain = plainAddress(address)
+  if (isNamedBy(plain, addresses)) return null
+  const seen = `the password of the label ${label} may not be sent to ${plain}`
+  return lasting('address', seen, describeListing(label ?? ''))
+}
+
+/** For a label's password that may be sent nowhere, or not to an address. */
+export const describeListing = (label: string): string =>
+  `Make sure which BMCs have it, and list all of their addresses or ranges: PUT /power/credentials/labels/${encodeURIComponent(label)} {"addresses": ["10.20.0.0/24"]}.`
+
+const IPMI_PORT = 623
+
+/** As far as `networks` decides, for IPMI at an address not yet saved. */
+export const mayContact = (address: string | null, networks: readonly string[]): boolean =>
+  address !== null &&
+  refuseAddress({ address, port: IPMI_PORT }, { networks, own: [], ownPorts: [] }) === null
+
+const CORRECT = 'Correct the address of its BMC.'
+const SET_NETWORKS = 'List the networks of the BMCs in [power] networks.'

@@ -1,17 +1,22 @@
-/** A run as it is stored, and as the API returns it. */
+/** A run as it is stored and answered, and what each report and each end makes of it. */
 import { z } from 'zod'
-import { MacSchema, type Mac } from '#kit/net/rules/mac.ts'
 import {
-  RunSchema,
+  createSilentRun,
   type Run,
   RUN_RESULTS,
+  type RunDisk,
+  type RunImage,
+  type RunOrigin,
   type RunPhase,
+  type RunProgress,
   type RunResult,
+  RunSchema,
 } from '#engine/inventory/rules/run.ts'
+import type { SortKey } from '#fleet/machine/rules/query.ts'
+import { type Cell, renderCsvRow } from '#kit/foundation/csv.ts'
 import { parseJson } from '#kit/foundation/json-reader.ts'
+import { type Mac, MacSchema } from '#kit/net/rules/mac.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
-import type { SortKey } from '#fleet/machine/rules/selection.ts'
-import { renderCsvRow, type Cell } from '#kit/foundation/csv.ts'
 
 // Derives what pages show of a run: its state in one word, its duration, its rate.
 
@@ -209,3 +214,215 @@ export const CSV_HEAD = renderCsvRow([...Object.keys(COLUMNS), 'name'])
 /** With its line end. `name` null: none. */
 export const renderRunRow = (run: Run, name: string | null): string =>
   renderCsvRow([...Object.values(COLUMNS).map((read) => read(run)), name])
+
+/** Verifying and syncing come in either order. */
+const RANK: Readonly<Record<RunPhase, number>> = {
+  started: 0,
+  write: 1,
+  verify: 2,
+  sync: 2,
+  uefi: 3,
+  done: 4,
+  failed: 4,
+  cancelled: 4,
+}
+
+type Final = Exclude<RunResult, 'lost'>
+
+const FINAL: Readonly<Partial<Record<RunPhase, Final>>> = {
+  done: 'done',
+  failed: 'failed',
+  cancelled: 'cancelled',
+}
+
+/**
+ * Returns the same object if nothing changes. Posts come late, twice and out of order: counters
+ * never go back, a phase is not entered again, and an end stays. A run given up as lost takes the
+ * machine's own word for its end.
+ */
+export function nextRun(run: Run, post: RunProgress, now: string): Run {
+  const result = FINAL[post.phase] ?? null
+  if (run.result !== null && run.result !== 'lost') {
+    return run.result === result ? complete(run, post) : run
+  }
+  if (result !== null) return conclude(take(run, post, now), result, post.reason ?? null, now)
+  return run.result === null ? take(run, post, now) : run
+}
+
+/** A run that ended by the machine's word stays as it is. */
+export function endRun(run: Run, result: RunResult, reason: string | null, now: string): Run {
+  const isOver = run.result !== null && (run.result !== 'lost' || result === 'lost')
+  return isOver ? run : conclude(run, result, reason, now)
+}
+
+export interface RunEnd {
+  readonly result: Exclude<RunResult, 'lost'>
+  readonly reason: string | null
+  /** When the machine got the plan; null: unknown. */
+  readonly plannedAt: string | null
+  readonly run?: string | null
+  /** It means no run that began then or later; null: any. */
+  readonly startedBefore: string | null
+}
+
+/**
+ * The machine's newest run, if it is heard of or came of that plan; else one made of the plan,
+ * under `id`. Null: nothing is known.
+ */
+export function decideEnded(
+  newest: Run | null,
+  { result, plannedAt, startedBefore }: Omit<RunEnd, 'reason'>,
+  silent: { readonly id: string; readonly origin: RunOrigin },
+  now: string,
+): Run | null {
+  if (newest !== null && isSince(newest, startedBefore)) return null
+  if (newest !== null && (isHeardOf(newest) || isOfPlan(newest, plannedAt))) return newest
+  if (plannedAt !== null) return createSilentRun(silent.id, silent.origin, plannedAt)
+  return newest !== null && isToldAgain(newest, result, now) ? newest : null
+}
+
+const isHeardOf = (run: Run): boolean => run.result === null && !run.stalled
+
+const isSince = (run: Run, at: string | null): boolean =>
+  at !== null && run.started_at !== null && run.started_at >= at
+
+const isOfPlan = (run: Run, plannedAt: string | null): boolean =>
+  plannedAt === null ? run.result === null : run.started_at !== null && run.started_at >= plannedAt
+
+/** Clients report an end by run and without, and retry an absent server for ten minutes. */
+const AGAIN_SECONDS = 15 * 60
+
+const isToldAgain = (run: Run, result: RunResult, now: string): boolean =>
+  run.result === result &&
+  run.ended_at !== null &&
+  Temporal.Instant.from(run.ended_at).until(Temporal.Instant.from(now)).total('seconds') <=
+    AGAIN_SECONDS
+
+/** Returns the same object if there is nothing to mark. */
+export const markStalled = (run: Run, heardAt: number, now: number, patienceMs: number): Run =>
+  run.result === null && !run.stalled && now - heardAt > patienceMs
+    ? { ...run, stalled: true, rate: null, eta_seconds: null }
+    : run
+
+function conclude(run: Run, result: RunResult, reason: string | null, now: string): Run {
+  const phase = result === 'lost' ? run.phase : result
+  return {
+    ...run,
+    phase,
+    result,
+    stalled: false,
+    // Lost: only the last contact is known.
+    ended_at: result === 'lost' ? run.updated_at : now,
+    updated_at: result === 'lost' ? run.updated_at : now,
+    rate: null,
+    eta_seconds: null,
+    reason: reason ?? run.reason,
+    steps: result === 'lost' ? run.steps : [...run.steps, { phase, at: now }],
+  }
+}
+
+function take(run: Run, post: RunProgress, now: string): Run {
+  const isFurther = isNextPhase(run, post.phase)
+  const before = isFurther && FINAL[post.phase] === undefined ? enter(run, post.phase, now) : run
+  const known = { ...before, ...count(before, post), ...describe(before, post) }
+  const counted = { ...known, stalled: false, updated_at: now }
+  return post.phase === before.phase ? { ...counted, ...pace(before, post) } : counted
+}
+
+const isNextPhase = (run: Run, phase: RunPhase) =>
+  phase !== run.phase &&
+  RANK[phase] >= RANK[run.phase] &&
+  !run.steps.some((step) => step.phase === phase)
+
+const enter = (run: Run, phase: RunPhase, now: string): Run => ({
+  ...run,
+  phase,
+  step_bytes: 0,
+  step_total: null,
+  rate: null,
+  eta_seconds: null,
+  steps: [...run.steps, { phase, at: now }],
+})
+
+/** Bytes read while verifying were not written; later posts may still say the total. */
+function count(run: Run, post: RunProgress): Partial<Run> {
+  const isRead = post.phase === 'verify'
+  const isCounting = post.phase === 'started' || post.phase === 'write' || post.phase === 'done'
+  return {
+    bytes_read: Math.max(run.bytes_read, post.bytes_read),
+    bytes_written: isRead ? run.bytes_written : Math.max(run.bytes_written, post.bytes_written),
+    bytes_kept: post.bytes_kept ?? run.bytes_kept,
+    total_bytes: isCounting ? (post.total_bytes ?? run.total_bytes) : run.total_bytes,
+  }
+}
+
+/** Only for the present phase, and no older figures than the known ones. */
+function pace(run: Run, post: RunProgress): Partial<Run> {
+  if (post.bytes_written < run.step_bytes) return {}
+  return {
+    step_bytes: post.bytes_written,
+    step_total: post.total_bytes ?? run.step_total,
+    rate: post.rate,
+    eta_seconds: post.eta_seconds,
+    bottleneck: post.bottleneck ?? run.bottleneck,
+  }
+}
+
+const describe = (run: Run, post: RunProgress): Partial<Run> => ({
+  mode: post.mode ?? run.mode,
+  image: readImage(post.image, run.image) ?? run.image,
+  disk: readDisk(post.disk, run.disk) ?? run.disk,
+  delta: post.delta ?? run.delta,
+  sources: readSources(post) ?? run.sources,
+  verified: post.verified ?? run.verified,
+  warning: post.warning ?? run.warning,
+})
+
+/** The end came before the last figures. */
+function complete(run: Run, post: RunProgress): Run {
+  const last = { ...count(run, post), ...describe(run, post) }
+  const reason = run.reason ?? post.reason ?? null
+  const isToldOfSources = last.sources === null || run.sources !== null
+  const isSame = FIGURES.every((name) => last[name] === run[name]) && isToldOfSources
+  const isKnown = isSame && reason === run.reason
+  return isKnown ? run : { ...run, ...last, reason }
+}
+
+const FIGURES = [
+  'bytes_read',
+  'bytes_written',
+  'bytes_kept',
+  'verified',
+  'delta',
+  'warning',
+] as const
+
+const readSources = ({ sources }: RunProgress): Run['sources'] =>
+  sources?.map(({ name, bytes, trouble }) => ({ name, bytes, trouble: trouble ?? null })) ?? null
+
+/** The server may know what the machine leaves out. */
+function readImage(image: RunProgress['image'], known: RunImage | null): RunImage | null {
+  if (image === null || image === undefined) return null
+  const base = known?.name === image.name ? known : NO_IMAGE
+  return { ...base, ...dropEmpty(image), name: image.name }
+}
+
+function readDisk(disk: RunProgress['disk'], known: RunDisk | null): RunDisk | null {
+  if (disk === null || disk === undefined) return null
+  const base = known !== null && known.serial === disk.serial ? known : NO_DISK
+  return { ...base, ...dropEmpty(disk) }
+}
+
+const NO_IMAGE = { src: null, ref: null, sha256: null, format: null, size_bytes: null } as const
+const NO_DISK: RunDisk = { path: null, model: null, serial: null, size_bytes: null, tran: null }
+
+type Filled<T> = { readonly [Name in keyof T]?: NonNullable<T[Name]> }
+
+function dropEmpty<T extends object>(fields: T): Filled<T> {
+  const given: Filled<T> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== null && value !== undefined && value !== '')
+      Object.assign(given, { [name]: value })
+  }
+  return given
+}

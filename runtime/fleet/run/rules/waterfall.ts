@@ -1,4 +1,4 @@
-/** Divides the time of a run from power-on to its proof into parts, each with an owner, and counts what has none. */
+/** What runs tell: the parts of their time and their owners, trends of many, and what has changed since on a disk. */
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { epochOf } from '#kit/foundation/instants.ts'
 
@@ -225,3 +225,120 @@ export const PART_TITLES = {
   'restart-and-boot': 'Restart and first boot',
   unattributed: 'Other',
 } as const
+
+/** The newest flash of a machine that wrote something. */
+export interface LastWritten {
+  /** False: it failed, so nobody knows what the disk holds. */
+  readonly isWhole: boolean
+  readonly image: string | null
+  readonly ref: string | null
+  /** Of the image's bytes. */
+  readonly sha256: string | null
+  readonly model: string | null
+  readonly serial: string | null
+  /** ISO time of its end. */
+  readonly at: string | null
+}
+
+interface Assigned {
+  /** Null: no image. */
+  readonly ref: string | null
+  /** Null: not in the catalog. */
+  readonly image: { readonly name: string; readonly sha256: string | null } | null
+  /** The selected disk's; null: none selected, or it has none. */
+  readonly serial: string | null
+}
+
+export interface Drift {
+  /** `changed-image`: the catalog's image is another now; `other-disk`: not the selected disk. */
+  readonly why: 'other-image' | 'changed-image' | 'other-disk'
+  readonly written: LastWritten
+}
+
+/** Null: no drift, or unknown. A stick's flash has no ref: its digest or name is compared. */
+export function decideDrift(assigned: Assigned, written: LastWritten | null): Drift | null {
+  if (written === null || !written.isWhole || assigned.ref === null) return null
+  const isOther = areOther(assigned.serial, written.serial)
+  const why = isOther ? 'other-disk' : compareImages(assigned, written)
+  return why === null ? null : { why, written }
+}
+
+const areOther = (one: string | null, other: string | null): boolean =>
+  one !== null && other !== null && one !== other
+
+function compareImages({ ref, image }: Assigned, written: LastWritten): Drift['why'] | null {
+  const { name, sha256 } = image ?? { name: null, sha256: null }
+  if (sha256 !== null && sha256 === written.sha256) return null
+  const isOther = areOther(sha256, written.sha256)
+  if (written.ref === ref) return isOther ? 'changed-image' : null
+  return written.ref !== null || isOther || areOther(name, written.image) ? 'other-image' : null
+}
+
+export interface EndedFlash {
+  readonly mac: string
+  /** ISO time. */
+  readonly began: string
+  readonly isDone: boolean
+  /** Null: unknown. */
+  readonly image: string | null
+  readonly model: string | null
+  /** Null: unknown. */
+  readonly seconds: number | null
+}
+
+interface Trend {
+  readonly name: string
+  readonly done: number
+  readonly failed: number
+  /** Of the successful ones; null: none. */
+  readonly medianSeconds: number | null
+}
+
+export interface Trends {
+  readonly days: readonly Trend[]
+  /** At most `MAX_NAMES`, those with the most flashes. */
+  readonly images: readonly Trend[]
+  readonly models: readonly Trend[]
+}
+
+const MAX_NAMES = 6
+
+/** `dayOf`: the day in the viewer's time zone. */
+export function countTrends(
+  flashes: readonly EndedFlash[],
+  days: readonly string[],
+  dayOf: (iso: string) => string,
+): Trends {
+  const byDay = Map.groupBy(flashes, ({ began }) => dayOf(began))
+  return {
+    days: days.map((day) => summarize(day, byDay.get(day) ?? [])),
+    images: countNames(flashes, ({ image }) => image),
+    models: countNames(flashes, ({ model }) => model?.trim() || null),
+  }
+}
+
+const countNames = (
+  flashes: readonly EndedFlash[],
+  nameOf: (flash: EndedFlash) => string | null,
+): readonly Trend[] =>
+  [...Map.groupBy(flashes, nameOf)]
+    .flatMap(([name, found]) => (name === null ? [] : [summarize(name, found)]))
+    .toSorted((a, b) => b.done + b.failed - (a.done + a.failed) || (a.name < b.name ? -1 : 1))
+    .slice(0, MAX_NAMES)
+
+function summarize(name: string, flashes: readonly EndedFlash[]): Trend {
+  const done = flashes.filter(({ isDone }) => isDone)
+  const seconds = done.flatMap((flash) => (flash.seconds === null ? [] : [flash.seconds]))
+  return {
+    name,
+    done: done.length,
+    failed: flashes.length - done.length,
+    medianSeconds: medianOf(seconds),
+  }
+}
+
+function medianOf(values: readonly number[]): number | null {
+  const sorted = values.toSorted((a, b) => a - b)
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]]
+  return low === undefined || high === undefined ? null : (low + high) / 2
+}

@@ -6,7 +6,7 @@ import { listReadiness, type ReadinessRow, type TftpState } from '#fleet/boot/ru
 import { createBootFiles, type BootFolder } from '#fleet/boot/boot-files.ts'
 import type { FollowedCatalog } from '#engine/catalog/catalogs.ts'
 import { readSpace } from '#fleet/state/disk-space.ts'
-import { listLanAddresses } from '#fleet/boot/host-addresses.ts'
+import { listLanAddresses } from '#fleet/boot/pxe-helper.ts'
 import { createReleases } from '#fleet/boot/releases.ts'
 import type { Environment } from '#kit/host/shell.ts'
 import { createTftpProbe } from '#fleet/boot/tftp-probe.ts'

@@ -1,7 +1,12 @@
 /** The search of the machines page: terms, fields, times, and the order of columns. */
 import { BOOT_MODES } from './rules/boot-mode.ts'
-import { createSelector, type Description } from '#fleet/machine/rules/selection.ts'
-import { type Vocabulary, listMistakes, type QueryMistake } from '#fleet/machine/rules/query.ts'
+import {
+  createSelector,
+  type Description,
+  listMistakes,
+  type QueryMistake,
+  type Vocabulary,
+} from '#fleet/machine/rules/query.ts'
 import { listSpellings } from '#kit/net/rules/mac.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
 import { channelOf, isUnassigned, type Machine } from './rules/machine.ts'

@@ -9,7 +9,7 @@ import {
   type FirmwareLoader,
   decideDhcpTarget,
 } from '#fleet/boot/rules/dhcp.ts'
-import { listLanAddresses } from '#fleet/boot/host-addresses.ts'
+import { listLanAddresses } from '#fleet/boot/pxe-helper.ts'
 import { card, copyable, copyBlock, factList } from '#kit/web/ui/elements.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'
 import { pageAt } from '#server/pages/context-routes.ts'

@@ -1,7 +1,12 @@
 /** /ui/notifications: who is notified of what happens, whether it arrives, and what was sent. */
 import { getRouterParam } from 'h3'
 import { isOpen, type Message } from '#fleet/notify/messages.ts'
-import { type Receiver } from '#fleet/notify/rules/receiver.ts'
+import {
+  nameTarget,
+  type Receiver,
+  TARGET_KINDS,
+  type TargetKind,
+} from '#fleet/notify/rules/channel.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
 import { badge, card, emptyState, factList, tag, type Tone } from '#kit/web/ui/elements.ts'
@@ -30,7 +35,6 @@ import {
   trailTo,
 } from './receiver-form.ts'
 import { renderRules } from './rule-form.ts'
-import { nameTarget, TARGET_KINDS, type TargetKind } from '#fleet/notify/rules/channel.ts'
 
 const SETTINGS = '/ui/settings'
 const ONE = `${PATH}/:id`

@@ -2,11 +2,16 @@
 import { getRouterParam } from 'h3'
 import type { EditRefusal, GivenReceiver } from '#fleet/notify/receivers.ts'
 import {
+  MAIL_SECURITIES,
   MAX_RECEIVERS,
   MAX_RULES,
-  type Receiver,
   NameSchema,
-} from '#fleet/notify/rules/receiver.ts'
+  type Receiver,
+  SECRET_SHAPES,
+  TARGET_KINDS,
+  type TargetKind,
+  TargetSchema,
+} from '#fleet/notify/rules/channel.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { refuse as refuseRequest } from '#kit/web/answers/faults.ts'
@@ -19,13 +24,6 @@ import {
   type FormField,
 } from '#server/pages/form-fields.ts'
 import type { CurrentContext } from '../view/page-context.ts'
-import {
-  MAIL_SECURITIES,
-  SECRET_SHAPES,
-  TARGET_KINDS,
-  TargetSchema,
-  type TargetKind,
-} from '#fleet/notify/rules/channel.ts'
 
 export const NOTIFICATIONS_PATH = '/ui/notifications'
 export const NOTIFICATIONS_TITLE = 'Notifications'

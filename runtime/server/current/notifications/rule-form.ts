@@ -2,10 +2,10 @@
 import { getRouterParam } from 'h3'
 import {
   describeRule,
-  RuleSchema,
-  type Receiver,
   type NotifyRule,
-} from '#fleet/notify/rules/receiver.ts'
+  type Receiver,
+  RuleSchema,
+} from '#fleet/notify/rules/channel.ts'
 import { accept, refuse, type Result } from '#kit/foundation/result.ts'
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { attributes, html, type Html } from '#kit/web/ui/html.ts'

@@ -1,7 +1,6 @@
 /** The power of one machine on its page: what was seen of it, its buttons with the calls that do the same, and how it is reached. */
 import { BY_AUTHORITY, type PowerEntry, type Bmc } from '#fleet/power/rules/bmc.ts'
-import type { PowerAction, PowerState } from '#fleet/power/rules/power.ts'
-import { mayContact } from '#fleet/power/rules/reach.ts'
+import { mayContact, type PowerAction, type PowerState } from '#fleet/power/rules/power.ts'
 import { printable } from '#kit/foundation/printable.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'
 import { banner, card, copyable, factList, progress, shorten } from '#kit/web/ui/elements.ts'

@@ -11,7 +11,7 @@ import {
   renderBmc,
   type PowerChange,
 } from '#fleet/power/rules/bmc.ts'
-import { describeListing } from '#fleet/power/rules/reach.ts'
+import { describeListing } from '#fleet/power/rules/power.ts'
 import { renderError } from '#kit/foundation/fault.ts'
 import { json, nothing } from '#kit/web/answers/answers.ts'
 import { checked, readMac, renderSchema } from '#kit/web/answers/checked.ts'

@@ -1,17 +1,25 @@
 /** Current line: opens what controls the power of machines. */
-import { openPowerBook } from '#fleet/power/power-store.ts'
-import { createPower, type PowerService, type PowerTimes } from '#fleet/power/power-service.ts'
+import {
+  createPower,
+  openPowerBook,
+  type PowerService,
+  type PowerTimes,
+} from '#fleet/power/power-service.ts'
 import type { BootStamps } from '#fleet/run/running-runs.ts'
 import { createReach } from '#fleet/power/driver.ts'
-import { describeListing } from '#fleet/power/rules/reach.ts'
+import { describeListing } from '#fleet/power/rules/power.ts'
 import { createShell, type Environment } from '#kit/host/shell.ts'
 import type { ServerLog } from '#kit/terminal/text/log.ts'
 import { createEventRecorder } from '#server/routes/fleet.ts'
 import { createPowerControl } from '#server/power/power-control.ts'
 import { decideFolders, type LineConfig } from '#server/current/assembly/configuration.ts'
 import type { State } from '#server/current/assembly/state.ts'
-import { askNeighbours, readHostKeys } from '#fleet/proof/witnesses.ts'
-import { type ProofsDependencies, createProofs } from '#fleet/proof/proofs.ts'
+import {
+  askNeighbours,
+  createProofs,
+  type ProofsDependencies,
+  readHostKeys,
+} from '#fleet/proof/proofs.ts'
 import { decideAnswer } from '#fleet/proof/rules/proof.ts'
 import { epochOf } from '#kit/foundation/instants.ts'
 import { parseMac } from '#kit/net/rules/mac.ts'

@@ -1,7 +1,6 @@
 /** `/pxe/{mac}/booted/{token}`: where a system that was flashed says, once, that it has booted. */
 import { getRouterParam, type H3Event } from 'h3'
-import { listNeighbours } from '#fleet/proof/witnesses.ts'
-import type { Proofs, ProvedRun } from '#fleet/proof/proofs.ts'
+import { listNeighbours, type Proofs, type ProvedRun } from '#fleet/proof/proofs.ts'
 import { areOwnCards, listOthers, parseProofToken } from '#fleet/proof/rules/proof.ts'
 import { takeOne, type Bucket } from '#kit/foundation/bucket.ts'
 import { nothing, type Answer } from '#kit/web/answers/answers.ts'

@@ -1,7 +1,7 @@
 /** /ui/runs: every flash, newest first or sorted by a column, with a search, exports and removal. */
 import type { Answer } from '#kit/web/answers/answers.ts'
 import { parseRunColumn, RUN_KEYS } from '#fleet/run/rules/run-record.ts'
-import { sortRows } from '#fleet/machine/rules/selection.ts'
+import { sortRows } from '#fleet/machine/rules/query.ts'
 import type { RunFilter, Runs } from '#fleet/run/runs.ts'
 import {
   DAY_NAMES,

@@ -32,7 +32,7 @@ import {
   isSilent,
   listDifferences,
   type MemberRow,
-} from '#fleet/cluster/rules/member.ts'
+} from '#fleet/cluster/rules/lease.ts'
 import { standingOf } from '#fleet/cluster/rules/shared-netboot.ts'
 import { renderTable } from '#kit/web/ui/tables.ts'
 import { compareFields } from '#fleet/state/rules/event-table.ts'

@@ -12,7 +12,7 @@ import {
   nameAmong,
   pickDisk,
 } from '#engine/inventory/rules/machine.ts'
-import { decideDrift, type Drift, type LastWritten } from '#fleet/run/rules/drift.ts'
+import { decideDrift, type Drift, type LastWritten } from '#fleet/run/rules/waterfall.ts'
 import type { Run } from '#engine/inventory/rules/run.ts'
 import { decideBoot, type BootRuling } from '#server/current/machines/rules/boot.ts'
 import { html, type Content, fillHtml, type Html } from '#kit/web/ui/html.ts'

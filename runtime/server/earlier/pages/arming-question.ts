@@ -4,7 +4,7 @@ import type { Answer } from '#kit/web/answers/answers.ts'
 import { banner, icon, renderBytes } from '#kit/web/ui/elements.ts'
 import { hidden } from '#kit/web/ui/fields.ts'
 import { fillHtml, html, STRONG, type Content, type Html } from '#kit/web/ui/html.ts'
-import { findMissing } from '#fleet/workflow/rules/provisioning.ts'
+import { findMissing } from '#fleet/workflow/rules/online-workflow.ts'
 import {
   machinePath,
   MACHINES_PATH,

@@ -74,9 +74,8 @@ import {
   renderSearch,
   type ListQuery,
 } from '#kit/web/ui/tables.ts'
-import { createSelector, type Description } from '#fleet/machine/rules/selection.ts'
-import type { Vocabulary } from '#fleet/machine/rules/query.ts'
-import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
+import { createSelector, type Description, type Vocabulary } from '#fleet/machine/rules/query.ts'
+import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/online-workflow.ts'
 import { listSpellings, renderHyphens } from '#kit/net/rules/mac.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
 

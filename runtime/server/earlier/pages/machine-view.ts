@@ -8,7 +8,7 @@ import type { LiveFiles } from '#fleet/boot/boot-files.ts'
 import type { PxeHelper } from '#fleet/boot/pxe-helper.ts'
 import type { ReleaseFetches } from '#fleet/boot/releases.ts'
 import type { InterfaceAddress } from '#fleet/boot/rules/dhcp.ts'
-import type { ProvisionFiles } from '#fleet/workflow/provision-files.ts'
+import type { ProvisionFiles } from '#fleet/workflow/online-workflows.ts'
 import type { PageContext, PageServices } from '#server/pages/page-context.ts'
 import type { LineConfig } from '../assembly/state.ts'
 

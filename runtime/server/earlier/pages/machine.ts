@@ -20,10 +20,10 @@ import { address, fillHtml, html, type Content, type Html } from '#kit/web/ui/ht
 import { renderTime } from '#kit/web/ui/times.ts'
 import { BOOT_POLICIES, decideArming, isArmed, type Machine } from '../rules/machine.ts'
 import {
-  MACHINE_PROVISIONING,
   findMissing,
+  MACHINE_PROVISIONING,
   type ProvisionFile,
-} from '#fleet/workflow/rules/provisioning.ts'
+} from '#fleet/workflow/rules/online-workflow.ts'
 import {
   machinePath,
   MACHINES_PATH,

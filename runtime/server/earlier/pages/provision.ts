@@ -12,7 +12,7 @@ import {
   parseProvisionFile,
   PROVISION_FILES,
   type ProvisionFile,
-} from '#fleet/workflow/rules/provisioning.ts'
+} from '#fleet/workflow/rules/online-workflow.ts'
 import { machinePath } from '#server/pages/machines/machines-list.ts'
 import type { EarlierContext } from './machine-view.ts'
 import { formAt } from '#server/pages/context-routes.ts'

@@ -1,7 +1,7 @@
 /** Earlier line: provisioning files, kept by operators and fetched by the machine that is being flashed. */
 import { getRouterParam, type H3Event } from 'h3'
 import type { Mac } from '#kit/net/rules/mac.ts'
-import type { ProvisionFiles } from '#fleet/workflow/provision-files.ts'
+import type { ProvisionFiles } from '#fleet/workflow/online-workflows.ts'
 import { answer, nothing, type Answer } from '#kit/web/answers/answers.ts'
 import { readMac } from '#kit/web/answers/checked.ts'
 import { refuse } from '#kit/web/answers/faults.ts'
@@ -13,7 +13,7 @@ import {
   isFetched,
   parseProvisionFile,
   type ProvisionFile,
-} from '#fleet/workflow/rules/provisioning.ts'
+} from '#fleet/workflow/rules/online-workflow.ts'
 
 /** No seed or workflow is nearly as large. */
 export const MAX_PROVISION_BYTES = 1024 * 1024

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { IMAGE_FORMATS } from '#appliance/disk-images.ts'
 import { InventorySchema } from '#engine/inventory/rules/inventory.ts'
-import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
+import { MACHINE_PROVISIONING } from '#fleet/workflow/rules/online-workflow.ts'
 import { BOOT_POLICIES, WORKFLOW_STATUSES, MachineUpsertSchema } from './machine.ts'
 import { PLAN_MODES } from './boot.ts'
 

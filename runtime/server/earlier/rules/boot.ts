@@ -10,7 +10,7 @@ import {
 import { LIVE_SET } from '#fleet/boot/rules/release.ts'
 import { segment } from '#fleet/boot/rules/ipxe.ts'
 import { isHeldBack, type Machine, createMachine } from './machine.ts'
-import { CLIENT_PROVISIONING } from '#fleet/workflow/rules/provisioning.ts'
+import { CLIENT_PROVISIONING } from '#fleet/workflow/rules/online-workflow.ts'
 import type { Mac } from '#kit/net/rules/mac.ts'
 
 type BootRuleName = 'local' | 'no-image' | 'flash' | 'wizard' | 'disarmed' | 'held-back'

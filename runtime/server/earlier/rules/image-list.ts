@@ -1,6 +1,6 @@
 /** Which images the page lists, and in which order: words of the name or the format, a use, a column. */
 import type { ImageRow } from '#engine/image/rules/image.ts'
-import { sortRows, type SortKey } from '#fleet/machine/rules/selection.ts'
+import { type SortKey, sortRows } from '#fleet/machine/rules/query.ts'
 import { naturalKey } from '#kit/net/rules/natural-order.ts'
 
 export interface UsedImage extends ImageRow {

@@ -3,9 +3,9 @@ import { type Mac, MacSchema } from '#kit/net/rules/mac.ts'
 import type { MachineBase } from '#engine/inventory/rules/machine.ts'
 import { type RecordedOutcome, decodeDeployedRow } from '#fleet/machine/rules/flash-events.ts'
 import {
-  type MachineProvisioning,
   MACHINE_PROVISIONING,
-} from '#fleet/workflow/rules/provisioning.ts'
+  type MachineProvisioning,
+} from '#fleet/workflow/rules/online-workflow.ts'
 import type { Armer } from '#engine/inventory/rules/run.ts'
 import { z } from 'zod'
 import { isBareFileName } from '#kit/foundation/file-name.ts'

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseMac } from '#kit/net/rules/mac.ts'
-import { endRun, nextRun } from '#fleet/run/rules/run-transition.ts'
+import { endRun, nextRun } from '#fleet/run/rules/run-record.ts'
 import {
   createRun,
   createSilentRun,

@@ -2,7 +2,6 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { parsePersonName } from '#fleet/access/rules/person.ts'
 import {
   type ClaimMapping,
   encodePassword,
@@ -10,8 +9,9 @@ import {
   identify,
   parseAccountStatus,
   parseNoNewPrivileges,
+  parsePersonName,
   parseVerdict,
-} from '#fleet/access/rules/provider-identity.ts'
+} from '#fleet/access/rules/person.ts'
 
 const test = suite('who a provider names')
 

@@ -8,7 +8,7 @@ import {
   type MemberRow,
   parseFacts,
   type SharedFileName,
-} from '#fleet/cluster/rules/member.ts'
+} from '#fleet/cluster/rules/lease.ts'
 
 const test = suite('servers of one fleet')
 const NETBOOT = { version: '', trouble: '' }

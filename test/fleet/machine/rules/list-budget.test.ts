@@ -7,7 +7,7 @@ import {
   MAX_UNASSIGNED_BYTES,
   shortenList,
   weighDisks,
-} from '#fleet/machine/rules/list-budget.ts'
+} from '#fleet/machine/rules/query.ts'
 import type { InventoryDisk } from '#engine/inventory/rules/machine.ts'
 import { asJson, createTestServer } from '#test/support/server/server.ts'
 import { createEarlierServer } from '#test/support/server/earlier-server.ts'

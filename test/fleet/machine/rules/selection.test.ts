@@ -1,6 +1,6 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createSelector, type Description } from '#fleet/machine/rules/selection.ts'
+import { createSelector, type Description } from '#fleet/machine/rules/query.ts'
 
 interface Row {
   readonly name: string

@@ -1,22 +1,27 @@
 /** The rules of notifications: which events are for whom, what is said of them, where it may go, and when again. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { isWanted, describeRule, type NotifyRule } from '#fleet/notify/rules/receiver.ts'
 import {
-  collect,
-  composeMessage,
-  NOTHING_COLLECTED,
-  nameKind,
-} from '#fleet/notify/rules/message.ts'
-import { judgeAnswer, GIVE_UP_MS, isDue, planRetry } from '#fleet/notify/rules/outcome.ts'
-import { refuseOutgoing } from '#fleet/notify/rules/outgoing-address.ts'
-import type { RecordedEvent } from '#fleet/state/rules/event-table.ts'
-import {
-  TargetSchema,
+  describeRule,
+  isWanted,
+  type NotifyRule,
+  refuseOutgoing,
   renderMail,
   renderSlack,
   renderWebhook,
+  TargetSchema,
 } from '#fleet/notify/rules/channel.ts'
+import {
+  collect,
+  composeMessage,
+  GIVE_UP_MS,
+  isDue,
+  judgeAnswer,
+  nameKind,
+  NOTHING_COLLECTED,
+  planRetry,
+} from '#fleet/notify/rules/message.ts'
+import type { RecordedEvent } from '#fleet/state/rules/event-table.ts'
 
 const test = suite('rules of notifications')
 

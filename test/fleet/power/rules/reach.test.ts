@@ -2,7 +2,7 @@
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseBmcCsv, BmcSchema } from '#fleet/power/rules/bmc.ts'
-import { refuseAddress } from '#fleet/power/rules/reach.ts'
+import { refuseAddress } from '#fleet/power/rules/power.ts'
 
 const test = suite('addresses of BMCs')
 

@@ -1,7 +1,7 @@
 /** What counts as drift: the rows of what was written against what is assigned. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { decideDrift, type LastWritten } from '#fleet/run/rules/drift.ts'
+import { decideDrift, type LastWritten } from '#fleet/run/rules/waterfall.ts'
 
 const test = suite('drift')
 

@@ -2,7 +2,7 @@ import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
 import { parseRunColumn, RUN_KEYS, type RunColumn } from '#fleet/run/rules/run-record.ts'
 import type { RunResult } from '#engine/inventory/rules/run.ts'
-import { sortRows } from '#fleet/machine/rules/selection.ts'
+import { sortRows } from '#fleet/machine/rules/query.ts'
 import { macOf } from '#test/support/server/state.ts'
 
 const test = suite('the order of runs')

@@ -1,7 +1,7 @@
 /** Trends: what is counted of flashes, by day, image and model. */
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { countTrends, type EndedFlash } from '#fleet/run/rules/trends.ts'
+import { countTrends, type EndedFlash } from '#fleet/run/rules/waterfall.ts'
 
 const test = suite('trends')
 

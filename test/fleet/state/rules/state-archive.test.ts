@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { suite } from 'uvu'
 import * as assert from 'uvu/assert'
-import { planArchivePruning, renderArchiveName } from '#fleet/state/rules/state-archive.ts'
+import { planArchivePruning, renderArchiveName } from '#fleet/state/rules/change-count.ts'
 
 const test = suite('state archive')
 const AT = '2026-11-21T06:55:53.193Z'
