@@ -45,8 +45,8 @@ import {
 } from './machine-line.ts'
 import type { createLinePages } from './line-pages.ts'
 import type { Standing } from '#fleet/access/accounts.ts'
-import { startBatchEnds } from './batches/keeper/batch-ends.ts'
 import {
+  startBatchEnds,
   createBatchKeeper,
   type BatchKeeper,
   type SeenMachines,

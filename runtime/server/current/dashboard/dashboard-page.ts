@@ -8,6 +8,7 @@ import {
   progress,
   refreshOnNews,
   type Tone,
+  factList,
 } from '#kit/web/ui/elements.ts'
 import { address, html, type Html, attributes, type Content } from '#kit/web/ui/html.ts'
 import { renderTime, dayOf, startOfDay } from '#kit/web/ui/times.ts'
@@ -17,7 +18,6 @@ import type { BatchView } from '#server/current/batches/keeper/batch-keeper.ts'
 import { BATCHES_PATH, renderBatchRow } from '#server/current/view/batch-view.ts'
 import type { CurrentContext } from '#server/current/view/page-context.ts'
 import { renderEventList } from '#server/current/view/event-list.ts'
-import { renderMedian } from './median-card.ts'
 import { nameOf, type MachineView } from '#server/current/view/machine-view.ts'
 import { machinePath, renderBar } from '#server/pages/machines/machines-list.ts'
 import { renderWhat, runPath } from '#server/current/view/run-table.ts'
@@ -30,6 +30,32 @@ import type { RunCondition } from '#fleet/run/run-rows.ts'
 import { getCookie } from 'h3'
 import type { ReadinessRow } from '#fleet/boot/rules/readiness.ts'
 import { postButton } from '#kit/web/ui/fields.ts'
+import { PART_TITLES, divideRun, listMedians } from '#fleet/run/rules/waterfall.ts'
+import type { Runs } from '#fleet/run/runs.ts'
+
+// The card of the dashboard with the median of each part of the last hundred flashes.
+
+const NEWEST = 100
+
+/** Nothing before a flash has ended. */
+export function renderMedian(runs: Pick<Runs, 'list'>): Content {
+  const found = runs
+    .list({ result: 'done', limit: NEWEST })
+    .flatMap((each) => (each.run.mode === 'capture' ? [] : (divideRun(each.run) ?? [])))
+  if (found.length === 0) return null
+  return card({
+    title: 'Where the time goes',
+    body: html`${factList(
+        listMedians(found).map(({ part, seconds }) => [
+          PART_TITLES[part],
+          `${seconds.toFixed(1)} s`,
+        ]),
+      )}
+      <p class="small dim">
+        ${fillCount({ one: 'The last flash.', other: 'Medians of the last {count} flashes.' }, found.length)}
+      </p>`,
+  })
+}
 
 // The checklist of the dashboard: what network boot requires, and what this browser has dismissed of it.
 

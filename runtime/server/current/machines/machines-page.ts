@@ -23,7 +23,7 @@ import {
 } from '#kit/web/ui/tables.ts'
 import { hasPower } from '#server/current/power/power-card.ts'
 import { renderBulkBar } from './bulk-question.ts'
-import { MACHINE_FILE_PATH } from './file-path.ts'
+import { MACHINE_FILE_PATH } from './file-page.ts'
 import { formAt, pageAt } from '#server/pages/context-routes.ts'
 import { blank, renderCurlBlock } from '#server/pages/curl-block.ts'
 import { type CurrentContext, renderUndo } from '#server/current/view/page-context.ts'
