@@ -175,53 +175,38 @@ function drop(response: http.IncomingMessage, method: HttpRequest['method']): vo
   else response.destroy()
 }
 
-/** Agents that go through the proxies of the environment, and ones that do not, for each URL. */
+/**
+ * Agents that go through the proxies of the environment, and ones that do not, each made at its first
+ * request: Node's own do the rest. `fetch` and undici decode bodies or know no networks in `no_proxy`.
+ */
 function createAgents(env: Environment) {
-  const direct = createAgentPair(env, () => ({}))
-  const proxied = createAgentPair(env, () => proxiesOf(env))
+  const agents = new Map<string, Promise<http.Agent>>()
+  async function create(isSecure: boolean, proxyEnv: ProxySettings): Promise<http.Agent> {
+    const options = { keepAlive: true, proxyEnv }
+    if (!isSecure) return new http.Agent(options)
+    const ca = await readAuthorities(env)
+    return new https.Agent({ ...options, ...(ca === undefined ? {} : { ca }) })
+  }
   return {
     async of(url: string) {
       const { no_proxy: list = '', ...proxies } = proxiesOf(env)
+      const isSecure = url.startsWith('https:')
       const isDirect = isDirectHost(url, list)
-      const named = proxies[url.startsWith('https:') ? 'https_proxy' : 'http_proxy'] ?? ''
+      const name = `${isSecure} ${isDirect}`
+      const agent = agents.get(name) ?? create(isSecure, isDirect ? {} : proxies)
+      agents.set(name, agent)
+      const named = proxies[isSecure ? 'https_proxy' : 'http_proxy'] ?? ''
       return {
-        ...(await (isDirect ? direct : proxied).of(url)),
+        agent: await agent,
+        start: isSecure ? https.request : http.request,
         /** Host and port; null: none stands in between. */
         proxy: isDirect ? null : (URL.parse(named)?.host ?? null),
       }
     },
     async close() {
-      await Promise.all([direct.close(), proxied.close()])
-    },
-  }
-}
-
-/** One agent for each protocol, created at its first request. */
-function createAgentPair(env: Environment, proxies: () => ProxySettings) {
-  let plain: http.Agent | undefined
-  let secure: Promise<https.Agent> | undefined
-  const settings = () => {
-    // Which hosts are asked directly is decided here: Node knows no networks.
-    const { no_proxy: _, ...proxyEnv } = proxies()
-    return { keepAlive: true, proxyEnv }
-  }
-  const createSecure = async () => {
-    const ca = await readAuthorities(env)
-    return new https.Agent({ ...settings(), ...(ca === undefined ? {} : { ca }) })
-  }
-  return {
-    async of(url: string) {
-      if (url.startsWith('https:')) {
-        secure ??= createSecure()
-        return { agent: await secure, start: https.request }
+      for (const made of await Promise.allSettled(agents.values())) {
+        if (made.status === 'fulfilled') made.value.destroy()
       }
-      plain ??= new http.Agent(settings())
-      return { agent: plain, start: http.request }
-    },
-    async close() {
-      plain?.destroy()
-      const agent = await secure?.catch(() => null)
-      agent?.destroy()
     },
   }
 }
